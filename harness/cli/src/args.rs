@@ -1,0 +1,261 @@
+//! The command line, as people type it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Verbs by what they are for; a test holds this page against the verbs that there are.
+const HELP: &str = "\
+{about}
+
+{usage-heading} {usage}
+
+Measure
+  plan         Show the cells of an experiment, their order, the forecast, and what cannot run here
+  run          Measure an experiment, or finish an unfinished campaign
+  status       Show what is running, and what is unfinished
+Conclude
+  report       Write the guideline report of a campaign
+Stored
+  list         List campaigns; or experiments, workloads, modes
+  show         Show a campaign, or one of its cells in full
+  verify       Check that a campaign is complete, attested and intact
+This machine
+  doctor       Say what this machine can measure, and what is missing
+  init         Write the experiments and workloads that collo carries
+  schema       Print a JSON Schema, for editors and programs
+  completions  Print completions for a shell
+
+Options:
+{options}
+
+Start with: collo run quickstart";
+
+/// Measure deep-learning training processes that share one GPU, and say how they should share it
+#[derive(Debug, Parser)]
+#[command(name = "collo", version, about, help_template = HELP, disable_help_subcommand = true, infer_subcommands = false)]
+pub struct Arguments {
+    /// Work in this folder
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    pub folder: Option<PathBuf>,
+    /// Print one JSON object instead of a table
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// When to colour
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    pub color: Colour,
+    /// Say nothing but results and errors
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Show the cells of an experiment, their order, the forecast, and what cannot run here
+    Plan(Plan),
+    /// Measure an experiment, or finish an unfinished campaign
+    Run(Run),
+    /// Show what is running, and what is unfinished
+    Status(Status),
+    /// Write the guideline report of a campaign
+    Report(Report),
+    /// List campaigns; or experiments, workloads, modes
+    List(List),
+    /// Show a campaign, or one of its cells in full
+    Show(Show),
+    /// Check that a campaign is complete, attested and intact
+    Verify(Verify),
+    /// Say what this machine can measure, and what is missing
+    Doctor,
+    /// Write the experiments and workloads that collo carries
+    Init(Init),
+    /// Print a JSON Schema, for editors and programs
+    Schema(Schema),
+    /// Print completions for a shell
+    Completions(Completions),
+}
+
+/// Which part of an experiment.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Selection {
+    /// Only cells for which this holds, with their baselines, as in 'degree <= 2 && sharing == "naive"'
+    #[arg(long = "where", value_name = "EXPR")]
+    pub condition: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Plan {
+    /// An experiment of experiments/, or a path to one
+    #[arg(value_name = "NAME", required_unless_present = "tag")]
+    pub name: Option<String>,
+    /// Every experiment with this tag
+    #[arg(long, value_name = "TAG", conflicts_with = "name")]
+    pub tag: Option<String>,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// List every repetition in the order in which it will run
+    #[arg(long)]
+    pub order: bool,
+}
+
+/// Runs to do again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Only {
+    /// What is not stored, or was interrupted
+    Missing,
+    /// What failed; out of memory is a result, not a failure
+    Failed,
+}
+
+#[derive(Debug, Args)]
+pub struct Run {
+    /// An experiment of experiments/, a path to one, or a campaign to finish
+    #[arg(value_name = "NAME", required_unless_present = "tag")]
+    pub name: Option<String>,
+    /// Every experiment with this tag, one after the other
+    #[arg(long, value_name = "TAG", conflicts_with = "name")]
+    pub tag: Option<String>,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Which runs of the campaign to do
+    #[arg(long, value_name = "WHICH")]
+    pub only: Option<Only>,
+    /// Start a new campaign, whatever is unfinished
+    #[arg(long, conflicts_with_all = ["only", "force"])]
+    pub new: bool,
+    /// Continue although ingredients changed; the campaign is marked informative
+    #[arg(long)]
+    pub force: bool,
+    /// Use this Python, which must have torch, instead of the provided one
+    #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
+    pub python: Option<PathBuf>,
+    /// Provide Python and data, then stop
+    #[arg(long)]
+    pub prepare: bool,
+    /// Begin no further run after this long, as in 8h
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub time_limit: Option<Duration>,
+    /// Do not write the report at the end
+    #[arg(long)]
+    pub no_report: bool,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    collo_measure::units::duration(text).ok_or_else(|| "units are ms, s, m, h, as in `8h`".into())
+}
+
+#[derive(Debug, Args)]
+pub struct Status {
+    /// A campaign; the newest if none is named
+    #[arg(value_name = "CAMPAIGN")]
+    pub campaign: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Report {
+    /// `last`, `last-1`, `NAME/last`, a folder, or the beginning of an id
+    #[arg(value_name = "CAMPAIGN", default_value = "last")]
+    pub campaign: String,
+    /// Write it here instead of reports/
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+}
+
+/// Things to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    Campaigns,
+    Experiments,
+    Workloads,
+    Modes,
+}
+
+#[derive(Debug, Args)]
+pub struct List {
+    /// What to list
+    #[arg(value_name = "WHAT", default_value = "campaigns")]
+    pub what: What,
+    /// Only what has this tag
+    #[arg(long, value_name = "TAG")]
+    pub tag: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Show {
+    /// `last`, `last-1`, `NAME/last`, a folder, or the beginning of an id
+    #[arg(value_name = "CAMPAIGN", default_value = "last")]
+    pub campaign: String,
+    /// A cell's label or folder, or the beginning of one
+    #[arg(value_name = "CELL")]
+    pub cell: Option<String>,
+    /// Show what was cut off by a crash
+    #[arg(long, conflicts_with = "cell")]
+    pub partial: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// `last`, `last-1`, `NAME/last`, a folder, or the beginning of an id
+    #[arg(value_name = "CAMPAIGN", default_value = "last")]
+    pub campaign: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Where to write them; made if it is not there
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub folder: PathBuf,
+}
+
+/// Things that have a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    Experiment,
+    Workload,
+    Report,
+}
+
+#[derive(Debug, Args)]
+pub struct Schema {
+    /// Of what
+    #[arg(value_name = "KIND")]
+    pub kind: Kind,
+}
+
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// For which shell
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_help_page_names_every_verb_with_its_own_words() {
+        let command = Arguments::command();
+        command.clone().debug_assert();
+        for verb in command.get_subcommands() {
+            let about = verb.get_about().unwrap().to_string();
+            let line = HELP.lines().find(|l| l.trim_start().starts_with(verb.get_name())).unwrap_or_default();
+            assert!(line.ends_with(&about), "`{}`: {line:?} does not end with {about:?}", verb.get_name());
+        }
+        let listed = HELP.lines().filter(|l| l.starts_with("  ")).count();
+        assert_eq!(listed, command.get_subcommands().count());
+    }
+}

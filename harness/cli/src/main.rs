@@ -1,0 +1,59 @@
+//! The command `collo`: arguments in, verbs out. The only code of the workspace that prints.
+
+mod args;
+mod exit;
+mod plan_text;
+mod progress;
+mod say;
+mod table;
+mod verb;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Arguments, Verb};
+
+fn main() -> ExitCode {
+    // A member's supervisor is this same binary; it must not even parse arguments.
+    if let Some(code) = collo_measure::launch::supervisor::entry() {
+        return code;
+    }
+    // A reader that has seen enough (`collo list | head`) ends us quietly, as it does any other command.
+    restore_sigpipe();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(e) => {
+            let _ = e.print();
+            return exit::code(if e.use_stderr() { exit::USAGE } else { exit::DONE });
+        }
+    };
+    say::set_up(&arguments);
+    let context = verb::Context { arguments: &arguments };
+    let result = match &arguments.verb {
+        Verb::Plan(a) => verb::plan::run(&context, a),
+        Verb::Run(a) => verb::run::run(&context, a),
+        Verb::Status(a) => verb::status::run(&context, a),
+        Verb::Report(a) => verb::report::run(&context, a),
+        Verb::List(a) => verb::list::run(&context, a),
+        Verb::Show(a) => verb::show::run(&context, a),
+        Verb::Verify(a) => verb::verify::run(&context, a),
+        Verb::Doctor => verb::doctor::run(&context),
+        Verb::Init(a) => verb::init::run(&context, a),
+        Verb::Schema(a) => verb::schema::run(a),
+        Verb::Completions(a) => verb::completions::run(a),
+    };
+    match result {
+        Ok(code) => exit::code(code),
+        Err(failure) => {
+            say::failure(&failure);
+            exit::code(failure.exit)
+        }
+    }
+}
+
+fn restore_sigpipe() {
+    use nix::sys::signal::{SigHandler, Signal, signal};
+    // SAFETY: the default action installs no handler.
+    let _ = unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) };
+}

@@ -1,0 +1,382 @@
+//! `collo plan` for people: the cells, their order, the forecast, what is refused.
+//!
+//! In: a plan. Out: text. It plans nothing and prints nothing.
+
+use collo_measure::{Plan, units};
+use collo_store::{CellRecord, RefusalRecord};
+
+use crate::table::{Align, Table};
+
+/// More cells than this are shown as one row per mode and degree.
+const MOST_ROWS: usize = 40;
+/// The width of the words at the beginning of the lines below the table.
+const LABEL: usize = 10;
+
+/// The plan as `collo plan` prints it, at most so many columns wide; labels and reasons may run over.
+pub fn text(plan: &Plan, width: usize) -> String {
+    let mut text = format!("{} on {}\n\n", plan.experiment, plan.device.text());
+    if !plan.record.cells.is_empty() {
+        text += &if plan.record.cells.len() <= MOST_ROWS { cells(plan, width) } else { summary(plan, width) };
+        text += "\n";
+        text += &line("order", &order_line(plan, width), width);
+        text += &line("runs", &runs_line(plan), width);
+        text += &line("forecast", &forecast_line(plan), width);
+    }
+    text + &refused(plan, width)
+}
+
+/// What to type next, for stderr.
+pub fn next(plan: &Plan) -> String {
+    if plan.record.cells.is_empty() {
+        "hint: every cell is refused here, so there is nothing to run".into()
+    } else {
+        format!("next: collo run {}", plan.experiment)
+    }
+}
+
+/// Every repetition as it will run, for `--order`.
+pub fn order(plan: &Plan, width: usize) -> String {
+    let mut table = Table::new(
+        &[("", Align::Right), ("block", Align::Right), ("cell", Align::Left), ("repetition", Align::Right), ("", Align::Left)],
+        3,
+    );
+    for (i, run) in plan.record.order.iter().enumerate() {
+        let cell = &plan.record.cells[run.cell];
+        let edge = run
+            .edge
+            .map_or("", |edge| if edge == collo_store::BlockEdge::Opens { "opens the block" } else { "closes the block" });
+        let repetition = format!("{} of {}", run.repetition, cell.repetitions);
+        table.row([(i + 1).to_string(), run.block.to_string(), cell.cell.clone(), repetition, edge.into()].map(Some));
+    }
+    table.render(width)
+}
+
+/// A label and its text; a text that is too long goes on below itself, from one of its semicolons.
+fn line(label: &str, text: &str, width: usize) -> String {
+    let mut lines = vec![String::new()];
+    for part in text.split_inclusive("; ") {
+        let line = lines
+            .last_mut()
+            .filter(|line| line.is_empty() || LABEL + line.chars().count() + part.trim_end().chars().count() <= width);
+        match line {
+            Some(line) => line.push_str(part),
+            None => lines.push(part.to_string()),
+        }
+    }
+    let indent = format!("\n{:LABEL$}", "");
+    format!("{label:<LABEL$}{}\n", lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join(&indent))
+}
+
+fn cells(plan: &Plan, width: usize) -> String {
+    use Align::{Left, Right};
+    let columns = [
+        ("", Right),
+        ("cell", Left),
+        ("sharing", Left),
+        ("degree", Right),
+        ("slots", Left),
+        ("memory", Right),
+        ("runs", Right),
+        ("each", Right),
+        ("total", Right),
+        ("against", Left),
+    ];
+    let mut table = Table::new(&columns, 2);
+    for (i, (cell, forecast)) in plan.record.cells.iter().zip(&plan.forecast.cells).enumerate() {
+        table.row([
+            Some((i + 1).to_string()),
+            Some(cell.cell.clone()),
+            Some(cell.sharing.clone()),
+            Some(cell.degree.to_string()),
+            plan.slots.get(i).cloned(),
+            forecast.memory_bytes.map(units::gib),
+            Some(cell.repetitions.to_string()),
+            forecast.each_s.map(units::clock),
+            forecast.total_s.map(units::clock),
+            Some(against(plan, cell)),
+        ]);
+    }
+    table.render(width)
+}
+
+/// The numbers of the rows that a cell is compared with.
+fn against(plan: &Plan, cell: &CellRecord) -> String {
+    if cell.baseline {
+        return "baseline".into();
+    }
+    let number = |label: &String| plan.record.cells.iter().position(|c| c.cell == *label).map(|i| (i + 1).to_string());
+    cell.against.iter().filter_map(number).collect::<Vec<_>>().join(" ")
+}
+
+/// One row per mode and degree, in the order in which they first appear.
+fn summary(plan: &Plan, width: usize) -> String {
+    use Align::{Left, Right};
+    let mut groups: Vec<(&str, u32, Vec<usize>)> = Vec::new();
+    for (i, cell) in plan.record.cells.iter().enumerate() {
+        match groups.iter_mut().find(|(sharing, degree, _)| *sharing == cell.sharing && *degree == cell.degree) {
+            Some((_, _, members)) => members.push(i),
+            None => groups.push((&cell.sharing, cell.degree, vec![i])),
+        }
+    }
+    let columns = [("sharing", Left), ("degree", Right), ("cells", Right), ("memory", Right), ("runs", Right), ("total", Right)];
+    let mut table = Table::new(&columns, 2);
+    for (sharing, degree, members) in groups {
+        let memory = members.iter().map(|i| plan.forecast.cells[*i].memory_bytes).collect::<Option<Vec<u64>>>();
+        let total: Option<f64> = members.iter().map(|i| plan.forecast.cells[*i].total_s).sum();
+        let runs: u32 = members.iter().map(|i| plan.record.cells[*i].repetitions).sum();
+        table.row([
+            Some(sharing.to_string()),
+            Some(degree.to_string()),
+            Some(members.len().to_string()),
+            memory.and_then(|all| all.into_iter().max()).map(|most| format!("≤ {}", units::gib(most))),
+            Some(runs.to_string()),
+            total.map(units::clock),
+        ]);
+    }
+    table.render(width)
+}
+
+fn order_line(plan: &Plan, width: usize) -> String {
+    let order = &plan.record.order;
+    let blocks = order.last().map_or(0, |run| run.block);
+    let blocks = if blocks == 1 { "1 block".to_string() } else { format!("{blocks} blocks") };
+    let remark = format!("{blocks}, shuffled by seed {}", plan.record.seed);
+    let numbers: Vec<String> = order
+        .chunk_by(|a, b| a.block == b.block)
+        .map(|block| block.iter().map(|run| (run.cell + 1).to_string()).collect::<Vec<_>>().join(" "))
+        .collect();
+    let numbers = numbers.join(" · ");
+    if LABEL + numbers.chars().count() + 5 + remark.chars().count() <= width {
+        format!("{numbers}     {remark}")
+    } else if LABEL + numbers.chars().count() <= width {
+        format!("{numbers}\n{:LABEL$}{remark}", "")
+    } else {
+        format!("{remark}; `--order` lists every repetition")
+    }
+}
+
+fn runs_line(plan: &Plan) -> String {
+    let epochs = match plan.record.epochs {
+        1 => "1 epoch each, which is measured".into(),
+        2 => "2 epochs each, the second is measured".into(),
+        n => format!("{n} epochs each, all but the first are measured"),
+    };
+    let has = |tail: &str| plan.record.cells.iter().any(|cell| cell.tail == tail);
+    let usual = plan.record.cells.iter().all(|cell| (cell.tail == "hold") == cell.is_uniform());
+    let tail = match (has("hold"), has("release")) {
+        (true, true) if usual => "tail hold, of mixed groups release",
+        (true, true) => "tail hold or release",
+        (false, true) => "tail release",
+        _ => "tail hold",
+    };
+    format!("{} of {epochs}; {tail}; baselines open and close a block", plan.record.order.len())
+}
+
+fn forecast_line(plan: &Plan) -> String {
+    let forecast = &plan.forecast;
+    let pauses =
+        if forecast.between_s > 0.0 { format!(", {} between runs", units::clock(forecast.between_s)) } else { String::new() };
+    if let (Some(total), Some(runs)) = (forecast.total_s, forecast.runs_s) {
+        return format!("about {}: {} above{pauses}", units::about(total), units::clock(runs));
+    }
+    let known: Vec<f64> = forecast.cells.iter().filter_map(|cell| cell.total_s).collect();
+    let unknown = forecast.cells.len() - known.len();
+    let of = if forecast.cells.len() == 1 { "the cell".into() } else { format!("{unknown} of {} cells", forecast.cells.len()) };
+    let rest = if known.is_empty() { String::new() } else { format!("; the others take {}", units::clock(known.iter().sum())) };
+    format!("– for {of}, as no `[forecast.cpu]` tells it for these settings{rest}{pauses}")
+}
+
+fn refused(plan: &Plan, width: usize) -> String {
+    let refusals = &plan.record.refusals;
+    if refusals.is_empty() {
+        return line("refused", "none", width);
+    }
+    let mut text = line("refused", &format!("{} of {} cells", refusals.len(), refusals.len() + plan.record.cells.len()), width);
+    // One reason is told once, below all cells that it stops.
+    let mut told: Vec<(&RefusalRecord, Vec<&str>)> = Vec::new();
+    for refusal in refusals {
+        match told.iter_mut().find(|(first, _)| first.reason == refusal.reason && first.hint == refusal.hint) {
+            Some((_, cells)) => cells.push(&refusal.cell),
+            None => told.push((refusal, vec![&refusal.cell])),
+        }
+    }
+    for (refusal, cells) in told {
+        for cell in cells.iter().take(10) {
+            text += &format!("– {cell}\n");
+        }
+        if cells.len() > 10 {
+            text += &format!("– and {} more\n", cells.len() - 10);
+        }
+        text += &format!("    {}\n", refusal.reason);
+        text += &refusal.hint.iter().map(|hint| format!("    hint: {hint}\n")).collect::<String>();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use collo_measure::{DeviceFacts, DeviceKind, Experiment, Workloads, expand, plan};
+
+    const TINY: &str = "command = ['python', '{batch_size}', '{images}']\n[settings]\nbatch_size = 32\nimages = 1024\n[forecast.cpu]\nset_up_s = 4.0\nepoch_s = 1.6\nmemory_bytes = 800_000_000\n";
+    const SLEEP: &str = "command = ['python', '{seconds}']\n[settings]\nseconds = 1.0\n";
+
+    fn planned(lines: &str) -> Plan {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, text) in [("tiny", TINY), ("sleep", SLEEP)] {
+            std::fs::create_dir(folder.path().join(name)).expect("created");
+            std::fs::write(folder.path().join(name).join("workload.toml"), text).expect("written");
+        }
+        let path = folder.path().join("mine.toml");
+        std::fs::write(&path, format!("device = \"cpu\"\n{lines}")).expect("written");
+        let workloads = Workloads::load(folder.path()).expect("readable");
+        let experiment = Experiment::read(&path, &workloads).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let cells = expand(&experiment, None).unwrap_or_else(|mistake| panic!("{mistake}"));
+        let facts = DeviceFacts { kind: DeviceKind::Cpu, name: "cpu".into(), cores: vec![0, 1], memory_bytes: Some(24 << 30) };
+        plan(&experiment, &cells, &facts)
+    }
+
+    #[test]
+    fn a_plan_shows_cells_order_runs_forecast_and_refusals() {
+        let plan = planned("[axes]\nworkload = \"tiny\"\ndegree = [1, 2, 3]\n");
+        insta::assert_snapshot!(text(&plan, 100), @r"
+        mine on cpu (2 cores, 24 GiB)
+
+           cell              sharing  degree  slots                memory  runs  each  total  against
+        1  tiny solo b32     solo          1  whole CPU          0.75 GiB     6  0:07   0:43  baseline
+        2  tiny×2 naive b32  naive         2  whole CPU, shared  1.49 GiB     3  0:07   0:22  1
+        3  tiny×3 naive b32  naive         3  whole CPU, shared   2.2 GiB     3  0:09   0:26  1
+
+        order     1 2 3 1 · 1 3 2 1 · 1 3 2 1     3 blocks, shuffled by seed 42
+        runs      12 of 2 epochs each, the second is measured; tail hold; baselines open and close a block
+        forecast  about 2 min: 1:31 above, 0:11 between runs
+        refused   none
+        ");
+        assert_eq!(next(&plan), "next: collo run mine");
+    }
+
+    #[test]
+    fn what_is_refused_is_listed_with_its_reason_once() {
+        let plan =
+            planned("[axes]\nworkload = [\"tiny\", \"sleep\"]\nsharing = [\"naive\", \"mps\", \"mig\"]\ndegree = [2, 40]\n");
+        insta::assert_snapshot!(text(&plan, 100), @r"
+        mine on cpu (2 cores, 24 GiB)
+
+           cell              sharing  degree  slots                memory  runs  each  total  against
+        1  tiny solo b32     solo          1  whole CPU          0.75 GiB     6  0:07   0:43  baseline
+        2  tiny×2 naive b32  naive         2  whole CPU, shared  1.49 GiB     3  0:07   0:22  1
+        3  sleep solo        solo          1  whole CPU                 –     6     –      –  baseline
+        4  sleep×2 naive     naive         2  whole CPU, shared         –     3     –      –  3
+        5  sleep×40 naive    naive        40  whole CPU, shared         –     3     –      –  3
+
+        order     1 3 4 5 2 3 1 · 3 1 4 2 5 1 3 · 3 1 5 2 4 3 1     3 blocks, shuffled by seed 42
+        runs      21 of 2 epochs each, the second is measured; tail hold; baselines open and close a block
+        forecast  – for 3 of 5 cells, as no `[forecast.cpu]` tells it for these settings;
+                  the others take 1:05, 0:20 between runs
+        refused   9 of 14 cells
+        – tiny×40 naive b32
+            40 members need about 29.8 GiB, this machine has 24.0 GiB
+            hint: `degree` up to 32 fits
+        – tiny×2 mps b32
+        – tiny×40 mps b32
+        – sleep×2 mps
+        – sleep×40 mps
+            `mps` needs an NVIDIA GPU, this is a cpu
+            hint: on a CPU: `naive`
+        – tiny×2 mig b32
+        – tiny×40 mig b32
+        – sleep×2 mig
+        – sleep×40 mig
+            `mig` needs an NVIDIA GPU, this is a cpu
+            hint: on a CPU: `naive`
+        ");
+    }
+
+    #[test]
+    fn when_nothing_can_run_only_the_reasons_are_left() {
+        let plan = planned("[axes]\nworkload = \"tiny\"\nsharing = \"mps\"\ndegree = 2\n");
+        insta::assert_snapshot!(text(&plan, 100), @r"
+        mine on cpu (2 cores, 24 GiB)
+
+        refused   1 of 1 cells
+        – tiny×2 mps b32
+            `mps` needs an NVIDIA GPU, this is a cpu
+            hint: on a CPU: `naive`
+        ");
+        assert_eq!(next(&plan), "hint: every cell is refused here, so there is nothing to run");
+    }
+
+    #[test]
+    fn past_forty_cells_there_is_a_row_per_mode_and_degree() {
+        let batches: Vec<u32> = (1..=15).collect();
+        let plan = planned(&format!("epochs = 3\n[axes]\nworkload = \"tiny\"\nbatch_size = {batches:?}\ndegree = [1, 2, 3]\n"));
+        insta::assert_snapshot!(text(&plan, 100), @r"
+        mine on cpu (2 cores, 24 GiB)
+
+        sharing  degree  cells      memory  runs  total
+        solo          1     15  ≤ 0.75 GiB    90  13:12
+        naive         2     15  ≤ 1.49 GiB    45   6:36
+        naive         3     15   ≤ 2.2 GiB    45   8:24
+
+        order     3 blocks, shuffled by seed 42; `--order` lists every repetition
+        runs      180 of 3 epochs each, all but the first are measured; tail hold;
+                  baselines open and close a block
+        forecast  about 31 min: 28:12 above, 2:59 between runs
+        refused   none
+        ");
+    }
+
+    #[test]
+    fn mixed_groups_show_what_they_are_held_against() {
+        let plan = planned(
+            "repetitions = 1\nepochs = 1\n[[group]]\nmembers = [{ workload = \"tiny\", batch_size = 128, count = 2 }, { workload = \"tiny\" }]\n",
+        );
+        insta::assert_snapshot!(text(&plan, 100), @r"
+        mine on cpu (2 cores, 24 GiB)
+
+           cell                        sharing  degree  slots                memory  runs  each  total
+        1  tiny solo b32               solo          1  whole CPU          0.75 GiB     2  0:06   0:11
+        2  tiny solo b128              solo          1  whole CPU          0.75 GiB     2  0:06   0:11
+        3  tiny:b32+tiny:b128×2 naive  naive         3  whole CPU, shared   2.2 GiB     1  0:06   0:06
+
+        order     1 2 3 2 1     1 block, shuffled by seed 42
+        runs      5 of 1 epoch each, which is measured; tail hold, of mixed groups release;
+                  baselines open and close a block
+        forecast  about 35 s: 0:29 above, 0:04 between runs
+        refused   none
+        ");
+    }
+
+    #[test]
+    fn a_narrow_screen_keeps_the_labels() {
+        let plan = planned("[axes]\nworkload = \"tiny\"\ndegree = [1, 2]\n");
+        insta::assert_snapshot!(text(&plan, 60), @r"
+        mine on cpu (2 cores, 24 GiB)
+
+           cell              sharing  degree  slots
+        1  tiny solo b32     solo          1  whole CPU
+        2  tiny×2 naive b32  naive         2  whole CPU, shared
+
+        order     1 2 1 · 1 2 1 · 1 2 1
+                  3 blocks, shuffled by seed 42
+        runs      9 of 2 epochs each, the second is measured;
+                  tail hold; baselines open and close a block
+        forecast  about 75 s: 1:05 above, 0:08 between runs
+        refused   none
+        ");
+    }
+
+    #[test]
+    fn the_order_lists_every_repetition() {
+        let plan = planned("repetitions = 2\n[axes]\nworkload = \"tiny\"\ndegree = [2]\n");
+        insta::assert_snapshot!(order(&plan, 100), @r"
+           block  cell              repetition
+        1      1  tiny solo b32         1 of 4  opens the block
+        2      1  tiny×2 naive b32      1 of 2
+        3      1  tiny solo b32         2 of 4  closes the block
+        4      2  tiny solo b32         3 of 4  opens the block
+        5      2  tiny×2 naive b32      2 of 2
+        6      2  tiny solo b32         4 of 4  closes the block
+        ");
+    }
+}

@@ -1,0 +1,106 @@
+//! How long a campaign will still take: from runs of the same cell that have finished, else from the forecast.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use collo_measure::Forecast;
+use collo_store::PlannedRun;
+
+/// Keeps what runs took.
+pub struct Eta {
+    forecast: Forecast,
+    cooldown_s: f64,
+    left: Vec<usize>,
+    took: BTreeMap<usize, Vec<f64>>,
+    current: Option<(usize, Instant)>,
+}
+
+impl Eta {
+    /// Nothing has run yet.
+    pub fn new(forecast: Forecast, cooldown_s: f64) -> Self {
+        Eta { forecast, cooldown_s, left: Vec::new(), took: BTreeMap::new(), current: None }
+    }
+
+    /// These are to do.
+    pub fn todo(&mut self, todo: &[PlannedRun]) {
+        self.left = todo.iter().map(|p| p.cell).collect();
+    }
+
+    /// A run of this cell begins.
+    pub fn begins(&mut self, cell: usize) {
+        self.current = Some((cell, Instant::now()));
+    }
+
+    /// It has ended; returns the seconds that it took.
+    pub fn ends(&mut self) -> f64 {
+        let Some((cell, begun)) = self.current.take() else { return 0.0 };
+        let seconds = begun.elapsed().as_secs_f64();
+        self.took.entry(cell).or_default().push(seconds);
+        if let Some(at) = self.left.iter().position(|&c| c == cell) {
+            self.left.remove(at);
+        }
+        seconds
+    }
+
+    /// Seconds since the current run began.
+    pub fn current_s(&self) -> f64 {
+        self.current.map_or(0.0, |(_, begun)| begun.elapsed().as_secs_f64())
+    }
+
+    /// Seconds that are left, about; none if nobody can tell.
+    pub fn left_s(&self) -> Option<f64> {
+        let mut sum = 0.0;
+        for &cell in &self.left {
+            sum += self.one(cell)? + self.cooldown_s;
+        }
+        Some((sum - self.current_s() - if self.left.is_empty() { 0.0 } else { self.cooldown_s }).max(0.0))
+    }
+
+    fn one(&self, cell: usize) -> Option<f64> {
+        if let Some(siblings) = self.took.get(&cell) {
+            return Some(siblings.iter().sum::<f64>() / siblings.len() as f64);
+        }
+        let forecast = |cell: usize| self.forecast.cells.get(cell).and_then(|f| f.each_s);
+        // The forecast knows the shape of the matrix better than this machine's speed: finished runs of other cells scale it.
+        let (mut real, mut expected) = (0.0, 0.0);
+        for (&other, took) in &self.took {
+            if let Some(each) = forecast(other) {
+                real += took.iter().sum::<f64>();
+                expected += each * took.len() as f64;
+            }
+        }
+        let scale = if expected > 0.0 { real / expected } else { 1.0 };
+        forecast(cell).map(|each| each * scale)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use collo_measure::CellForecast;
+
+    fn eta() -> Eta {
+        let cell = |each_s| CellForecast { each_s, ..CellForecast::default() };
+        let cells = vec![cell(Some(10.0)), cell(Some(20.0)), cell(None)];
+        Eta::new(Forecast { cells, ..Forecast::default() }, 1.0)
+    }
+
+    #[test]
+    fn a_finished_sibling_is_believed_more_than_the_forecast() {
+        let mut e = eta();
+        e.left = vec![0, 0, 1];
+        assert_eq!(e.left_s(), Some(42.0));
+        e.took.insert(0, vec![30.0]);
+        // Three times slower than forecast, so the cell that has not run yet will be, too.
+        assert_eq!(e.left_s(), Some(30.0 + 30.0 + 60.0 + 2.0));
+    }
+
+    #[test]
+    fn without_forecast_or_sibling_nobody_can_tell() {
+        let mut e = eta();
+        e.left = vec![2];
+        assert_eq!(e.left_s(), None);
+        e.took.insert(2, vec![5.0]);
+        assert_eq!(e.left_s(), Some(5.0));
+    }
+}

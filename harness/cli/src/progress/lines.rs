@@ -1,0 +1,148 @@
+//! The plain display: every line stands alone, with its UTC time, its run and its cell; one per change, one `alive` a minute.
+
+use std::time::{Duration, Instant};
+
+use collo_measure::observe::{Phase, View};
+use collo_measure::units::{about, clock};
+use collo_measure::{Event, Forecast};
+use collo_store::{CampaignFolder, Outcome, PlannedRun, utc_now};
+
+use super::eta::Eta;
+use super::{Display, python, words};
+use crate::say;
+
+/// Nothing at all: `-q`.
+pub struct Silent;
+
+impl Display for Silent {
+    fn show(&mut self, _event: Event<'_>) {}
+    fn end(&mut self) {}
+}
+
+/// One line per change.
+pub struct Lines {
+    eta: Eta,
+    campaign: Option<CampaignFolder>,
+    done: usize,
+    total: usize,
+    run: Option<Run>,
+}
+
+struct Run {
+    name: String,
+    epochs: u32,
+    went: bool,
+    alive: Instant,
+    begun: Instant,
+}
+
+const ALIVE: Duration = Duration::from_secs(60);
+
+impl Lines {
+    /// Before the campaign is open.
+    pub fn new(forecast: Forecast, cooldown_s: f64) -> Self {
+        Lines { eta: Eta::new(forecast, cooldown_s), campaign: None, done: 0, total: 0, run: None }
+    }
+
+    fn begins(&mut self, planned: &PlannedRun) {
+        let Some(campaign) = &self.campaign else { return };
+        let plan = &campaign.manifest().plan;
+        let cell = &plan.cells[planned.cell];
+        self.eta.begins(planned.cell);
+        let now = Instant::now();
+        let name = format!("{} {}/{}", cell.cell, planned.repetition, cell.repetitions);
+        self.run = Some(Run { name, epochs: plan.epochs, went: false, alive: now, begun: now });
+    }
+
+    fn stands(&mut self, view: &View) {
+        let left = self.left();
+        let Some(run) = &mut self.run else { return };
+        let place = format!("{}/{} {}", self.done, self.total, run.name);
+        if !run.went
+            && let Some(skew_ns) = view.skew_ns
+        {
+            run.went = true;
+            let ready = run.begun.elapsed().as_secs_f64();
+            line(format!("{place}: training since {ready:.1} s after launch, skew {:.1} ms", skew_ns as f64 / 1e6));
+        }
+        if run.alive.elapsed() > ALIVE {
+            run.alive = Instant::now();
+            let epochs: Vec<String> = view.members.iter().map(|m| progress(m.phase, m.measured, run.epochs)).collect();
+            line(format!("{place}: alive, {}{left}", epochs.join(" ")));
+        }
+    }
+
+    fn left(&self) -> String {
+        self.eta.left_s().map(|s| format!(", about {} left", clock(s))).unwrap_or_default()
+    }
+}
+
+fn progress(phase: Phase, measured: u32, epochs: u32) -> String {
+    match phase {
+        Phase::Measure | Phase::Tail => format!("{measured}/{}", epochs.saturating_sub(1).max(1)),
+        other => other.word().to_string(),
+    }
+}
+
+fn line(text: String) {
+    let utc = utc_now();
+    say::remark(format!("{} {text}", utc.get(11..19).unwrap_or_default()));
+}
+
+impl Display for Lines {
+    fn show(&mut self, event: Event<'_>) {
+        match event {
+            Event::Python(progress) => {
+                if let Some(text) = python::line(&progress) {
+                    say::remark(text);
+                }
+            }
+            Event::Data(prepared) => {
+                if let Some(text) = data_line(prepared) {
+                    say::remark(text);
+                }
+            }
+            Event::Opened { campaign, stored, todo, .. } => {
+                self.eta.todo(todo);
+                self.campaign = Some(campaign.clone());
+                (self.done, self.total) = (stored, stored + todo.len());
+                let m = campaign.manifest();
+                let about = self.eta.left_s().map(|s| format!(", about {}", about(s))).unwrap_or_default();
+                let (cells, runs) = (m.plan.cells.len(), words::runs(self.total));
+                line(format!("{} {} on {}: {cells} cells, {runs}{about}", m.experiment, m.id, m.device.name));
+            }
+            Event::Begins { planned } => self.begins(planned),
+            Event::Stands(view) => self.stands(&view),
+            Event::Ends { run, .. } => {
+                let seconds = self.eta.ends();
+                self.done += usize::from(run.record.outcome != Outcome::Interrupted);
+                self.run = None;
+                let done = if run.record.outcome == Outcome::Completed { "completed, " } else { "" };
+                let place = format!("{}/{} {}", self.done, self.total, words::name(run));
+                line(format!("{place}: {done}{}, {seconds:.1} s", words::outcome(run)));
+                for trace in words::trace(run) {
+                    say::remark(trace);
+                }
+            }
+            Event::Stopping { now } => line(if now { "killing".into() } else { "stopping".into() }),
+            Event::NotContinued { .. } | Event::Partials { .. } => super::notice(&event),
+        }
+    }
+
+    fn end(&mut self) {}
+}
+
+/// What is worth saying of a data set: only that it is a stand-in, or that one was written.
+pub fn data_line(prepared: &collo_measure::Prepared) -> Option<String> {
+    let place = prepared.place.clone().unwrap_or_default();
+    match (prepared.synthetic, prepared.written) {
+        (true, true) => Some(format!(
+            "data    {} is not here: a learnable stand-in was written to {place}, marked synthetic",
+            prepared.dataset
+        )),
+        (true, false) => {
+            Some(format!("data    {} is not here: the stand-in in {place} is used, marked synthetic", prepared.dataset))
+        }
+        (false, _) => None,
+    }
+}

@@ -1,0 +1,254 @@
+//! The display of a terminal: finished runs scroll away above, the campaign's bar, the current run and its members are redrawn.
+
+use std::time::{Duration, Instant};
+
+use collo_measure::observe::{MemberView, Phase, View};
+use collo_measure::units::{about, clock};
+use collo_measure::{Event, Forecast};
+use collo_store::{CampaignFolder, CellRecord, Outcome, PlannedRun};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::eta::Eta;
+use super::lines::data_line;
+use super::{Display, python, words};
+
+/// Redrawn at most so often.
+const HZ: u8 = 4;
+
+/// The screen.
+pub struct Live {
+    eta: Eta,
+    screen: MultiProgress,
+    bar: ProgressBar,
+    /// The current run, the head of its table, and one line per member.
+    rows: Vec<ProgressBar>,
+    campaign: Option<CampaignFolder>,
+    cell: Option<(CellRecord, PlannedRun)>,
+    begun: Instant,
+    done: usize,
+    total: usize,
+    stopping: bool,
+}
+
+impl Live {
+    /// Before the campaign is open.
+    pub fn new(forecast: Forecast, cooldown_s: f64) -> Self {
+        let screen = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(HZ));
+        let bar = screen.add(ProgressBar::new(0));
+        bar.set_style(style("{prefix}  {bar:44}  {msg}").progress_chars("█▉▊▋▌▍▎▏ "));
+        Live {
+            eta: Eta::new(forecast, cooldown_s),
+            screen,
+            bar,
+            rows: Vec::new(),
+            campaign: None,
+            cell: None,
+            begun: Instant::now(),
+            done: 0,
+            total: 0,
+            stopping: false,
+        }
+    }
+
+    fn say(&self, text: &str) {
+        // A screen that cannot be written to shows nothing; the campaign goes on.
+        let _ = self.screen.println(text);
+    }
+
+    fn campaign_line(&self) {
+        let left = self.eta.left_s().map(|s| format!("   about {} left", clock(s))).unwrap_or_default();
+        let elapsed = clock(self.begun.elapsed().as_secs_f64());
+        let stopping = if self.stopping { "   stopping" } else { "" };
+        self.bar.set_message(format!("{}/{} runs  {elapsed} elapsed{left}{stopping}", self.done, self.total));
+        self.bar.set_position(self.done as u64);
+    }
+
+    fn row(&mut self, index: usize, text: String) {
+        while self.rows.len() <= index {
+            let row = self.screen.add(ProgressBar::new(0));
+            row.set_style(style("{msg}"));
+            self.rows.push(row);
+        }
+        self.rows[index].set_message(cut(text));
+    }
+
+    fn stands(&mut self, view: &View) {
+        let Some((cell, planned)) = self.cell.clone() else { return };
+        let skew = view.skew_ns.map(|ns| format!(" · skew {:.1} ms", ns as f64 / 1e6)).unwrap_or_default();
+        let attested = match view.attested {
+            Some(true) => format!(" · attested {0}/{0}", cell.degree),
+            Some(false) => " · not attested".into(),
+            None => String::new(),
+        };
+        let phase = view.members.iter().map(|m| m.phase).min().map_or("", long_word);
+        let state = format!("{phase}{attested}{skew}");
+        let name = format!("{} {}/{}", cell.cell, planned.repetition, cell.repetitions);
+        let took = clock(self.eta.current_s());
+        self.row(0, format!("  ▸ {name:<24} {state:<50} {took:>6}"));
+        let wide = cell.members.iter().map(|m| m.workload.len()).max().unwrap_or(0).max("workload".len());
+        self.row(1, format!("    member  {:<wide$}  phase    epoch  s/epoch    cpu      memory  loss", "workload"));
+        let epochs = self.campaign.as_ref().map_or(1, |c| c.manifest().plan.epochs);
+        let (shown, more) = fitting(&view.members);
+        for (line, &member) in shown.iter().enumerate() {
+            let text = member_line(member, &cell, &view.members[member], epochs, wide);
+            self.row(2 + line, text);
+        }
+        if let Some(more) = more {
+            self.row(2 + shown.len(), more);
+        }
+        self.campaign_line();
+    }
+
+    fn clear_rows(&mut self) {
+        for row in self.rows.drain(..) {
+            row.finish_and_clear();
+            self.screen.remove(&row);
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    // The templates are constants of this file, and a test draws with them.
+    ProgressStyle::with_template(template).expect("a template of this file")
+}
+
+/// A line that wraps would break the redrawing.
+fn cut(text: String) -> String {
+    let most = terminal_size::terminal_size_of(std::io::stderr()).map_or(100, |(w, _)| usize::from(w.0));
+    if text.chars().count() <= most { text } else { text.chars().take(most.saturating_sub(1)).chain(['…']).collect() }
+}
+
+fn long_word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Start => "starting",
+        Phase::SetUp => "setting up",
+        Phase::WarmUp => "warming up",
+        Phase::Ready => "ready",
+        Phase::Measure => "measuring",
+        Phase::Tail => "in the tail",
+        Phase::Ended => "ending",
+    }
+}
+
+/// Which members fit the height: all, or the slowest, with a line about the rest.
+fn fitting(members: &[MemberView]) -> (Vec<usize>, Option<String>) {
+    let height = terminal_size::terminal_size_of(std::io::stderr()).map_or(24, |(_, h)| usize::from(h.0));
+    let room = height.saturating_sub(6).max(2);
+    if members.len() <= room {
+        return ((0..members.len()).collect(), None);
+    }
+    let mut order: Vec<usize> = (0..members.len()).collect();
+    let slowness = |&m: &usize| (members[m].measured, -members[m].last_epoch_s.unwrap_or(0.0));
+    order.sort_by(|a, b| slowness(a).partial_cmp(&slowness(b)).unwrap_or(std::cmp::Ordering::Equal));
+    let rest = order.split_off(room - 1);
+    order.sort_unstable();
+    let times: Vec<f64> = rest.iter().filter_map(|&m| members[m].last_epoch_s).collect();
+    let low = times.iter().copied().reduce(f64::min);
+    let high = times.iter().copied().reduce(f64::max);
+    let span = low.zip(high).map(|(l, h)| format!(", {l:.2}–{h:.2} s per epoch")).unwrap_or_default();
+    (order, Some(format!("    … {} more{span}", rest.len())))
+}
+
+fn member_line(index: usize, cell: &CellRecord, m: &MemberView, epochs: u32, wide: usize) -> String {
+    let workload = &cell.members[index].workload;
+    let measured = epochs.saturating_sub(1).max(1);
+    let epoch = match m.phase {
+        Phase::Measure | Phase::Tail => format!("{}/{measured}", m.measured.min(measured)),
+        _ => "–".into(),
+    };
+    let seconds = m.last_epoch_s.map_or("–".into(), |s| format!("{s:.2}"));
+    let cpu = m.watched.cpu_ratio.map_or("–".into(), |r| format!("{:.0} %", r * 100.0));
+    let memory = words::memory(m.watched.rss_bytes);
+    let loss = m.loss.map_or("–".into(), |l| format!("{l:.2}"));
+    format!("    {index:<6}  {workload:<wide$}  {:<7}  {epoch:>5}  {seconds:>7}  {cpu:>5}  {memory:>10}  {loss}", m.phase.word())
+}
+
+impl Display for Live {
+    fn show(&mut self, event: Event<'_>) {
+        match event {
+            Event::Python(progress) => {
+                if let Some(line) = python::line(&progress) {
+                    self.clear_rows();
+                    self.say(&line);
+                } else if let Some(line) = python::arriving(&progress) {
+                    self.row(0, line);
+                }
+            }
+            Event::Data(prepared) => {
+                if let Some(line) = data_line(prepared) {
+                    self.say(&line);
+                }
+            }
+            Event::Opened { campaign, stored, todo, .. } => {
+                self.eta.todo(todo);
+                (self.done, self.total) = (stored, stored + todo.len());
+                self.begun = Instant::now();
+                let m = campaign.manifest();
+                let cells = m.plan.cells.len();
+                let about = self.eta.left_s().map(|s| format!(", about {}", about(s))).unwrap_or_default();
+                self.say(&format!("{} on {}: {cells} cells, {}{about}", m.experiment, m.device.text(), words::runs(self.total)));
+                self.bar.set_length(self.total as u64);
+                self.bar.set_prefix(m.experiment.clone());
+                self.campaign = Some(campaign.clone());
+                self.campaign_line();
+            }
+            Event::Begins { planned } => {
+                self.eta.begins(planned.cell);
+                let cell = self.campaign.as_ref().and_then(|c| c.manifest().plan.cells.get(planned.cell)).cloned();
+                self.cell = cell.map(|cell| (cell, planned.clone()));
+            }
+            Event::Stands(view) => self.stands(&view),
+            Event::Ends { run, .. } => {
+                let seconds = self.eta.ends();
+                self.done += usize::from(run.record.outcome != Outcome::Interrupted);
+                self.cell = None;
+                self.clear_rows();
+                let mark = words::mark(&run.record.outcome);
+                let (name, end) = (words::name(run), words::outcome(run));
+                let took = clock(seconds);
+                self.say(&format!("  {mark} {name:<24} {end:<50} {took:>6}"));
+                for line in words::trace(run) {
+                    self.say(&line);
+                }
+                self.campaign_line();
+            }
+            Event::Stopping { now: _ } => {
+                self.stopping = true;
+                self.campaign_line();
+            }
+            Event::NotContinued { .. } | Event::Partials { .. } => self.screen.suspend(|| super::notice(&event)),
+        }
+    }
+
+    fn end(&mut self) {
+        self.clear_rows();
+        self.bar.finish_and_clear();
+        // The last redraw may still be on its way.
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use collo_measure::sampler::Watched;
+
+    #[test]
+    fn every_template_of_this_display_is_valid() {
+        style("{prefix}  {bar:44}  {msg}");
+        style("{msg}");
+    }
+
+    fn member(last_epoch_s: f64) -> MemberView {
+        let watched = Watched { cpu_ratio: Some(0.66), rss_bytes: Some(0.74 * f64::from(1 << 30)), peak_rss_bytes: None };
+        MemberView { phase: Phase::Measure, measured: 1, last_epoch_s: Some(last_epoch_s), loss: Some(1.83), watched }
+    }
+
+    #[test]
+    fn when_members_do_not_fit_the_slowest_stay() {
+        let members: Vec<MemberView> = (0..40).map(|i| member(f64::from(i))).collect();
+        let (shown, more) = fitting(&members);
+        assert!(shown.contains(&39) && !shown.contains(&0));
+        assert!(more.unwrap().contains("more, 0.00–"));
+    }
+}

@@ -1,0 +1,51 @@
+//! What people see while a campaign is measured: redrawn in place in a terminal, plain lines elsewhere. All of it on stderr.
+
+mod eta;
+mod lines;
+mod live;
+mod python;
+pub mod words;
+
+use std::io::IsTerminal;
+
+use collo_measure::{Event, Forecast};
+
+/// A display of a campaign.
+pub trait Display {
+    /// Show what happened.
+    fn show(&mut self, event: Event<'_>);
+    /// Leave the screen as it should stay.
+    fn end(&mut self);
+}
+
+/// The display for wherever stderr goes.
+pub fn display(quiet: bool, forecast: Forecast, cooldown_s: f64) -> Box<dyn Display> {
+    let dumb = std::env::var_os("TERM").is_none_or(|t| t == "dumb");
+    if quiet {
+        Box::new(lines::Silent)
+    } else if std::io::stderr().is_terminal() && !dumb {
+        Box::new(live::Live::new(forecast, cooldown_s))
+    } else {
+        Box::new(lines::Lines::new(forecast, cooldown_s))
+    }
+}
+
+/// What is said once, before the first run.
+fn notice(event: &Event<'_>) {
+    match event {
+        Event::NotContinued { campaign, changes } => {
+            let m = campaign.manifest();
+            let last = m.id.rsplit('-').next().unwrap_or(&m.id);
+            crate::say::warning(format!("{} is not continued, its ingredients changed", m.id));
+            for c in *changes {
+                crate::say::remark(format!("  {}   {} → {}", c.name, c.before, c.after));
+            }
+            crate::say::remark(format!("  to continue it all the same, marked informative: collo run {last} --force"));
+        }
+        Event::Partials { count, .. } => {
+            let runs = if *count == 1 { "1 run was".into() } else { format!("{count} runs were") };
+            crate::say::remark(format!("{runs} cut off by the end of an earlier collo and begin again"));
+        }
+        _ => {}
+    }
+}

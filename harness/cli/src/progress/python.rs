@@ -1,0 +1,27 @@
+//! Lines about the Python environment, the same in every display.
+
+use collo_measure::python::Progress;
+use collo_measure::units::about;
+
+/// The line for a step, or none where nothing is worth a line of its own.
+pub fn line(progress: &Progress) -> Option<String> {
+    match progress {
+        Progress::Begins { packages, folder, with } => {
+            Some(format!("python  {packages} packages with {with}, once for all clones, in {}", crate::verb::run::shown(folder)))
+        }
+        Progress::Waits { folder } => {
+            Some(format!("python  another collo builds {}; waiting for it", crate::verb::run::shown(folder)))
+        }
+        Progress::OnDisk { .. } => None,
+        Progress::Compiles => Some("python  compiling bytecode, so that no member has to".into()),
+        Progress::Ends { elapsed } => Some(format!("✓ python provided in {}", about(elapsed.as_secs_f64()))),
+    }
+}
+
+/// The line that is redrawn while packages arrive.
+pub fn arriving(progress: &Progress) -> Option<String> {
+    let Progress::OnDisk { bytes, of_about, elapsed } = progress else { return None };
+    let (gb, of) = (*bytes as f64 / 1e9, *of_about as f64 / 1e9);
+    let rate = gb * 1000.0 / elapsed.as_secs_f64().max(1.0);
+    Some(format!("        {gb:.1} of about {of:.1} GB on disk · {rate:.0} MB/s"))
+}

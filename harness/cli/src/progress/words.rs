@@ -1,0 +1,112 @@
+//! The sentences of a run's end, the same in every display and in `collo show`.
+
+use collo_measure::units::gib;
+use collo_store::{Outcome, StoredRun};
+
+use crate::verb::run::shown;
+
+/// `tiny×2 naive b32 2/3`
+pub fn name(run: &StoredRun) -> String {
+    let r = &run.record;
+    format!("{} {}/{}", r.cell.cell, r.repetition, r.cell.repetitions)
+}
+
+/// The mark of an outcome: done, a result, or failed.
+pub fn mark(outcome: &Outcome) -> char {
+    match outcome {
+        Outcome::Completed => '✓',
+        Outcome::OutOfMemory { .. } => '○',
+        Outcome::Interrupted => '–',
+        _ => '✗',
+    }
+}
+
+/// What is to be said of an outcome, in half a line.
+pub fn outcome(run: &StoredRun) -> String {
+    match &run.record.outcome {
+        Outcome::Completed => match epoch_s(run) {
+            Some(s) => format!("{s:.2} s per epoch"),
+            None => "completed".into(),
+        },
+        Outcome::OutOfMemory { member, message } => format!("out of memory: member {member}: {message}"),
+        Outcome::Crashed { member, status, message } => {
+            format!("crashed: member {member} {status}{}{message}{}", joint(message), others(run, *member))
+        }
+        Outcome::TimedOut { member, phase, message } => {
+            let pid = run.record.members.get(*member as usize).and_then(|m| m.pid);
+            let pid = pid.map(|p| format!(" (pid {p})")).unwrap_or_default();
+            format!("timed out: member {member}{pid} {message}, in {phase}")
+        }
+        Outcome::ModeLost { reason } => format!("void: mode lost, no number is kept: {reason}"),
+        Outcome::NotStaged { reason } => format!("not staged: {reason}"),
+        Outcome::DeviceLost { reason } => format!("device lost: {reason}"),
+        Outcome::ProtocolError { message, .. } => format!("protocol error: {message}"),
+        Outcome::Interrupted => "interrupted".into(),
+    }
+}
+
+fn joint(message: &str) -> &'static str {
+    if message.starts_with("before") || message.starts_with("in ") { " " } else { ": " }
+}
+
+fn others(run: &StoredRun, dead: u32) -> String {
+    let rest: Vec<String> = (0..run.record.members.len() as u32).filter(|&m| m != dead).map(|m| m.to_string()).collect();
+    match &rest[..] {
+        [] => String::new(),
+        [one] => format!("; {one} was stopped"),
+        [some @ .., last] => format!("; {} and {last} were stopped", some.join(", ")),
+    }
+}
+
+/// The lines of a run that failed: what happened, the end of the log, where all of it is.
+pub fn failed(run: &StoredRun) -> Vec<String> {
+    let mut lines = vec![format!("{} {}   {}", mark(&run.record.outcome), name(run), outcome(run))];
+    lines.extend(trace(run));
+    lines
+}
+
+/// The end of the log of the member that is to blame, and the way to it.
+pub fn trace(run: &StoredRun) -> Vec<String> {
+    let blamed = match run.record.outcome {
+        Outcome::OutOfMemory { member, .. }
+        | Outcome::Crashed { member, .. }
+        | Outcome::TimedOut { member, .. }
+        | Outcome::ProtocolError { member, .. } => member as usize,
+        _ => return Vec::new(),
+    };
+    let Some(member) = run.record.members.get(blamed) else { return Vec::new() };
+    let mut lines: Vec<String> = member.log_tail.iter().map(|l| format!("      │ {l}")).collect();
+    let log = run.path.join(format!("member-{blamed}.log"));
+    let count = fs_err::read_to_string(&log).map(|text| text.lines().count()).ok();
+    match count {
+        Some(0) | None => {}
+        Some(1) => lines.push(format!("      log: {} (1 line)", shown(&log))),
+        Some(n) => lines.push(format!("      log: {} ({n} lines)", shown(&log))),
+    }
+    if let Outcome::TimedOut { phase, message, .. } = &run.record.outcome
+        && phase == "set-up"
+        && message.starts_with("said nothing")
+    {
+        let workload = &member.spec.workload;
+        lines
+            .push(format!("      hint: let it `import collo`, or give `workloads/{workload}/workload.toml` an `[epochs]` table"));
+    }
+    lines
+}
+
+/// Mean measured epoch of all members, seconds: for a glance, without interval.
+pub fn epoch_s(run: &StoredRun) -> Option<f64> {
+    let epochs = collo_store::read_epochs(&run.path.join("epochs.parquet")).ok()?;
+    let times: Vec<f64> = epochs.iter().filter(|e| e.measured).map(|e| (e.end_ns - e.start_ns) as f64 / 1e9).collect();
+    (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
+}
+
+/// Bytes for the member table.
+pub fn memory(bytes: Option<f64>) -> String {
+    bytes.map_or("–".into(), |b| gib(b as u64))
+}
+
+/// A few words on how many runs are left.
+pub fn runs(n: usize) -> String {
+    if n == 1 { "1 run".into() } else { format!("{n} runs") }
+}

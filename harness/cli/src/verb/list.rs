@@ -1,0 +1,179 @@
+//! `collo list`: campaigns, or what there is to measure.
+
+use collo_measure::{Project, Workloads, sharing};
+use collo_store::{CampaignFolder, Outcome};
+use serde_json::json;
+
+use super::{Context, Ended, run::shown};
+use crate::args::{self, What};
+use crate::table::{Align, Table};
+use crate::{exit, say};
+
+pub fn run(context: &Context<'_>, a: &args::List) -> Ended {
+    match a.what {
+        What::Campaigns => campaigns(context, a),
+        What::Experiments => experiments(context, a),
+        What::Workloads => workloads(context),
+        What::Modes => modes(context),
+    }
+}
+
+fn campaigns(context: &Context<'_>, a: &args::List) -> Ended {
+    let runs = context.runs()?;
+    let (mut campaigns, foreign) = runs.campaigns()?;
+    if let Some(tag) = &a.tag {
+        campaigns.retain(|c| c.manifest().tags.contains(tag));
+    }
+    let mut table = Table::new(
+        &[
+            ("campaign", Align::Left),
+            ("experiment", Align::Left),
+            ("device", Align::Left),
+            ("runs", Align::Right),
+            ("state", Align::Left),
+        ],
+        2,
+    );
+    let mut list = Vec::new();
+    for campaign in &campaigns {
+        let m = campaign.manifest();
+        let state = State::of(campaign)?;
+        let count = format!("{}/{}", state.stored, m.plan.order.len());
+        table.row([m.id.clone(), m.experiment.clone(), m.device.text(), count, state.text()].map(Some));
+        list.push(json!({"campaign": m.id, "experiment": m.experiment, "device": m.device, "planned": m.plan.order.len(),
+            "stored": state.stored, "failed": state.failed, "state": state.text(), "folder": campaign.path()}));
+    }
+    if context.arguments.json {
+        say::json(&json!({"schema": 1, "campaigns": list}));
+    } else if campaigns.is_empty() {
+        say::remark("no campaign is stored yet");
+        say::remark("next: collo run quickstart");
+    } else {
+        say::result(table.render(say::width()).trim_end());
+    }
+    for f in foreign {
+        say::warning(format!("`{}` {}, left alone", shown(&f.path), f.reason));
+    }
+    Ok(exit::DONE)
+}
+
+/// How a campaign stands.
+pub struct State {
+    pub stored: usize,
+    pub failed: usize,
+    pub running: bool,
+    unfinished: bool,
+    informative: bool,
+}
+
+impl State {
+    pub fn of(campaign: &CampaignFolder) -> Result<State, crate::exit::Failure> {
+        let (runs, _) = campaign.runs()?;
+        let plan = &campaign.manifest().plan;
+        let outcomes: Vec<&Outcome> =
+            plan.order.iter().filter_map(|p| runs.get(&plan.folder(p))).map(|r| &r.record.outcome).collect();
+        let stored = outcomes.iter().filter(|o| o.is_final()).count();
+        Ok(State {
+            stored,
+            failed: outcomes.iter().filter(|o| o.is_failure()).count(),
+            running: campaign.running().is_some(),
+            unfinished: stored < plan.order.len(),
+            informative: !campaign.manifest().informative.is_empty(),
+        })
+    }
+
+    pub fn text(&self) -> String {
+        let mut parts = Vec::new();
+        match (self.running, self.unfinished) {
+            (true, _) => parts.push("running".to_string()),
+            (false, true) => parts.push("unfinished".to_string()),
+            (false, false) if self.failed == 0 => parts.push("complete".to_string()),
+            (false, false) => {}
+        }
+        if self.failed > 0 {
+            parts.push(format!("{} failed", self.failed));
+        }
+        if self.informative {
+            parts.push("informative".to_string());
+        }
+        parts.join(", ")
+    }
+}
+
+fn loaded(context: &Context<'_>) -> Result<(Project, Workloads), crate::exit::Failure> {
+    let project = context.project()?;
+    let workloads = Workloads::load(&project.workloads())?;
+    Ok((project, workloads))
+}
+
+fn experiments(context: &Context<'_>, a: &args::List) -> Ended {
+    let (project, workloads) = loaded(context)?;
+    let mut table = Table::new(&[("experiment", Align::Left), ("tags", Align::Left), ("what it measures", Align::Left)], 1);
+    let mut list = Vec::new();
+    let mut broken = Vec::new();
+    for (path, experiment) in collo_measure::experiment::all(&project, &workloads)? {
+        match experiment {
+            Ok(e) if a.tag.as_ref().is_none_or(|tag| e.has_tag(tag)) => {
+                table.row([Some(e.name.clone()), Some(e.tags.join(", ")), e.description.as_deref().map(brief)]);
+                list.push(json!({"experiment": e.name, "tags": e.tags, "description": e.description, "path": path}));
+            }
+            Ok(_) => {}
+            Err(mistakes) => broken.push(mistakes),
+        }
+    }
+    if context.arguments.json {
+        say::json(&json!({"schema": 1, "experiments": list}));
+    } else {
+        say::result(table.render(say::width()).trim_end());
+    }
+    for mistakes in broken {
+        say::failure(&mistakes.into());
+    }
+    Ok(exit::DONE)
+}
+
+fn workloads(context: &Context<'_>) -> Ended {
+    let (_, workloads) = loaded(context)?;
+    let mut table = Table::new(&[("workload", Align::Left), ("settings", Align::Left), ("what it trains", Align::Left)], 1);
+    let mut list = Vec::new();
+    for w in workloads.iter() {
+        let settings: Vec<String> =
+            w.settings.iter().map(|(name, value)| format!("{name}={}", collo_measure::workload::plain(value))).collect();
+        table.row([Some(w.name.clone()), Some(settings.join(" ")), w.description.as_deref().map(brief)]);
+        list.push(json!({"workload": w.name, "settings": w.settings, "description": w.description, "folder": w.folder}));
+    }
+    if context.arguments.json {
+        say::json(&json!({"schema": 1, "workloads": list}));
+    } else {
+        say::result(table.render(say::width()).trim_end());
+    }
+    for mistakes in workloads.broken().values() {
+        say::failure(&mistakes.clone().into());
+    }
+    Ok(exit::DONE)
+}
+
+fn modes(context: &Context<'_>) -> Ended {
+    let mut table = Table::new(&[("mode", Align::Left), ("written as", Align::Left), ("how members share", Align::Left)], 1);
+    let mut list = Vec::new();
+    for family in sharing::MODES {
+        table.row([family.name.to_string(), family.examples.join("  "), brief(family.about)].map(Some));
+        list.push(json!({"mode": family.name, "examples": family.examples, "about": family.about}));
+    }
+    if context.arguments.json {
+        say::json(&json!({"schema": 1, "modes": list}));
+    } else {
+        say::result(table.render(say::width()).trim_end());
+    }
+    Ok(exit::DONE)
+}
+
+/// The beginning of a description, for a column; all of it is in `--json`.
+fn brief(text: &str) -> String {
+    const MOST: usize = 64;
+    if text.chars().count() <= MOST {
+        return text.to_string();
+    }
+    let cut: String = text.chars().take(MOST - 1).collect();
+    format!("{}…", cut.rsplit_once(' ').map_or(cut.as_str(), |(whole, _)| whole))
+}

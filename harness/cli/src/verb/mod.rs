@@ -1,0 +1,93 @@
+//! One file per verb.
+
+pub mod completions;
+pub mod doctor;
+pub mod init;
+pub mod list;
+pub mod plan;
+pub mod report;
+pub mod run;
+pub mod schema;
+pub mod show;
+pub mod status;
+pub mod verify;
+
+use std::path::PathBuf;
+
+use collo_measure::{DeviceFacts, Expanded, Experiment, Expression, Plan, Project, Workloads};
+use collo_store::Runs;
+
+use crate::args::{Arguments, Selection};
+use crate::exit::Failure;
+
+/// The result of a verb: its exit code.
+pub type Ended = Result<u8, Failure>;
+
+/// What every verb may want to know.
+pub struct Context<'a> {
+    pub arguments: &'a Arguments,
+}
+
+impl Context<'_> {
+    /// The folder that collo works in.
+    pub fn folder(&self) -> Result<PathBuf, Failure> {
+        match &self.arguments.folder {
+            Some(folder) => Ok(folder.clone()),
+            None => Ok(std::env::current_dir()?),
+        }
+    }
+
+    /// The project that the folder lies in.
+    pub fn project(&self) -> Result<Project, Failure> {
+        Ok(Project::find(&self.folder()?)?)
+    }
+
+    /// The stored campaigns; a folder of results alone, without a project around it, will do.
+    pub fn runs(&self) -> Result<Runs, Failure> {
+        let folder = self.folder()?;
+        Ok(Runs::at(Project::find(&folder).map_or_else(|_| folder.join("runs"), |p| p.runs())))
+    }
+}
+
+/// An experiment that was read, expanded and planned.
+pub struct Planned {
+    pub experiment: Experiment,
+    pub cells: Vec<Expanded>,
+    pub facts: DeviceFacts,
+    pub plan: Plan,
+    pub selection: Option<Expression>,
+}
+
+/// Read, expand and plan an experiment; nothing is touched.
+pub fn planned(experiment: Experiment, selection: &Selection) -> Result<Planned, Failure> {
+    let selection = selection.condition.as_deref().map(|text| Expression::parse("--where", text)).transpose()?;
+    let facts = experiment.device_facts()?;
+    let cells = collo_measure::expand(&experiment, selection.as_ref())?;
+    let plan = collo_measure::plan(&experiment, &cells, &facts);
+    Ok(Planned { experiment, cells, facts, plan, selection })
+}
+
+/// The experiments that a name or a tag stands for, in order of their names.
+pub fn experiments(
+    project: &Project,
+    workloads: &Workloads,
+    name: Option<&str>,
+    tag: Option<&str>,
+) -> Result<Vec<Experiment>, Failure> {
+    if let Some(name) = name {
+        return Ok(vec![Experiment::resolve(project, name, workloads)?]);
+    }
+    let tag = tag.unwrap_or_default();
+    let mut found = Vec::new();
+    for (_, experiment) in collo_measure::experiment::all(project, workloads)? {
+        let experiment = experiment?;
+        if experiment.has_tag(tag) {
+            found.push(experiment);
+        }
+    }
+    if found.is_empty() {
+        let all = "tags are in `collo list experiments`";
+        return Err(Failure::new(crate::exit::USAGE, format!("no experiment has the tag `{tag}`")).hint(all));
+    }
+    Ok(found)
+}

@@ -1,0 +1,279 @@
+//! `collo run`: measure an experiment, or finish an unfinished campaign.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use collo_measure::campaign::{self, Choice, End, Finished, Only, Order};
+use collo_measure::python::{self, Environment as PythonEnvironment, PinSet};
+use collo_measure::workload::Environment;
+use collo_measure::{Event, Experiment, Interpreters, Project, Workloads, prepare};
+use collo_store::CampaignFolder;
+
+use super::{Context, Ended, Planned};
+use crate::args::{self, Only as OnlyArgument};
+use crate::exit::{self, Failure};
+use crate::progress::{self, Display, words};
+use crate::say;
+
+pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
+    let project = context.project()?;
+    let workloads = Workloads::load(&project.workloads())?;
+    let mut worst = exit::DONE;
+    for (experiment, campaign, condition) in what(context, a, &project, &workloads)? {
+        let selection = args::Selection { condition: a.selection.condition.clone().or(condition) };
+        let code = one(context, a, &project, experiment, campaign, &selection)?;
+        if matches!(code, exit::INTERRUPTED | exit::INCOMPLETE) {
+            return Ok(code);
+        }
+        worst = worst.max(code);
+    }
+    Ok(worst)
+}
+
+type Wanted = (Experiment, Option<CampaignFolder>, Option<String>);
+
+/// Experiments by name, path or tag; or the experiment of a campaign that is to be finished.
+fn what(context: &Context<'_>, a: &args::Run, project: &Project, workloads: &Workloads) -> Result<Vec<Wanted>, Failure> {
+    let no_experiment = match super::experiments(project, workloads, a.name.as_deref(), a.tag.as_deref()) {
+        Ok(found) => return Ok(found.into_iter().map(|e| (e, None, None)).collect()),
+        Err(failure) => failure,
+    };
+    // Perhaps it is a campaign. If it is neither, what was said about the experiment tells more.
+    let is_name = a.name.as_deref().is_some_and(|n| !project.experiments().join(format!("{n}.toml")).exists());
+    let campaign = a.name.as_deref().filter(|_| is_name).map(|n| context.runs()?.find(n).map_err(Failure::from));
+    match campaign {
+        Some(Ok(campaign)) => {
+            let m = campaign.manifest();
+            let experiment = Experiment::resolve(project, &m.experiment, workloads)?;
+            // The selection is part of what the campaign is.
+            let condition = m.ingredients.get("--where").and_then(|i| i.version.as_deref());
+            let condition = condition.map(|c| c.trim_matches('`').to_string());
+            Ok(vec![(experiment, Some(campaign), condition)])
+        }
+        _ => Err(no_experiment),
+    }
+}
+
+fn one(
+    context: &Context<'_>,
+    a: &args::Run,
+    project: &Project,
+    experiment: Experiment,
+    campaign: Option<CampaignFolder>,
+    selection: &args::Selection,
+) -> Ended {
+    experiment.warnings.iter().for_each(say::warning);
+    let planned = super::planned(experiment, selection)?;
+    check_plan(&planned)?;
+    warn_of_scale(&planned);
+    let quiet = context.arguments.quiet;
+    let cooldown_s = planned.experiment.cooldown.as_secs_f64();
+    let mut display = progress::display(quiet, planned.plan.forecast.clone(), cooldown_s);
+    let (interpreters, facts) = match provide(a, project, &planned, &mut *display) {
+        Ok(provided) => provided,
+        Err(failure) => {
+            display.end();
+            return Err(failure);
+        }
+    };
+    let only = match a.only {
+        Some(OnlyArgument::Failed) => Only::Failed,
+        Some(OnlyArgument::Missing) | None => Only::Missing,
+    };
+    let order = Order {
+        project,
+        experiment: &planned.experiment,
+        cells: &planned.cells,
+        plan: &planned.plan,
+        facts: &planned.facts,
+        interpreters: &interpreters,
+        python: facts,
+        selection: planned.selection.as_ref().map(|s| s.text().to_string()),
+        choice: Choice { new: a.new, campaign, force: a.force, only, time_limit: a.time_limit },
+    };
+    if let Err(failure) = prepare_data(project, &order, &mut *display) {
+        display.end();
+        return Err(failure);
+    }
+    if a.prepare {
+        display.end();
+        say::remark(format!("Python and data are ready\nnext: collo run {}", planned.experiment.name));
+        return Ok(exit::DONE);
+    }
+    let resume = resume(a, &planned);
+    let finished = measure(&order, &mut *display);
+    display.end();
+    let finished = finished.map_err(|e| incomplete(e, &resume))?;
+    conclude(context, a, project, &finished, &resume)
+}
+
+/// What resumes this, word for word.
+fn resume(a: &args::Run, planned: &Planned) -> String {
+    let condition = planned.selection.as_ref().map(|s| format!(" --where '{}'", s.text())).unwrap_or_default();
+    let python = a.python.as_ref().map(|p| format!(" --python {}", p.display())).unwrap_or_default();
+    format!("collo run {}{condition}{python}", planned.experiment.name)
+}
+
+fn check_plan(planned: &Planned) -> Result<(), Failure> {
+    let plan = &planned.plan.record;
+    for r in &plan.refusals {
+        say::remark(format!("– {} is refused: {}", r.cell, r.reason));
+        if let Some(hint) = &r.hint {
+            say::hint(hint);
+        }
+    }
+    if plan.order.is_empty() {
+        let name = &planned.experiment.name;
+        let what = match plan.refusals.len() {
+            0 => format!("`{name}` has no cell to run"),
+            n => format!("every cell of `{name}` is refused here, {n} of {n}"),
+        };
+        return Err(Failure::new(exit::MACHINE, what).hint(format!("`collo plan {name}` says why")));
+    }
+    Ok(())
+}
+
+/// A dev build samples and reports as well as a release build while there is little of it.
+fn warn_of_scale(planned: &Planned) {
+    const MEMBERS_HZ: f64 = 2_000.0;
+    const SAMPLES: f64 = 2e6;
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let degree = planned.plan.record.cells.iter().map(|c| c.degree).max().unwrap_or(0);
+    let load = f64::from(degree) * planned.experiment.sampling.rate_hz;
+    let seconds = planned.plan.forecast.runs_s.unwrap_or(0.0);
+    let samples = seconds * load * 7.0;
+    if load > MEMBERS_HZ || samples > SAMPLES {
+        say::warning("this is a dev build, and this campaign samples so much that a release build matters");
+        say::hint("`just install`, or `cargo install --locked --path harness/cli`");
+    }
+}
+
+/// The interpreters that the cells need, and what is in them.
+fn provide(
+    a: &args::Run,
+    project: &Project,
+    planned: &Planned,
+    display: &mut dyn Display,
+) -> Result<(Interpreters, BTreeMap<String, String>), Failure> {
+    let needs = |environment: Environment| {
+        planned.cells.iter().any(|e| e.cell.members().any(|m| m.workload().environment == environment))
+    };
+    let mut interpreters = Interpreters::default();
+    let mut facts = BTreeMap::new();
+    if needs(Environment::System) {
+        let python = python::system()?;
+        interpreters.system = Some(python.interpreter);
+        facts = python.facts;
+    }
+    if needs(Environment::Torch) {
+        let python = match &a.python {
+            Some(path) => python::own(path)?,
+            None => {
+                let environment =
+                    PythonEnvironment::of(&project.workloads(), &python::cache_folder(), PinSet::for_this_machine())?;
+                environment.provide(&mut |progress| display.show(Event::Python(progress)))?
+            }
+        };
+        interpreters.torch = Some(python.interpreter);
+        facts.extend(python.facts);
+    }
+    Ok((interpreters, facts))
+}
+
+fn prepare_data(project: &Project, order: &Order<'_>, display: &mut dyn Display) -> Result<(), Failure> {
+    let mut seen = Vec::new();
+    for member in order.cells.iter().flat_map(|e| e.cell.members()) {
+        let workload = member.workload();
+        if seen.contains(&workload.name) {
+            continue;
+        }
+        seen.push(workload.name.clone());
+        if let Some(prepared) = prepare(project, workload, order.interpreters)? {
+            display.show(Event::Data(&prepared));
+        }
+    }
+    Ok(())
+}
+
+fn measure(order: &Order<'_>, display: &mut dyn Display) -> Result<Finished, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(campaign::run(order, &mut |event| display.show(event)))?)
+}
+
+/// An error in the middle of a campaign leaves it resumable; only what was never begun is another matter.
+fn incomplete(failure: Failure, resume: &str) -> Failure {
+    let in_the_middle = failure.text.contains("no space left") || failure.text.contains("No space left");
+    if in_the_middle {
+        return Failure { text: format!("{}\nresume: {resume}", failure.text), exit: exit::INCOMPLETE };
+    }
+    failure
+}
+
+fn conclude(context: &Context<'_>, a: &args::Run, project: &Project, finished: &Finished, resume: &str) -> Ended {
+    let campaign = &finished.campaign;
+    let total = campaign.manifest().plan.order.len();
+    if finished.end != End::Complete {
+        let after = finished.stopping.map(|d| format!(" after {:.1} s", d.as_secs_f64())).unwrap_or_default();
+        let stored = format!("{} of {total} runs stored", finished.stored);
+        say::remark(match finished.end {
+            End::Interrupted { killed: true } => format!("killed: {stored}, this one is dropped; no process is left"),
+            End::TimeOver => format!("the allowed time is over: {stored}"),
+            _ => format!("stopped{after}: {stored}, what ran is recorded as interrupted; no process is left"),
+        });
+        say::remark(format!("resume: {resume}          {}", words::runs(total - finished.stored)));
+        return Ok(match finished.end {
+            End::Interrupted { .. } => exit::INTERRUPTED,
+            _ => exit::INCOMPLETE,
+        });
+    }
+    let (runs, _) = campaign.runs()?;
+    let failed = runs.values().filter(|r| r.record.outcome.is_failure()).count();
+    if a.no_report {
+        say::result(format!("{total} of {total} runs accounted for in {}", shown(campaign.path())));
+    } else {
+        let analysis = collo_report::analyse(campaign)?;
+        let written = collo_report::write(&analysis, &project.reports())?;
+        if context.arguments.json {
+            say::json(&collo_report::json(&analysis));
+        } else {
+            say::result(collo_report::terminal(&analysis, say::width()).trim_end());
+        }
+        say::remark(format!("report: {}", shown(&written.html)));
+    }
+    if failed > 0 {
+        say::remark(format!("again:  {resume} --only failed"));
+        return Ok(exit::FAILED);
+    }
+    say::remark(format!("next:   collo show last     collo verify last     open {}", report_place(project, campaign)));
+    Ok(exit::DONE)
+}
+
+fn report_place(project: &Project, campaign: &CampaignFolder) -> String {
+    shown(&project.reports().join(&campaign.manifest().experiment).join("report.html"))
+}
+
+/// A path as people see it: from where they stand, if it lies below.
+pub fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().ok();
+    let path = path.strip_prefix(".").unwrap_or(path);
+    let below = here.and_then(|here| path.strip_prefix(here).ok().map(Path::to_path_buf));
+    let text = below.unwrap_or_else(|| path.to_path_buf()).display().to_string();
+    match std::env::var("HOME") {
+        Ok(home) if !home.is_empty() && text.starts_with(&format!("{home}/")) => text.replacen(&home, "~", 1),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_below_here_is_shown_from_here() {
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(shown(&here.join("runs/x")), "runs/x");
+        assert_eq!(shown(Path::new("/proc/self")), "/proc/self");
+    }
+}

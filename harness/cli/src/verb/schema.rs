@@ -1,0 +1,14 @@
+//! `collo schema`: JSON Schemas, generated from what the readers and writers themselves use.
+
+use super::Ended;
+use crate::args::{self, Kind};
+use crate::{exit, say};
+
+pub fn run(a: &args::Schema) -> Ended {
+    say::json(&match a.kind {
+        Kind::Experiment => collo_measure::schema::experiment(),
+        Kind::Workload => collo_measure::schema::workload(),
+        Kind::Report => collo_report::json_schema(),
+    });
+    Ok(exit::DONE)
+}

@@ -1,0 +1,98 @@
+//! `collo show`: a campaign, one of its cells in full, or what a crash left behind.
+
+use collo_store::CampaignFolder;
+use fs_err as fs;
+
+use super::run::shown;
+use super::{Context, Ended};
+use crate::exit::Failure;
+use crate::{args, exit, say};
+
+pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
+    let campaign = context.runs()?.find(&a.campaign)?;
+    if a.partial {
+        return partial(&campaign);
+    }
+    let analysis = collo_report::analyse(&campaign)?;
+    match &a.cell {
+        None if context.arguments.json => say::json(&collo_report::json(&analysis)),
+        None => {
+            say::result(collo_report::terminal(&analysis, say::width()).trim_end());
+            failures(&campaign)?;
+        }
+        Some(asked) => {
+            let unknown = || {
+                Failure::new(exit::USAGE, format!("no cell of `{}` answers to `{asked}`", campaign.manifest().id))
+                    .hint(format!("its cells: `collo show {}`", a.campaign))
+            };
+            // People may type `x` for `×`, and a part of a label that only one cell has.
+            let text = collo_report::terminal_cell(&analysis, asked)
+                .or_else(|| collo_report::terminal_cell(&analysis, &with_sign(asked)))
+                .ok_or_else(unknown)?;
+            if context.arguments.json {
+                let all = collo_report::json(&analysis);
+                let label = analysis.cell(asked).or_else(|| analysis.cell(&with_sign(asked))).map(|c| c.record.cell.clone());
+                let cells = all["cells"].as_array().into_iter().flatten();
+                for cell in cells.filter(|c| c["cell"].as_str() == label.as_deref()) {
+                    say::json(cell);
+                }
+            } else {
+                say::result(text.trim_end());
+            }
+        }
+    }
+    Ok(exit::DONE)
+}
+
+/// `tinyx2 naive` → `tiny×2 naive`
+fn with_sign(text: &str) -> String {
+    let mut out = String::new();
+    let mut chars = text.chars().peekable();
+    let mut before = ' ';
+    while let Some(c) = chars.next() {
+        let sign = c == 'x' && before.is_alphanumeric() && chars.peek().is_some_and(char::is_ascii_digit);
+        out.push(if sign { '×' } else { c });
+        before = c;
+    }
+    out
+}
+
+/// Runs that did not complete, each with its reason and its log.
+fn failures(campaign: &CampaignFolder) -> Result<(), Failure> {
+    let (runs, foreign) = campaign.runs()?;
+    for run in runs.values().filter(|r| r.record.outcome.is_failure()) {
+        say::result("");
+        for line in crate::progress::words::failed(run) {
+            say::result(line);
+        }
+    }
+    for f in foreign {
+        say::warning(format!("`{}`: {}; left alone", shown(&f.path), f.reason));
+    }
+    Ok(())
+}
+
+fn partial(campaign: &CampaignFolder) -> Ended {
+    let partials = campaign.partials()?;
+    if partials.is_empty() {
+        say::remark(format!("nothing of `{}` was cut off", campaign.manifest().id));
+    }
+    for folder in partials {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().replace(".partial-", "");
+        say::result(format!("{name}, cut off; no number of it is used ({})", shown(&folder)));
+        let events = fs::read_to_string(folder.join("events.jsonl")).unwrap_or_default();
+        for line in events.lines() {
+            say::result(format!("  {line}"));
+        }
+    }
+    Ok(exit::DONE)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn an_x_before_a_number_is_a_count_and_any_other_x_is_a_letter() {
+        assert_eq!(super::with_sign("tinyx2 naive"), "tiny×2 naive");
+        assert_eq!(super::with_sign("xlnet x2"), "xlnet x2");
+    }
+}

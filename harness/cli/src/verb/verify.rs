@@ -1,0 +1,43 @@
+//! `collo verify`: is a campaign complete, attested and intact?
+
+use collo_store::{Finding, Level};
+use serde_json::json;
+
+use super::{Context, Ended};
+use crate::{args, exit, say};
+
+pub fn run(context: &Context<'_>, a: &args::Verify) -> Ended {
+    let campaign = context.runs()?.find(&a.campaign)?;
+    let findings = collo_store::verify(&campaign)?;
+    let no = findings.iter().any(|f| f.level == Level::No);
+    let id = &campaign.manifest().id;
+    if context.arguments.json {
+        let list: Vec<_> =
+            findings.iter().map(|f| json!({"subject": f.subject, "level": word(f.level), "text": f.text})).collect();
+        say::json(&json!({"schema": 1, "campaign": id, "holds": !no, "findings": list}));
+    } else {
+        findings.iter().for_each(|f| say::result(line(f)));
+        if no {
+            let name = &campaign.manifest().experiment;
+            say::remark(format!("next: collo run {name} --only failed     or what is missing: collo run {name}"));
+        }
+    }
+    Ok(if no { exit::FAILED } else { exit::DONE })
+}
+
+fn word(level: Level) -> &'static str {
+    match level {
+        Level::Ok => "ok",
+        Level::Warning => "warning",
+        Level::No => "no",
+    }
+}
+
+fn line(f: &Finding) -> String {
+    let mark = match f.level {
+        Level::Ok => '✓',
+        Level::Warning => '!',
+        Level::No => '✗',
+    };
+    format!("{mark} {:<11} {}", f.subject, f.text)
+}

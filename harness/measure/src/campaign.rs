@@ -1,0 +1,305 @@
+//! A whole campaign: open or continue it, measure what is missing, in order, and leave it complete or resumable.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant, SystemTime};
+
+use collo_store::{Campaign, CampaignFolder, Ingredient, Outcome, PlannedRun, Runs, SCHEMA, StoredRun, utc_id, utc_now};
+use tokio::sync::watch;
+
+use crate::cell::Cell;
+use crate::device::DeviceFacts;
+use crate::events::{Event, Watcher};
+use crate::expand::Expanded;
+use crate::experiment::Experiment;
+use crate::ingredients;
+use crate::interrupt::Interrupts;
+use crate::machine;
+use crate::observe::Stop;
+use crate::plan::Plan;
+use crate::project::Project;
+use crate::run::{Bench, Interpreters, RunError};
+
+/// Which runs of a campaign to do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Only {
+    /// What is not stored, or was interrupted.
+    #[default]
+    Missing,
+    /// What failed; the failed runs are kept aside.
+    Failed,
+}
+
+/// How to choose the campaign.
+#[derive(Debug, Clone, Default)]
+pub struct Choice {
+    /// Always start a new one.
+    pub new: bool,
+    /// This one, instead of the newest of the experiment.
+    pub campaign: Option<CampaignFolder>,
+    /// Continue although ingredients changed; it is marked informative.
+    pub force: bool,
+    pub only: Only,
+    /// Begin no further run after so long.
+    pub time_limit: Option<Duration>,
+}
+
+/// Everything that a campaign is made of.
+pub struct Order<'a> {
+    pub project: &'a Project,
+    pub experiment: &'a Experiment,
+    pub cells: &'a [Expanded],
+    pub plan: &'a Plan,
+    pub facts: &'a DeviceFacts,
+    pub interpreters: &'a Interpreters,
+    /// Versions of Python and its packages.
+    pub python: BTreeMap<String, String>,
+    /// The selection that the plan was made with, part of its identity.
+    pub selection: Option<String>,
+    pub choice: Choice,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Every planned run is accounted for.
+    Complete,
+    /// Ctrl-C; `killed` if the current run was thrown away.
+    Interrupted { killed: bool },
+    /// SIGTERM or SIGHUP.
+    Terminated,
+    /// The allowed time is over.
+    TimeOver,
+}
+
+/// A campaign and how it ended.
+pub struct Finished {
+    pub campaign: CampaignFolder,
+    pub end: End,
+    /// Runs of the plan that are stored and final.
+    pub stored: usize,
+    /// How long it took to stop after it was asked to.
+    pub stopping: Option<Duration>,
+}
+
+/// Measure a campaign. What is stored stays stored, whatever the error.
+pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, RunError> {
+    let runs = Runs::at(order.project.runs());
+    let ingredients = order.ingredients()?;
+    let (mut campaign, resumed) = order.open(&runs, &ingredients, watcher)?;
+    let _lock = campaign.lock()?;
+    if resumed && order.choice.force {
+        let changes = ingredients::changes(&campaign.manifest().ingredients, &ingredients);
+        if !changes.is_empty() {
+            let names: Vec<String> = changes.into_iter().map(|c| c.name).collect();
+            campaign.mark_informative(&format!("continued with --force although {} changed", names.join(", ")))?;
+        }
+    }
+    let (stored, _) = campaign.runs()?;
+    let (todo, interrupted) = order.todo(&campaign, &stored);
+    let kept = campaign.manifest().plan.order.len() - todo.len();
+    let partials = campaign.partials()?;
+    if !partials.is_empty() {
+        watcher(Event::Partials { folder: campaign.path(), count: partials.len() });
+    }
+    watcher(Event::Opened { campaign: &campaign, resumed, stored: kept, todo: &todo, interrupted });
+
+    let mut journal = campaign.journal()?;
+    journal.opened(todo.len() as u32)?;
+    let interrupts = Interrupts::listen().map_err(collo_store::Error::from)?;
+    let result = order.measure(&campaign, &todo, &ingredients, &interrupts, &mut journal, watcher).await;
+    let stopping = interrupts.since();
+    let (end, done) = match result {
+        Ok(ended) => ended,
+        Err(e) => {
+            // The disk may be full: what cannot be said in the journal is said by what is missing.
+            let _ = journal.closed("error");
+            return Err(e);
+        }
+    };
+    journal.closed(match end {
+        End::Complete => "complete",
+        End::Interrupted { .. } => "interrupted",
+        End::Terminated => "terminated",
+        End::TimeOver => "time over",
+    })?;
+    Ok(Finished { campaign, end, stored: kept + done, stopping })
+}
+
+impl Order<'_> {
+    async fn measure(
+        &self,
+        campaign: &CampaignFolder,
+        todo: &[PlannedRun],
+        ingredients: &BTreeMap<String, Ingredient>,
+        interrupts: &Interrupts,
+        journal: &mut collo_store::Journal,
+        watcher: Watcher<'_>,
+    ) -> Result<(End, usize), RunError> {
+        let cells: BTreeMap<String, &Cell> = self.cells.iter().map(|e| (e.cell.slug(), &e.cell)).collect();
+        let bench = Bench {
+            project: self.project,
+            experiment: self.experiment,
+            facts: self.facts,
+            interpreters: self.interpreters,
+            campaign,
+            ingredients: ingredients.iter().map(|(name, i)| (name.clone(), i.sha256.clone())).collect(),
+            stop: interrupts.receiver(),
+        };
+        let begun = Instant::now();
+        let mut done = 0;
+        for (index, planned) in todo.iter().enumerate() {
+            if index > 0 && !pause(self.experiment.cooldown, bench.stop.clone()).await {
+                return Ok((interrupts.end(false), done));
+            }
+            if interrupts.asked() != Stop::No {
+                return Ok((interrupts.end(false), done));
+            }
+            if self.choice.time_limit.is_some_and(|limit| begun.elapsed() >= limit) {
+                return Ok((End::TimeOver, done));
+            }
+            let plan = &campaign.manifest().plan;
+            let record = &plan.cells[planned.cell];
+            let Some(cell) = cells.get(&record.slug) else {
+                return Err(crate::mistake::Mistake::new(format!(
+                    "`{}` is not a cell of `{}` any more",
+                    record.cell, self.experiment.name
+                ))
+                .hint("`--new` starts a new campaign")
+                .into());
+            };
+            journal.began(&plan.folder(planned))?;
+            watcher(Event::Begins { planned });
+            let run = bench.run(cell, planned, &mut |view| watcher(Event::Stands(view))).await?;
+            let Some(run) = run else { return Ok((interrupts.end(true), done)) };
+            journal.recorded(&run.path, run.record.outcome.word())?;
+            watcher(Event::Ends { planned, run: &run });
+            if run.record.outcome == Outcome::Interrupted {
+                return Ok((interrupts.end(false), done));
+            }
+            done += 1;
+        }
+        Ok((End::Complete, done))
+    }
+
+    /// What the numbers of this campaign depend on.
+    pub fn ingredients(&self) -> Result<BTreeMap<String, Ingredient>, collo_store::Error> {
+        let project = self.project;
+        let mut found = BTreeMap::new();
+        let mut add_path = |path: std::path::PathBuf| -> std::io::Result<()> {
+            let name = path.strip_prefix(project.root()).unwrap_or(&path).display().to_string();
+            found.insert(name, ingredients::path(project.root(), &path)?);
+            Ok(())
+        };
+        let workloads: BTreeSet<_> =
+            self.cells.iter().flat_map(|e| e.cell.members().map(|m| m.workload().folder.clone())).collect();
+        for folder in workloads {
+            add_path(folder)?;
+        }
+        // What workloads share lies beside them: the protocol, the readers of data sets.
+        for entry in fs_err::read_dir(project.workloads())? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|e| e == "py") {
+                add_path(path)?;
+            }
+        }
+        found.insert("experiment".into(), ingredients::text(&self.experiment.source, None));
+        if let Some(selection) = &self.selection {
+            found.insert("--where".into(), ingredients::text(selection, Some(format!("`{selection}`"))));
+        }
+        for (name, version) in &self.python {
+            found.insert(name.clone(), ingredients::text(version, Some(version.clone())));
+        }
+        let own = env!("CARGO_PKG_VERSION");
+        found.insert("collo".into(), ingredients::text(own, Some(own.into())));
+        let kernel = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned()).unwrap_or_default();
+        found.insert("kernel".into(), ingredients::text(&kernel, Some(kernel.clone())));
+        let device = self.facts.record().text();
+        found.insert("device".into(), ingredients::text(&device, Some(device.clone())));
+        Ok(found)
+    }
+
+    /// The campaign to measure, and whether it was there before.
+    fn open(
+        &self,
+        runs: &Runs,
+        ingredients: &BTreeMap<String, Ingredient>,
+        watcher: Watcher<'_>,
+    ) -> Result<(CampaignFolder, bool), RunError> {
+        if let Some(candidate) = self.candidate(runs)? {
+            let changes = ingredients::changes(&candidate.manifest().ingredients, ingredients);
+            if changes.is_empty() || self.choice.force {
+                return Ok((candidate, true));
+            }
+            watcher(Event::NotContinued { campaign: &candidate, changes: &changes });
+        }
+        Ok((runs.create(self.manifest(runs, ingredients))?, false))
+    }
+
+    /// The campaign that would be continued, if its ingredients are the same.
+    fn candidate(&self, runs: &Runs) -> Result<Option<CampaignFolder>, RunError> {
+        if self.choice.new {
+            return Ok(None);
+        }
+        if let Some(named) = &self.choice.campaign {
+            return Ok(Some(named.clone()));
+        }
+        let (campaigns, _) = runs.campaigns()?;
+        let Some(newest) = campaigns.into_iter().find(|c| c.manifest().experiment == self.experiment.name) else {
+            return Ok(None);
+        };
+        let (stored, _) = newest.runs()?;
+        let (todo, _) = self.todo(&newest, &stored);
+        Ok((!todo.is_empty()).then_some(newest))
+    }
+
+    /// What is to do, in order, and how much of it was interrupted.
+    fn todo(&self, campaign: &CampaignFolder, stored: &BTreeMap<String, StoredRun>) -> (Vec<PlannedRun>, usize) {
+        let plan = &campaign.manifest().plan;
+        let mut interrupted = 0;
+        let mut wanted = |planned: &&PlannedRun| match stored.get(&plan.folder(planned)).map(|r| &r.record.outcome) {
+            None => true,
+            Some(Outcome::Interrupted) => {
+                interrupted += 1;
+                true
+            }
+            Some(outcome) => self.choice.only == Only::Failed && outcome.is_failure(),
+        };
+        let todo = plan.order.iter().filter(&mut wanted).cloned().collect();
+        (todo, interrupted)
+    }
+
+    fn manifest(&self, runs: &Runs, ingredients: &BTreeMap<String, Ingredient>) -> Campaign {
+        let now = SystemTime::now();
+        let nanos = now.duration_since(SystemTime::UNIX_EPOCH).map(|d| d.as_nanos()).unwrap_or_default();
+        let id = |salt: u32| {
+            let text = format!("{nanos} {} {salt} {}", std::process::id(), self.experiment.name);
+            format!("{}-{}", utc_id(now), &collo_store::sha256_text(&text)[..4])
+        };
+        let taken = |id: &String| runs.path().join(&self.experiment.name).join(id).exists();
+        let id = (0..).map(id).find(|id| !taken(id)).unwrap_or_default();
+        let memory = self.facts.memory_bytes.unwrap_or_default();
+        Campaign {
+            schema: SCHEMA,
+            id,
+            experiment: self.experiment.name.clone(),
+            description: self.experiment.description.clone(),
+            tags: self.experiment.tags.clone(),
+            created_utc: utc_now(),
+            source_toml: self.experiment.source.clone(),
+            thresholds: self.experiment.thresholds.clone(),
+            plan: self.plan.record.clone(),
+            device: self.facts.record(),
+            machine: machine::describe(self.project.root(), self.facts.cores.len() as u32, memory, self.python.clone()),
+            ingredients: ingredients.clone(),
+            informative: Vec::new(),
+        }
+    }
+}
+
+/// Wait between runs; false if somebody wants to stop.
+async fn pause(cooldown: Duration, mut stop: watch::Receiver<Stop>) -> bool {
+    tokio::select! {
+        () = tokio::time::sleep(cooldown) => true,
+        _ = stop.wait_for(|s| *s != Stop::No) => false,
+    }
+}

@@ -1,0 +1,253 @@
+//! One point of the matrix: who trains together, and how they share.
+//!
+//! In: members and a sharing mode. Out: a label that people read and type, a folder name, the stored record. A cell knows nothing of
+//! repetitions, order or devices.
+
+mod find;
+mod label;
+mod slug;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use collo_store::{CellRecord, MemberSpec};
+use serde_json::Value as Json;
+
+use crate::mistake::Mistake;
+use crate::sharing::SharingMode;
+use crate::workload::{Workload, Workloads};
+
+pub use find::find as find_cell;
+
+/// A workload with its settings: what one process of a group trains.
+#[derive(Debug, Clone)]
+pub struct Member {
+    workload: Arc<Workload>,
+    batch_size: Option<u32>,
+    settings: BTreeMap<String, Json>,
+    /// Workload and every setting in one text: what makes two members the same.
+    key: String,
+    solo: String,
+}
+
+impl PartialEq for Member {
+    fn eq(&self, other: &Member) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Member {}
+
+impl Member {
+    /// A workload with some settings; the others are its defaults. The mistake tells a setting that it does not have.
+    pub fn new<'a>(workload: &Arc<Workload>, given: impl IntoIterator<Item = (&'a str, Json)>) -> Result<Member, Mistake> {
+        let mut settings = workload.settings.clone();
+        for (name, value) in given {
+            if let Some(wrong) = workload.wrong_value(name, &value) {
+                return Err(wrong);
+            }
+            // One way of writing a value, so that `1` and `1.0` are one cell.
+            let value = if settings[name].is_f64() { value.as_f64().map_or(value, Json::from) } else { value };
+            settings.insert(name.to_string(), value);
+        }
+        let batch_size = settings.remove("batch_size").and_then(|b| b.as_u64()).and_then(|b| u32::try_from(b).ok());
+        let key = format!("{} {batch_size:?} {}", workload.name, serde_json::json!(settings));
+        let mut member = Member { workload: workload.clone(), batch_size, settings, key, solo: String::new() };
+        member.solo = label::of(&[Term { member: Arc::new(member.clone()), count: 1 }], "naive");
+        Ok(member)
+    }
+
+    pub fn workload(&self) -> &Arc<Workload> {
+        &self.workload
+    }
+
+    pub fn batch_size(&self) -> Option<u32> {
+        self.batch_size
+    }
+
+    /// The settings other than the batch size, defaults included.
+    pub fn settings(&self) -> &BTreeMap<String, Json> {
+        &self.settings
+    }
+
+    /// Workload and every setting in one text: equal exactly when two members are.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The label of the cell in which it trains alone.
+    pub fn solo(&self) -> &str {
+        &self.solo
+    }
+
+    pub fn spec(&self) -> MemberSpec {
+        MemberSpec {
+            workload: self.workload.name.clone(),
+            batch_size: self.batch_size,
+            settings: self.settings.clone(),
+            solo: self.solo.clone(),
+        }
+    }
+
+    fn setting(&self, name: &str) -> Option<Json> {
+        if name == "batch_size" { self.batch_size.map(Json::from) } else { self.settings.get(name).cloned() }
+    }
+}
+
+/// Copies of one member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Term {
+    pub member: Arc<Member>,
+    pub count: u32,
+}
+
+/// What becomes of a member that is done before the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tail {
+    /// It trains on, unmeasured, so that every measured epoch has full company.
+    Hold,
+    /// It leaves, and the makespan is the result.
+    Release,
+}
+
+impl Tail {
+    pub fn word(self) -> &'static str {
+        match self {
+            Tail::Hold => "hold",
+            Tail::Release => "release",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<Tail> {
+        [Tail::Hold, Tail::Release].into_iter().find(|tail| tail.word() == word)
+    }
+}
+
+/// One point of the matrix, not yet run.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    terms: Vec<Term>,
+    sharing: Arc<dyn SharingMode>,
+    tail: Tail,
+}
+
+impl PartialEq for Cell {
+    fn eq(&self, other: &Cell) -> bool {
+        self.terms == other.terms && self.sharing.label() == other.sharing.label() && self.tail == other.tail
+    }
+}
+
+impl Cell {
+    /// A group; without a tail, uniform ones hold and mixed ones release. There is at least one member.
+    pub fn new(members: impl IntoIterator<Item = (Arc<Member>, u32)>, sharing: Arc<dyn SharingMode>, tail: Option<Tail>) -> Cell {
+        let mut terms: Vec<Term> = Vec::new();
+        for (member, count) in members {
+            match terms.iter_mut().find(|term| term.member == member) {
+                Some(term) => term.count += count,
+                None => terms.push(Term { member, count }),
+            }
+        }
+        terms.sort_by(|a, b| {
+            let order = |t: &Term| (t.count, t.member.workload.name.clone(), t.member.batch_size);
+            order(a).cmp(&order(b)).then_with(|| a.member.key.cmp(&b.member.key))
+        });
+        let tail = tail.unwrap_or(if terms.len() == 1 { Tail::Hold } else { Tail::Release });
+        Cell { terms, sharing, tail }
+    }
+
+    /// A member alone on the whole device.
+    pub fn solo(member: &Arc<Member>, tail: Option<Tail>) -> Cell {
+        Cell::new([(member.clone(), 1)], Arc::new(crate::sharing::Naive), tail)
+    }
+
+    /// The cell of a label, as people type it: `tinyx2 naive b32` will do.
+    pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Mistake> {
+        label::parse(text, workloads)
+    }
+
+    /// `tiny×2 naive b32`.
+    pub fn label(&self) -> String {
+        label::of(&self.terms, &self.sharing.label())
+    }
+
+    /// `tinyx2_naive_b32~b04e`.
+    pub fn slug(&self) -> String {
+        slug::of(self, 4)
+    }
+
+    /// The slug with more digits of the cell's hash, for the day that four are not enough.
+    pub(crate) fn slug_of(&self, digits: usize) -> String {
+        slug::of(self, digits)
+    }
+
+    pub fn terms(&self) -> &[Term] {
+        &self.terms
+    }
+
+    pub fn mode(&self) -> &Arc<dyn SharingMode> {
+        &self.sharing
+    }
+
+    pub fn tail(&self) -> Tail {
+        self.tail
+    }
+
+    pub fn degree(&self) -> u32 {
+        self.terms.iter().map(|term| term.count).sum()
+    }
+
+    /// One member on the whole device, which others are compared with.
+    pub fn is_baseline(&self) -> bool {
+        self.degree() == 1 && self.sharing.family() == "naive"
+    }
+
+    /// The mode's label; `solo` for one member on the whole device.
+    pub fn sharing(&self) -> String {
+        if self.is_baseline() { "solo".into() } else { self.sharing.label() }
+    }
+
+    /// Every member by itself, copies repeated.
+    pub fn members(&self) -> impl Iterator<Item = &Arc<Member>> {
+        self.terms.iter().flat_map(|term| std::iter::repeat_n(&term.member, term.count as usize))
+    }
+
+    /// An axis by name, as `--where` sees it; absent where the members differ.
+    pub fn axis(&self, name: &str) -> Option<Json> {
+        match name {
+            "cell" => Some(self.label().into()),
+            "sharing" => Some(self.sharing().into()),
+            "degree" => Some(self.degree().into()),
+            "baseline" => Some(self.is_baseline().into()),
+            "tail" => Some(self.tail.word().into()),
+            "workload" => {
+                let mut names: Vec<&str> = self.terms.iter().map(|t| t.member.workload.name.as_str()).collect();
+                names.dedup();
+                Some(names.join("+").into())
+            }
+            _ => {
+                let first = self.terms[0].member.setting(name)?;
+                self.terms.iter().all(|t| t.member.setting(name).as_ref() == Some(&first)).then_some(first)
+            }
+        }
+    }
+
+    /// The cell as it is stored with a plan.
+    pub fn record(&self, repetitions: u32) -> CellRecord {
+        let baseline = self.is_baseline();
+        let specs: Vec<(MemberSpec, u32)> = self.terms.iter().map(|t| (t.member.spec(), t.count)).collect();
+        CellRecord {
+            cell: self.label(),
+            slug: self.slug(),
+            sharing: self.sharing(),
+            degree: self.degree(),
+            members: specs.into_iter().flat_map(|(spec, count)| std::iter::repeat_n(spec, count as usize)).collect(),
+            baseline,
+            against: if baseline { Vec::new() } else { self.terms.iter().map(|t| t.member.solo.clone()).collect() },
+            repetitions,
+            tail: self.tail.word().into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! What a campaign tells whoever watches: the interface between measuring and showing.
+
+use std::path::Path;
+
+use collo_store::{CampaignFolder, PlannedRun, StoredRun};
+
+use crate::ingredients::Change;
+use crate::observe::View;
+use crate::prepare::Prepared;
+use crate::python;
+
+/// Something that a watcher may want to show.
+pub enum Event<'a> {
+    /// The Python environment is being provided.
+    Python(python::Progress),
+    /// A workload's data was looked at, or written.
+    Data(&'a Prepared),
+    /// An unfinished campaign is not continued, because its ingredients changed.
+    NotContinued { campaign: &'a CampaignFolder, changes: &'a [Change] },
+    /// A campaign is open: so many runs are stored, so many are to do, some of which were interrupted.
+    Opened { campaign: &'a CampaignFolder, resumed: bool, stored: usize, todo: &'a [PlannedRun], interrupted: usize },
+    /// A run begins.
+    Begins { planned: &'a PlannedRun },
+    /// How the run stands; a few times a second.
+    Stands(View),
+    /// A run is in the store.
+    Ends { planned: &'a PlannedRun, run: &'a StoredRun },
+    /// Somebody wants the campaign to stop; the current run is being ended.
+    Stopping { now: bool },
+    /// Partial runs of an earlier collo lie aside.
+    Partials { folder: &'a Path, count: usize },
+}
+
+/// Takes events; never blocks for long, because it is called between measuring steps.
+pub type Watcher<'a> = &'a mut dyn FnMut(Event<'_>);

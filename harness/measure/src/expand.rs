@@ -1,0 +1,181 @@
+//! From an experiment to its cells.
+//!
+//! In: an experiment, and perhaps a selection. Out: the cells in the order of the experiment, each once, every solo baseline in front
+//! of the first cell that needs it. It asks no device what can run.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::cell::{Cell, Member, Tail};
+use crate::experiment::{Axes, Experiment, Sharing};
+use crate::mistake::Mistake;
+use crate::select::Expression;
+
+/// The most cells that one plan holds.
+pub const MOST_CELLS: usize = 100_000;
+/// The most combinations that are looked at to find the selected ones.
+const MOST_CANDIDATES: usize = 5_000_000;
+
+/// A cell of a plan, and whether somebody asked for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expanded {
+    pub cell: Cell,
+    /// False for a baseline that is here only because others are compared with it.
+    pub asked: bool,
+}
+
+/// The cells of an experiment, or those that `selection` means with the baselines that they need.
+pub fn expand(experiment: &Experiment, selection: Option<&Expression>) -> Result<Vec<Expanded>, Mistake> {
+    if let Some(selection) = selection {
+        selection.check(&settings(experiment))?;
+    }
+    let candidates = size(&experiment.axes);
+    if candidates > if selection.is_some() { MOST_CANDIDATES } else { MOST_CELLS } {
+        let hint = if candidates > MOST_CANDIDATES {
+            "shorten an axis"
+        } else {
+            "select some, as in `--where 'degree <= 7'`, or shorten an axis"
+        };
+        return Err(
+            Mistake::new(format!("{candidates} cells ({}) are more than {MOST_CELLS}", product(&experiment.axes))).hint(hint)
+        );
+    }
+    let mut expansion = Expansion { experiment, selection, cells: Vec::new(), places: HashMap::new(), tails: HashMap::new() };
+    matrix(&experiment.axes, |member, sharing, degree| {
+        expansion.add(Cell::new([(member.clone(), degree)], sharing.mode.clone(), experiment.tail))
+    })?;
+    for group in &experiment.groups {
+        for sharing in &group.sharing {
+            if sharing.solo {
+                for (member, _) in &group.members {
+                    expansion.add(Cell::solo(member, experiment.tail))?;
+                }
+            } else {
+                let tail = group.tail.or(experiment.tail);
+                expansion.add(Cell::new(group.members.iter().cloned(), sharing.mode.clone(), tail))?;
+            }
+        }
+    }
+    Ok(expansion.cells)
+}
+
+/// The names of all settings that some cell of the experiment has.
+fn settings(experiment: &Experiment) -> BTreeSet<String> {
+    let grouped = experiment.groups.iter().flat_map(|group| group.members.iter().map(|(member, _)| member.workload()));
+    experiment.axes.workload.iter().chain(grouped).flat_map(|workload| workload.settings.keys().cloned()).collect()
+}
+
+fn lengths(axes: &Axes) -> Vec<(&str, usize)> {
+    let mut all = vec![("workload", axes.workload.len()), ("batch_size", axes.batch_size.len().max(1))];
+    all.extend(axes.settings.iter().map(|(name, values)| (name.as_str(), values.len())));
+    all.extend([("sharing", axes.sharing.len()), ("degree", axes.degree.len())]);
+    all
+}
+
+fn size(axes: &Axes) -> usize {
+    lengths(axes).iter().fold(1usize, |product, (_, n)| product.saturating_mul(*n))
+}
+
+/// `6 workload × 5 batch_size`.
+fn product(axes: &Axes) -> String {
+    let factors: Vec<String> = lengths(axes).into_iter().filter(|(_, n)| *n > 1).map(|(name, n)| format!("{n} {name}")).collect();
+    factors.join(" × ")
+}
+
+/// Call for every combination of the axes; workload varies slowest, degree fastest.
+fn matrix(axes: &Axes, mut each: impl FnMut(&Arc<Member>, &Sharing, u32) -> Result<(), Mistake>) -> Result<(), Mistake> {
+    for workload in &axes.workload {
+        let mut combinations: Vec<Vec<(&str, Json)>> = vec![Vec::new()];
+        let batches: Vec<Json> = axes.batch_size.iter().map(|b| Json::from(*b)).collect();
+        let batch_axis = (!batches.is_empty()).then_some(("batch_size", &batches));
+        for (name, values) in batch_axis.into_iter().chain(axes.settings.iter().map(|(name, values)| (name.as_str(), values))) {
+            combinations =
+                combinations.iter().flat_map(|c| values.iter().map(|v| [c.as_slice(), &[(name, v.clone())]].concat())).collect();
+        }
+        for given in combinations {
+            let member = Arc::new(Member::new(workload, given)?);
+            for sharing in &axes.sharing {
+                for degree in if sharing.solo { &[1][..] } else { &axes.degree[..] } {
+                    each(&member, sharing, *degree)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Expansion<'a> {
+    experiment: &'a Experiment,
+    selection: Option<&'a Expression>,
+    cells: Vec<Expanded>,
+    /// Where the baseline of a member stands.
+    places: HashMap<String, usize>,
+    /// The tail of each cell by label, to notice the same cell with another one.
+    tails: HashMap<String, Tail>,
+}
+
+impl Expansion<'_> {
+    fn add(&mut self, cell: Cell) -> Result<(), Mistake> {
+        if self.experiment.exclude.iter().any(|exclusion| exclusion.holds(&|axis| cell.axis(axis))) {
+            return Ok(());
+        }
+        // The baselines come into being with the first cell that they serve, so a selection may mean them alone.
+        let tail = self.experiment.tail;
+        let solos: Vec<Cell> =
+            if cell.is_baseline() { Vec::new() } else { cell.terms().iter().map(|t| Cell::solo(&t.member, tail)).collect() };
+        let selected = self.selects(&cell);
+        for solo in solos {
+            let asked = self.selection.is_some() && self.selects(&solo);
+            if selected || asked {
+                self.baseline(solo, asked);
+            }
+        }
+        if !selected {
+            return Ok(());
+        }
+        if cell.is_baseline() {
+            self.baseline(cell, true);
+            return self.check_room();
+        }
+        match self.tails.insert(cell.label(), cell.tail()) {
+            Some(tail) if tail != cell.tail() => {
+                return Err(Mistake::new(format!(
+                    "cell `{}` is asked for with tail `hold` and with tail `release`",
+                    cell.label()
+                ))
+                .hint("leave one out: both would have the same name"));
+            }
+            Some(_) => {}
+            None => self.cells.push(Expanded { cell, asked: true }),
+        }
+        self.check_room()
+    }
+
+    fn selects(&self, cell: &Cell) -> bool {
+        self.selection.is_none_or(|selection| selection.holds(&|axis| cell.axis(axis)))
+    }
+
+    fn baseline(&mut self, solo: Cell, asked: bool) {
+        let key = solo.terms()[0].member.key().to_string();
+        match self.places.get(&key) {
+            Some(place) => self.cells[*place].asked |= asked,
+            None => {
+                self.places.insert(key, self.cells.len());
+                self.cells.push(Expanded { cell: solo, asked });
+            }
+        }
+    }
+
+    fn check_room(&self) -> Result<(), Mistake> {
+        if self.cells.len() <= MOST_CELLS {
+            return Ok(());
+        }
+        Err(Mistake::new(format!("more than {MOST_CELLS} cells are selected"))
+            .hint("select fewer, as in `--where 'degree <= 7'`"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! The one list of what an experiment may say: the reader, the JSON Schema and the hints all come from it.
+
+use crate::fields::{Key, Kind, Shape};
+
+const fn key(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
+    Key { name, kind, default: Some(default), about }
+}
+
+const fn bare(name: &'static str, kind: Kind, about: &'static str) -> Key {
+    Key { name, kind, default: None, about }
+}
+
+const HELP: &str = "collo schema experiment";
+
+/// The most members that one cell may have.
+pub const MOST_MEMBERS: u64 = 256;
+
+pub const TAILS: &[&str] = &["hold", "release"];
+pub const DEVICES: &[&str] = &["auto", "cpu", "gpu"];
+pub const FAILURE_RULES: &[&str] = &["end-group", "keep-survivors"];
+
+const SHARING: Kind = Kind::Axis { of: &Kind::Text, empty: "for baselines alone: `[\"solo\"]`" };
+const BATCH: Kind = Kind::Whole { from: 1, to: 1_000_000 };
+
+pub static EXPERIMENT: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[
+        key("schema", Kind::Whole { from: 1, to: u64::MAX }, "1", "the version of this format"),
+        bare("name", Kind::Text, "the name of the experiment, which is also the file's; by default the file's"),
+        bare("description", Kind::Text, "one sentence for lists and reports"),
+        key("tags", Kind::List(&Kind::Text), "[]", "words to select experiments by, as in `--tag quick`"),
+        key(
+            "device",
+            Kind::Choice(DEVICES),
+            "\"auto\"",
+            "what the members train on; `auto` is a GPU if there is one, else the CPU",
+        ),
+        key(
+            "repetitions",
+            Kind::Whole { from: 1, to: 1000 },
+            "3",
+            "how often each cell is run; solo baselines run twice as often",
+        ),
+        key(
+            "epochs",
+            Kind::Whole { from: 1, to: 10_000 },
+            "2",
+            "epochs per run; the first is warm-up where there are two or more",
+        ),
+        key("seed", Kind::Whole { from: 0, to: u64::MAX }, "42", "shuffles the order of the cells inside each block"),
+        bare(
+            "tail",
+            Kind::Choice(TAILS),
+            "`hold`: who is done trains on until all are; `release`: who is done leaves. By default mixed groups release",
+        ),
+        key("timeout", Kind::Duration, "\"30m\"", "the longest that a whole run may take"),
+        key("set_up_timeout", Kind::Duration, "\"5m\"", "the longest until every member is ready"),
+        key("stall_timeout", Kind::Duration, "\"10m\"", "the longest that one epoch may take"),
+        key("cooldown", Kind::Duration, "\"1s\"", "the pause between two runs"),
+        key("member_failure", Kind::Choice(FAILURE_RULES), "\"end-group\"", "what becomes of the others when a member dies"),
+        key("threads", Kind::Whole { from: 1, to: 1024 }, "1", "threads that each member computes with"),
+        key(
+            "cores",
+            Kind::Text,
+            "\"shared\"",
+            "`shared`: the system decides; `spread`: each member has its own; or a list such as `0-3,8`",
+        ),
+        bare("axes", Kind::Table(&AXES), "what is varied: the cells are all combinations"),
+        bare("exclude", Kind::Tables(&EXCLUDE), "cells to leave out"),
+        bare("group", Kind::Tables(&GROUP), "a mixed group, in addition to the matrix of the axes"),
+        bare("sampling", Kind::Table(&SAMPLING), "how often readings are taken"),
+        bare("thresholds", Kind::Table(&THRESHOLDS), "what counts as relevant"),
+    ],
+};
+
+pub static AXES: Shape = Shape {
+    help: HELP,
+    others: Some(&Kind::Axis { of: &Kind::Setting, empty: "leave the key out for the workload's default" }),
+    keys: &[
+        bare("workload", Kind::Axis { of: &Kind::Text, empty: "all: `collo list workloads`" }, "folders of `workloads/`"),
+        bare("batch_size", Kind::Axis { of: &BATCH, empty: "leave the key out for the workload's default" }, "items per step"),
+        key("sharing", SHARING, "[\"naive\"]", "sharing modes; all: `collo list modes`"),
+        key(
+            "degree",
+            Kind::Axis { of: &Kind::Whole { from: 1, to: MOST_MEMBERS }, empty: "for baselines alone: `[1]`" },
+            "[1]",
+            "members that train together",
+        ),
+    ],
+};
+
+pub static EXCLUDE: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[bare("where", Kind::Text, "an expression over the axes, as in `degree > 4 && workload == \"small\"`")],
+};
+
+pub static GROUP: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[
+        bare("members", Kind::Tables(&MEMBER), "who trains together"),
+        bare("sharing", SHARING, "sharing modes of this group; by default those of the axes"),
+        bare("tail", Kind::Choice(TAILS), "the tail of this group"),
+    ],
+};
+
+pub static MEMBER: Shape = Shape {
+    help: HELP,
+    others: Some(&Kind::Setting),
+    keys: &[
+        bare("workload", Kind::Text, "a folder of `workloads/`"),
+        key("count", Kind::Whole { from: 1, to: MOST_MEMBERS }, "1", "copies of it"),
+        bare("batch_size", BATCH, "items per step; by default the workload's"),
+    ],
+};
+
+pub static SAMPLING: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[
+        key("rate_hz", Kind::Number { from: 0.1, to: 1000.0 }, "10", "readings per second of what is cheap to read"),
+        key("slow_rate_hz", Kind::Number { from: 0.01, to: 100.0 }, "1", "readings per second of what stalls"),
+        key("pss_every", Kind::Duration, "\"30s\"", "between two readings of proportional memory, which walks the page tables"),
+    ],
+};
+
+pub static THRESHOLDS: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[
+        key("relevant", Kind::Ratio, "\"5%\"", "a difference of this share is worth acting on"),
+        key("slowdown", Kind::Number { from: 1.0, to: 1000.0 }, "1.1", "the slowest member's slowdown that is still acceptable"),
+        key("overlap", Kind::Ratio, "\"95%\"", "an epoch counts when all members trained during this share of it"),
+        key("start_skew", Kind::Duration, "\"100ms\"", "spread of the members' starts above which a run is informative only"),
+        key("baseline_drift", Kind::Ratio, "\"10%\"", "drift of a block's baselines above which the block is void"),
+    ],
+};

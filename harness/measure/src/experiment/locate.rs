@@ -1,0 +1,87 @@
+//! Where an experiment lies: `NAME` is `experiments/NAME.toml`; with a `/` or a final `.toml` it is a path.
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use super::{Experiment, keys};
+use crate::fields;
+use crate::mistake::{Mistake, Mistakes, Source, quoted};
+use crate::nearest::nearest;
+use crate::project::{Project, shown};
+use crate::workload::Workloads;
+
+/// The file of an experiment, as a person names it.
+pub fn locate(project: &Project, typed: &str) -> Result<PathBuf, Mistakes> {
+    if typed.contains('/') || typed.ends_with(".toml") {
+        let path = PathBuf::from(typed);
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(Mistake::new(format!("there is no experiment at {}", quoted(typed))).hint("all: `collo list experiments`").into())
+        };
+    }
+    let folder = project.experiments();
+    let files = files(&folder)?;
+    let claims: Vec<(&PathBuf, String)> = files.iter().filter_map(|file| Some((file, claim(file, typed)?))).collect();
+    if let [(first, a), (second, b), ..] = &claims[..] {
+        let at_home = folder.join(format!("{typed}.toml"));
+        let other = if **first == at_home { second } else { first };
+        return Err(Mistake::new(format!("two experiments are called `{typed}`: {a}, {b}"))
+            .hint(format!("rename one, or give the path: `collo run {}`", shown(other)))
+            .into());
+    }
+    let path = folder.join(format!("{typed}.toml"));
+    if path.is_file() {
+        return Ok(path);
+    }
+    if let [(only, _)] = &claims[..] {
+        return Ok((*only).clone());
+    }
+    let stems: Vec<String> = files.iter().filter_map(|f| Some(f.file_stem()?.to_string_lossy().into_owned())).collect();
+    let mistake = Mistake::new(format!("there is no experiment {}", quoted(typed)));
+    Err(match nearest(typed, stems.iter().map(String::as_str)) {
+        Some(near) => mistake.hint(format!("did you mean `{near}`? All: `collo list experiments`")).into(),
+        None => mistake.hint("all: `collo list experiments`").into(),
+    })
+}
+
+/// The file of an experiment, and what is in it.
+pub type Listed = (PathBuf, Result<Experiment, Mistakes>);
+
+/// Every experiment of a project, or what is wrong with its file.
+pub fn all(project: &Project, workloads: &Workloads) -> Result<Vec<Listed>, Mistakes> {
+    Ok(files(&project.experiments())?.into_iter().map(|path| (path.clone(), Experiment::read(&path, workloads))).collect())
+}
+
+/// The `.toml` files of a folder and of the folders in it, by name.
+fn files(folder: &Path) -> Result<Vec<PathBuf>, Mistakes> {
+    let unreadable = |e: std::io::Error| Mistake::new("the experiments cannot be read").caused_by(e.to_string());
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            let kind = entry.file_type().map_err(unreadable)?;
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if entry.path().extension().is_some_and(|e| e == "toml") {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// `experiments/old/n2.toml:2`, where a file says that it is the experiment of this name.
+fn claim(file: &Path, name: &str) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let source = Source::file(shown(file), text);
+    let (fields, _) = fields::read(&source, &keys::EXPERIMENT);
+    if fields.text("name") == Some(name) {
+        return Some(source.line_of(fields.key_span("name")?.start));
+    }
+    let by_file = fields.text("name").is_none() && file.file_stem().is_some_and(|stem| stem == name);
+    by_file.then(|| source.name().to_string())
+}

@@ -1,0 +1,351 @@
+//! From the text of an experiment to its checked values.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use collo_store::Thresholds;
+use fs_err as fs;
+use serde_json::Value as Json;
+
+use super::{Axes, Cores, DeviceChoice, Experiment, FailureRule, Group, MOST_MEMBERS, SCHEMA, Sampling, Sharing, keys};
+use crate::cell::{Member, Tail};
+use crate::device::core_list;
+use crate::fields::{self, Fields, Found, Value};
+use crate::mistake::{Mistake, Mistakes, Source, quoted};
+use crate::project::{Project, shown};
+use crate::select::Expression;
+use crate::sharing::{self, Naive};
+use crate::workload::{Workload, Workloads};
+
+/// No experiment that a person wrote is larger.
+const LARGEST: u64 = 1_000_000;
+
+impl Experiment {
+    /// The experiment that a person names: `NAME` or a path.
+    pub fn resolve(project: &Project, typed: &str, workloads: &Workloads) -> Result<Experiment, Mistakes> {
+        Experiment::read(&super::locate(project, typed)?, workloads)
+    }
+
+    /// Read a file; all its mistakes are told together.
+    pub fn read(path: &Path, workloads: &Workloads) -> Result<Experiment, Mistakes> {
+        let name = shown(path);
+        let unreadable = |cause: String| Mistake::new(format!("experiment {} cannot be read", quoted(&name))).caused_by(cause);
+        let size = fs::metadata(path).map_err(|e| unreadable(e.to_string()))?.len();
+        if size > LARGEST {
+            return Err(unreadable(format!("it has {size} bytes, an experiment has at most {LARGEST}")).into());
+        }
+        let text = fs::read_to_string(path).map_err(|e| unreadable(e.to_string()))?;
+        Experiment::parse(path, &Source::file(name, text), workloads)
+    }
+
+    pub(crate) fn parse(path: &Path, source: &Arc<Source>, workloads: &Workloads) -> Result<Experiment, Mistakes> {
+        let (fields, mistakes) = fields::read(source, &keys::EXPERIMENT);
+        if fields.in_order().is_empty() && !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let mut reader = Reader { source, workloads, mistakes, wrong_workloads: BTreeSet::new() };
+        let experiment = reader.experiment(path, &fields);
+        reader.mistakes.into_result(experiment)
+    }
+}
+
+struct Reader<'a> {
+    source: &'a Arc<Source>,
+    workloads: &'a Workloads,
+    mistakes: Mistakes,
+    /// Said once each: a broken workload is named in several places.
+    wrong_workloads: BTreeSet<String>,
+}
+
+impl Reader<'_> {
+    fn wrong(&mut self, span: &Range<usize>, mistake: Mistake) {
+        self.mistakes.push(mistake.at(self.source, span.clone()));
+    }
+
+    fn experiment(&mut self, path: &Path, fields: &Fields) -> Experiment {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let mut warnings = Vec::new();
+        if let Some(found) = fields.found("schema")
+            && let Some(newer) = fields.whole("schema").filter(|n| *n > SCHEMA)
+        {
+            self.wrong(
+                &found.span,
+                Mistake::new(format!("schema {newer} is newer than this collo, which reads up to {SCHEMA}")).note("update collo"),
+            );
+        }
+        let name = fields.text("name").unwrap_or(&stem).to_string();
+        self.check_name(&name, fields);
+        if name != stem {
+            warnings.push(format!("`{name}` is in {}: rename one, so that `collo run {name}` finds it", self.source.name()));
+        }
+        let axes = fields.table("axes").map(|table| self.axes(table)).unwrap_or_default();
+        let naive = vec![Sharing { mode: Arc::new(Naive), solo: false }];
+        let groups: Vec<Group> = fields
+            .tables("group")
+            .map(|table| self.group(table, if axes.sharing.is_empty() { &naive } else { &axes.sharing }))
+            .collect();
+        let axes = self.complete(axes, fields, naive);
+        let exclude = self.exclude(fields, &axes, &groups);
+        let duration = |key: &str, seconds: u64| fields.duration(key).unwrap_or(Duration::from_secs(seconds));
+        Experiment {
+            path: path.to_path_buf(),
+            source: self.source.text().to_string(),
+            name,
+            description: fields.text("description").map(str::to_string),
+            tags: fields.texts("tags").unwrap_or_default(),
+            device: match fields.text("device") {
+                Some("cpu") => DeviceChoice::Cpu,
+                Some("gpu") => DeviceChoice::Gpu,
+                _ => DeviceChoice::Auto,
+            },
+            repetitions: fields.whole_u32("repetitions").unwrap_or(3),
+            epochs: fields.whole_u32("epochs").unwrap_or(2),
+            seed: fields.whole("seed").unwrap_or(42),
+            tail: fields.text("tail").and_then(Tail::from_word),
+            timeout: duration("timeout", 30 * 60),
+            set_up_timeout: duration("set_up_timeout", 5 * 60),
+            stall_timeout: duration("stall_timeout", 10 * 60),
+            cooldown: duration("cooldown", 1),
+            member_failure: if fields.text("member_failure") == Some("keep-survivors") {
+                FailureRule::KeepSurvivors
+            } else {
+                FailureRule::EndGroup
+            },
+            threads: fields.whole_u32("threads").unwrap_or(1),
+            cores: self.cores(fields),
+            axes,
+            exclude,
+            groups,
+            sampling: sampling(fields.table("sampling")),
+            thresholds: thresholds(fields.table("thresholds")),
+            warnings,
+        }
+    }
+
+    fn check_name(&mut self, name: &str, fields: &Fields) {
+        let plain = name.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        if plain && name.len() <= 80 {
+            return;
+        }
+        // It becomes the name of a folder below runs/ and reports/.
+        let mistake = Mistake::new(format!("{} is not a name for an experiment", quoted(name)))
+            .note("letters, digits, `-`, `_` and `.`, at most 80");
+        match fields.found("name") {
+            Some(found) => self.wrong(&found.span, mistake),
+            None => self.mistakes.push(mistake),
+        }
+    }
+
+    fn cores(&mut self, fields: &Fields) -> Cores {
+        let Some(found) = fields.found("cores") else { return Cores::Shared };
+        match found.text().unwrap_or("shared") {
+            "shared" => Cores::Shared,
+            "spread" => Cores::Spread,
+            list => core_list(list).map(Cores::Listed).unwrap_or_else(|| {
+                self.wrong(
+                    &found.span,
+                    Mistake::new(format!("{} is no choice of cores", quoted(list)))
+                        .note("`shared`, `spread`, or a list as `0-3,8`"),
+                );
+                Cores::Shared
+            }),
+        }
+    }
+
+    fn workload(&mut self, found: &Found) -> Option<Arc<Workload>> {
+        let name = found.text()?;
+        match self.workloads.find(name) {
+            Ok(workload) => return Some(workload.clone()),
+            Err(_) if !self.wrong_workloads.insert(name.to_string()) => {}
+            // What is wrong in the workload's own file is shown there; else the name is wrong here.
+            Err(mistakes) if self.workloads.broken().contains_key(name) => self.mistakes.extend(mistakes),
+            Err(mistakes) => mistakes.iter().for_each(|m| {
+                let unplaced = m.what().starts_with("workload");
+                if unplaced { self.mistakes.push(m.clone()) } else { self.wrong(&found.span, m.clone()) }
+            }),
+        }
+        None
+    }
+
+    fn sharing(&mut self, table: &Fields) -> Vec<Sharing> {
+        let mut all = Vec::new();
+        for found in table.list("sharing").unwrap_or_default() {
+            let label = found.text().unwrap_or_default();
+            match sharing::parse(label) {
+                Ok(mode) => all.push(Sharing { mode, solo: label == "solo" }),
+                Err(mistake) => self.wrong(&found.span, mistake),
+            }
+        }
+        all
+    }
+
+    /// The axes as written; [`Reader::complete`] adds what was left out.
+    fn axes(&mut self, table: &Fields) -> Axes {
+        let wholes = |key: &str| -> Vec<u32> { table.list(key).unwrap_or_default().iter().filter_map(whole_u32).collect() };
+        let workload: Vec<Arc<Workload>> =
+            table.list("workload").unwrap_or_default().iter().filter_map(|f| self.workload(f)).collect();
+        let mut settings = Vec::new();
+        for (key, key_span, found) in table.in_order() {
+            let Value::List(values) = &found.value else { continue };
+            if ["workload", "sharing", "degree"].contains(&key) {
+                continue;
+            }
+            if let Some(unknown) = self.unknown_axis(key, &workload) {
+                self.wrong(key_span, unknown);
+                continue;
+            }
+            let plain: Vec<(&Found, Json)> = values.iter().filter_map(|f| Some((f, json(f)?))).collect();
+            for (value, json) in &plain {
+                if let Some(wrong) = workload.iter().find_map(|w| w.wrong_value(key, json)) {
+                    self.wrong(&value.span, wrong);
+                }
+            }
+            if key != "batch_size" {
+                settings.push((key.to_string(), plain.into_iter().map(|(_, json)| json).collect()));
+            }
+        }
+        settings.sort_by(|a: &(String, Vec<Json>), b| a.0.cmp(&b.0));
+        Axes { workload, batch_size: wholes("batch_size"), settings, sharing: self.sharing(table), degree: wholes("degree") }
+    }
+
+    /// An axis must be a setting of every workload of the matrix, else some cells would be the same under several names.
+    fn unknown_axis(&self, key: &str, workloads: &[Arc<Workload>]) -> Option<Mistake> {
+        let lacking = workloads.iter().find(|w| !w.settings.contains_key(key))?;
+        let axes = ["workload", "batch_size", "sharing", "degree"];
+        let near = crate::nearest::nearest(key, axes).filter(|_| workloads.iter().all(|w| !w.settings.contains_key(key)));
+        Some(match near {
+            Some(near) if near != key => {
+                Mistake::new(format!("unknown axis {}", quoted(key))).note(format!("did you mean `{near}`?"))
+            }
+            _ => lacking.unknown_setting(key),
+        })
+    }
+
+    fn complete(&mut self, mut axes: Axes, fields: &Fields, naive: Vec<Sharing>) -> Axes {
+        let written = fields.table("axes").is_some_and(|t| t.key_span("workload").is_some());
+        let spans_more =
+            fields.table("axes").is_some_and(|t| ["batch_size", "degree"].iter().any(|key| t.key_span(key).is_some()));
+        if !written && self.mistakes.is_empty() && (fields.list("group").is_none_or(<[Found]>::is_empty) || spans_more) {
+            let missing = Mistake::new(format!("axis `workload` is missing in {}, so there is no cell", self.source.name()));
+            self.mistakes.push(missing.hint("add `[axes]` with `workload = [\"tiny\"]`, or a `[[group]]`"));
+        }
+        if axes.sharing.is_empty() {
+            axes.sharing = naive;
+        }
+        if axes.degree.is_empty() {
+            axes.degree = vec![1];
+        }
+        axes
+    }
+
+    fn group(&mut self, table: &Fields, of_axes: &[Sharing]) -> Group {
+        let mut members: Vec<(Arc<Member>, u32)> = Vec::new();
+        for member in table.tables("members") {
+            members.extend(self.member(member));
+        }
+        let header = table.span.start..table.span.start + 2;
+        if table.list("members").is_none_or(<[Found]>::is_empty) && self.mistakes.is_empty() {
+            self.wrong(
+                &header,
+                Mistake::new("a group without members").note("as in `members = [{ workload = \"tiny\", count = 2 }]`"),
+            );
+        }
+        let degree: u64 = members.iter().map(|(_, count)| u64::from(*count)).sum();
+        if degree > MOST_MEMBERS {
+            self.wrong(&header, Mistake::new(format!("a group of {degree} members is more than {MOST_MEMBERS}")));
+        }
+        let own = self.sharing(table);
+        Group {
+            members,
+            sharing: if own.is_empty() { of_axes.to_vec() } else { own },
+            tail: table.text("tail").and_then(Tail::from_word),
+        }
+    }
+
+    fn member(&mut self, table: &Fields) -> Option<(Arc<Member>, u32)> {
+        let Some(found) = table.found("workload") else {
+            let header = table.span.start..table.span.start + 1;
+            self.wrong(&header, Mistake::new("a member without `workload`").note("as in `{ workload = \"tiny\", count = 2 }`"));
+            return None;
+        };
+        let workload = self.workload(found)?;
+        let mut given: BTreeMap<&str, Json> = BTreeMap::new();
+        for (key, key_span, found) in table.in_order() {
+            if ["workload", "count"].contains(&key) {
+                continue;
+            }
+            let Some(value) = json(found) else { continue };
+            match workload.wrong_value(key, &value) {
+                Some(wrong) => self.wrong(if workload.settings.contains_key(key) { &found.span } else { key_span }, wrong),
+                None => drop(given.insert(key, value)),
+            }
+        }
+        let member = Member::new(&workload, given).ok()?;
+        Some((Arc::new(member), table.whole_u32("count").unwrap_or(1)))
+    }
+
+    fn exclude(&mut self, fields: &Fields, axes: &Axes, groups: &[Group]) -> Vec<Expression> {
+        let workloads = axes.workload.iter().chain(groups.iter().flat_map(|g| g.members.iter().map(|(m, _)| m.workload())));
+        let settings: BTreeSet<String> = workloads.flat_map(|w| w.settings.keys().cloned()).collect();
+        let mut all = Vec::new();
+        for table in fields.tables("exclude") {
+            let Some(found) = table.found("where") else {
+                let header = table.span.start..table.span.start + 2;
+                self.wrong(&header, Mistake::new("an exclusion without `where`").note("as in `where = \"degree > 4\"`"));
+                continue;
+            };
+            let text = found.text().unwrap_or_default();
+            let read = Expression::parse("where", text)
+                .and_then(|e| if self.mistakes.is_empty() { e.check(&settings).map(|()| e) } else { Ok(e) });
+            match read {
+                Ok(expression) => all.push(expression),
+                // A string without escapes holds its own text one character in, so that the carets can point into it.
+                Err(mistake) => {
+                    let inside = found.span.start + 1..found.span.end.saturating_sub(1);
+                    let plain = self.source.text().get(inside.clone()) == Some(text);
+                    self.mistakes.push(mistake.moved(self.source, &found.span, plain.then_some(inside.start)));
+                }
+            }
+        }
+        all
+    }
+}
+
+fn whole_u32(found: &Found) -> Option<u32> {
+    match found.value {
+        Value::Whole(n) => u32::try_from(n).ok(),
+        _ => None,
+    }
+}
+
+fn json(found: &Found) -> Option<Json> {
+    match &found.value {
+        Value::Setting(value) => Some(value.clone()),
+        Value::Whole(n) => Some((*n).into()),
+        _ => None,
+    }
+}
+
+fn sampling(table: Option<&Fields>) -> Sampling {
+    Sampling {
+        rate_hz: table.and_then(|t| t.number("rate_hz")).unwrap_or(10.0),
+        slow_rate_hz: table.and_then(|t| t.number("slow_rate_hz")).unwrap_or(1.0),
+        pss_every: table.and_then(|t| t.duration("pss_every")).unwrap_or(Duration::from_secs(30)),
+    }
+}
+
+fn thresholds(table: Option<&Fields>) -> Thresholds {
+    let usual = Thresholds::default();
+    let number = |key: &str, usual: f64| table.and_then(|t| t.number(key)).unwrap_or(usual);
+    Thresholds {
+        relevant_ratio: number("relevant", usual.relevant_ratio),
+        slowdown: number("slowdown", usual.slowdown),
+        overlap_ratio: number("overlap", usual.overlap_ratio),
+        start_skew_s: table.and_then(|t| t.duration("start_skew")).map_or(usual.start_skew_s, |d| d.as_secs_f64()),
+        baseline_drift_ratio: number("baseline_drift", usual.baseline_drift_ratio),
+    }
+}

@@ -1,0 +1,393 @@
+//! Reading a TOML text by a table of its keys.
+//!
+//! In: a text and a [`Shape`], the one list of keys that the reader, the JSON Schema and the hints share. Out: the fields found, each
+//! with its place, and every mistake. It knows types, units and ranges, not what a key means.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::mistake::{Mistake, Mistakes, Source, quoted};
+use crate::nearest::nearest;
+use crate::units;
+
+/// What a table may hold.
+pub struct Shape {
+    /// The command that lists the keys: `collo schema experiment`.
+    pub help: &'static str,
+    pub keys: &'static [Key],
+    /// What any other key holds; absent where every key is known.
+    pub others: Option<&'static Kind>,
+}
+
+pub struct Key {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// As it would be written; absent where nothing is assumed.
+    pub default: Option<&'static str>,
+    pub about: &'static str,
+}
+
+/// What a key holds.
+pub enum Kind {
+    Text,
+    Whole {
+        from: u64,
+        to: u64,
+    },
+    Number {
+        from: f64,
+        to: f64,
+    },
+    Duration,
+    /// `"5%"` or `0.05`.
+    Ratio,
+    Choice(&'static [&'static str]),
+    /// Any text, number or flag: the setting of a workload.
+    Setting,
+    /// Any number of values.
+    List(&'static Kind),
+    /// One value or more, none of them twice: what a matrix spans.
+    Axis {
+        of: &'static Kind,
+        empty: &'static str,
+    },
+    Table(&'static Shape),
+    Tables(&'static Shape),
+}
+
+/// A value with its place.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub span: Range<usize>,
+    pub value: Value,
+}
+
+#[derive(Debug, Clone)]
+pub enum Value {
+    Text(String),
+    Whole(u64),
+    Number(f64),
+    Duration(Duration),
+    Setting(Json),
+    List(Vec<Found>),
+    Table(Fields),
+}
+
+/// The fields of one table.
+#[derive(Debug, Clone, Default)]
+pub struct Fields {
+    pub span: Range<usize>,
+    found: BTreeMap<String, (Range<usize>, Found)>,
+}
+
+impl Fields {
+    pub fn found(&self, key: &str) -> Option<&Found> {
+        self.found.get(key).map(|(_, found)| found)
+    }
+
+    /// The place of a key's name.
+    pub fn key_span(&self, key: &str) -> Option<Range<usize>> {
+        self.found.get(key).map(|(span, _)| span.clone())
+    }
+
+    /// All fields in the order of the file.
+    pub fn in_order(&self) -> Vec<(&str, &Range<usize>, &Found)> {
+        let mut all: Vec<_> = self.found.iter().map(|(key, (span, found))| (key.as_str(), span, found)).collect();
+        all.sort_by_key(|(_, span, _)| span.start);
+        all
+    }
+
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.found(key)?.text()
+    }
+
+    pub fn whole(&self, key: &str) -> Option<u64> {
+        match self.found(key)?.value {
+            Value::Whole(n) => Some(n),
+            _ => None,
+        }
+    }
+
+    pub fn whole_u32(&self, key: &str) -> Option<u32> {
+        self.whole(key).and_then(|n| u32::try_from(n).ok())
+    }
+
+    pub fn number(&self, key: &str) -> Option<f64> {
+        match self.found(key)?.value {
+            Value::Number(n) => Some(n),
+            _ => None,
+        }
+    }
+
+    pub fn duration(&self, key: &str) -> Option<Duration> {
+        match self.found(key)?.value {
+            Value::Duration(d) => Some(d),
+            _ => None,
+        }
+    }
+
+    pub fn list(&self, key: &str) -> Option<&[Found]> {
+        match &self.found(key)?.value {
+            Value::List(all) => Some(all),
+            _ => None,
+        }
+    }
+
+    pub fn texts(&self, key: &str) -> Option<Vec<String>> {
+        Some(self.list(key)?.iter().filter_map(|f| f.text().map(str::to_string)).collect())
+    }
+
+    pub fn table(&self, key: &str) -> Option<&Fields> {
+        match &self.found(key)?.value {
+            Value::Table(fields) => Some(fields),
+            _ => None,
+        }
+    }
+
+    /// The tables of a `[[key]]`.
+    pub fn tables(&self, key: &str) -> impl Iterator<Item = &Fields> {
+        self.list(key).unwrap_or_default().iter().filter_map(|f| match &f.value {
+            Value::Table(fields) => Some(fields),
+            _ => None,
+        })
+    }
+}
+
+impl Found {
+    pub fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// Read a text by its shape; what was wrong is in the mistakes, the fields hold the rest.
+pub fn read(source: &Arc<Source>, shape: &Shape) -> (Fields, Mistakes) {
+    let mut reader = Reader { source, mistakes: Mistakes::default() };
+    let fields = match DeTable::parse(source.text()) {
+        Ok(table) => reader.table(table.get_ref(), table.span(), shape),
+        Err(wrong) => {
+            let span = wrong.span().unwrap_or(0..0);
+            let title = format!("not valid TOML: {}", wrong.message().lines().collect::<Vec<_>>().join(", "));
+            reader.mistakes.push(Mistake::new(title).at(source, span));
+            Fields::default()
+        }
+    };
+    (fields, reader.mistakes)
+}
+
+struct Reader<'a> {
+    source: &'a Arc<Source>,
+    mistakes: Mistakes,
+}
+
+impl Reader<'_> {
+    fn wrong(&mut self, what: String, span: Range<usize>, note: Option<String>) {
+        let mistake = Mistake::new(what).at(self.source, span);
+        self.mistakes.push(match note {
+            Some(note) => mistake.note(note),
+            None => mistake,
+        });
+    }
+
+    fn table(&mut self, table: &DeTable<'_>, span: Range<usize>, shape: &Shape) -> Fields {
+        let mut fields = Fields { span, found: BTreeMap::new() };
+        for (key, value) in table.iter() {
+            let name = key.get_ref().as_ref();
+            let kind = shape.keys.iter().find(|k| k.name == name).map(|k| &k.kind).or(shape.others);
+            let Some(kind) = kind else {
+                let note = match nearest(name, shape.keys.iter().map(|k| k.name)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("all keys: `{}`", shape.help),
+                };
+                self.wrong(format!("unknown key {}", quoted(name)), key.span(), Some(note));
+                continue;
+            };
+            if let Some(found) = self.value(name, value, kind) {
+                fields.found.insert(name.to_string(), (key.span(), found));
+            }
+        }
+        fields
+    }
+
+    fn value(&mut self, name: &str, value: &Spanned<DeValue<'_>>, kind: &Kind) -> Option<Found> {
+        let span = value.span();
+        let value = match (kind, value.get_ref()) {
+            (Kind::Text, DeValue::String(text)) => Value::Text(text.to_string()),
+            (Kind::Whole { from, to }, DeValue::Integer(_)) => {
+                let n = whole(value.get_ref()).and_then(|n| u64::try_from(n).ok()).filter(|n| (*from..=*to).contains(n));
+                let Some(n) = n else {
+                    let range = if *to == u64::MAX { format!("{from} or more") } else { format!("between {from} and {to}") };
+                    self.wrong(format!("{name} {} is not {range}", self.as_written(&span)), span, None);
+                    return None;
+                };
+                Value::Whole(n)
+            }
+            (Kind::Number { from, to }, DeValue::Integer(_) | DeValue::Float(_)) => {
+                let Some(n) = number(value.get_ref()).filter(|n| (*from..=*to).contains(n)) else {
+                    let range = if to.is_infinite() { format!("{from} or more") } else { format!("between {from} and {to}") };
+                    self.wrong(format!("{name} {} is not {range}", self.as_written(&span)), span, None);
+                    return None;
+                };
+                Value::Number(n)
+            }
+            (Kind::Ratio, DeValue::Integer(_) | DeValue::Float(_) | DeValue::String(_)) => {
+                let ratio = match value.get_ref() {
+                    DeValue::String(text) => units::percent_ratio(text),
+                    other => number(other),
+                };
+                let Some(ratio) = ratio.filter(|r| (0.0..=10.0).contains(r)) else {
+                    self.wrong(format!("{} is not a share", self.shown(value)), span, Some("write `\"5%\"` or `0.05`".into()));
+                    return None;
+                };
+                Value::Number(ratio)
+            }
+            (Kind::Duration, DeValue::String(text)) => {
+                let Some(duration) = units::duration(text) else {
+                    let meant = units::duration_meant(text).unwrap_or_else(|| "30m".into());
+                    let note = format!("write `\"{meant}\"`; {}", units::DURATION_HELP);
+                    self.wrong(format!("{} is not a duration", quoted(text)), span, Some(note));
+                    return None;
+                };
+                Value::Duration(duration)
+            }
+            (Kind::Choice(words), DeValue::String(text)) => {
+                if !words.contains(&text.as_ref()) {
+                    let note = match nearest(text, words.iter().copied()) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("one of {}", listed(words)),
+                    };
+                    self.wrong(format!("unknown {name} {}", quoted(text)), span, Some(note));
+                    return None;
+                }
+                Value::Text(text.to_string())
+            }
+            (Kind::Setting, value) if setting(value).is_some() => Value::Setting(setting(value)?),
+            (Kind::List(of), DeValue::Array(items)) => Value::List(self.items(name, items, of)),
+            (Kind::Axis { of, empty }, DeValue::Array(items)) => {
+                if items.is_empty() {
+                    self.wrong(format!("axis `{name}` is empty, so there is no cell"), span, Some((*empty).into()));
+                    return None;
+                }
+                let found = self.items(name, items, of);
+                for (i, item) in found.iter().enumerate() {
+                    if found[..i].iter().any(|before| same(&before.value, &item.value)) {
+                        let text = self.as_written(&item.span).trim_matches(['"', '\'']).to_string();
+                        self.wrong(format!("axis `{name}` holds {text} twice"), item.span.clone(), Some("leave one out".into()));
+                    }
+                }
+                Value::List(found)
+            }
+            (Kind::Axis { of, .. }, _) => Value::List(vec![self.value(name, value, of)?]),
+            (Kind::Table(shape), DeValue::Table(table)) => Value::Table(self.table(table, span.clone(), shape)),
+            (Kind::Tables(shape), DeValue::Array(items)) => Value::List(self.items(name, items, &Kind::Table(shape))),
+            (kind, other) => {
+                let note = self.rewritten(kind, other);
+                self.wrong(format!("{} is {}, not {}", quoted(name), asked(kind), given(other)), span, note);
+                return None;
+            }
+        };
+        Some(Found { span, value })
+    }
+
+    fn items(&mut self, name: &str, items: &[Spanned<DeValue<'_>>], of: &Kind) -> Vec<Found> {
+        items.iter().filter_map(|item| self.value(name, item, of)).collect()
+    }
+
+    fn as_written(&self, span: &Range<usize>) -> &str {
+        self.source.text().get(span.clone()).unwrap_or_default()
+    }
+
+    fn shown(&self, value: &Spanned<DeValue<'_>>) -> String {
+        match value.get_ref() {
+            DeValue::String(text) => quoted(text),
+            _ => quoted(self.as_written(&value.span())),
+        }
+    }
+
+    /// The same value as the kind wants it written, where that is obvious.
+    fn rewritten(&self, kind: &Kind, given: &DeValue<'_>) -> Option<String> {
+        match (kind, given) {
+            (Kind::Whole { .. }, DeValue::String(text)) if text.parse::<u64>().is_ok() => Some(format!("write `{text}`")),
+            (Kind::Number { .. }, DeValue::String(text)) if text.parse::<f64>().is_ok() => Some(format!("write `{text}`")),
+            (Kind::Text, DeValue::Integer(n)) => Some(format!("write `\"{n}\"`")),
+            (Kind::Duration, DeValue::Integer(n)) => Some(format!("write `\"{n}s\"`; {}", units::DURATION_HELP)),
+            (Kind::Duration, _) => Some(format!("write `\"30m\"`; {}", units::DURATION_HELP)),
+            (Kind::List(_), DeValue::String(text)) => Some(format!("write `[\"{}\"]`", text.replace(' ', "\", \""))),
+            (Kind::Choice(words), _) => Some(format!("one of {}", listed(words))),
+            _ => None,
+        }
+    }
+}
+
+/// `"a"`, `"b"` or `"c"`, for a note.
+pub fn listed<W: AsRef<str>>(words: &[W]) -> String {
+    let all: Vec<String> = words.iter().map(|w| format!("`{}`", w.as_ref())).collect();
+    match all.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} or {last}", before.join(", ")),
+        _ => all.concat(),
+    }
+}
+
+fn asked(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Text | Kind::Choice(_) => "text",
+        Kind::Whole { .. } => "a whole number",
+        Kind::Number { .. } => "a number",
+        Kind::Duration => "a duration in quotes",
+        Kind::Ratio => "a share, as `\"5%\"`",
+        Kind::Setting => "text, a number, `true` or `false`",
+        Kind::List(_) | Kind::Axis { .. } => "a list",
+        Kind::Table(_) => "a table",
+        Kind::Tables(_) => "a list of tables",
+    }
+}
+
+fn given(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a fraction",
+        DeValue::Boolean(_) => "`true` or `false`",
+        DeValue::Datetime(_) => "a date or time",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+fn whole(value: &DeValue<'_>) -> Option<i64> {
+    value.as_integer().and_then(|n| i64::from_str_radix(n.as_str(), n.radix()).ok())
+}
+
+fn number(value: &DeValue<'_>) -> Option<f64> {
+    match value {
+        DeValue::Float(f) => f.as_str().parse().ok().filter(|f: &f64| f.is_finite()),
+        other => whole(other).map(|n| n as f64),
+    }
+}
+
+fn setting(value: &DeValue<'_>) -> Option<Json> {
+    match value {
+        DeValue::String(text) => Some(text.as_ref().into()),
+        DeValue::Boolean(flag) => Some((*flag).into()),
+        DeValue::Integer(_) => whole(value).map(Json::from),
+        DeValue::Float(_) => number(value).map(Json::from),
+        _ => None,
+    }
+}
+
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Text(a), Value::Text(b)) => a == b,
+        (Value::Whole(a), Value::Whole(b)) => a == b,
+        (Value::Setting(a), Value::Setting(b)) => a == b,
+        _ => false,
+    }
+}

@@ -1,0 +1,68 @@
+//! A few small workloads, and experiments about them, for the tests of this crate.
+
+use std::path::Path;
+
+use crate::experiment::Experiment;
+use crate::mistake::{Mistakes, Source};
+use crate::workload::Workloads;
+
+pub const TINY: &str = r#"
+command = ["python", "train.py", "--batch-size", "{batch_size}", "--images", "{images}"]
+[settings]
+batch_size = 32
+images = 1024
+[forecast.cpu]
+set_up_s = 4.0
+epoch_s = 1.6
+memory_bytes = 800_000_000
+"#;
+
+const SMALL: &str = r#"
+command = ["python", "train.py", "{batch_size}", "{images}", "{amp}", "{rate}", "{nesterov}"]
+[settings]
+batch_size = 32
+images = 512
+amp = "off"
+rate = 0.1
+nesterov = false
+[forecast.cpu]
+set_up_s = 5.0
+epoch_s = 8.0
+memory_bytes = 1_000_000_000
+"#;
+
+const SLEEP: &str = r#"
+command = ["python", "train.py", "{seconds}"]
+environment = "system"
+[settings]
+seconds = 1.0
+"#;
+
+/// The text of an experiment with these lines behind the name.
+pub fn mine(lines: &str) -> String {
+    format!("name = \"mine\"\ndevice = \"cpu\"\n{lines}")
+}
+
+/// `tiny`, `small` and `sleep`; the last tells no forecast and has no batch size.
+pub fn workloads() -> Workloads {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in [("tiny", TINY), ("small", SMALL), ("sleep", SLEEP)] {
+        std::fs::create_dir(folder.path().join(name)).expect("created");
+        std::fs::write(folder.path().join(name).join("workload.toml"), text).expect("written");
+    }
+    Workloads::load(folder.path()).expect("readable")
+}
+
+pub fn read(text: &str) -> Result<Experiment, Mistakes> {
+    Experiment::parse(Path::new("experiments/mine.toml"), &Source::file("experiments/mine.toml", text), &workloads())
+}
+
+/// An experiment that is right.
+pub fn experiment(lines: &str) -> Experiment {
+    read(&mine(lines)).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+/// What is said about an experiment that is wrong.
+pub fn said(text: &str) -> String {
+    read(text).expect_err("it is wrong").to_string()
+}

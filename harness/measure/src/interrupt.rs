@@ -1,0 +1,77 @@
+//! Ctrl-C and SIGTERM: the first asks, the second insists.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::campaign::End;
+use crate::observe::Stop;
+
+/// Listens for signals as long as it lives.
+pub struct Interrupts {
+    stop: watch::Receiver<Stop>,
+    first: Arc<Mutex<Option<(Instant, bool)>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Interrupts {
+    /// From now on the signals no longer end this process; whoever listens must.
+    pub fn listen() -> std::io::Result<Self> {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut hang_up = signal(SignalKind::hangup())?;
+        let (sender, stop) = watch::channel(Stop::No);
+        let first = Arc::new(Mutex::new(None));
+        let told = first.clone();
+        let task = tokio::spawn(async move {
+            loop {
+                let by_hand = tokio::select! {
+                    _ = interrupt.recv() => true,
+                    _ = terminate.recv() => false,
+                    _ = hang_up.recv() => false,
+                };
+                lock(&told).get_or_insert((Instant::now(), by_hand));
+                let next = if *sender.borrow() == Stop::No { Stop::Gently } else { Stop::Now };
+                if sender.send(next).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Interrupts { stop, first, task })
+    }
+
+    /// For whoever wants to know at once.
+    pub fn receiver(&self) -> watch::Receiver<Stop> {
+        self.stop.clone()
+    }
+
+    /// What was asked for so far.
+    pub fn asked(&self) -> Stop {
+        *self.stop.borrow()
+    }
+
+    /// How long ago the first signal came.
+    pub fn since(&self) -> Option<Duration> {
+        lock(&self.first).map(|(at, _)| at.elapsed())
+    }
+
+    /// The end that follows from the first signal.
+    pub fn end(&self, killed: bool) -> End {
+        match *lock(&self.first) {
+            Some((_, false)) => End::Terminated,
+            _ => End::Interrupted { killed },
+        }
+    }
+}
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

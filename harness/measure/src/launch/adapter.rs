@@ -1,0 +1,98 @@
+//! The `[epochs]` adapter: a foreign script, measured without edits, through the lines that it prints.
+//!
+//! It runs in the supervisor, which speaks the protocol on the script's behalf: an epoch ends when its line arrives, and began
+//! `seconds` before, or where the one before ended. Such a member has no barrier and no hold.
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// What the workload's `[epochs]` table says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Adapter {
+    /// A regular expression over output lines, with the named groups `epoch` and `seconds`, each optional.
+    pub pattern: String,
+    /// Items in an epoch, if known.
+    pub items: Option<u64>,
+    /// Epochs to see; the first is warm-up where there are two or more.
+    pub epochs: u32,
+}
+
+/// Turns output lines into `epoch` and `done` messages.
+pub struct Translator {
+    pattern: Regex,
+    items: Option<u64>,
+    epochs: u32,
+    last_end_ns: u64,
+    seen: u32,
+}
+
+impl Translator {
+    /// The pattern was checked when the workload was read; here an error is only passed on.
+    pub fn new(adapter: &Adapter, started_ns: u64) -> Result<Self, regex::Error> {
+        Ok(Translator {
+            pattern: Regex::new(&adapter.pattern)?,
+            items: adapter.items,
+            epochs: adapter.epochs,
+            last_end_ns: started_ns,
+            seen: 0,
+        })
+    }
+
+    /// The messages that a line is worth.
+    pub fn line(&mut self, line: &str, at_ns: u64) -> Vec<Value> {
+        let Some(found) = self.pattern.captures(line) else { return Vec::new() };
+        let seconds = found.name("seconds").and_then(|s| s.as_str().parse::<f64>().ok());
+        let start_ns = match seconds.filter(|s| s.is_finite() && *s >= 0.0) {
+            Some(s) => at_ns.saturating_sub((s * 1e9) as u64),
+            None => self.last_end_ns,
+        };
+        let index = self.seen;
+        self.seen += 1;
+        self.last_end_ns = at_ns;
+        let measured = index < self.epochs && (index > 0 || self.epochs == 1);
+        let loss = found.name("loss").and_then(|l| l.as_str().parse::<f64>().ok()).filter(|l| l.is_finite());
+        let epoch = json!({"event": "epoch", "index": index, "measured": measured, "items": self.items,
+            "start_ns": start_ns, "end_ns": at_ns, "loss": loss});
+        let mut messages = vec![epoch];
+        if self.seen == self.epochs {
+            messages.push(json!({"event": "done"}));
+        }
+        messages
+    }
+
+    /// How many epochs were recognised.
+    pub fn seen(&self) -> u32 {
+        self.seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn adapter(pattern: &str) -> Adapter {
+        Adapter { pattern: pattern.into(), items: Some(10), epochs: 2 }
+    }
+
+    #[test]
+    fn an_epoch_begins_its_own_seconds_before_its_line() {
+        let mut t = Translator::new(&adapter(r"^epoch (?P<epoch>\d+) took (?P<seconds>[\d.]+) s"), 0).unwrap();
+        assert!(t.line("loading data", 1_000_000_000).is_empty());
+        let first = t.line("epoch 1 took 2.5 s", 5_000_000_000);
+        assert_eq!(first[0]["start_ns"], 2_500_000_000u64);
+        assert_eq!(first[0]["measured"], false);
+        assert_eq!(first.len(), 1);
+        let second = t.line("epoch 2 took 2.0 s", 8_000_000_000);
+        assert_eq!(second[0]["measured"], true);
+        assert_eq!(second[1]["event"], "done");
+        assert_eq!(t.line("epoch 3 took 2.0 s", 9_000_000_000)[0]["measured"], false);
+    }
+
+    #[test]
+    fn without_seconds_an_epoch_begins_where_the_one_before_ended() {
+        let mut t = Translator::new(&adapter(r"^Epoch \d+ finished"), 100).unwrap();
+        assert_eq!(t.line("Epoch 0 finished", 900)[0]["start_ns"], 100);
+        assert_eq!(t.line("Epoch 1 finished", 1500)[0]["start_ns"], 900);
+    }
+}

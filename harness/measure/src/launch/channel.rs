@@ -1,0 +1,81 @@
+//! Reading lines from a member that may say anything: nothing, half a line, or a line without end.
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// The longest line that a member may send.
+pub const LONGEST_LINE: usize = 1 << 20;
+
+/// What came over the channel.
+#[derive(Debug, PartialEq)]
+pub enum Line {
+    /// A whole line, without its end.
+    Whole(Vec<u8>),
+    /// More than [`LONGEST_LINE`] bytes without an end.
+    TooLong,
+    /// The other side closed; `cut_off` if in the middle of a line.
+    Closed { cut_off: bool },
+}
+
+/// Splits a stream into lines within bounded memory.
+pub struct Lines<R> {
+    stream: R,
+    buffer: Vec<u8>,
+    piece: Box<[u8; 1 << 14]>,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    /// Read lines from a stream.
+    pub fn new(stream: R) -> Self {
+        Lines { stream, buffer: Vec::new(), piece: Box::new([0; 1 << 14]) }
+    }
+
+    /// The next line. An error of the stream counts as its end: the supervisor says what became of the member.
+    pub async fn next(&mut self) -> Line {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|&b| b == b'\n') {
+                let mut line: Vec<u8> = self.buffer.drain(..=end).collect();
+                line.pop();
+                return Line::Whole(line);
+            }
+            if self.buffer.len() > LONGEST_LINE {
+                return Line::TooLong;
+            }
+            match self.stream.read(&mut self.piece[..]).await {
+                Ok(0) | Err(_) => return Line::Closed { cut_off: !self.buffer.is_empty() },
+                Ok(n) => self.buffer.extend_from_slice(&self.piece[..n]),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: Vec<u8>) -> Vec<Line> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let mut lines = Lines::new(&bytes[..]);
+            let mut found = Vec::new();
+            loop {
+                let line = lines.next().await;
+                let last = !matches!(line, Line::Whole(_));
+                found.push(line);
+                if last {
+                    return found;
+                }
+            }
+        })
+    }
+
+    #[test]
+    fn half_a_line_is_told_from_a_whole_one() {
+        let found = read(b"one\ntwo\nthr".to_vec());
+        assert_eq!(found, [Line::Whole(b"one".to_vec()), Line::Whole(b"two".to_vec()), Line::Closed { cut_off: true }]);
+    }
+
+    #[test]
+    fn a_line_without_end_is_given_up_long_before_it_fills_the_memory() {
+        assert_eq!(read(vec![b'x'; 100 << 20]), [Line::TooLong]);
+    }
+}

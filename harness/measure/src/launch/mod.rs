@@ -1,0 +1,19 @@
+//! Starting the members of a group, each under a small supervisor, with a channel to talk to it.
+//!
+//! In: what to start, where, with which environment. Out: a [`Group`] and a stream of [`Signal`]s. This module does not know
+//! what a cell is, nor what the signals mean: `observe` does.
+//!
+//! ```text
+//! collo ──control (lifeline, commands, reports)── supervisor ── member ── its children …
+//!   └────────────── channel (protocol.rs), a socketpair that the member inherits ─┘
+//! ```
+
+pub mod adapter;
+mod channel;
+mod group;
+pub mod protocol;
+pub mod supervisor;
+pub mod tree;
+
+pub use adapter::Adapter;
+pub use group::{Ended, Group, LaunchError, Live, MemberLaunch, Signal};

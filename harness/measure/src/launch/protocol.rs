@@ -1,0 +1,177 @@
+//! The words that members and harness exchange: JSON lines, both ways. `workloads/protocol.jsonl` holds one example of each.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The protocol version that this harness speaks.
+pub const PROTOCOL: u32 = 1;
+
+/// What a member says.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// It is alive, and what it sees.
+    Hello(Box<Hello>),
+    /// Set-up and warm-up batches are over.
+    Ready,
+    /// One pass over its data.
+    Epoch(Epoch),
+    /// Peaks of the GPU allocator.
+    Memory { allocated_bytes: Option<u64>, reserved_bytes: Option<u64> },
+    /// It is about to exit.
+    Error { kind: String, message: String },
+    /// Its measured epochs are over.
+    Done,
+    /// A word of a later protocol: ignored.
+    #[serde(other)]
+    Unknown,
+}
+
+/// What a member knows of itself: the device as it sees it, never read from the environment.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Hello {
+    pub protocol: u32,
+    pub pid: u32,
+    pub device: String,
+    pub sm_count: Option<u32>,
+    /// Intra-op threads, read back from the framework.
+    pub threads: Option<u32>,
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
+    pub dataset: Option<Dataset>,
+}
+
+/// The data that a member trains on.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Dataset {
+    pub name: String,
+    pub synthetic: bool,
+    pub items: Option<u64>,
+}
+
+/// One pass; nanoseconds of `CLOCK_MONOTONIC`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Epoch {
+    pub index: u32,
+    pub measured: bool,
+    pub items: Option<u64>,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub loss: Option<f64>,
+}
+
+/// What the harness says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum Command {
+    /// Your turn to warm up; nobody else does.
+    WarmUp,
+    /// Everybody is ready: begin.
+    Go { epochs: u32, tail: Tail },
+    /// End now, whatever you are doing.
+    Stop,
+}
+
+/// What a member does after its measured epochs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tail {
+    /// It trains on, unmeasured, so that everybody's measured epochs have full company.
+    Hold,
+    /// It leaves.
+    Release,
+}
+
+impl Command {
+    /// The line to send.
+    pub fn line(&self) -> String {
+        let mut line = serde_json::to_string(self).unwrap_or_default();
+        line.push('\n');
+        line
+    }
+}
+
+/// Read one line of a member; the error says what is wrong with it, with the line shortened.
+pub fn parse(line: &[u8]) -> Result<(Event, Value), String> {
+    let shown = || shorten(&String::from_utf8_lossy(line));
+    let value: Value = serde_json::from_slice(line).map_err(|_| format!("is not JSON: `{}`", shown()))?;
+    if !value.get("event").is_some_and(Value::is_string) {
+        return Err(format!("has no `event`: `{}`", shown()));
+    }
+    let event = Event::deserialize(&value).map_err(|e| format!("does not fit the protocol, {e}: `{}`", shown()))?;
+    if let Event::Epoch(e) = &event
+        && e.end_ns < e.start_ns
+    {
+        return Err(format!("ends before it starts: `{}`", shown()));
+    }
+    if let Event::Hello(h) = &event
+        && h.protocol != PROTOCOL
+    {
+        return Err(format!("speaks protocol {}, this collo speaks {PROTOCOL}", h.protocol));
+    }
+    Ok((event, value))
+}
+
+/// A text for a message: control characters as `\x1b`, at most 80 characters.
+pub fn shorten(text: &str) -> String {
+    let mut shown = String::new();
+    for (i, c) in text.trim_end().chars().enumerate() {
+        if i == 80 {
+            shown.push('…');
+            break;
+        }
+        match c {
+            c if c.is_control() => shown.push_str(&format!("\\x{:02x}", c as u32)),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLES: &str = include_str!("../../../../workloads/protocol.jsonl");
+
+    #[test]
+    fn every_published_member_message_is_understood_and_every_command_is_written_as_published() {
+        let mut commands = Vec::new();
+        let mut events = 0;
+        for line in EXAMPLES.lines() {
+            let example: Value = serde_json::from_str(line).unwrap();
+            let message = &example["message"];
+            if example["from"] == "member" {
+                let (event, _) = parse(message.to_string().as_bytes()).unwrap();
+                assert_ne!(event, Event::Unknown, "{line}");
+                events += 1;
+            } else {
+                commands.push(message.clone());
+            }
+        }
+        assert!(events >= 6);
+        for command in [Command::WarmUp, Command::Go { epochs: 2, tail: Tail::Hold }, Command::Stop] {
+            let ours: Value = serde_json::from_str(&command.line()).unwrap();
+            assert!(commands.contains(&ours), "{ours} is not in protocol.jsonl");
+        }
+    }
+
+    #[test]
+    fn garbage_is_named_with_its_line() {
+        assert_eq!(parse(b"epoch 1 loss 0.4").unwrap_err(), "is not JSON: `epoch 1 loss 0.4`");
+        assert_eq!(parse(b"{\"x\":\"\\u001b[1m\"}").unwrap_err(), r#"has no `event`: `{"x":"\u001b[1m"}`"#);
+        assert_eq!(parse(b"\x1b[2J").unwrap_err(), r"is not JSON: `\x1b[2J`");
+        let backwards = br#"{"event":"epoch","index":0,"measured":false,"start_ns":9,"end_ns":3}"#;
+        assert!(parse(backwards).unwrap_err().starts_with("ends before it starts"));
+        let newer = br#"{"event":"hello","protocol":2,"pid":1,"device":"cpu"}"#;
+        assert_eq!(parse(newer).unwrap_err(), "speaks protocol 2, this collo speaks 1");
+    }
+
+    #[test]
+    fn words_of_a_later_protocol_are_ignored() {
+        assert_eq!(parse(br#"{"event":"aurora","x":1}"#).unwrap().0, Event::Unknown);
+        assert_eq!(parse(br#"{"event":"ready","mood":"good"}"#).unwrap().0, Event::Ready);
+    }
+}

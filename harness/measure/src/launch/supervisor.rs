@@ -1,0 +1,320 @@
+//! The small process above every member: our own binary, executed again. Nothing that a member starts outlives it.
+//!
+//! It is a child subreaper in a session of its own, so that double-forked daemons and `setsid` children come back to it, and it
+//! holds one end of the control socket: when the other end closes, collo is gone, however it went, and everything below is ended.
+//! If the supervisor itself is killed, the member dies with it (`PR_SET_PDEATHSIG`).
+//!
+//! In: one line of [`Orders`], then nothing or `kill`. Out: [`Report`] lines.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use collo_store::monotonic_ns;
+use command_fds::{CommandFdExt, FdMapping};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::prctl;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::time::TimeValLike;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getppid, setsid};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::adapter::{Adapter, Translator};
+use super::channel::LONGEST_LINE;
+use super::tree;
+
+/// The hidden first argument that makes collo a supervisor.
+pub const VERB: &str = "__supervise";
+/// Descriptors in the supervisor.
+pub const CONTROL_FD: i32 = 3;
+pub const CHANNEL_FD: i32 = 4;
+/// The channel's descriptor in the member, told to it in `COLLO_FD`.
+const MEMBER_FD: i32 = 3;
+
+/// What to start.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Orders {
+    pub command: Vec<String>,
+    pub folder: PathBuf,
+    /// On top of collo's own environment; none removes a variable.
+    pub env: BTreeMap<String, Option<String>>,
+    /// Where its output goes, both streams.
+    pub log: PathBuf,
+    /// Logical processors to stay on; all if none.
+    pub cores: Option<Vec<u32>>,
+    /// For a foreign script.
+    pub adapter: Option<Adapter>,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "report", rename_all = "snake_case")]
+pub enum Report {
+    Started {
+        pid: u32,
+        at_ns: u64,
+    },
+    NotStarted {
+        reason: String,
+    },
+    Ended {
+        code: Option<i32>,
+        signal: Option<i32>,
+        at_ns: u64,
+        /// CPU time of the member and of everything below it that was reaped.
+        cpu_time_s: f64,
+        /// Processes that it left behind and that were ended, with their names.
+        orphans: Vec<(u32, String)>,
+    },
+}
+
+/// If this process was started as a supervisor, be one; to be called first thing in `main`.
+pub fn entry() -> Option<ExitCode> {
+    (std::env::args().nth(1).as_deref() == Some(VERB)).then(|| match supervise() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    })
+}
+
+fn supervise() -> std::io::Result<()> {
+    // SAFETY: collo mapped exactly these two descriptors into this process, and nothing else here knows them.
+    let (control, channel) = unsafe { (OwnedFd::from_raw_fd(CONTROL_FD), OwnedFd::from_raw_fd(CHANNEL_FD)) };
+    close_on_exec(&control)?;
+    close_on_exec(&channel)?;
+    let mut control = UnixStream::from(control);
+    let _ = setsid();
+    prctl::set_child_subreaper(true)?;
+    let _ = prctl::set_name(c"collo-supervise");
+    // Ctrl-C in the terminal is collo's to judge; the lifeline tells us what follows from it.
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGPIPE] {
+        ignore(signal)?;
+    }
+    let mut children = SigSet::empty();
+    children.add(Signal::SIGCHLD);
+    children.thread_block()?;
+    let died = SignalFd::with_flags(&children, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+
+    let mut line = String::new();
+    BufReader::new(&control).read_line(&mut line)?;
+    let orders: Orders = serde_json::from_str(&line)?;
+    match start(&orders, channel) {
+        Ok(member) => watch(&mut control, &died, member),
+        Err(reason) => report(&mut control, &Report::NotStarted { reason }),
+    }
+    tree::end_descendants(Duration::from_secs(10));
+    Ok(())
+}
+
+struct Member {
+    pid: Pid,
+    foreign: Option<Foreign>,
+}
+
+/// A script without the protocol: its output is read here, kept in the log, and translated.
+struct Foreign {
+    output: File,
+    log: File,
+    channel: UnixStream,
+    translator: Translator,
+    pending: Vec<u8>,
+    open: bool,
+}
+
+fn start(orders: &Orders, channel: OwnedFd) -> Result<Member, String> {
+    let [program, arguments @ ..] = &orders.command[..] else { return Err("its command is empty".into()) };
+    let log = File::options().create(true).append(true).open(&orders.log).map_err(|e| format!("its log: {e}"))?;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(&orders.folder).stdin(Stdio::null());
+    for (name, value) in &orders.env {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let own = Pid::this();
+    let cores = orders.cores.clone();
+    // SAFETY: only async-signal-safe system calls between fork and exec; the vector was allocated before.
+    unsafe {
+        command.pre_exec(move || {
+            prctl::set_pdeathsig(Signal::SIGKILL)?;
+            if getppid() != own {
+                return Err(std::io::Error::other("the supervisor is gone"));
+            }
+            for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+                sigaction(signal, &SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty()))?;
+            }
+            if let Some(cores) = &cores {
+                let mut set = CpuSet::new();
+                for &core in cores {
+                    set.set(core as usize)?;
+                }
+                sched_setaffinity(Pid::from_raw(0), &set)?;
+            }
+            Ok(())
+        });
+    }
+    let started_ns = monotonic_ns();
+    let text = |e: std::io::Error| e.to_string();
+    let foreign = match &orders.adapter {
+        None => {
+            command.stdout(log.try_clone().map_err(text)?).stderr(log);
+            command.env("COLLO_FD", MEMBER_FD.to_string());
+            let mapping = FdMapping { parent_fd: channel, child_fd: MEMBER_FD };
+            command.fd_mappings(vec![mapping]).map_err(|e| e.to_string())?;
+            None
+        }
+        Some(adapter) => {
+            let (output, input) = std::io::pipe().map_err(text)?;
+            command.stdout(input.try_clone().map_err(text)?).stderr(input).env("PYTHONUNBUFFERED", "1");
+            let output = File::from(OwnedFd::from(output));
+            non_blocking(&output).map_err(|e| e.to_string())?;
+            let translator = Translator::new(adapter, started_ns).map_err(|e| e.to_string())?;
+            Some(Foreign { output, log, channel: UnixStream::from(channel), translator, pending: Vec::new(), open: true })
+        }
+    };
+    // The command holds this side's copies of the channel and of the pipe; they must be closed before anyone waits for
+    // their end, so it is dropped here.
+    let child = command.spawn().map_err(|e| format!("`{program}` does not start: {e}"))?;
+    drop(command);
+    Ok(Member { pid: Pid::from_raw(child.id() as i32), foreign })
+}
+
+/// Until the member ends, or collo does.
+fn watch(control: &mut UnixStream, died: &SignalFd, mut member: Member) {
+    report(control, &Report::Started { pid: member.pid.as_raw() as u32, at_ns: monotonic_ns() });
+    let mut doomed = false;
+    let ended = loop {
+        // Anything said after the orders means the end: `kill`, or the end of collo itself.
+        doomed |= wait(control, died, member.foreign.as_mut());
+        if doomed {
+            tree::kill_descendants(std::process::id());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        while died.read_signal().is_ok_and(|s| s.is_some()) {}
+        if let Some(status) = collect(member.pid) {
+            break status;
+        }
+    };
+    let at_ns = monotonic_ns();
+    let left: Vec<(u32, String)> = tree::descendants(std::process::id())
+        .into_iter()
+        .filter_map(|pid| Some((pid, tree::name_of(pid).filter(|_| !tree::is_zombie(pid))?)))
+        .collect();
+    tree::end_descendants(Duration::from_secs(10));
+    if let Some(foreign) = &mut member.foreign {
+        foreign.pump();
+    }
+    let (code, signal) = match ended {
+        WaitStatus::Exited(_, code) => (Some(code), None),
+        WaitStatus::Signaled(_, signal, _) => (None, Some(signal as i32)),
+        _ => (None, None),
+    };
+    let cpu_time_s = getrusage(UsageWho::RUSAGE_CHILDREN)
+        .map(|u| (u.user_time().num_microseconds() + u.system_time().num_microseconds()) as f64 / 1e6)
+        .unwrap_or_default();
+    report(control, &Report::Ended { code, signal, at_ns, cpu_time_s, orphans: left });
+}
+
+/// Sleep until something happens; what a foreign script printed is passed on. True when collo wants the end.
+fn wait(control: &UnixStream, died: &SignalFd, foreign: Option<&mut Foreign>) -> bool {
+    let mut fds = vec![PollFd::new(control.as_fd(), PollFlags::POLLIN), PollFd::new(died.as_fd(), PollFlags::POLLIN)];
+    if let Some(foreign) = &foreign {
+        // A script without the protocol cannot hear `stop`: whatever is said on its channel means the end.
+        fds.push(PollFd::new(foreign.channel.as_fd(), PollFlags::POLLIN));
+        if foreign.open {
+            fds.push(PollFd::new(foreign.output.as_fd(), PollFlags::POLLIN));
+        }
+    }
+    // Every process that ends raises SIGCHLD, so there is no need for a timeout; a second is only a belt to the braces.
+    let _ = poll(&mut fds, PollTimeout::from(1000u16));
+    let ready = |i: usize| fds.get(i).and_then(PollFd::any).unwrap_or(false);
+    let (told, printed) = (ready(0) || ready(2), ready(3));
+    if printed && let Some(foreign) = foreign {
+        foreign.pump();
+    }
+    told
+}
+
+/// Reap whatever ended; the status of the member itself if it is among them.
+fn collect(member: Pid) -> Option<WaitStatus> {
+    let mut found = None;
+    while let Ok(status) = waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+        match status {
+            WaitStatus::StillAlive => break,
+            status if status.pid() == Some(member) => found = Some(status),
+            _ => {}
+        }
+    }
+    found
+}
+
+impl Foreign {
+    /// Read what there is, keep it in the log, and say what it means.
+    fn pump(&mut self) {
+        let mut piece = [0; 1 << 14];
+        loop {
+            match self.output.read(&mut piece) {
+                Ok(n) if n > 0 => {
+                    let at_ns = monotonic_ns();
+                    let _ = self.log.write_all(&piece[..n]);
+                    self.pending.extend_from_slice(&piece[..n]);
+                    self.translate(at_ns);
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return,
+                Ok(_) | Err(_) => {
+                    self.open = false;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn translate(&mut self, at_ns: u64) {
+        // Progress bars end their lines with a carriage return.
+        while let Some(end) = self.pending.iter().position(|&b| b == b'\n' || b == b'\r') {
+            let line: Vec<u8> = self.pending.drain(..=end).collect();
+            for message in self.translator.line(String::from_utf8_lossy(&line).trim_end(), at_ns) {
+                say(&mut self.channel, &message);
+            }
+        }
+        self.pending.truncate(LONGEST_LINE);
+    }
+}
+
+fn say(channel: &mut UnixStream, message: &Value) {
+    // If nobody listens any more, the lifeline says so too.
+    let _ = channel.write_all(format!("{message}\n").as_bytes());
+}
+
+fn report(control: &mut UnixStream, report: &Report) {
+    if let Ok(line) = serde_json::to_string(report) {
+        let _ = control.write_all(format!("{line}\n").as_bytes());
+    }
+}
+
+fn ignore(signal: Signal) -> nix::Result<()> {
+    // SAFETY: SIG_IGN installs no handler that could run.
+    unsafe { sigaction(signal, &SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty())) }.map(drop)
+}
+
+fn close_on_exec(fd: &OwnedFd) -> nix::Result<()> {
+    fcntl(fd, FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC)).map(drop)
+}
+
+fn non_blocking(file: &File) -> nix::Result<()> {
+    let flags = OFlag::from_bits_retain(fcntl(file, FcntlArg::F_GETFL)?);
+    fcntl(file, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).map(drop)
+}

@@ -1,0 +1,170 @@
+//! The processes below a process, and how to end them all: nothing that a member started may outlive its run.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+/// All descendants of `root`, parents first, without `root` itself. Threads count as their process.
+pub fn descendants(root: u32) -> Vec<u32> {
+    match through_children_files(root) {
+        Some(found) => found,
+        None => through_all_processes(root),
+    }
+}
+
+/// By `/proc/PID/task/TID/children`, which is cheap but not in every kernel; none where it is not there.
+fn through_children_files(root: u32) -> Option<Vec<u32>> {
+    let mut found = Vec::new();
+    let mut queue = vec![root];
+    let mut any = false;
+    while let Some(pid) = queue.pop() {
+        let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { continue };
+        for task in tasks.flatten() {
+            let Ok(text) = std::fs::read_to_string(task.path().join("children")) else { continue };
+            any = true;
+            for child in text.split_whitespace().filter_map(|c| c.parse().ok()) {
+                found.push(child);
+                queue.push(child);
+            }
+        }
+    }
+    any.then_some(found)
+}
+
+fn through_all_processes(root: u32) -> Vec<u32> {
+    let mut children = HashMap::<u32, Vec<u32>>::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
+        if let Some(parent) = parent_of(pid) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let mut found = Vec::new();
+    let mut queue = vec![root];
+    while let Some(pid) = queue.pop() {
+        for &child in children.get(&pid).into_iter().flatten() {
+            found.push(child);
+            queue.push(child);
+        }
+    }
+    found
+}
+
+/// The parent of a process, by `/proc/PID/stat`.
+pub fn parent_of(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in parentheses and may itself hold any character.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// CPU time of all threads of these processes, nanoseconds; none if the kernel tells it of none of them.
+pub fn cpu_time_ns(pids: &[u32]) -> Option<u64> {
+    let mut sum = None;
+    for pid in pids {
+        for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+            // `on-CPU ns, waiting ns, timeslices`: finer than the ticks of `stat`, in which a member that sleeps uses nothing.
+            let text = std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+            if let Some(ns) = text.split_whitespace().next().and_then(|ns| ns.parse::<u64>().ok()) {
+                *sum.get_or_insert(0) += ns;
+            }
+        }
+    }
+    sum
+}
+
+/// The logical processors that every thread of these processes may run on; none if they differ or cannot be read.
+pub fn affinity(pids: &[u32]) -> Option<Vec<u32>> {
+    let mut common: Option<Vec<u32>> = None;
+    let threads = |pid: &u32| {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        tasks.filter_map(|t| t.file_name().to_str()?.parse::<i32>().ok()).collect::<Vec<_>>()
+    };
+    for tid in pids.iter().flat_map(threads) {
+        let set = match nix::sched::sched_getaffinity(Pid::from_raw(tid)) {
+            Ok(set) => set,
+            Err(Errno::ESRCH) => continue,
+            Err(_) => return None,
+        };
+        let cores: Vec<u32> = (0..nix::sched::CpuSet::count()).filter(|&c| set.is_set(c) == Ok(true)).map(|c| c as u32).collect();
+        if common.as_ref().is_some_and(|known| *known != cores) {
+            return None;
+        }
+        common = Some(cores);
+    }
+    common
+}
+
+/// The short name of a process, as the kernel has it.
+pub fn name_of(pid: u32) -> Option<String> {
+    Some(std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_string())
+}
+
+/// Send SIGKILL to every descendant of `root` that lives, once. Returns the pids that were hit.
+pub fn kill_descendants(root: u32) -> Vec<u32> {
+    let mut hit = descendants(root);
+    // ESRCH means that it ended in between, which is what we want.
+    hit.retain(|&pid| !is_zombie(pid) && kill(Pid::from_raw(pid as i32), Signal::SIGKILL).is_ok());
+    hit
+}
+
+/// Kill every descendant of this process and reap them, again and again until none is left or `patience` is over.
+/// Descendants that forked meanwhile are met in the next round.
+pub fn end_descendants(patience: Duration) {
+    let deadline = Instant::now() + patience;
+    loop {
+        reap();
+        let hit = kill_descendants(std::process::id());
+        if (hit.is_empty() && !has_children()) || Instant::now() > deadline {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Collect the exit status of every child that has ended.
+fn reap() {
+    while let Ok(status) = waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+        if status == WaitStatus::StillAlive {
+            break;
+        }
+    }
+}
+
+fn has_children() -> bool {
+    !matches!(waitpid(None, Some(WaitPidFlag::WNOHANG)), Err(Errno::ECHILD))
+}
+
+/// True for a process that has ended and waits to be reaped.
+pub fn is_zombie(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_of_looking_see_a_grandchild() {
+        let mut child = std::process::Command::new("sh").args(["-c", "sleep 30 & wait"]).spawn().unwrap();
+        let mut seen = Vec::new();
+        for _ in 0..200 {
+            seen = descendants(child.id());
+            if !seen.is_empty() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(seen.len(), 1, "the sleep below the shell");
+        assert_eq!(through_all_processes(child.id()), seen);
+        assert_eq!(parent_of(seen[0]), Some(child.id()));
+        for pid in seen {
+            kill(Pid::from_raw(pid as i32), Signal::SIGKILL).unwrap();
+        }
+        child.wait().unwrap();
+    }
+}

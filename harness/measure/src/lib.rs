@@ -1,0 +1,46 @@
+//! From an experiment to stored runs: read, expand, plan, stage, launch, start, observe, record.
+//!
+//! In: experiment files and workloads. Out: runs in the store, and events for whoever shows progress. This crate prints nothing and
+//! knows nothing of reports. `docs/architecture.md` follows one cell through it.
+
+pub mod campaign;
+mod cell;
+mod device;
+mod events;
+mod expand;
+pub mod experiment;
+mod fields;
+#[cfg(test)]
+mod fixture;
+pub mod ingredients;
+mod interrupt;
+pub mod launch;
+pub mod machine;
+mod mistake;
+mod nearest;
+pub mod observe;
+mod plan;
+mod prepare;
+mod project;
+pub mod python;
+mod run;
+pub mod sampler;
+pub mod schema;
+mod select;
+pub mod sharing;
+pub mod units;
+pub mod workload;
+
+pub use cell::{Cell, Member, Tail, Term, find_cell};
+pub use device::{DeviceFacts, DeviceKind};
+pub use events::{Event, Watcher};
+pub use expand::{Expanded, expand};
+pub use experiment::Experiment;
+pub use mistake::{Fault, Mistake, Mistakes, Source};
+pub use plan::{CellForecast, Forecast, Plan, plan};
+pub use prepare::{Prepared, prepare};
+pub use project::Project;
+pub use run::{Interpreters, RunError};
+pub use select::Expression;
+pub use sharing::{Refusal, SharingMode};
+pub use workload::{Workload, Workloads};

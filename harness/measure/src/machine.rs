@@ -1,0 +1,92 @@
+//! The machine of a campaign, as found: read once, stored with the campaign, never interpreted here.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use collo_store::Machine;
+use fs_err as fs;
+
+use crate::sampler::field;
+
+/// Describe this machine; what cannot be read is absent.
+pub fn describe(project: &Path, cores: u32, memory_bytes: u64, python: BTreeMap<String, String>) -> Machine {
+    let cpuinfo = read("/proc/cpuinfo");
+    let cpu_line = |name: &str| {
+        let line = cpuinfo.lines().find(|l| l.starts_with(name))?;
+        Some(line.split_once(':')?.1.trim().to_string())
+    };
+    let uname = nix::sys::utsname::uname().ok();
+    let text = |s: &std::ffi::OsStr| s.to_string_lossy().into_owned();
+    let siblings = cpu_line("siblings").and_then(|s| s.parse::<u32>().ok());
+    let physical = cpu_line("cpu cores").and_then(|s| s.parse::<u32>().ok()).filter(|&c| c > 0);
+    Machine {
+        hostname: uname.as_ref().map(|u| text(u.nodename())),
+        kernel: uname.as_ref().map(|u| format!("{} {}", text(u.sysname()), text(u.release()))),
+        os: os_release(),
+        cpu_model: cpu_line("model name"),
+        cpu_cores: cores,
+        cpu_threads_per_core: siblings.zip(physical).map(|(s, p)| s / p),
+        numa_nodes: numa_nodes(),
+        memory_bytes,
+        governor: first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        virtualization: cpuinfo.contains(" hypervisor").then(|| "hypervisor".to_string()),
+        load_1min: read("/proc/loadavg").split_whitespace().next().and_then(|l| l.parse().ok()),
+        git: git_version(project, None),
+        collo: env!("CARGO_PKG_VERSION").into(),
+        build: if cfg!(debug_assertions) { "dev" } else { "release" }.into(),
+        python,
+    }
+}
+
+/// The commit that last touched a path (or of the whole checkout), with `-dirty` where the path has changes; absent outside git.
+pub fn git_version(folder: &Path, path: Option<&Path>) -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(folder).args(arguments);
+        if let Some(path) = path {
+            command.arg("--").arg(path);
+        }
+        let output = command.output().ok().filter(|o| o.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_string())
+    };
+    let commit = git(&["log", "-1", "--format=%h"]).filter(|c| !c.is_empty())?;
+    let dirty = git(&["status", "--porcelain"]).is_some_and(|changes| !changes.is_empty());
+    Some(if dirty { format!("{commit}-dirty") } else { commit })
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+fn first_line(path: &str) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.lines().next()?.to_string())
+}
+
+fn os_release() -> Option<String> {
+    let text = read("/etc/os-release");
+    let line = text.lines().find(|l| l.starts_with("PRETTY_NAME="))?;
+    Some(line.split_once('=')?.1.trim_matches('"').to_string())
+}
+
+fn numa_nodes() -> Option<u32> {
+    let nodes = fs::read_dir("/sys/devices/system/node").ok()?.flatten();
+    let count = nodes.filter(|n| n.file_name().to_string_lossy().strip_prefix("node").is_some_and(|r| r.parse::<u32>().is_ok()));
+    Some(count.count() as u32).filter(|&n| n > 0)
+}
+
+/// Available memory right now, bytes.
+pub fn available_memory_bytes() -> Option<u64> {
+    field(&read("/proc/meminfo"), "MemAvailable:").map(|kib| kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn this_machine_has_a_kernel_and_a_processor() {
+        let m = super::describe(std::path::Path::new("/"), 2, 1 << 30, Default::default());
+        assert!(m.kernel.unwrap().starts_with("Linux "));
+        assert!(m.load_1min.is_some());
+        assert_eq!(m.git, None, "the root folder is no checkout");
+    }
+}

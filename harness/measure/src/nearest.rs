@@ -1,0 +1,53 @@
+//! The known word nearest to a mistyped one, for `did you mean`.
+
+/// The nearest of the words, if it is near enough to be what was meant.
+pub fn nearest<'a>(typed: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let typed = typed.to_lowercase();
+    let most = (typed.chars().count() / 3).clamp(1, 3);
+    words
+        .into_iter()
+        .map(|word| (distance(&typed, &word.to_lowercase()), word))
+        .filter(|(d, word)| *d <= most && *d < word.chars().count())
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, word)| word)
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours between two words.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(100).collect(), b.chars().take(100).collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replace = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut best = replace.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_finger_finds_its_word() {
+        let words = ["repetitions", "epochs", "seed", "sharing", "mps"];
+        assert_eq!(nearest("repetition", words), Some("repetitions"));
+        assert_eq!(nearest("sharign", words), Some("sharing"));
+        assert_eq!(nearest("msp", words), Some("mps"));
+        assert_eq!(nearest("Seed", words), Some("seed"));
+    }
+
+    #[test]
+    fn a_different_word_finds_none() {
+        assert_eq!(nearest("colour", ["repetitions", "epochs", "seed"]), None);
+        assert_eq!(nearest("x", ["y"]), None);
+        assert_eq!(nearest("", ["a"]), None);
+    }
+}

@@ -1,0 +1,286 @@
+//! Watching a group from launch to its last process: one loop sees everything and puts it in order.
+//!
+//! In: the members to launch, the rules, a draft to write to. Out: an [`Observation`]. The loop is async because members, timers
+//! and signals are; what it decides is in `state`, which is not.
+
+mod state;
+#[cfg(test)]
+mod state_tests;
+mod traces;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use collo_store::{Attestation, EpochRecord, MemberRecord, Outcome, RunDraft, SamplingQuality, Timeline, monotonic_ns};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+
+pub use state::{Act, Phase, Rules, Seat, Watch};
+
+use crate::launch::{Group, LaunchError, MemberLaunch, Signal, tree};
+use crate::sampler::{Rates, Sampling, Watched, member_scope};
+use crate::sharing::InForce;
+
+/// How urgently a run is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stop {
+    No,
+    /// The first Ctrl-C: tell the members, record the run as interrupted.
+    Gently,
+    /// The second: kill at once.
+    Now,
+}
+
+/// How a group stands, for people who watch.
+#[derive(Debug, Clone)]
+pub struct View {
+    pub members: Vec<MemberView>,
+    pub skew_ns: Option<u64>,
+    /// Members attested of members; none before the evidence was gathered.
+    pub attested: Option<bool>,
+}
+
+/// How one member stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemberView {
+    pub phase: Phase,
+    /// Measured epochs that have ended.
+    pub measured: u32,
+    pub last_epoch_s: Option<f64>,
+    pub loss: Option<f64>,
+    pub watched: Watched,
+}
+
+/// What was seen while a cell ran, in memory.
+pub struct Observation {
+    pub outcome: Outcome,
+    pub timeline: Timeline,
+    pub seats: Vec<Seat>,
+    pub peak_rss_bytes: Vec<Option<u64>>,
+    pub epochs: Vec<EpochRecord>,
+    pub attestation: Option<Attestation>,
+    pub sampling: Vec<SamplingQuality>,
+    pub skew_ns: Option<u64>,
+    /// True if it was ended without grace: the draft is to be thrown away.
+    pub killed: bool,
+}
+
+/// What is needed to watch a group.
+pub struct Setting<'a> {
+    pub members: &'a [MemberLaunch],
+    pub threads: u32,
+    /// The cores that a member without pinning may use.
+    pub all_cores: Vec<u32>,
+    pub rules: Rules,
+    pub rates: Rates,
+    /// Gathers the mode's evidence, once, inside the window.
+    pub attest: &'a dyn Fn(&[InForce]) -> Attestation,
+    pub stop: watch::Receiver<Stop>,
+    /// Hears how the group stands, at most a few times a second.
+    pub show: &'a mut dyn FnMut(View),
+}
+
+/// An observation that could not even be begun or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum ObserveError {
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    #[error(transparent)]
+    Store(#[from] collo_store::Error),
+}
+
+/// How often the display and the time limits are looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Launch a group and watch it to its end.
+pub async fn observe(setting: Setting<'_>, draft: &mut RunDraft) -> Result<Observation, ObserveError> {
+    let (sender, mut signals) = mpsc::unbounded_channel();
+    let oom_kills = traces::kernel_oom_kills();
+    let barrier: Vec<bool> = setting.members.iter().map(|m| m.adapter.is_none()).collect();
+    let launched_ns = monotonic_ns();
+    let group = Group::launch(setting.members, &sender)?;
+    let sampling = Sampling::start(&group.supervisors(), setting.rates, draft.samples()?);
+    let mut scene = Scene {
+        watch: Watch::begin(setting.rules.clone(), &barrier, launched_ns),
+        group,
+        sampling,
+        cpu_at_go: Vec::new(),
+        peaks: vec![None; barrier.len()],
+        attestation: None,
+        setting,
+        oom_kills,
+    };
+    let mut look = tokio::time::interval(LOOK);
+    let mut killed = false;
+    let mut stop_open = true;
+    while !scene.watch.over() {
+        let acts = tokio::select! {
+            biased;
+            Some((member, signal)) = signals.recv() => {
+                draft.event(&as_event(member, &signal))?;
+                scene.hear(member, signal)
+            }
+            changed = scene.setting.stop.changed(), if stop_open => {
+                stop_open = changed.is_ok();
+                let asked = *scene.setting.stop.borrow();
+                killed |= asked == Stop::Now;
+                match asked {
+                    Stop::No => Vec::new(),
+                    Stop::Gently => scene.watch.interrupt(monotonic_ns()),
+                    Stop::Now => scene.watch.kill(monotonic_ns()),
+                }
+            }
+            _ = look.tick() => {
+                scene.look();
+                scene.watch.tick(monotonic_ns())
+            }
+        };
+        scene.act(acts);
+    }
+    scene.group.sweep();
+    let ended_ns = monotonic_ns();
+    scene.look();
+    let Scene { watch, sampling, peaks, attestation, .. } = scene;
+    Ok(Observation {
+        outcome: watch.outcome(),
+        timeline: watch.timeline(ended_ns),
+        epochs: watch.epochs(),
+        skew_ns: watch.skew_ns(),
+        seats: watch.seats,
+        peak_rss_bytes: peaks,
+        attestation,
+        sampling: sampling.stop()?,
+        killed,
+    })
+}
+
+struct Scene<'a> {
+    watch: Watch,
+    group: Group,
+    sampling: Sampling,
+    cpu_at_go: Vec<Option<u64>>,
+    peaks: Vec<Option<u64>>,
+    attestation: Option<Attestation>,
+    setting: Setting<'a>,
+    oom_kills: Option<u64>,
+}
+
+impl Scene<'_> {
+    fn hear(&mut self, member: usize, signal: Signal) -> Vec<Act> {
+        let traces = match &signal {
+            Signal::Ended(_) => traces::find(&self.setting.members[member].log, self.oom_kills),
+            Signal::Said { event: crate::launch::protocol::Event::Done, .. } => {
+                self.read_peak(member);
+                state::Traces::default()
+            }
+            _ => state::Traces::default(),
+        };
+        self.watch.on(member, signal, monotonic_ns(), traces)
+    }
+
+    fn act(&mut self, acts: Vec<Act>) {
+        for act in acts {
+            match act {
+                Act::Send(member, command) => self.group.send(member, command),
+                Act::Kill(member) => self.group.kill(member),
+                Act::Opened => {
+                    self.cpu_at_go = self.pids().iter().map(|pids| tree::cpu_time_ns(pids)).collect();
+                }
+                Act::FirstDone => {
+                    let found = self.in_force();
+                    self.attestation = Some((self.setting.attest)(&found));
+                    self.sampling.read_pss_now();
+                }
+            }
+        }
+    }
+
+    fn pids(&self) -> Vec<Vec<u32>> {
+        self.group.supervisors().iter().map(|&s| tree::descendants(s)).collect()
+    }
+
+    fn in_force(&self) -> Vec<InForce> {
+        let member = |(member, pids): (usize, Vec<u32>)| InForce {
+            member,
+            hello: self.watch.seats[member].hello.clone(),
+            cpu_ns_before: self.cpu_at_go.get(member).copied().flatten(),
+            cpu_ns_now: tree::cpu_time_ns(&pids),
+            cores: tree::affinity(&pids),
+            asked_cores: self.setting.members[member].cores.clone().unwrap_or_else(|| self.setting.all_cores.clone()),
+            pids,
+            asked_threads: self.setting.threads,
+        };
+        self.pids().into_iter().enumerate().map(member).collect()
+    }
+
+    fn read_peak(&mut self, member: usize) {
+        if let Some(pid) = self.watch.seats[member].pid {
+            self.peaks[member] = self.peaks[member].max(crate::sampler::peak_rss_bytes(pid));
+        }
+    }
+
+    /// Bring what people see up to date.
+    fn look(&mut self) {
+        let latest = self.sampling.latest();
+        for (member, peak) in self.peaks.iter_mut().enumerate() {
+            let sampled = latest.get(&member_scope(member)).and_then(|w| w.peak_rss_bytes).map(|b| b as u64);
+            *peak = (*peak).max(sampled);
+        }
+        let view = View {
+            members: self.watch.seats.iter().enumerate().map(|(i, seat)| member_view(i, seat, &latest)).collect(),
+            skew_ns: self.watch.skew_ns(),
+            attested: self.attestation.as_ref().map(|a| a.verdict == collo_store::AttestationVerdict::Attested),
+        };
+        (self.setting.show)(view);
+    }
+}
+
+fn member_view(index: usize, seat: &Seat, latest: &BTreeMap<Arc<str>, Watched>) -> MemberView {
+    let last = seat.epochs.last();
+    MemberView {
+        phase: seat.phase,
+        measured: seat.epochs.iter().filter(|e| e.measured).count() as u32,
+        last_epoch_s: last.map(|e| (e.end_ns - e.start_ns) as f64 / 1e9),
+        loss: last.and_then(|e| e.loss),
+        watched: latest.get(&member_scope(index)).copied().unwrap_or_default(),
+    }
+}
+
+/// One line of `events.jsonl`: what a member said, word for word, and what became of it.
+fn as_event(member: usize, signal: &Signal) -> Value {
+    let at_ns = monotonic_ns();
+    match signal {
+        Signal::Started { pid } => json!({"at_ns": at_ns, "member": member, "started": {"pid": pid}}),
+        Signal::Said { raw, .. } => json!({"at_ns": at_ns, "member": member, "said": raw}),
+        Signal::Garbage { reason } => json!({"at_ns": at_ns, "member": member, "garbage": reason}),
+        Signal::Ended(ended) => {
+            let orphans: Vec<_> = ended.orphans.iter().map(|(pid, name)| json!({"pid": pid, "name": name})).collect();
+            json!({"at_ns": at_ns, "member": member, "ended": ended.live.to_string(), "orphans": orphans})
+        }
+    }
+}
+
+impl Observation {
+    /// What is stored of each member.
+    pub fn members(&self, specs: &[collo_store::MemberSpec]) -> Vec<MemberRecord> {
+        let record = |((seat, spec), peak): ((&Seat, &collo_store::MemberSpec), &Option<u64>)| MemberRecord {
+            spec: spec.clone(),
+            pid: seat.pid,
+            barrier: seat.barrier,
+            hello: seat.hello_raw.clone(),
+            synthetic: seat.hello.as_ref().and_then(|h| h.dataset.as_ref()).map(|d| d.synthetic),
+            ready_ns: seat.ready_ns,
+            training_start_ns: seat.training_start_ns,
+            training_end_ns: seat.training_end_ns,
+            exit: seat.ended.as_ref().map(|e| e.live.to_string()),
+            cpu_time_s: seat.ended.as_ref().and_then(|e| e.cpu_time_s),
+            peak_rss_bytes: *peak,
+            allocated_bytes: seat.allocated_bytes,
+            reserved_bytes: seat.reserved_bytes,
+            orphans: seat.ended.iter().flat_map(|e| e.orphans.iter().map(|(pid, _)| *pid)).collect(),
+            log_tail: if self.outcome == Outcome::Completed { Vec::new() } else { seat.log_tail.clone() },
+        };
+        self.seats.iter().zip(specs).zip(&self.peak_rss_bytes).map(record).collect()
+    }
+}

@@ -1,0 +1,483 @@
+//! What becomes of a group, as a state machine over ordinary values: signals and times go in, acts come out.
+//!
+//! It knows the protocol and the experiment's rules; it does not know processes, files or clocks, so every ending can be tested
+//! without one.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use collo_store::{EpochRecord, Outcome, Timeline};
+use serde_json::Value;
+
+use crate::launch::protocol::{Command, Epoch, Event, Hello, Tail};
+use crate::launch::{Ended, Live, Signal};
+
+/// How long a member has, after `stop`, to end by itself.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long after `kill` a process that the kernel holds (a dead disk, a dead driver) is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the experiment says about one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rules {
+    pub epochs: u32,
+    pub tail: Tail,
+    pub set_up_timeout: Duration,
+    /// The longest that an epoch may take.
+    pub stall_timeout: Duration,
+    /// For the whole run.
+    pub timeout: Duration,
+    pub keep_survivors: bool,
+}
+
+/// What is to be done now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    Send(usize, Command),
+    Kill(usize),
+    /// Everybody is ready and `go` is out: the window opens.
+    Opened,
+    /// The first member is done while the others train on: the moment to gather evidence.
+    FirstDone,
+}
+
+/// Where a member stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    Start,
+    SetUp,
+    WarmUp,
+    Ready,
+    Measure,
+    Tail,
+    Ended,
+}
+
+impl Phase {
+    /// The word of the progress display and of `timed out`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Phase::Start => "start",
+            Phase::SetUp => "set-up",
+            Phase::WarmUp => "warm-up",
+            Phase::Ready => "ready",
+            Phase::Measure => "measure",
+            Phase::Tail => "tail",
+            Phase::Ended => "done",
+        }
+    }
+}
+
+/// What is known of one member so far.
+#[derive(Debug, Clone)]
+pub struct Seat {
+    pub barrier: bool,
+    pub phase: Phase,
+    pub pid: Option<u32>,
+    pub hello: Option<Hello>,
+    pub hello_raw: Option<Value>,
+    pub ready_ns: Option<u64>,
+    pub training_start_ns: Option<u64>,
+    pub training_end_ns: Option<u64>,
+    pub epochs: Vec<Epoch>,
+    pub ended: Option<Ended>,
+    pub allocated_bytes: Option<u64>,
+    pub reserved_bytes: Option<u64>,
+    pub log_tail: Vec<String>,
+    done: bool,
+    told_error: Option<(String, String)>,
+    last_progress_ns: Option<u64>,
+    stopped_by_us: bool,
+}
+
+/// What the shell found out about a member that ended: what the log and the kernel say.
+#[derive(Debug, Clone, Default)]
+pub struct Traces {
+    pub log_tail: Vec<String>,
+    /// A line of the log that speaks of exhausted memory.
+    pub out_of_memory_line: Option<String>,
+    /// The kernel's OOM killer was at work since the launch.
+    pub kernel_oom_kill: bool,
+}
+
+/// A group from launch to end.
+pub struct Watch {
+    rules: Rules,
+    pub seats: Vec<Seat>,
+    launched_ns: u64,
+    ready_ns: Option<u64>,
+    go_ns: Option<u64>,
+    done_ns: Option<u64>,
+    warming: Option<usize>,
+    queue: VecDeque<usize>,
+    outcome: Option<Outcome>,
+    stop_ns: Option<u64>,
+    kill_ns: Option<u64>,
+    evidence_asked: bool,
+}
+
+impl Watch {
+    /// `barrier` says for each member whether it speaks the protocol.
+    pub fn begin(rules: Rules, barrier: &[bool], launched_ns: u64) -> Self {
+        let seat = |&barrier: &bool| Seat {
+            barrier,
+            phase: Phase::Start,
+            pid: None,
+            hello: None,
+            hello_raw: None,
+            ready_ns: None,
+            training_start_ns: None,
+            training_end_ns: None,
+            epochs: Vec::new(),
+            ended: None,
+            allocated_bytes: None,
+            reserved_bytes: None,
+            log_tail: Vec::new(),
+            done: false,
+            told_error: None,
+            last_progress_ns: None,
+            stopped_by_us: false,
+        };
+        Watch {
+            rules,
+            seats: barrier.iter().map(seat).collect(),
+            launched_ns,
+            ready_ns: None,
+            go_ns: None,
+            done_ns: None,
+            warming: None,
+            queue: VecDeque::new(),
+            outcome: None,
+            stop_ns: None,
+            kill_ns: None,
+            evidence_asked: false,
+        }
+    }
+
+    /// True when no member lives.
+    pub fn over(&self) -> bool {
+        self.seats.iter().all(|s| s.ended.is_some())
+    }
+
+    /// True between `go` and the order to stop.
+    pub fn window_open(&self) -> bool {
+        self.go_ns.is_some() && self.stop_ns.is_none() && self.outcome.is_none()
+    }
+
+    /// Spread of the members' starts so far, nanoseconds; none before all have started.
+    pub fn skew_ns(&self) -> Option<u64> {
+        let starts: Option<Vec<u64>> = self.seats.iter().map(|s| s.training_start_ns).collect();
+        let starts = starts?;
+        Some(starts.iter().max()? - starts.iter().min()?)
+    }
+
+    /// A member said or did something.
+    pub fn on(&mut self, member: usize, signal: Signal, now_ns: u64, traces: Traces) -> Vec<Act> {
+        let mut acts = Vec::new();
+        match signal {
+            Signal::Started { pid } => {
+                self.seats[member].pid = Some(pid);
+                if !self.seats[member].barrier {
+                    // A foreign script trains from the moment it was started, as far as anybody can tell.
+                    self.seats[member].phase = Phase::Measure;
+                    self.seats[member].last_progress_ns = Some(now_ns);
+                }
+                self.go_if_ready(now_ns, &mut acts);
+            }
+            Signal::Said { event, raw } => self.said(member, event, raw, now_ns, &mut acts),
+            Signal::Garbage { reason } => {
+                self.fail(Outcome::ProtocolError { member: member as u32, message: reason });
+                self.kill_all(now_ns, &mut acts);
+            }
+            Signal::Ended(ended) => self.ended(member, ended, now_ns, traces, &mut acts),
+        }
+        acts
+    }
+
+    fn said(&mut self, member: usize, event: Event, raw: Value, now_ns: u64, acts: &mut Vec<Act>) {
+        let seat = &mut self.seats[member];
+        match event {
+            Event::Hello(hello) => {
+                seat.hello = Some(*hello);
+                seat.hello_raw = Some(raw);
+                seat.phase = seat.phase.max(Phase::SetUp);
+                self.queue.push_back(member);
+                self.next_warm_up(acts);
+            }
+            Event::Ready => {
+                seat.ready_ns = Some(now_ns);
+                seat.phase = seat.phase.max(Phase::Ready);
+                self.queue.retain(|&m| m != member);
+                if self.warming == Some(member) {
+                    self.warming = None;
+                }
+                self.next_warm_up(acts);
+                self.go_if_ready(now_ns, acts);
+            }
+            Event::Epoch(epoch) => {
+                seat.phase = seat.phase.max(Phase::Measure);
+                seat.last_progress_ns = Some(now_ns);
+                seat.training_start_ns.get_or_insert(epoch.start_ns);
+                seat.epochs.push(epoch);
+            }
+            Event::Memory { allocated_bytes, reserved_bytes } => {
+                seat.allocated_bytes = seat.allocated_bytes.max(allocated_bytes);
+                seat.reserved_bytes = seat.reserved_bytes.max(reserved_bytes);
+            }
+            Event::Error { kind, message } => seat.told_error = Some((kind, message)),
+            Event::Done => self.done(member, now_ns, acts),
+            Event::Unknown => {}
+        }
+    }
+
+    fn next_warm_up(&mut self, acts: &mut Vec<Act>) {
+        if self.warming.is_none()
+            && let Some(member) = self.queue.pop_front()
+        {
+            self.warming = Some(member);
+            self.seats[member].phase = self.seats[member].phase.max(Phase::WarmUp);
+            acts.push(Act::Send(member, Command::WarmUp));
+        }
+    }
+
+    fn go_if_ready(&mut self, now_ns: u64, acts: &mut Vec<Act>) {
+        let ready = |s: &Seat| if s.barrier { s.ready_ns.is_some() } else { s.pid.is_some() };
+        if self.go_ns.is_some() || self.outcome.is_some() || !self.seats.iter().all(ready) {
+            return;
+        }
+        self.ready_ns = Some(now_ns);
+        self.go_ns = Some(now_ns);
+        for (member, seat) in self.seats.iter_mut().enumerate() {
+            seat.last_progress_ns = Some(now_ns);
+            if seat.barrier {
+                seat.phase = Phase::Measure;
+                acts.push(Act::Send(member, Command::Go { epochs: self.rules.epochs, tail: self.rules.tail }));
+            }
+        }
+        acts.push(Act::Opened);
+    }
+
+    fn done(&mut self, member: usize, now_ns: u64, acts: &mut Vec<Act>) {
+        let seat = &mut self.seats[member];
+        seat.done = true;
+        seat.phase = seat.phase.max(Phase::Tail);
+        let last_end_ns = seat.epochs.iter().filter(|e| e.measured).map(|e| e.end_ns).max();
+        self.done_ns = self.done_ns.max(last_end_ns);
+        if !self.evidence_asked && self.stop_ns.is_none() {
+            self.evidence_asked = true;
+            acts.push(Act::FirstDone);
+        }
+        let seat = &mut self.seats[member];
+        if self.rules.tail == Tail::Release {
+            seat.training_end_ns = last_end_ns.or(Some(now_ns));
+            if !seat.barrier {
+                // It would train on, and cannot be asked to leave.
+                seat.stopped_by_us = true;
+                acts.push(Act::Kill(member));
+            }
+        }
+        self.stop_if_all_done(now_ns, acts);
+    }
+
+    fn stop_if_all_done(&mut self, now_ns: u64, acts: &mut Vec<Act>) {
+        // A member that ended before it was done is out of the count only where survivors may finish.
+        let finished = |s: &Seat| s.done || s.ended.is_some();
+        if self.seats.iter().all(finished) {
+            self.outcome.get_or_insert(Outcome::Completed);
+            self.stop_all(now_ns, acts);
+        }
+    }
+
+    fn ended(&mut self, member: usize, ended: Ended, now_ns: u64, traces: Traces, acts: &mut Vec<Act>) {
+        let stopping = self.stop_ns.is_some() || self.kill_ns.is_some();
+        let seat = &mut self.seats[member];
+        seat.training_end_ns = seat.training_end_ns.or(seat.training_start_ns.map(|_| now_ns));
+        let phase = std::mem::replace(&mut seat.phase, Phase::Ended);
+        let expected = seat.stopped_by_us || stopping || (seat.done && self.rules.tail == Tail::Release);
+        seat.log_tail = traces.log_tail.clone();
+        seat.ended = Some(ended.clone());
+        self.queue.retain(|&m| m != member);
+        if self.warming == Some(member) {
+            self.warming = None;
+        }
+        if !expected {
+            let outcome = self.why(member, phase, &ended, traces);
+            self.fail(outcome);
+            if self.rules.keep_survivors && self.go_ns.is_some() {
+                self.stop_if_all_done(now_ns, acts);
+            } else {
+                self.stop_all(now_ns, acts);
+            }
+        } else {
+            self.stop_if_all_done(now_ns, acts);
+        }
+    }
+
+    /// Why a member ended before it should: its own word first, then its log, then the kernel's.
+    fn why(&self, member: usize, phase: Phase, ended: &Ended, traces: Traces) -> Outcome {
+        let seat = &self.seats[member];
+        let index = member as u32;
+        let place = match phase {
+            Phase::Measure | Phase::Ready => format!("in epoch {}", seat.epochs.len()),
+            Phase::Tail => "in the tail".into(),
+            other => format!("in {}", other.word()),
+        };
+        match &seat.told_error {
+            Some((kind, message)) if kind == "out_of_memory" => {
+                return Outcome::OutOfMemory { member: index, message: format!("{message}, {place}") };
+            }
+            _ => {}
+        }
+        if let Some(line) = traces.out_of_memory_line {
+            return Outcome::OutOfMemory { member: index, message: format!("{line}, {place}") };
+        }
+        if ended.live == Live::Killed(9) && traces.kernel_oom_kill {
+            return Outcome::OutOfMemory { member: index, message: format!("the kernel's OOM killer ended it, {place}") };
+        }
+        let mut message = match (&ended.live, &seat.told_error) {
+            (_, Some((_, said))) => format!("{said}, {place}"),
+            (Live::Exited(0), None) => format!("before `done`, {place}"),
+            (_, None) => place,
+        };
+        if ended.cut_off {
+            message.push_str("; its last line on the channel was cut off");
+        }
+        match &ended.orphans[..] {
+            [] => {}
+            [(pid, _)] => message.push_str(&format!("; its child {pid} was ended")),
+            many => {
+                let pids: Vec<String> = many.iter().map(|(pid, _)| pid.to_string()).collect();
+                message.push_str(&format!("; its children {} were ended", pids.join(", ")));
+            }
+        }
+        Outcome::Crashed { member: index, status: ended.live.to_string(), message }
+    }
+
+    /// The first failure decides.
+    fn fail(&mut self, outcome: Outcome) {
+        self.outcome.get_or_insert(outcome);
+    }
+
+    fn stop_all(&mut self, now_ns: u64, acts: &mut Vec<Act>) {
+        if self.stop_ns.is_some() || self.kill_ns.is_some() {
+            return;
+        }
+        self.stop_ns = Some(now_ns);
+        let trained = self.go_ns.is_some();
+        for (member, seat) in self.seats.iter_mut().enumerate() {
+            if seat.ended.is_some() || std::mem::replace(&mut seat.stopped_by_us, true) {
+                continue;
+            }
+            if seat.training_end_ns.is_none() && trained {
+                seat.training_end_ns = Some(now_ns);
+            }
+            // Before `go` a member waits or computes and does not listen.
+            acts.push(if trained && seat.barrier { Act::Send(member, Command::Stop) } else { Act::Kill(member) });
+        }
+    }
+
+    fn kill_all(&mut self, now_ns: u64, acts: &mut Vec<Act>) {
+        self.kill_ns.get_or_insert(now_ns);
+        for (member, seat) in self.seats.iter_mut().enumerate().filter(|(_, s)| s.ended.is_none()) {
+            seat.stopped_by_us = true;
+            acts.push(Act::Kill(member));
+        }
+    }
+
+    /// Somebody wants the run to end: first they are told to stop, then killed.
+    pub fn interrupt(&mut self, now_ns: u64) -> Vec<Act> {
+        let mut acts = Vec::new();
+        self.fail(Outcome::Interrupted);
+        self.stop_all(now_ns, &mut acts);
+        acts
+    }
+
+    /// End everything at once.
+    pub fn kill(&mut self, now_ns: u64) -> Vec<Act> {
+        let mut acts = Vec::new();
+        self.fail(Outcome::Interrupted);
+        self.kill_all(now_ns, &mut acts);
+        acts
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now_ns: u64) -> Vec<Act> {
+        let mut acts = Vec::new();
+        let since = |then: u64| Duration::from_nanos(now_ns.saturating_sub(then));
+        if let Some(kill_ns) = self.kill_ns {
+            if since(kill_ns) > PATIENCE {
+                // The kernel does not let go of it; the run must still come to an end.
+                for seat in self.seats.iter_mut().filter(|s| s.ended.is_none()) {
+                    let live = Live::NotStarted("it could not be ended; the kernel holds it".into());
+                    seat.ended = Some(Ended { live, cpu_time_s: None, orphans: Vec::new(), cut_off: false });
+                }
+            }
+        } else if let Some(stop_ns) = self.stop_ns {
+            if since(stop_ns) > GRACE {
+                self.kill_all(now_ns, &mut acts);
+            }
+        } else if let Some(outcome) = self.overdue(now_ns) {
+            self.fail(outcome);
+            self.stop_all(now_ns, &mut acts);
+        }
+        acts
+    }
+
+    fn overdue(&self, now_ns: u64) -> Option<Outcome> {
+        let since = |then: u64| Duration::from_nanos(now_ns.saturating_sub(then));
+        let timed_out = |member: usize, phase: &str, limit: Duration, what: &str| Outcome::TimedOut {
+            member: member as u32,
+            phase: phase.into(),
+            message: format!("{what} for {} s", limit.as_secs_f64()),
+        };
+        if self.go_ns.is_none() && since(self.launched_ns) > self.rules.set_up_timeout {
+            let waits = |s: &Seat| s.barrier && s.ready_ns.is_none() && s.ended.is_none();
+            if let Some((member, seat)) = self.seats.iter().enumerate().find(|(_, s)| waits(s)) {
+                let limit = self.rules.set_up_timeout;
+                // One that never said hello may be in set-up or may not speak the protocol at all: nobody can tell.
+                return Some(match seat.phase {
+                    Phase::Start => timed_out(member, "set-up", limit, "said nothing"),
+                    phase => timed_out(member, phase.word(), limit, "was not ready"),
+                });
+            }
+        }
+        for (member, seat) in self.seats.iter().enumerate().filter(|(_, s)| !s.done && s.ended.is_none()) {
+            if self.go_ns.is_some() && seat.last_progress_ns.is_some_and(|t| since(t) > self.rules.stall_timeout) {
+                return Some(timed_out(member, "measure", self.rules.stall_timeout, "ended no epoch"));
+            }
+        }
+        if since(self.launched_ns) > self.rules.timeout {
+            let slowest = |(_, s): &(usize, &Seat)| (s.ended.is_some(), s.done, s.epochs.len());
+            let (member, _) = self.seats.iter().enumerate().min_by_key(slowest)?;
+            return Some(timed_out(member, "total", self.rules.timeout, "was not done"));
+        }
+        None
+    }
+
+    /// The outcome, once it is over.
+    pub fn outcome(&self) -> Outcome {
+        self.outcome.clone().unwrap_or(Outcome::Interrupted)
+    }
+
+    /// The moments of the run; `ended_ns` is when nothing was left.
+    pub fn timeline(&self, ended_ns: u64) -> Timeline {
+        Timeline { launched_ns: self.launched_ns, ready_ns: self.ready_ns, go_ns: self.go_ns, done_ns: self.done_ns, ended_ns }
+    }
+
+    /// Every epoch of every member, as stored.
+    pub fn epochs(&self) -> Vec<EpochRecord> {
+        let of = |(member, seat): (usize, &Seat)| {
+            let record = move |e: &Epoch| EpochRecord {
+                member: member as u32,
+                index: e.index,
+                measured: e.measured,
+                items: e.items,
+                start_ns: e.start_ns,
+                end_ns: e.end_ns,
+                loss: e.loss,
+            };
+            seat.epochs.iter().map(record).collect::<Vec<_>>()
+        };
+        self.seats.iter().enumerate().flat_map(of).collect()
+    }
+}

@@ -1,0 +1,249 @@
+//! Endings of groups, told as stories without a process.
+
+use std::time::Duration;
+
+use collo_store::Outcome;
+use serde_json::json;
+
+use super::state::{Act, Rules, Traces, Watch};
+use crate::launch::protocol::{Command, Tail, parse};
+use crate::launch::{Ended, Live, Signal};
+
+const S: u64 = 1_000_000_000;
+
+struct Story {
+    watch: Watch,
+    now_ns: u64,
+}
+
+fn rules(tail: Tail) -> Rules {
+    Rules {
+        epochs: 2,
+        tail,
+        set_up_timeout: Duration::from_secs(60),
+        stall_timeout: Duration::from_secs(20),
+        timeout: Duration::from_secs(300),
+        keep_survivors: false,
+    }
+}
+
+impl Story {
+    fn of(members: usize, rules: Rules) -> Self {
+        let mut story = Story { watch: Watch::begin(rules, &vec![true; members], 0), now_ns: 0 };
+        for member in 0..members {
+            story.hears(member, Signal::Started { pid: 100 + member as u32 });
+        }
+        story
+    }
+
+    fn hears(&mut self, member: usize, signal: Signal) -> Vec<Act> {
+        self.now_ns += S / 10;
+        self.watch.on(member, signal, self.now_ns, Traces::default())
+    }
+
+    fn says(&mut self, member: usize, message: serde_json::Value) -> Vec<Act> {
+        let (event, raw) = parse(message.to_string().as_bytes()).unwrap();
+        self.hears(member, Signal::Said { event, raw })
+    }
+
+    fn hello(&mut self, member: usize) -> Vec<Act> {
+        self.says(member, json!({"event": "hello", "protocol": 1, "pid": 100 + member, "device": "cpu"}))
+    }
+
+    fn ready(&mut self, member: usize) -> Vec<Act> {
+        self.says(member, json!({"event": "ready"}))
+    }
+
+    fn all_ready(&mut self) {
+        for member in 0..self.watch.seats.len() {
+            self.hello(member);
+            self.ready(member);
+        }
+    }
+
+    fn epoch(&mut self, member: usize, index: u32, measured: bool) -> Vec<Act> {
+        let (start, end) = (self.now_ns, self.now_ns + S / 10);
+        self.says(
+            member,
+            json!({"event": "epoch", "index": index, "measured": measured, "items": 8, "start_ns": start, "end_ns": end, "loss": null}),
+        )
+    }
+
+    fn done(&mut self, member: usize) -> Vec<Act> {
+        self.epoch(member, 0, false);
+        self.epoch(member, 1, true);
+        self.says(member, json!({"event": "done"}))
+    }
+
+    fn ends(&mut self, member: usize, live: Live) -> Vec<Act> {
+        self.hears(member, ended(live))
+    }
+}
+
+fn ended(live: Live) -> Signal {
+    Signal::Ended(Ended { live, cpu_time_s: Some(1.0), orphans: Vec::new(), cut_off: false })
+}
+
+#[test]
+fn members_warm_up_one_at_a_time_and_go_waits_for_the_last() {
+    let mut s = Story::of(3, rules(Tail::Hold));
+    assert_eq!(s.hello(1), [Act::Send(1, Command::WarmUp)]);
+    assert_eq!(s.hello(0), []);
+    assert_eq!(s.hello(2), []);
+    assert_eq!(s.ready(1), [Act::Send(0, Command::WarmUp)]);
+    assert_eq!(s.ready(0), [Act::Send(2, Command::WarmUp)]);
+    let go = Command::Go { epochs: 2, tail: Tail::Hold };
+    assert_eq!(s.ready(2), [Act::Send(0, go), Act::Send(1, go), Act::Send(2, go), Act::Opened]);
+}
+
+#[test]
+fn under_hold_nobody_is_stopped_before_the_last_is_done() {
+    let mut s = Story::of(2, rules(Tail::Hold));
+    s.all_ready();
+    assert_eq!(s.done(1), [Act::FirstDone]);
+    assert_eq!(s.epoch(1, 2, false), []);
+    assert_eq!(s.done(0), [Act::Send(0, Command::Stop), Act::Send(1, Command::Stop)]);
+    s.ends(0, Live::Exited(0));
+    s.ends(1, Live::Exited(0));
+    assert!(s.watch.over());
+    assert_eq!(s.watch.outcome(), Outcome::Completed);
+    assert_eq!(s.watch.epochs().len(), 5);
+}
+
+#[test]
+fn under_release_who_is_done_leaves_and_the_others_go_on() {
+    let mut s = Story::of(2, rules(Tail::Release));
+    s.all_ready();
+    assert_eq!(s.done(0), [Act::FirstDone]);
+    assert_eq!(s.ends(0, Live::Exited(0)), []);
+    assert_eq!(s.done(1), [Act::Send(1, Command::Stop)]);
+    s.ends(1, Live::Exited(0));
+    assert_eq!(s.watch.outcome(), Outcome::Completed);
+    let left = s.watch.seats[0].training_end_ns.unwrap();
+    assert_eq!(left, s.watch.seats[0].epochs[1].end_ns);
+}
+
+#[test]
+fn a_member_that_dies_before_go_ends_its_group_and_go_is_never_sent() {
+    let mut s = Story::of(2, rules(Tail::Hold));
+    s.hello(0);
+    s.ready(0);
+    assert_eq!(s.ends(1, Live::Exited(1)), [Act::Kill(0)]);
+    s.ends(0, Live::Killed(9));
+    let crashed = Outcome::Crashed { member: 1, status: "exited with 1".into(), message: "in start".into() };
+    assert_eq!(s.watch.outcome(), crashed);
+}
+
+#[test]
+fn a_member_that_dies_in_its_warm_up_does_not_hold_the_turn_for_ever() {
+    let mut s = Story::of(2, Rules { keep_survivors: true, ..rules(Tail::Hold) });
+    s.hello(0);
+    s.hello(1);
+    // Before go there is no survivor to keep: a smaller group would be another cell.
+    assert_eq!(s.ends(0, Live::Killed(11)), [Act::Kill(1)]);
+}
+
+#[test]
+fn exit_zero_before_done_is_a_crash_that_names_what_it_left_behind() {
+    let mut s = Story::of(1, rules(Tail::Hold));
+    s.all_ready();
+    s.epoch(0, 0, false);
+    let orphans = vec![(4722, "sleep".to_string())];
+    s.hears(0, Signal::Ended(Ended { live: Live::Exited(0), cpu_time_s: None, orphans, cut_off: false }));
+    let Outcome::Crashed { status, message, .. } = s.watch.outcome() else { panic!("{:?}", s.watch.outcome()) };
+    assert_eq!((status.as_str(), message.as_str()), ("exited with 0", "before `done`, in epoch 1; its child 4722 was ended"));
+}
+
+#[test]
+fn survivors_finish_where_the_experiment_says_so() {
+    let mut s = Story::of(2, Rules { keep_survivors: true, ..rules(Tail::Hold) });
+    s.all_ready();
+    assert_eq!(s.ends(0, Live::Killed(6)), []);
+    assert_eq!(s.done(1), [Act::FirstDone, Act::Send(1, Command::Stop)]);
+    s.ends(1, Live::Exited(0));
+    assert!(matches!(s.watch.outcome(), Outcome::Crashed { member: 0, .. }));
+}
+
+#[test]
+fn out_of_memory_is_known_by_the_members_word_its_log_or_the_kernel() {
+    let ending = |told: bool, traces: Traces, live: Live| {
+        let mut s = Story::of(1, rules(Tail::Hold));
+        s.all_ready();
+        if told {
+            s.says(0, json!({"event": "error", "kind": "out_of_memory", "message": "tried 1 GiB"}));
+        }
+        s.watch.on(0, ended(live), S, traces);
+        s.watch.outcome().word()
+    };
+    let line = Some("RuntimeError: CUDA out of memory".to_string());
+    assert_eq!(ending(true, Traces::default(), Live::Exited(1)), "out_of_memory");
+    assert_eq!(ending(false, Traces { out_of_memory_line: line, ..Traces::default() }, Live::Exited(1)), "out_of_memory");
+    assert_eq!(ending(false, Traces { kernel_oom_kill: true, ..Traces::default() }, Live::Killed(9)), "out_of_memory");
+    assert_eq!(ending(false, Traces { kernel_oom_kill: true, ..Traces::default() }, Live::Exited(1)), "crashed");
+    assert_eq!(ending(false, Traces::default(), Live::Killed(9)), "crashed");
+}
+
+#[test]
+fn garbage_ends_the_group_at_once() {
+    let mut s = Story::of(2, rules(Tail::Hold));
+    s.all_ready();
+    let acts = s.hears(0, Signal::Garbage { reason: "line 3 of member 0 is not JSON".into() });
+    assert_eq!(acts, [Act::Kill(0), Act::Kill(1)]);
+    s.ends(0, Live::Killed(9));
+    s.ends(1, Live::Killed(9));
+    assert_eq!(s.watch.outcome().word(), "protocol_error");
+}
+
+#[test]
+fn silence_times_out_in_set_up_and_a_stall_in_measure() {
+    let mut s = Story::of(2, rules(Tail::Hold));
+    s.hello(0);
+    s.ready(0);
+    assert_eq!(s.watch.tick(59 * S), []);
+    assert_eq!(s.watch.tick(61 * S), [Act::Kill(0), Act::Kill(1)]);
+    let silent = Outcome::TimedOut { member: 1, phase: "set-up".into(), message: "said nothing for 60 s".into() };
+    assert_eq!(s.watch.outcome(), silent);
+
+    let mut s = Story::of(2, rules(Tail::Hold));
+    s.all_ready();
+    s.epoch(0, 0, false);
+    let acts = s.watch.tick(s.now_ns + 20 * S - S / 20);
+    assert_eq!(acts, [Act::Send(0, Command::Stop), Act::Send(1, Command::Stop)]);
+    assert!(matches!(s.watch.outcome(), Outcome::TimedOut { member: 1, .. }));
+}
+
+#[test]
+fn who_does_not_heed_stop_is_killed_and_who_cannot_be_killed_does_not_hold_the_campaign() {
+    let mut s = Story::of(1, rules(Tail::Hold));
+    s.all_ready();
+    let at = s.now_ns;
+    assert_eq!(s.watch.interrupt(at), [Act::Send(0, Command::Stop)]);
+    assert_eq!(s.watch.tick(at + 4 * S), []);
+    assert_eq!(s.watch.tick(at + 6 * S), [Act::Kill(0)]);
+    assert!(!s.watch.over());
+    s.watch.tick(at + 40 * S);
+    assert!(s.watch.over());
+    assert_eq!(s.watch.outcome(), Outcome::Interrupted);
+}
+
+#[test]
+fn an_interrupt_after_a_crash_does_not_hide_the_crash() {
+    let mut s = Story::of(2, rules(Tail::Hold));
+    s.all_ready();
+    s.ends(0, Live::Exited(3));
+    s.watch.kill(s.now_ns);
+    assert_eq!(s.watch.outcome().word(), "crashed");
+}
+
+#[test]
+fn a_foreign_script_trains_from_its_start_and_is_ended_when_it_has_shown_enough() {
+    let mut w = Watch::begin(rules(Tail::Release), &[false], 0);
+    assert_eq!(w.on(0, Signal::Started { pid: 7 }, S, Traces::default()), [Act::Opened]);
+    for (index, measured) in [(0, false), (1, true)] {
+        let raw = json!({"event": "epoch", "index": index, "measured": measured, "start_ns": S, "end_ns": 2 * S});
+        let (event, raw) = parse(raw.to_string().as_bytes()).unwrap();
+        w.on(0, Signal::Said { event, raw }, 2 * S, Traces::default());
+    }
+    let (event, raw) = parse(br#"{"event":"done"}"#).unwrap();
+    assert_eq!(w.on(0, Signal::Said { event, raw }, 3 * S, Traces::default()), [Act::FirstDone, Act::Kill(0)]);
+}

@@ -1,0 +1,99 @@
+//! How long a plan will take, as far as the workloads tell.
+
+use std::time::Duration;
+
+use crate::cell::{Cell, Member, Tail};
+use crate::experiment::{Cores, Experiment};
+
+/// The time of a plan; absent where a workload does not tell.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Forecast {
+    /// In the order of the plan's cells.
+    pub cells: Vec<CellForecast>,
+    /// All runs without the pauses; absent if one of them is.
+    pub runs_s: Option<f64>,
+    /// The pauses between runs.
+    pub between_s: f64,
+    /// All of it; absent if a run is.
+    pub total_s: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct CellForecast {
+    /// One run.
+    pub each_s: Option<f64>,
+    /// All repetitions.
+    pub total_s: Option<f64>,
+    /// All members together.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Forecast {
+    /// Of cells with their repetitions.
+    pub fn of(cells: &[(CellForecast, u32)], cooldown: Duration) -> Forecast {
+        let runs: u32 = cells.iter().map(|(_, n)| n).sum();
+        let between_s = cooldown.as_secs_f64() * f64::from(runs.saturating_sub(1));
+        let runs_s: Option<f64> = cells.iter().map(|(cell, _)| cell.total_s).sum();
+        Forecast {
+            cells: cells.iter().map(|(cell, _)| *cell).collect(),
+            runs_s,
+            between_s,
+            total_s: runs_s.map(|s| s + between_s),
+        }
+    }
+}
+
+/// One cell on a number of cores, for a number of repetitions.
+pub fn cell(cell: &Cell, experiment: &Experiment, device_cores: usize, repetitions: u32) -> CellForecast {
+    let cores = match &experiment.cores {
+        Cores::Listed(cores) => cores.len(),
+        Cores::Shared | Cores::Spread => device_cores,
+    };
+    let each_s = each_s(cell, experiment, cores.max(1) as f64);
+    CellForecast { each_s, total_s: each_s.map(|s| s * f64::from(repetitions)), memory_bytes: memory_bytes(cell) }
+}
+
+/// Set-up, then epochs: as long as the slowest alone, or longer where there are more threads than cores.
+fn each_s(cell: &Cell, experiment: &Experiment, cores: f64) -> Option<f64> {
+    let threads = f64::from(experiment.threads);
+    let (mut set_up_s, mut slowest_s, mut work_s) = (0.0_f64, 0.0_f64, 0.0_f64);
+    for term in cell.terms() {
+        let epoch_s = epoch_s(&term.member)?;
+        set_up_s = set_up_s.max(term.member.workload().forecast.set_up_s?);
+        slowest_s = slowest_s.max(epoch_s);
+        work_s += epoch_s * f64::from(term.count);
+    }
+    let epoch_s = match cell.tail() {
+        // Under hold everybody trains until the slowest is done.
+        Tail::Hold => slowest_s * (f64::from(cell.degree()) * threads / cores).max(1.0),
+        // Under release the work only has to be done, by whoever is left.
+        Tail::Release => slowest_s.max(work_s * threads / cores),
+    };
+    Some(set_up_s + f64::from(experiment.epochs) * epoch_s)
+}
+
+/// The memory of all members together, copies counted.
+pub fn memory_bytes(cell: &Cell) -> Option<u64> {
+    cell.terms().iter().map(|t| Some(t.member.workload().forecast.memory_bytes?.saturating_mul(u64::from(t.count)))).sum()
+}
+
+/// Settings that an epoch's length is obviously proportional to.
+const LENGTHS: [&str; 2] = ["images", "seconds"];
+
+/// An epoch alone, at the member's settings; absent where a setting says "all" with a zero, of which nobody told the length.
+fn epoch_s(member: &Member) -> Option<f64> {
+    let mut epoch_s = member.workload().forecast.epoch_s?;
+    for name in LENGTHS {
+        let default = member.workload().settings.get(name).and_then(serde_json::Value::as_f64);
+        let (Some(default), Some(value)) = (default, member.settings().get(name).and_then(serde_json::Value::as_f64)) else {
+            continue;
+        };
+        if value != default {
+            if value <= 0.0 || default <= 0.0 {
+                return None;
+            }
+            epoch_s *= value / default;
+        }
+    }
+    Some(epoch_s)
+}

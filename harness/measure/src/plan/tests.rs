@@ -1,0 +1,177 @@
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use super::*;
+use crate::expand::expand;
+use crate::fixture::{experiment, read};
+
+fn planned_on(lines: &str, facts: &DeviceFacts) -> Plan {
+    let e = experiment(lines);
+    plan(&e, &expand(&e, None).unwrap_or_else(|mistake| panic!("{mistake}")), facts)
+}
+
+fn planned(lines: &str) -> Plan {
+    planned_on(lines, &DeviceFacts::test_cpu(2, 24 << 30))
+}
+
+const QUICK: &str = "[axes]\nworkload = \"tiny\"\ndegree = [1, 2, 3]\n";
+
+#[test]
+fn every_repetition_is_a_block_that_baselines_open_and_close() {
+    let plan = planned("[axes]\nworkload = [\"tiny\", \"small\"]\ndegree = [2, 3]\n");
+    let record = &plan.record;
+    for block in 1..=3 {
+        let runs: Vec<&PlannedRun> = record.order.iter().filter(|run| run.block == block).collect();
+        let edges: Vec<Option<BlockEdge>> = runs.iter().map(|run| run.edge).collect();
+        let (opens, closes) = (Some(BlockEdge::Opens), Some(BlockEdge::Closes));
+        assert_eq!(edges, [opens, opens, None, None, None, None, closes, closes]);
+        assert!(runs.iter().all(|run| record.cells[run.cell].baseline == run.edge.is_some()));
+    }
+    assert!(record.order.windows(2).all(|w| w[0].block <= w[1].block));
+}
+
+#[test]
+fn every_repetition_of_every_cell_is_planned_once() {
+    let plan = planned("repetitions = 4\n[axes]\nworkload = [\"tiny\", \"small\"]\ndegree = [1, 2, 3]\n");
+    let mut seen: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+    plan.record.order.iter().for_each(|run| seen.entry(run.cell).or_default().push(run.repetition));
+    for (cell, record) in plan.record.cells.iter().enumerate() {
+        assert_eq!(record.repetitions, if record.baseline { 8 } else { 4 });
+        assert_eq!(seen[&cell], (1..=record.repetitions).collect::<Vec<u32>>());
+    }
+}
+
+#[test]
+fn a_seed_means_the_same_order_for_ever() {
+    let order = |seed: u64| {
+        let plan = planned(&format!("seed = {seed}\n[axes]\nworkload = \"tiny\"\ndegree = [1, 2, 3, 4, 5, 6]\n"));
+        plan.record.order.iter().map(|run| run.cell.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    insta::assert_snapshot!(order(42), @"0 2 3 5 1 4 0 0 3 2 5 4 1 0 0 5 4 1 3 2 0");
+    assert_eq!(order(42), order(42));
+    assert_ne!(order(42), order(43));
+}
+
+#[test]
+fn on_a_cpu_other_modes_are_refused_and_their_baselines_go_with_them() {
+    let plan = planned("[axes]\nworkload = \"tiny\"\nsharing = [\"mps:50%\", \"mig\"]\ndegree = [2, 7]\n");
+    assert!(plan.record.cells.is_empty() && plan.record.order.is_empty());
+    assert_eq!(plan.record.refusals.len(), 4);
+    assert_eq!(
+        plan.record.refusals[0],
+        RefusalRecord {
+            cell: "tiny×2 mps:50% b32".into(),
+            sharing: "mps:50%".into(),
+            reason: "`mps` needs an NVIDIA GPU, this is a cpu".into(),
+            hint: Some("on a CPU: `naive`".into()),
+        }
+    );
+    let mixed = planned("[axes]\nworkload = \"tiny\"\nsharing = [\"naive\", \"mps\"]\ndegree = 2\n");
+    assert_eq!(mixed.record.cells.iter().map(|c| c.cell.as_str()).collect::<Vec<_>>(), ["tiny solo b32", "tiny×2 naive b32"]);
+    assert_eq!(mixed.record.refusals.len(), 1);
+}
+
+#[test]
+fn what_does_not_fit_the_memory_is_refused_with_numbers() {
+    let plan = planned_on(QUICK, &DeviceFacts::test_cpu(2, 2_000_000_000));
+    assert_eq!(plan.record.cells.len(), 2);
+    let refusal = &plan.record.refusals[0];
+    assert_eq!(refusal.cell, "tiny×3 naive b32");
+    assert_eq!(refusal.reason, "3 members need about 2.2 GiB, this machine has 1.86 GiB");
+    assert_eq!(refusal.hint.as_deref(), Some("`degree` up to 2 fits"));
+    let unknown = planned_on("[axes]\nworkload = \"sleep\"\ndegree = 200\n", &DeviceFacts::test_cpu(2, 1));
+    assert!(unknown.record.refusals.is_empty(), "who tells no memory is let in");
+}
+
+#[test]
+fn members_with_cores_of_their_own_need_that_many() {
+    let plan = planned("cores = \"spread\"\n[axes]\nworkload = \"tiny\"\ndegree = [2, 3]\n");
+    assert_eq!(plan.record.refusals.len(), 1);
+    assert_eq!(plan.record.refusals[0].reason, "3 members need 3 cores of their own, this machine has 2");
+}
+
+#[test]
+fn the_slots_say_which_cores_the_members_get() {
+    let slots = |cores: &str| planned(&format!("cores = \"{cores}\"\n[axes]\nworkload = \"tiny\"\ndegree = [1, 2]\n")).slots;
+    assert_eq!(slots("shared"), ["whole CPU", "whole CPU, shared"]);
+    assert_eq!(slots("spread"), ["cores of their own", "cores of their own"]);
+    assert_eq!(slots("8,0-2"), ["cores 0-2,8", "cores 0-2,8"]);
+}
+
+#[test]
+fn the_forecast_adds_what_the_workloads_tell() {
+    let plan = planned(QUICK);
+    let each: Vec<f64> = plan.forecast.cells.iter().filter_map(|c| c.each_s).collect();
+    // Set-up 4 s, two epochs of 1.6 s, half as long again with three on two cores.
+    assert_eq!(each.iter().map(|s| format!("{s:.1}")).collect::<Vec<_>>(), ["7.2", "7.2", "8.8"]);
+    let runs_s = plan.forecast.runs_s.expect("all tell");
+    assert!((runs_s - (6.0 * 7.2 + 3.0 * 7.2 + 3.0 * 8.8)).abs() < 1e-9);
+    assert_eq!((plan.forecast.between_s, plan.forecast.total_s), (11.0, Some(runs_s + 11.0)));
+    assert_eq!(plan.forecast.cells[2].memory_bytes, Some(2_400_000_000));
+}
+
+#[test]
+fn a_workload_that_tells_nothing_leaves_the_total_absent() {
+    let plan = planned("[axes]\nworkload = [\"tiny\", \"sleep\"]\ndegree = 2\n");
+    assert_eq!((plan.forecast.runs_s, plan.forecast.total_s), (None, None));
+    assert!(plan.forecast.cells[0].each_s.is_some() && plan.forecast.cells[2].each_s.is_none());
+    assert!(plan.json()["forecast_s"].is_null());
+}
+
+#[test]
+fn half_the_images_take_half_an_epoch_and_all_of_them_nobody_knows() {
+    let each = |images: u32| planned(&format!("[axes]\nworkload = \"tiny\"\nimages = {images}\n")).forecast.cells[0].each_s;
+    assert!((each(512).expect("told") - 5.6).abs() < 1e-9);
+    assert_eq!(each(0), None);
+}
+
+#[test]
+fn in_a_mixed_group_the_work_is_shared_by_who_is_left() {
+    let plan = planned("[[group]]\nmembers = [{ workload = \"small\" }, { workload = \"tiny\", count = 3 }]\n");
+    // 8 s + 3 × 1.6 s of work per epoch on two cores is less than the slowest takes alone.
+    let each = plan.forecast.cells.last().and_then(|c| c.each_s).expect("told");
+    assert!((each - (5.0 + 2.0 * 8.0)).abs() < 1e-9);
+}
+
+#[test]
+fn the_json_has_the_agreed_keys() {
+    let json =
+        planned("repetitions = 1\nseed = 1\n[axes]\nworkload = \"tiny\"\nsharing = [\"naive\", \"mps\"]\ndegree = 2\n").json();
+    insta::assert_snapshot!(serde_json::to_string(&json).expect("text").replace("},{", "},\n{").replace("],\"", "],\n\""), @r#"
+    {"schema":1,"experiment":"mine","cells":[{"cell":"tiny solo b32","sharing":"solo","degree":1,"members":[{"workload":"tiny","batch_size":32,"images":1024}],
+    "baseline":true,"repetitions":2},
+    {"cell":"tiny×2 naive b32","sharing":"naive","degree":2,"members":[{"workload":"tiny","batch_size":32,"images":1024},
+    {"workload":"tiny","batch_size":32,"images":1024}],
+    "baseline":false,"repetitions":1}],
+    "order":[[1,"tiny solo b32",1],[1,"tiny×2 naive b32",1],[1,"tiny solo b32",2]],
+    "refusals":[{"cell":"tiny×2 mps b32","sharing":"mps","reason":"`mps` needs an NVIDIA GPU, this is a cpu","hint":"on a CPU: `naive`"}],
+    "forecast_s":23.6}
+    "#);
+}
+
+#[test]
+fn ten_thousand_cells_are_planned_at_once() {
+    let degrees: Vec<u32> = (1..=7).collect();
+    let batches: Vec<u32> = (1..=715).collect();
+    let e = read(&format!("name = \"mine\"\ndevice = \"cpu\"\n[axes]\nworkload = [\"tiny\", \"small\"]\nbatch_size = {batches:?}\ndegree = {degrees:?}\n")).expect("right");
+    let start = Instant::now();
+    let cells = expand(&e, None).expect("few enough");
+    let plan = plan(&e, &cells, &DeviceFacts::test_cpu(2, 24 << 30));
+    let took = start.elapsed();
+    assert_eq!((plan.record.cells.len(), plan.record.order.len()), (10_010, 3 * (8580 + 2 * 1430)));
+    // About 0.1 s alone; the bound leaves room for a busy machine.
+    assert!(took.as_secs_f64() < 2.0, "{took:?}");
+    eprintln!("10010 cells in {took:?}");
+}
+
+#[test]
+fn two_cells_with_one_slug_get_two_folders() {
+    let cells = planned(QUICK).record.cells;
+    let e = experiment(QUICK);
+    let expanded = expand(&e, None).expect("right");
+    let mut same: Vec<(&Expanded, CellRecord)> = expanded.iter().zip(cells).collect();
+    same.iter_mut().for_each(|(_, record)| record.slug = "same".into());
+    distinct_slugs(&mut same);
+    let slugs: HashSet<&str> = same.iter().map(|(_, record)| record.slug.as_str()).collect();
+    assert_eq!(slugs.len(), 3, "{slugs:?}");
+}

@@ -1,0 +1,77 @@
+//! The data of a campaign, before its first run: each workload may look at its data, or write a stand-in, once.
+
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::mistake::Mistake;
+use crate::project::Project;
+use crate::run::{Interpreters, shared_environment};
+use crate::workload::Workload;
+
+/// What a workload's `prepare` command says.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Prepared {
+    /// The data set's name.
+    pub dataset: String,
+    pub synthetic: bool,
+    /// True if a stand-in was written just now.
+    #[serde(default)]
+    pub written: bool,
+    pub items: Option<u64>,
+    #[serde(rename = "where")]
+    pub place: Option<String>,
+}
+
+/// Run the `prepare` command of a workload, if it has one.
+pub fn prepare(project: &Project, workload: &Arc<Workload>, interpreters: &Interpreters) -> Result<Option<Prepared>, Mistake> {
+    let Some(mut words) = workload.prepare.clone() else { return Ok(None) };
+    interpreters.put_into(&mut words, workload.environment);
+    let Some((program, arguments)) = words.split_first() else { return Ok(None) };
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(&workload.folder).stdin(Stdio::null()).env("CUDA_VISIBLE_DEVICES", "");
+    for (name, value) in shared_environment(project) {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let what = || Mistake::new(format!("the data of `{}` cannot be prepared", workload.name)).of_machine();
+    let output = command.output().map_err(|e| what().caused_by(format!("`{program}` does not start: {e}")))?;
+    if !output.status.success() {
+        return Err(with_words_of(&String::from_utf8_lossy(&output.stderr), what()));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default();
+    let prepared = serde_json::from_str(line)
+        .map_err(|e| what().caused_by(format!("its `prepare` command does not end with a line of JSON: {e}")))?;
+    Ok(Some(prepared))
+}
+
+/// A workload says `error: …` and `hint: …` itself; anything else is a traceback, of which the last line tells most.
+fn with_words_of(stderr: &str, mistake: Mistake) -> Mistake {
+    let lines: Vec<&str> = stderr.lines().filter(|l| !l.trim().is_empty()).collect();
+    let after = |word: &str| lines.iter().rev().find_map(|l| l.strip_prefix(word)).map(str::trim);
+    let cause = after("error:").or(lines.last().copied()).unwrap_or("it ended with an error and said nothing");
+    let mistake = mistake.caused_by(cause);
+    match after("hint:") {
+        Some(hint) => mistake.hint(hint),
+        None => mistake,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workloads_own_error_is_passed_on_with_its_hint() {
+        let stderr = "error: data/cifar-10/data_batch_3 is cut off\nhint: fetch it again\n";
+        let shown = with_words_of(stderr, Mistake::new("the data of `tiny` cannot be prepared")).to_string();
+        assert!(shown.contains("caused by: data/cifar-10/data_batch_3 is cut off"), "{shown}");
+        assert!(shown.ends_with("hint: fetch it again"), "{shown}");
+        let trace = with_words_of("Traceback\n  File x\nValueError: no\n", Mistake::new("x")).to_string();
+        assert!(trace.contains("caused by: ValueError: no"), "{trace}");
+    }
+}

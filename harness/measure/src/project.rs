@@ -1,0 +1,81 @@
+//! Where the things of a project lie: the nearest folder above that has `experiments/` and `workloads/`.
+
+use std::path::{Path, PathBuf};
+
+use crate::mistake::Mistake;
+
+/// A checkout, or what `collo init` wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    root: PathBuf,
+}
+
+impl Project {
+    /// The nearest project at or above a folder.
+    pub fn find(from: &Path) -> Result<Project, Mistake> {
+        let from = std::path::absolute(from).unwrap_or_else(|_| from.to_path_buf());
+        let root = from.ancestors().find(|f| f.join("experiments").is_dir() && f.join("workloads").is_dir());
+        root.map(Project::at).ok_or_else(|| {
+            Mistake::new(format!("no `experiments/` and `workloads/` in {} or above it", from.display()))
+                .hint("`collo init DIR` writes them; `-C DIR` goes there")
+        })
+    }
+
+    pub fn at(root: impl Into<PathBuf>) -> Project {
+        Project { root: root.into() }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn experiments(&self) -> PathBuf {
+        self.root.join("experiments")
+    }
+
+    pub fn workloads(&self) -> PathBuf {
+        self.root.join("workloads")
+    }
+
+    pub fn runs(&self) -> PathBuf {
+        self.root.join("runs")
+    }
+
+    pub fn reports(&self) -> PathBuf {
+        self.root.join("reports")
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.root.join("data")
+    }
+}
+
+/// A path as people see it: from where they stand, if it lies below.
+pub fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().ok();
+    here.and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path).display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_is_found_from_any_folder_inside_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        for below in ["experiments", "workloads/tiny"] {
+            std::fs::create_dir_all(root.join(below)).expect("created");
+        }
+        assert_eq!(Project::find(&root.join("workloads/tiny")).expect("found"), Project::at(root));
+        assert_eq!(Project::find(root).expect("found").runs(), root.join("runs"));
+    }
+
+    #[test]
+    fn outside_any_project_the_way_in_is_said() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mistake = Project::find(folder.path()).expect_err("nothing here");
+        assert!(mistake.to_string().ends_with("hint: `collo init DIR` writes them; `-C DIR` goes there"));
+        assert_eq!(mistake.fault().exit_code(), 2);
+    }
+}

@@ -1,0 +1,176 @@
+//! Building an environment: aside, from pins with hashes, bytecode compiled, then renamed into place.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+
+use super::{Environment, Progress, PythonError};
+
+/// Build it; the caller holds the lock, so whatever lies aside is left from an interrupted attempt.
+pub fn build(environment: &Environment, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
+    let place = environment.folder();
+    let aside = place.with_extension("aside");
+    if aside.exists() {
+        fs::remove_dir_all(&aside)?;
+    }
+    let uv = on_path("uv");
+    check_room(environment, uv.is_some())?;
+    let begun = Instant::now();
+    tell(Progress::Begins {
+        packages: environment.packages,
+        folder: place.clone(),
+        with: if uv.is_some() { "uv" } else { "pip" },
+    });
+    fs::create_dir_all(&aside)?;
+    let job = Job { environment, aside: &aside, log: place.with_extension("log"), begun };
+    let _ = std::fs::remove_file(&job.log);
+    // Unpacked wheels and downloads go beside the environment: the same disk, counted with it, and gone with it.
+    let scratch = aside.join("scratch");
+    fs::create_dir_all(&scratch)?;
+    match &uv {
+        Some(uv) => job.with_uv(uv, &scratch, tell)?,
+        None => job.with_pip(&scratch, tell)?,
+    }
+    fs::remove_dir_all(&scratch)?;
+    tell(Progress::Compiles);
+    job.compile(tell)?;
+    fs::rename(&aside, &place)?;
+    tell(Progress::Ends { elapsed: begun.elapsed() });
+    Ok(())
+}
+
+struct Job<'a> {
+    environment: &'a Environment,
+    aside: &'a Path,
+    log: PathBuf,
+    begun: Instant,
+}
+
+impl Job<'_> {
+    fn with_uv(&self, uv: &Path, scratch: &Path, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
+        let mut venv = Command::new(uv);
+        // The scratch folder is there already.
+        venv.args(["venv", "--relocatable", "--allow-existing", "--no-project", "--python"]).arg(&self.environment.base.path);
+        self.must(venv.arg(self.aside), tell)?;
+        let mut install = Command::new(uv);
+        install.args(["pip", "sync", "--require-hashes", "--no-cache", "--python"]).arg(self.interpreter());
+        // Not from a cache on another disk: a hard link that cannot be made is a slow copy, and a shared one can be changed.
+        install.arg(&self.environment.pins).env("TMPDIR", scratch).env("UV_PYTHON_DOWNLOADS", "never");
+        self.must(&mut install, tell)
+    }
+
+    fn with_pip(&self, scratch: &Path, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
+        let mut venv = Command::new(&self.environment.base.path);
+        venv.args(["-m", "venv"]).arg(self.aside);
+        self.must(&mut venv, tell).map_err(|e| match e {
+            PythonError::Install { reason, .. } => PythonError::NoVenv { reason },
+            other => other,
+        })?;
+        let mut install = Command::new(self.interpreter());
+        install.args(["-m", "pip", "install", "--no-deps", "--require-hashes", "--only-binary", ":all:"]);
+        install.args(["--no-compile", "--no-cache-dir", "--no-input"]);
+        install.args(["--disable-pip-version-check", "--progress-bar", "off", "-r"]).arg(&self.environment.pins);
+        self.must(install.env("TMPDIR", scratch), tell)
+    }
+
+    /// Without bytecode every member would compile what it imports, in company.
+    fn compile(&self, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
+        let mut compile = Command::new(self.interpreter());
+        compile.args(["-m", "compileall", "-q", "-j", "0"]).arg(self.aside.join("lib"));
+        // It says no where a package carries a file for another version of Python; such a file is never imported.
+        self.run(&mut compile, tell).map(drop)
+    }
+
+    fn interpreter(&self) -> PathBuf {
+        self.aside.join("bin/python")
+    }
+
+    fn must(&self, command: &mut Command, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
+        if self.run(command, tell)? {
+            return Ok(());
+        }
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let reason = reason(&text).unwrap_or_else(|| "the installer gave no reason".into());
+        Err(PythonError::Install { reason, log: self.log.clone() })
+    }
+
+    /// Run a step with its output in the log; true if it says that it worked.
+    fn run(&self, command: &mut Command, tell: &mut dyn FnMut(Progress)) -> Result<bool, PythonError> {
+        let log = fs::OpenOptions::new().create(true).append(true).open(&self.log)?.into_file();
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).env_remove("PYTHONPATH");
+        let mut child = command.spawn()?;
+        let (_, of_about) = self.environment.size();
+        let mut told = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(status.success());
+            }
+            if told.elapsed() > Duration::from_secs(1) {
+                told = Instant::now();
+                tell(Progress::OnDisk { bytes: size_of(self.aside), of_about, elapsed: self.begun.elapsed() });
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+fn check_room(environment: &Environment, with_uv: bool) -> Result<(), PythonError> {
+    let stat = nix::sys::statvfs::statvfs(&environment.cache).map_err(std::io::Error::from)?;
+    let free = stat.blocks_available() as f64 * stat.fragment_size() as f64;
+    // pip keeps every wheel until all are unpacked, uv does not: peaks of 6.8 and 4.6 GB were seen for 4.45 GB.
+    let (load, disk) = environment.size();
+    let needed = disk as f64 + if with_uv { 0.5e9 } else { load as f64 + 0.4e9 };
+    if free >= needed {
+        return Ok(());
+    }
+    let folder = environment.cache.clone();
+    Err(PythonError::NoRoom { folder, needed_gb: needed / 1e9, free_gb: free / 1e9 })
+}
+
+/// The line of an installer's output that says why; the last one that looks like it.
+fn reason(log: &str) -> Option<String> {
+    let says = |l: &&str| {
+        let lower = l.to_lowercase();
+        ["error", "no space", "could not", "failed", "not found"].iter().any(|word| lower.contains(word))
+    };
+    let line = log.lines().rev().find(says).or_else(|| log.lines().rev().find(|l| !l.trim().is_empty()))?;
+    let line = line.trim().trim_start_matches("ERROR: ").trim_start_matches("error: ");
+    Some(line.chars().take(300).collect())
+}
+
+/// Bytes below a folder; entries that vanish meanwhile do not count.
+fn size_of(folder: &Path) -> u64 {
+    let mut sum = 0;
+    let mut queue = vec![folder.to_path_buf()];
+    while let Some(folder) = queue.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(m) if m.is_dir() => queue.push(entry.path()),
+                Ok(m) => sum += m.len(),
+                Err(_) => {}
+            }
+        }
+    }
+    sum
+}
+
+/// A program on the PATH.
+pub fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|p| p.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_the_last_line_that_names_one() {
+        let log = "Collecting torch\nERROR: Could not find a version that satisfies the requirement torch==9\n\nsee above\n";
+        assert_eq!(reason(log).unwrap(), "Could not find a version that satisfies the requirement torch==9");
+        assert_eq!(reason("Killed\n").unwrap(), "Killed");
+        assert_eq!(reason(""), None);
+    }
+}

@@ -1,0 +1,212 @@
+//! The Python that trains: the user's own, or one that collo provides from the project's pins, once for all clones.
+//!
+//! In: the pins in `workloads/requirements*.txt`, the cache folder. Out: an interpreter and what is in it. A provided environment
+//! is built aside and renamed, so what exists is whole. This module does not know what will be trained.
+
+mod build;
+mod find;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use collo_store::sha256_text;
+use fs_err as fs;
+
+pub use find::{Found, find as find_system};
+
+/// An interpreter that members can use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Python {
+    pub interpreter: PathBuf,
+    /// `python`, `torch` … and `requirements` (digest of the pins) or `own` (the path that the user gave).
+    pub facts: BTreeMap<String, String>,
+}
+
+/// Which of the pinned sets a machine needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PinSet {
+    /// Without the packages that torch needs only to compute on a GPU.
+    Cpu,
+    Full,
+}
+
+impl PinSet {
+    /// The set for this machine.
+    pub fn for_this_machine() -> Self {
+        if Path::new("/dev/nvidiactl").exists() { PinSet::Full } else { PinSet::Cpu }
+    }
+
+    fn file(self) -> &'static str {
+        match self {
+            PinSet::Cpu => "requirements-cpu.txt",
+            PinSet::Full => "requirements.txt",
+        }
+    }
+
+    /// Bytes to download, and bytes on disk with bytecode: measured for the CPU's set, about right for the full one.
+    pub fn size(self) -> (u64, u64) {
+        match self {
+            PinSet::Cpu => (2_620_000_000, 4_450_000_000),
+            PinSet::Full => (3_200_000_000, 5_900_000_000),
+        }
+    }
+}
+
+/// How the installation stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Progress {
+    /// It begins: so many packages, into this folder.
+    Begins {
+        packages: usize,
+        folder: PathBuf,
+        with: &'static str,
+    },
+    /// Another collo installs the same; this one waits.
+    Waits {
+        folder: PathBuf,
+    },
+    /// So many bytes of about so many are on disk after so long.
+    OnDisk {
+        bytes: u64,
+        of_about: u64,
+        elapsed: Duration,
+    },
+    Compiles,
+    Ends {
+        elapsed: Duration,
+    },
+}
+
+/// Why there is no Python.
+#[derive(Debug, thiserror::Error)]
+pub enum PythonError {
+    #[error("no Python from 3.10 to 3.13 was found{seen}")]
+    None { seen: String },
+    #[error("`{path}` is not a Python that can be used")]
+    Unusable { path: PathBuf, reason: String },
+    #[error("the Python environment needs {needed_gb:.1} GB in {folder}, {free_gb:.1} GB are free")]
+    NoRoom { folder: PathBuf, needed_gb: f64, free_gb: f64 },
+    #[error("Python's `venv` is missing: {reason}")]
+    NoVenv { reason: String },
+    #[error("the Python packages could not be installed: {reason}")]
+    Install { reason: String, log: PathBuf },
+    #[error("the pins `{path}` are missing")]
+    NoPins { path: PathBuf },
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Store(#[from] collo_store::Error),
+}
+
+impl PythonError {
+    /// The way out.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            PythonError::None { .. } => "`sudo apt install python3 python3-venv`, or `--python PATH` takes your own".into(),
+            PythonError::Unusable { .. } => "leave out `--python` to take the pinned set".into(),
+            PythonError::NoRoom { .. } => "`COLLO_CACHE=DIR` puts it elsewhere, `--python PATH` takes your own".into(),
+            PythonError::NoVenv { .. } => "`sudo apt install python3-venv`, or have `uv` on the PATH".into(),
+            PythonError::Install { log, .. } => {
+                format!("all of it is in {}; without a network here, `--python PATH` takes your own environment", log.display())
+            }
+            PythonError::NoPins { .. } => "`collo init` writes them".into(),
+            PythonError::Io(_) | PythonError::Store(_) => return None,
+        })
+    }
+}
+
+/// The cache folder of this user: `COLLO_CACHE`, else `~/.cache/collo`.
+pub fn cache_folder() -> PathBuf {
+    let var = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let home = || var("HOME").unwrap_or_else(|| "/tmp".into()).join(".cache");
+    var("COLLO_CACHE").unwrap_or_else(|| var("XDG_CACHE_HOME").unwrap_or_else(home).join("collo"))
+}
+
+/// The user's own interpreter; it must be able to say what is in it.
+pub fn own(path: &Path) -> Result<Python, PythonError> {
+    let interpreter = if path.is_dir() { path.join("bin/python") } else { path.to_path_buf() };
+    let mut facts = find::facts(&interpreter).map_err(|reason| PythonError::Unusable { path: path.into(), reason })?;
+    if !facts.contains_key("torch") {
+        let reason = "it has no `torch`".to_string();
+        return Err(PythonError::Unusable { path: path.into(), reason });
+    }
+    facts.insert("own".into(), interpreter.display().to_string());
+    Ok(Python { interpreter, facts })
+}
+
+/// The system's interpreter, for workloads that need no package.
+pub fn system() -> Result<Python, PythonError> {
+    let found = find::find()?;
+    let facts = BTreeMap::from([("python".to_string(), found.version.clone())]);
+    Ok(Python { interpreter: found.path, facts })
+}
+
+/// The environment of a pinned set, and where it is or will be.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    base: Found,
+    pins: PathBuf,
+    pins_digest: String,
+    packages: usize,
+    set: PinSet,
+    cache: PathBuf,
+}
+
+impl Environment {
+    /// The environment that the pins in `workloads` ask for; nothing is touched.
+    pub fn of(workloads: &Path, cache: &Path, set: PinSet) -> Result<Self, PythonError> {
+        let pins = workloads.join(set.file());
+        let text = fs::read_to_string(&pins).map_err(|_| PythonError::NoPins { path: pins.clone() })?;
+        let packages = text.lines().filter(|l| l.contains("==") && !l.starts_with([' ', '#'])).count();
+        let base = find::find()?;
+        Ok(Environment { base, pins, pins_digest: sha256_text(&text), packages, set, cache: cache.into() })
+    }
+
+    /// Its folder: keyed by the pins and by the version of Python, so that clones share it.
+    pub fn folder(&self) -> PathBuf {
+        let key = sha256_text(&format!("{} {}", self.pins_digest, self.base.minor()));
+        self.cache.join(format!("python-{}", &key[..8]))
+    }
+
+    /// Bytes to download and bytes on disk.
+    pub fn size(&self) -> (u64, u64) {
+        self.set.size()
+    }
+
+    /// The environment, if it is there.
+    pub fn ready(&self) -> Result<Option<Python>, PythonError> {
+        let interpreter = self.folder().join("bin/python");
+        if !interpreter.exists() {
+            return Ok(None);
+        }
+        let path = self.folder();
+        let mut facts = find::facts(&interpreter).map_err(|reason| PythonError::Unusable { path, reason })?;
+        facts.insert("requirements".into(), self.pins_digest[..16].to_string());
+        Ok(Some(Python { interpreter, facts }))
+    }
+
+    /// The environment, built if it is not there.
+    pub fn provide(&self, tell: &mut dyn FnMut(Progress)) -> Result<Python, PythonError> {
+        if let Some(python) = self.ready()? {
+            return Ok(python);
+        }
+        fs::create_dir_all(&self.cache)?;
+        let _lock = self.lock(tell)?;
+        // Whoever held the lock may just have built it.
+        if self.ready()?.is_none() {
+            build::build(self, tell)?;
+        }
+        let gone = || std::io::Error::other("it is not where it was just put");
+        self.ready()?.ok_or_else(|| PythonError::Unusable { path: self.folder(), reason: gone().to_string() })
+    }
+
+    fn lock(&self, tell: &mut dyn FnMut(Progress)) -> Result<std::fs::File, PythonError> {
+        let file = fs::File::create(self.folder().with_extension("lock"))?.into_file();
+        if file.try_lock().is_err() {
+            tell(Progress::Waits { folder: self.folder() });
+            file.lock()?;
+        }
+        Ok(file)
+    }
+}

@@ -1,0 +1,257 @@
+//! Measure one cell, start to end: stage, launch, start, observe, record.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use collo_store::{
+    Attestation, AttestationVerdict, CampaignFolder, Outcome, PlannedRun, RunRecord, SCHEMA, StoredRun, Thresholds, Validity,
+    Verdict, utc_now,
+};
+use tokio::sync::watch;
+
+use crate::cell::Cell;
+use crate::device::DeviceFacts;
+use crate::experiment::{Experiment, FailureRule};
+use crate::launch::protocol::Tail;
+use crate::launch::{Adapter, MemberLaunch};
+use crate::observe::{self, Observation, ObserveError, Rules, Setting, Stop, View};
+use crate::project::Project;
+use crate::sampler::Rates;
+use crate::sharing::{NotStaged, Slot};
+use crate::workload::Environment;
+
+/// The interpreters of a campaign, by the environment that a workload asks for.
+#[derive(Debug, Clone, Default)]
+pub struct Interpreters {
+    pub torch: Option<PathBuf>,
+    pub system: Option<PathBuf>,
+}
+
+/// What all runs of a campaign have in common.
+pub struct Bench<'a> {
+    pub project: &'a Project,
+    pub experiment: &'a Experiment,
+    pub facts: &'a DeviceFacts,
+    pub interpreters: &'a Interpreters,
+    pub campaign: &'a CampaignFolder,
+    /// Digest of each ingredient.
+    pub ingredients: BTreeMap<String, String>,
+    pub stop: watch::Receiver<Stop>,
+}
+
+/// A run that could not be stored.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
+    #[error(transparent)]
+    Store(#[from] collo_store::Error),
+    #[error(transparent)]
+    Mistake(#[from] crate::mistake::Mistake),
+}
+
+impl Bench<'_> {
+    /// Measure one repetition of a cell. None if it was killed and thrown away.
+    pub async fn run(
+        &self,
+        cell: &Cell,
+        planned: &PlannedRun,
+        show: &mut dyn FnMut(View),
+    ) -> Result<Option<StoredRun>, RunError> {
+        let folder = self.campaign.manifest().plan.folder(planned);
+        let mut draft = self.campaign.begin(&folder)?;
+        let started_utc = utc_now();
+        let members = cell.members().count();
+        let staged = match cell.mode().stage(self.facts, members, &self.experiment.cores) {
+            Ok(staged) => staged,
+            Err(NotStaged(reason)) => return self.not_staged(draft, cell, planned, started_utc, reason).map(Some),
+        };
+        let launches = self.launches(cell, &staged.slots, draft.path())?;
+        let setting = Setting {
+            members: &launches,
+            threads: self.experiment.threads,
+            all_cores: self.facts.cores.clone(),
+            rules: self.rules(cell),
+            rates: Rates {
+                fast_hz: self.experiment.sampling.rate_hz,
+                slow_hz: self.experiment.sampling.slow_rate_hz,
+                pss_every: self.experiment.sampling.pss_every,
+            },
+            attest: &|found| cell.mode().attest(&staged, found),
+            stop: self.stop.clone(),
+            show,
+        };
+        let mut observation = observe::observe(setting, &mut draft).await?;
+        if observation.killed {
+            draft.discard()?;
+            return Ok(None);
+        }
+        let record = self.record(cell, planned, started_utc, &mut observation);
+        let path = draft.commit(record, &observation.epochs)?;
+        Ok(Some(StoredRun::open(&path)?))
+    }
+
+    fn rules(&self, cell: &Cell) -> Rules {
+        let foreign = cell.members().any(|m| m.workload().epochs.is_some());
+        // A foreign script cannot be held.
+        let tail = match cell.tail() {
+            crate::cell::Tail::Hold if !foreign => Tail::Hold,
+            _ => Tail::Release,
+        };
+        Rules {
+            epochs: self.experiment.epochs,
+            tail,
+            set_up_timeout: self.experiment.set_up_timeout,
+            stall_timeout: self.experiment.stall_timeout,
+            timeout: self.experiment.timeout,
+            keep_survivors: self.experiment.member_failure == FailureRule::KeepSurvivors,
+        }
+    }
+
+    fn launches(&self, cell: &Cell, slots: &[Slot], folder: &Path) -> Result<Vec<MemberLaunch>, RunError> {
+        let launch = |(index, (member, slot)): (usize, (&std::sync::Arc<crate::cell::Member>, &Slot))| {
+            let workload = member.workload();
+            let mut command = workload.command_for(&member.spec())?;
+            self.interpreters.put_into(&mut command, workload.environment);
+            let mut env = self.environment(index);
+            env.extend(slot.env.clone());
+            let adapter = workload.epochs.as_ref().map(|a| Adapter {
+                pattern: a.pattern.as_str().to_string(),
+                items: a.items,
+                epochs: self.experiment.epochs,
+            });
+            let log = folder.join(format!("member-{index}.log"));
+            Ok(MemberLaunch { command, folder: workload.folder.clone(), env, log, cores: slot.cores.clone(), adapter })
+        };
+        cell.members().zip(slots).enumerate().map(launch).collect()
+    }
+
+    fn environment(&self, member: usize) -> BTreeMap<String, Option<String>> {
+        let mut env = shared_environment(self.project);
+        let threads = self.experiment.threads.to_string();
+        for name in ["COLLO_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"] {
+            env.insert(name.into(), Some(threads.clone()));
+        }
+        env.insert("COLLO_MEMBER".into(), Some(member.to_string()));
+        env
+    }
+
+    fn record(&self, cell: &Cell, planned: &PlannedRun, started_utc: String, observation: &mut Observation) -> RunRecord {
+        let mut record = self.blank(cell, planned, started_utc);
+        record.members = observation.members(&record.cell.members);
+        record.timeline = observation.timeline.clone();
+        record.outcome = observation.outcome.clone();
+        record.sampling = std::mem::take(&mut observation.sampling);
+        record.attestation = observation
+            .attestation
+            .take()
+            .unwrap_or_else(|| Attestation::absent("the run ended before the evidence could be gathered"));
+        if record.members.iter().any(|m| !m.barrier) {
+            record.cell.tail = "release".into();
+        }
+        judge(&mut record, observation.skew_ns, &self.campaign.manifest().thresholds);
+        record
+    }
+
+    fn blank(&self, cell: &Cell, planned: &PlannedRun, started_utc: String) -> RunRecord {
+        let manifest = self.campaign.manifest();
+        RunRecord {
+            schema: SCHEMA,
+            experiment: manifest.experiment.clone(),
+            campaign: manifest.id.clone(),
+            cell: manifest.plan.cells.get(planned.cell).cloned().unwrap_or_else(|| cell.record(1)),
+            repetition: planned.repetition,
+            block: planned.block,
+            device: manifest.device.clone(),
+            started_utc,
+            timeline: Default::default(),
+            outcome: Outcome::Interrupted,
+            validity: Validity::valid(),
+            attestation: Attestation::absent("nothing was started"),
+            members: Vec::new(),
+            sampling: Vec::new(),
+            ingredients: self.ingredients.clone(),
+            files: BTreeMap::new(),
+        }
+    }
+
+    fn not_staged(
+        &self,
+        draft: collo_store::RunDraft,
+        cell: &Cell,
+        planned: &PlannedRun,
+        started_utc: String,
+        reason: String,
+    ) -> Result<StoredRun, RunError> {
+        let mut record = self.blank(cell, planned, started_utc);
+        record.outcome = Outcome::NotStaged { reason: reason.clone() };
+        record.validity.lower(Verdict::Void, reason);
+        draft.samples()?.finish()?;
+        let path = draft.commit(record, &[])?;
+        Ok(StoredRun::open(&path)?)
+    }
+}
+
+impl Interpreters {
+    /// The word `python` at the beginning of a command becomes the interpreter of its environment.
+    pub fn put_into(&self, command: &mut [String], environment: Environment) {
+        let chosen = match environment {
+            Environment::Torch => &self.torch,
+            Environment::System => &self.system,
+        };
+        if let (Some(word), Some(path)) = (command.first_mut(), chosen)
+            && matches!(word.as_str(), "python" | "python3")
+        {
+            *word = path.display().to_string();
+        }
+    }
+}
+
+/// What every process of a workload gets, members and preparation alike.
+pub fn shared_environment(project: &Project) -> BTreeMap<String, Option<String>> {
+    let text = |path: PathBuf| Some(path.display().to_string());
+    BTreeMap::from([
+        ("COLLO_DATA".into(), text(project.data())),
+        ("PYTHONPATH".into(), text(project.workloads())),
+        // What is not in the environment's pins does not belong to the measurement.
+        ("PYTHONNOUSERSITE".into(), Some("1".into())),
+        ("COLLO_SOCKET".into(), None),
+    ])
+}
+
+/// What the harness itself can say of a run's validity; the report adds what only many runs can tell.
+fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) {
+    if record.outcome == Outcome::Completed {
+        match record.attestation.verdict {
+            AttestationVerdict::Attested => {}
+            AttestationVerdict::CountsOnly => {
+                record.validity.lower(Verdict::Informative, "attested by counts only");
+            }
+            AttestationVerdict::Absent => {
+                let reason = unmet(&record.attestation);
+                record.outcome = Outcome::ModeLost { reason: reason.clone() };
+                record.validity.lower(Verdict::Void, reason);
+            }
+        }
+    } else {
+        let why = format!("{}: no time of it is used", record.outcome.text());
+        record.validity.lower(Verdict::Void, why);
+    }
+    let barrier = record.members.iter().all(|m| m.barrier);
+    if let Some(skew_s) = skew_ns.map(|ns| ns as f64 / 1e9).filter(|s| barrier && *s > thresholds.start_skew_s) {
+        let limit = thresholds.start_skew_s;
+        record.validity.lower(Verdict::Informative, format!("members started {skew_s:.3} s apart, the limit is {limit} s"));
+    }
+}
+
+/// The first check that does not hold, in words.
+fn unmet(attestation: &Attestation) -> String {
+    match attestation.checks.iter().find(|c| !c.holds) {
+        None => "there is no evidence that the mode was in force".into(),
+        Some(check) => {
+            let who = check.member.map(|m| format!(" of member {m}")).unwrap_or_default();
+            let found = check.found.as_deref().unwrap_or("nothing");
+            format!("{}{who}: asked {}, found {found}", check.what, check.asked)
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! A thread's absolute deadlines, and how well they were kept.
+
+use collo_store::{SamplingQuality, monotonic_ns};
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
+
+use super::quality::{Movement, quantile};
+
+/// Ticks at a fixed rate from a fixed start, so that a late tick does not shift the ones after it.
+pub struct Clockwork {
+    period_ns: u64,
+    next_ns: u64,
+    began_ns: u64,
+    last_ns: Option<u64>,
+    ticks: u64,
+    missed: u64,
+    longest_gap_ns: u64,
+    lateness_ns: Vec<u32>,
+    cpu_before_ns: u64,
+}
+
+impl Clockwork {
+    /// Begin to tick, on the thread that calls.
+    pub fn begin(rate_hz: f64) -> Self {
+        // Without this the kernel may wake the thread 50 µs late to save power.
+        let _ = nix::sys::prctl::set_timerslack(1);
+        let now = monotonic_ns();
+        Clockwork {
+            period_ns: (1e9 / rate_hz) as u64,
+            next_ns: now,
+            began_ns: now,
+            last_ns: None,
+            ticks: 0,
+            missed: 0,
+            longest_gap_ns: 0,
+            lateness_ns: Vec::new(),
+            cpu_before_ns: thread_cpu_ns(),
+        }
+    }
+
+    /// The time of the next tick.
+    pub fn due_ns(&self) -> u64 {
+        self.next_ns
+    }
+
+    /// Sleep until the next tick; returns the time at which it really began.
+    pub fn wait(&mut self) -> u64 {
+        let due = TimeSpec::new((self.next_ns / 1_000_000_000) as i64, (self.next_ns % 1_000_000_000) as i64);
+        // A signal may cut the sleep short; the deadline is absolute, so it is simply entered again.
+        while clock_nanosleep(ClockId::CLOCK_MONOTONIC, ClockNanosleepFlags::TIMER_ABSTIME, &due).is_err() {}
+        let now = monotonic_ns();
+        self.ticks += 1;
+        self.lateness_ns.push(u32::try_from(now.saturating_sub(self.next_ns)).unwrap_or(u32::MAX));
+        if let Some(last) = self.last_ns {
+            self.longest_gap_ns = self.longest_gap_ns.max(now - last);
+        }
+        self.last_ns = Some(now);
+        self.next_ns += self.period_ns;
+        if self.next_ns < now {
+            let behind = (now - self.next_ns) / self.period_ns + 1;
+            self.missed += behind;
+            self.next_ns += behind * self.period_ns;
+        }
+        now
+    }
+
+    /// What is stored about these ticks.
+    pub fn quality(mut self, source: &str, movement: &Movement) -> SamplingQuality {
+        let span_ns = self.last_ns.unwrap_or(self.began_ns) - self.began_ns;
+        let span_s = span_ns as f64 / 1e9;
+        self.lateness_ns.sort_unstable();
+        let late = |q: f64| quantile(&self.lateness_ns, q).map(|ns| f64::from(ns) / 1e9);
+        SamplingQuality {
+            source: source.into(),
+            asked_hz: 1e9 / self.period_ns as f64,
+            achieved_hz: (self.ticks > 1 && span_s > 0.0).then(|| (self.ticks - 1) as f64 / span_s),
+            ticks: self.ticks,
+            missed: self.missed,
+            longest_gap_s: (self.ticks > 1).then_some(self.longest_gap_ns as f64 / 1e9),
+            lateness_p50_s: late(0.5),
+            lateness_p99_s: late(0.99),
+            lateness_max_s: late(1.0),
+            cpu_ratio: (span_s > 0.0).then(|| (thread_cpu_ns() - self.cpu_before_ns) as f64 / 1e9 / span_s),
+            moved_ratio: movement.ratios(),
+        }
+    }
+}
+
+fn thread_cpu_ns() -> u64 {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
+        .map(|t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
+        .unwrap_or_default()
+}

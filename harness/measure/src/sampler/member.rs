@@ -1,0 +1,177 @@
+//! What each member uses, with all its descendants and threads: everything below its supervisor.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use collo_store::Sample;
+
+use super::process::{self, Process};
+use super::{Sampler, member_scope};
+use crate::launch::tree;
+
+/// The processes of every member, found by the slow thread and read by the fast one.
+#[derive(Clone, Default)]
+pub struct Trees(Arc<Mutex<Vec<Tree>>>);
+
+/// Everything below one supervisor.
+struct Tree {
+    scope: Arc<str>,
+    supervisor: u32,
+    processes: BTreeMap<u32, Process>,
+    /// What the supervisor had reaped when it was first seen; orphans that it reaps later count.
+    last: Option<Before>,
+}
+
+#[derive(Clone, Copy)]
+struct Before {
+    at_ns: u64,
+    cpu_ticks: u64,
+}
+
+impl Trees {
+    /// Members by index; each is the tree below one supervisor.
+    pub fn below(supervisors: &[u32]) -> Self {
+        let tree = |(index, &supervisor): (usize, &u32)| Tree {
+            scope: member_scope(index),
+            supervisor,
+            processes: BTreeMap::new(),
+            last: None,
+        };
+        Trees(Arc::new(Mutex::new(supervisors.iter().enumerate().map(tree).collect())))
+    }
+
+    /// Look for processes and threads that came or went. A process that comes in between is seen one slow tick later; the CPU
+    /// time of one that comes and goes in between is not lost, its parent's counters carry it.
+    pub fn refresh(&self) {
+        let supervisors: Vec<u32> = self.lock().iter().map(|t| t.supervisor).collect();
+        // Listing processes takes long: not under the lock that the fast thread needs.
+        let found: Vec<Vec<u32>> = supervisors.iter().map(|&s| tree::descendants(s)).collect();
+        for (tree, pids) in self.lock().iter_mut().zip(found) {
+            tree.processes.retain(|pid, _| pids.contains(pid));
+            for pid in pids {
+                match tree.processes.get_mut(&pid) {
+                    Some(process) => process.look_for_threads(),
+                    None => drop(Process::open(pid).map(|p| tree.processes.insert(pid, p))),
+                }
+            }
+        }
+    }
+
+    /// The pids of each member.
+    pub fn pids(&self) -> Vec<(Arc<str>, Vec<u32>)> {
+        self.lock().iter().map(|t| (t.scope.clone(), t.processes.keys().copied().collect())).collect()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Tree>> {
+        // A thread that panicked while it read leaves readings, not broken state.
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// CPU, memory, storage reads and context switches of every member, from files that are held open.
+pub struct Members {
+    trees: Trees,
+    buffer: Vec<u8>,
+    ticks_per_s: f64,
+    page_bytes: f64,
+}
+
+impl Members {
+    /// Read what the trees hold.
+    pub fn new(trees: Trees) -> Self {
+        let conf = |name, fallback| nix::unistd::sysconf(name).ok().flatten().map_or(fallback, |v| v as f64);
+        Members {
+            trees,
+            buffer: vec![0; 8192],
+            ticks_per_s: conf(nix::unistd::SysconfVar::CLK_TCK, 100.0),
+            page_bytes: conf(nix::unistd::SysconfVar::PAGE_SIZE, 4096.0),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Sum {
+    cpu_ticks: u64,
+    rss_pages: u64,
+    threads: u64,
+    processes: u64,
+    read_bytes: Option<u64>,
+    switches: Option<(u64, u64)>,
+}
+
+impl Sampler for Members {
+    fn sample(&mut self, at_ns: u64, samples: &mut Vec<Sample>) {
+        for tree in self.trees.lock().iter_mut() {
+            let mut sum = Sum::default();
+            for process in tree.processes.values() {
+                let Some(gauges) = process.gauges(&mut self.buffer) else { continue };
+                sum.cpu_ticks += gauges.cpu_ticks;
+                sum.rss_pages += gauges.rss_pages;
+                sum.threads += gauges.threads;
+                sum.processes += 1;
+                if let Some(bytes) = process.read_bytes(&mut self.buffer) {
+                    *sum.read_bytes.get_or_insert(0) += bytes;
+                }
+                if let Some((voluntary, involuntary)) = process.switches(&mut self.buffer) {
+                    let (v, i) = sum.switches.get_or_insert((0, 0));
+                    *v += voluntary;
+                    *i += involuntary;
+                }
+            }
+            if sum.processes == 0 {
+                // Nothing lives there: no reading at all, rather than zeros.
+                tree.last = None;
+                continue;
+            }
+            let now = Before { at_ns, cpu_ticks: sum.cpu_ticks };
+            let before = tree.last.replace(now);
+            let mut push = |metric, window_ns, value| {
+                let scope = tree.scope.clone();
+                samples.push(Sample { at_ns, window_ns, source: "proc", scope, metric, value });
+            };
+            if let Some(before) = before.filter(|b| b.at_ns < at_ns) {
+                let window_ns = at_ns - before.at_ns;
+                // Fewer ticks than before: a process left and took its time along, so this window cannot be told.
+                let ticks = now.cpu_ticks.checked_sub(before.cpu_ticks);
+                let ratio = ticks.map(|t| t as f64 / self.ticks_per_s / (window_ns as f64 / 1e9));
+                push("cpu_ratio", window_ns, ratio);
+            }
+            push("rss_bytes", 0, Some(sum.rss_pages as f64 * self.page_bytes));
+            push("threads", 0, Some(sum.threads as f64));
+            push("processes", 0, Some(sum.processes as f64));
+            push("read_bytes", 0, sum.read_bytes.map(|b| b as f64));
+            push("voluntary_context_switches", 0, sum.switches.map(|s| s.0 as f64));
+            push("involuntary_context_switches", 0, sum.switches.map(|s| s.1 as f64));
+        }
+    }
+}
+
+/// Peak resident memory of every member's processes, summed.
+pub struct Peaks(pub Trees);
+
+impl Sampler for Peaks {
+    fn sample(&mut self, at_ns: u64, samples: &mut Vec<Sample>) {
+        for (scope, pids) in self.0.pids() {
+            let peaks: Vec<u64> = pids.iter().filter_map(|&p| process::peak_rss_bytes(p)).collect();
+            if !peaks.is_empty() {
+                let value = Some(peaks.iter().sum::<u64>() as f64);
+                samples.push(Sample { at_ns, window_ns: 0, source: "proc-slow", scope, metric: "peak_rss_bytes", value });
+            }
+        }
+    }
+}
+
+/// Proportional memory of every member: rarely, because the kernel walks page tables under the member's own lock for it.
+pub struct Proportional(pub Trees);
+
+impl Sampler for Proportional {
+    fn sample(&mut self, at_ns: u64, samples: &mut Vec<Sample>) {
+        for (scope, pids) in self.0.pids() {
+            let shares: Vec<u64> = pids.iter().filter_map(|&p| process::pss_bytes(p)).collect();
+            if !shares.is_empty() {
+                let value = Some(shares.iter().sum::<u64>() as f64);
+                samples.push(Sample { at_ns, window_ns: 0, source: "proc-slow", scope, metric: "pss_bytes", value });
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Sources of samples, and the two threads that read them on absolute deadlines of `CLOCK_MONOTONIC`.
+//!
+//! Fast: `/proc` gauges of every member and the energy counters. Slow: whatever walks page tables, lists processes or changes
+//! rarely. Never one sampler per process. In: the members' supervisors. Out: samples (to a writer), the quality of the sampling,
+//! and the latest figures for people who watch. This module does not know what a run is.
+
+mod clockwork;
+mod host;
+mod member;
+mod process;
+mod quality;
+mod threads;
+
+use std::sync::Arc;
+
+use collo_store::Sample;
+
+pub use host::PackageEnergy;
+pub use process::{field, peak_rss_bytes};
+pub use threads::{Latest, Rates, Sampling, Watched};
+
+/// A source of samples. A value is none where the device cannot tell: never 0, never -1.
+pub trait Sampler: Send {
+    /// Read everything once; `at_ns` is the time of the tick.
+    fn sample(&mut self, at_ns: u64, samples: &mut Vec<Sample>);
+}
+
+/// The scope of member `index`, with everything below its supervisor.
+pub fn member_scope(index: usize) -> Arc<str> {
+    format!("member:{index}").into()
+}

@@ -1,0 +1,119 @@
+//! JSON Schemas for editors, made from the same lists of keys that the readers use, so that neither can say what the other does not.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::experiment::keys::EXPERIMENT;
+use crate::fields::{Kind, Shape};
+use crate::workload::keys::WORKLOAD;
+
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// The schema of `experiments/NAME.toml`.
+pub fn experiment() -> Json {
+    document("An experiment of collo", &EXPERIMENT, &[])
+}
+
+/// The schema of `workloads/NAME/workload.toml`.
+pub fn workload() -> Json {
+    document("A workload of collo", &WORKLOAD, &["command"])
+}
+
+fn document(title: &str, shape: &Shape, required: &[&str]) -> Json {
+    let mut schema = json!({"$schema": DIALECT, "title": title});
+    merge(&mut schema, table(shape));
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+fn merge(schema: &mut Json, more: Json) {
+    if let (Json::Object(schema), Json::Object(more)) = (schema, more) {
+        schema.extend(more);
+    }
+}
+
+fn table(shape: &Shape) -> Json {
+    let mut properties = Map::new();
+    for key in shape.keys {
+        let mut schema = json!({"description": key.about});
+        merge(&mut schema, kind(&key.kind));
+        if let Some(default) = key.default.and_then(|text| serde_json::from_str::<Json>(text).ok()) {
+            schema["default"] = default;
+        }
+        properties.insert(key.name.to_string(), schema);
+    }
+    let others = shape.others.map_or(json!(false), kind);
+    json!({"type": "object", "properties": properties, "additionalProperties": others})
+}
+
+fn kind(of: &Kind) -> Json {
+    match of {
+        Kind::Text => json!({"type": "string"}),
+        // TOML's whole numbers end at 2⁶³.
+        Kind::Whole { from, to } if *to > i64::MAX as u64 => json!({"type": "integer", "minimum": from}),
+        Kind::Whole { from, to } => json!({"type": "integer", "minimum": from, "maximum": to}),
+        Kind::Number { from, to } if to.is_infinite() => json!({"type": "number", "minimum": from}),
+        Kind::Number { from, to } => json!({"type": "number", "minimum": from, "maximum": to}),
+        Kind::Duration => json!({"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?(ms|s|m|h)$"}),
+        Kind::Ratio => {
+            json!({"oneOf": [{"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?%$"}, {"type": "number", "minimum": 0, "maximum": 10}]})
+        }
+        Kind::Choice(words) => json!({"enum": words}),
+        Kind::Setting => json!({"type": ["string", "number", "boolean"]}),
+        Kind::List(of) => json!({"type": "array", "items": kind(of)}),
+        Kind::Axis { of, .. } => {
+            json!({"oneOf": [kind(of), {"type": "array", "items": kind(of), "minItems": 1, "uniqueItems": true}]})
+        }
+        Kind::Table(shape) => table(shape),
+        Kind::Tables(shape) => json!({"type": "array", "items": table(shape)}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::read;
+    use crate::mistake::Source;
+
+    fn agrees(schema: &Json, shape: &Shape, path: &str) {
+        let properties = schema["properties"].as_object().expect("properties");
+        for key in shape.keys {
+            let described = &properties[key.name];
+            assert_eq!(described["description"], key.about, "{path}{}", key.name);
+            // The written default is a value that the reader takes, and the schema shows.
+            if let Some(default) = key.default {
+                assert!(!described["default"].is_null(), "{path}{}: the schema lacks the default", key.name);
+                let text = format!("{} = {default}", key.name);
+                let (_, mistakes) = read(&Source::file("default", text), shape);
+                assert!(mistakes.is_empty(), "{path}{}: {mistakes}", key.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_key_of_the_reader_is_in_the_schema_and_every_default_can_be_written() {
+        let experiment = experiment();
+        agrees(&experiment, &EXPERIMENT, "");
+        for (name, shape) in [
+            ("axes", &crate::experiment::keys::AXES),
+            ("sampling", &crate::experiment::keys::SAMPLING),
+            ("thresholds", &crate::experiment::keys::THRESHOLDS),
+        ] {
+            agrees(&experiment["properties"][name], shape, name);
+        }
+        agrees(&workload(), &WORKLOAD, "");
+    }
+
+    #[test]
+    fn an_editor_hears_of_unknown_keys_and_of_the_settings_among_the_axes() {
+        let schema = experiment();
+        assert_eq!(schema["additionalProperties"], false);
+        assert_eq!(
+            schema["properties"]["axes"]["additionalProperties"]["oneOf"][0]["type"],
+            json!(["string", "number", "boolean"])
+        );
+        assert_eq!(schema["properties"]["repetitions"]["maximum"], 1000);
+        assert_eq!(workload()["required"], json!(["command"]));
+    }
+}

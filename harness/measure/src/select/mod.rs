@@ -1,0 +1,176 @@
+//! Choosing cells by an expression over their axes: `sharing == "naive" && degree <= 2`.
+//!
+//! In: a text, and the axes of a cell by name. Out: whether the cell is meant, or what is wrong with the text. It knows values, not
+//! what the axes mean.
+
+mod parse;
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use regex::Regex;
+use serde_json::Value as Json;
+
+use crate::fields::listed;
+use crate::mistake::{Mistake, Source, quoted};
+use crate::nearest::nearest;
+
+/// A condition on a cell.
+#[derive(Debug, Clone)]
+pub struct Expression {
+    source: Arc<Source>,
+    condition: Condition,
+}
+
+#[derive(Debug, Clone)]
+enum Condition {
+    All(Vec<Condition>),
+    Any(Vec<Condition>),
+    Not(Box<Condition>),
+    Test(Test),
+}
+
+/// An axis held against a value, or `baseline` by itself.
+#[derive(Debug, Clone)]
+struct Test {
+    axis: String,
+    axis_span: Range<usize>,
+    value_span: Range<usize>,
+    against: Against,
+}
+
+#[derive(Debug, Clone)]
+enum Against {
+    True,
+    Compared(Comparison, Json),
+    OneOf(Vec<Json>),
+    Matches(Regex),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    AtMost,
+    More,
+    AtLeast,
+}
+
+/// The axes that every cell has; settings come on top.
+pub const AXES: [&str; 7] = ["workload", "sharing", "degree", "batch_size", "baseline", "tail", "cell"];
+
+impl Expression {
+    /// Read an expression given as an argument, `--where` for example.
+    pub fn parse(argument: &str, text: &str) -> Result<Expression, Mistake> {
+        Expression::read(&Source::argument(argument, text))
+    }
+
+    pub fn read(source: &Arc<Source>) -> Result<Expression, Mistake> {
+        Ok(Expression { source: source.clone(), condition: parse::condition(source)? })
+    }
+
+    pub fn text(&self) -> &str {
+        self.source.text()
+    }
+
+    /// That every axis in it exists. `settings` are the names beyond [`AXES`].
+    pub fn check(&self, settings: &BTreeSet<String>) -> Result<(), Mistake> {
+        let mut tests = Vec::new();
+        collect(&self.condition, &mut tests);
+        for test in tests {
+            let known: Vec<&str> =
+                AXES.into_iter().chain(settings.iter().map(String::as_str).filter(|s| !AXES.contains(s))).collect();
+            if !known.contains(&test.axis.as_str()) {
+                let mistake =
+                    Mistake::new(format!("unknown axis {}", quoted(&test.axis))).at(&self.source, test.axis_span.clone());
+                return Err(match nearest(&test.axis, known.iter().copied()) {
+                    Some(near) => mistake.note(format!("did you mean `{near}`?")),
+                    None => mistake.hint(format!("axes are {}", listed(&known).replace(" or ", " and "))),
+                });
+            }
+            self.check_type(test)?;
+        }
+        Ok(())
+    }
+
+    /// The fixed axes have fixed types; a comparison with another type would silently never hold.
+    fn check_type(&self, test: &Test) -> Result<(), Mistake> {
+        let (is, fits): (&str, fn(&Json) -> bool) = match test.axis.as_str() {
+            "degree" | "batch_size" => ("a number", Json::is_number),
+            "baseline" => ("`true` or `false`", Json::is_boolean),
+            "workload" | "sharing" | "tail" | "cell" => ("text, in quotes", Json::is_string),
+            _ => return Ok(()),
+        };
+        let wrong = match &test.against {
+            Against::True => is != "`true` or `false`",
+            Against::Compared(_, value) => !fits(value),
+            Against::OneOf(values) => !values.iter().all(fits),
+            Against::Matches(_) => is != "text, in quotes",
+        };
+        let mistake = || Mistake::new(format!("`{}` is {is}", test.axis)).at(&self.source, test.value_span.clone());
+        if wrong { Err(mistake()) } else { Ok(()) }
+    }
+
+    /// Whether a cell with these axes is meant. An axis that a cell has not equals nothing.
+    pub fn holds(&self, axis: &dyn Fn(&str) -> Option<Json>) -> bool {
+        self.condition.holds(axis)
+    }
+}
+
+fn collect<'a>(condition: &'a Condition, tests: &mut Vec<&'a Test>) {
+    match condition {
+        Condition::All(parts) | Condition::Any(parts) => parts.iter().for_each(|part| collect(part, tests)),
+        Condition::Not(part) => collect(part, tests),
+        Condition::Test(test) => tests.push(test),
+    }
+}
+
+impl Condition {
+    fn holds(&self, axis: &dyn Fn(&str) -> Option<Json>) -> bool {
+        match self {
+            Condition::All(parts) => parts.iter().all(|part| part.holds(axis)),
+            Condition::Any(parts) => parts.iter().any(|part| part.holds(axis)),
+            Condition::Not(part) => !part.holds(axis),
+            Condition::Test(test) => test.holds(axis(&test.axis)),
+        }
+    }
+}
+
+impl Test {
+    fn holds(&self, found: Option<Json>) -> bool {
+        match &self.against {
+            Against::True => found == Some(Json::Bool(true)),
+            Against::OneOf(values) => values.iter().any(|value| found.as_ref().is_some_and(|f| equal(&self.axis, f, value))),
+            Against::Matches(pattern) => found.as_ref().and_then(Json::as_str).is_some_and(|text| pattern.is_match(text)),
+            Against::Compared(comparison, value) => {
+                let Some(found) = &found else { return *comparison == Comparison::NotEqual };
+                let order = || match (found.as_f64(), value.as_f64()) {
+                    (Some(a), Some(b)) => a.partial_cmp(&b),
+                    _ => Some(found.as_str()?.cmp(value.as_str()?)),
+                };
+                match comparison {
+                    Comparison::Equal => equal(&self.axis, found, value),
+                    Comparison::NotEqual => !equal(&self.axis, found, value),
+                    Comparison::Less => order().is_some_and(|o| o.is_lt()),
+                    Comparison::AtMost => order().is_some_and(|o| o.is_le()),
+                    Comparison::More => order().is_some_and(|o| o.is_gt()),
+                    Comparison::AtLeast => order().is_some_and(|o| o.is_ge()),
+                }
+            }
+        }
+    }
+}
+
+fn equal(axis: &str, found: &Json, value: &Json) -> bool {
+    match (found.as_f64(), value.as_f64()) {
+        (Some(a), Some(b)) => a == b,
+        // The study's word for naive is understood here as everywhere.
+        _ if axis == "sharing" && value.as_str() == Some("streams") => found.as_str() == Some("naive"),
+        _ => found == value,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! Reading an expression: words with their places, then the grammar
+//!
+//! ```text
+//! any  = all *( "||" all )      all = one *( "&&" one )      one = "!" one / "(" any ")" / test
+//! test = axis [ compare value / "in" "[" value *( "," value ) "]" / "=~" text ]
+//! ```
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use regex::Regex;
+use serde_json::Value as Json;
+
+use super::{Against, Comparison, Condition, Test};
+use crate::mistake::{Mistake, Source, quoted};
+
+/// Deeper nesting than anybody writes would overflow the stack.
+const DEEPEST: usize = 100;
+
+#[derive(Debug, Clone, PartialEq)]
+enum Word {
+    Name(String),
+    Value(Json),
+    Sign(&'static str),
+}
+
+const SIGNS: [&str; 15] = ["==", "!=", "<=", ">=", "=~", "&&", "||", "<", ">", "!", "(", ")", "[", "]", ","];
+
+pub fn condition(source: &Arc<Source>) -> Result<Condition, Mistake> {
+    let words = words(source)?;
+    let mut reader = Reader { source, words, next: 0, depth: 0 };
+    let condition = reader.any()?;
+    match reader.peek() {
+        None => Ok(condition),
+        Some(_) => Err(reader.expected("`&&`, `||` or the end")),
+    }
+}
+
+fn words(source: &Arc<Source>) -> Result<Vec<(Word, Range<usize>)>, Mistake> {
+    let text = source.text();
+    let mut words = Vec::new();
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let (word, length) = if c.is_whitespace() {
+            at += c.len_utf8();
+            continue;
+        } else if let Some(sign) = SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
+            (Word::Sign(sign), sign.len())
+        } else if c == '"' || c == '\'' {
+            let Some(end) = rest[1..].find(c) else {
+                return Err(Mistake::new("text without its closing quote").at(source, at..text.len()));
+            };
+            (Word::Value(rest[1..=end].into()), end + 2)
+        } else if c.is_ascii_digit() || (c == '-' && rest[1..].starts_with(|c: char| c.is_ascii_digit())) {
+            let length = rest[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '.').map_or(rest.len(), |i| i + 1);
+            let number: Option<Json> = rest[..length]
+                .parse::<i64>()
+                .map(Json::from)
+                .ok()
+                .or_else(|| rest[..length].parse::<f64>().ok().filter(|n| n.is_finite()).map(Json::from));
+            let wrong = || Mistake::new(format!("{} is not a number", quoted(&rest[..length]))).at(source, at..at + length);
+            (Word::Value(number.ok_or_else(|| wrong().note("text stands in quotes"))?), length)
+        } else if c.is_alphabetic() || c == '_' {
+            let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').unwrap_or(rest.len());
+            let word = match &rest[..length] {
+                "true" => Word::Value(true.into()),
+                "false" => Word::Value(false.into()),
+                name => Word::Name(name.to_string()),
+            };
+            (word, length)
+        } else {
+            let note = match c {
+                '=' => "equal is `==`",
+                '&' => "and is `&&`",
+                '|' => "or is `||`",
+                _ => "as in `sharing == \"naive\" && degree <= 2`",
+            };
+            let what = format!("{} means nothing here", quoted(&c.to_string()));
+            return Err(Mistake::new(what).at(source, at..at + c.len_utf8()).note(note));
+        };
+        words.push((word, at..at + length));
+        at += length;
+    }
+    Ok(words)
+}
+
+struct Reader<'a> {
+    source: &'a Arc<Source>,
+    words: Vec<(Word, Range<usize>)>,
+    next: usize,
+    depth: usize,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<&Word> {
+        self.words.get(self.next).map(|(word, _)| word)
+    }
+
+    fn span(&self) -> Range<usize> {
+        let end = self.source.text().len();
+        self.words.get(self.next).map_or(end..end, |(_, span)| span.clone())
+    }
+
+    fn take(&mut self, sign: &str) -> bool {
+        let is = self.peek() == Some(&Word::Sign(SIGNS.into_iter().find(|s| *s == sign).unwrap_or_default()));
+        self.next += usize::from(is);
+        is
+    }
+
+    fn expected(&self, what: &str) -> Mistake {
+        Mistake::new(format!("expected {what}")).at(self.source, self.span())
+    }
+
+    fn any(&mut self) -> Result<Condition, Mistake> {
+        let mut parts = vec![self.all()?];
+        while self.take("||") {
+            parts.push(self.all()?);
+        }
+        Ok(if parts.len() == 1 { parts.remove(0) } else { Condition::Any(parts) })
+    }
+
+    fn all(&mut self) -> Result<Condition, Mistake> {
+        let mut parts = vec![self.one()?];
+        while self.take("&&") {
+            parts.push(self.one()?);
+        }
+        Ok(if parts.len() == 1 { parts.remove(0) } else { Condition::All(parts) })
+    }
+
+    fn one(&mut self) -> Result<Condition, Mistake> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(Mistake::new(format!("more than {DEEPEST} levels of `!` and `(`")).at(self.source, self.span()));
+        }
+        let condition = if self.take("!") {
+            Condition::Not(Box::new(self.one()?))
+        } else if self.take("(") {
+            let inner = self.any()?;
+            if !self.take(")") {
+                return Err(self.expected("`)`"));
+            }
+            inner
+        } else {
+            Condition::Test(self.test()?)
+        };
+        self.depth -= 1;
+        Ok(condition)
+    }
+
+    fn test(&mut self) -> Result<Test, Mistake> {
+        let Some(Word::Name(axis)) = self.peek().cloned() else { return Err(self.expected("an axis, as in `degree <= 2`")) };
+        let axis_span = self.span();
+        self.next += 1;
+        let comparison = match self.peek() {
+            Some(Word::Sign("==")) => Comparison::Equal,
+            Some(Word::Sign("!=")) => Comparison::NotEqual,
+            Some(Word::Sign("<")) => Comparison::Less,
+            Some(Word::Sign("<=")) => Comparison::AtMost,
+            Some(Word::Sign(">")) => Comparison::More,
+            Some(Word::Sign(">=")) => Comparison::AtLeast,
+            Some(Word::Sign("=~")) => {
+                self.next += 1;
+                return self.pattern(axis, axis_span);
+            }
+            Some(Word::Name(name)) if name == "in" => {
+                self.next += 1;
+                return self.list(axis, axis_span);
+            }
+            _ => return Ok(Test { axis, value_span: axis_span.clone(), axis_span, against: Against::True }),
+        };
+        self.next += 1;
+        let value_span = self.span();
+        let value = self.value()?;
+        Ok(Test { axis, axis_span, value_span, against: Against::Compared(comparison, value) })
+    }
+
+    fn value(&mut self) -> Result<Json, Mistake> {
+        match self.peek().cloned() {
+            Some(Word::Value(value)) => {
+                self.next += 1;
+                Ok(value)
+            }
+            Some(Word::Name(name)) => Err(self.expected("a value").note(format!("text stands in quotes: `\"{name}\"`"))),
+            _ => Err(self.expected("a value").note("a number, `true`, `false`, or text in quotes")),
+        }
+    }
+
+    fn pattern(&mut self, axis: String, axis_span: Range<usize>) -> Result<Test, Mistake> {
+        let value_span = self.span();
+        let value = self.value()?;
+        let wrong = |why: &str| Mistake::new(format!("not a regular expression: {why}")).at(self.source, value_span.clone());
+        let text = value.as_str().ok_or_else(|| wrong("it stands in quotes"))?;
+        let last_line =
+            |e: regex::Error| e.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_string();
+        let pattern = Regex::new(text).map_err(|e| wrong(&last_line(e)))?;
+        Ok(Test { axis, axis_span, value_span, against: Against::Matches(pattern) })
+    }
+
+    fn list(&mut self, axis: String, axis_span: Range<usize>) -> Result<Test, Mistake> {
+        let start = self.span().start;
+        if !self.take("[") {
+            return Err(self.expected("`[`").note("as in `degree in [1, 2]`"));
+        }
+        let mut values = vec![self.value()?];
+        while self.take(",") {
+            values.push(self.value()?);
+        }
+        let end = self.span().end;
+        if !self.take("]") {
+            return Err(self.expected("`,` or `]`"));
+        }
+        Ok(Test { axis, axis_span, value_span: start..end, against: Against::OneOf(values) })
+    }
+}

@@ -1,0 +1,126 @@
+//! What is read of a member while it trains: the matter that a mode's attestation is made of.
+
+use collo_store::{Attestation, Check};
+
+use crate::launch::protocol::Hello;
+
+/// What a member was asked to be, and what was found of it inside the measured window.
+#[derive(Debug, Clone, Default)]
+pub struct InForce {
+    pub member: usize,
+    /// Every process below the member's supervisor.
+    pub pids: Vec<u32>,
+    /// What it sees itself; none for a foreign script.
+    pub hello: Option<Hello>,
+    /// CPU time of those processes when the window opened.
+    pub cpu_ns_before: Option<u64>,
+    /// CPU time of those processes now.
+    pub cpu_ns_now: Option<u64>,
+    /// Logical processors that every one of its threads may run on; none if they differ or could not be read.
+    pub cores: Option<Vec<u32>>,
+    /// All cores that collo may use, where no pinning was asked for.
+    pub asked_cores: Vec<u32>,
+    pub asked_threads: u32,
+}
+
+/// The evidence on a CPU: each member lives, has used CPU time inside the window, on the cores and with the threads asked for,
+/// and itself sees no other device.
+pub fn on_cpu(members: &[InForce]) -> Attestation {
+    Attestation::from_checks(members.iter().flat_map(checks).collect())
+}
+
+fn checks(m: &InForce) -> Vec<Check> {
+    let check = |what: &str, asked: String, found: Option<String>, holds: bool| Check {
+        what: what.into(),
+        member: Some(m.member as u32),
+        asked,
+        found,
+        holds,
+    };
+    let used_ns = m.cpu_ns_now.zip(m.cpu_ns_before).map(|(now, before)| now.saturating_sub(before));
+    let used = used_ns.map(|ns| format!("{:.3} s", ns as f64 / 1e9));
+    let cores = m.cores.as_ref().map(|c| core_text(c));
+    let mut found = vec![
+        check("process", "alive".into(), m.pids.first().map(|pid| format!("pid {pid}")), !m.pids.is_empty()),
+        check("cpu time in the window", "more than 0 s".into(), used, used_ns.is_some_and(|ns| ns > 0)),
+        check("affinity", core_text(&m.asked_cores), cores, m.cores.as_ref() == Some(&m.asked_cores)),
+    ];
+    if let Some(hello) = &m.hello {
+        let device = hello.device.clone();
+        found.push(check("device as it sees it", "cpu".into(), Some(device), hello.device == "cpu"));
+        // A workload without a notion of threads does not say any; that is no contradiction.
+        if let Some(threads) = hello.threads {
+            let (asked, holds) = (m.asked_threads.to_string(), threads == m.asked_threads);
+            found.push(check("intra-op threads", asked, Some(threads.to_string()), holds));
+        }
+    }
+    found
+}
+
+/// Cores as a list of ranges: `0-3,8`.
+pub fn core_text(cores: &[u32]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut rest = cores;
+    while let Some((&first, _)) = rest.split_first() {
+        let run = rest.iter().zip(first..).take_while(|(c, expected)| *c == expected).count();
+        let last = rest[run - 1];
+        parts.push(if run == 1 { first.to_string() } else { format!("{first}-{last}") });
+        rest = &rest[run..];
+    }
+    parts.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use collo_store::AttestationVerdict;
+
+    fn member() -> InForce {
+        InForce {
+            member: 0,
+            pids: vec![7],
+            hello: None,
+            cpu_ns_before: Some(5),
+            cpu_ns_now: Some(9),
+            cores: Some(vec![0, 1]),
+            asked_cores: vec![0, 1],
+            asked_threads: 1,
+        }
+    }
+
+    fn verdict(m: InForce) -> AttestationVerdict {
+        on_cpu(&[member(), m]).verdict
+    }
+
+    #[test]
+    fn a_member_that_used_the_cpu_where_it_should_is_attested() {
+        assert_eq!(verdict(member()), AttestationVerdict::Attested);
+    }
+
+    #[test]
+    fn one_member_without_evidence_takes_it_from_all() {
+        assert_eq!(verdict(InForce { cpu_ns_now: Some(5), ..member() }), AttestationVerdict::Absent);
+        assert_eq!(verdict(InForce { cpu_ns_now: None, ..member() }), AttestationVerdict::Absent);
+        assert_eq!(verdict(InForce { cores: Some(vec![0]), ..member() }), AttestationVerdict::Absent);
+        assert_eq!(verdict(InForce { pids: vec![], ..member() }), AttestationVerdict::Absent);
+    }
+
+    #[test]
+    fn what_a_member_sees_itself_must_agree() {
+        let hello = |device: &str, threads| {
+            let text = format!(r#"{{"protocol":1,"pid":7,"device":"{device}","threads":{threads}}}"#);
+            Some(serde_json::from_str(&text).unwrap())
+        };
+        assert_eq!(verdict(InForce { hello: hello("cpu", "1"), ..member() }), AttestationVerdict::Attested);
+        assert_eq!(verdict(InForce { hello: hello("cpu", "null"), ..member() }), AttestationVerdict::Attested);
+        assert_eq!(verdict(InForce { hello: hello("cpu", "2"), ..member() }), AttestationVerdict::Absent);
+        assert_eq!(verdict(InForce { hello: hello("GPU-1", "1"), ..member() }), AttestationVerdict::Absent);
+    }
+
+    #[test]
+    fn cores_read_as_ranges() {
+        assert_eq!(core_text(&[0, 1, 2, 3, 8]), "0-3,8");
+        assert_eq!(core_text(&[5]), "5");
+        assert_eq!(core_text(&[]), "");
+    }
+}

@@ -1,0 +1,67 @@
+//! `mps`: the kernels of all members run side by side through NVIDIA's daemon, perhaps with limits for each.
+
+use std::sync::Arc;
+
+use collo_store::MemberSpec;
+
+use super::{Family, Refusal, SharingMode, needs_a_gpu};
+use crate::device::{DeviceFacts, DeviceKind};
+use crate::units;
+
+pub static MPS: Family = Family {
+    name: "mps",
+    examples: &["mps", "mps:50%", "mps:50%,mem=4GB", "mps:mem=4GB"],
+    about: "kernels of all members side by side through NVIDIA's Multi-Process Service, perhaps with limits per member",
+    parse: |label| {
+        let rest = label.strip_prefix("mps")?;
+        let limits = if rest.is_empty() { Ok(Mps::default()) } else { Mps::limits(rest.strip_prefix(':')?) };
+        Some(limits.map(|mps| Arc::new(mps) as Arc<dyn SharingMode>))
+    },
+};
+
+/// The limits of each member; absent is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Mps {
+    pub active_thread_percent: Option<u8>,
+    pub memory_bytes: Option<u64>,
+}
+
+impl Mps {
+    fn limits(text: &str) -> Result<Mps, String> {
+        let mut mps = Mps::default();
+        let (percent, memory) = match text.split_once(',') {
+            Some((percent, memory)) => (Some(percent), Some(memory)),
+            None if text.starts_with("mem=") => (None, Some(text)),
+            None => (Some(text), None),
+        };
+        if let Some(percent) = percent {
+            let digits = percent.strip_suffix('%').filter(|d| d.chars().all(|c| c.is_ascii_digit()));
+            let number = digits.and_then(|d| d.parse().ok()).filter(|p| (1..=100).contains(p));
+            mps.active_thread_percent = Some(number.ok_or("the share of threads is between `1%` and `100%`, as in `mps:50%`")?);
+        }
+        if let Some(memory) = memory {
+            let size = memory.strip_prefix("mem=").and_then(units::size_bytes).filter(|b| *b > 0);
+            mps.memory_bytes = Some(size.ok_or(format!("memory is as in `mps:50%,mem=4GB`; {}", units::SIZE_HELP))?);
+        }
+        Ok(mps)
+    }
+}
+
+impl SharingMode for Mps {
+    fn label(&self) -> String {
+        let percent = self.active_thread_percent.map(|p| format!("{p}%"));
+        let memory = self.memory_bytes.map(|b| format!("mem={}", units::size_text(b)));
+        let limits: Vec<String> = percent.into_iter().chain(memory).collect();
+        if limits.is_empty() { "mps".into() } else { format!("mps:{}", limits.join(",")) }
+    }
+
+    fn family(&self) -> &'static str {
+        MPS.name
+    }
+
+    fn refuse(&self, facts: &DeviceFacts, _members: &[MemberSpec]) -> Option<Refusal> {
+        match facts.kind {
+            DeviceKind::Cpu => Some(needs_a_gpu(self.family(), facts)),
+        }
+    }
+}

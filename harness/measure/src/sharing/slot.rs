@@ -1,0 +1,73 @@
+//! What one member gets of the device: an environment to start in, and cores to stay on.
+
+use std::collections::BTreeMap;
+
+use crate::experiment::Cores;
+
+/// A device brought into a mode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Staged {
+    /// By member.
+    pub slots: Vec<Slot>,
+}
+
+/// One member's share.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Slot {
+    /// On top of collo's own environment; none removes a variable.
+    pub env: BTreeMap<String, Option<String>>,
+    /// Logical processors to stay on; all that collo may use if none.
+    pub cores: Option<Vec<u32>>,
+}
+
+/// Why a device could not be brought into a mode.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotStaged(pub String);
+
+impl Slot {
+    /// A member on the CPU: no GPU is visible to it, whatever the machine has.
+    pub fn on_cpu(member: usize, members: usize, cores: &Cores, all: &[u32]) -> Slot {
+        let hidden = |name: &str| (name.to_string(), Some(String::new()));
+        let removed = |name: &str| (name.to_string(), None);
+        let env = BTreeMap::from([
+            hidden("CUDA_VISIBLE_DEVICES"),
+            removed("CUDA_MPS_PIPE_DIRECTORY"),
+            removed("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"),
+        ]);
+        let cores = match cores {
+            Cores::Shared => None,
+            Cores::Spread => Some(spread(member, members, all)),
+            Cores::Listed(listed) => Some(listed.clone()),
+        };
+        Slot { env, cores }
+    }
+}
+
+/// Neighbouring cores for each member, none shared while there are enough; then one each, in turn.
+fn spread(member: usize, members: usize, all: &[u32]) -> Vec<u32> {
+    match all.len() / members.max(1) {
+        0 => vec![all[member % all.len()]],
+        each => all[member * each..(member + 1) * each].to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spread_members_share_no_core_while_there_are_enough() {
+        let all = [0, 1, 2, 3, 8];
+        assert_eq!(spread(0, 2, &all), [0, 1]);
+        assert_eq!(spread(1, 2, &all), [2, 3]);
+        assert_eq!((0..7).map(|m| spread(m, 7, &all)).collect::<Vec<_>>(), [[0], [1], [2], [3], [8], [0], [1]]);
+    }
+
+    #[test]
+    fn a_member_on_the_cpu_sees_no_gpu() {
+        let slot = Slot::on_cpu(0, 1, &Cores::Shared, &[0]);
+        assert_eq!(slot.env["CUDA_VISIBLE_DEVICES"], Some(String::new()));
+        assert_eq!(slot.cores, None);
+    }
+}

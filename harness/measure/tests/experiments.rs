@@ -1,0 +1,73 @@
+//! What is published is tested: every experiment of the project reads and plans.
+
+use std::path::Path;
+
+use collo_measure::{Expression, Project, Workloads, expand, experiment, plan};
+
+fn project() -> Project {
+    Project::find(Path::new(env!("CARGO_MANIFEST_DIR"))).expect("the checkout is a project")
+}
+
+#[test]
+fn every_workload_of_the_project_is_right() {
+    let workloads = Workloads::load(&project().workloads()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    assert_eq!(workloads.broken().values().map(|mistakes| mistakes.to_string()).collect::<String>(), "");
+    assert!(workloads.get("tiny").is_some() && workloads.get("small").is_some());
+}
+
+#[test]
+fn every_experiment_of_the_project_plans_under_its_own_name() {
+    let workloads = Workloads::load(&project().workloads()).expect("readable");
+    let all = experiment::all(&project(), &workloads).expect("readable");
+    assert!(all.len() >= 2);
+    for (path, read) in all {
+        let experiment = read.unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        assert_eq!(experiment.warnings, [""; 0], "{}", path.display());
+        let facts = experiment.device_facts().unwrap_or_else(|mistake| panic!("{mistake}"));
+        let cells = expand(&experiment, None).unwrap_or_else(|mistake| panic!("{mistake}"));
+        let plan = plan(&experiment, &cells, &facts);
+        assert_eq!(plan.record.cells.len() + plan.record.refusals.len(), cells.len(), "{}", path.display());
+    }
+}
+
+#[test]
+fn the_quickstart_is_twelve_runs_of_three_cells() {
+    let workloads = Workloads::load(&project().workloads()).expect("readable");
+    let quickstart =
+        collo_measure::Experiment::resolve(&project(), "quickstart", &workloads).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let facts = quickstart.device_facts().expect("a CPU");
+    let plan = plan(&quickstart, &expand(&quickstart, None).expect("few cells"), &facts);
+    let cells: Vec<&str> = plan.record.cells.iter().map(|cell| cell.cell.as_str()).collect();
+    assert_eq!(cells, ["tiny solo b32", "tiny×2 naive b32", "tiny×3 naive b32"]);
+    assert_eq!(plan.record.order.len(), 12);
+}
+
+#[test]
+fn the_quickstart_writes_every_key_that_there_is() {
+    let path = project().experiments().join("quickstart.toml");
+    let text = std::fs::read_to_string(path).expect("it is there");
+    let schema = collo_measure::schema::experiment();
+    let names = |of: &serde_json::Value| of["properties"].as_object().expect("properties").keys().cloned().collect::<Vec<_>>();
+    for key in names(&schema) {
+        let of = &schema["properties"][&key];
+        let inner = if of["properties"].is_object() { names(of) } else { Vec::new() };
+        for name in inner.iter().chain([&key]) {
+            let written = ["# ", ""].iter().any(|c| {
+                text.contains(&format!("\n{c}{name} = "))
+                    || text.contains(&format!("\n{c}[{name}]"))
+                    || text.contains(&format!("\n{c}[[{name}]]"))
+            });
+            assert!(written, "`{name}` is not in quickstart.toml");
+        }
+    }
+}
+
+#[test]
+fn a_selection_of_the_quickstart_keeps_its_baseline() {
+    let workloads = Workloads::load(&project().workloads()).expect("readable");
+    let quickstart =
+        collo_measure::Experiment::resolve(&project(), "quickstart", &workloads).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let selection = Expression::parse("--where", "sharing == \"naive\" && degree <= 2").expect("right");
+    let labels: Vec<String> = expand(&quickstart, Some(&selection)).expect("few").iter().map(|e| e.cell.label()).collect();
+    assert_eq!(labels, ["tiny solo b32", "tiny×2 naive b32"]);
+}

@@ -1,0 +1,299 @@
+//! The way from a campaign folder to an [`Analysis`]: read, check, estimate, conclude, in this order.
+
+use std::collections::BTreeMap;
+
+use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, Validity, Verdict};
+
+use super::quantities::{self, Baselines, CELL, MEMBER, Pools, Values};
+use super::repetition::{MemoryKind, Repetition};
+use super::{Analysis, Cell, Member, check, timeline};
+use crate::stats::{self, Quantity};
+use crate::{Result, guideline, number};
+
+/// The closed list of outcomes, and `missing` for a planned run that is not stored.
+const OUTCOMES: [&str; 10] = [
+    "completed",
+    "out_of_memory",
+    "crashed",
+    "timed_out",
+    "mode_lost",
+    "not_staged",
+    "device_lost",
+    "protocol_error",
+    "interrupted",
+    "missing",
+];
+
+/// Analyse a campaign. What is wrong with one run lowers that run; only an unreadable campaign is an error.
+pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
+    let campaign = folder.manifest().clone();
+    let (mut stored, foreign) = folder.runs()?;
+    let mut problems: Vec<String> = foreign
+        .iter()
+        .map(|f| format!("`{}` is left alone: {}", f.path.file_name().unwrap_or_default().to_string_lossy(), f.reason))
+        .collect();
+
+    let mut by_word = BTreeMap::<&'static str, usize>::new();
+    let mut repetitions = Vec::new();
+    let mut outcomes: Vec<BTreeMap<&'static str, usize>> = vec![BTreeMap::new(); campaign.plan.cells.len()];
+    for planned in &campaign.plan.order {
+        let Some(counts) = outcomes.get_mut(planned.cell) else {
+            problems.push(format!("the plan names cell {}, which it does not have", planned.cell));
+            continue;
+        };
+        let run = stored.remove(&campaign.plan.folder(planned));
+        let word = run.as_ref().map_or("missing", |r| r.record.outcome.word());
+        *by_word.entry(word).or_default() += 1;
+        *counts.entry(word).or_default() += 1;
+        if let Some(run) = run {
+            // The plan's record is the one that cells are found by; a run's own copy has the same content.
+            repetitions.push((planned.cell, run));
+        }
+    }
+    problems.extend(stored.keys().map(|name| format!("run `{name}` is not in the plan, left alone")));
+
+    let (cell_of, mut read): (Vec<usize>, Vec<Repetition>) =
+        repetitions.into_iter().map(|(cell, run)| (cell, Repetition::read(run, &campaign.thresholds))).unzip();
+    for r in &mut read {
+        check::run(r, &campaign);
+    }
+    let drifts = check::drift(&mut read, &campaign);
+    let measured_for_s = span(folder, &read);
+    let synthetic = synthetic(&read);
+
+    let mut groups: Vec<Vec<Repetition>> = campaign.plan.cells.iter().map(|_| Vec::new()).collect();
+    for (cell, r) in cell_of.into_iter().zip(read) {
+        groups[cell].push(r);
+    }
+    let mut cells: Vec<Cell> = campaign
+        .plan
+        .cells
+        .iter()
+        .zip(groups)
+        .zip(outcomes)
+        .map(|((record, repetitions), outcomes)| begin(record.clone(), repetitions, outcomes))
+        .collect();
+    let method = estimate(&mut cells);
+    for cell in &mut cells {
+        judge(cell, &campaign);
+    }
+    compare_gains(&mut cells, campaign.thresholds.relevant_ratio);
+
+    let mut analysis = Analysis {
+        planned: campaign.plan.order.len(),
+        accounted: OUTCOMES.map(|w| (w, by_word.get(w).copied().unwrap_or(0))).to_vec(),
+        timelines: timeline::of(&cells),
+        cells,
+        drifts,
+        method,
+        measured_for_s,
+        synthetic,
+        problems,
+        guidelines: Vec::new(),
+        campaign,
+    };
+    analysis.guidelines = guideline::all(&analysis);
+    Ok(analysis)
+}
+
+/// Choose the runs that carry a cell's numbers: the valid ones if there are any, else the informative ones.
+fn begin(record: CellRecord, repetitions: Vec<Repetition>, outcomes: BTreeMap<&'static str, usize>) -> Cell {
+    let of = |verdict: Verdict| -> Vec<usize> {
+        (0..repetitions.len()).filter(|&i| repetitions[i].counts() && repetitions[i].validity.verdict == verdict).collect()
+    };
+    let (valid, informative) = (of(Verdict::Valid), of(Verdict::Informative));
+    let mut validity = Validity::valid();
+    let counted = if valid.is_empty() { informative } else { valid };
+    let mut reasons: Vec<&String> = Vec::new();
+    for r in repetitions.iter().filter(|r| r.record().outcome == Outcome::Completed) {
+        reasons.extend(r.validity.reasons.iter().filter(|why| !reasons.contains(why)).collect::<Vec<_>>());
+    }
+    let left_out = repetitions.iter().filter(|r| r.record().outcome == Outcome::Completed).count() - counted.len();
+    if counted.is_empty() {
+        let why = if reasons.is_empty() { "no run of it completed".to_string() } else { joined(&reasons) };
+        validity.lower(Verdict::Void, why);
+    } else if repetitions[counted[0]].validity.verdict == Verdict::Informative {
+        validity.lower(Verdict::Informative, joined(&reasons));
+    } else if left_out > 0 {
+        // Said, but the cell stays valid: its numbers come from valid runs alone.
+        validity.reasons.push(format!("{} left out: {}", number::runs(left_out), joined(&reasons)));
+    }
+    let memory_kind = counted.iter().flat_map(|&i| &repetitions[i].members).filter_map(|m| m.memory.map(|x| x.kind)).max();
+    Cell {
+        record,
+        outcomes,
+        validity,
+        repetitions,
+        counted,
+        quantities: BTreeMap::new(),
+        metrics: BTreeMap::new(),
+        members: Vec::new(),
+        absent: BTreeMap::new(),
+        memory_kind,
+        gain_verdict: None,
+    }
+}
+
+fn joined(reasons: &[&String]) -> String {
+    let shown: Vec<&str> = reasons.iter().take(3).map(|r| r.as_str()).collect();
+    let more = if reasons.len() > 3 { format!("; {} more", reasons.len() - 3) } else { String::new() };
+    format!("{}{more}", shown.join("; "))
+}
+
+/// Fill every cell's quantities. Returns how the intervals of epoch times were made.
+fn estimate(cells: &mut [Cell]) -> Option<&'static str> {
+    let solos = cells.iter().filter(|c| c.is_solo()).map(|c| (&c.record, c.counted().collect()));
+    let baselines = Baselines::of(solos);
+    let solo_kinds: BTreeMap<String, MemoryKind> =
+        cells.iter().filter(|c| c.is_solo()).filter_map(|c| Some((c.record.cell.clone(), c.memory_kind?))).collect();
+    let of_cells: Vec<Vec<Values>> =
+        cells.iter().map(|c| c.counted().map(|r| quantities::of_cell(r, &baselines)).collect()).collect();
+    let of_members: Vec<Vec<Vec<Values>>> = cells
+        .iter()
+        .map(|c| {
+            let members = 0..c.record.members.len();
+            members.map(|i| c.counted().map(|r| quantities::of_member(r, i, &baselines)).collect()).collect()
+        })
+        .collect();
+    let pools = Pools::fit(of_cells.iter().map(Vec::as_slice), &CELL);
+    let member_pools = Pools::fit(of_members.iter().flatten().map(Vec::as_slice), &MEMBER);
+    for ((cell, values), members) in cells.iter_mut().zip(&of_cells).zip(&of_members) {
+        for name in CELL {
+            if let Some(q) = pools.quantity(name, values, &baselines, &pools) {
+                let share = matches!(name, "fairness" | "overlap_ratio");
+                cell.quantities.insert(name, if share { q.capped_at_one() } else { q });
+            }
+        }
+        let solo = cell.is_solo();
+        if solo {
+            // A baseline against itself is 1; what it did not have to share has no company and no fairness.
+            for name in ["slowdown", "throughput_gain", "stp", "antt", "memory_of_solo"] {
+                if let Some(q) = cell.quantities.get_mut(name) {
+                    *q = Quantity::one(q.n);
+                }
+            }
+        }
+        cell.members = members
+            .iter()
+            .enumerate()
+            .map(|(i, group)| {
+                let mut quantities = BTreeMap::new();
+                for name in MEMBER {
+                    if let Some(q) = member_pools.quantity(name, group, &baselines, &pools) {
+                        quantities.insert(name, if solo && name == "slowdown" { Quantity::one(q.n) } else { q });
+                    }
+                }
+                let losses: Vec<f64> = cell.counted().filter_map(|r| r.members.get(i)?.loss).collect();
+                let loss = (!losses.is_empty()).then(|| losses.iter().sum::<f64>() / losses.len() as f64);
+                Member { spec: cell.record.members[i].clone(), quantities, loss }
+            })
+            .collect();
+        if !solo && cell.record.members.iter().any(|m| solo_kinds.get(&m.solo) != cell.memory_kind.as_ref()) {
+            // Read differently, footprints cannot be added up.
+            cell.quantities.remove("memory_of_solo");
+        }
+        cell.metrics = metrics(cell);
+        cell.absent = absent(cell, &baselines);
+    }
+    pools.method("epoch_time_s").or_else(|| pools.method("makespan_s"))
+}
+
+/// Means over repetitions of what is not a member's. Each stands by itself: no pool, since their noise has nothing in common.
+fn metrics(cell: &Cell) -> BTreeMap<String, Quantity> {
+    let mut found = BTreeMap::<String, Vec<f64>>::new();
+    for (metric, value) in cell.counted().flat_map(|r| &r.metrics) {
+        found.entry(metric.clone()).or_default().push(*value);
+    }
+    let summed = found.into_iter().map(|(metric, values)| {
+        let n = values.len();
+        let estimate = values.iter().sum::<f64>() / n as f64;
+        let quantity = match stats::log_moments(&values) {
+            Some((mean, Some(variance))) => stats::quantity(mean, n, &[stats::Term { weight: 1.0, variance, n }]),
+            _ => Quantity { estimate, low: None, high: None, n, df: None },
+        };
+        (metric, quantity)
+    });
+    summed.collect()
+}
+
+/// Why a quantity is absent.
+fn absent(cell: &Cell, baselines: &Baselines) -> BTreeMap<&'static str, String> {
+    let mut found = BTreeMap::new();
+    let unmeasured: Vec<&str> =
+        cell.record.members.iter().map(|m| m.solo.as_str()).filter(|s| baselines.repetitions(s) == 0).collect();
+    for name in CELL.into_iter().filter(|n| !cell.quantities.contains_key(n)) {
+        let why = match name {
+            _ if cell.counted.is_empty() => cell.validity.reasons.first().cloned().unwrap_or_else(|| "no run".into()),
+            "slowdown" | "throughput_gain" | "stp" | "antt" | "memory_of_solo" | "fairness" if !unmeasured.is_empty() => {
+                format!("its baseline `{}` has no usable run", unmeasured[0])
+            }
+            "fairness" | "overlap_ratio" | "start_skew_s" if cell.record.members.len() < 2 => "one member has no company".into(),
+            "epoch_time_s" if !cell.record.is_uniform() => "its members train different workloads".into(),
+            "epoch_time_s" | "slowdown" | "stp" | "antt" | "fairness" => "no epoch had full company".into(),
+            "energy_j_per_epoch" | "cpu_ratio" if cell.counted().all(|r| r.measured.is_none()) => {
+                "there was no time in which all members trained past their warm-up".into()
+            }
+            "energy_j_per_epoch" => "no readable counter".into(),
+            "memory_of_solo" if cell.quantities.contains_key("memory_bytes") => {
+                "its baseline's memory was read in another way".into()
+            }
+            "memory_bytes" | "memory_of_solo" | "cpu_ratio" => "no sample was taken".into(),
+            "items_per_s" => "the workload does not tell its items".into(),
+            _ => "it was not recorded".into(),
+        };
+        found.insert(name, why);
+    }
+    found
+}
+
+/// Checks that need the whole cell.
+fn judge(cell: &mut Cell, campaign: &Campaign) {
+    if cell.counted.len() == 1 {
+        cell.validity.lower(Verdict::Informative, "one repetition carries no interval");
+    }
+    let epochs: Vec<f64> = cell.counted().filter_map(|r| r.members.iter().map(|m| m.epoch_s).sum::<Option<f64>>()).collect();
+    if let (Some(low), Some(high)) = (epochs.iter().copied().reduce(f64::min), epochs.iter().copied().reduce(f64::max)) {
+        let (ratio, limit) = (high / low, check::disagreement_ratio(campaign));
+        if ratio > limit {
+            let found = number::percent(ratio - 1.0);
+            let allowed = number::percent(limit - 1.0);
+            cell.validity.lower(Verdict::Informative, format!("its repetitions disagree by {found}, {allowed} are allowed"));
+        }
+    }
+    let too_fast = cell
+        .get("slowdown")
+        .filter(|q| !cell.is_solo() && q.high.is_some_and(|h| h < 1.0 / (1.0 + campaign.thresholds.relevant_ratio)));
+    if let Some(q) = too_fast.map(number::with_interval) {
+        let why = format!("its members were faster than alone (slowdown {q}): the baseline cannot be right");
+        cell.validity.lower(Verdict::Informative, why);
+    }
+}
+
+fn compare_gains(cells: &mut [Cell], threshold: f64) {
+    let gains: Vec<Option<Quantity>> = cells.iter().map(|c| c.get("throughput_gain").filter(|_| !c.is_solo()).cloned()).collect();
+    for (cell, comparison) in cells.iter_mut().zip(stats::compare(&gains, threshold)) {
+        cell.gain_verdict = comparison;
+    }
+}
+
+/// From the first launch to the last end; of a resumed campaign, whose pauses do not count, the sum over its runs.
+fn span(folder: &CampaignFolder, repetitions: &[Repetition]) -> Option<f64> {
+    let times = || repetitions.iter().map(|r| &r.record().timeline);
+    let resumed = folder.history().is_ok_and(|h| h.iter().filter(|e| matches!(e, JournalEntry::Opened { .. })).count() > 1);
+    if resumed {
+        return Some(times().map(|t| t.ended_ns.saturating_sub(t.launched_ns) as f64 * 1e-9).sum());
+    }
+    let (first, last) = (times().map(|t| t.launched_ns).min()?, times().map(|t| t.ended_ns).max()?);
+    Some(last.saturating_sub(first) as f64 * 1e-9)
+}
+
+fn synthetic(repetitions: &[Repetition]) -> Vec<String> {
+    let mut names = Vec::new();
+    for member in repetitions.iter().flat_map(|r| &r.record().members).filter(|m| m.synthetic == Some(true)) {
+        let name = member.hello.as_ref().and_then(|h| h["dataset"]["name"].as_str()).unwrap_or("its data set").to_string();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}

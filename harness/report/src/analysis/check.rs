@@ -1,0 +1,83 @@
+//! What makes a number less trustworthy than it looks. In: the repetitions of a campaign. Out: their validity, lowered with
+//! reasons. Nothing here ever raises a verdict.
+
+use std::collections::BTreeMap;
+
+use collo_store::{BlockEdge, Campaign, Verdict};
+
+use super::repetition::Repetition;
+use crate::number;
+
+/// Lower what one run says about itself: company that was not there, starts apart.
+pub fn run(repetition: &mut Repetition, campaign: &Campaign) {
+    let t = &campaign.thresholds;
+    let release = repetition.record().cell.tail == "release";
+    let mut reasons = Vec::new();
+    if let Some(least) = repetition.least_overlap_ratio.filter(|o| !release && *o < t.overlap_ratio) {
+        let (found, asked) = (number::percent(least), number::percent(t.overlap_ratio));
+        reasons.push(format!("in one measured epoch all members trained for {found} of the time, {asked} are asked for"));
+    }
+    if let Some(skew) = repetition.start_skew_s.filter(|s| *s > t.start_skew_s) {
+        let (found, asked) = (number::milliseconds(skew), number::milliseconds(t.start_skew_s));
+        reasons.push(format!("members started {found} apart, at most {asked} are asked for"));
+    }
+    for why in &campaign.informative {
+        reasons.push(format!("the whole campaign is informative: {why}"));
+    }
+    if repetition.counts() {
+        for reason in reasons {
+            repetition.validity.lower(Verdict::Informative, reason);
+        }
+    }
+}
+
+/// How far apart two repetitions of a cell may be before they disagree: as far as a baseline may drift, in each direction.
+pub fn disagreement_ratio(campaign: &Campaign) -> f64 {
+    (1.0 + campaign.thresholds.baseline_drift_ratio).powi(2)
+}
+
+/// A drift of the baselines between the two ends of a block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Drift {
+    pub block: u32,
+    pub cell: String,
+    /// Closing over opening epoch time.
+    pub ratio: f64,
+    pub void: bool,
+}
+
+/// Find each block's drift. Where a baseline drifted beyond the threshold, its runs of that block and those held against it are void.
+pub fn drift(repetitions: &mut [Repetition], campaign: &Campaign) -> Vec<Drift> {
+    let edge_of = |r: &Repetition| {
+        let plan = &campaign.plan;
+        let planned = plan.order.iter().find(|p| {
+            p.repetition == r.record().repetition && plan.cells.get(p.cell).is_some_and(|c| c.slug == r.record().cell.slug)
+        });
+        planned.and_then(|p| p.edge)
+    };
+    let mut ends = BTreeMap::<(u32, String), [Option<f64>; 2]>::new();
+    for r in repetitions.iter().filter(|r| r.counts()) {
+        if let (Some(edge), Some(epoch_s)) = (edge_of(r), r.members.first().and_then(|m| m.epoch_s)) {
+            let pair = ends.entry((r.record().block, r.record().cell.cell.clone())).or_default();
+            pair[usize::from(edge == BlockEdge::Closes)] = Some(epoch_s);
+        }
+    }
+    let limit = campaign.thresholds.baseline_drift_ratio;
+    let mut found = Vec::new();
+    for ((block, cell), pair) in ends {
+        let [Some(opening), Some(closing)] = pair else { continue };
+        let ratio = closing / opening;
+        found.push(Drift { block, cell, ratio, void: ratio.ln().abs() > limit.ln_1p() });
+    }
+    for d in found.iter().filter(|d| d.void) {
+        let change = format!("{:+.0} %", (d.ratio - 1.0) * 100.0);
+        let allowed = number::percent(limit);
+        let why =
+            format!("`{}` changed by {change} from the start to the end of block {}, {allowed} are allowed", d.cell, d.block);
+        let leans = |r: &Repetition| r.record().cell.members.iter().any(|m| m.solo == d.cell);
+        for r in repetitions.iter_mut().filter(|r| r.record().block == d.block && r.counts() && leans(r)) {
+            r.validity.lower(Verdict::Void, why.clone());
+        }
+    }
+    found
+}

@@ -1,0 +1,161 @@
+//! From a campaign's stored runs to numbers with intervals. In: a campaign folder. Out: an [`Analysis`]. It renders nothing, and
+//! treats modes, workloads and metrics as text.
+
+mod build;
+mod check;
+mod quantities;
+mod repetition;
+mod samples;
+mod timeline;
+
+use std::collections::BTreeMap;
+
+use collo_store::{Campaign, CellRecord, MemberSpec, Validity, Verdict};
+
+use crate::guideline::Guideline;
+use crate::stats::{Comparison, Quantity};
+
+pub use build::analyse;
+pub use check::Drift;
+pub use quantities::{CELL, GainBy, MEMBER};
+pub use repetition::{MemberNumbers, MemoryKind, Repetition};
+pub use timeline::Timeline;
+
+/// Everything that a report says, before it is worded.
+#[derive(Debug)]
+pub struct Analysis {
+    pub campaign: Campaign,
+    /// Runs of the plan.
+    pub planned: usize,
+    /// Runs by outcome, `missing` among them; they sum to `planned`.
+    pub accounted: Vec<(&'static str, usize)>,
+    /// In the order of the plan.
+    pub cells: Vec<Cell>,
+    pub drifts: Vec<Drift>,
+    /// How the intervals were made: `pooled t` or `moderated t`; absent where no cell has two repetitions.
+    pub method: Option<&'static str>,
+    /// Time from the first launch to the last end.
+    pub measured_for_s: Option<f64>,
+    /// Names of the data sets that were stand-ins.
+    pub synthetic: Vec<String>,
+    /// What lay in the campaign's folder and could not be read.
+    pub problems: Vec<String>,
+    pub timelines: Vec<Timeline>,
+    pub guidelines: Vec<Guideline>,
+}
+
+/// One cell over its repetitions.
+#[derive(Debug)]
+pub struct Cell {
+    pub record: CellRecord,
+    /// Outcomes of its runs, by word; runs that were never made are `missing`.
+    pub outcomes: BTreeMap<&'static str, usize>,
+    pub validity: Validity,
+    /// All stored runs of the cell.
+    pub repetitions: Vec<Repetition>,
+    /// Of these, the ones its numbers come from.
+    pub counted: Vec<usize>,
+    pub quantities: BTreeMap<&'static str, Quantity>,
+    /// Means of what is not a member's, by metric.
+    pub metrics: BTreeMap<String, Quantity>,
+    pub members: Vec<Member>,
+    /// Why a quantity is absent, by its name.
+    pub absent: BTreeMap<&'static str, String>,
+    pub memory_kind: Option<MemoryKind>,
+    /// The throughput gain held against 1, corrected for the number of groups.
+    pub gain_verdict: Option<Comparison>,
+}
+
+/// One member of a cell over its repetitions.
+#[derive(Debug)]
+pub struct Member {
+    pub spec: MemberSpec,
+    pub quantities: BTreeMap<&'static str, Quantity>,
+    /// Mean over repetitions of the last measured epoch's loss.
+    pub loss: Option<f64>,
+}
+
+impl Cell {
+    /// A quantity by its name in JSON.
+    pub fn get(&self, name: &str) -> Option<&Quantity> {
+        self.quantities.get(name)
+    }
+
+    /// Its label.
+    pub fn name(&self) -> &str {
+        &self.record.cell
+    }
+
+    /// True for a workload alone on the whole device, what others are held against.
+    pub fn is_solo(&self) -> bool {
+        matches!(&self.record.members[..], [only] if only.solo == self.record.cell)
+    }
+
+    /// Completed only if every planned run of it was; else the outcome that most others had.
+    pub fn outcome(&self) -> &'static str {
+        let others = self.outcomes.iter().filter(|(word, n)| **word != "completed" && **n > 0);
+        others.max_by_key(|(_, n)| **n).map_or("completed", |(word, _)| word)
+    }
+
+    /// True when its numbers may carry a guideline.
+    pub fn is_valid(&self) -> bool {
+        self.validity.verdict == Verdict::Valid
+    }
+
+    /// Runs that its numbers come from.
+    pub fn counted(&self) -> impl Iterator<Item = &Repetition> {
+        self.counted.iter().map(|&i| &self.repetitions[i])
+    }
+
+    /// The workload with its settings, as its solo cell is called; none for a mixed group.
+    pub fn workload(&self) -> Option<&str> {
+        self.record.is_uniform().then(|| self.record.members.first().map(|m| m.solo.as_str()))?
+    }
+}
+
+impl Analysis {
+    /// A cell by its label, or by a unique prefix of its label or slug. Typed text may say `x` for `×`.
+    pub fn cell(&self, asked: &str) -> Option<&Cell> {
+        let plain = |text: &str| text.replace('×', "x").replace(' ', "_").replace([':', ','], ".");
+        let asked = plain(asked);
+        if let Some(exact) = self.cells.iter().find(|c| plain(c.name()) == asked || c.record.slug == asked) {
+            return Some(exact);
+        }
+        let mut begins = self
+            .cells
+            .iter()
+            .filter(|c| !asked.is_empty() && (plain(c.name()).starts_with(&asked) || c.record.slug.starts_with(&asked)));
+        begins.next().filter(|_| begins.next().is_none())
+    }
+
+    /// The solo cell of a workload.
+    pub fn solo(&self, label: &str) -> Option<&Cell> {
+        self.cells.iter().find(|c| c.name() == label && c.is_solo())
+    }
+
+    /// Groups: every cell that is not a baseline against itself.
+    pub fn groups(&self) -> impl Iterator<Item = &Cell> {
+        self.cells.iter().filter(|c| !c.is_solo())
+    }
+
+    /// Workloads in the order of the plan, by the label of their solo cell.
+    pub fn workloads(&self) -> Vec<&str> {
+        let mut found: Vec<&str> = Vec::new();
+        for label in self.cells.iter().filter_map(Cell::workload) {
+            if !found.contains(&label) {
+                found.push(label);
+            }
+        }
+        found
+    }
+
+    /// Uniform cells of one workload, its solo cell among them.
+    pub fn of_workload<'a>(&'a self, workload: &'a str) -> impl Iterator<Item = &'a Cell> {
+        self.cells.iter().filter(move |c| c.workload() == Some(workload))
+    }
+
+    /// Runs with this outcome.
+    pub fn count(&self, outcome: &str) -> usize {
+        self.accounted.iter().find(|(word, _)| *word == outcome).map_or(0, |(_, n)| *n)
+    }
+}

@@ -1,0 +1,261 @@
+//! One run, taken by itself: what each member's epochs and samples say. In: a stored run. Out: plain numbers, each absent where
+//! nothing tells. It compares with nothing and knows no interval.
+
+use std::collections::BTreeMap;
+
+use collo_store::{EpochRecord, Outcome, RunRecord, StoredRun, Thresholds, Validity, Verdict};
+
+use super::samples::{self, Summaries, Window};
+
+/// One execution of one cell, as the analysis sees it.
+#[derive(Debug, Clone)]
+pub struct Repetition {
+    pub run: StoredRun,
+    /// The stored validity, lowered by what the report found.
+    pub validity: Validity,
+    /// All epochs, in the order stored.
+    pub epochs: Vec<EpochRecord>,
+    pub members: Vec<MemberNumbers>,
+    /// Mean overlap of the measured epochs, and the smallest.
+    pub overlap_ratio: Option<f64>,
+    pub least_overlap_ratio: Option<f64>,
+    /// Spread of the members' starts; none for a single member.
+    pub start_skew_s: Option<f64>,
+    /// Go until the last measured epoch ended.
+    pub makespan_s: Option<f64>,
+    /// From the last member's first measured epoch until the last measured epoch ended or somebody stopped training: all train,
+    /// nobody warms up.
+    pub measured: Option<Window>,
+    /// Energy per member and epoch, from the counter of the device.
+    pub energy_j_per_epoch: Option<f64>,
+    /// Means over the measured window of what is not a member's: `cpu_frequency_mhz`, `sm_active_ratio`, `power_w` …
+    pub metrics: BTreeMap<String, f64>,
+}
+
+/// One member of one run.
+#[derive(Debug, Clone, Default)]
+pub struct MemberNumbers {
+    /// Mean of its measured epochs; under `release` of those with company only.
+    pub epoch_s: Option<f64>,
+    pub items_per_s: Option<f64>,
+    /// Loss of its last measured epoch.
+    pub loss: Option<f64>,
+    /// Peak of its memory while it trained.
+    pub memory: Option<Memory>,
+    pub cpu_ratio: Option<f64>,
+    pub read_bytes_per_s: Option<f64>,
+    /// Switches that it did not ask for: a core was taken away.
+    pub involuntary_switches_per_s: Option<f64>,
+}
+
+/// A footprint and how it was read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Memory {
+    pub bytes: f64,
+    pub kind: MemoryKind,
+}
+
+/// How a footprint was read, the most truthful first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MemoryKind {
+    /// Memory of the GPU, by process.
+    Gpu,
+    /// Proportional share: pages that members share are divided among them.
+    Pss,
+    /// Resident: pages that members share count for each of them.
+    Rss,
+    /// Resident peak of the member's first process alone, as the kernel kept it.
+    PeakRss,
+}
+
+impl MemoryKind {
+    /// For captions.
+    pub fn text(self) -> &'static str {
+        match self {
+            MemoryKind::Gpu => "GPU memory by process",
+            MemoryKind::Pss => "PSS, so that shared pages count once",
+            MemoryKind::Rss => "RSS, so that shared pages count once per member",
+            MemoryKind::PeakRss => "VmHWM of each member's first process; no sample was taken while it trained",
+        }
+    }
+
+    /// For JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            MemoryKind::Gpu => "gpu_memory",
+            MemoryKind::Pss => "pss",
+            MemoryKind::Rss => "rss",
+            MemoryKind::PeakRss => "peak_rss",
+        }
+    }
+}
+
+impl Repetition {
+    /// Read a run. What cannot be read makes it void, with the reason; it never fails the report.
+    pub fn read(run: StoredRun, thresholds: &Thresholds) -> Self {
+        let mut validity = run.record.validity.clone();
+        let epochs = if run.path.join("epochs.parquet").exists() {
+            collo_store::read_epochs(&run.path.join("epochs.parquet")).unwrap_or_else(|e| {
+                validity.lower(Verdict::Void, format!("its epochs cannot be read: {e}"));
+                Vec::new()
+            })
+        } else {
+            if run.record.outcome == Outcome::Completed {
+                validity.lower(Verdict::Void, "it has no epochs.parquet");
+            }
+            Vec::new()
+        };
+        let mut found = Repetition {
+            members: vec![MemberNumbers::default(); run.record.members.len()],
+            validity,
+            epochs,
+            overlap_ratio: None,
+            least_overlap_ratio: None,
+            start_skew_s: None,
+            makespan_s: None,
+            measured: None,
+            energy_j_per_epoch: None,
+            metrics: BTreeMap::new(),
+            run,
+        };
+        if found.run.record.outcome == Outcome::Completed {
+            found.take_times(thresholds);
+            found.take_samples();
+        }
+        found
+    }
+
+    /// The stored record.
+    pub fn record(&self) -> &RunRecord {
+        &self.run.record
+    }
+
+    /// True when its numbers may be shown.
+    pub fn counts(&self) -> bool {
+        self.run.record.outcome == Outcome::Completed && self.validity.verdict != Verdict::Void
+    }
+
+    /// While every member trained.
+    fn common_training(&self) -> Option<Window> {
+        let members = &self.run.record.members;
+        let start = members.iter().map(|m| m.training_start_ns).collect::<Option<Vec<_>>>()?.into_iter().max()?;
+        let end = members.iter().map(|m| m.training_end_ns).collect::<Option<Vec<_>>>()?.into_iter().min()?;
+        Window::new(start, end)
+    }
+
+    /// While any member trained.
+    pub fn any_training(&self) -> Option<Window> {
+        let members = &self.run.record.members;
+        let start = members.iter().filter_map(|m| m.training_start_ns).min()?;
+        Window::new(start, members.iter().filter_map(|m| m.training_end_ns).max()?)
+    }
+
+    fn take_times(&mut self, thresholds: &Thresholds) {
+        let record = &self.run.record;
+        let starts: Vec<u64> = record.members.iter().filter_map(|m| m.training_start_ns).collect();
+        if starts.len() == record.members.len() && starts.len() > 1 {
+            self.start_skew_s = starts.iter().max().zip(starts.iter().min()).map(|(a, b)| (a - b) as f64 * 1e-9);
+        }
+        let measured: Vec<EpochRecord> = self.epochs.iter().filter(|e| e.measured && e.end_ns > e.start_ns).cloned().collect();
+        let last_end = measured.iter().map(|e| e.end_ns).max();
+        // A foreign script is not held at the barrier: its clock starts with its first epoch.
+        let go = record.timeline.go_ns.or_else(|| starts.iter().min().copied());
+        self.makespan_s = go.zip(last_end).filter(|(a, b)| b > a).map(|(a, b)| (b - a) as f64 * 1e-9);
+
+        let common = self.common_training();
+        let overlap = |e: &EpochRecord| {
+            let Some(w) = common else { return 0.0 };
+            let shared = e.end_ns.min(w.end_ns).saturating_sub(e.start_ns.max(w.start_ns));
+            shared as f64 / (e.end_ns - e.start_ns) as f64
+        };
+        let known = record.members.iter().all(|m| m.training_start_ns.is_some() && m.training_end_ns.is_some());
+        if known && !measured.is_empty() {
+            let ratios: Vec<f64> = measured.iter().map(overlap).collect();
+            self.overlap_ratio = Some(ratios.iter().sum::<f64>() / ratios.len() as f64);
+            self.least_overlap_ratio = ratios.iter().copied().reduce(f64::min);
+        }
+        let release = record.cell.tail == "release";
+        let mut latest_start = 0;
+        for (index, member) in self.members.iter_mut().enumerate() {
+            let own: Vec<&EpochRecord> = measured.iter().filter(|e| e.member as usize == index).collect();
+            let (Some(first), Some(last)) = (own.first(), own.last()) else {
+                latest_start = u64::MAX;
+                continue;
+            };
+            latest_start = latest_start.max(first.start_ns);
+            member.loss = last.loss.filter(|l| l.is_finite());
+            let counted: Vec<&&EpochRecord> =
+                own.iter().filter(|e| !release || !known || overlap(e) >= thresholds.overlap_ratio).collect();
+            if counted.is_empty() {
+                continue;
+            }
+            let seconds: f64 = counted.iter().map(|e| (e.end_ns - e.start_ns) as f64 * 1e-9).sum();
+            member.epoch_s = Some(seconds / counted.len() as f64);
+            let items: Option<Vec<u64>> = counted.iter().map(|e| e.items).collect();
+            member.items_per_s = items.map(|i| i.iter().sum::<u64>() as f64 / seconds);
+        }
+        let somebody_stops = self.run.record.members.iter().filter_map(|m| m.training_end_ns).min();
+        self.measured = last_end.and_then(|end| Window::new(latest_start, end.min(somebody_stops.unwrap_or(end))));
+    }
+
+    fn take_samples(&mut self) {
+        let path = self.run.path.join("samples.parquet");
+        let summaries = match (self.any_training(), path.exists()) {
+            (Some(training), true) => {
+                // Where no window is common to all, peaks still count; means over an empty window are absent.
+                let measured = self.measured.unwrap_or(Window { start_ns: training.end_ns, end_ns: training.end_ns });
+                samples::summarise(&path, measured, training).unwrap_or_else(|e| {
+                    self.validity.lower(Verdict::Informative, format!("its samples cannot be read: {e}"));
+                    Summaries::new()
+                })
+            }
+            _ => Summaries::new(),
+        };
+        for (index, member) in self.members.iter_mut().enumerate() {
+            let scope = format!("member:{index}");
+            let of = |metric: &str| summaries.get(&(scope.clone(), metric.to_string()));
+            member.cpu_ratio = of("cpu_ratio").and_then(|s| s.mean);
+            member.read_bytes_per_s = of("read_bytes").and_then(|s| s.per_second);
+            member.involuntary_switches_per_s = of("involuntary_context_switches").and_then(|s| s.per_second);
+            let sampled = [("gpu_memory_bytes", MemoryKind::Gpu), ("pss_bytes", MemoryKind::Pss), ("rss_bytes", MemoryKind::Rss)]
+                .into_iter()
+                .find_map(|(metric, kind)| Some(Memory { bytes: of(metric)?.peak?, kind }));
+            let kernel = self.run.record.members[index].peak_rss_bytes;
+            member.memory = sampled.or(kernel.map(|b| Memory { bytes: b as f64, kind: MemoryKind::PeakRss }));
+        }
+        self.level_memory(&summaries);
+        self.energy_j_per_epoch = self.energy(&summaries);
+        let mut sums = BTreeMap::<String, (f64, u32)>::new();
+        for ((scope, metric), summary) in &summaries {
+            if let Some(mean) = summary.mean.filter(|_| !scope.starts_with("member:")) {
+                let entry = sums.entry(metric.clone()).or_default();
+                *entry = (entry.0 + mean, entry.1 + 1);
+            }
+        }
+        self.metrics = sums.into_iter().map(|(metric, (sum, n))| (metric, sum / f64::from(n))).collect();
+    }
+
+    /// Members of one run are added up, so all are read the same way: the least truthful that one of them has.
+    fn level_memory(&mut self, summaries: &Summaries) {
+        let Some(worst) = self.members.iter().filter_map(|m| m.memory.map(|x| x.kind)).max() else { return };
+        for (index, member) in self.members.iter_mut().enumerate() {
+            let Some(memory) = member.memory.filter(|m| m.kind != worst) else { continue };
+            let rss = summaries.get(&(format!("member:{index}"), "rss_bytes".into())).and_then(|s| s.peak);
+            let kernel = self.run.record.members[index].peak_rss_bytes.map(|b| b as f64);
+            let same = if worst == MemoryKind::Rss { rss } else { kernel };
+            member.memory = Some(same.map_or(memory, |bytes| Memory { bytes, kind: worst }));
+        }
+    }
+
+    fn energy(&self, summaries: &Summaries) -> Option<f64> {
+        let metric = if self.run.record.device.kind == "gpu" { "energy_j" } else { "cpu_energy_j" };
+        let window_s = self.measured?.seconds();
+        let watts: Vec<f64> = summaries
+            .iter()
+            .filter(|((scope, m), _)| m == metric && !scope.starts_with("member:"))
+            .filter_map(|(_, s)| s.per_second)
+            .collect();
+        let epochs: f64 = self.members.iter().map(|m| m.epoch_s.map(|e| window_s / e)).sum::<Option<f64>>()?;
+        (!watts.is_empty() && epochs > 0.0).then(|| watts.iter().sum::<f64>() * window_s / epochs)
+    }
+}

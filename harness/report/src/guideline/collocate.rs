@@ -1,0 +1,173 @@
+//! Collocate or not, and up to how many members: the knee of the throughput gain.
+
+use super::{Evidence, Guideline, Published, STUDY, Verdict, command, without};
+use crate::analysis::{Analysis, Cell};
+use crate::number;
+use crate::render::words;
+use crate::stats::{Quantity, Verdict as Said, t_quantile};
+
+const PUBLISHED: Published = Published {
+    statement: "Collocate when the aggregate compute and memory needs fit the device; the gain diminishes when one run alone \
+                already fills it. Two small or medium models take about the time of one.",
+    short: "two small ones in about the time of one",
+    source: STUDY,
+};
+
+/// Where more members stop adding throughput, for one workload and mode.
+pub struct Knee<'a> {
+    /// The solo cell's label.
+    pub workload: &'a str,
+    pub sharing: &'a str,
+    /// Groups by degree, each with a gain.
+    pub groups: Vec<&'a Cell>,
+    /// Index of the group beyond which nothing relevant is added.
+    pub at: usize,
+    /// The factor from which a difference is worth acting on.
+    relevant: f64,
+}
+
+impl Knee<'_> {
+    /// The group at the knee.
+    pub fn cell(&self) -> &Cell {
+        self.groups[self.at]
+    }
+
+    /// `Two do 1.96 times the work of running in turn; a third adds nothing measurable.`
+    fn brief(&self) -> Option<String> {
+        let cell = self.cell();
+        let gain = number::estimate(cell.get("throughput_gain")?);
+        let first = format!("{} do {gain} times the work of running in turn", capital(&number::word(cell.record.degree)));
+        Some(self.next().map_or_else(|| format!("{first}."), |next| format!("{first}; {next}.")))
+    }
+
+    /// `2 together do 1.96 times the work per second of one after the other; a third adds nothing measurable`.
+    pub fn sentence(&self) -> Option<String> {
+        let cell = self.cell();
+        let gain = number::estimate(cell.get("throughput_gain")?);
+        let degree = cell.record.degree;
+        let first = match cell.gain_verdict.as_ref()?.verdict {
+            Said::Better => format!("{degree} together do {gain} times the work per second of one after the other"),
+            Said::Worse => format!("{degree} together do only {gain} times the work per second of one after the other"),
+            Said::Same => format!("{degree} together cannot be told from one after the other ({gain} times the work per second)"),
+            Said::CannotTell { .. } => {
+                format!("whether {degree} together do more work per second than one after the other is open")
+            }
+        };
+        Some(self.next().map_or_else(|| first.clone(), |next| format!("{first}; {next}")))
+    }
+
+    /// What the next larger group adds: `a third adds nothing measurable`; none if there is none.
+    fn next(&self) -> Option<String> {
+        let cell = self.cell();
+        let degree = cell.record.degree;
+        let next = self.groups.get(self.at + 1)?;
+        let step = step(cell, next)?;
+        let (low, high) = (step.low?, step.high?);
+        let who = match next.record.degree - degree {
+            1 if degree < 7 => format!("a {}", ["", "second", "third", "fourth", "fifth", "sixth", "seventh"][degree as usize]),
+            1 => "one more".into(),
+            more => format!("{more} more"),
+        };
+        let plural = !who.starts_with('a') && who != "one more";
+        let s = |one: &str, many: &str| if plural { many.to_string() } else { one.to_string() };
+        Some(if high < 1.0 && step.estimate < 1.0 / self.relevant {
+            format!("{who} {} that by {}", s("lowers", "lower"), number::percent(1.0 - step.estimate))
+        } else if low < 1.0 && high > 1.0 {
+            format!("{who} {} nothing measurable", s("adds", "add"))
+        } else {
+            format!("{who} {} that by less than {}", s("changes", "change"), number::percent(self.relevant - 1.0))
+        })
+    }
+}
+
+/// The ratio of two groups' gains. Their common baseline cancels, so the interval is wide rather than narrow.
+pub fn step(from: &Cell, to: &Cell) -> Option<Quantity> {
+    let (a, b) = (from.get("throughput_gain")?, to.get("throughput_gain")?);
+    let se = (a.log_se()?.powi(2) + b.log_se()?.powi(2)).sqrt();
+    let df = a.df?.min(b.df?);
+    let (log, half) = ((b.estimate / a.estimate).ln(), t_quantile(0.975, df) * se);
+    let (low, high) = (Some((log - half).exp()), Some((log + half).exp()));
+    Some(Quantity { estimate: log.exp(), low, high, n: a.n.min(b.n), df: Some(df) })
+}
+
+/// Knees of every workload and mode, from cells whose gain has an interval. The guideline reads the valid ones.
+pub fn knees(analysis: &Analysis) -> Vec<Knee<'_>> {
+    let mut found = Vec::new();
+    for workload in analysis.workloads() {
+        let mut modes: Vec<&str> = Vec::new();
+        for cell in analysis.of_workload(workload).filter(|c| !c.is_solo()) {
+            if !modes.contains(&cell.record.sharing.as_str()) {
+                modes.push(&cell.record.sharing);
+            }
+        }
+        for sharing in modes {
+            let has_gain = |c: &&Cell| c.gain_verdict.is_some() && c.record.degree > 1 && c.record.sharing == sharing;
+            let mut groups: Vec<&Cell> = analysis.of_workload(workload).filter(has_gain).collect();
+            groups.sort_by_key(|c| c.record.degree);
+            if groups.is_empty() {
+                continue;
+            }
+            let relevant = 1.0 + analysis.campaign.thresholds.relevant_ratio;
+            let mut at = 0;
+            for i in 1..groups.len() {
+                let grows = |s: Quantity| s.low.is_some_and(|l| l > 1.0) && s.estimate > relevant;
+                if step(groups[at], groups[i]).is_some_and(grows) {
+                    at = i;
+                }
+            }
+            found.push(Knee { workload, sharing, groups, at, relevant });
+        }
+    }
+    found
+}
+
+pub(super) fn guideline(analysis: &Analysis) -> Guideline {
+    let threshold = number::percent(analysis.campaign.thresholds.relevant_ratio);
+    let knees: Vec<Knee> = knees(analysis).into_iter().filter(|k| k.groups.iter().all(|c| c.is_valid())).collect();
+    let verdicts: Vec<Said> = knees.iter().filter_map(|k| Some(k.cell().gain_verdict.as_ref()?.verdict)).collect();
+    let best = knees.iter().max_by(|a, b| gain(a.cell()).total_cmp(&gain(b.cell())));
+    let verdict = if verdicts.contains(&Said::Better) {
+        Verdict::Supported
+    } else if !verdicts.is_empty() && verdicts.iter().all(|v| matches!(v, Said::Same | Said::Worse)) {
+        Verdict::Contradicted
+    } else {
+        Verdict::NotEnoughEvidence
+    };
+    let statement = match (verdict, best) {
+        (Verdict::Supported, Some(k)) => {
+            let degree = number::word(k.cell().record.degree);
+            if k.at + 1 < k.groups.len() {
+                format!("Stop at {degree} members of `{}` under {}.", words::workload(k.workload), k.sharing)
+            } else {
+                format!("Collocate `{}` under {}, up to {degree} members.", words::workload(k.workload), k.sharing)
+            }
+        }
+        (Verdict::Contradicted, _) => "Run these workloads one after another.".into(),
+        _ => "Whether sharing pays here is open.".into(),
+    };
+    let finding = best.and_then(Knee::brief).unwrap_or_else(|| without(analysis, "a throughput gain"));
+    Guideline {
+        id: "collocate",
+        statement,
+        finding,
+        key: best.and_then(|k| Evidence::of(k.cell(), "throughput_gain")),
+        tested: format!(
+            "throughput gain over running in turn above 1 by more than {threshold}, Holm-corrected over all groups; a further \
+             member counts if it adds more than {threshold} and its interval excludes no change"
+        ),
+        verdict,
+        evidence: knees.iter().flat_map(|k| k.groups.iter().filter_map(|c| Evidence::of(c, "throughput_gain"))).collect(),
+        published: Some(PUBLISHED),
+        command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
+    }
+}
+
+fn gain(cell: &Cell) -> f64 {
+    cell.get("throughput_gain").map_or(f64::NEG_INFINITY, |q| q.estimate)
+}
+
+/// A sentence begins with a capital.
+pub(crate) fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |c| c.to_uppercase().collect::<String>() + chars.as_str())
+}

@@ -1,0 +1,60 @@
+//! Does memory add up? The footprint of a group against the sum of its members' solo footprints.
+
+use super::{Evidence, Guideline, Published, STUDY, Verdict, command, without};
+use crate::analysis::{Analysis, Cell, MemoryKind};
+use crate::number;
+
+const PUBLISHED: Published = Published {
+    statement: "The aggregate memory is about the sum of the individual footprints and must not exceed the device; on MIG it is a \
+                little lower, because the allocator sizes itself to the memory that it sees.",
+    short: "= sum of footprints",
+    source: STUDY,
+};
+
+pub(super) fn guideline(analysis: &Analysis) -> Guideline {
+    let threshold = analysis.campaign.thresholds.relevant_ratio;
+    let has_interval = |c: &&Cell| c.get("memory_of_solo").is_some_and(|q| q.low.is_some());
+    let cells: Vec<&Cell> = analysis.groups().filter(|c| c.is_valid()).filter(has_interval).collect();
+    let limit = threshold.ln_1p();
+    let away = |c: &&Cell| c.get("memory_of_solo").map_or(0.0, |q| q.estimate.ln().abs());
+    let bounds = |c: &&Cell| {
+        let q = c.get("memory_of_solo")?;
+        Some((q.low?.ln(), q.high?.ln()))
+    };
+    let within = |c: &&Cell| bounds(c).is_some_and(|(l, h)| l.abs() <= limit && h.abs() <= limit);
+    let beyond = |c: &&Cell| bounds(c).is_some_and(|(l, h)| l > limit || h < -limit);
+    let verdict = if cells.iter().any(beyond) {
+        Verdict::Contradicted
+    } else if !cells.is_empty() && cells.iter().all(within) {
+        Verdict::Supported
+    } else {
+        Verdict::NotEnoughEvidence
+    };
+    let furthest = cells.iter().max_by(|a, b| away(a).total_cmp(&away(b)));
+    let more = furthest.and_then(|c| c.get("memory_of_solo")).is_some_and(|q| q.estimate > 1.0);
+    let statement = match verdict {
+        Verdict::Supported => "Add up the memory footprints.",
+        Verdict::Contradicted if more => "Plan for more memory than the sum of the footprints.",
+        Verdict::Contradicted => "Plan for less memory than the sum of the footprints.",
+        Verdict::NotEnoughEvidence => "Whether memory footprints add up is open.",
+    };
+    let finding = match furthest {
+        None => without(analysis, "a memory footprint beside its solo footprints"),
+        Some(c) => {
+            let ratio = c.get("memory_of_solo").map_or_else(String::new, number::with_interval);
+            let shared = if c.memory_kind == Some(MemoryKind::Pss) && !more { "; shared pages count once" } else { "" };
+            format!("`{}` needs {ratio} times the sum of its solo footprints{shared}.", c.name())
+        }
+    };
+    Guideline {
+        id: "memory-adds-up",
+        statement: statement.into(),
+        finding,
+        key: furthest.and_then(|c| Evidence::of(c, "memory_of_solo")),
+        tested: format!("group ÷ sum of solo footprints within {} of 1, by the whole interval", number::percent(threshold)),
+        verdict,
+        evidence: cells.iter().filter_map(|c| Evidence::of(c, "memory_of_solo")).collect(),
+        published: Some(PUBLISHED),
+        command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
+    }
+}

@@ -1,0 +1,128 @@
+//! A figure as a file of its own. In: panels. Out: one SVG with its head, legend and light colours inside, and the same as PNG at
+//! twice the size, with the font that comes along, so that it looks alike everywhere.
+
+use std::fmt::Write;
+use std::sync::{Arc, LazyLock};
+
+use resvg::{tiny_skia, usvg};
+
+use super::{Anchor, Canvas, Panel, escape, shape};
+use crate::section::Figure;
+use crate::{Error, Result};
+
+static REGULAR: &[u8] = include_bytes!("../../fonts/DejaVuSans.subset.ttf");
+static BOLD: &[u8] = include_bytes!("../../fonts/DejaVuSans-Bold.subset.ttf");
+
+/// Hues by family: naive, MPS, MIG, solo and what is none of these. The page's style sheet has the same as variables.
+const HUES: [(&str, &str, &str); 5] = [
+    ("naive", "#d2690e", "#a84f05"),
+    ("mps", "#1d4f9c", "#1d4f9c"),
+    ("mig", "#0e967a", "#08735d"),
+    ("solo", "#4a4f58", "#3d424a"),
+    ("other", "#686f7a", "#4b525c"),
+];
+
+/// The style of a file: what the page says with variables, in light values.
+static STYLE: LazyLock<String> = LazyLock::new(|| {
+    let mut css = String::from(include_str!("../../templates/figure.css"));
+    for (family, hue, text) in HUES {
+        let _ = write!(
+            css,
+            ".{family} .bar,.{family} .life{{fill:{hue};stroke:{hue}}}.{family} .seg{{fill:{hue};stroke:#ffffff}}.{family} .area{{fill:{hue}}}\
+             .{family} .ln{{stroke:{hue}}}.{family} .band{{fill:{hue}}}.{family} .mk{{fill:{hue};stroke:{hue}}}\
+             .{family} .lb{{fill:{text}}}.{family} .open{{fill:none}}\
+             .sim .{family} .bar,.sim .{family} .seg,.sim .{family} .life{{fill:url(#h-{family})}}\
+             .sim .{family} .mk{{fill:#ffffff}}.sim .{family} .open{{fill:none}}"
+        );
+    }
+    css
+});
+
+/// Hatches of simulated numbers.
+fn patterns() -> String {
+    let pattern = |(family, hue, _): (&str, &str, &str)| {
+        format!(
+            r##"<pattern id="h-{family}" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="5" height="5" fill="{hue}" fill-opacity=".22"/><rect width="2.1" height="5" fill="{hue}" fill-opacity=".85"/></pattern>"##
+        )
+    };
+    HUES.map(pattern).concat()
+}
+
+const GAP: f64 = 24.0;
+const MARGIN: f64 = 16.0;
+/// Panels beside each other.
+const COLUMNS: usize = 3;
+
+/// The whole figure as one SVG.
+pub fn standalone(figure: &Figure) -> String {
+    let columns = figure.panels.len().clamp(1, COLUMNS);
+    let wide = figure.panels.iter().map(|p| p.drawing.width).fold(super::WIDTH, f64::max);
+    let width = (2.0 * MARGIN + columns as f64 * wide + (columns - 1) as f64 * GAP).max(640.0);
+    let mut head = Canvas::default();
+    head.text("head", (MARGIN, 26.0), Anchor::Start, &figure.title);
+    if !figure.tags.is_empty() {
+        head.text("tag", (width - MARGIN, 26.0), Anchor::End, &figure.tags.join(" · "));
+    }
+    let mut x = MARGIN;
+    for (sharing, label) in &figure.legend {
+        head.open(super::family(sharing));
+        head.shape(shape(sharing), "mk", (x + 5.0, 44.0));
+        head.close();
+        head.text("leg", (x + 15.0, 48.0), Anchor::Start, label);
+        x += 34.0 + 7.4 * label.chars().count() as f64;
+    }
+    let mut body = head.into_markup();
+    let mut y = 62.0;
+    for row in figure.panels.chunks(columns) {
+        for (i, panel) in row.iter().enumerate() {
+            let left = MARGIN + i as f64 * (wide + GAP);
+            body.push_str(&placed(panel, left, y));
+        }
+        y += row.iter().map(|p| p.drawing.height).fold(0.0, f64::max) + 24.0 + GAP;
+    }
+    let class = if figure.simulated { "fig sim" } else { "fig" };
+    format!(
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" viewBox="0 0 {w} {h}" font-family="DejaVu Sans, Verdana, sans-serif"><title>{title}</title><style>{style}</style><defs>{patterns}</defs><rect width="{w}" height="{h}" class="bg"/><g class="{class}">{body}</g></svg>
+"#,
+        w = width.ceil(),
+        h = (y - 4.0).ceil(),
+        title = escape(&figure.title),
+        style = *STYLE,
+        patterns = patterns(),
+    )
+}
+
+fn placed(panel: &Panel, x: f64, y: f64) -> String {
+    format!(
+        r#"<g transform="translate({x} {y})"><text y="12" class="pt">{}<tspan class="ps" dx="6">{}</tspan></text><g transform="translate(0 24)">{}</g></g>"#,
+        escape(&panel.title),
+        escape(&panel.subtitle),
+        panel.drawing.body
+    )
+}
+
+static FONTS: LazyLock<Arc<usvg::fontdb::Database>> = LazyLock::new(|| {
+    let mut fonts = usvg::fontdb::Database::new();
+    fonts.load_font_data(REGULAR.to_vec());
+    fonts.load_font_data(BOLD.to_vec());
+    fonts.set_sans_serif_family("DejaVu Sans");
+    Arc::new(fonts)
+});
+
+/// The most pixels of a PNG.
+const PIXELS: f32 = 3e7;
+
+/// A figure's SVG as PNG, at twice the size.
+pub fn png(id: &str, svg: &str) -> Result<Vec<u8>> {
+    let wrong = |reason: String| Error::Figure { figure: id.to_string(), reason };
+    let options = usvg::Options { fontdb: FONTS.clone(), font_family: "DejaVu Sans".into(), ..Default::default() };
+    let tree = usvg::Tree::from_str(svg, &options).map_err(|e| wrong(e.to_string()))?;
+    let size = tree.size();
+    // A figure of very many panels is drawn smaller rather than not at all.
+    let scale = (PIXELS / (size.width() * size.height())).sqrt().min(2.0);
+    let (width, height) = ((size.width() * scale).ceil() as u32, (size.height() * scale).ceil() as u32);
+    let mut pixels =
+        tiny_skia::Pixmap::new(width, height).ok_or_else(|| wrong(format!("{width} × {height} pixels are too many")))?;
+    resvg::render(&tree, tiny_skia::Transform::from_scale(scale, scale), &mut pixels.as_mut());
+    pixels.encode_png().map_err(|e| wrong(e.to_string()))
+}

@@ -1,0 +1,246 @@
+//! The summary table at the end of a run, and one cell in full. In: an analysis. Out: plain text of so many columns.
+
+use crate::analysis::{Analysis, Cell};
+use crate::guideline::{Knee, capital, knees};
+use crate::number::{self, ABSENT};
+use crate::render::words;
+
+/// One column of the table.
+struct Column {
+    head: String,
+    values: Vec<String>,
+    align: Align,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Align {
+    Left,
+    Right,
+    /// On the decimal point of the estimate.
+    Point,
+}
+
+impl Column {
+    /// Pad every value to one width, head first.
+    fn lines(&self) -> Vec<String> {
+        let width = |s: &str| s.chars().count();
+        let before = |v: &str| width(v.split(['.', ' ']).next().unwrap_or(v));
+        let numeric = |v: &str| v.starts_with(|c: char| c.is_ascii_digit());
+        let lead = self.values.iter().filter(|v| numeric(v)).map(|v| before(v)).max().unwrap_or(0);
+        let placed: Vec<String> = self
+            .values
+            .iter()
+            .map(|v| match self.align {
+                Align::Point if numeric(v) => format!("{}{v}", " ".repeat(lead - before(v))),
+                _ => v.clone(),
+            })
+            .collect();
+        let all = placed.iter().map(|v| width(v)).chain([width(&self.head)]).max().unwrap_or(0);
+        std::iter::once(&self.head)
+            .chain(&placed)
+            .map(|v| {
+                let gap = " ".repeat(all - width(v));
+                if self.align == Align::Right { format!("{gap}{v}") } else { format!("{v}{gap}") }
+            })
+            .collect()
+    }
+}
+
+/// The end-of-run table with its notes and findings, at most `width` columns wide.
+pub fn summary(analysis: &Analysis, width: usize) -> String {
+    let mut out = vec![words::title(analysis), String::new()];
+    if !analysis.cells.is_empty() {
+        out.extend(table(analysis, width));
+        out.push(String::new());
+    }
+    out.extend(words::notes(analysis).into_iter().flat_map(|line| wrap(&line, width)));
+    out.extend(findings(analysis).into_iter().flat_map(|line| wrap(&line, width)));
+    out.join("\n") + "\n"
+}
+
+fn table(analysis: &Analysis, width: usize) -> Vec<String> {
+    let cells = &analysis.cells;
+    let of = |name: &'static str| move |c: &Cell| c.get(name).map(number::with_interval);
+    let text =
+        |f: &dyn Fn(&Cell) -> Option<String>| cells.iter().map(|c| f(c).unwrap_or_else(|| ABSENT.into())).collect::<Vec<_>>();
+    let (factor, unit) = words::time_unit(cells.iter().filter_map(|c| c.get("epoch_time_s")));
+    let epoch = |c: &Cell| match c.get("epoch_time_s") {
+        Some(q) => Some(number::scaled(q, factor)),
+        None if c.outcome() != "completed" => Some(words::outcome(c.outcome())),
+        None => None,
+    };
+    let column = |head: &str, values, align| Column { head: head.into(), values, align };
+    let columns = [
+        column("cell", cells.iter().map(|c| c.name().to_string()).collect(), Align::Left),
+        column(&format!("epoch {unit}"), text(&epoch), Align::Point),
+        column("slowdown", text(&of("slowdown")), Align::Point),
+        column("gain", text(&of("throughput_gain")), Align::Point),
+        column("fairness", text(&|c| c.get("fairness").map(|q| format!("{:.2}", q.estimate))), Align::Point),
+        column("memory", text(&|c| c.get("memory_bytes").map(|q| number::gib(q.estimate))), Align::Right),
+        column("cpu", text(&|c| c.get("cpu_ratio").map(|q| number::percent(q.estimate))), Align::Right),
+        column("overlap", text(&|c| c.get("overlap_ratio").map(|q| number::percent(q.estimate))), Align::Left),
+        column(
+            "validity",
+            text(&|c| (!c.is_valid() && !c.counted.is_empty()).then(|| words::verdict(c.validity.verdict).to_string())),
+            Align::Left,
+        ),
+    ];
+    let mut lines = vec![String::new(); cells.len() + 1];
+    for (index, column) in columns.iter().enumerate() {
+        if column.values.iter().all(|v| v == ABSENT) {
+            continue;
+        }
+        let cells = column.lines();
+        let wide = cells.first().map_or(0, |c| c.chars().count()) + lines[0].chars().count() + 2;
+        // Columns go from the right, labels never.
+        if index > 0 && wide > width {
+            break;
+        }
+        for (line, cell) in lines.iter_mut().zip(cells) {
+            if index > 0 {
+                line.push_str("  ");
+            }
+            line.push_str(&cell);
+        }
+    }
+    lines.into_iter().map(|l| l.trim_end().to_string()).collect()
+}
+
+/// One or two sentences of what was found: of each workload the mode that gains most.
+fn findings(analysis: &Analysis) -> Vec<String> {
+    let knees = knees(analysis);
+    let gain = |k: &&Knee| k.cell().get("throughput_gain").map_or(f64::NEG_INFINITY, |q| q.estimate);
+    let best = analysis.workloads().into_iter().filter_map(|w| {
+        let here = knees.iter().filter(|k| k.workload == w);
+        here.max_by(|a, b| gain(a).total_cmp(&gain(b)))
+    });
+    let best: Vec<&Knee> = best.collect();
+    let several = knees.len() > 1;
+    let mut found: Vec<String> = best
+        .iter()
+        .filter_map(|k| {
+            let valid = k.groups.iter().all(|c| c.is_valid());
+            let sentence = format!("{}{}", k.sentence()?, if valid { "" } else { " (informative)" });
+            Some(if several { format!("`{}` under {}: {sentence}", words::workload(k.workload), k.sharing) } else { sentence })
+        })
+        .collect();
+    let more = found.len().saturating_sub(2);
+    found.truncate(2);
+    if more > 0 {
+        found.push(format!("… {} in the report", number::count(more, "more finding")));
+    }
+    found
+}
+
+/// Everything about one cell: only rows for which there is something to say; what is absent has its reason.
+pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
+    let campaign = &analysis.campaign;
+    let last = campaign.id.rsplit('-').next().unwrap_or(&campaign.id);
+    let of = number::count(cell.record.repetitions.max(cell.repetitions.len() as u32) as usize, "repetition");
+    let device =
+        if campaign.device.simulated { format!("simulated {}", campaign.device.name) } else { campaign.device.name.clone() };
+    let verdict = words::verdict(cell.validity.verdict);
+    let mut out =
+        vec![format!("{} of {last}, {}, {device}: {verdict}, {} of {of}", cell.name(), campaign.experiment, cell.counted.len())];
+    let q = |name: &str| cell.get(name).map(number::with_interval);
+    let solo = cell.workload().and_then(|w| analysis.solo(w)).filter(|_| !cell.is_solo());
+    let mut rows: Vec<(&str, Vec<String>)> = Vec::new();
+    let (factor, unit) = words::time_unit(cell.get("epoch_time_s").into_iter());
+    let time = |q: &crate::stats::Quantity| format!("{} {unit}", number::scaled(q, factor));
+    let mut epoch: Vec<String> = cell.get("epoch_time_s").map(&time).into_iter().collect();
+    epoch.extend(solo.and_then(|s| s.get("epoch_time_s")).map(|q| format!("solo {}", time(q))));
+    epoch.extend(q("slowdown").filter(|_| !cell.is_solo()).map(|s| format!("slowdown {s}")));
+    rows.push(("epoch", epoch));
+    if !cell.is_solo() {
+        let mut gain: Vec<String> = q("throughput_gain").into_iter().collect();
+        if let (Some(stp), Some(antt)) = (q("stp"), q("antt")) {
+            gain.push(format!("STP {stp}, ANTT {antt}"));
+        }
+        gain.extend(cell.gain_verdict.as_ref().map(|g| format!("{} (p {})", g.verdict.text(), words::p(g.p_adjusted))));
+        rows.push(("gain", gain));
+        let mut fairness: Vec<String> = q("fairness").into_iter().collect();
+        fairness.extend(cell.get("overlap_ratio").map(|o| format!("overlap {}", number::percent(o.estimate))));
+        fairness.extend(cell.get("start_skew_s").map(|s| format!("skew {}", number::milliseconds(s.estimate))));
+        rows.push(("fairness", fairness));
+    }
+    rows.push(("makespan", cell.get("makespan_s").map(|q| format!("{} s", number::with_interval(q))).into_iter().collect()));
+    let mut memory: Vec<String> = Vec::new();
+    if let Some(m) = cell.get("memory_bytes") {
+        let capacity = campaign.device.memory_bytes.map(|b| b as f64);
+        memory.push(
+            capacity
+                .map_or_else(|| number::gib(m.estimate), |c| format!("{} of {}", number::gib_number(m.estimate), number::gib(c))),
+        );
+        memory.extend(solo.and_then(|s| s.get("memory_bytes")).map(|q| format!("solo {}", number::gib(q.estimate))));
+        memory.extend(q("memory_of_solo").filter(|_| !cell.is_solo()).map(|r| format!("{r} of the sum of solo")));
+        memory.extend(cell.memory_kind.map(|k| k.text().to_string()));
+    }
+    rows.push(("memory", memory));
+    let mut cpu: Vec<String> = cell.get("cpu_ratio").map(|q| number::percent(q.estimate)).into_iter().collect();
+    cpu.extend(solo.and_then(|s| s.get("cpu_ratio")).map(|q| format!("solo {}", number::percent(q.estimate))));
+    cpu.extend(cell.metrics.get("cpu_pressure_some_ratio").map(|q| format!("pressure {}", number::percent(q.estimate))));
+    cpu.extend(cell.metrics.get("cpu_frequency_mhz").map(|q| format!("{:.0} MHz", q.estimate)));
+    rows.push(("cpu", cpu));
+    rows.push((
+        "items",
+        cell.get("items_per_s").map(|q| format!("{} per second", number::with_interval(q))).into_iter().collect(),
+    ));
+    rows.push((
+        "energy",
+        cell.get("energy_j_per_epoch")
+            .map(|q| format!("{} J per member and epoch", number::with_interval(q)))
+            .into_iter()
+            .collect(),
+    ));
+    for (index, member) in cell.members.iter().enumerate().filter(|_| cell.members.len() > 1) {
+        let mut parts = vec![format!("{index}"), member.spec.workload.clone()];
+        parts.extend(member.quantities.get("epoch_time_s").map(&time));
+        parts.extend(member.quantities.get("slowdown").map(|q| format!("slowdown {}", number::with_interval(q))));
+        parts.extend(member.loss.map(|l| format!("loss {}", number::three(l))));
+        rows.push(("member", parts));
+    }
+    for (label, parts) in rows.iter().filter(|(_, parts)| !parts.is_empty()) {
+        let padded: Vec<String> =
+            parts.iter().map(|p| format!("{p}{}", " ".repeat(19usize.saturating_sub(p.chars().count()).max(2)))).collect();
+        out.push(format!("  {label:<10} {}", padded.concat()).trim_end().to_string());
+    }
+    out.push(format!("  {:<10} {}", "attested", words::attested(cell)));
+    for (word, n) in cell.outcomes.iter().filter(|(word, n)| **word != "completed" && **n > 0) {
+        out.push(format!("  {:<10} {n} {}", "not used", words::outcome(word)));
+    }
+    for reason in &cell.validity.reasons {
+        out.push(format!("  {verdict:<10} {reason}"));
+    }
+    let mut reasons: Vec<(String, &str)> = Vec::new();
+    for (name, why) in cell.absent.iter().filter(|(_, why)| !why.starts_with("one member")) {
+        match reasons.iter_mut().find(|(_, w)| w == why) {
+            Some((names, _)) => *names = format!("{names}, {}", words::quantity(name)),
+            None => reasons.push((words::quantity(name).to_string(), why)),
+        }
+    }
+    out.extend(reasons.iter().map(|(names, why)| format!("  {:<10} {names}: {why}", "absent")));
+    out.join("\n") + "\n"
+}
+
+/// Break a line between words.
+fn wrap(line: &str, width: usize) -> Vec<String> {
+    let mut out = vec![String::new()];
+    for word in line.split(' ') {
+        let current = out.last().map_or(0, |l| l.chars().count());
+        if current > 0 && current + 1 + word.chars().count() > width {
+            out.push(String::new());
+        }
+        if let Some(last) = out.last_mut() {
+            if !last.is_empty() {
+                last.push(' ');
+            }
+            last.push_str(word);
+        }
+    }
+    out
+}
+
+/// The findings as sentences, for pages.
+pub fn sentences(analysis: &Analysis) -> Vec<String> {
+    findings(analysis).iter().filter(|s| !s.starts_with('…')).map(|s| format!("{}.", capital(s))).collect()
+}

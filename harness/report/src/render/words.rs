@@ -1,0 +1,169 @@
+//! Words and short phrases that the terminal, the page and Markdown share.
+
+use collo_store::{AttestationVerdict, Verdict};
+
+use crate::analysis::{Analysis, Cell};
+use crate::number;
+use crate::stats::Quantity;
+
+/// An outcome as people read it.
+pub fn outcome(word: &str) -> String {
+    if word == "missing" { "not run".into() } else { word.replace('_', " ") }
+}
+
+/// A validity as people read it, and as JSON has it.
+pub fn verdict(v: Verdict) -> &'static str {
+    match v {
+        Verdict::Valid => "valid",
+        Verdict::Informative => "informative",
+        Verdict::Void => "void",
+    }
+}
+
+/// A quantity's name in running text.
+pub fn quantity(name: &str) -> &str {
+    match name {
+        "epoch_time_s" => "epoch time",
+        "slowdown" => "slowdown",
+        "throughput_gain" => "throughput gain",
+        "stp" => "STP",
+        "antt" => "ANTT",
+        "fairness" => "fairness",
+        "overlap_ratio" => "overlap",
+        "start_skew_s" => "start skew",
+        "makespan_s" => "makespan",
+        "memory_bytes" => "memory",
+        "memory_of_solo" => "memory ÷ sum of solo",
+        "cpu_ratio" => "CPU",
+        "items_per_s" => "items per second",
+        "energy_j_per_epoch" => "energy",
+        other => other,
+    }
+}
+
+/// A workload with its settings, from the label of its solo cell: `tiny b32`.
+pub fn workload(solo: &str) -> String {
+    solo.replacen(" solo", "", 1)
+}
+
+/// A p-value: three decimals, `<0.001` below.
+pub fn p(p: f64) -> String {
+    if p < 0.001 { "<0.001".into() } else { format!("{p:.3}") }
+}
+
+/// Seconds, or milliseconds where every estimate is below one: the factor and the unit.
+pub fn time_unit<'a>(quantities: impl Iterator<Item = &'a Quantity>) -> (f64, &'static str) {
+    match quantities.map(|q| q.estimate).reduce(f64::max) {
+        Some(largest) if largest < 1.0 => (1e3, "ms"),
+        _ => (1.0, "s"),
+    }
+}
+
+/// `quickstart on cpu: 12 of 12 runs completed in 2 min 4 s`.
+pub fn title(analysis: &Analysis) -> String {
+    let (campaign, completed) = (&analysis.campaign, analysis.count("completed"));
+    let device =
+        if campaign.device.simulated { format!("simulated {}", campaign.device.name) } else { campaign.device.name.clone() };
+    let others: Vec<String> = analysis
+        .accounted
+        .iter()
+        .filter(|(word, n)| *word != "completed" && *n > 0)
+        .map(|(word, n)| format!(", {n} {}", outcome(word)))
+        .collect();
+    let time = match analysis.measured_for_s {
+        Some(s) if completed > 0 => format!(" in {}", number::duration(s)),
+        _ => String::new(),
+    };
+    let planned = number::runs(analysis.planned);
+    format!("{} on {device}: {completed} of {planned} completed{time}{}", campaign.experiment, others.concat())
+}
+
+/// How the intervals were made and what they rest on.
+pub fn method(analysis: &Analysis) -> Option<String> {
+    let method = analysis.method?;
+    let range = |cells: Vec<usize>| match (cells.iter().min(), cells.iter().max()) {
+        (Some(a), Some(b)) if a == b => Some(a.to_string()),
+        (Some(a), Some(b)) => Some(format!("{a} to {b}")),
+        _ => None,
+    };
+    let counted = |solo: bool| {
+        let cells = analysis.cells.iter().filter(|c| c.is_solo() == solo && !c.counted.is_empty());
+        range(cells.map(|c| c.counted.len()).collect())
+    };
+    let (groups, solo) = (counted(false), counted(true));
+    let repetitions = |n: &str| if n == "1" { "1 repetition".to_string() } else { format!("{n} repetitions") };
+    let repetitions = match (groups, solo) {
+        (Some(g), Some(s)) if g != s => format!("{}, {s} solo", repetitions(&g)),
+        (Some(g), _) => repetitions(&g),
+        (None, Some(s)) => repetitions(&s),
+        (None, None) => return None,
+    };
+    Some(format!("95 % interval, {method}, {repetitions}"))
+}
+
+/// The lines below the table: the method, what is absent and why, what the numbers are not.
+pub fn notes(analysis: &Analysis) -> Vec<String> {
+    let mut lines = Vec::new();
+    let gain = analysis.groups().any(|c| c.get("throughput_gain").is_some());
+    let meaning = "gain is work per second against running in turn";
+    match (method(analysis), gain) {
+        (Some(m), true) => lines.push(format!("± {m}; {meaning}")),
+        (Some(m), false) => lines.push(format!("± {m}")),
+        (None, true) => lines.push(format!("no interval: every cell has one repetition; {meaning}")),
+        (None, false) => {}
+    }
+    let mut facts = Vec::new();
+    let ran = analysis.cells.iter().any(|c| !c.counted.is_empty());
+    if ran && analysis.cells.iter().all(|c| c.get("energy_j_per_epoch").is_none()) {
+        facts.push("energy absent: no readable counter".to_string());
+    }
+    facts.extend(synthetic(analysis).map(|s| format!("data: {s}")));
+    if analysis.campaign.device.simulated {
+        facts.push("simulated: every number is invented by a model".into());
+    }
+    if !facts.is_empty() {
+        lines.push(facts.join("; "));
+    }
+    for why in &analysis.campaign.informative {
+        lines.push(format!("informative: {why}"));
+    }
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    for cell in analysis.cells.iter().filter(|c| !c.is_valid() && !c.counted.is_empty()) {
+        let why = cell.validity.reasons.join("; ");
+        match reasons.iter_mut().find(|(w, _)| *w == why) {
+            Some((_, cells)) => cells.push(cell.name()),
+            None => reasons.push((why, vec![cell.name()])),
+        }
+    }
+    if analysis.campaign.informative.is_empty() {
+        lines.extend(reasons.iter().map(|(why, cells)| match cells[..] {
+            [one] => format!("`{one}` is informative: {why}"),
+            [first, ..] => format!("`{first}` and {} more are informative: {why}", cells.len() - 1),
+            [] => String::new(),
+        }));
+    }
+    for d in analysis.drifts.iter().filter(|d| d.void) {
+        lines.push(format!("block {} is void: `{}` drifted by {:+.0} %", d.block, d.cell, (d.ratio - 1.0) * 100.0));
+    }
+    lines.extend(analysis.problems.iter().map(|p| format!("warning: {p}")));
+    lines
+}
+
+/// `synthetic stand-in for CIFAR-10`.
+pub fn synthetic(analysis: &Analysis) -> Option<String> {
+    (!analysis.synthetic.is_empty()).then(|| format!("synthetic stand-in for {}", analysis.synthetic.join(", ")))
+}
+
+/// `3 of 3 runs`, and by what.
+pub fn attested(cell: &Cell) -> String {
+    let completed: Vec<_> = cell.repetitions.iter().filter(|r| r.record().outcome.word() == "completed").collect();
+    let attested = completed.iter().filter(|r| r.record().attestation.verdict == AttestationVerdict::Attested).count();
+    let mut by: Vec<&str> = Vec::new();
+    for check in completed.iter().flat_map(|r| &r.record().attestation.checks).filter(|c| c.holds) {
+        if !by.contains(&check.what.as_str()) {
+            by.push(&check.what);
+        }
+    }
+    let by = if by.is_empty() { String::new() } else { format!(" by {}", by.join(", ")) };
+    format!("{attested} of {}{by}", number::runs(completed.len()))
+}

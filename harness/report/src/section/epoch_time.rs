@@ -1,0 +1,66 @@
+//! Time per epoch by degree and mode.
+
+use super::common::{bar_panels, figure, informative_note, nothing, values, whiskers, without};
+use super::{Block, Section};
+use crate::analysis::{Analysis, Cell};
+use crate::number;
+use crate::render::words;
+
+const ID: &str = "epoch-time";
+const TITLE: &str = "Time per epoch";
+
+pub fn section(analysis: &Analysis) -> Section {
+    if let Some(why) = nothing(analysis) {
+        return without(ID, TITLE, why);
+    }
+    let (factor, unit) = words::time_unit(analysis.cells.iter().filter_map(|c| c.get("epoch_time_s")));
+    let name = if unit == "s" { "seconds" } else { "milliseconds" };
+    let caption = format!("{name} per epoch");
+    let get = |c: &Cell| c.get("epoch_time_s").cloned();
+    let panels = bar_panels(analysis, "epoch time", &caption, &get, factor);
+    if panels.is_empty() {
+        return without(
+            ID,
+            TITLE,
+            "Only mixed groups completed: see Mixed workloads and All cells for each member's epoch time.",
+        );
+    }
+    let text = format!(
+        "×N along the bottom: degree, the number of members. Mean over members of their measured epochs. {}{} Each panel has its own scale; all start at zero.",
+        whiskers(analysis),
+        informative_note(analysis.cells.iter())
+    );
+    Section {
+        id: ID,
+        title: TITLE,
+        chip: None,
+        finding: finding(analysis),
+        blocks: vec![Block::Figure(figure(
+            analysis,
+            "epoch-time",
+            "Time per epoch by degree and mode",
+            panels,
+            text,
+            values(analysis, &caption, &get, factor),
+        ))],
+    }
+}
+
+/// The mildest and the strongest slowdown of the groups.
+fn finding(analysis: &Analysis) -> String {
+    let slowdown = |c: &&Cell| c.get("slowdown").map_or(f64::NAN, |q| q.estimate);
+    let mut groups: Vec<&Cell> = analysis.groups().filter(|c| c.record.is_uniform() && c.get("slowdown").is_some()).collect();
+    groups.sort_by(|a, b| slowdown(a).total_cmp(&slowdown(b)));
+    let text = |c: &Cell| c.get("slowdown").map_or_else(String::new, number::with_interval);
+    match groups[..] {
+        [] => "No group can be held against a baseline.".into(),
+        [only] => format!("An epoch of `{}` takes {} times as long as alone.", only.name(), text(only)),
+        [first, .., last] => format!(
+            "An epoch takes {} times as long as alone in `{}`, and {} times in `{}`.",
+            text(first),
+            first.name(),
+            text(last),
+            last.name()
+        ),
+    }
+}

@@ -1,0 +1,114 @@
+//! Throughput gain over running in turn, by degree.
+
+use super::common::{describe, failure, figure, hover, interval, legend, nothing, tags, without};
+use super::{Block, Section, Table, TableCell};
+use crate::analysis::{Analysis, Cell};
+use crate::number;
+use crate::plot::{Line, Lines, Panel, Point, mode_order};
+use crate::render::{terminal, words};
+
+const ID: &str = "gain";
+const TITLE: &str = "Throughput gain";
+
+pub fn section(analysis: &Analysis) -> Section {
+    if let Some(why) = nothing(analysis) {
+        return without(ID, TITLE, why);
+    }
+    let measured: Vec<&Cell> =
+        analysis.groups().filter(|c| c.record.is_uniform() && c.get("throughput_gain").is_some()).collect();
+    if measured.is_empty() {
+        let why = analysis.groups().find_map(|c| c.absent.get("throughput_gain"));
+        let why = why.map_or_else(
+            || "There is no uniform group in this experiment.".to_string(),
+            |w| format!("No gain can be computed: {w}."),
+        );
+        return without(ID, TITLE, why);
+    }
+    let high = |c: &&Cell| c.get("throughput_gain").map_or(0.0, |q| q.high.unwrap_or(q.estimate));
+    let largest = measured.iter().map(high).fold(0.0, f64::max);
+    let panels: Vec<Panel> = analysis.workloads().into_iter().filter_map(|w| panel(analysis, w, largest)).collect();
+    let mut sentences = terminal::sentences(analysis);
+    sentences.truncate(2);
+    let caption = "1: no better than one after the other; dotted: nobody is slowed down. Bands: 95 % intervals. One scale for all \
+                   panels. The gain is Σ solo epoch time ÷ mean epoch time in the group, per repetition; under `release` it is Σ \
+                   solo makespan ÷ makespan.";
+    let mut fig =
+        figure(analysis, "throughput-gain", "Throughput gain over running in turn", panels, caption.into(), table(analysis));
+    fig.legend = legend(analysis.groups().filter(|c| c.record.is_uniform()));
+    Section {
+        id: ID,
+        title: TITLE,
+        chip: analysis.guidelines.iter().find(|g| g.id == "collocate").map(|g| g.verdict),
+        finding: if sentences.is_empty() {
+            "No gain has an interval: a group or its baseline has one repetition.".into()
+        } else {
+            sentences.join(" ")
+        },
+        blocks: vec![Block::Figure(fig)],
+    }
+}
+
+fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
+    let groups: Vec<&Cell> = analysis.of_workload(workload).filter(|c| !c.is_solo()).collect();
+    let solo = analysis.solo(workload);
+    let mut modes: Vec<&str> = groups.iter().map(|c| c.record.sharing.as_str()).collect();
+    modes.sort_by_key(|m| mode_order(m));
+    modes.dedup();
+    let point = |c: &Cell| {
+        let q = c.get("throughput_gain")?;
+        Some(Point {
+            degree: c.record.degree,
+            value: q.estimate,
+            interval: interval(q, 1.0),
+            informative: !c.is_valid(),
+            title: hover(c, "gain", Some(q), 1.0, ""),
+        })
+    };
+    let mut lines = Vec::new();
+    for sharing in modes {
+        let mut points: Vec<Point> = groups.iter().filter(|c| c.record.sharing == sharing).filter_map(|c| point(c)).collect();
+        // Every mode but MIG begins where one member has the whole device.
+        if !sharing.starts_with("mig") && !points.iter().any(|p| p.degree == 1) {
+            points.extend(solo.and_then(point));
+        }
+        points.sort_by_key(|p| p.degree);
+        let Some(last) = points.last().filter(|p| p.degree > 1) else { continue };
+        let end = format!("{sharing} {}", number::fixed(last.value, 2));
+        lines.push(Line { sharing: sharing.to_string(), points, end });
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    let mut degrees: Vec<u32> = analysis.of_workload(workload).map(|c| c.record.degree).collect();
+    degrees.sort_unstable();
+    degrees.dedup();
+    let failed = groups.iter().filter(|c| c.get("throughput_gain").is_none());
+    let failures: Vec<(u32, String)> = failed.filter_map(|c| Some((c.record.degree, failure(c)?))).collect();
+    let (title, subtitle) = describe(analysis, workload);
+    let drawing =
+        Lines { caption: "× the throughput of running in turn", lines: &lines, failures: &failures, largest, degrees: &degrees }
+            .draw();
+    Some(Panel { label: format!("throughput gain of {title} by degree, one line per sharing mode"), title, subtitle, drawing })
+}
+
+fn table(analysis: &Analysis) -> Table {
+    let mut table = Table::with(&["cell", "#gain", "95 % interval", "#p, Holm", "against 1", "#STP", "#ANTT"]);
+    for cell in analysis.groups() {
+        let mut label = TableCell::text(cell.name());
+        label.link = super::cell_id(analysis, cell.name());
+        let q = |name: &str| cell.get(name).map_or_else(String::new, number::estimate);
+        let gain = cell.get("throughput_gain");
+        let said = cell.gain_verdict.as_ref();
+        table.row(vec![
+            label,
+            TableCell::text(q("throughput_gain")),
+            TableCell::text(gain.map_or_else(|| failure(cell).unwrap_or_default(), number::bounds)),
+            TableCell::text(said.map_or_else(String::new, |v| words::p(v.p_adjusted))),
+            TableCell::text(said.map_or_else(String::new, |v| v.verdict.text())),
+            TableCell::text(q("stp")),
+            TableCell::text(q("antt")),
+        ]);
+    }
+    table.tags = tags(analysis);
+    table
+}

@@ -1,0 +1,143 @@
+//! How far the numbers can be trusted: sampling, drift, skew, attestation, what was left alone.
+
+use super::common::{tags, without};
+use super::{Block, Section, Table, TableCell};
+use crate::analysis::Analysis;
+use crate::number;
+use crate::render::words;
+
+const ID: &str = "quality";
+const TITLE: &str = "Measurement quality";
+
+/// One source over all runs: what was asked, and the worst of what was got.
+struct Source {
+    name: String,
+    asked_hz: f64,
+    slowest_hz: Option<f64>,
+    longest_gap_s: Option<f64>,
+    lateness_p99_s: Option<f64>,
+    missed: u64,
+    cpu_ratio: Option<f64>,
+    /// Smallest share of ticks at which a metric moved, by metric.
+    moved: Vec<(String, f64)>,
+}
+
+pub fn section(analysis: &Analysis) -> Section {
+    let records: Vec<_> = analysis.cells.iter().flat_map(|c| &c.repetitions).map(|r| r.record()).collect();
+    if records.is_empty() {
+        return without(ID, TITLE, "Nothing was run yet.");
+    }
+    let mut sources: Vec<Source> = Vec::new();
+    for q in records.iter().flat_map(|r| &r.sampling) {
+        let found = sources.iter().position(|s| s.name == q.source && s.asked_hz == q.asked_hz);
+        let at = found.unwrap_or_else(|| {
+            sources.push(Source {
+                name: q.source.clone(),
+                asked_hz: q.asked_hz,
+                slowest_hz: None,
+                longest_gap_s: None,
+                lateness_p99_s: None,
+                missed: 0,
+                cpu_ratio: None,
+                moved: Vec::new(),
+            });
+            sources.len() - 1
+        });
+        let s = &mut sources[at];
+        let larger = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::max);
+        s.slowest_hz = s.slowest_hz.into_iter().chain(q.achieved_hz).reduce(f64::min);
+        s.longest_gap_s = larger(s.longest_gap_s, q.longest_gap_s);
+        s.lateness_p99_s = larger(s.lateness_p99_s, q.lateness_p99_s);
+        s.cpu_ratio = larger(s.cpu_ratio, q.cpu_ratio);
+        s.missed += q.missed;
+        for (metric, ratio) in &q.moved_ratio {
+            match s.moved.iter_mut().find(|(m, _)| m == metric) {
+                Some((_, least)) => *least = least.min(*ratio),
+                None => s.moved.push((metric.clone(), *ratio)),
+            }
+        }
+    }
+    let mut blocks = Vec::new();
+    if !sources.is_empty() {
+        blocks.push(Block::Table(table(analysis, &sources)));
+    }
+    blocks.push(Block::Notes(notes(analysis)));
+    Section { id: ID, title: TITLE, chip: None, finding: finding(analysis), blocks }
+}
+
+fn table(analysis: &Analysis, sources: &[Source]) -> Table {
+    let mut table = Table::with(&[
+        "source",
+        "#asked Hz",
+        "#slowest run Hz",
+        "#longest gap s",
+        "#lateness p99 ms",
+        "#missed",
+        "#sampler % of a core",
+        "moved least",
+    ]);
+    table.caption = "The worst of all runs".into();
+    table.tags = tags(analysis);
+    let maybe = |x: Option<f64>, f: &dyn Fn(f64) -> String| TableCell::text(x.map_or_else(String::new, f));
+    for s in sources {
+        let least = s.moved.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        table.row(vec![
+            TableCell::text(s.name.clone()),
+            TableCell::text(number::three(s.asked_hz)),
+            maybe(s.slowest_hz, &|x| format!("{x:.2}")),
+            maybe(s.longest_gap_s, &|x| format!("{x:.2}")),
+            maybe(s.lateness_p99_s, &|x| format!("{:.2}", x * 1e3)),
+            TableCell::text(s.missed.to_string()),
+            maybe(s.cpu_ratio, &|x| format!("{:.2}", x * 100.0)),
+            TableCell::text(least.map_or_else(String::new, |(m, r)| format!("{m} at {} of ticks", number::percent(*r)))),
+        ]);
+    }
+    table
+}
+
+fn notes(analysis: &Analysis) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(words::method(analysis).map(|m| {
+        format!("Intervals: {m}, on logarithms of one number per repetition; pooled below eight cells, moderated from there; p-values by Holm over all groups.")
+    }));
+    let skews = analysis.cells.iter().flat_map(|c| &c.repetitions).filter_map(|r| r.start_skew_s);
+    if let Some(worst) = skews.reduce(f64::max) {
+        let allowed = number::milliseconds(analysis.campaign.thresholds.start_skew_s);
+        notes.push(format!("Start skew: {} at worst, {allowed} are allowed.", number::milliseconds(worst)));
+    }
+    let drifts = &analysis.drifts;
+    if let Some(worst) = drifts.iter().max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs())) {
+        let void = drifts.iter().filter(|d| d.void).count();
+        let allowed = number::percent(analysis.campaign.thresholds.baseline_drift_ratio);
+        notes.push(format!(
+            "Baseline drift: {:+.1} % at worst (`{}`, block {}), {allowed} are allowed, {void} void.",
+            (worst.ratio - 1.0) * 100.0,
+            worst.cell,
+            worst.block
+        ));
+    }
+    let waited = analysis.cells.iter().flat_map(|c| &c.members).filter_map(|m| m.quantities.get("involuntary_switches_per_s"));
+    if let Some(most) = waited.map(|q| q.estimate).reduce(f64::max) {
+        notes.push(format!("Involuntary context switches: up to {} per second of one member.", number::three(most)));
+    }
+    for cell in analysis.cells.iter().filter(|c| !c.validity.reasons.is_empty()) {
+        let verdict = words::verdict(cell.validity.verdict);
+        notes.push(format!("`{}` is {verdict}: {}.", cell.name(), cell.validity.reasons.join("; ")));
+    }
+    notes.extend(analysis.campaign.informative.iter().map(|w| format!("The whole campaign is informative: {w}.")));
+    if let Some(s) = words::synthetic(analysis) {
+        notes.push(format!("Data: {s}. Epoch times are real; the loss says nothing about the real data set."));
+    }
+    notes.extend(analysis.problems.iter().map(|p| format!("Left alone: {p}.")));
+    notes
+}
+
+fn finding(analysis: &Analysis) -> String {
+    let with = |v: collo_store::Verdict| analysis.cells.iter().filter(|c| c.validity.verdict == v).count();
+    format!(
+        "{} valid, {} informative, {} void.",
+        number::count(with(collo_store::Verdict::Valid), "cell"),
+        with(collo_store::Verdict::Informative),
+        with(collo_store::Verdict::Void)
+    )
+}

@@ -1,0 +1,202 @@
+//! Statistics of few repetitions of many cells, on logarithms. In: one number per repetition. Out: estimates with 95 % intervals,
+//! p-values, verdicts. It knows nothing of cells or epochs.
+//!
+//! The unit of independence is the repetition. Each cell's variance is shrunk towards that of the others (moderated t, Smyth 2004,
+//! doi 10.2202/1544-6115.1027); below eight variances there is too little to fit a prior, so one pooled variance serves all.
+
+mod pool;
+mod verdict;
+
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+
+pub use pool::{Pool, Variance};
+pub use verdict::{Comparison, Verdict, compare, holm};
+
+/// A measured quantity: a geometric mean over repetitions with its 95 % interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Quantity {
+    pub estimate: f64,
+    /// Absent when there is only one repetition.
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    /// Repetitions that it rests on.
+    pub n: usize,
+    /// Degrees of freedom of the interval.
+    pub df: Option<f64>,
+}
+
+impl Quantity {
+    /// What a baseline is against itself.
+    pub fn one(n: usize) -> Self {
+        Quantity { estimate: 1.0, low: Some(1.0), high: Some(1.0), n, df: None }
+    }
+
+    /// Keep a share within 0 to 1: the logarithm knows no upper end.
+    pub fn capped_at_one(mut self) -> Self {
+        self.estimate = self.estimate.min(1.0);
+        self.low = self.low.map(|x| x.min(1.0));
+        self.high = self.high.map(|x| x.min(1.0));
+        self
+    }
+
+    /// Standard error of the logarithm.
+    pub fn log_se(&self) -> Option<f64> {
+        let (low, high, df) = (self.low?, self.high?, self.df?);
+        Some((high / low).ln() / 2.0 / t_quantile(0.975, df))
+    }
+}
+
+/// One source of uncertainty of a quantity: `weight`² · variance ÷ n.
+#[derive(Debug, Clone, Copy)]
+pub struct Term {
+    pub weight: f64,
+    pub variance: Variance,
+    pub n: usize,
+}
+
+/// The quantity exp(`log_mean`) with the interval that its terms leave.
+///
+/// The degrees of freedom are those of the weakest term: terms share a prior or a pool, so adding theirs up would promise too much.
+pub fn quantity(log_mean: f64, n: usize, terms: &[Term]) -> Quantity {
+    let estimate = log_mean.exp();
+    let used = || terms.iter().filter(|t| t.weight != 0.0);
+    if terms.is_empty() || used().any(|t| t.n < 2) {
+        return Quantity { estimate, low: None, high: None, n, df: None };
+    }
+    let variance: f64 = used().map(|t| t.weight.powi(2) * t.variance.s2 / t.n as f64).sum();
+    let df = used().map(|t| t.variance.df).fold(f64::INFINITY, f64::min);
+    let half = t_quantile(0.975, df) * variance.sqrt();
+    Quantity { estimate, low: Some((log_mean - half).exp()), high: Some((log_mean + half).exp()), n, df: Some(df) }
+}
+
+/// Quantile of Student's t.
+pub fn t_quantile(p: f64, df: f64) -> f64 {
+    match StudentsT::new(0.0, 1.0, df) {
+        Ok(t) if df < 1e5 => t.inverse_cdf(p),
+        _ => Normal::standard().inverse_cdf(p),
+    }
+}
+
+/// Two-sided p-value of a t statistic.
+pub fn t_p(t: f64, df: f64) -> f64 {
+    let upper = match StudentsT::new(0.0, 1.0, df) {
+        Ok(d) if df < 1e5 => d.sf(t.abs()),
+        _ => Normal::standard().sf(t.abs()),
+    };
+    (2.0 * upper).min(1.0)
+}
+
+/// Mean and variance of logarithms; none if a value is not positive or there is no value.
+pub fn log_moments(values: &[f64]) -> Option<(f64, Option<Variance>)> {
+    if values.is_empty() || values.iter().any(|v| !v.is_finite() || *v <= 0.0) {
+        return None;
+    }
+    let n = values.len() as f64;
+    let mean = values.iter().map(|v| v.ln()).sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|v| (v.ln() - mean).powi(2)).sum();
+    Some((mean, (values.len() > 1).then(|| Variance { s2: squares / (n - 1.0), df: n - 1.0 })))
+}
+
+/// A small generator for simulations in tests: seeded, so that a failure comes back.
+#[cfg(test)]
+pub(crate) mod random {
+    pub struct Random(u64);
+
+    impl Random {
+        pub fn seeded(seed: u64) -> Self {
+            Random(seed)
+        }
+
+        /// Uniform in (0, 1), by splitmix64.
+        pub fn uniform(&mut self) -> f64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = self.0;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64 + 1e-18
+        }
+
+        /// Standard normal, by Box and Muller.
+        pub fn normal(&mut self) -> f64 {
+            (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::random::Random;
+    use super::*;
+
+    #[test]
+    fn quantiles_agree_with_the_printed_table() {
+        for (df, t) in [(1.0, 12.7062), (2.0, 4.30265), (4.0, 2.77645), (9.0, 2.26216), (30.0, 2.04227), (1e9, 1.95996)] {
+            assert!((t_quantile(0.975, df) - t).abs() < 1e-4, "{df}: {}", t_quantile(0.975, df));
+        }
+        assert!((t_p(2.26216, 9.0) - 0.05).abs() < 1e-5);
+    }
+
+    #[test]
+    fn an_interval_agrees_with_one_worked_by_hand() {
+        // Logs 0.0, 0.1, 0.2: mean 0.1, variance 0.01, se 0.1/√3, t(2) = 4.30265: half-width 0.24841.
+        let values = [1.0, 0.1f64.exp(), 0.2f64.exp()];
+        let (mean, variance) = log_moments(&values).unwrap();
+        let q = quantity(mean, 3, &[Term { weight: 1.0, variance: variance.unwrap(), n: 3 }]);
+        assert!((q.estimate - 0.1f64.exp()).abs() < 1e-12);
+        assert!((q.high.unwrap() - (0.1 + 0.248414f64).exp()).abs() < 1e-5, "{q:?}");
+        assert!((q.low.unwrap() - (0.1 - 0.248414f64).exp()).abs() < 1e-5);
+        assert!((q.log_se().unwrap() - 0.1 / 3f64.sqrt()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn one_repetition_never_has_an_interval() {
+        let variance = Variance { s2: 0.01, df: 9.0 };
+        assert_eq!(quantity(0.0, 1, &[Term { weight: 1.0, variance, n: 1 }]).low, None);
+        let terms = [Term { weight: 1.0, variance, n: 3 }, Term { weight: -1.0, variance, n: 1 }];
+        assert_eq!(quantity(0.0, 3, &terms).high, None, "nor does one against a single baseline");
+    }
+
+    #[test]
+    fn values_without_a_logarithm_have_no_moments() {
+        assert!(log_moments(&[1.0, 0.0]).is_none() && log_moments(&[1.0, f64::NAN]).is_none() && log_moments(&[]).is_none());
+    }
+
+    /// Coverage of the slowdown's interval: cell ÷ baseline, log-normal noise whose size differs between cells by e^±0.4.
+    fn coverage(cells_per_campaign: usize, repetitions: usize, campaigns: usize) -> (f64, usize) {
+        let mut random = Random::seeded(20_261_121);
+        let (mut hits, mut total) = (0, 0);
+        for _ in 0..campaigns {
+            let draw = |random: &mut Random, n: usize| {
+                let sigma = 0.03 * (0.4 * random.normal()).exp();
+                (0..n).map(|_| (sigma * random.normal()).exp()).collect::<Vec<_>>()
+            };
+            let cells: Vec<_> = (0..cells_per_campaign).map(|_| draw(&mut random, repetitions)).collect();
+            let moments: Vec<_> = cells.iter().map(|c| log_moments(c).unwrap()).collect();
+            let variances: Vec<_> = moments.iter().filter_map(|m| m.1).collect();
+            let pool = Pool::fit(&variances).unwrap();
+            let term = |i: usize, weight: f64| Term { weight, variance: pool.shrink(variances[i]), n: repetitions };
+            for i in (0..cells.len() - 1).step_by(2) {
+                let q = quantity(moments[i].0 - moments[i + 1].0, repetitions, &[term(i, 1.0), term(i + 1, -1.0)]);
+                hits += usize::from(q.low.unwrap() <= 1.0 && 1.0 <= q.high.unwrap());
+                total += 1;
+            }
+        }
+        (hits as f64 / total as f64, total)
+    }
+
+    #[test]
+    fn moderated_intervals_cover_the_truth_at_their_nominal_rate() {
+        for repetitions in [2, 3, 5] {
+            let (rate, total) = coverage(40, repetitions, 120);
+            let two_se = 2.0 * (0.95f64 * 0.05 / total as f64).sqrt();
+            assert!(total >= 2000 && rate > 0.93 - two_se && rate < 0.97 + two_se, "{repetitions}: {rate} of {total}");
+        }
+    }
+
+    #[test]
+    fn pooled_intervals_of_small_campaigns_cover_too() {
+        let (rate, total) = coverage(4, 3, 1200);
+        let two_se = 2.0 * (0.95f64 * 0.05 / total as f64).sqrt();
+        assert!(total >= 2000 && rate > 0.93 - two_se && rate < 0.97 + two_se, "{rate} of {total}");
+    }
+}

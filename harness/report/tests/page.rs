@@ -1,0 +1,174 @@
+//! The page and its figures: well formed, self-contained, escaped, the same sections whatever is missing.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod support;
+
+use collo_report::{Written, analyse, write};
+use collo_store::{Outcome, RefusalRecord};
+use support::Fixture;
+
+const SECTIONS: [&str; 16] = [
+    "summary",
+    "epoch-time",
+    "gain",
+    "threshold",
+    "sm-activity",
+    "memory",
+    "cpu",
+    "pcie",
+    "energy",
+    "mixed",
+    "timelines",
+    "feasibility",
+    "fairness",
+    "cells",
+    "quality",
+    "provenance",
+];
+
+fn written(fixture: &Fixture, check: impl Fn(&str, &Written)) {
+    let (runs, reports) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let written = write(&analyse(&fixture.write(runs.path())).unwrap(), reports.path()).unwrap();
+    let page = std::fs::read_to_string(&written.html).unwrap();
+    well_formed(&page);
+    let places: Vec<usize> = SECTIONS.iter().map(|s| page.find(&format!("<section id=\"sec-{s}\">")).expect(s)).collect();
+    assert!(places.is_sorted(), "sections in their order");
+    check(&page, &written);
+}
+
+/// Every tag is closed in its order. Scripts and styles are text.
+fn well_formed(markup: &str) {
+    const VOID: [&str; 6] = ["meta", "br", "input", "img", "link", "hr"];
+    let mut open: Vec<String> = Vec::new();
+    let mut rest = markup;
+    while let Some(at) = rest.find('<') {
+        rest = &rest[at + 1..];
+        let end = rest.find('>').expect("a tag ends");
+        let tag = &rest[..end];
+        rest = &rest[end + 1..];
+        if tag.starts_with('!') || tag.starts_with('?') {
+            continue;
+        }
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop().as_deref(), Some(name), "</{name}> before {}", &rest[..rest.len().min(80)]);
+            continue;
+        }
+        let name: String = tag.chars().take_while(|c| c.is_alphanumeric()).collect();
+        assert!(!name.is_empty() && tag.matches('"').count().is_multiple_of(2), "<{tag}>");
+        if name == "script" || name == "style" {
+            let close = format!("</{name}>");
+            rest = &rest[rest.find(&close).expect("it closes") + close.len()..];
+        } else if !tag.ends_with('/') && !VOID.contains(&name.as_str()) {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+#[test]
+fn the_page_needs_nothing_but_itself() {
+    written(&Fixture::quickstart(), |page, written| {
+        for outside in ["http://", "https://", "src=", "@import", "url(\"", "<link"] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        assert_eq!(page.matches("<figure ").count(), 6);
+        assert_eq!(written.plots.len(), 6);
+        let whole = std::fs::read_to_string(written.folder.join("report.json")).unwrap();
+        assert_eq!(whole, std::fs::read_to_string(&written.json).unwrap());
+        assert!(!written.folder.join("report.html.aside").exists());
+    });
+}
+
+#[test]
+fn drawings_in_the_page_have_no_colour_of_their_own() {
+    written(&Fixture::quickstart(), |page, _| {
+        for svg in page.split("<svg").skip(1).map(|s| &s[..s.find("</svg>").unwrap()]) {
+            for literal in ["=\"#", "rgb", "style=", "fill=", "stroke="] {
+                assert!(!svg.contains(literal), "{literal} in {svg}");
+            }
+        }
+    });
+}
+
+#[test]
+fn figures_are_files_of_their_own_too() {
+    written(&Fixture::quickstart(), |_, written| {
+        for plot in &written.plots {
+            let svg = std::fs::read_to_string(plot).unwrap();
+            well_formed(&svg);
+            assert!(svg.contains("synthetic data") && !svg.contains("var("), "{}", plot.display());
+            let png = std::fs::read(plot.with_extension("png")).unwrap();
+            assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
+            let side = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
+            assert!(side(16) >= 1280 && side(20) > 200 && png.len() < 1_000_000);
+        }
+    });
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    let hostile = "x<script>alert(1)</script>\"'&|`";
+    let mut fixture = Fixture::named("hostile").solo(hostile, 32, 1.0).group(hostile, 32, 2, "naive\"><img>", 1.1);
+    fixture = fixture.ends(Outcome::Crashed { member: 0, status: "</pre><script>2".into(), message: "\u{1b}[31m".into() });
+    fixture = fixture.group(hostile, 32, 3, "naive\"><img>", 1.2);
+    fixture.informative = vec!["</style><script>3".into()];
+    fixture.device.name = "cpu</title><script>4".into();
+    fixture.refusals =
+        vec![RefusalRecord { cell: "<b>".into(), sharing: "mps".into(), reason: "</td><script>5".into(), hint: None }];
+    written(&fixture, |page, written| {
+        assert_eq!(page.matches("<script").count(), 1, "ours alone");
+        assert!(!page.contains("<img") && page.contains("&#60;script&#62;"));
+        for plot in &written.plots {
+            let svg = std::fs::read_to_string(plot).unwrap();
+            well_formed(&svg);
+            assert!(!svg.contains("<script"));
+        }
+        let markdown = std::fs::read_to_string(&written.markdown).unwrap();
+        let outside_code: String = markdown.split('`').step_by(2).collect();
+        assert!(!outside_code.contains("<script"), "{outside_code}");
+    });
+}
+
+#[test]
+fn simulated_shows_in_every_crop() {
+    let mut fixture = Fixture::quickstart();
+    fixture.device.simulated = true;
+    written(&fixture, |page, written| {
+        assert!(page.contains("SIMULATED") && page.contains("<body class=\"sim\">"));
+        for figure in page.split("<figure ").skip(1) {
+            let head = &figure[..figure.find("class=\"panels\"").unwrap()];
+            assert!(head.contains(">simulated<"), "{head}");
+        }
+        for table in page.split("<table").skip(1).map(|t| &t[..t.find("</table>").unwrap()]) {
+            let evidence = table.contains(">quantity</th>");
+            let refusals = table.contains("refused cell");
+            assert!(evidence || refusals || table.contains(">simulated<"), "{table}");
+        }
+        assert!(std::fs::read_to_string(&written.plots[0]).unwrap().contains("class=\"fig sim\""));
+    });
+}
+
+#[test]
+fn campaigns_with_nothing_in_them_are_whole_pages() {
+    let mut empty = Fixture::named("empty");
+    empty.repetitions = 0;
+    written(&empty, |page, written| {
+        assert!(page.contains("The plan has no cell.") && written.plots.is_empty());
+        assert!(page.contains("0 planned, 0 accounted for"));
+    });
+    let mut unrun = Fixture::quickstart();
+    unrun.stop_after = 0;
+    written(&unrun, |page, _| assert!(page.contains("Nothing was run yet.") && page.contains("12 planned, 0 accounted for")));
+    let oom = || Outcome::OutOfMemory { member: 0, message: "tried to allocate 9 GiB".into() };
+    let mut failed = Fixture::quickstart();
+    failed.cells.iter_mut().for_each(|c| c.outcome = oom());
+    written(&failed, |page, _| {
+        assert!(page.contains("12 out of memory") && page.contains("tried to allocate 9 GiB"));
+        assert!(page.contains("No run completed with a usable number"));
+    });
+    let mut alone = Fixture::quickstart().repetitions(1);
+    alone.baselines = false;
+    alone.samples_hz = 0.5;
+    written(&alone, |page, _| assert!(page.contains("No gain can be computed: its baseline")));
+}

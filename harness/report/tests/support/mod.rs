@@ -1,0 +1,393 @@
+//! Campaigns with a known truth, written through the store. In: cells with their true epoch times. Out: a campaign folder as
+//! `collo run` would have left it. Noise is log-normal: one draw per run that all members share, one per member.
+#![expect(dead_code, reason = "each test binary and the benchmark use their own part of the builder")]
+
+mod random;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use collo_store::{
+    Attestation, BlockEdge, Campaign, CampaignFolder, CellRecord, Check, DeviceRecord, EpochRecord, Ingredient, Machine,
+    MemberRecord, MemberSpec, Outcome, PlanRecord, PlannedRun, RefusalRecord, RunRecord, Runs, SCHEMA, Sample, SamplingQuality,
+    Thresholds, Timeline, Validity,
+};
+
+use random::Random;
+
+const GIB: f64 = 1073741824.0;
+
+/// One cell: who trains, and the truth.
+#[derive(Clone)]
+pub struct Truth {
+    pub record: CellRecord,
+    /// True epoch time of each member, seconds.
+    pub epoch_s: Vec<f64>,
+    /// True footprint of each member, GiB.
+    pub memory_gib: Vec<f64>,
+    pub outcome: Outcome,
+}
+
+/// A campaign in the making.
+#[derive(Clone)]
+pub struct Fixture {
+    pub name: String,
+    pub cells: Vec<Truth>,
+    pub repetitions: u32,
+    pub epochs: u32,
+    pub shared_noise: f64,
+    pub member_noise: f64,
+    pub seed: u64,
+    pub device: DeviceRecord,
+    pub synthetic: Option<bool>,
+    pub samples_hz: f64,
+    /// Further metrics per member, to make a campaign large.
+    pub extra_metrics: usize,
+    /// Power behind the energy counter; without it there is none.
+    pub power_w: Option<f64>,
+    pub refusals: Vec<RefusalRecord>,
+    pub thresholds: Thresholds,
+    pub informative: Vec<String>,
+    /// Multiplies every epoch of a closing baseline.
+    pub drift: f64,
+    /// Stop writing runs after so many.
+    pub stop_after: usize,
+    pub baselines: bool,
+    /// Samples written so far.
+    pub written: std::cell::Cell<u64>,
+}
+
+fn spec(workload: &str, batch: u32) -> MemberSpec {
+    let solo = format!("{workload} solo b{batch}");
+    MemberSpec { workload: workload.into(), batch_size: Some(batch), settings: BTreeMap::new(), solo }
+}
+
+impl Fixture {
+    pub fn named(name: &str) -> Self {
+        Fixture {
+            name: name.into(),
+            cells: Vec::new(),
+            repetitions: 3,
+            epochs: 2,
+            shared_noise: 0.01,
+            member_noise: 0.004,
+            seed: 42,
+            device: DeviceRecord {
+                name: "cpu".into(),
+                kind: "cpu".into(),
+                simulated: false,
+                memory_bytes: Some(24 << 30),
+                cores: Some(2),
+            },
+            synthetic: Some(true),
+            samples_hz: 10.0,
+            extra_metrics: 0,
+            power_w: None,
+            refusals: Vec::new(),
+            thresholds: Thresholds::default(),
+            informative: Vec::new(),
+            drift: 1.0,
+            stop_after: usize::MAX,
+            baselines: true,
+            written: std::cell::Cell::new(0),
+        }
+    }
+
+    /// The campaign of the first contact: one workload alone, twice and three times on two cores.
+    pub fn quickstart() -> Self {
+        Fixture::named("quickstart")
+            .solo("tiny", 32, 1.57)
+            .group("tiny", 32, 2, "naive", 1.60)
+            .group("tiny", 32, 3, "naive", 2.45)
+    }
+
+    pub fn solo(mut self, workload: &str, batch: u32, epoch_s: f64) -> Self {
+        let spec = spec(workload, batch);
+        let label = spec.solo.clone();
+        self.cells.push(truth(label, "solo", vec![spec], vec![epoch_s], vec![0.75]));
+        self
+    }
+
+    pub fn group(mut self, workload: &str, batch: u32, degree: u32, sharing: &str, epoch_s: f64) -> Self {
+        let members = vec![spec(workload, batch); degree as usize];
+        let label = format!("{workload}×{degree} {sharing} b{batch}");
+        let n = degree as usize;
+        self.cells.push(truth(label, sharing, members, vec![epoch_s; n], vec![0.6; n]));
+        self
+    }
+
+    /// Two different members that leave when they are done.
+    pub fn mixed(mut self, a: (&str, f64), b: (&str, f64), sharing: &str, tail: &str) -> Self {
+        let members = vec![spec(a.0, 32), spec(b.0, 32)];
+        let mut cell = truth(format!("{}+{} {sharing} b32", a.0, b.0), sharing, members, vec![a.1, b.1], vec![0.7, 0.9]);
+        cell.record.tail = tail.into();
+        self.cells.push(cell);
+        self
+    }
+
+    pub fn ends(mut self, outcome: Outcome) -> Self {
+        self.cells.last_mut().expect("a cell before its outcome").outcome = outcome;
+        self
+    }
+
+    pub fn repetitions(mut self, n: u32) -> Self {
+        self.repetitions = n;
+        self
+    }
+
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    fn plan(&self) -> PlanRecord {
+        let solo = |c: &Truth| c.record.sharing == "solo";
+        let kept: Vec<Truth> = self.cells.iter().filter(|c| self.baselines || !solo(c)).cloned().collect();
+        let mut order = Vec::new();
+        let mut counts = vec![0; kept.len()];
+        for block in 1..=self.repetitions {
+            let mut push = |cell: usize, edge| {
+                counts[cell] += 1;
+                order.push(PlannedRun { block, cell, repetition: counts[cell], edge });
+            };
+            let solos: Vec<usize> = (0..kept.len()).filter(|&i| solo(&kept[i])).collect();
+            solos.iter().for_each(|&i| push(i, Some(BlockEdge::Opens)));
+            (0..kept.len()).filter(|i| !solos.contains(i)).for_each(|i| push(i, None));
+            solos.iter().for_each(|&i| push(i, Some(BlockEdge::Closes)));
+        }
+        let cells = kept.iter().zip(&counts).map(|(c, n)| CellRecord { repetitions: *n, ..c.record.clone() }).collect();
+        PlanRecord { seed: self.seed, epochs: self.epochs, cells, order, refusals: self.refusals.clone() }
+    }
+
+    /// Write the campaign under `root`.
+    pub fn write(&self, root: &Path) -> CampaignFolder {
+        let plan = self.plan();
+        let manifest = Campaign {
+            schema: SCHEMA,
+            id: "20261120-1842-7f3a".into(),
+            experiment: self.name.clone(),
+            description: Some("One small network, alone, twice and three times on the same cores".into()),
+            tags: vec![],
+            created_utc: "2026-11-20T18:42:09Z".into(),
+            source_toml: format!("schema = 1\nname = \"{}\"\n", self.name),
+            thresholds: self.thresholds.clone(),
+            plan: plan.clone(),
+            device: self.device.clone(),
+            machine: machine(),
+            ingredients: BTreeMap::from([(
+                "workloads/tiny".into(),
+                Ingredient { sha256: "ab".repeat(32), version: Some("git 4e1a9c2".into()) },
+            )]),
+            informative: self.informative.clone(),
+        };
+        let campaign = Runs::at(root).create(manifest).expect("a fresh folder");
+        let mut journal = campaign.journal().expect("a journal");
+        journal.opened(plan.order.len() as u32).expect("a journal line");
+        let mut random = Random::seeded(self.seed);
+        let mut clock_ns = 1_000_000_000_000;
+        for planned in plan.order.iter().take(self.stop_after) {
+            let cell = &plan.cells[planned.cell];
+            let truth = self.cells.iter().find(|t| t.record.cell == cell.cell).expect("a planned cell has a truth");
+            clock_ns = self.write_run(&campaign, &plan, planned, truth, &mut random, clock_ns) + 200_000_000;
+        }
+        campaign
+    }
+
+    fn write_run(
+        &self,
+        campaign: &CampaignFolder,
+        plan: &PlanRecord,
+        planned: &PlannedRun,
+        truth: &Truth,
+        random: &mut Random,
+        launched_ns: u64,
+    ) -> u64 {
+        let ns = |s: f64| (s * 1e9) as u64;
+        let cell = &plan.cells[planned.cell];
+        let completed = truth.outcome == Outcome::Completed;
+        let drift = if planned.edge == Some(BlockEdge::Closes) { self.drift } else { 1.0 };
+        let shared = random.log_normal(self.shared_noise) * drift;
+        let go = launched_ns + ns(3.0);
+        let mut epochs = Vec::new();
+        let (mut starts, mut dones) = (Vec::new(), Vec::new());
+        for (member, epoch_s) in truth.epoch_s.iter().enumerate() {
+            let start = go + ns(0.0001 + 0.0003 * random.uniform());
+            let mut at = start;
+            for index in 0..self.epochs {
+                let warm_up = if index == 0 { 1.1 } else { 1.0 };
+                let end = at + ns(epoch_s * shared * warm_up * random.log_normal(self.member_noise));
+                let measured = index > 0 || self.epochs == 1;
+                let loss = Some(2.3 - 0.2 * f64::from(index));
+                let items = Some(1024);
+                epochs.push(EpochRecord { member: member as u32, index, measured, items, start_ns: at, end_ns: end, loss });
+                at = end;
+            }
+            starts.push(start);
+            dones.push(at);
+        }
+        let done = *dones.iter().max().expect("a member");
+        let ended = done + ns(0.3);
+        let hold = cell.tail == "hold";
+        let trained_until = |i: usize| if hold { done + ns(0.01) } else { dones[i] };
+        let draft = campaign.begin(&plan.folder(planned)).expect("a draft");
+        let mut samples = draft.samples().expect("a sample writer");
+        if completed {
+            let ends: Vec<u64> = (0..starts.len()).map(trained_until).collect();
+            let rows = self.samples(truth, &starts, &ends);
+            self.written.set(self.written.get() + rows.len() as u64);
+            samples.write(&rows).expect("samples");
+        }
+        samples.finish().expect("samples");
+        let hello = serde_json::json!({"event":"hello","protocol":1,"pid":123,"device":"cpu","threads":1,
+            "versions":{"python":"3.11.7","torch":"2.14.1"},"model":{"name":"resnet8","parameters":180000},
+            "dataset":{"name":"CIFAR-10","synthetic":self.synthetic,"items":1024}});
+        let members = truth.record.members.iter().enumerate().map(|(i, spec)| MemberRecord {
+            spec: spec.clone(),
+            pid: Some(4000 + i as u32),
+            barrier: true,
+            hello: Some(hello.clone()),
+            synthetic: self.synthetic,
+            ready_ns: Some(go - 1000),
+            training_start_ns: completed.then(|| starts[i]),
+            training_end_ns: completed.then(|| trained_until(i)),
+            exit: Some("exited with 0".into()),
+            cpu_time_s: Some(3.0),
+            peak_rss_bytes: Some((truth.memory_gib[i] * 1.4 * GIB) as u64),
+            allocated_bytes: None,
+            reserved_bytes: None,
+            orphans: vec![],
+            log_tail: vec![],
+        });
+        let found = Some("1.5 s".into());
+        let checks =
+            vec![Check { what: "cpu time in the window".into(), member: Some(0), asked: "some".into(), found, holds: true }];
+        let record = RunRecord {
+            schema: SCHEMA,
+            experiment: self.name.clone(),
+            campaign: "20261120-1842-7f3a".into(),
+            cell: cell.clone(),
+            repetition: planned.repetition,
+            block: planned.block,
+            device: self.device.clone(),
+            started_utc: "2026-11-20T18:42:10Z".into(),
+            timeline: Timeline {
+                launched_ns,
+                ready_ns: Some(go - 1000),
+                go_ns: Some(go),
+                done_ns: completed.then_some(done),
+                ended_ns: ended,
+            },
+            outcome: truth.outcome.clone(),
+            validity: Validity::valid(),
+            attestation: Attestation::from_checks(checks),
+            members: members.collect(),
+            sampling: vec![SamplingQuality {
+                source: "proc".into(),
+                asked_hz: self.samples_hz,
+                achieved_hz: Some(self.samples_hz * 0.999),
+                ticks: 60,
+                missed: 0,
+                longest_gap_s: Some(0.11),
+                lateness_p50_s: Some(0.00005),
+                lateness_p99_s: Some(0.0004),
+                lateness_max_s: Some(0.003),
+                cpu_ratio: Some(0.002),
+                moved_ratio: BTreeMap::from([("cpu_ratio".into(), 0.97)]),
+            }],
+            ingredients: BTreeMap::new(),
+            files: BTreeMap::new(),
+        };
+        let epochs = if completed { epochs } else { Vec::new() };
+        let path = draft.commit(record, &epochs).expect("a run in place");
+        campaign.journal().expect("a journal").recorded(&path, truth.outcome.word()).expect("a journal line");
+        ended
+    }
+
+    fn samples(&self, truth: &Truth, starts: &[u64], ends: &[u64]) -> Vec<Sample> {
+        const EXTRA: [&str; 8] =
+            ["peak_rss_bytes", "threads", "processes", "extra_a", "extra_b", "extra_c", "extra_d", "extra_e"];
+        let period = (1e9 / self.samples_hz) as u64;
+        let (first, last) = (starts.iter().min().expect("a member"), ends.iter().max().expect("a member"));
+        let n = starts.len() as f64;
+        let cores = f64::from(self.device.cores.unwrap_or(2));
+        let mut out = Vec::new();
+        let host: Arc<str> = "host".into();
+        let scopes: Vec<Arc<str>> = (0..starts.len()).map(|i| format!("member:{i}").into()).collect();
+        let mut at = *first;
+        while at <= *last {
+            let t = (at - first) as f64 * 1e-9;
+            let ramp = 1.0 - 0.3 * (-2.0 * t).exp();
+            for (i, scope) in scopes.iter().enumerate() {
+                if at < starts[i] || at > ends[i] {
+                    continue;
+                }
+                let mut put = |window_ns, metric, value| {
+                    out.push(Sample { at_ns: at, window_ns, source: "proc", scope: scope.clone(), metric, value });
+                };
+                let share = (cores / n).min(0.99) * (1.0 + 0.02 * (9.0 * t + i as f64).sin());
+                put(period, "cpu_ratio", Some(share));
+                put(0, "rss_bytes", Some(truth.memory_gib[i] * 1.3 * ramp * GIB));
+                put(0, "read_bytes", Some(1e6 * t));
+                put(0, "involuntary_context_switches", Some(40.0 * t * n));
+                for metric in EXTRA.iter().take(self.extra_metrics) {
+                    put(0, metric, Some(t));
+                }
+            }
+            let mut put = |metric, value| {
+                out.push(Sample { at_ns: at, window_ns: period, source: "proc", scope: host.clone(), metric, value });
+            };
+            put("cpu_pressure_some_ratio", Some((n / cores - 0.9).max(0.02) / 2.0));
+            put("cpu_frequency_mhz", None);
+            if let Some(watts) = self.power_w {
+                put("cpu_energy_j", Some(1e4 + watts * t));
+            }
+            at += period;
+        }
+        for (i, scope) in scopes.iter().enumerate() {
+            let middle = (starts[i] + ends[i]) / 2;
+            let value = Some(truth.memory_gib[i] * GIB);
+            out.push(Sample { at_ns: middle, window_ns: 0, source: "proc", scope: scope.clone(), metric: "pss_bytes", value });
+        }
+        out
+    }
+}
+
+fn truth(label: String, sharing: &str, members: Vec<MemberSpec>, epoch_s: Vec<f64>, memory_gib: Vec<f64>) -> Truth {
+    let solo = sharing == "solo";
+    let mut against: Vec<String> = members.iter().map(|m| m.solo.clone()).collect();
+    against.dedup();
+    let slug = label.to_lowercase().replace(' ', "_").replace('×', "x").replace([':', ',', '<', '>', '/'], ".");
+    let record = CellRecord {
+        slug: format!("{slug}~0000"),
+        cell: label,
+        sharing: sharing.into(),
+        degree: members.len() as u32,
+        members,
+        baseline: solo,
+        against: if solo { vec![] } else { against },
+        repetitions: 0,
+        tail: "hold".into(),
+    };
+    Truth { record, epoch_s, memory_gib, outcome: Outcome::Completed }
+}
+
+fn machine() -> Machine {
+    Machine {
+        hostname: Some("bench".into()),
+        kernel: Some("6.1.0".into()),
+        os: Some("Debian GNU/Linux 12".into()),
+        cpu_model: Some("Some CPU".into()),
+        cpu_cores: 2,
+        cpu_threads_per_core: Some(1),
+        numa_nodes: Some(1),
+        memory_bytes: 24 << 30,
+        governor: None,
+        virtualization: Some("kvm".into()),
+        load_1min: Some(0.1),
+        git: Some("4e1a9c2".into()),
+        collo: "0.1.0".into(),
+        build: "dev".into(),
+        python: BTreeMap::from([("torch".into(), "2.14.1".into())]),
+    }
+}

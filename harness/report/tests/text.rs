@@ -1,0 +1,145 @@
+//! What a person reads: the terminal and Markdown.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod support;
+
+use collo_report::{Analysis, analyse, terminal, terminal_cell, write};
+use collo_store::Outcome;
+use support::Fixture;
+
+fn analysed(fixture: &Fixture) -> Analysis {
+    let folder = tempfile::tempdir().unwrap();
+    analyse(&fixture.write(folder.path())).unwrap()
+}
+
+#[test]
+fn the_end_of_a_run_is_one_table_with_its_notes() {
+    insta::assert_snapshot!(terminal(&analysed(&Fixture::quickstart()), 100), @r#"
+    quickstart on cpu: 12 of 12 runs completed in 1 min 27 s
+
+    cell              epoch s       slowdown      gain        fairness    memory    cpu  overlap
+    tiny solo b32     1.579 ±0.011  1             1           –         0.75 GiB   99 %  –
+    tiny×2 naive b32  1.600 ±0.015  1.013 ±0.012  1.97 ±0.02  0.99      1.20 GiB  198 %  100 %
+    tiny×3 naive b32  2.47 ±0.02    1.564 ±0.018  1.92 ±0.02  0.99      1.80 GiB  200 %  100 %
+
+    ± 95 % interval, pooled t, 3 repetitions, 6 solo; gain is work per second against running in turn
+    energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
+    2 together do 1.97 times the work per second of one after the other; a third changes that by less
+    than 5 %
+    "#);
+}
+
+#[test]
+fn failed_cells_keep_their_row_and_say_how_they_ended() {
+    let crash = Outcome::Crashed { member: 1, status: "exited with 1".into(), message: "in epoch 1".into() };
+    let mut fixture = Fixture::quickstart().ends(crash);
+    fixture.repetitions = 1;
+    insta::assert_snapshot!(terminal(&analysed(&fixture), 100), @r#"
+    quickstart on cpu: 3 of 4 runs completed in 29 s, 1 crashed
+
+    cell              epoch s       slowdown      gain          fairness    memory    cpu  overlap
+    tiny solo b32     1.57 ±0.08    1             1             –         0.75 GiB   99 %  –
+    tiny×2 naive b32  1.59 (1 run)  1.01 (1 run)  1.97 (1 run)  0.99      1.20 GiB  198 %  100 %
+    tiny×3 naive b32  crashed       –             –             –                –      –  –
+
+    ± 95 % interval, pooled t, 1 repetition, 2 solo; gain is work per second against running in turn
+    energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
+    `tiny×2 naive b32` is informative: one repetition carries no interval
+    "#);
+}
+
+#[test]
+fn narrow_terminals_lose_columns_from_the_right_and_labels_never() {
+    let analysis = analysed(&Fixture::quickstart());
+    for width in [100, 80, 60, 40, 20] {
+        let text = terminal(&analysis, width);
+        let table: Vec<&str> = text.lines().skip(2).take(4).collect();
+        assert!(table[2].starts_with("tiny×2 naive b32"), "{text}");
+        assert!(text.lines().skip(2).all(|l| l.chars().count() <= width.max(18)), "{width}:\n{text}");
+    }
+    assert!(!terminal(&analysis, 60).contains("fairness  "));
+}
+
+#[test]
+fn nothing_to_say_is_said_shortly() {
+    let mut fixture = Fixture::quickstart();
+    fixture.stop_after = 0;
+    insta::assert_snapshot!(terminal(&analysed(&fixture), 100), @r#"
+    quickstart on cpu: 0 of 12 runs completed, 12 not run
+
+    cell              epoch s
+    tiny solo b32     not run
+    tiny×2 naive b32  not run
+    tiny×3 naive b32  not run
+    "#);
+}
+
+#[test]
+fn one_cell_in_full() {
+    let analysis = analysed(&Fixture::quickstart());
+    insta::assert_snapshot!(terminal_cell(&analysis, "tinyx3").unwrap(), @r#"
+    tiny×3 naive b32 of 7f3a, quickstart, cpu: valid, 3 of 3 repetitions
+      epoch      2.47 ±0.02 s       solo 1.579 ±0.011 s  slowdown 1.564 ±0.018
+      gain       1.92 ±0.02         STP 1.92 ±0.02, ANTT 1.564 ±0.018  better (p <0.001)
+      fairness   0.994 ±0.005       overlap 100 %      skew 0.2 ms
+      makespan   5.20 ±0.05 s
+      memory     1.80 of 24.0 GiB   solo 0.75 GiB      0.800 ±0 of the sum of solo  PSS, so that shared pages count once
+      cpu        200 %              solo 99 %          pressure 30 %
+      items      1244 ±12 per second
+      member     0                  tiny               2.47 ±0.02 s       slowdown 1.563 ±0.017  loss 2.10
+      member     1                  tiny               2.47 ±0.02 s       slowdown 1.567 ±0.017  loss 2.10
+      member     2                  tiny               2.47 ±0.02 s       slowdown 1.563 ±0.017  loss 2.10
+      attested   3 of 3 runs by cpu time in the window
+      absent     energy: no readable counter
+    "#);
+    assert_eq!(terminal_cell(&analysis, "tiny×3 naive b32"), terminal_cell(&analysis, "tinyx3"));
+    assert_eq!(terminal_cell(&analysis, "tiny"), None, "three cells begin so");
+    assert_eq!(terminal_cell(&analysis, "medium"), None);
+}
+
+#[test]
+fn markdown_begins_with_what_to_do() {
+    let reports = tempfile::tempdir().unwrap();
+    let written = write(&analysed(&Fixture::quickstart()), reports.path()).unwrap();
+    let text = std::fs::read_to_string(written.markdown).unwrap();
+    let head: Vec<&str> = text.lines().take(32).collect();
+    insta::assert_snapshot!(head.join("\n"), @r#"
+    # How to share two cores
+
+    quickstart on cpu: 12 of 12 runs completed in 1 min 27 s. Campaign `20261120-1842-7f3a` on cpu (2 cores, 24 GiB), 2026-11-20T18:42:09Z.
+
+    - ± 95 % interval, pooled t, 3 repetitions, 6 solo; gain is work per second against running in turn
+    - energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
+
+    ## What to do with these cores
+
+    | verdict | guideline | here, 95 % interval | published |
+    |---|---|---|---|
+    | supported | **Stop at two members of `tiny b32` under naive.** Two do 1.97 times the work of running in turn; a third changes that by less than 5 %. | 1.97 [1.95, 2.00] (`tiny×2 naive b32`) | two small ones in about the time of one |
+    | supported | **Share naively rather than run in turn.** Least of 2 groups: `tiny×3 naive b32` does 1.92 ±0.02 times the work of running in turn. | 1.92 [1.90, 1.94] (`tiny×3 naive b32`) | large: about 1.0×; small: up to 1.98× |
+    | contradicted | **Plan for less memory than the sum of the footprints.** `tiny×3 naive b32` needs 0.800 ±0 times the sum of its solo footprints; shared pages count once. | 0.800 [0.800, 0.800] (`tiny×3 naive b32`) | = sum of footprints |
+    | supported | **Count on equal members progressing equally.** The slowest member of `tiny×3 naive b32` makes 0.994 ±0.005 of the fastest's progress. | 0.994 [0.989, 1.000] (`tiny×3 naive b32`) | not studied |
+
+    What to run (synthetic data)
+
+    | workload | most throughput | slowest member within 10 % | least energy |
+    |---|---|---|---|
+    | tiny: resnet8 / CIFAR-10, batch 32 | naive ×2: gain 1.97 ±0.02 | naive ×2: slowdown 1.013 ±0.012 | –: no readable counter |
+
+
+    ## Time per epoch
+
+    An epoch takes 1.013 ±0.012 times as long as alone in `tiny×2 naive b32`, and 1.564 ±0.018 times in `tiny×3 naive b32`.
+
+    ![Time per epoch by degree and mode (synthetic data)](20261120-1842-7f3a/plots/epoch-time.svg)
+
+    ×N along the bottom: degree, the number of members. Mean over members of their measured epochs. Whiskers: 95 % interval, pooled t, 3 repetitions, 6 solo, on logarithms. Each panel has its own scale; all start at zero.
+
+    | cell | seconds per epoch | 95 % interval | runs | validity |
+    "#);
+    for figure in text.lines().filter_map(|l| l.strip_prefix("![")?.split_once("](")) {
+        let path = figure.1.trim_end_matches(')');
+        assert!(reports.path().join("quickstart").join(path).exists(), "{path}");
+    }
+}

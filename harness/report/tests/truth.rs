@@ -1,0 +1,310 @@
+//! Campaigns with a known truth, and campaigns in which something is missing: what the analysis makes of them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod support;
+
+use collo_report::{Analysis, analyse, json, json_schema, terminal};
+use collo_store::{CampaignFolder, Outcome};
+use serde_json::Value;
+use support::Fixture;
+
+fn analysed(fixture: &Fixture) -> Analysis {
+    altered(fixture, |_| ())
+}
+
+/// Analyse after something was done to the campaign's files.
+fn altered(fixture: &Fixture, alter: impl Fn(&CampaignFolder)) -> Analysis {
+    let folder = tempfile::tempdir().unwrap();
+    let campaign = fixture.write(folder.path());
+    alter(&campaign);
+    analyse(&campaign).unwrap()
+}
+
+fn cell<'a>(report: &'a Value, name: &str) -> &'a Value {
+    report["cells"].as_array().unwrap().iter().find(|c| c["cell"] == name).unwrap()
+}
+
+fn estimate(cell: &Value, name: &str) -> f64 {
+    cell[name]["estimate"].as_f64().unwrap_or_else(|| panic!("{name} of {cell:#}"))
+}
+
+#[track_caller]
+fn near(found: f64, truth: f64, tolerance: f64) {
+    assert!((found / truth - 1.0).abs() < tolerance, "{found} is not within {tolerance} of {truth}");
+}
+
+#[test]
+fn the_truth_is_found_again() {
+    let mut quiet = Fixture::quickstart();
+    (quiet.shared_noise, quiet.member_noise) = (1e-4, 1e-5);
+    let report = json(&analysed(&quiet));
+    let two = cell(&report, "tiny×2 naive b32");
+    near(estimate(two, "epoch_time_s"), 1.60, 1e-3);
+    near(estimate(two, "slowdown"), 1.60 / 1.57, 1e-3);
+    near(estimate(two, "throughput_gain"), 2.0 * 1.57 / 1.60, 1e-3);
+    near(estimate(two, "stp"), 2.0 * 1.57 / 1.60, 1e-3);
+    near(estimate(two, "antt"), 1.60 / 1.57, 1e-3);
+    near(estimate(two, "fairness"), 1.0, 1e-3);
+    near(estimate(two, "overlap_ratio"), 1.0, 1e-3);
+    near(estimate(two, "makespan_s"), 2.1 * 1.60, 2e-3);
+    near(estimate(two, "memory_bytes"), 1.2 * 1073741824.0, 1e-6);
+    near(estimate(two, "memory_of_solo"), 1.2 / 1.5, 1e-6);
+    near(estimate(two, "cpu_ratio"), 2.0 * 0.99, 0.02);
+    near(estimate(two, "items_per_s"), 2.0 * 1024.0 / 1.60, 1e-3);
+    assert!(two["memory_kind"] == "pss" && two["members"].as_array().unwrap().len() == 2);
+    near(two["members"][1]["loss"].as_f64().unwrap(), 2.1, 1e-9);
+    near(estimate(&two["metrics"], "cpu_pressure_some_ratio"), 0.05, 1e-6);
+    let solo = cell(&report, "tiny solo b32");
+    assert_eq!((estimate(solo, "slowdown"), solo["repetitions"].as_u64()), (1.0, Some(6)));
+}
+
+#[test]
+fn absent_is_null_and_says_why_and_is_never_zero() {
+    let report = json(&analysed(&Fixture::quickstart()));
+    for c in report["cells"].as_array().unwrap() {
+        assert!(c["energy_j_per_epoch"].is_null());
+        assert_eq!(c["absent"]["energy_j_per_epoch"], "no readable counter");
+        assert!(c["metrics"].get("cpu_frequency_mhz").is_none(), "every reading of it was absent");
+    }
+}
+
+#[test]
+fn the_report_keeps_to_its_schema() {
+    let schema = json_schema();
+    let mut failed = Fixture::quickstart().ends(Outcome::OutOfMemory { member: 2, message: "1 GiB".into() });
+    failed.repetitions = 1;
+    let mixed =
+        Fixture::named("mixed").solo("tiny", 32, 1.0).solo("big", 32, 2.0).mixed(("tiny", 1.2), ("big", 2.4), "mps", "release");
+    let mut empty = Fixture::named("empty");
+    empty.repetitions = 0;
+    for fixture in [Fixture::quickstart(), failed, mixed, empty] {
+        let report = json(&analysed(&fixture));
+        let mut wrong = Vec::new();
+        check(&schema, &schema, &report, "report", &mut wrong);
+        assert!(wrong.is_empty(), "{}: {wrong:#?}", fixture.name);
+        let runs: u64 = report["accounted"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
+        assert_eq!(report["planned"].as_u64(), Some(runs), "planned = accounted for");
+    }
+    // The check itself must be able to fail.
+    let mut report = json(&analysed(&Fixture::quickstart()));
+    report["cells"][0]["slowdown"] = Value::from(1.0);
+    report["cells"][0]["extra"] = Value::Null;
+    report["cells"][0].as_object_mut().unwrap().remove("stp");
+    let mut wrong = Vec::new();
+    check(&schema, &schema, &report, "report", &mut wrong);
+    assert_eq!(wrong.len(), 3, "{wrong:#?}");
+}
+
+/// The part of JSON Schema that `json_schema` uses.
+fn check(root: &Value, schema: &Value, value: &Value, path: &str, wrong: &mut Vec<String>) {
+    if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
+        return check(root, root.pointer(name.trim_start_matches('#')).unwrap(), value, path, wrong);
+    }
+    let is = |kind: &str| match kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        other => panic!("type {other}"),
+    };
+    let fits = match &schema["type"] {
+        Value::String(kind) => is(kind),
+        Value::Array(kinds) => kinds.iter().any(|k| is(k.as_str().unwrap())),
+        _ => true,
+    };
+    let listed = schema.get("enum").is_none_or(|all| all.as_array().unwrap().contains(value));
+    let constant = schema.get("const").is_none_or(|c| c == value);
+    let minimum = schema.get("minimum").and_then(Value::as_f64).is_none_or(|m| value.as_f64().is_some_and(|v| v >= m));
+    if !(fits && listed && constant && minimum) {
+        wrong.push(format!("{path}: {value} is not {schema}"));
+        return;
+    }
+    if let Some(object) = value.as_object() {
+        for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            if !object.contains_key(key) {
+                wrong.push(format!("{path} has no {key}"));
+            }
+        }
+        for (key, inner) in object {
+            match (schema["properties"].get(key), &schema["additionalProperties"]) {
+                (Some(s), _) => check(root, s, inner, &format!("{path}.{key}"), wrong),
+                (None, Value::Bool(false)) => wrong.push(format!("{path}.{key} is not in the schema")),
+                (None, s @ Value::Object(_)) => check(root, s, inner, &format!("{path}.{key}"), wrong),
+                _ => {}
+            }
+        }
+    }
+    for (i, inner) in value.as_array().into_iter().flatten().enumerate() {
+        check(root, &schema["items"], inner, &format!("{path}[{i}]"), wrong);
+    }
+}
+
+#[test]
+fn intervals_of_slowdowns_cover_the_truth_through_the_store() {
+    // 24 groups whose members share their group's noise; by chance alone 19 or more cover in all but 1 of 1000 campaigns.
+    let mut fixture = Fixture::named("coverage");
+    fixture.samples_hz = 1.0;
+    let mut truths = Vec::new();
+    for i in 0..12 {
+        let (name, solo) = (format!("w{}", (b'a' + i) as char), 1.0 + 0.05 * f64::from(i));
+        fixture = fixture.solo(&name, 32, solo);
+        for degree in [2, 3] {
+            let slowdown = 1.0 + 0.1 * f64::from(degree) + 0.01 * f64::from(i);
+            fixture = fixture.group(&name, 32, degree, "naive", solo * slowdown);
+            truths.push((format!("{name}×{degree} naive b32"), slowdown));
+        }
+    }
+    fixture.shared_noise = 0.03;
+    fixture.thresholds.baseline_drift_ratio = 1.0;
+    let report = json(&analysed(&fixture));
+    assert_eq!(report["method"], "moderated t");
+    let covered = truths.iter().filter(|(name, truth)| {
+        let q = &cell(&report, name)["slowdown"];
+        q["low"].as_f64().unwrap() <= *truth && *truth <= q["high"].as_f64().unwrap()
+    });
+    let covered = covered.count();
+    assert!(truths.len() == 24 && covered >= 19, "{covered} of 24");
+}
+
+#[test]
+fn under_release_the_makespan_counts_and_slowdowns_need_company() {
+    let mut fixture =
+        Fixture::named("mixed").solo("tiny", 32, 1.0).solo("big", 32, 3.0).mixed(("tiny", 1.2), ("big", 3.0), "mps", "release");
+    (fixture.shared_noise, fixture.member_noise) = (1e-4, 1e-5);
+    let report = json(&analysed(&fixture));
+    let mix = cell(&report, "tiny+big mps b32");
+    assert_eq!(mix["throughput_gain_by"], "makespan");
+    near(estimate(mix, "throughput_gain"), (2.1 + 6.3) / 6.3, 2e-3);
+    assert!(mix["slowdown"].is_null() && mix["epoch_time_s"].is_null());
+    near(estimate(&mix["members"][0], "slowdown"), 1.2, 1e-3);
+    assert!(mix["members"][1]["slowdown"].is_null(), "it trained its measured epoch alone");
+    assert_eq!(mix["absent"]["slowdown"], "no epoch had full company");
+}
+
+#[test]
+fn under_hold_a_mixed_group_has_company_throughout() {
+    let mut fixture =
+        Fixture::named("mixed").solo("tiny", 32, 1.0).solo("big", 32, 3.0).mixed(("tiny", 1.25), ("big", 4.0), "mps", "hold");
+    (fixture.shared_noise, fixture.member_noise) = (1e-4, 1e-5);
+    let report = json(&analysed(&fixture));
+    let mix = cell(&report, "tiny+big mps b32");
+    assert_eq!(mix["throughput_gain_by"], "progress");
+    near(estimate(mix, "throughput_gain"), 1.0 / 1.25 + 3.0 / 4.0, 1e-3);
+    near(estimate(mix, "antt"), (1.25 + 4.0 / 3.0) / 2.0, 1e-3);
+    near(estimate(mix, "fairness"), 0.75 / 0.8, 1e-3);
+    near(estimate(mix, "overlap_ratio"), 1.0, 1e-3);
+    near(estimate(mix, "cpu_ratio"), 2.0 * 0.99, 0.03);
+    assert!(mix["epoch_time_s"].is_null() && !mix["members"][1]["epoch_time_s"].is_null());
+}
+
+#[test]
+fn energy_is_the_counter_s_growth_shared_among_epochs() {
+    let mut fixture = Fixture::quickstart();
+    fixture.power_w = Some(30.0);
+    (fixture.shared_noise, fixture.member_noise) = (1e-4, 1e-5);
+    let report = json(&analysed(&fixture));
+    near(estimate(cell(&report, "tiny solo b32"), "energy_j_per_epoch"), 30.0 * 1.57, 2e-3);
+    near(estimate(cell(&report, "tiny×2 naive b32"), "energy_j_per_epoch"), 30.0 * 1.60 / 2.0, 2e-3);
+}
+
+#[test]
+fn without_a_baseline_nothing_is_compared() {
+    let mut fixture = Fixture::quickstart();
+    fixture.baselines = false;
+    let report = json(&analysed(&fixture));
+    let two = cell(&report, "tiny×2 naive b32");
+    near(estimate(two, "epoch_time_s"), 1.60, 0.05);
+    assert!(two["slowdown"].is_null() && two["throughput_gain"].is_null() && two["memory_of_solo"].is_null());
+    assert_eq!(two["absent"]["slowdown"], "its baseline `tiny solo b32` has no usable run");
+    near(estimate(two, "fairness"), 1.0, 0.05);
+}
+
+#[test]
+fn one_repetition_is_informative_and_has_no_interval() {
+    let report = json(&analysed(&Fixture::quickstart().repetitions(1)));
+    let two = cell(&report, "tiny×2 naive b32");
+    assert_eq!((two["validity"].as_str(), two["slowdown"]["low"].is_null()), (Some("informative"), true));
+    assert_eq!(two["reasons"][0], "one repetition carries no interval");
+    for g in report["guidelines"].as_array().unwrap() {
+        assert_eq!(g["verdict"], "not_enough_evidence", "{g:#}");
+        assert!(g["command"].as_str().unwrap().starts_with("collo run quickstart"));
+    }
+}
+
+#[test]
+fn a_block_whose_baselines_drift_is_void() {
+    let mut fixture = Fixture::quickstart();
+    fixture.drift = 1.3;
+    let analysis = analysed(&fixture);
+    let report = json(&analysis);
+    for c in report["cells"].as_array().unwrap() {
+        assert_eq!((c["validity"].as_str(), c["epoch_time_s"].is_null()), (Some("void"), true), "{c:#}");
+        assert!(c["reasons"][0].as_str().unwrap().contains("10 % are allowed"), "{c:#}");
+    }
+    assert!(terminal(&analysis, 100).contains("block 1 is void: `tiny solo b32` drifted by +"));
+}
+
+#[test]
+fn late_starts_and_thin_overlap_make_a_run_informative() {
+    let mut fixture = Fixture::quickstart();
+    fixture.thresholds.start_skew_s = 1e-6;
+    let report = json(&analysed(&fixture));
+    let two = cell(&report, "tiny×2 naive b32");
+    assert_eq!((two["validity"].as_str(), two["repetitions"].as_u64()), (Some("informative"), Some(3)));
+    assert!(two["reasons"][0].as_str().unwrap().contains("members started"));
+    assert_eq!(cell(&report, "tiny solo b32")["validity"], "valid");
+}
+
+#[test]
+fn members_faster_than_alone_make_a_cell_informative() {
+    let fixture = Fixture::named("odd").solo("tiny", 32, 1.57).group("tiny", 32, 2, "naive", 1.2);
+    let report = json(&analysed(&fixture));
+    let two = cell(&report, "tiny×2 naive b32");
+    assert_eq!(two["validity"], "informative");
+    assert!(two["reasons"][0].as_str().unwrap().contains("faster than alone"), "{two:#}");
+}
+
+#[test]
+fn the_campaign_s_own_reasons_reach_every_cell() {
+    let mut fixture = Fixture::quickstart();
+    fixture.informative = vec!["ingredients changed, --force".into()];
+    let report = json(&analysed(&fixture));
+    assert!(report["cells"].as_array().unwrap().iter().all(|c| c["validity"] == "informative"));
+    assert!(report["guidelines"].as_array().unwrap().iter().all(|g| g["verdict"] == "not_enough_evidence"));
+}
+
+#[test]
+fn files_that_cannot_be_read_lower_their_run_and_nothing_else() {
+    let analysis = altered(&Fixture::quickstart(), |c| {
+        std::fs::write(c.path().join("tinyx2_naive_b32~0000-1/samples.parquet"), "not parquet").unwrap();
+        std::fs::write(c.path().join("tinyx2_naive_b32~0000-2/epochs.parquet"), "not parquet").unwrap();
+        std::fs::write(c.path().join("tinyx3_naive_b32~0000-1/run.json"), "{").unwrap();
+        std::fs::remove_file(c.path().join("tinyx3_naive_b32~0000-2/samples.parquet")).unwrap();
+    });
+    let report = json(&analysis);
+    let two = cell(&report, "tiny×2 naive b32");
+    assert_eq!((two["repetitions"].as_u64(), two["validity"].as_str()), (Some(1), Some("informative")));
+    assert!(two["reasons"][0].as_str().unwrap().starts_with("2 runs left out: its samples cannot be read"), "{two:#}");
+    assert_eq!(report["accounted"]["missing"], 1);
+    assert!(report["problems"][0].as_str().unwrap().contains("tinyx3_naive_b32~0000-1"));
+    let three = cell(&report, "tiny×3 naive b32");
+    assert_eq!((three["repetitions"].as_u64(), three["memory_kind"].as_str()), (Some(2), Some("peak_rss")));
+}
+
+#[test]
+fn guidelines_judge_what_is_there() {
+    let verdicts = |f: &Fixture| -> Vec<String> {
+        let report = json(&analysed(f));
+        report["guidelines"].as_array().unwrap().iter().map(|g| g["verdict"].as_str().unwrap().to_string()).collect()
+    };
+    assert_eq!(verdicts(&Fixture::quickstart()), ["supported", "supported", "contradicted", "supported"]);
+    // Two that take four times as long together lose against running in turn; the sum of memory is theirs.
+    let mut losing = Fixture::named("losing").solo("tiny", 32, 1.0).group("tiny", 32, 2, "naive", 4.0);
+    losing.cells[1].memory_gib = vec![0.75, 0.75];
+    losing.cells[1].epoch_s = vec![4.0, 3.0];
+    assert_eq!(verdicts(&losing), ["contradicted", "contradicted", "supported", "contradicted"]);
+}

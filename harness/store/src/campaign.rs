@@ -1,0 +1,177 @@
+//! `campaign.json`: the experiment as read, the plan with its seed, the machine, the ingredients.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{DeviceRecord, Machine};
+
+/// One execution of an experiment on one machine: what a report is made from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Campaign {
+    pub schema: u32,
+    /// `20261120-1842-7f3a`: UTC and four random hexadecimal digits.
+    pub id: String,
+    /// The experiment's name.
+    pub experiment: String,
+    pub description: Option<String>,
+    pub tags: Vec<String>,
+    /// `2026-11-20T18:42:09Z`.
+    pub created_utc: String,
+    /// The experiment file, word for word.
+    pub source_toml: String,
+    pub thresholds: Thresholds,
+    pub plan: PlanRecord,
+    pub device: DeviceRecord,
+    pub machine: Machine,
+    /// What the numbers depend on, each with its digest: workloads, protocol library, pins, experiment.
+    pub ingredients: BTreeMap<String, Ingredient>,
+    /// Why every number of this campaign is informative at best: `ingredients changed, --force` …
+    pub informative: Vec<String>,
+}
+
+/// Something that the numbers depend on, by content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ingredient {
+    pub sha256: String,
+    /// A human word for the version, where there is one: `git 4e1a9c2`, `2.14.1`.
+    pub version: Option<String>,
+}
+
+/// What counts as relevant; an experiment may move each.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Thresholds {
+    /// A difference of this share is worth acting on.
+    pub relevant_ratio: f64,
+    /// Slowest member's slowdown that is still acceptable.
+    pub slowdown: f64,
+    /// An epoch counts as collocated when all members trained during this share of it.
+    pub overlap_ratio: f64,
+    /// Spread of the members' starts above which a run is informative.
+    pub start_skew_s: f64,
+    /// Drift of a block's baselines above which the block is void.
+    pub baseline_drift_ratio: f64,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Thresholds { relevant_ratio: 0.05, slowdown: 1.10, overlap_ratio: 0.95, start_skew_s: 0.1, baseline_drift_ratio: 0.10 }
+    }
+}
+
+/// The cells that fit, their order, and the refusals.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanRecord {
+    /// The seed that shuffled the order.
+    pub seed: u64,
+    /// Epochs per member, the first of which is warm-up where there are two or more.
+    pub epochs: u32,
+    pub cells: Vec<CellRecord>,
+    /// Every repetition in the order of execution.
+    pub order: Vec<PlannedRun>,
+    pub refusals: Vec<RefusalRecord>,
+}
+
+/// One point of the matrix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellRecord {
+    /// `tiny×2 naive b32`: the name that people read and type.
+    pub cell: String,
+    /// `tinyx2_naive_b32~b04e`: the folder's name without the repetition.
+    pub slug: String,
+    /// The sharing mode's label; `solo` for one member on the whole device.
+    pub sharing: String,
+    pub degree: u32,
+    pub members: Vec<MemberSpec>,
+    /// True for a solo cell that others are compared with.
+    pub baseline: bool,
+    /// Labels of the solo cells that this one is compared with, one per distinct member; empty for a baseline itself.
+    pub against: Vec<String>,
+    pub repetitions: u32,
+    /// `hold` or `release`.
+    pub tail: String,
+}
+
+impl CellRecord {
+    /// True when all members are the same workload with the same settings.
+    pub fn is_uniform(&self) -> bool {
+        self.members.windows(2).all(|w| w[0] == w[1])
+    }
+
+    /// The axes by name, as `--where` sees them.
+    pub fn axis(&self, name: &str) -> Option<Value> {
+        match name {
+            "cell" => Some(self.cell.as_str().into()),
+            "sharing" => Some(self.sharing.as_str().into()),
+            "degree" => Some(self.degree.into()),
+            "baseline" => Some(self.baseline.into()),
+            "tail" => Some(self.tail.as_str().into()),
+            "workload" => {
+                let mut names: Vec<&str> = self.members.iter().map(|m| m.workload.as_str()).collect();
+                names.dedup();
+                Some(names.join("+").into())
+            }
+            _ => {
+                let first = self.members.first()?.setting(name)?;
+                self.members.iter().all(|m| m.setting(name).as_ref() == Some(&first)).then_some(first)
+            }
+        }
+    }
+}
+
+/// One member of a cell: a workload with its settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemberSpec {
+    pub workload: String,
+    /// Absent where the workload has no batch size.
+    pub batch_size: Option<u32>,
+    /// The other settings, defaults included.
+    pub settings: BTreeMap<String, Value>,
+    /// Label of the member's own solo cell; for a solo cell its own label.
+    pub solo: String,
+}
+
+impl MemberSpec {
+    /// A setting by name, `batch_size` among them.
+    pub fn setting(&self, name: &str) -> Option<Value> {
+        if name == "batch_size" { self.batch_size.map(Value::from) } else { self.settings.get(name).cloned() }
+    }
+}
+
+/// A repetition of a cell at its place in the order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedRun {
+    /// From 1.
+    pub block: u32,
+    /// Index into `cells`.
+    pub cell: usize,
+    /// From 1, counted per cell.
+    pub repetition: u32,
+    /// Whether it is the block's opening or closing baseline.
+    pub edge: Option<BlockEdge>,
+}
+
+/// The two ends of a block, where whole-card baselines watch for drift.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockEdge {
+    Opens,
+    Closes,
+}
+
+/// A cell that cannot run here, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusalRecord {
+    pub cell: String,
+    pub sharing: String,
+    pub reason: String,
+    pub hint: Option<String>,
+}
+
+impl PlanRecord {
+    /// The folder of a planned run: `tinyx2_naive_b32~b04e-2`.
+    pub fn folder(&self, run: &PlannedRun) -> String {
+        format!("{}-{}", self.cells[run.cell].slug, run.repetition)
+    }
+}

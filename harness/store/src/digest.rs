@@ -1,0 +1,38 @@
+//! SHA-256 of files and texts, as lower-case hexadecimal.
+
+use std::io::Read;
+use std::path::Path;
+
+use fs_err as fs;
+use sha2::{Digest, Sha256};
+
+/// The digest of a text.
+pub fn sha256_text(text: &str) -> String {
+    hex(&Sha256::digest(text.as_bytes()))
+}
+
+/// The digest of a file's content, read in pieces.
+pub fn sha256_file(path: &Path) -> std::io::Result<String> {
+    let mut file = fs::File::open(path)?;
+    let mut hasher = Sha256::new();
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        let n = file.read(&mut piece)?;
+        if n == 0 {
+            return Ok(hex(&hasher.finalize()));
+        }
+        hasher.update(&piece[..n]);
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_digest_of_abc_is_the_published_one() {
+        assert_eq!(super::sha256_text("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+}

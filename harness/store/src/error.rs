@@ -1,0 +1,60 @@
+//! What can go wrong between a run in memory and a run on disk.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Errors of the store; every variant names the file or campaign it is about.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file could not be read or written; the message of the source names the path.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// A file is there, but it is not what its name says.
+    #[error("{path} is not what its name says: {reason}")]
+    Corrupt { path: PathBuf, reason: String },
+    /// A campaign of a newer collo.
+    #[error("campaign `{campaign}` has schema {found}, this collo reads up to {known}")]
+    NewerSchema { campaign: String, found: u32, known: u32 },
+    /// Somebody else measures this campaign now.
+    #[error("campaign `{campaign}` is being run by another collo (process {pid}, since {since})")]
+    Busy { campaign: String, pid: u32, since: String },
+    /// No campaign answers to the text.
+    #[error("no campaign answers to `{asked}`{known}")]
+    NotFound { asked: String, known: String },
+    /// The text begins several campaigns.
+    #[error("`{asked}` begins {} campaigns: {}", candidates.len(), candidates.join(", "))]
+    Ambiguous { asked: String, candidates: Vec<String> },
+    /// A table could not be written or read.
+    #[error("{path}: {source}")]
+    Table {
+        path: PathBuf,
+        #[source]
+        source: parquet::errors::ParquetError,
+    },
+}
+
+/// The result of every fallible call of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// True when the device that holds `runs/` is full: what is stored is safe, and the campaign can be resumed.
+    pub fn is_full_disk(&self) -> bool {
+        let full = |e: &io::Error| matches!(e.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        match self {
+            Error::Io(e) => full(e),
+            Error::Table { source: parquet::errors::ParquetError::External(inner), .. } => {
+                inner.downcast_ref::<io::Error>().is_some_and(full)
+            }
+            // parquet turns some I/O errors into text; the text of ENOSPC and EDQUOT is the system's own.
+            Error::Table { source, .. } => {
+                let text = source.to_string();
+                text.contains("No space left on device") || text.contains("quota exceeded")
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn corrupt(path: impl Into<PathBuf>, reason: impl ToString) -> Self {
+        Error::Corrupt { path: path.into(), reason: reason.to_string() }
+    }
+}

@@ -1,0 +1,40 @@
+//! What a stored run looks like, and how it becomes one: written aside, flushed, renamed, so a folder that exists is complete.
+//!
+//! In: the plan and observations of `collo-measure`. Out: campaigns, runs and tables for `collo-report`. This crate is the border
+//! between measuring and concluding: it knows nothing of GPUs, processes, statistics or plots.
+//!
+//! ```text
+//! runs/EXPERIMENT/CAMPAIGN/
+//!   campaign.json      the experiment as read, the plan with its seed, the machine, the ingredients
+//!   journal.jsonl      what happened, a line each, with the digest of every recorded run
+//!   CELL~HASH-REP/     one run: run.json, epochs.parquet, samples.parquet, events.jsonl, member-N.log
+//! ```
+
+pub mod campaign;
+mod clock;
+mod digest;
+mod error;
+mod journal;
+mod lock;
+mod machine;
+mod outcome;
+mod run;
+mod runs;
+mod tables;
+mod verify;
+
+pub use campaign::{BlockEdge, Campaign, CellRecord, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord, Thresholds};
+pub use clock::{monotonic_ns, utc_id, utc_now, utc_text};
+pub use digest::{sha256_file, sha256_text};
+pub use error::{Error, Result};
+pub use journal::{Journal, JournalEntry};
+pub use lock::CampaignLock;
+pub use machine::{DeviceRecord, Machine};
+pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
+pub use run::{MemberRecord, RunDraft, RunRecord, SamplingQuality, StoredFile, Timeline};
+pub use runs::{CampaignFolder, Foreign, Runs, StoredRun};
+pub use tables::{EpochRecord, Readings, Sample, SampleWriter, read_epochs, read_samples, write_epochs};
+pub use verify::{Finding, Level, verify};
+
+/// The schema of `campaign.json` and `run.json` that this build writes, and the newest that it reads.
+pub const SCHEMA: u32 = 1;

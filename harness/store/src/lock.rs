@@ -1,0 +1,43 @@
+//! One collo per campaign: an advisory lock that the kernel drops with its process, however that ends.
+
+use std::io::Write;
+use std::path::Path;
+
+use fs_err as fs;
+
+use crate::{Error, Result, clock};
+
+/// Held while a campaign is measured; dropping it frees the campaign.
+#[derive(Debug)]
+pub struct CampaignLock {
+    _file: std::fs::File,
+}
+
+impl CampaignLock {
+    pub(crate) fn take(campaign: &Path, id: &str) -> Result<Self> {
+        let path = campaign.join("lock");
+        let file = fs::OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path)?.into_file();
+        if let Err(std::fs::TryLockError::WouldBlock) = file.try_lock() {
+            let (pid, since) = holder(campaign).unwrap_or((0, "an unknown time".into()));
+            return Err(Error::Busy { campaign: id.into(), pid, since });
+        }
+        file.set_len(0)?;
+        (&file).write_all(format!("{} {}\n", std::process::id(), clock::utc_now()).as_bytes())?;
+        Ok(CampaignLock { _file: file })
+    }
+}
+
+/// The pid and start time of the collo that measures this campaign now, if one does.
+pub(crate) fn running(campaign: &Path) -> Option<(u32, String)> {
+    let file = fs::File::open(campaign.join("lock")).ok()?.into_file();
+    match file.try_lock_shared() {
+        Err(std::fs::TryLockError::WouldBlock) => holder(campaign),
+        _ => None,
+    }
+}
+
+fn holder(campaign: &Path) -> Option<(u32, String)> {
+    let text = fs::read_to_string(campaign.join("lock")).ok()?;
+    let (pid, since) = text.trim().split_once(' ')?;
+    Some((pid.parse().ok()?, since.to_string()))
+}

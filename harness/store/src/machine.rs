@@ -1,0 +1,60 @@
+//! The machine of a campaign, as found: provenance, never a conclusion.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The device that a campaign was measured on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceRecord {
+    /// `cpu`, or the name that the driver gives.
+    pub name: String,
+    /// `cpu` or `gpu`.
+    pub kind: String,
+    /// True when every number is invented by a model.
+    pub simulated: bool,
+    /// Memory that members can use, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Logical cores that members can use.
+    pub cores: Option<u32>,
+}
+
+impl DeviceRecord {
+    /// One short phrase: `cpu (2 cores, 24 GiB)`.
+    pub fn text(&self) -> String {
+        let mut parts = Vec::new();
+        if let Some(c) = self.cores.filter(|_| self.kind == "cpu") {
+            parts.push(if c == 1 { "1 core".to_string() } else { format!("{c} cores") });
+        }
+        if let Some(b) = self.memory_bytes {
+            parts.push(format!("{:.0} GiB", b as f64 / (1u64 << 30) as f64));
+        }
+        let name = if self.simulated { format!("simulated {}", self.name) } else { self.name.clone() };
+        if parts.is_empty() { name } else { format!("{name} ({})", parts.join(", ")) }
+    }
+}
+
+/// Everything about a machine that may change a number; an unknown value is absent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    pub hostname: Option<String>,
+    pub kernel: Option<String>,
+    pub os: Option<String>,
+    pub cpu_model: Option<String>,
+    /// Logical processors in the affinity of collo.
+    pub cpu_cores: u32,
+    pub cpu_threads_per_core: Option<u32>,
+    pub numa_nodes: Option<u32>,
+    pub memory_bytes: u64,
+    pub governor: Option<String>,
+    pub virtualization: Option<String>,
+    /// Load average over one minute when the campaign began.
+    pub load_1min: Option<f64>,
+    /// Commit of the checkout, with `-dirty` if it had changes; absent outside a checkout.
+    pub git: Option<String>,
+    pub collo: String,
+    /// `release` or `dev`.
+    pub build: String,
+    /// Python and its packages that matter: `python`, `torch`, `requirements` (digest of the pins) …
+    pub python: BTreeMap<String, String>,
+}

@@ -1,0 +1,166 @@
+//! How a run ended (a closed list), and, separately, whether its numbers may be used.
+
+use serde::{Deserialize, Serialize};
+
+/// How a run ended. Out of memory is a result, not a failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Outcome {
+    /// Every member sent `done`.
+    Completed,
+    /// A member asked for more memory than there is; `message` is its own word for it.
+    OutOfMemory { member: u32, message: String },
+    /// A member ended before `done`; `status` is `exited with 1` or `killed by SIGKILL`, `message` says where.
+    Crashed { member: u32, status: String, message: String },
+    /// A time limit ran out in `phase` (`start`, `set-up`, `warm-up`, `measure`, `total`).
+    TimedOut { member: u32, phase: String, message: String },
+    /// The sharing mode was not in force inside the measured window.
+    ModeLost { reason: String },
+    /// The device could not be brought into the mode.
+    NotStaged { reason: String },
+    /// The device went away.
+    DeviceLost { reason: String },
+    /// A member said something that is not the protocol.
+    ProtocolError { member: u32, message: String },
+    /// Ctrl-C, SIGTERM or the end of the allowed time.
+    Interrupted,
+}
+
+impl Outcome {
+    /// The word of the closed list, as in JSON.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Outcome::Completed => "completed",
+            Outcome::OutOfMemory { .. } => "out_of_memory",
+            Outcome::Crashed { .. } => "crashed",
+            Outcome::TimedOut { .. } => "timed_out",
+            Outcome::ModeLost { .. } => "mode_lost",
+            Outcome::NotStaged { .. } => "not_staged",
+            Outcome::DeviceLost { .. } => "device_lost",
+            Outcome::ProtocolError { .. } => "protocol_error",
+            Outcome::Interrupted => "interrupted",
+        }
+    }
+
+    /// The word as people read it: `out of memory`.
+    pub fn text(&self) -> String {
+        self.word().replace('_', " ")
+    }
+
+    /// True for what `--only failed` measures again: neither a number nor a result.
+    pub fn is_failure(&self) -> bool {
+        !matches!(self, Outcome::Completed | Outcome::OutOfMemory { .. } | Outcome::Interrupted)
+    }
+
+    /// True when the run stands as it is: a resumed campaign measures an interrupted one again, nothing else.
+    pub fn is_final(&self) -> bool {
+        *self != Outcome::Interrupted
+    }
+}
+
+/// Whether the numbers of a run may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// As asked, attested, complete.
+    Valid,
+    /// Kept and shown, never carried into a guideline.
+    Informative,
+    /// No number is kept in a conclusion.
+    Void,
+}
+
+/// A verdict with its reasons; `valid` has none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Validity {
+    pub verdict: Verdict,
+    pub reasons: Vec<String>,
+}
+
+impl Validity {
+    /// Valid, until something lowers it.
+    pub fn valid() -> Self {
+        Validity { verdict: Verdict::Valid, reasons: Vec::new() }
+    }
+
+    /// Lower the verdict (never raise it) and say why.
+    pub fn lower(&mut self, to: Verdict, reason: impl Into<String>) {
+        self.verdict = self.verdict.max(to);
+        self.reasons.push(reason.into());
+    }
+}
+
+/// The evidence, gathered inside the measured window, that the mode was in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attestation {
+    pub verdict: AttestationVerdict,
+    pub checks: Vec<Check>,
+}
+
+/// What the checks add up to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttestationVerdict {
+    /// Every member is named by the evidence.
+    Attested,
+    /// Evidence by counts alone (pids hidden by a container): makes a run informative.
+    CountsOnly,
+    /// No evidence: makes a run void.
+    Absent,
+}
+
+/// One thing that was asked for and read back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// What was read: `cpu time in the window`, `affinity`, `threads`.
+    pub what: String,
+    /// The member it is about; none if about the device.
+    pub member: Option<u32>,
+    /// What was asked for.
+    pub asked: String,
+    /// What was found; none if it could not be read.
+    pub found: Option<String>,
+    pub holds: bool,
+}
+
+impl Attestation {
+    /// No evidence at all, with one line that says why.
+    pub fn absent(why: impl Into<String>) -> Self {
+        let check = Check { what: why.into(), member: None, asked: "evidence".into(), found: None, holds: false };
+        Attestation { verdict: AttestationVerdict::Absent, checks: vec![check] }
+    }
+
+    /// Attested if there is a check and all of them hold, absent otherwise.
+    pub fn from_checks(checks: Vec<Check>) -> Self {
+        let all = !checks.is_empty() && checks.iter().all(|c| c.holds);
+        Attestation { verdict: if all { AttestationVerdict::Attested } else { AttestationVerdict::Absent }, checks }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outcome_carries_its_word_in_json() {
+        let o = Outcome::OutOfMemory { member: 2, message: "tried to allocate 1 GiB".into() };
+        let json = serde_json::to_string(&o).unwrap();
+        assert_eq!(json, r#"{"kind":"out_of_memory","member":2,"message":"tried to allocate 1 GiB"}"#);
+        assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), o);
+        assert!(!o.is_failure() && o.is_final());
+    }
+
+    #[test]
+    fn a_verdict_only_falls() {
+        let mut v = Validity::valid();
+        v.lower(Verdict::Void, "a");
+        v.lower(Verdict::Informative, "b");
+        assert_eq!(v.verdict, Verdict::Void);
+        assert_eq!(v.reasons, ["a", "b"]);
+    }
+
+    #[test]
+    fn no_check_is_no_evidence() {
+        assert_eq!(Attestation::from_checks(vec![]).verdict, AttestationVerdict::Absent);
+    }
+}

@@ -1,0 +1,222 @@
+//! `run.json`, and the draft that becomes a run: everything is written to a folder aside, flushed and renamed.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    Attestation, CellRecord, DeviceRecord, EpochRecord, Error, MemberSpec, Outcome, Result, SampleWriter, Validity, digest,
+    tables,
+};
+
+/// One execution of one cell, as stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    pub schema: u32,
+    pub experiment: String,
+    pub campaign: String,
+    pub cell: CellRecord,
+    /// From 1.
+    pub repetition: u32,
+    /// From 1.
+    pub block: u32,
+    pub device: DeviceRecord,
+    pub started_utc: String,
+    pub timeline: Timeline,
+    pub outcome: Outcome,
+    pub validity: Validity,
+    pub attestation: Attestation,
+    pub members: Vec<MemberRecord>,
+    pub sampling: Vec<SamplingQuality>,
+    /// Digest of each ingredient at the time of this run.
+    pub ingredients: BTreeMap<String, String>,
+    /// The other files of the folder; filled when the draft is committed.
+    pub files: BTreeMap<String, StoredFile>,
+}
+
+/// The moments of a run, nanoseconds of `CLOCK_MONOTONIC`; absent where it did not come so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeline {
+    pub launched_ns: u64,
+    /// All members were ready.
+    pub ready_ns: Option<u64>,
+    /// `go` was sent.
+    pub go_ns: Option<u64>,
+    /// The last measured epoch ended.
+    pub done_ns: Option<u64>,
+    /// No process was left.
+    pub ended_ns: u64,
+}
+
+/// What is known of one member of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemberRecord {
+    pub spec: MemberSpec,
+    pub pid: Option<u32>,
+    /// False for a foreign script without the protocol: it started when it was launched and was never held.
+    pub barrier: bool,
+    /// The member's own hello, word for word: device as seen, versions, model, data set.
+    pub hello: Option<Value>,
+    /// True when it trained on a synthetic stand-in; absent if it did not say.
+    pub synthetic: Option<bool>,
+    pub ready_ns: Option<u64>,
+    /// When its first epoch began.
+    pub training_start_ns: Option<u64>,
+    /// When it stopped training: it was told to stop, was done under `release`, or ended.
+    pub training_end_ns: Option<u64>,
+    /// `exited with 0`, `killed by SIGKILL`.
+    pub exit: Option<String>,
+    pub cpu_time_s: Option<f64>,
+    /// Peak resident memory of the member's process, from VmHWM.
+    pub peak_rss_bytes: Option<u64>,
+    /// The GPU allocator's own peaks.
+    pub allocated_bytes: Option<u64>,
+    pub reserved_bytes: Option<u64>,
+    /// Processes that it left behind and that its supervisor ended.
+    pub orphans: Vec<u32>,
+    /// The last lines of its log when it failed.
+    pub log_tail: Vec<String>,
+}
+
+/// How well one source was sampled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SamplingQuality {
+    pub source: String,
+    pub asked_hz: f64,
+    pub achieved_hz: Option<f64>,
+    pub ticks: u64,
+    /// Ticks that were skipped because the one before took too long.
+    pub missed: u64,
+    pub longest_gap_s: Option<f64>,
+    /// How late a tick began after its deadline.
+    pub lateness_p50_s: Option<f64>,
+    pub lateness_p99_s: Option<f64>,
+    pub lateness_max_s: Option<f64>,
+    /// CPU time of the sampling thread over the time sampled, of one core.
+    pub cpu_ratio: Option<f64>,
+    /// Share of ticks at which the metric's value moved, by metric.
+    pub moved_ratio: BTreeMap<String, f64>,
+}
+
+/// A file of a run, for `verify`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredFile {
+    pub bytes: u64,
+    pub sha256: String,
+}
+
+/// A run that is not one yet. Dropped without [`RunDraft::commit`], it stays aside as a partial, for `show --partial`.
+pub struct RunDraft {
+    campaign: PathBuf,
+    folder: String,
+    aside: PathBuf,
+    events: fs::File,
+}
+
+impl RunDraft {
+    pub(crate) fn begin(campaign: &Path, folder: &str) -> Result<Self> {
+        let aside = campaign.join(format!(".partial-{folder}"));
+        if aside.exists() {
+            fs::remove_dir_all(&aside)?;
+        }
+        fs::create_dir_all(&aside)?;
+        let events = fs::File::create(aside.join("events.jsonl"))?;
+        Ok(RunDraft { campaign: campaign.to_path_buf(), folder: folder.to_string(), aside, events })
+    }
+
+    /// The folder aside, where members write their logs.
+    pub fn path(&self) -> &Path {
+        &self.aside
+    }
+
+    /// Keep one thing that happened, as it happens: what a killed harness leaves behind can still be shown.
+    pub fn event(&mut self, event: &Value) -> Result<()> {
+        let mut line = event.to_string();
+        line.push('\n');
+        self.events.write_all(line.as_bytes())?;
+        Ok(())
+    }
+
+    /// A writer for the samples of this run; it may live on another thread.
+    pub fn samples(&self) -> Result<SampleWriter> {
+        SampleWriter::create(&self.aside)
+    }
+
+    /// Write the record and the tables, flush everything, and rename the folder into place. Returns the run's folder.
+    ///
+    /// A folder of the same name (an interrupted run, a failed one measured again) moves to `.superseded/`.
+    pub fn commit(self, mut record: RunRecord, epochs: &[EpochRecord]) -> Result<PathBuf> {
+        tables::write_epochs(&self.aside.join("epochs.parquet"), epochs)?;
+        drop(self.events);
+        record.files.clear();
+        for entry in fs::read_dir(&self.aside)? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if path.is_file() && name != "run.json" {
+                let file = fs::File::open(&path)?;
+                file.sync_all()?;
+                let bytes = file.metadata()?.len();
+                record.files.insert(name, StoredFile { bytes, sha256: digest::sha256_file(&path)? });
+            }
+        }
+        let json = to_json(&record)?;
+        write_synced(&self.aside.join("run.json"), json.as_bytes())?;
+        sync_folder(&self.aside)?;
+        let place = self.campaign.join(&self.folder);
+        if place.exists() {
+            supersede(&self.campaign, &self.folder)?;
+        }
+        fs::rename(&self.aside, &place)?;
+        sync_folder(&self.campaign)?;
+        Ok(place)
+    }
+
+    /// Throw the draft away: the second Ctrl-C.
+    pub fn discard(self) -> Result<()> {
+        fs::remove_dir_all(&self.aside)?;
+        Ok(())
+    }
+}
+
+fn supersede(campaign: &Path, folder: &str) -> Result<()> {
+    let attic = campaign.join(".superseded");
+    fs::create_dir_all(&attic)?;
+    let free = (1..).map(|k| attic.join(format!("{folder}.{k}"))).find(|p| !p.exists());
+    if let Some(free) = free {
+        fs::rename(campaign.join(folder), free)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String> {
+    let mut text = serde_json::to_string_pretty(value).map_err(|e| Error::Io(e.into()))?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// Write a file aside, flush it, rename it into place: readers see the old content or the new, never half.
+pub(crate) fn replace_file(path: &Path, content: &[u8]) -> Result<()> {
+    let aside = path.with_extension("aside");
+    write_synced(&aside, content)?;
+    fs::rename(&aside, path)?;
+    if let Some(folder) = path.parent() {
+        sync_folder(folder)?;
+    }
+    Ok(())
+}
+
+fn write_synced(path: &Path, content: &[u8]) -> Result<()> {
+    let mut file = fs::File::create(path)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    Ok(())
+}
+
+pub(crate) fn sync_folder(path: &Path) -> Result<()> {
+    fs::File::open(path)?.sync_all()?;
+    Ok(())
+}

@@ -1,0 +1,335 @@
+//! The two tables of a run: `epochs.parquet` and `samples.parquet` (long and narrow: a new metric is a row, never a column).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, UInt32Builder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type, UInt32Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use fs_err as fs;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+
+use crate::{Error, Result};
+
+/// One pass of one member over its data.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EpochRecord {
+    pub member: u32,
+    /// 0 is the warm-up epoch; those past the measured ones are tail.
+    pub index: u32,
+    pub measured: bool,
+    pub items: Option<u64>,
+    /// `CLOCK_MONOTONIC`, as the member read it.
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub loss: Option<f64>,
+}
+
+/// One reading of one metric at one time; `value` is none where the source could not tell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    pub at_ns: u64,
+    /// The span that the value is a mean over, ending at `at_ns`; 0 for a reading of a moment or a counter.
+    pub window_ns: u64,
+    pub source: &'static str,
+    /// `host`, `member:0`, `gpu:UUID`, `mig:UUID`.
+    pub scope: Arc<str>,
+    /// With its unit: `rss_bytes`, `power_w`.
+    pub metric: &'static str,
+    pub value: Option<f64>,
+}
+
+fn epoch_schema() -> Arc<Schema> {
+    Arc::new(Schema::new(vec![
+        Field::new("member", DataType::UInt32, false),
+        Field::new("index", DataType::UInt32, false),
+        Field::new("measured", DataType::Boolean, false),
+        Field::new("items", DataType::Int64, true),
+        Field::new("start_ns", DataType::Int64, false),
+        Field::new("end_ns", DataType::Int64, false),
+        Field::new("loss", DataType::Float64, true),
+    ]))
+}
+
+fn sample_schema() -> Arc<Schema> {
+    Arc::new(Schema::new(vec![
+        Field::new("at_ns", DataType::Int64, false),
+        Field::new("window_ns", DataType::Int64, false),
+        Field::new("source", DataType::Utf8, false),
+        Field::new("scope", DataType::Utf8, false),
+        Field::new("metric", DataType::Utf8, false),
+        Field::new("value", DataType::Float64, true),
+    ]))
+}
+
+fn properties() -> WriterProperties {
+    WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).unwrap_or_default()))
+        .set_created_by(format!("collo {}", env!("CARGO_PKG_VERSION")))
+        .build()
+}
+
+fn table_error(path: &Path) -> impl Fn(ParquetError) -> Error + use<> {
+    let path = path.to_path_buf();
+    move |source| Error::Table { path: path.clone(), source }
+}
+
+fn writer(path: &Path, schema: Arc<Schema>) -> Result<ArrowWriter<std::fs::File>> {
+    let file = fs::File::create(path)?.into_file();
+    ArrowWriter::try_new(file, schema, Some(properties())).map_err(table_error(path))
+}
+
+/// Write `epochs.parquet`.
+pub fn write_epochs(path: &Path, epochs: &[EpochRecord]) -> Result<()> {
+    let (mut member, mut index, mut measured) = (UInt32Builder::new(), UInt32Builder::new(), BooleanBuilder::new());
+    let (mut items, mut start, mut end) = (Int64Builder::new(), Int64Builder::new(), Int64Builder::new());
+    let mut loss = Float64Builder::new();
+    for e in epochs {
+        member.append_value(e.member);
+        index.append_value(e.index);
+        measured.append_value(e.measured);
+        items.append_option(e.items.map(|i| i as i64));
+        start.append_value(e.start_ns as i64);
+        end.append_value(e.end_ns as i64);
+        loss.append_option(e.loss);
+    }
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(member.finish()),
+        Arc::new(index.finish()),
+        Arc::new(measured.finish()),
+        Arc::new(items.finish()),
+        Arc::new(start.finish()),
+        Arc::new(end.finish()),
+        Arc::new(loss.finish()),
+    ];
+    let err = table_error(path);
+    let batch = RecordBatch::try_new(epoch_schema(), columns).map_err(|e| err(e.into()))?;
+    let mut writer = writer(path, epoch_schema())?;
+    writer.write(&batch).map_err(&err)?;
+    writer.close().map_err(&err)?;
+    Ok(())
+}
+
+/// Read `epochs.parquet`.
+pub fn read_epochs(path: &Path) -> Result<Vec<EpochRecord>> {
+    let mut epochs = Vec::new();
+    for batch in batches(path, &epoch_schema())? {
+        let (member, index) = (batch.column(0).as_primitive::<UInt32Type>(), batch.column(1).as_primitive::<UInt32Type>());
+        let measured = batch.column(2).as_boolean();
+        let (items, start) = (batch.column(3).as_primitive::<Int64Type>(), batch.column(4).as_primitive::<Int64Type>());
+        let (end, loss) = (batch.column(5).as_primitive::<Int64Type>(), batch.column(6).as_primitive::<Float64Type>());
+        epochs.extend((0..batch.num_rows()).map(|i| EpochRecord {
+            member: member.value(i),
+            index: index.value(i),
+            measured: measured.value(i),
+            items: items.is_valid(i).then(|| items.value(i) as u64),
+            start_ns: start.value(i) as u64,
+            end_ns: end.value(i) as u64,
+            loss: loss.is_valid(i).then(|| loss.value(i)),
+        }));
+    }
+    Ok(epochs)
+}
+
+/// Readings `(at_ns, window_ns, value)` in order, by `(scope, metric)`.
+pub type Readings = BTreeMap<(String, String), Vec<(u64, u64, Option<f64>)>>;
+
+/// Read the values of `samples.parquet` that `keep(source, scope, metric)` wants: for `show` and tests,
+/// which must not link a query engine.
+pub fn read_samples(path: &Path, keep: impl Fn(&str, &str, &str) -> bool) -> Result<Readings> {
+    let mut found = Readings::new();
+    for batch in batches(path, &sample_schema())? {
+        let (at, window) = (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Int64Type>());
+        let (source, scope) = (batch.column(2).as_string::<i32>(), batch.column(3).as_string::<i32>());
+        let (metric, value) = (batch.column(4).as_string::<i32>(), batch.column(5).as_primitive::<Float64Type>());
+        for i in 0..batch.num_rows() {
+            if keep(source.value(i), scope.value(i), metric.value(i)) {
+                let reading = (at.value(i) as u64, window.value(i) as u64, value.is_valid(i).then(|| value.value(i)));
+                found.entry((scope.value(i).to_string(), metric.value(i).to_string())).or_default().push(reading);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn batches(path: &Path, schema: &Schema) -> Result<Vec<RecordBatch>> {
+    let file = fs::File::open(path)?.into_file();
+    let err = table_error(path);
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(&err)?;
+    if builder.schema().fields() != schema.fields() {
+        return Err(Error::corrupt(path, "its columns are not those of this table"));
+    }
+    let reader = builder.build().map_err(&err)?;
+    reader.map(|b| b.map_err(|e| err(e.into()))).collect()
+}
+
+/// Samples on their way to disk, in closed segments: a Parquet file has no content until it is closed, so a writer that is killed
+/// would leave nothing at all. [`SampleWriter::finish`] makes one `samples.parquet` of them.
+pub struct SampleWriter {
+    folder: PathBuf,
+    closed: Vec<PathBuf>,
+    rows: Rows,
+    opened_ns: u64,
+}
+
+/// A segment is closed after so many rows, or so long.
+const SEGMENT_ROWS: usize = 200_000;
+const SEGMENT_NS: u64 = 30_000_000_000;
+
+#[derive(Default)]
+struct Rows {
+    at: Int64Builder,
+    window: Int64Builder,
+    source: StringBuilder,
+    scope: StringBuilder,
+    metric: StringBuilder,
+    value: Float64Builder,
+    len: usize,
+}
+
+impl Rows {
+    fn push(&mut self, s: &Sample) {
+        self.at.append_value(s.at_ns as i64);
+        self.window.append_value(s.window_ns as i64);
+        self.source.append_value(s.source);
+        self.scope.append_value(&s.scope);
+        self.metric.append_value(s.metric);
+        self.value.append_option(s.value.filter(|v| v.is_finite()));
+        self.len += 1;
+    }
+
+    fn take(&mut self) -> Vec<ArrayRef> {
+        self.len = 0;
+        vec![
+            Arc::new(self.at.finish()),
+            Arc::new(self.window.finish()),
+            Arc::new(self.source.finish()),
+            Arc::new(self.scope.finish()),
+            Arc::new(self.metric.finish()),
+            Arc::new(self.value.finish()),
+        ]
+    }
+}
+
+impl SampleWriter {
+    pub(crate) fn create(folder: &Path) -> Result<Self> {
+        Ok(SampleWriter {
+            folder: folder.to_path_buf(),
+            closed: Vec::new(),
+            rows: Rows::default(),
+            opened_ns: crate::monotonic_ns(),
+        })
+    }
+
+    /// Take samples in; a value that is not finite is stored as absent.
+    pub fn write(&mut self, samples: &[Sample]) -> Result<()> {
+        for s in samples {
+            self.rows.push(s);
+        }
+        let old = crate::monotonic_ns().saturating_sub(self.opened_ns) > SEGMENT_NS;
+        if self.rows.len >= SEGMENT_ROWS || (old && self.rows.len > 0) {
+            self.close_segment()?;
+        }
+        Ok(())
+    }
+
+    fn close_segment(&mut self) -> Result<()> {
+        let path = self.folder.join(format!("samples-{:04}.parquet", self.closed.len()));
+        let err = table_error(&path);
+        let batch = RecordBatch::try_new(sample_schema(), self.rows.take()).map_err(|e| err(e.into()))?;
+        let mut writer = writer(&path, sample_schema())?;
+        writer.write(&batch).map_err(&err)?;
+        writer.close().map_err(&err)?;
+        self.closed.push(path);
+        self.opened_ns = crate::monotonic_ns();
+        Ok(())
+    }
+
+    /// Close the last segment and make one `samples.parquet` of all.
+    pub fn finish(mut self) -> Result<()> {
+        if self.rows.len > 0 || self.closed.is_empty() {
+            self.close_segment()?;
+        }
+        let whole = self.folder.join("samples.parquet");
+        if let [only] = &self.closed[..] {
+            fs::rename(only, whole)?;
+            return Ok(());
+        }
+        let err = table_error(&whole);
+        let mut writer = writer(&whole, sample_schema())?;
+        for segment in &self.closed {
+            for batch in batches(segment, &sample_schema())? {
+                writer.write(&batch).map_err(&err)?;
+            }
+        }
+        writer.close().map_err(&err)?;
+        for segment in &self.closed {
+            fs::remove_file(segment)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(at_ns: u64, value: Option<f64>) -> Sample {
+        Sample { at_ns, window_ns: 5, source: "proc", scope: "member:0".into(), metric: "rss_bytes", value }
+    }
+
+    #[test]
+    fn an_absent_reading_comes_back_absent_and_never_as_zero() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut w = SampleWriter::create(dir.path()).unwrap();
+        w.write(&[sample(1, Some(0.0)), sample(2, None), sample(3, Some(f64::NAN))]).unwrap();
+        w.finish().unwrap();
+        let found = read_samples(&dir.path().join("samples.parquet"), |_, _, m| m == "rss_bytes").unwrap();
+        let rows = &found[&("member:0".to_string(), "rss_bytes".to_string())];
+        assert_eq!(rows, &vec![(1, 5, Some(0.0)), (2, 5, None), (3, 5, None)]);
+    }
+
+    #[test]
+    fn many_segments_become_one_table_in_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut w = SampleWriter::create(dir.path()).unwrap();
+        for at in 0..3 {
+            w.write(&[sample(at, Some(at as f64))]).unwrap();
+            w.close_segment().unwrap();
+        }
+        assert!(dir.path().join("samples-0002.parquet").exists());
+        w.finish().unwrap();
+        let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names, ["samples.parquet"]);
+        let found = read_samples(&dir.path().join("samples.parquet"), |_, _, _| true).unwrap();
+        assert_eq!(found.values().next().unwrap().iter().map(|r| r.0).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_run_without_samples_still_has_a_table() {
+        let dir = tempfile::tempdir().unwrap();
+        SampleWriter::create(dir.path()).unwrap().finish().unwrap();
+        assert!(read_samples(&dir.path().join("samples.parquet"), |_, _, _| true).unwrap().is_empty());
+    }
+
+    #[test]
+    fn epochs_come_back_as_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("epochs.parquet");
+        let epochs = [
+            EpochRecord { member: 0, index: 0, measured: false, items: None, start_ns: 1, end_ns: 9, loss: None },
+            EpochRecord { member: 1, index: 1, measured: true, items: Some(1024), start_ns: 9, end_ns: 20, loss: Some(1.5) },
+        ];
+        write_epochs(&path, &epochs).unwrap();
+        assert_eq!(read_epochs(&path).unwrap(), epochs);
+        std::fs::write(&path, "not parquet").unwrap();
+        assert!(read_epochs(&path).unwrap_err().to_string().contains("epochs.parquet"));
+    }
+}

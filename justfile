@@ -1,0 +1,62 @@
+# The daily words. `just` is optional: each recipe is one command that can be typed as it stands.
+
+collo := "cargo run --quiet --"
+
+# Show the recipes
+default:
+    @just --list --unsorted
+
+# Measure an experiment, or finish an unfinished campaign: just run quickstart
+[group('measure')]
+run NAME *ARGS:
+    {{collo}} run {{NAME}} {{ARGS}}
+
+# Show the cells of an experiment, their order, the forecast, and what cannot run here
+[group('measure')]
+plan NAME *ARGS:
+    {{collo}} plan {{NAME}} {{ARGS}}
+
+# Write the guideline report of a campaign
+[group('conclude')]
+report *ARGS:
+    {{collo}} report {{ARGS}}
+
+# List campaigns; or experiments, workloads, modes
+[group('stored')]
+list *ARGS:
+    {{collo}} list {{ARGS}}
+
+# Show a campaign, or one of its cells in full
+[group('stored')]
+show *ARGS:
+    {{collo}} show {{ARGS}}
+
+# Say what this machine can measure, and what is missing
+[group('this machine')]
+doctor:
+    {{collo}} doctor
+
+# Install a release build, for real campaigns (a quarter of an hour on two cores)
+[group('this machine')]
+install:
+    cargo install --locked --path harness/cli
+
+# Pass every test, the Python ones included
+[group('develop')]
+test *ARGS:
+    cargo test --workspace {{ARGS}}
+
+# What CI checks: format, lints, every test
+[group('develop')]
+check:
+    .ci/run
+
+# Print the benchmarks' figures and write target/bench/NAME.json: just bench [NAME]
+[group('develop')]
+bench *NAMES:
+    cargo run --release --package collo-bench -- {{NAMES}}
+
+# Kill campaigns at random instants, and the other long random tests
+[group('develop')]
+torture COUNT="50":
+    COLLO_TORTURE={{COUNT}} cargo test --package collo --test torture -- --ignored --nocapture

@@ -1,0 +1,208 @@
+"""The member's side of the protocol, JSON lines between a training script and collo. Standard library only.
+
+    member = collo.connect()
+    member.hello(device="cpu", model=("resnet", 175258))
+    member.wait_for_warm_up()                    # members warm up one at a time
+    ...                                          # a few batches that nobody measures
+    member.ready()                               # returns when every member of the group is ready
+    for epoch in member.epochs():
+        for batch in epoch.batches(batches):     # ends the process here when collo says stop
+            ...
+        epoch.finish(items=1024, loss=2.1)
+
+Run by hand, without collo, the same script simply trains and prints one line per epoch. An exception that ends the
+script is told to collo before the traceback is printed. Every message is in `protocol.jsonl`.
+"""
+
+import atexit
+import errno
+import json
+import math
+import os
+import queue
+import socket
+import sys
+import threading
+import time
+
+PROTOCOL = 1
+EPOCHS_BY_HAND = 2
+GRACE_S = 2.0  # a batch may take long: after stop, the script has this much time to leave by itself
+
+
+class DataError(Exception):
+    """The data cannot be used: one line with the file, the reason and the way out. Shown without a traceback."""
+
+
+def connect():
+    """Join the group that collo started this process for; by hand, a member on its own."""
+    member = Member(_channel())
+    sys.excepthook = member._tell_error
+    atexit.register(member._skip_tear_down)
+    return member
+
+
+def threads():
+    """How many intra-op threads this member may use: 1 unless the experiment says otherwise."""
+    return int(os.environ.get("COLLO_THREADS", "1"))
+
+
+def _channel():
+    # Taken out of the environment and closed on exec: what this process starts is no member.
+    descriptor, path = os.environ.pop("COLLO_FD", None), os.environ.pop("COLLO_SOCKET", None)
+    try:
+        if descriptor:
+            os.set_inheritable(int(descriptor), False)
+            return socket.socket(fileno=int(descriptor))
+        if path:
+            channel = socket.socket(socket.AF_UNIX)
+            channel.connect(path)
+            return channel
+    except (OSError, ValueError) as error:
+        name = f"COLLO_FD={descriptor}" if descriptor else f"COLLO_SOCKET={path}"
+        sys.exit(f"error: nobody at `{name}`: {error}\nhint: unset it to train by hand")
+
+
+class Member:
+    def __init__(self, channel):
+        self.channel = channel
+        self.stopped = False  # collo said stop, or is gone
+        self._leaving = False  # and the script obeys
+        self._go = {"epochs": EPOCHS_BY_HAND, "tail": "release"}
+        self._commands = queue.SimpleQueue()
+        if channel:
+            threading.Thread(target=self._listen, daemon=True).start()
+
+    def hello(self, device="cpu", sm_count=None, threads=1, model=None, dataset=None, versions=None):
+        """Say what is about to train. `model` is (name, parameters), `dataset` a dict of name, synthetic and items."""
+        hello, by_hand = {"device": device, "sm_count": sm_count, "threads": threads}, []
+        if model:
+            hello["model"] = {"name": model[0], "parameters": model[1]}
+            by_hand.append(f"{model[0]}, {model[1]} parameters")
+        if dataset:
+            hello["dataset"] = dataset
+            by_hand.append(dataset["name"] + (", a synthetic stand-in" if dataset["synthetic"] else ""))
+        versions = {**_versions(), **(versions or {})}
+        self._send("hello", protocol=PROTOCOL, pid=os.getpid(), versions=versions, **hello)
+        if not self.channel:
+            print(*by_hand, f"device {device}, {threads} thread{'s' if threads != 1 else ''}", sep="; ", flush=True)
+
+    def wait_for_warm_up(self):
+        """Return when it is this member's turn to warm up."""
+        self._wait_for("warm_up")
+
+    def ready(self):
+        """Set-up and warm-up are over. Return when everybody's are."""
+        self._send("ready")
+        self._go = self._wait_for("go") or self._go
+
+    def epochs(self, by_hand=EPOCHS_BY_HAND):
+        """The epochs to train: a warm-up, the measured ones, and under `hold` more of them until stop."""
+        count = self._go["epochs"] if self.channel else by_hand
+        index = 0
+        while index < count or self._go["tail"] == "hold":
+            epoch = Epoch(self, index, measured=index < count and (index > 0 or count == 1))
+            yield epoch
+            if epoch.end_ns is None:
+                raise RuntimeError(f"epoch {index} has no end: call `epoch.finish()` after its last batch")
+            index += 1
+            if index == count:
+                self._send("done")
+
+    def memory(self, allocated_bytes, reserved_bytes):
+        """The GPU allocator's own peaks; nothing to say on a CPU."""
+        self._send("memory", allocated_bytes=allocated_bytes, reserved_bytes=reserved_bytes)
+
+    def leave_if_stopped(self):
+        if self.stopped:
+            self._leaving = True
+            sys.exit(0)
+
+    def _send(self, event, **fields):
+        line = json.dumps({"event": event, **fields}, allow_nan=False) + "\n"
+        try:
+            if self.channel:
+                self.channel.sendall(line.encode())  # one write
+        except OSError:  # collo is gone
+            self.stopped = True
+            self.leave_if_stopped()
+
+    def _wait_for(self, command):
+        while self.channel:
+            message = self._commands.get()
+            self.leave_if_stopped()
+            if message.get("command") == command:
+                return message
+
+    def _listen(self):
+        """The listening thread: it sleeps in a read, so it costs the training nothing."""
+        try:
+            for line in self.channel.makefile("rb"):
+                message = json.loads(line)
+                if message.get("command") == "stop":
+                    break
+                self._commands.put(message)
+        except (OSError, ValueError, AttributeError):
+            pass  # a channel that cannot be read is as good as closed
+        self.stopped = True
+        self._commands.put(None)
+        time.sleep(GRACE_S)
+        os._exit(0)
+
+    def _tell_error(self, kind, error, traceback):
+        try:
+            self._send("error", kind=_kind(error), message=(str(error) or kind.__name__)[:2000])
+        except SystemExit:
+            pass  # nobody is left to tell; the log still gets the traceback
+        if isinstance(error, DataError):
+            print(f"error: {error}", file=sys.stderr)
+        else:
+            sys.__excepthook__(kind, error, traceback)
+
+    def _skip_tear_down(self):
+        # Taking apart an interpreter with torch in it lasts half a second. A GPU, though, is left in good order.
+        torch = sys.modules.get("torch")
+        if self._leaving and not (torch and torch.cuda.is_initialized()):
+            sys.stdout.flush()
+            os._exit(0)
+
+
+class Epoch:
+    """One pass over the data. Its time runs from the moment it is handed out to `finish`."""
+
+    def __init__(self, member, index, measured):
+        self.member, self.index, self.measured = member, index, measured
+        self.start_ns, self.end_ns = time.monotonic_ns(), None
+
+    def batches(self, batches):
+        for batch in batches:
+            self.member.leave_if_stopped()
+            yield batch
+
+    def finish(self, items=None, loss=None):
+        """End the epoch. On a GPU, synchronise first: reading the loss with `.item()` does."""
+        self.end_ns = time.monotonic_ns()
+        self.member.leave_if_stopped()  # it may have been cut short
+        loss = float(loss) if loss is not None and math.isfinite(loss) else None  # JSON knows no NaN
+        what = {"index": self.index, "measured": self.measured, "items": items, "loss": loss}
+        self.member._send("epoch", **what, start_ns=self.start_ns, end_ns=self.end_ns)
+        if not self.member.channel:
+            seconds, tail = (self.end_ns - self.start_ns) / 1e9, "" if loss is None else f", loss {loss:.4f}"
+            print(f"epoch {self.index} took {seconds:.4f} s{tail}", flush=True)
+
+
+def _versions():
+    """What the script has imported by now; asking costs no import."""
+    names = [name for name in ("torch", "torchvision", "timm", "numpy") if name in sys.modules]
+    python = ".".join(map(str, sys.version_info[:3]))
+    return {"python": python, **{name: str(sys.modules[name].__version__) for name in names}}
+
+
+def _kind(error):
+    if isinstance(error, DataError):
+        return "data"
+    words = ("out of memory", "can't allocate memory", "cannot allocate memory")
+    says_so = any(phrase in str(error).lower() for phrase in words)
+    is_so = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    is_so = is_so or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+    return "out_of_memory" if is_so or says_so else "other"

@@ -1,0 +1,18 @@
+import pytest
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """An empty data folder of this test's own."""
+    monkeypatch.setenv("COLLO_DATA", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+@pytest.fixture(scope="session")
+def stand_in(tmp_path_factory):
+    """A data folder with the synthetic stand-in, written once for all tests."""
+    import cifar
+
+    folder = tmp_path_factory.mktemp("data")
+    cifar.write_stand_in(folder / "synthetic" / "cifar-10")
+    return folder

@@ -1,0 +1,236 @@
+import json
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from harness import WORKLOADS, Started, by_hand, environment
+
+EXAMPLES = [json.loads(line) for line in (WORKLOADS / "protocol.jsonl").read_text().splitlines()]
+QUICK = ("--seconds", 0.05, "--items", 5)
+QUIET_END = (0, "", "")
+
+ALL_IT_CAN_SAY = """
+import collo
+member = collo.connect()
+member.hello(model=("m", 1), dataset={"name": "CIFAR-10", "synthetic": True, "items": 2})
+member.wait_for_warm_up()
+member.ready()
+for epoch in member.epochs():
+    for item in epoch.batches(range(2)):
+        pass
+    epoch.finish(items=2, loss=0.5)
+    member.memory(allocated_bytes=1, reserved_bytes=2)
+raise ValueError("enough")
+"""
+
+
+def shape(message):
+    """The keys, and the kinds of the values that are never null; ints and floats are one kind."""
+    kinds = {int: "number", float: "number", str: "text", bool: "truth", dict: "object"}
+    return {key: kinds.get(type(value)) for key, value in message.items() if key not in ("sm_count", "items", "loss")}
+
+
+def test_what_a_member_says_has_the_shape_of_the_examples():
+    with Started("sleep", program=ALL_IT_CAN_SAY) as member:
+        said = [member.start(epochs=2, tail="release"), {"event": "ready"}, *member.hear_all()]
+    said = {message["event"]: message for message in said}
+    examples = {e["message"]["event"]: e["message"] for e in EXAMPLES if e["from"] == "member"}
+    assert said.keys() == examples.keys()
+    for event, example in examples.items():
+        assert shape(said[event]) == shape(example), event
+
+
+def test_a_member_understands_every_command_of_the_examples():
+    commands = [e["message"] for e in EXAMPLES if e["from"] == "harness"]
+    assert {c["command"] for c in commands} == {"warm_up", "go", "stop"}
+    stop = next(c for c in commands if c["command"] == "stop")
+    for go in (c for c in commands if c["command"] == "go"):
+        with Started("sleep", *QUICK) as member:
+            member.start(go["epochs"], go["tail"])
+            events = [member.hear() for _ in range(go["epochs"] + 1)]
+            assert [e["event"] for e in events] == ["epoch"] * go["epochs"] + ["done"]
+            if go["tail"] == "hold":
+                member.channel.send(json.dumps(stop).encode() + b"\n")
+            assert member.end() == QUIET_END
+
+
+def test_under_hold_a_member_trains_on_unmeasured_until_stop():
+    before_ns = time.monotonic_ns()
+    with Started("sleep", *QUICK) as member:
+        hello = member.start(epochs=3, tail="hold")
+        assert hello["pid"] == member.process.pid
+        assert hello["protocol"] == 1 and hello["device"] == "cpu" and hello["sm_count"] is None
+        assert hello["versions"] == {"python": "%d.%d.%d" % sys.version_info[:3]}
+        events = [member.hear() for _ in range(6)]
+        member.tell("stop")
+        member.hear_all()
+        assert member.end() == QUIET_END
+    assert events.pop(3) == {"event": "done"}
+    assert [e["index"] for e in events] == [0, 1, 2, 3, 4]
+    assert [e["measured"] for e in events] == [False, True, True, False, False]
+    times = [t for e in events for t in (e["start_ns"], e["end_ns"])]
+    assert before_ns < times[0] and times == sorted(times) and times[-1] < time.monotonic_ns()
+    assert all(e["end_ns"] - e["start_ns"] >= 50e6 for e in events)
+
+
+def test_under_release_a_member_leaves_when_it_is_done():
+    with Started("sleep", *QUICK) as member:
+        member.start(epochs=2, tail="release")
+        assert [e["event"] for e in member.hear_all()] == ["epoch", "epoch", "done"]
+        assert member.end() == QUIET_END
+
+
+def test_the_only_epoch_is_measured():
+    with Started("sleep", *QUICK) as member:
+        member.start(epochs=1, tail="release")
+        assert member.hear()["measured"] is True
+
+
+@pytest.mark.parametrize("moment", ["before its turn", "before go", "in an epoch"])
+@pytest.mark.parametrize("what", ["stop", "the harness goes away"])
+def test_it_ends_at_once_and_quietly(moment, what):
+    with Started("sleep", "--seconds", 60, "--items", 6000) as member:
+        assert member.hear()["event"] == "hello"
+        if moment != "before its turn":
+            member.tell("warm_up")
+            assert member.hear() == {"event": "ready"}
+        if moment == "in an epoch":
+            member.tell("go", epochs=2, tail="hold")
+            time.sleep(0.1)
+        start = time.monotonic()
+        if what == "stop":
+            member.tell("stop")
+            assert member.hear_all() == []  # an unfinished epoch is not reported
+        else:
+            member.channel.close()
+        assert member.end() == QUIET_END
+        assert time.monotonic() - start < 1
+
+
+def test_an_epoch_cut_short_by_the_script_itself_is_not_reported():
+    loop = "    while not member.stopped: pass\n"
+    program = ALL_IT_CAN_SAY.replace("    for item in epoch.batches(range(2)):\n        pass\n", loop)
+    with Started("sleep", program=program) as member:
+        member.start(epochs=2, tail="hold")
+        time.sleep(0.1)  # now it is in its first epoch
+        member.tell("stop")
+        assert member.hear_all() == []
+        assert member.end() == QUIET_END
+
+
+def test_stop_ends_a_member_that_is_stuck_in_a_batch():
+    with Started("faulty", *QUICK, "--fail-at", "epoch1", "--how", "hang") as member:
+        member.start(epochs=2, tail="hold")
+        assert member.hear()["index"] == 0
+        time.sleep(0.1)
+        start = time.monotonic()
+        member.tell("stop")
+        assert member.end() == QUIET_END
+        assert 1.5 < time.monotonic() - start < 4
+
+
+def test_a_harness_that_dies_between_two_messages_is_no_error_of_the_member():
+    with Started("sleep", *QUICK) as member:
+        member.start(epochs=100, tail="hold")
+        member.hear()
+        member.channel.close()
+        assert member.end() == QUIET_END
+
+
+def test_unknown_commands_and_keys_are_ignored():
+    with Started("sleep", *QUICK) as member:
+        member.tell("sing", loudly=True)
+        member.hear()
+        member.tell("warm_up", since="protocol 2")
+        assert member.hear() == {"event": "ready"}
+        member.tell("sing")
+        member.tell("go", epochs=1, tail="release", mood="good")
+        assert [e["event"] for e in member.hear_all()] == ["epoch", "done"]
+
+
+def test_a_stream_will_do_too():
+    with Started("sleep", *QUICK, kind=socket.SOCK_STREAM) as member:
+        member.tell("warm_up")
+        member.tell("go", epochs=1, tail="release")
+        assert member.end() == QUIET_END
+        lines = member.channel.makefile().read().splitlines()
+        assert [json.loads(line)["event"] for line in lines] == ["hello", "ready", "epoch", "done"]
+
+
+def test_a_unix_socket_will_do_too(tmp_path):
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "collo"))
+        listener.listen()
+        env = environment(COLLO_SOCKET=tmp_path / "collo")
+        with subprocess.Popen([sys.executable, "train.py"], cwd=WORKLOADS / "sleep", env=env) as process:
+            channel, _ = listener.accept()
+            with channel:
+                assert json.loads(channel.makefile().readline())["pid"] == process.pid
+                channel.sendall(b'{"command":"stop"}\n')
+                assert process.wait(10) == 0
+
+
+def test_the_channel_is_for_this_process_alone():
+    program = (
+        "import collo, os; m = collo.connect()\n"
+        "m.hello(versions={'fd': str(os.get_inheritable(m.channel.fileno())), 'env': str('COLLO_FD' in os.environ)})"
+    )
+    with Started("sleep", program=program) as member:
+        assert member.hear()["versions"].items() >= {"fd": "False", "env": "False"}.items()
+
+
+def test_a_channel_that_is_not_there_is_said_so():
+    status, _, stderr = by_hand("sleep", COLLO_FD=999)
+    assert status == 1
+    assert stderr == "error: nobody at `COLLO_FD=999`: [Errno 9] Bad file descriptor\nhint: unset it to train by hand\n"
+
+
+def test_by_hand_it_trains_and_prints_a_line_per_epoch():
+    status, stdout, stderr = by_hand("sleep", *QUICK, "--epochs", 3)
+    assert (status, stderr) == (0, "")
+    hello, *epochs = stdout.splitlines()
+    assert hello == "device cpu, 1 thread"
+    assert [line.rsplit(" ", 2)[0] for line in epochs] == ["epoch 0 took", "epoch 1 took", "epoch 2 took"]
+
+
+@pytest.mark.parametrize(
+    "statement, kind, message",
+    [
+        ("raise MemoryError", "out_of_memory", "MemoryError"),
+        ("raise RuntimeError('CUDA out of memory. Tried …')", "out_of_memory", "CUDA out of memory. Tried …"),
+        ('raise RuntimeError("DefaultCPUAllocator: can\'t allocate memory")', "out_of_memory", "can't allocate memory"),
+        ("raise type('OutOfMemoryError', (RuntimeError,), {})('full')", "out_of_memory", "full"),
+        ("raise OSError(12, 'no')", "out_of_memory", "[Errno 12] no"),
+        ("raise OSError(2, 'no')", "other", "[Errno 2] no"),
+        ("raise collo.DataError('`x` is missing: get it')", "data", "`x` is missing: get it"),
+        ("1 / 0", "other", "division by zero"),
+    ],
+)
+def test_an_exception_is_told_before_the_traceback(statement, kind, message):
+    with Started("sleep", program=f"import collo; collo.connect()\n{statement}") as member:
+        (error,) = member.hear_all()
+        assert (error["event"], error["kind"]) == ("error", kind)
+        assert error["message"].endswith(message)
+        status, _, stderr = member.end()
+    assert status == 1
+    if kind == "data":
+        assert stderr == f"error: {message}\n"
+    else:
+        assert stderr.startswith("Traceback") and message in stderr
+
+
+def test_a_loss_that_is_no_number_is_absent():
+    program = ALL_IT_CAN_SAY.replace("loss=0.5", "loss=float('nan')")
+    with Started("sleep", program=program) as member:
+        member.start(epochs=1, tail="release")
+        assert member.hear()["loss"] is None
+
+
+def test_an_epoch_without_an_end_is_an_error_of_the_script():
+    program = ALL_IT_CAN_SAY.replace("epoch.finish(items=2, loss=0.5)", "pass")
+    with Started("sleep", program=program) as member:
+        member.start(epochs=1, tail="release")
+        errors = [e for e in member.hear_all() if e["event"] == "error"]
+    assert errors[0]["message"] == "epoch 0 has no end: call `epoch.finish()` after its last batch"
