@@ -138,6 +138,9 @@ pub struct Run {
     /// Continue although ingredients changed; the campaign is marked informative
     #[arg(long)]
     pub force: bool,
+    /// Add this many repetitions to the newest campaign, complete or not; with --where, of these cells and their baselines
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with_all = ["new", "only"])]
+    pub more: Option<u32>,
     /// Use this Python, which must have torch, instead of the provided one
     #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
     pub python: Option<PathBuf>,

@@ -18,12 +18,23 @@ pub struct Table {
     /// How many columns from the left are never dropped.
     kept: usize,
     rows: Vec<Vec<String>>,
+    /// The last column holds sentences: it is cut before it is dropped.
+    prose: bool,
 }
+
+/// A last column of prose with less room than this is dropped after all.
+const LEAST_PROSE: usize = 12;
 
 impl Table {
     /// `kept` columns from the left stay, however narrow the screen is: labels are never dropped.
     pub fn new(columns: &[(&'static str, Align)], kept: usize) -> Table {
-        Table { columns: columns.to_vec(), kept, rows: Vec::new() }
+        Table { columns: columns.to_vec(), kept, rows: Vec::new(), prose: false }
+    }
+
+    /// The last column holds sentences, which may end in `…`.
+    pub fn with_prose_last(mut self) -> Table {
+        self.prose = true;
+        self
     }
 
     /// A row; an absent value is printed as `–`.
@@ -35,7 +46,7 @@ impl Table {
 
     /// All lines, at most so many columns of the screen wide.
     pub fn render(&self, width: usize) -> String {
-        let widths: Vec<usize> = (0..self.columns.len())
+        let mut widths: Vec<usize> = (0..self.columns.len())
             .map(|i| {
                 self.rows
                     .iter()
@@ -46,6 +57,14 @@ impl Table {
                     .unwrap_or(0)
             })
             .collect();
+        if self.prose
+            && let Some((last, others)) = widths.split_last_mut()
+        {
+            let room = width.saturating_sub(others.iter().map(|w| w + 2).sum());
+            if room >= LEAST_PROSE {
+                *last = room.min(*last);
+            }
+        }
         let mut shown = self.columns.len();
         while shown > self.kept && widths[..shown].iter().sum::<usize>() + 2 * (shown - 1) > width {
             shown -= 1;
@@ -54,14 +73,25 @@ impl Table {
         let lines = [&titles].into_iter().chain(&self.rows).map(|row| {
             let cells: Vec<String> = (0..shown)
                 .map(|i| {
-                    let pad = " ".repeat(widths[i] - row[i].chars().count());
-                    if self.columns[i].1 == Align::Left { format!("{}{pad}", row[i]) } else { format!("{pad}{}", row[i]) }
+                    let text = cut(&row[i], widths[i]);
+                    let pad = " ".repeat(widths[i] - text.chars().count());
+                    if self.columns[i].1 == Align::Left { format!("{text}{pad}") } else { format!("{pad}{text}") }
                 })
                 .collect();
             format!("{}\n", cells.join("  ").trim_end())
         });
         lines.collect()
     }
+}
+
+/// A text of at most so many characters, ending with `…` at a word where it was longer.
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_string();
+    }
+    let begin: String = text.chars().take(most.saturating_sub(1)).collect();
+    let whole = begin.rsplit_once(' ').map_or(begin.as_str(), |(whole, _)| whole);
+    format!("{}…", whole.trim_end_matches([',', ':', ';']))
 }
 
 #[cfg(test)]
@@ -81,6 +111,20 @@ mod tests {
         cell              runs  against
         tiny×2 naive b32     3  1
         tiny solo b32        –  baseline
+        ");
+    }
+
+    #[test]
+    fn prose_in_the_last_column_is_cut_at_a_word() {
+        let mut table = Table::new(&[("mode", Align::Left), ("about", Align::Left)], 1).with_prose_last();
+        table.row(["naive".to_string(), "each member by itself, and the device slices the time".into()].map(Some));
+        insta::assert_snapshot!(table.render(40), @r"
+        mode   about
+        naive  each member by itself, and the…
+        ");
+        insta::assert_snapshot!(table.render(12), @r"
+        mode
+        naive
         ");
     }
 

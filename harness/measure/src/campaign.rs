@@ -14,10 +14,14 @@ use crate::experiment::Experiment;
 use crate::ingredients;
 use crate::interrupt::Interrupts;
 use crate::machine;
-use crate::observe::Stop;
+use crate::mistake::Mistake;
+use crate::observe::{Stop, View};
 use crate::plan::Plan;
 use crate::project::Project;
 use crate::run::{Bench, Interpreters, RunError};
+
+/// The name under which a selection is an ingredient.
+pub const SELECTION: &str = "--where";
 
 /// Which runs of a campaign to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,6 +45,8 @@ pub struct Choice {
     pub only: Only,
     /// Begin no further run after so long.
     pub time_limit: Option<Duration>,
+    /// Add the order's plan to the newest campaign, which may be complete, as further repetitions of its cells.
+    pub more: bool,
 }
 
 /// Everything that a campaign is made of.
@@ -85,8 +91,13 @@ pub struct Finished {
 pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, RunError> {
     let runs = Runs::at(order.project.runs());
     let ingredients = order.ingredients()?;
-    let (mut campaign, resumed) = order.open(&runs, &ingredients, watcher)?;
+    let (campaign, resumed) = order.open(&runs, &ingredients, watcher)?;
     let _lock = campaign.lock()?;
+    // Another collo may have changed it until a moment ago.
+    let mut campaign = CampaignFolder::open(campaign.path())?;
+    if resumed && order.choice.more {
+        campaign.extend(&order.plan.record)?;
+    }
     if resumed && order.choice.force {
         let changes = ingredients::changes(&campaign.manifest().ingredients, &ingredients);
         if !changes.is_empty() {
@@ -160,16 +171,23 @@ impl Order<'_> {
             let plan = &campaign.manifest().plan;
             let record = &plan.cells[planned.cell];
             let Some(cell) = cells.get(&record.slug) else {
-                return Err(crate::mistake::Mistake::new(format!(
-                    "`{}` is not a cell of `{}` any more",
-                    record.cell, self.experiment.name
-                ))
-                .hint("`--new` starts a new campaign")
-                .into());
+                return Err(Mistake::new(format!("`{}` is not a cell of `{}` any more", record.cell, self.experiment.name))
+                    .hint("`--new` starts a new campaign")
+                    .into());
             };
             journal.began(&plan.folder(planned))?;
             watcher(Event::Begins { planned });
-            let run = bench.run(cell, planned, &mut |view| watcher(Event::Stands(view))).await?;
+            let mut heard = Stop::No;
+            let mut show = |view: View| {
+                // A signal is answered at once, not when the run has ended.
+                let asked = interrupts.asked();
+                if asked > heard {
+                    heard = asked;
+                    watcher(Event::Stopping { now: asked == Stop::Now });
+                }
+                watcher(Event::Stands(view));
+            };
+            let run = bench.run(cell, planned, &mut show).await?;
             let Some(run) = run else { return Ok((interrupts.end(true), done)) };
             journal.recorded(&run.path, run.record.outcome.word())?;
             watcher(Event::Ends { planned, run: &run });
@@ -185,26 +203,28 @@ impl Order<'_> {
     pub fn ingredients(&self) -> Result<BTreeMap<String, Ingredient>, collo_store::Error> {
         let project = self.project;
         let mut found = BTreeMap::new();
-        let mut add_path = |path: std::path::PathBuf| -> std::io::Result<()> {
+        let mut add_file = |path: std::path::PathBuf| -> std::io::Result<()> {
             let name = path.strip_prefix(project.root()).unwrap_or(&path).display().to_string();
-            found.insert(name, ingredients::path(project.root(), &path)?);
+            found.insert(name, ingredients::file(project.root(), &path)?);
             Ok(())
         };
         let workloads: BTreeSet<_> =
             self.cells.iter().flat_map(|e| e.cell.members().map(|m| m.workload().folder.clone())).collect();
-        for folder in workloads {
-            add_path(folder)?;
+        for file in
+            workloads.iter().map(|folder| ingredients::files(folder)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten()
+        {
+            add_file(file)?;
         }
         // What workloads share lies beside them: the protocol, the readers of data sets.
         for entry in fs_err::read_dir(project.workloads())? {
             let path = entry?.path();
             if path.extension().is_some_and(|e| e == "py") {
-                add_path(path)?;
+                add_file(path)?;
             }
         }
         found.insert("experiment".into(), ingredients::text(&self.experiment.source, None));
         if let Some(selection) = &self.selection {
-            found.insert("--where".into(), ingredients::text(selection, Some(format!("`{selection}`"))));
+            found.insert(SELECTION.into(), ingredients::text(selection, Some(format!("`{selection}`"))));
         }
         for (name, version) in &self.python {
             found.insert(name.clone(), ingredients::text(version, Some(version.clone())));
@@ -226,7 +246,14 @@ impl Order<'_> {
         watcher: Watcher<'_>,
     ) -> Result<(CampaignFolder, bool), RunError> {
         if let Some(candidate) = self.candidate(runs)? {
-            let changes = ingredients::changes(&candidate.manifest().ingredients, ingredients);
+            let mut before = candidate.manifest().ingredients.clone();
+            let mut now = ingredients.clone();
+            if self.choice.more {
+                // What is added may be a part of what the campaign is.
+                before.remove(SELECTION);
+                now.remove(SELECTION);
+            }
+            let changes = ingredients::changes(&before, &now);
             if changes.is_empty() || self.choice.force {
                 return Ok((candidate, true));
             }
@@ -244,12 +271,17 @@ impl Order<'_> {
             return Ok(Some(named.clone()));
         }
         let (campaigns, _) = runs.campaigns()?;
-        let Some(newest) = campaigns.into_iter().find(|c| c.manifest().experiment == self.experiment.name) else {
-            return Ok(None);
-        };
+        let newest = campaigns.into_iter().find(|c| c.manifest().experiment == self.experiment.name);
+        if self.choice.only == Only::Failed {
+            // It is about what there is: where nothing failed there is nothing to do, and nothing new is begun.
+            let name = &self.experiment.name;
+            let none = || Mistake::new(format!("no campaign of `{name}` is stored, so no run of it failed"));
+            return newest.map(Some).ok_or_else(|| none().hint(format!("`collo run {name}` starts one")).into());
+        }
+        let Some(newest) = newest else { return Ok(None) };
         let (stored, _) = newest.runs()?;
         let (todo, _) = self.todo(&newest, &stored);
-        Ok((!todo.is_empty()).then_some(newest))
+        Ok((self.choice.more || !todo.is_empty()).then_some(newest))
     }
 
     /// What is to do, in order, and how much of it was interrupted.

@@ -21,9 +21,9 @@ pub fn text(content: &str, version: Option<String>) -> Ingredient {
     Ingredient { sha256: sha256_text(content), version }
 }
 
-/// A file or a folder by its content, with the commit that last touched it.
-pub fn path(project: &Path, path: &Path) -> std::io::Result<Ingredient> {
-    let sha256 = if path.is_dir() { folder(path)? } else { sha256_file(path)? };
+/// A file by its content, with the commit that last touched it.
+pub fn file(project: &Path, path: &Path) -> std::io::Result<Ingredient> {
+    let sha256 = sha256_file(path)?;
     let version = machine::git_version(project, Some(path)).map(|v| match v.strip_suffix("-dirty") {
         Some(commit) => format!("git {commit} (dirty)"),
         None => format!("git {v}"),
@@ -31,17 +31,13 @@ pub fn path(project: &Path, path: &Path) -> std::io::Result<Ingredient> {
     Ok(Ingredient { sha256, version })
 }
 
-/// Names and contents of all files below a folder; what Python and editors leave there does not count.
-fn folder(path: &Path) -> std::io::Result<String> {
+/// All files below a folder, each an ingredient of its own, so that a change can be named; what Python and editors leave there
+/// does not count.
+pub fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    collect(path, &mut files)?;
+    collect(folder, &mut files)?;
     files.sort();
-    let mut text = String::new();
-    for file in files {
-        let name = file.strip_prefix(path).unwrap_or(&file);
-        text.push_str(&format!("{}\t{}\n", name.display(), sha256_file(&file)?));
-    }
-    Ok(sha256_text(&text))
+    Ok(files)
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
@@ -84,15 +80,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_changes_with_its_files_and_not_with_what_python_leaves_there() {
+    fn what_python_leaves_in_a_folder_is_no_ingredient() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("train.py"), "a").unwrap();
-        let first = folder(dir.path()).unwrap();
-        std::fs::create_dir(dir.path().join("__pycache__")).unwrap();
-        std::fs::write(dir.path().join("__pycache__/x.pyc"), "b").unwrap();
-        assert_eq!(folder(dir.path()).unwrap(), first);
+        for name in ["train.py", "net/model.py", "__pycache__/train.pyc", "train.py~", ".train.py.swp"] {
+            let place = dir.path().join(name);
+            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+            std::fs::write(place, "a").unwrap();
+        }
+        assert_eq!(files(dir.path()).unwrap(), ["net/model.py", "train.py"].map(|name| dir.path().join(name)));
+        let before = file(dir.path(), &dir.path().join("train.py")).unwrap();
         std::fs::write(dir.path().join("train.py"), "b").unwrap();
-        assert_ne!(folder(dir.path()).unwrap(), first);
+        assert_ne!(file(dir.path(), &dir.path().join("train.py")).unwrap().sha256, before.sha256);
     }
 
     #[test]

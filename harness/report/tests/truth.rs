@@ -231,7 +231,8 @@ fn one_repetition_is_informative_and_has_no_interval() {
     assert_eq!(two["reasons"][0], "one repetition carries no interval");
     for g in report["guidelines"].as_array().unwrap() {
         assert_eq!(g["verdict"], "not_enough_evidence", "{g:#}");
-        assert!(g["command"].as_str().unwrap().starts_with("collo run quickstart"));
+        assert_eq!(g["command"], "collo run quickstart --more 3");
+        assert_eq!(g["finding"], "One repetition carries no interval: raise `repetitions` first.");
     }
 }
 
@@ -274,6 +275,18 @@ fn the_campaign_s_own_reasons_reach_every_cell() {
     fixture.informative = vec!["ingredients changed, --force".into()];
     let report = json(&analysed(&fixture));
     assert!(report["cells"].as_array().unwrap().iter().all(|c| c["validity"] == "informative"));
+    assert!(report["guidelines"].as_array().unwrap().iter().all(|g| g["verdict"] == "not_enough_evidence"));
+}
+
+#[test]
+fn a_machine_that_others_used_is_said_and_carries_no_guideline() {
+    let mut fixture = Fixture::quickstart();
+    fixture.others_cores = 0.6;
+    let report = json(&analysed(&fixture));
+    let two = cell(&report, "tiny×2 naive b32");
+    assert_eq!(two["validity"], "informative");
+    let said = two["reasons"].to_string();
+    assert!(said.contains("others used more than 10 % of the cores while it was measured"), "{said}");
     assert!(report["guidelines"].as_array().unwrap().iter().all(|g| g["verdict"] == "not_enough_evidence"));
 }
 

@@ -170,8 +170,57 @@ pub struct RefusalRecord {
 }
 
 impl PlanRecord {
+    /// Append another plan's repetitions: its blocks follow the last one here, and each cell's repetitions are counted on. A cell
+    /// that is not here yet is added.
+    pub fn extend(&mut self, more: &PlanRecord) {
+        let last_block = self.order.iter().map(|run| run.block).max().unwrap_or(0);
+        for run in &more.order {
+            let added = &more.cells[run.cell];
+            let cell = self.cells.iter().position(|c| c.slug == added.slug).unwrap_or_else(|| {
+                self.cells.push(CellRecord { repetitions: 0, ..added.clone() });
+                self.cells.len() - 1
+            });
+            self.cells[cell].repetitions += 1;
+            let repetition = self.cells[cell].repetitions;
+            self.order.push(PlannedRun { block: last_block + run.block, cell, repetition, edge: run.edge });
+        }
+    }
+
     /// The folder of a planned run: `tinyx2_naive_b32~b04e-2`.
     pub fn folder(&self, run: &PlannedRun) -> String {
         format!("{}-{}", self.cells[run.cell].slug, run.repetition)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(slug: &str, repetitions: u32) -> CellRecord {
+        CellRecord {
+            cell: slug.into(),
+            slug: slug.into(),
+            sharing: "naive".into(),
+            degree: 1,
+            members: Vec::new(),
+            baseline: false,
+            against: Vec::new(),
+            repetitions,
+            tail: "hold".into(),
+        }
+    }
+
+    fn plan(cells: Vec<CellRecord>, order: &[(u32, usize, u32)]) -> PlanRecord {
+        let run = |&(block, cell, repetition)| PlannedRun { block, cell, repetition, edge: None };
+        PlanRecord { seed: 1, epochs: 2, cells, order: order.iter().map(run).collect(), refusals: Vec::new() }
+    }
+
+    #[test]
+    fn more_repetitions_are_counted_on_in_further_blocks() {
+        let mut have = plan(vec![cell("a", 2), cell("b", 1)], &[(1, 0, 1), (1, 1, 1), (1, 0, 2)]);
+        have.extend(&plan(vec![cell("b", 1), cell("c", 1)], &[(1, 1, 1), (1, 0, 1)]));
+        let folders: Vec<_> = have.order.iter().map(|run| format!("{}:{}", run.block, have.folder(run))).collect();
+        assert_eq!(folders, ["1:a-1", "1:b-1", "1:a-2", "2:c-1", "2:b-2"]);
+        assert_eq!(have.cells.iter().map(|c| c.repetitions).collect::<Vec<_>>(), [2, 2, 1]);
     }
 }

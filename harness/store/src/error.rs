@@ -39,7 +39,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// True when the device that holds `runs/` is full: what is stored is safe, and the campaign can be resumed.
     pub fn is_full_disk(&self) -> bool {
-        let full = |e: &io::Error| matches!(e.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        // A file may also have grown to its own limit, `ulimit -f`.
+        let full = |e: &io::Error| {
+            matches!(e.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
+        };
         match self {
             Error::Io(e) => full(e),
             Error::Table { source: parquet::errors::ParquetError::External(inner), .. } => {
@@ -48,7 +51,7 @@ impl Error {
             // parquet turns some I/O errors into text; the text of ENOSPC and EDQUOT is the system's own.
             Error::Table { source, .. } => {
                 let text = source.to_string();
-                text.contains("No space left on device") || text.contains("quota exceeded")
+                ["No space left on device", "quota exceeded", "File too large"].iter().any(|words| text.contains(words))
             }
             _ => false,
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use crate::lock::{self, CampaignLock};
-use crate::{Campaign, Error, Journal, JournalEntry, Result, RunDraft, RunRecord, SCHEMA, journal, run};
+use crate::{Campaign, Error, Journal, JournalEntry, PlanRecord, Result, RunDraft, RunRecord, SCHEMA, journal, run};
 
 /// The folder that holds every campaign.
 #[derive(Debug, Clone)]
@@ -50,7 +50,11 @@ impl Runs {
     pub fn create(&self, manifest: Campaign) -> Result<CampaignFolder> {
         let path = self.root.join(&manifest.experiment).join(&manifest.id);
         fs::create_dir_all(&path)?;
-        run::replace_file(&path.join("campaign.json"), run::to_json(&manifest)?.as_bytes())?;
+        if let Err(e) = run::replace_file(&path.join("campaign.json"), run::to_json(&manifest)?.as_bytes()) {
+            // Half a campaign would be in everybody's way; the first error is the one to tell.
+            let _ = std::fs::remove_dir_all(&path);
+            return Err(e);
+        }
         Ok(CampaignFolder { path, manifest })
     }
 
@@ -83,7 +87,7 @@ impl Runs {
         if asked.contains('/') && as_path.join("campaign.json").exists() {
             return CampaignFolder::open(as_path);
         }
-        let (campaigns, _) = self.campaigns()?;
+        let (campaigns, foreign) = self.campaigns()?;
         if let Some(found) = relative(&campaigns, asked) {
             return found.cloned().ok_or_else(|| not_found(asked, &campaigns));
         }
@@ -96,7 +100,7 @@ impl Runs {
         let mut matches = campaigns.iter().filter(begins);
         match (matches.next(), matches.next()) {
             (Some(one), None) => Ok(one.clone()),
-            (None, _) => Err(not_found(asked, &campaigns)),
+            (None, _) => Err(unreadable(asked, &foreign).unwrap_or_else(|| not_found(asked, &campaigns))),
             (Some(_), Some(_)) => Err(Error::Ambiguous {
                 asked: asked.into(),
                 candidates: campaigns.iter().filter(begins).map(|c| c.manifest.id.clone()).collect(),
@@ -127,6 +131,17 @@ fn relative<'a>(campaigns: &'a [CampaignFolder], asked: &str) -> Option<Option<&
 
 fn last_part(id: &str) -> &str {
     id.rsplit('-').next().unwrap_or(id)
+}
+
+/// Why the campaign that is meant cannot be read, if it is there.
+fn unreadable(asked: &str, foreign: &[Foreign]) -> Option<Error> {
+    let is_meant = |f: &&Foreign| {
+        let name = f.path.file_name().unwrap_or_default().to_string_lossy();
+        f.path.join("campaign.json").exists()
+            && !asked.is_empty()
+            && (name.starts_with(asked) || last_part(&name).starts_with(asked))
+    };
+    CampaignFolder::open(&foreign.iter().find(is_meant)?.path).err()
 }
 
 fn not_found(asked: &str, campaigns: &[CampaignFolder]) -> Error {
@@ -208,6 +223,12 @@ impl CampaignFolder {
             run::replace_file(&self.path.join("campaign.json"), run::to_json(&self.manifest)?.as_bytes())?;
         }
         Ok(())
+    }
+
+    /// Add the repetitions of another plan to this campaign's, in further blocks.
+    pub fn extend(&mut self, more: &PlanRecord) -> Result<()> {
+        self.manifest.plan.extend(more);
+        run::replace_file(&self.path.join("campaign.json"), run::to_json(&self.manifest)?.as_bytes())
     }
 
     /// Every complete run by its folder's name, and what is there but cannot be read.

@@ -10,6 +10,7 @@ use collo_store::{CampaignFolder, Outcome, PlannedRun, utc_now};
 use super::eta::Eta;
 use super::{Display, python, words};
 use crate::say;
+use crate::verb::run::shown;
 
 /// Nothing at all: `-q`.
 pub struct Silent;
@@ -103,6 +104,7 @@ impl Display for Lines {
                 }
             }
             Event::Opened { campaign, stored, todo, .. } => {
+                super::notice(&event);
                 self.eta.todo(todo);
                 self.campaign = Some(campaign.clone());
                 (self.done, self.total) = (stored, stored + todo.len());
@@ -124,7 +126,7 @@ impl Display for Lines {
                     say::remark(trace);
                 }
             }
-            Event::Stopping { now } => line(if now { "killing".into() } else { "stopping".into() }),
+            Event::Stopping { now } => line(super::stopping(self.run.as_ref().map(|r| &*r.name), now)),
             Event::NotContinued { .. } | Event::Partials { .. } => super::notice(&event),
         }
     }
@@ -134,7 +136,7 @@ impl Display for Lines {
 
 /// What is worth saying of a data set: only that it is a stand-in, or that one was written.
 pub fn data_line(prepared: &collo_measure::Prepared) -> Option<String> {
-    let place = prepared.place.clone().unwrap_or_default();
+    let place = prepared.place.as_deref().map(|p| shown(std::path::Path::new(p))).unwrap_or_default();
     match (prepared.synthetic, prepared.written) {
         (true, true) => Some(format!(
             "data    {} is not here: a learnable stand-in was written to {place}, marked synthetic",

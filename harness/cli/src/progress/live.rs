@@ -180,6 +180,7 @@ impl Display for Live {
                 }
             }
             Event::Opened { campaign, stored, todo, .. } => {
+                self.screen.suspend(|| super::notice(&event));
                 self.eta.todo(todo);
                 (self.done, self.total) = (stored, stored + todo.len());
                 self.begun = Instant::now();
@@ -212,7 +213,9 @@ impl Display for Live {
                 }
                 self.campaign_line();
             }
-            Event::Stopping { now: _ } => {
+            Event::Stopping { now } => {
+                let name = self.cell.as_ref().map(|(c, p)| format!("{} {}/{}", c.cell, p.repetition, c.repetitions));
+                self.say(&super::stopping(name.as_deref(), now));
                 self.stopping = true;
                 self.campaign_line();
             }

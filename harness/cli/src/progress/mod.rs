@@ -46,6 +46,24 @@ fn notice(event: &Event<'_>) {
             let runs = if *count == 1 { "1 run was".into() } else { format!("{count} runs were") };
             crate::say::remark(format!("{runs} cut off by the end of an earlier collo and begin again"));
         }
+        Event::Opened { campaign, resumed: true, stored, todo, interrupted } => {
+            let (id, total) = (&campaign.manifest().id, stored + todo.len());
+            let again = match interrupted {
+                0 => String::new(),
+                1 => " (1 of them was interrupted)".into(),
+                n => format!(" ({n} of them were interrupted)"),
+            };
+            crate::say::remark(format!("resuming {id}: {stored} of {total} runs stored, {} to do{again}", todo.len()));
+        }
         _ => {}
+    }
+}
+
+/// The answer to a Ctrl-C, at once.
+fn stopping(run: Option<&str>, now: bool) -> String {
+    match run {
+        _ if now => "killing what runs".into(),
+        Some(run) => format!("stopping: `{run}` is told to stop and recorded; Ctrl-C again kills it at once"),
+        None => "stopping".into(),
     }
 }

@@ -108,13 +108,14 @@ fn loaded(context: &Context<'_>) -> Result<(Project, Workloads), crate::exit::Fa
 
 fn experiments(context: &Context<'_>, a: &args::List) -> Ended {
     let (project, workloads) = loaded(context)?;
-    let mut table = Table::new(&[("experiment", Align::Left), ("tags", Align::Left), ("what it measures", Align::Left)], 1);
+    let mut table =
+        Table::new(&[("experiment", Align::Left), ("tags", Align::Left), ("what it measures", Align::Left)], 1).with_prose_last();
     let mut list = Vec::new();
     let mut broken = Vec::new();
     for (path, experiment) in collo_measure::experiment::all(&project, &workloads)? {
         match experiment {
             Ok(e) if a.tag.as_ref().is_none_or(|tag| e.has_tag(tag)) => {
-                table.row([Some(e.name.clone()), Some(e.tags.join(", ")), e.description.as_deref().map(brief)]);
+                table.row([Some(e.name.clone()), Some(e.tags.join(", ")), e.description.clone()]);
                 list.push(json!({"experiment": e.name, "tags": e.tags, "description": e.description, "path": path}));
             }
             Ok(_) => {}
@@ -134,12 +135,13 @@ fn experiments(context: &Context<'_>, a: &args::List) -> Ended {
 
 fn workloads(context: &Context<'_>) -> Ended {
     let (_, workloads) = loaded(context)?;
-    let mut table = Table::new(&[("workload", Align::Left), ("settings", Align::Left), ("what it trains", Align::Left)], 1);
+    let mut table =
+        Table::new(&[("workload", Align::Left), ("settings", Align::Left), ("what it trains", Align::Left)], 1).with_prose_last();
     let mut list = Vec::new();
     for w in workloads.iter() {
         let settings: Vec<String> =
             w.settings.iter().map(|(name, value)| format!("{name}={}", collo_measure::workload::plain(value))).collect();
-        table.row([Some(w.name.clone()), Some(settings.join(" ")), w.description.as_deref().map(brief)]);
+        table.row([Some(w.name.clone()), Some(settings.join(" ")), w.description.clone()]);
         list.push(json!({"workload": w.name, "settings": w.settings, "description": w.description, "folder": w.folder}));
     }
     if context.arguments.json {
@@ -154,10 +156,11 @@ fn workloads(context: &Context<'_>) -> Ended {
 }
 
 fn modes(context: &Context<'_>) -> Ended {
-    let mut table = Table::new(&[("mode", Align::Left), ("written as", Align::Left), ("how members share", Align::Left)], 1);
+    let mut table = Table::new(&[("mode", Align::Left), ("written as", Align::Left), ("how members share", Align::Left)], 1)
+        .with_prose_last();
     let mut list = Vec::new();
     for family in sharing::MODES {
-        table.row([family.name.to_string(), family.examples.join("  "), brief(family.about)].map(Some));
+        table.row([family.name.to_string(), family.examples.join("  "), family.about.to_string()].map(Some));
         list.push(json!({"mode": family.name, "examples": family.examples, "about": family.about}));
     }
     if context.arguments.json {
@@ -166,14 +169,4 @@ fn modes(context: &Context<'_>) -> Ended {
         say::result(table.render(say::width()).trim_end());
     }
     Ok(exit::DONE)
-}
-
-/// The beginning of a description, for a column; all of it is in `--json`.
-fn brief(text: &str) -> String {
-    const MOST: usize = 64;
-    if text.chars().count() <= MOST {
-        return text.to_string();
-    }
-    let cut: String = text.chars().take(MOST - 1).collect();
-    format!("{}…", cut.rsplit_once(' ').map_or(cut.as_str(), |(whole, _)| whole))
 }

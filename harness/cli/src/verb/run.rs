@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use collo_measure::campaign::{self, Choice, End, Finished, Only, Order};
+use collo_measure::observe::ObserveError;
 use collo_measure::python::{self, Environment as PythonEnvironment, PinSet};
 use collo_measure::workload::Environment;
-use collo_measure::{Event, Experiment, Interpreters, Project, Workloads, prepare};
+use collo_measure::{Event, Experiment, Interpreters, Project, RunError, Workloads, prepare};
 use collo_store::CampaignFolder;
 
+use super::list::State;
 use super::{Context, Ended, Planned};
 use crate::args::{self, Only as OnlyArgument};
 use crate::exit::{self, Failure};
@@ -46,7 +48,7 @@ fn what(context: &Context<'_>, a: &args::Run, project: &Project, workloads: &Wor
             let m = campaign.manifest();
             let experiment = Experiment::resolve(project, &m.experiment, workloads)?;
             // The selection is part of what the campaign is.
-            let condition = m.ingredients.get("--where").and_then(|i| i.version.as_deref());
+            let condition = m.ingredients.get(campaign::SELECTION).and_then(|i| i.version.as_deref());
             let condition = condition.map(|c| c.trim_matches('`').to_string());
             Ok(vec![(experiment, Some(campaign), condition)])
         }
@@ -58,10 +60,13 @@ fn one(
     context: &Context<'_>,
     a: &args::Run,
     project: &Project,
-    experiment: Experiment,
+    mut experiment: Experiment,
     campaign: Option<CampaignFolder>,
     selection: &args::Selection,
 ) -> Ended {
+    if let Some(more) = a.more {
+        experiment.repetitions = more;
+    }
     experiment.warnings.iter().for_each(say::warning);
     let planned = super::planned(experiment, selection)?;
     check_plan(&planned)?;
@@ -89,7 +94,7 @@ fn one(
         interpreters: &interpreters,
         python: facts,
         selection: planned.selection.as_ref().map(|s| s.text().to_string()),
-        choice: Choice { new: a.new, campaign, force: a.force, only, time_limit: a.time_limit },
+        choice: Choice { new: a.new, campaign, force: a.force, only, time_limit: a.time_limit, more: a.more.is_some() },
     };
     if let Err(failure) = prepare_data(project, &order, &mut *display) {
         display.end();
@@ -101,9 +106,16 @@ fn one(
         return Ok(exit::DONE);
     }
     let resume = resume(a, &planned);
-    let finished = measure(&order, &mut *display);
+    let mut opened = None;
+    let finished = measure(&order, &mut *display, &mut opened);
     display.end();
-    let finished = finished.map_err(|e| incomplete(e, &resume))?;
+    let finished = finished.map_err(|e| match opened {
+        Some(campaign) => incomplete(e, &campaign, &resume),
+        None => e.into(),
+    })?;
+    // Repetitions that were added belong to that campaign, whatever selected them.
+    let id = &finished.campaign.manifest().id;
+    let resume = if a.more.is_some() { format!("collo run {}", id.rsplit('-').next().unwrap_or(id)) } else { resume };
     conclude(context, a, project, &finished, &resume)
 }
 
@@ -124,11 +136,12 @@ fn check_plan(planned: &Planned) -> Result<(), Failure> {
     }
     if plan.order.is_empty() {
         let name = &planned.experiment.name;
-        let what = match plan.refusals.len() {
-            0 => format!("`{name}` has no cell to run"),
-            n => format!("every cell of `{name}` is refused here, {n} of {n}"),
+        let (code, what, hint) = match (plan.refusals.len(), &planned.selection) {
+            (0, Some(s)) => (exit::USAGE, format!("`{}` selects no cell of `{name}`", s.text()), "shows all of them"),
+            (0, None) => (exit::USAGE, format!("`{name}` has no cell to run"), "shows what is left out"),
+            (n, _) => (exit::MACHINE, format!("every cell of `{name}` is refused here, {n} of {n}"), "says why"),
         };
-        return Err(Failure::new(exit::MACHINE, what).hint(format!("`collo plan {name}` says why")));
+        return Err(Failure::new(code, what).hint(format!("`collo plan {name}` {hint}")));
     }
     Ok(())
 }
@@ -197,18 +210,32 @@ fn prepare_data(project: &Project, order: &Order<'_>, display: &mut dyn Display)
     Ok(())
 }
 
-fn measure(order: &Order<'_>, display: &mut dyn Display) -> Result<Finished, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(campaign::run(order, &mut |event| display.show(event)))?)
+/// Measure; `opened` is the campaign as soon as there is one, whatever happens to it then.
+fn measure(order: &Order<'_>, display: &mut dyn Display, opened: &mut Option<CampaignFolder>) -> Result<Finished, RunError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(collo_store::Error::from)?;
+    runtime.block_on(campaign::run(order, &mut |event| {
+        if let Event::Opened { campaign, .. } = &event {
+            *opened = Some((*campaign).clone());
+        }
+        display.show(event);
+    }))
 }
 
-/// An error in the middle of a campaign leaves it resumable; only what was never begun is another matter.
-fn incomplete(failure: Failure, resume: &str) -> Failure {
-    let in_the_middle = failure.text.contains("no space left") || failure.text.contains("No space left");
-    if in_the_middle {
-        return Failure { text: format!("{}\nresume: {resume}", failure.text), exit: exit::INCOMPLETE };
-    }
-    failure
+/// An error in the middle of a campaign leaves it resumable, and what is stored is safe.
+fn incomplete(e: RunError, campaign: &CampaignFolder, resume: &str) -> Failure {
+    let folder = shown(campaign.path());
+    let state = State::of(campaign).ok();
+    let safe = state.map(|s| format!("{} of {} runs are safe", s.stored, campaign.manifest().plan.order.len()));
+    let safe = safe.unwrap_or_else(|| "what is stored is safe".into());
+    let what = if no_room(&e) { format!("no room in {folder}; {safe}") } else { format!("cannot go on; {safe}") };
+    let cause = Failure::from(e).text;
+    let cause = cause.strip_prefix("error: ").unwrap_or(&cause).to_string();
+    let failure = Failure::new(exit::INCOMPLETE, what).because(cause);
+    Failure { text: format!("{}\nresume: {resume}", failure.text), ..failure }
+}
+
+fn no_room(e: &RunError) -> bool {
+    matches!(e, RunError::Store(e) | RunError::Observe(ObserveError::Store(e)) if e.is_full_disk())
 }
 
 fn conclude(context: &Context<'_>, a: &args::Run, project: &Project, finished: &Finished, resume: &str) -> Ended {

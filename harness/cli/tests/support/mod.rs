@@ -2,7 +2,7 @@
 //!
 //! Every process below carries a mark in its environment, so that a test can ask what is left of it, whoever its parent is now.
 
-#![allow(dead_code, reason = "each test program uses its part of it")]
+#![expect(dead_code, reason = "each test program uses its part of it")]
 
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
@@ -45,9 +45,11 @@ impl Bench {
 
     /// Add an experiment.
     pub fn experiment(self, name: &str, toml: &str) -> Self {
-        let mut text = "schema = 1\ndevice = \"cpu\"\ncooldown = \"0s\"\n".to_string();
-        if !toml.contains("repetitions") {
-            text.push_str("repetitions = 1\n");
+        let mut text = "schema = 1\ndevice = \"cpu\"\n".to_string();
+        for (key, value) in [("repetitions", "1"), ("cooldown", "\"0s\"")] {
+            if !toml.contains(key) {
+                text.push_str(&format!("{key} = {value}\n"));
+            }
         }
         text.push_str(toml);
         self.file(&format!("experiments/{name}.toml"), &text)
@@ -94,6 +96,11 @@ impl Bench {
     /// Run experiment `x`, without a report.
     pub fn run(&self, arguments: &[&str]) -> Answer {
         self.collo(&[&["run", "x", "--no-report"], arguments].concat())
+    }
+
+    /// Finish a campaign by its name, without a report.
+    pub fn run_named(&self, campaign: &str, arguments: &[&str]) -> Answer {
+        self.collo(&[&["run", campaign, "--no-report"], arguments].concat())
     }
 
     /// Start the command, and let it be.

@@ -39,6 +39,8 @@ pub enum Act {
     Opened,
     /// The first member is done while the others train on: the moment to gather evidence.
     FirstDone,
+    /// Every member is done and still lives: the moment to read what would have disturbed them, and then to [`Watch::stop`].
+    AllDone,
 }
 
 /// Where a member stands.
@@ -284,6 +286,10 @@ impl Watch {
         let finished = |s: &Seat| s.done || s.ended.is_some();
         if self.seats.iter().all(finished) {
             self.outcome.get_or_insert(Outcome::Completed);
+            if self.rules.tail == Tail::Hold && self.stop_ns.is_none() && self.seats.iter().all(|s| s.ended.is_none()) {
+                acts.push(Act::AllDone);
+                return;
+            }
             self.stop_all(now_ns, acts);
         }
     }
@@ -382,6 +388,13 @@ impl Watch {
             seat.stopped_by_us = true;
             acts.push(Act::Kill(member));
         }
+    }
+
+    /// Everybody is done, and what had to be read was read.
+    pub fn stop(&mut self, now_ns: u64) -> Vec<Act> {
+        let mut acts = Vec::new();
+        self.stop_all(now_ns, &mut acts);
+        acts
     }
 
     /// Somebody wants the run to end: first they are told to stop, then killed.

@@ -102,7 +102,8 @@ fn under_hold_nobody_is_stopped_before_the_last_is_done() {
     s.all_ready();
     assert_eq!(s.done(1), [Act::FirstDone]);
     assert_eq!(s.epoch(1, 2, false), []);
-    assert_eq!(s.done(0), [Act::Send(0, Command::Stop), Act::Send(1, Command::Stop)]);
+    assert_eq!(s.done(0), [Act::AllDone]);
+    assert_eq!(s.watch.stop(s.now_ns), [Act::Send(0, Command::Stop), Act::Send(1, Command::Stop)]);
     s.ends(0, Live::Exited(0));
     s.ends(1, Live::Exited(0));
     assert!(s.watch.over());

@@ -41,6 +41,33 @@ pub fn build(environment: &Environment, tell: &mut dyn FnMut(Progress)) -> Resul
     Ok(())
 }
 
+/// Build a folder of packages beside an environment that is there; the caller holds the lock.
+pub fn overlay(environment: &Environment, pins: &Path, place: &Path, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
+    let aside = place.with_extension("aside");
+    if aside.exists() {
+        fs::remove_dir_all(&aside)?;
+    }
+    let job = Job { environment, aside: &aside, log: place.with_extension("log"), begun: Instant::now() };
+    let _ = std::fs::remove_file(&job.log);
+    let interpreter = environment.folder().join("bin/python");
+    let mut install = match on_path("uv") {
+        Some(uv) => {
+            let mut install = Command::new(uv);
+            install.args(["pip", "install", "--no-cache", "--python"]).arg(&interpreter).env("UV_PYTHON_DOWNLOADS", "never");
+            install
+        }
+        None => {
+            let mut install = Command::new(&interpreter);
+            install.args(["-m", "pip", "install", "--no-cache-dir", "--no-input", "--disable-pip-version-check"]);
+            install
+        }
+    };
+    install.args(["--no-deps", "--require-hashes", "--only-binary", ":all:", "--target"]).arg(&aside).arg("-r").arg(pins);
+    job.must(&mut install, tell)?;
+    fs::rename(&aside, place)?;
+    Ok(())
+}
+
 struct Job<'a> {
     environment: &'a Environment,
     aside: &'a Path,

@@ -158,7 +158,9 @@ impl Environment {
     pub fn of(workloads: &Path, cache: &Path, set: PinSet) -> Result<Self, PythonError> {
         let pins = workloads.join(set.file());
         let text = fs::read_to_string(&pins).map_err(|_| PythonError::NoPins { path: pins.clone() })?;
-        let packages = text.lines().filter(|l| l.contains("==") && !l.starts_with([' ', '#'])).count();
+        // A package may be pinned several times, for several versions of Python.
+        let name = |line: &str| Some(line.split_once("==")?.0.to_string()).filter(|n| !n.starts_with([' ', '#']));
+        let packages = text.lines().filter_map(name).collect::<std::collections::BTreeSet<_>>().len();
         let base = find::find()?;
         Ok(Environment { base, pins, pins_digest: sha256_text(&text), packages, set, cache: cache.into() })
     }
@@ -201,12 +203,31 @@ impl Environment {
         self.ready()?.ok_or_else(|| PythonError::Unusable { path: self.folder(), reason: gone().to_string() })
     }
 
-    fn lock(&self, tell: &mut dyn FnMut(Progress)) -> Result<std::fs::File, PythonError> {
-        let file = fs::File::create(self.folder().with_extension("lock"))?.into_file();
-        if file.try_lock().is_err() {
-            tell(Progress::Waits { folder: self.folder() });
-            file.lock()?;
+    /// A folder of more packages to put on the PYTHONPATH of this environment, which itself is left as it is: what the tests
+    /// need. Built from pins with hashes, if it is not there.
+    pub fn overlay(&self, pins: &Path, tell: &mut dyn FnMut(Progress)) -> Result<PathBuf, PythonError> {
+        let text = fs::read_to_string(pins).map_err(|_| PythonError::NoPins { path: pins.into() })?;
+        let name = self.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let place = self.cache.join(format!("{name}-{}", &sha256_text(&text)[..8]));
+        fs::create_dir_all(&self.cache)?;
+        let _lock = lock(&place, tell)?;
+        if !place.exists() {
+            build::overlay(self, pins, &place, tell)?;
         }
-        Ok(file)
+        Ok(place)
     }
+
+    fn lock(&self, tell: &mut dyn FnMut(Progress)) -> Result<std::fs::File, PythonError> {
+        lock(&self.folder(), tell)
+    }
+}
+
+/// Only one collo builds a folder of the cache; the others wait for it.
+fn lock(place: &Path, tell: &mut dyn FnMut(Progress)) -> Result<std::fs::File, PythonError> {
+    let file = fs::File::create(place.with_extension("lock"))?.into_file();
+    if file.try_lock().is_err() {
+        tell(Progress::Waits { folder: place.into() });
+        file.lock()?;
+    }
+    Ok(file)
 }

@@ -1,10 +1,10 @@
 //! The fast and the slow thread, and the writer that takes what they read to disk.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use collo_store::{Sample, SampleWriter, SamplingQuality};
 
@@ -19,7 +19,7 @@ use super::quality::Movement;
 pub struct Rates {
     pub fast_hz: f64,
     pub slow_hz: f64,
-    /// Proportional memory is read this far apart, and once when the first member is done.
+    /// Proportional memory is read this far apart, and whenever it is asked for.
     pub pss_every: Duration,
 }
 
@@ -38,6 +38,7 @@ pub type Latest = Arc<Mutex<BTreeMap<Arc<str>, Watched>>>;
 pub struct Sampling {
     stop: Arc<AtomicBool>,
     pss_now: Arc<AtomicBool>,
+    pss_readings: Arc<AtomicU64>,
     readers: Vec<JoinHandle<SamplingQuality>>,
     writer: Option<JoinHandle<collo_store::Result<()>>>,
     latest: Latest,
@@ -49,6 +50,7 @@ impl Sampling {
         let trees = Trees::below(supervisors);
         let stop = Arc::new(AtomicBool::new(false));
         let pss_now = Arc::new(AtomicBool::new(false));
+        let pss_readings = Arc::new(AtomicU64::new(0));
         let latest = Latest::default();
         let (batches, received) = mpsc::channel::<Vec<Sample>>();
 
@@ -60,19 +62,30 @@ impl Sampling {
 
         let fast = Reader { samplers: fast, stop: stop.clone(), batches: batches.clone(), latest: latest.clone() };
         let slow = Reader { samplers: slow, stop: stop.clone(), batches, latest: latest.clone() };
-        let rare = Rare { trees, every_ns: rates.pss_every.as_nanos() as u64, now: pss_now.clone() };
+        let every_ns = rates.pss_every.as_nanos() as u64;
+        let rare = Rare { trees, every_ns, now: pss_now.clone(), readings: pss_readings.clone() };
         let readers = vec![
             std::thread::spawn(move || fast.run("proc", rates.fast_hz, None)),
             std::thread::spawn(move || slow.run("host", rates.slow_hz, Some(rare))),
         ];
         let writer = std::thread::spawn(move || write(&received, writer));
-        Sampling { stop, pss_now, readers, writer: Some(writer), latest }
+        Sampling { stop, pss_now, pss_readings, readers, writer: Some(writer), latest }
     }
 
-    /// Read proportional memory at the next slow tick: the first member is done, so this disturbs no measured epoch of its.
-    pub fn read_pss_now(&self) {
+    /// Read proportional memory soon.
+    pub fn ask_for_pss(&self) {
         self.pss_now.store(true, Ordering::Relaxed);
         self.wake();
+    }
+
+    /// Read proportional memory now, and wait until it is read, but not longer than `patience`.
+    pub fn read_pss(&self, patience: Duration) {
+        let before = self.pss_readings.load(Ordering::Relaxed);
+        self.ask_for_pss();
+        let deadline = Instant::now() + patience;
+        while self.pss_readings.load(Ordering::Relaxed) == before && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_micros(500));
+        }
     }
 
     /// The latest figures by scope.
@@ -128,6 +141,8 @@ struct Rare {
     trees: Trees,
     every_ns: u64,
     now: Arc<AtomicBool>,
+    /// How often proportional memory was read.
+    readings: Arc<AtomicU64>,
 }
 
 impl Reader {
@@ -148,6 +163,7 @@ impl Reader {
                 let due = *pss_due_ns.get_or_insert(at_ns + rare.every_ns);
                 if asked || at_ns >= due {
                     Proportional(rare.trees.clone()).sample(at_ns, &mut samples);
+                    rare.readings.fetch_add(1, Ordering::Relaxed);
                     pss_due_ns = Some(at_ns + rare.every_ns);
                 }
             }

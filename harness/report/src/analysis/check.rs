@@ -21,6 +21,14 @@ pub fn run(repetition: &mut Repetition, campaign: &Campaign) {
         let (found, asked) = (number::milliseconds(skew), number::milliseconds(t.start_skew_s));
         reasons.push(format!("members started {found} apart, at most {asked} are asked for"));
     }
+    if let Some(others) = others_cores(repetition) {
+        let cores = f64::from(campaign.machine.cpu_cores.max(1));
+        if others > OTHERS_RATIO * cores {
+            // Without the number, which is another in each repetition: the reasons of a cell are gathered by their words.
+            let allowed = number::percent(OTHERS_RATIO);
+            reasons.push(format!("others used more than {allowed} of the cores while it was measured"));
+        }
+    }
     for why in &campaign.informative {
         reasons.push(format!("the whole campaign is informative: {why}"));
     }
@@ -29,6 +37,18 @@ pub fn run(repetition: &mut Repetition, campaign: &Campaign) {
             repetition.validity.lower(Verdict::Informative, reason);
         }
     }
+}
+
+/// The share of the machine's cores that others may use while a run is measured on the CPU.
+const OTHERS_RATIO: f64 = 0.10;
+
+/// Cores in use by anybody, less those that the members used; none on a GPU, where members' CPU is not what is shared.
+fn others_cores(repetition: &Repetition) -> Option<f64> {
+    if repetition.record().device.kind != "cpu" {
+        return None;
+    }
+    let members: f64 = repetition.members.iter().map(|m| m.cpu_ratio).sum::<Option<f64>>()?;
+    Some((repetition.metrics.get("cpu_ratio")? - members).max(0.0))
 }
 
 /// How far apart two repetitions of a cell may be before they disagree: as far as a baseline may drift, in each direction.

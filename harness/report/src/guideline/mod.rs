@@ -123,6 +123,8 @@ fn command(analysis: &Analysis) -> Option<String> {
 fn without(analysis: &Analysis, what: &str) -> String {
     if analysis.groups().next().is_none() {
         "This experiment has no group of two or more members.".into()
+    } else if analysis.groups().any(|c| c.counted.len() == 1) && analysis.groups().all(|c| c.counted.len() < 2) {
+        "One repetition carries no interval: raise `repetitions` first.".into()
     } else {
         format!("No valid group has {what} with an interval.")
     }

@@ -46,6 +46,8 @@ pub struct Fixture {
     pub extra_metrics: usize,
     /// Power behind the energy counter; without it there is none.
     pub power_w: Option<f64>,
+    /// Cores that somebody else uses all the time.
+    pub others_cores: f64,
     pub refusals: Vec<RefusalRecord>,
     pub thresholds: Thresholds,
     pub informative: Vec<String>,
@@ -84,6 +86,7 @@ impl Fixture {
             samples_hz: 10.0,
             extra_metrics: 0,
             power_w: None,
+            others_cores: 0.02,
             refusals: Vec::new(),
             thresholds: Thresholds::default(),
             informative: Vec::new(),
@@ -337,6 +340,8 @@ impl Fixture {
             let mut put = |metric, value| {
                 out.push(Sample { at_ns: at, window_ns: period, source: "proc", scope: host.clone(), metric, value });
             };
+            let own: f64 = (cores / n).min(0.99) * n;
+            put("cpu_ratio", Some(own + self.others_cores));
             put("cpu_pressure_some_ratio", Some((n / cores - 0.9).max(0.02) / 2.0));
             put("cpu_frequency_mhz", None);
             if let Some(watts) = self.power_w {

@@ -1,0 +1,152 @@
+//! A mistake is named with its place, its reason and the way out, and nothing is touched.
+
+mod support;
+
+use support::Bench;
+
+/// An experiment with a mistake: both `plan` and `run` say it, with this exit code and these words, and store nothing.
+#[track_caller]
+fn mistake(toml: &str, code: i32, words: &[&str]) {
+    let bench = Bench::new().file("experiments/mine.toml", toml);
+    for verb in [&["plan", "mine"][..], &["run", "mine"]] {
+        let answer = bench.collo(verb).exits(code);
+        assert!(answer.stderr.starts_with("error: "), "{}", answer.stderr);
+        assert_eq!(answer.stdout, "");
+        words.iter().fold(answer, |answer, word| answer.says(word));
+    }
+    assert!(!bench.at("runs").exists() && !bench.at("reports").exists() && !bench.at("data").exists(), "nothing was touched");
+}
+
+#[test]
+fn toml_that_does_not_end_is_shown_where_it_breaks() {
+    mistake("device = \"cpu\"\n[axes]\nworkload = \"sleep\"\ndegree = [1, 2\n", 2, &["not valid TOML", "experiments/mine.toml:"]);
+}
+
+#[test]
+fn an_unknown_key_has_its_nearest_name() {
+    let toml = "device = \"cpu\"\nrepetition = 3\n[axes]\nworkload = \"sleep\"\n";
+    mistake(toml, 2, &["unknown key `repetition` at experiments/mine.toml:2:1", "^^^^^^^^^^ did you mean `repetitions`?"]);
+}
+
+#[test]
+fn a_wrong_type_is_said_with_what_to_write() {
+    let toml = "device = \"cpu\"\nrepetitions = \"3\"\n[axes]\nworkload = \"sleep\"\n";
+    mistake(toml, 2, &["`repetitions` is a whole number, not text, at experiments/mine.toml:2:15", "write `3`"]);
+}
+
+#[test]
+fn a_wrong_unit_is_no_duration() {
+    let toml = "device = \"cpu\"\ntimeout = \"30 mins\"\n[axes]\nworkload = \"sleep\"\n";
+    mistake(toml, 2, &["`30 mins` is not a duration at experiments/mine.toml:2:11", "write `\"30m\"`; units are ms, s, m, h"]);
+}
+
+#[test]
+fn several_mistakes_are_told_at_once() {
+    let toml = "device = \"cpu\"\nrepetition = 3\ntimeout = 5\n[axes]\nworkload = \"slep\"\n";
+    mistake(toml, 2, &["`repetition`", "`timeout`", "unknown workload `slep`", "did you mean `sleep`?"]);
+}
+
+#[test]
+fn an_empty_axis_has_no_cell() {
+    let toml = "device = \"cpu\"\n[axes]\nworkload = \"sleep\"\nsharing = []\n";
+    mistake(toml, 2, &["axis `sharing` is empty", "mine.toml:4:11"]);
+}
+
+#[test]
+fn a_degree_that_nobody_can_have_is_refused() {
+    for degree in ["0", "[2, 1000000]"] {
+        let toml = format!("device = \"cpu\"\n[axes]\nworkload = \"sleep\"\ndegree = {degree}\n");
+        mistake(&toml, 2, &["is not between 1 and 256 at experiments/mine.toml:4:"]);
+    }
+}
+
+#[test]
+fn an_unknown_mode_has_its_nearest_name() {
+    let toml = "device = \"cpu\"\n[axes]\nworkload = \"sleep\"\nsharing = [\"naive\", \"msp:50%\"]\n";
+    mistake(toml, 2, &["unknown sharing mode `msp:50%`", "did you mean `mps:50%`?"]);
+}
+
+#[test]
+fn too_many_cells_are_counted_and_a_selection_is_asked_for() {
+    let many: Vec<String> = (1..=400).map(|n| n.to_string()).collect();
+    let list = many.join(", ");
+    let toml = format!("device = \"cpu\"\n[axes]\nworkload = \"sleep\"\nitems = [{list}]\nseconds = [{list}]\n");
+    mistake(&toml, 2, &["160000 cells", "more than 100000", "--where"]);
+}
+
+#[test]
+fn a_workload_without_its_file_is_named() {
+    let bench =
+        Bench::of("[axes]\nworkload = \"mynet\"").file("workloads/mynet/train.py", "").file("workloads/mynet/model.py", "");
+    let answer = bench.collo(&["run", "x"]).exits(2).says("workload `mynet` has no `workload.toml`");
+    answer.says("`command = [\"python\", \"train.py\"]`");
+    assert!(!bench.at("runs").exists());
+}
+
+#[test]
+fn two_experiments_of_one_name_are_a_mistake() {
+    let bench = Bench::of("name = \"twin\"\n[axes]\nworkload = \"sleep\"")
+        .experiment("y", "name = \"twin\"\n[axes]\nworkload = \"sleep\"");
+    bench.collo(&["run", "twin"]).exits(2).says("two experiments are called `twin`").says("experiments/y.toml");
+    assert!(!bench.at("runs").exists());
+}
+
+#[test]
+fn a_gpu_that_is_not_supported_yet_is_refused_with_the_way_out() {
+    mistake("device = \"gpu\"\n[axes]\nworkload = \"sleep\"\n", 3, &["device = \"cpu\""]);
+}
+
+#[test]
+fn what_a_cpu_cannot_share_is_refused_cell_by_cell() {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\nseconds = 0.1\nsharing = [\"mps\", \"mig\"]\ndegree = 2");
+    let plan = bench.collo(&["plan", "x", "--json"]).json();
+    let refusals = plan["refusals"].as_array().expect("a list");
+    assert_eq!(refusals.len(), 2, "{plan}");
+    assert!(refusals.iter().all(|r| r["reason"].is_string() && r["hint"].is_string()), "{plan}");
+    // What is left of it is nothing.
+    bench.collo(&["run", "x"]).exits(3).says("every cell of `x` is refused here");
+    assert!(!bench.at("runs").exists());
+}
+
+#[test]
+fn a_selection_that_cannot_be_read_is_shown_where_it_breaks() {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"");
+    bench.collo(&["plan", "x", "--where", "degree <="]).exits(2).says("--where");
+    bench.collo(&["plan", "x", "--where", "degre == 1"]).exits(2).says("did you mean `degree`?");
+    bench.collo(&["run", "x", "--where", "degree == 7"]).exits(2).says("selects no cell of `x`");
+    assert!(!bench.at("runs").exists());
+}
+
+#[test]
+fn the_command_line_is_checked_before_anything_else() {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"");
+    for arguments in [&["rnu", "x"][..], &["run"], &["run", "x", "--onyl", "failed"], &["run", "x", "--for", "8 hours"], &[]] {
+        bench.collo(arguments).exits(2);
+    }
+    bench.collo(&["run", "quikstart"]).exits(2).says("quikstart");
+    bench.collo(&["run", "experiments/none.toml"]).exits(2).says("experiments/none.toml");
+    bench.collo(&["plan", "--tag", "none"]).exits(2).says("no experiment has the tag `none`");
+    bench.collo(&["show", "beef"]).exits(2).says("no campaign answers to `beef`");
+    bench.collo(&["--help"]).exits(0).answers("Start with: collo run quickstart");
+    assert!(!bench.at("runs").exists());
+}
+
+#[test]
+fn outside_a_project_the_way_in_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().to_str().expect("text");
+    let bench = Bench::new();
+    bench.collo(&["-C", place, "run", "x"]).exits(2).says("hint: `collo init DIR` writes them");
+}
+
+#[test]
+fn a_python_that_cannot_be_used_is_said_before_anything_is_stored() {
+    let bench = Bench::of("[axes]\nworkload = \"tiny\"");
+    for python in ["/bin/false", "/no/such/python"] {
+        bench.collo(&["run", "x", "--python", python]).exits(3).says(python).says("hint: leave out `--python`");
+    }
+    assert!(!bench.at("runs").exists());
+    let bench = bench.env("COLLO_CACHE", "/proc/no-cache");
+    bench.collo(&["run", "x"]).exits(3).says("/proc/no-cache");
+    assert!(!bench.at("runs").exists());
+}
