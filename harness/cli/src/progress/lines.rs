@@ -34,7 +34,6 @@ struct Run {
     epochs: u32,
     went: bool,
     alive: Instant,
-    begun: Instant,
 }
 
 const ALIVE: Duration = Duration::from_secs(60);
@@ -50,9 +49,8 @@ impl Lines {
         let plan = &campaign.manifest().plan;
         let cell = &plan.cells[planned.cell];
         self.eta.begins(planned.cell);
-        let now = Instant::now();
         let name = format!("{} {}/{}", cell.cell, planned.repetition, cell.repetitions);
-        self.run = Some(Run { name, epochs: plan.epochs, went: false, alive: now, begun: now });
+        self.run = Some(Run { name, epochs: plan.epochs, went: false, alive: Instant::now() });
     }
 
     fn stands(&mut self, view: &View) {
@@ -60,11 +58,10 @@ impl Lines {
         let Some(run) = &mut self.run else { return };
         let place = format!("{}/{} {}", self.done, self.total, run.name);
         if !run.went
-            && let Some(skew_ns) = view.skew_ns
+            && let (Some(ready_s), Some(skew_ns)) = (view.ready_after_s, view.skew_ns)
         {
             run.went = true;
-            let ready = run.begun.elapsed().as_secs_f64();
-            line(format!("{place}: training since {ready:.1} s after launch, skew {:.1} ms", skew_ns as f64 / 1e6));
+            line(format!("{place}: go, ready after {ready_s:.1} s, skew {:.1} ms", skew_ns as f64 / 1e6));
         }
         if run.alive.elapsed() > ALIVE {
             run.alive = Instant::now();

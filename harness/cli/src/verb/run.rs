@@ -273,12 +273,8 @@ fn conclude(context: &Context<'_>, a: &args::Run, project: &Project, finished: &
         say::remark(format!("again:  {resume} --only failed"));
         return Ok(exit::FAILED);
     }
-    say::remark(format!("next:   collo show last     collo verify last     open {}", report_place(project, campaign)));
+    say::remark("next:   collo show last     collo verify last");
     Ok(exit::DONE)
-}
-
-fn report_place(project: &Project, campaign: &CampaignFolder) -> String {
-    shown(&project.reports().join(&campaign.manifest().experiment).join("report.html"))
 }
 
 /// A path as people see it: from where they stand, if it lies below.

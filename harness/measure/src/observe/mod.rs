@@ -37,6 +37,9 @@ pub enum Stop {
 #[derive(Debug, Clone)]
 pub struct View {
     pub members: Vec<MemberView>,
+    /// From launch until the last member was ready; none before.
+    pub ready_after_s: Option<f64>,
+    /// Spread of the starts; none before everybody's first epoch is over.
     pub skew_ns: Option<u64>,
     /// Members attested of members; none before the evidence was gathered.
     pub attested: Option<bool>,
@@ -242,6 +245,7 @@ impl Scene<'_> {
         }
         let view = View {
             members: self.watch.seats.iter().enumerate().map(|(i, seat)| member_view(i, seat, &latest)).collect(),
+            ready_after_s: self.watch.ready_after_s(),
             skew_ns: self.watch.skew_ns(),
             attested: self.attestation.as_ref().map(|a| a.verdict == collo_store::AttestationVerdict::Attested),
         };

@@ -166,6 +166,11 @@ impl Watch {
         self.go_ns.is_some() && self.stop_ns.is_none() && self.outcome.is_none()
     }
 
+    /// From launch until everybody was ready.
+    pub fn ready_after_s(&self) -> Option<f64> {
+        self.ready_ns.map(|ns| ns.saturating_sub(self.launched_ns) as f64 / 1e9)
+    }
+
     /// Spread of the members' starts so far, nanoseconds; none before all have started.
     pub fn skew_ns(&self) -> Option<u64> {
         let starts: Option<Vec<u64>> = self.seats.iter().map(|s| s.training_start_ns).collect();
