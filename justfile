@@ -1,5 +1,8 @@
 # The daily words. `just` is optional: each recipe is one command that can be typed as it stands.
 
+# Arguments reach collo as they were typed, quotes and all: just plan quickstart --where 'degree <= 2'
+set positional-arguments
+
 collo := "cargo run --quiet --"
 
 # Show the recipes
@@ -9,32 +12,32 @@ default:
 # Measure an experiment, or finish an unfinished campaign: just run quickstart
 [group('measure')]
 run NAME *ARGS:
-    {{collo}} run {{NAME}} {{ARGS}}
+    {{ collo }} run "$@"
 
 # Show the cells of an experiment, their order, the forecast, and what cannot run here
 [group('measure')]
 plan NAME *ARGS:
-    {{collo}} plan {{NAME}} {{ARGS}}
+    {{ collo }} plan "$@"
 
 # Write the guideline report of a campaign
 [group('conclude')]
 report *ARGS:
-    {{collo}} report {{ARGS}}
+    {{ collo }} report "$@"
 
 # List campaigns; or experiments, workloads, modes
 [group('stored')]
 list *ARGS:
-    {{collo}} list {{ARGS}}
+    {{ collo }} list "$@"
 
 # Show a campaign, or one of its cells in full
 [group('stored')]
 show *ARGS:
-    {{collo}} show {{ARGS}}
+    {{ collo }} show "$@"
 
 # Say what this machine can measure, and what is missing
 [group('this machine')]
 doctor:
-    {{collo}} doctor
+    {{ collo }} doctor
 
 # Install a release build, for real campaigns (a quarter of an hour on two cores)
 [group('this machine')]
@@ -44,7 +47,7 @@ install:
 # Pass every test, the Python ones included
 [group('develop')]
 test *ARGS:
-    cargo test --workspace {{ARGS}}
+    cargo test --workspace "$@"
 
 # What CI checks: format, lints, every test
 [group('develop')]
@@ -54,9 +57,9 @@ check:
 # Print the benchmarks' figures and write target/bench/NAME.json: just bench [NAME]
 [group('develop')]
 bench *NAMES:
-    cargo run --release --package collo-bench -- {{NAMES}}
+    cargo run --release --package collo-bench -- "$@"
 
 # Kill campaigns at random instants, and the other long random tests
 [group('develop')]
 torture COUNT="50":
-    COLLO_TORTURE={{COUNT}} cargo test --package collo --test torture -- --ignored --nocapture
+    COLLO_TORTURE={{ COUNT }} cargo test --package collo --test torture -- --ignored --nocapture
