@@ -218,8 +218,9 @@ pub struct Verify {
 #[derive(Debug, Args)]
 pub struct Init {
     /// Where to write them; made if it is not there
+    // A name of its own: clap would take `folder` for the `-C DIR` that every verb has.
     #[arg(value_name = "DIR", default_value = ".")]
-    pub folder: PathBuf,
+    pub place: PathBuf,
 }
 
 /// Things that have a schema.

@@ -10,7 +10,7 @@ use support::{Answer, Bench, crash, is_alive, log};
 /// Two members, the second of which does one wrong thing at one point; and what else the experiment says.
 fn pair(fail_at: &str, how: &str, more: &str) -> (Bench, Answer, StoredRun) {
     let bench = Bench::of(&format!(
-        "{more}\n[axes]\nworkload = \"faulty\"\nseconds = 0.2\nitems = 10\nwho = 1\ndegree = 2\nfail_at = \"{fail_at}\"\nhow = \"{how}\""
+        "{more}\n[axes]\nworkload = \"faulty\"\nseconds = 0.06\nitems = 4\nwho = 1\ndegree = 2\nfail_at = \"{fail_at}\"\nhow = \"{how}\""
     ));
     let answer = bench.run(&[]);
     bench.nothing_is_left(Duration::ZERO);
@@ -190,6 +190,18 @@ fn survivors_finish_where_the_experiment_lets_them() {
     let measured: Vec<u32> = support::epochs(&run).iter().filter(|e| e.measured).map(|e| e.member).collect();
     assert_eq!(measured, [0], "the other one finished its measured epoch");
     baselines_complete(&bench);
+}
+
+#[test]
+fn where_nobody_survives_the_run_ends_all_the_same() {
+    let bench = Bench::of(
+        "member_failure = \"keep-survivors\"\n[axes]\nworkload = \"faulty\"\nseconds = 0.06\nitems = 4\nwho = -1\ndegree = 2
+fail_at = \"epoch1\"\nhow = \"exit\"",
+    );
+    bench.run(&[]).exits(1);
+    let run = bench.run_of(2);
+    crash(&run);
+    assert!(run.record.members.iter().all(|m| m.exit.as_deref() == Some("exited with 3")));
 }
 
 #[test]

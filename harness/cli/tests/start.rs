@@ -101,6 +101,14 @@ fn under_hold_nobody_leaves_before_the_slowest_is_done() {
 }
 
 #[test]
+fn the_only_epoch_of_a_run_is_measured() {
+    let bench = Bench::of("epochs = 1\n[axes]\nworkload = \"sleep\"\nseconds = 0.1\nitems = 5");
+    bench.run(&[]).exits(0);
+    let first = epochs(&bench.run_of(1)).remove(0);
+    assert!(first.index == 0 && first.measured, "{first:?}");
+}
+
+#[test]
 fn under_release_who_is_done_leaves() {
     let bench = Bench::of(
         "[[group]]\nmembers = [

@@ -5,6 +5,7 @@ mod support;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use support::{Answer, Bench};
 
@@ -48,7 +49,9 @@ fn in_small_store(bench: &Bench, kib: u32, script: &str) -> Option<Answer> {
     let mut shell = Command::new("unshare");
     shell.args(namespace).args(["sh", "-c", &script]).current_dir(bench.at("."));
     shell.env("COLLO", collo.get_program()).envs(collo.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    Some(Answer::from(shell.process_group(0).output().expect("it starts")))
+    let answer = Answer::from(shell.process_group(0).output().expect("it starts"));
+    bench.nothing_is_left(Duration::from_secs(2));
+    Some(answer)
 }
 
 #[test]

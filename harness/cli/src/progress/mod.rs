@@ -43,8 +43,9 @@ fn notice(event: &Event<'_>) {
             crate::say::remark(format!("  to continue it all the same, marked informative: collo run {last} --force"));
         }
         Event::Partials { count, .. } => {
-            let runs = if *count == 1 { "1 run was".into() } else { format!("{count} runs were") };
-            crate::say::remark(format!("{runs} cut off by the end of an earlier collo and begin again"));
+            let (runs, again) =
+                if *count == 1 { ("1 run was".into(), "begins") } else { (format!("{count} runs were"), "begin") };
+            crate::say::remark(format!("{runs} cut off by the end of an earlier collo and {again} again"));
         }
         Event::Opened { campaign, resumed: true, stored, todo, interrupted } => {
             let (id, total) = (&campaign.manifest().id, stored + todo.len());

@@ -12,7 +12,7 @@ include!(concat!(env!("OUT_DIR"), "/carried.rs"));
 
 /// Write what is missing. A file that is there is never overwritten: it may be somebody's work.
 pub fn run(context: &Context<'_>, a: &args::Init) -> Ended {
-    let root = context.folder()?.join(&a.folder);
+    let root = context.folder()?.join(&a.place);
     let (mut written, mut kept) = (0, 0);
     for (name, content) in CARRIED {
         let place = root.join(name);
@@ -27,8 +27,8 @@ pub fn run(context: &Context<'_>, a: &args::Init) -> Ended {
         written += 1;
     }
     let there = if kept == 0 { String::new() } else { format!(", {kept} were there and are left alone") };
-    say::result(format!("{written} files written to {}{there}", a.folder.display()));
-    let first = if a.folder == Path::new(".") { String::new() } else { format!("cd {} && ", a.folder.display()) };
+    say::result(format!("{written} files written to {}{there}", a.place.display()));
+    let first = if a.place == Path::new(".") { String::new() } else { format!("cd {} && ", a.place.display()) };
     say::remark(format!("next: {first}collo run quickstart"));
     Ok(exit::DONE)
 }

@@ -2,6 +2,7 @@
 
 use collo_store::CampaignFolder;
 use fs_err as fs;
+use serde_json::json;
 
 use super::run::shown;
 use super::{Context, Ended};
@@ -34,7 +35,11 @@ pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
                 let label = analysis.cell(asked).or_else(|| analysis.cell(&with_sign(asked))).map(|c| c.record.cell.clone());
                 let cells = all["cells"].as_array().into_iter().flatten();
                 for cell in cells.filter(|c| c["cell"].as_str() == label.as_deref()) {
-                    say::json(cell);
+                    let mut answer = json!({"schema": all["schema"], "campaign": all["campaign"]});
+                    for (key, value) in cell.as_object().into_iter().flatten() {
+                        answer[key] = value.clone();
+                    }
+                    say::json(&answer);
                 }
             } else {
                 say::result(text.trim_end());

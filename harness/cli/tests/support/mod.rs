@@ -267,6 +267,11 @@ impl Running {
         kill(Pid::from_raw(self.pid() as i32), signal).expect("it is there");
     }
 
+    /// Send a signal to its process group, as a terminal does with Ctrl-C.
+    pub fn signal_group(&mut self, signal: Signal) {
+        kill(Pid::from_raw(-(self.pid() as i32)), signal).expect("it is there");
+    }
+
     /// Wait for its end; it must come.
     #[track_caller]
     pub fn ends(mut self) -> Answer {

@@ -1,5 +1,6 @@
 //! Building an environment: aside, from pins with hashes, bytecode compiled, then renamed into place.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -127,6 +128,9 @@ impl Job<'_> {
     fn run(&self, command: &mut Command, tell: &mut dyn FnMut(Progress)) -> Result<bool, PythonError> {
         let log = fs::OpenOptions::new().create(true).append(true).open(&self.log)?.into_file();
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).env_remove("PYTHONPATH");
+        // An installer that outlived a killed collo would write into the folder that the next one builds anew.
+        // SAFETY: one async-signal-safe system call between fork and exec.
+        unsafe { command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?)) };
         let mut child = command.spawn()?;
         let (_, of_about) = self.environment.size();
         let mut told = Instant::now();

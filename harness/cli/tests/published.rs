@@ -1,0 +1,171 @@
+//! What is published works: experiments plan, `collo init` gives a whole project, and the pages name only what there is.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use support::{Bench, checkout};
+
+#[test]
+fn every_experiment_of_the_checkout_plans() {
+    let root = checkout();
+    let place = root.to_str().expect("text");
+    let bench = Bench::new();
+    let mut count = 0;
+    for entry in fs_err::read_dir(root.join("experiments")).expect("readable") {
+        let path = entry.expect("readable").path();
+        if path.extension().is_some_and(|e| e == "toml") {
+            let name = path.file_stem().expect("named").to_str().expect("text");
+            let plan = bench.collo(&["-C", place, "plan", name, "--json"]).exits(0).json();
+            assert_eq!(plan["experiment"], name);
+            assert!(plan["order"].as_array().is_some_and(|order| !order.is_empty()), "{name} has nothing to run");
+            count += 1;
+        }
+    }
+    assert!(count >= 2);
+}
+
+#[test]
+fn init_writes_a_project_whose_quickstart_plans() {
+    let bench = Bench::new();
+    bench.collo(&["init", "new"]).exits(0).says("next: cd new && collo run quickstart");
+    let here = bench.collo(&["-C", "new", "plan", "quickstart", "--json"]).exits(0).json();
+    let root = checkout();
+    let there = bench.collo(&["-C", root.to_str().expect("text"), "plan", "quickstart", "--json"]).exits(0).json();
+    assert_eq!(here["cells"], there["cells"]);
+    // Again, it changes nothing.
+    fs_err::write(bench.at("new/experiments/quickstart.toml"), "mine").expect("written");
+    bench.collo(&["init", "new"]).exits(0).answers("0 files written");
+    assert_eq!(fs_err::read_to_string(bench.at("new/experiments/quickstart.toml")).expect("there"), "mine");
+}
+
+#[test]
+fn the_changelog_knows_this_version() {
+    let text = fs_err::read_to_string(checkout().join("CHANGELOG.md")).expect("there");
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(text.lines().any(|l| l.starts_with("## ") && l.contains(version)), "no heading has {version}");
+}
+
+/// A command that a page names, and whether it stands in a block to be pasted.
+struct Named {
+    place: String,
+    words: Vec<String>,
+    in_block: bool,
+}
+
+/// Commands of the pages for users, in blocks and between backticks.
+fn named() -> Vec<Named> {
+    let root = checkout();
+    let mut pages = vec![root.join("README.md")];
+    let guide = fs_err::read_dir(root.join("docs/guide")).expect("there").map(|e| e.expect("readable").path());
+    pages.extend(guide.filter(|p: &PathBuf| p.extension().is_some_and(|e| e == "md")));
+    let mut found = Vec::new();
+    for page in pages {
+        let text = fs_err::read_to_string(&page).expect("readable");
+        let name = page.strip_prefix(&root).expect("in the checkout").display().to_string();
+        let mut block: Option<bool> = None;
+        for (number, line) in text.lines().enumerate() {
+            let place = format!("{name}:{}", number + 1);
+            let mut add = |text: &str, in_block| {
+                if ["collo ", "just ", "cargo "].iter().any(|word| text.starts_with(word)) {
+                    found.push(Named { place: place.clone(), words: words(text), in_block });
+                }
+            };
+            match (line.trim().strip_prefix("```"), block) {
+                (Some(language), None) => block = Some(language == "sh"),
+                (Some(_), Some(_)) => block = None,
+                (None, Some(true)) => add(line.trim(), true),
+                (None, Some(false)) => {}
+                (None, None) => line.split('`').skip(1).step_by(2).for_each(|code| add(code, false)),
+            }
+        }
+    }
+    found
+}
+
+/// Split as a shell would, as far as these pages need it.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut quote = None;
+    for c in line.chars() {
+        match (c, quote) {
+            (c, Some(q)) if c == q => quote = None,
+            ('\'' | '"', None) => quote = Some(c),
+            (' ', None) => words.push(std::mem::take(&mut word)),
+            ('>' | '|' | '#', None) if word.is_empty() => break,
+            (c, _) => word.push(c),
+        }
+    }
+    words.push(word);
+    words.retain(|w| !w.is_empty());
+    words
+}
+
+#[test]
+fn the_pages_name_only_verbs_options_and_recipes_that_there_are() {
+    let bench = Bench::new();
+    let general = bench.collo(&["--help"]).exits(0).stdout;
+    let mut help = BTreeMap::<String, Option<String>>::new();
+    let justfile = fs_err::read_to_string(checkout().join("justfile")).expect("there");
+    let mut count = 0;
+    for Named { place, words, .. } in named() {
+        count += 1;
+        let text = words.join(" ");
+        let rest = match (&*words[0], words.get(1).map(String::as_str)) {
+            ("just", Some(recipe)) => {
+                let is_it = |l: &str| l.strip_prefix(recipe).is_some_and(|rest| rest.starts_with([' ', ':']));
+                assert!(recipe.starts_with('-') || justfile.lines().any(is_it), "{place}: `{text}`: no such recipe");
+                continue;
+            }
+            ("cargo", Some("run")) => words.split(|w| w == "--").nth(1).unwrap_or_default(),
+            ("cargo", verb) => {
+                assert!(matches!(verb, Some("test" | "install" | "build" | "fmt" | "clippy")), "{place}: `{text}`");
+                continue;
+            }
+            _ => &words[1..],
+        };
+        let Some(verb) = rest.iter().find(|w| !w.starts_with('-')) else { continue };
+        // `collo VERB` stands for any of them.
+        if verb.chars().all(char::is_uppercase) {
+            continue;
+        }
+        let page = help.entry(verb.clone()).or_insert_with(|| {
+            let answer = bench.collo(&[verb, "--help"]);
+            (answer.code == Some(0)).then_some(answer.stdout)
+        });
+        let page = page.as_ref().unwrap_or_else(|| panic!("{place}: `{text}`: no verb `{verb}`"));
+        for option in rest.iter().filter(|w| w.starts_with('-')) {
+            let option = option.split('=').next().unwrap_or_default();
+            let is_there =
+                [page, &general].iter().any(|h| h.split(|c: char| !c.is_alphanumeric() && c != '-').any(|w| w == option));
+            assert!(is_there, "{place}: `{text}`: `{verb}` has no `{option}`");
+        }
+    }
+    assert!(count >= 20, "only {count} commands were found");
+}
+
+#[test]
+fn the_quick_commands_of_the_pages_work_when_pasted() {
+    let bench = Bench::new();
+    bench.collo(&["init", "new"]).exits(0);
+    let mut count = 0;
+    for Named { place, words, .. } in named().into_iter().filter(|n| n.in_block && n.words[0] == "collo") {
+        if ["plan", "list", "doctor", "schema", "completions"].contains(&&*words[1]) {
+            let arguments: Vec<&str> = ["-C", "new"].into_iter().chain(words[1..].iter().map(String::as_str)).collect();
+            let answer = bench.collo(&arguments);
+            assert_eq!(answer.code, Some(0), "{place}: `{}`\n{}", words.join(" "), answer.stderr);
+            count += 1;
+        }
+    }
+    assert!(count >= 3, "only {count} commands were tried");
+    for shell in ["bash", "zsh", "fish"] {
+        bench.collo(&["completions", shell]).exits(0).answers("collo");
+    }
+    for kind in ["experiment", "workload", "report"] {
+        let schema = bench.collo(&["schema", kind]).exits(0).stdout;
+        serde_json::from_str::<serde_json::Value>(&schema).expect("JSON");
+    }
+    bench.collo(&["doctor"]).exits(0).answers("✓ cpu");
+}

@@ -1,0 +1,271 @@
+//! Whatever stops a campaign, what is stored stays stored, the way back is said, and the next `collo run` does what is missing.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use collo_store::{JournalEntry, Outcome};
+use nix::sys::signal::Signal;
+use support::{Bench, Running, wait_for};
+
+const SLEEP: &str = "[axes]\nworkload = \"sleep\"\nseconds = 0.3\nitems = 30\ndegree = 2";
+
+/// Wait until a member of the campaign that runs in the bench trains, after so many runs were recorded.
+fn trains(bench: &Bench, recorded: usize) {
+    wait_for("a member that trains", || {
+        let campaign = bench.runs_folder().find("last").ok()?;
+        let history = campaign.history().ok()?;
+        let stored = history.iter().filter(|e| matches!(e, JournalEntry::Recorded { .. })).count();
+        let events = campaign.partials().ok()?.first().map(|p| p.join("events.jsonl"))?;
+        let text = std::fs::read_to_string(events).ok()?;
+        (stored >= recorded && text.contains("\"ready\"")).then_some(())
+    });
+}
+
+fn interrupted(bench: &Bench) -> usize {
+    bench.runs().values().filter(|r| r.record.outcome == Outcome::Interrupted).count()
+}
+
+#[track_caller]
+fn complete(bench: &Bench) {
+    let runs = bench.runs();
+    assert_eq!(runs.len(), bench.campaign().manifest().plan.order.len());
+    assert!(runs.values().all(|r| r.record.outcome == Outcome::Completed), "{:?}", runs.keys());
+}
+
+#[test]
+fn ctrl_c_stops_the_run_and_the_next_collo_does_what_is_missing() {
+    let bench = Bench::of(SLEEP);
+    let mut running = bench.start(&["run", "x", "--no-report"]);
+    trains(&bench, 1);
+    running.signal_group(Signal::SIGINT);
+    let answer = running.ends().exits(130).says("stopping: `sleep×2 naive").says("is told to stop and recorded");
+    bench.nothing_is_left(Duration::ZERO);
+    assert!(answer.stderr.contains(": 1 of 3 runs stored"), "{}", answer.stderr);
+    assert!(answer.last_line().starts_with("resume: collo run x  "), "{}", answer.stderr);
+    assert!(answer.last_line().ends_with("2 runs"));
+    assert_eq!(interrupted(&bench), 1);
+    assert!(bench.campaign().partials().expect("readable").is_empty());
+
+    let first = bench.runs().into_iter().find(|(_, r)| r.record.outcome == Outcome::Completed).expect("one is stored");
+    bench.run(&[]).exits(0).says("1 of 3 runs stored, 2 to do (1 of them was interrupted)");
+    complete(&bench);
+    assert_eq!(bench.campaigns(), 1);
+    assert_eq!(bench.runs()[&first.0].record, first.1.record, "what was stored was not measured again");
+    assert!(bench.campaign().path().join(".superseded").is_dir(), "what was interrupted is kept aside");
+}
+
+#[test]
+fn what_a_killed_collo_was_doing_can_be_looked_at() {
+    let bench = Bench::of(SLEEP);
+    let mut running = bench.start(&["run", "x", "--no-report"]);
+    trains(&bench, 1);
+    running.signal(Signal::SIGKILL);
+    assert_eq!(running.ends().code, None);
+    bench.nothing_is_left(Duration::from_secs(2));
+    bench.collo(&["show", "--partial"]).exits(0).answers("sleepx2_naive").answers("\"ready\"");
+    bench.collo(&["status"]).exits(4).says("resume: collo run x");
+    bench.run(&[]).exits(0).says("resuming ").says("1 run was cut off by the end of an earlier collo and begins again");
+    complete(&bench);
+    bench.collo(&["verify"]).exits(0);
+}
+
+#[test]
+fn a_second_ctrl_c_kills_at_once_and_drops_the_run() {
+    // Frozen members do not hear that they should stop.
+    let bench =
+        Bench::of("[axes]\nworkload = \"faulty\"\nfail_at = \"epoch0\"\nhow = \"freeze\"\nwho = -1\nseconds = 0.1\nitems = 2");
+    let mut running = bench.start(&["run", "x", "--no-report"]);
+    trains(&bench, 0);
+    std::thread::sleep(Duration::from_millis(300));
+    running.signal(Signal::SIGINT);
+    std::thread::sleep(Duration::from_millis(500));
+    let at = Instant::now();
+    running.signal(Signal::SIGINT);
+    let answer = running.ends().exits(130).says("killed: 0 of 2 runs stored, this one is dropped; no process is left");
+    assert!(at.elapsed() < Duration::from_secs(2), "it took {:?}", at.elapsed());
+    bench.nothing_is_left(Duration::ZERO);
+    assert!(answer.last_line().starts_with("resume: collo run x"));
+    assert!(bench.runs().is_empty() && bench.campaign().partials().expect("readable").is_empty());
+}
+
+#[test]
+fn a_terminated_campaign_is_incomplete_and_resumable() {
+    let bench = Bench::of(SLEEP);
+    let mut running = bench.start(&["run", "x", "--no-report"]);
+    trains(&bench, 0);
+    running.signal(Signal::SIGTERM);
+    let answer = running.ends().exits(4);
+    bench.nothing_is_left(Duration::ZERO);
+    assert!(answer.last_line().starts_with("resume: collo run x"), "{}", answer.stderr);
+    assert_eq!(interrupted(&bench), 1);
+    bench.run(&[]).exits(0);
+    complete(&bench);
+}
+
+#[test]
+fn ctrl_c_is_heard_while_members_set_up_and_between_runs() {
+    let bench = Bench::of(
+        "cooldown = \"30s\"\n[axes]\nworkload = \"sleep\"\nset_up_seconds = 20\nseconds = 0.1\n[sampling]\nrate_hz = 5",
+    );
+    let stop = |mut running: Running| {
+        let at = Instant::now();
+        running.signal(Signal::SIGINT);
+        let answer = running.ends().exits(130);
+        assert!(at.elapsed() < Duration::from_secs(4), "it took {:?}", at.elapsed());
+        bench.nothing_is_left(Duration::ZERO);
+        answer
+    };
+    let running = bench.start(&["run", "x", "--no-report"]);
+    wait_for("a member", || {
+        let partials = bench.runs_folder().find("last").ok()?.partials().ok()?;
+        std::fs::read_to_string(partials.first()?.join("events.jsonl")).ok()?.contains("started").then_some(())
+    });
+    stop(running);
+    assert_eq!(interrupted(&bench), 1);
+
+    let bench = Bench::of("cooldown = \"30s\"\n[axes]\nworkload = \"sleep\"\nseconds = 0.1");
+    let mut running = bench.start(&["run", "x", "--no-report"]);
+    wait_for("the first run", || (!bench.runs_folder().find("last").ok()?.runs().ok()?.0.is_empty()).then_some(()));
+    std::thread::sleep(Duration::from_millis(200));
+    running.signal(Signal::SIGINT);
+    running.ends().exits(130).says("1 of 2 runs stored");
+    assert_eq!(interrupted(&bench), 0);
+}
+
+#[test]
+fn the_allowed_time_ends_a_campaign_between_two_runs() {
+    let bench = Bench::of(SLEEP);
+    let answer = bench.run(&["--for", "10ms"]).exits(4).says("the allowed time is over: 1 of 3 runs stored");
+    assert!(answer.last_line().starts_with("resume: collo run x"));
+    assert_eq!((bench.runs().len(), interrupted(&bench)), (1, 0));
+    // By the campaign's own name.
+    let id = bench.campaign().manifest().id.clone();
+    let last = id.rsplit('-').next().expect("it has parts");
+    bench.run_named(last, &[]).exits(0).says(&format!("resuming {id}: 1 of 3 runs stored, 2 to do"));
+    complete(&bench);
+    // What is complete is not continued: the next one is a new campaign.
+    bench.run(&["--for", "1ms"]).exits(4);
+    assert_eq!(bench.campaigns(), 2);
+}
+
+#[test]
+fn changed_ingredients_start_a_new_campaign_unless_forced() {
+    let bench = Bench::of(SLEEP);
+    bench.run(&["--for", "10ms"]).exits(4);
+    let old = bench.campaign();
+    let id = &old.manifest().id;
+    let file = "workloads/sleep/train.py";
+    bench.write(file, &format!("{}\n# better\n", fs_err::read_to_string(bench.at(file)).expect("it is there")));
+
+    let answer = bench.run(&["--for", "10ms"]).exits(4);
+    let answer = answer.says(&format!("warning: {id} is not continued, its ingredients changed")).says(&format!("  {file} "));
+    let short = id.rsplit('-').next().expect("it has parts");
+    let answer = answer.says(&format!("collo run {short} --force"));
+    assert_eq!(bench.campaigns(), 2, "{}", answer.stderr);
+    assert_eq!(old.runs().expect("readable").0.len(), 1, "the old one is left as it was");
+
+    bench.run_named(short, &["--force"]).exits(0);
+    assert_eq!(bench.campaigns(), 2);
+    let forced = bench.runs_folder().find(short).expect("it is there");
+    assert_eq!(forced.runs().expect("readable").0.len(), 3);
+    let why = &forced.manifest().informative;
+    assert!(why.len() == 1 && why[0].contains(file), "{why:?}");
+    let report = bench.collo(&["report", short, "--json"]).exits(0).json();
+    for cell in report["cells"].as_array().expect("cells") {
+        assert_eq!(cell["validity"], "informative", "{cell}");
+    }
+}
+
+#[test]
+fn new_starts_a_new_campaign_whatever_is_unfinished() {
+    let bench = Bench::of(SLEEP);
+    bench.run(&["--for", "10ms"]).exits(4);
+    let old = bench.campaign();
+    bench.run(&["--new", "--for", "10ms"]).exits(4);
+    assert_eq!(bench.campaigns(), 2);
+    assert_eq!(old.runs().expect("readable").0.len(), 1);
+}
+
+/// A member that fails as long as a file is there, which is no ingredient.
+fn flaky() -> Bench {
+    Bench::of("[axes]\nworkload = \"flaky\"\ndegree = 2")
+        .file("workloads/flaky/workload.toml", "command = [\"python\", \"train.py\"]\nenvironment = \"system\"\n")
+        .file(
+            "workloads/flaky/train.py",
+            "import os, time, collo
+member = collo.connect()
+member.hello(device=\"cpu\")
+member.wait_for_warm_up()
+member.ready()
+for epoch in member.epochs():
+    assert not os.path.exists(os.environ[\"COLLO_DATA\"] + \"/fail\") or os.environ[\"COLLO_MEMBER\"] == \"0\", \"told so\"
+    time.sleep(0.1)
+    epoch.finish(items=1)
+",
+        )
+        .file("data/fail", "")
+}
+
+#[test]
+fn only_failed_measures_failures_again_and_keeps_the_old_ones_aside() {
+    let bench = flaky();
+    bench.run(&[]).exits(1).says("crashed: member 1");
+    let before = bench.runs();
+    fs_err::remove_file(bench.at("data/fail")).expect("it is there");
+    bench.run(&["--only", "failed"]).exits(0).says("2 of 3 runs stored, 1 to do");
+    complete(&bench);
+    assert_eq!(bench.campaigns(), 1);
+    for (folder, run) in before.iter().filter(|(_, r)| r.record.outcome == Outcome::Completed) {
+        assert_eq!(bench.runs()[folder].record, run.record, "{folder} was not measured again");
+    }
+    let aside = bench.campaign().path().join(".superseded");
+    let kept: Vec<_> = fs_err::read_dir(aside).expect("there").map(|e| e.expect("readable").path()).collect();
+    assert!(kept.len() == 1 && kept[0].join("run.json").is_file(), "{kept:?}");
+    // Now nothing failed, so there is nothing to do and nothing new is begun.
+    bench.run(&["--only", "failed"]).exits(0);
+    assert_eq!(bench.campaigns(), 1);
+    bench.collo(&["verify"]).exits(0);
+}
+
+#[test]
+fn only_failed_without_a_campaign_is_a_mistake() {
+    let bench = Bench::of(SLEEP);
+    bench.run(&["--only", "failed"]).exits(2).says("no campaign of `x` is stored").says("hint: `collo run x` starts one");
+    assert!(!bench.at("runs").exists());
+}
+
+#[test]
+fn one_campaign_has_one_collo() {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\nseconds = 1\nitems = 100");
+    let mut running = bench.start(&["run", "x", "--no-report"]);
+    trains(&bench, 0);
+    let pid = running.pid();
+    bench.run(&[]).exits(3).says("is being run by another collo").says(&format!("process {pid}, since"));
+    bench.collo(&["status"]).exits(0).answers(&format!("process {pid}"));
+    let status = bench.collo(&["status", "--json"]).exits(0).json();
+    assert_eq!(status["process"], pid);
+    bench.collo(&["list"]).exits(0).answers("running");
+    running.signal(Signal::SIGINT);
+    running.ends().exits(130);
+    bench.collo(&["status"]).exits(4).says("resume: collo run x");
+}
+
+#[test]
+fn a_selection_is_resumed_by_the_line_that_collo_prints() {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\nseconds = 0.1\nitems = 2\ndegree = [1, 2, 3]");
+    let condition = "degree == 2";
+    let answer = bench.run(&["--where", condition, "--for", "10ms"]).exits(4);
+    let resume = format!("resume: collo run x --where '{condition}'");
+    assert!(answer.last_line().starts_with(&resume), "{}", answer.stderr);
+    // Another selection is another campaign.
+    bench.run(&["--for", "1ms"]).exits(4).says("is not continued").says("  --where ");
+    assert_eq!(bench.campaigns(), 2);
+    let first = bench.runs_folder().find("last-1").expect("it is there").manifest().id.clone();
+    // By its id, the campaign brings its selection along.
+    bench.run_named(&first, &[]).exits(0).says("1 of 3 runs stored, 2 to do");
+    let campaign = bench.runs_folder().find(&first).expect("it is there");
+    let degrees: Vec<u32> = campaign.manifest().plan.cells.iter().map(|c| c.degree).collect();
+    assert_eq!(degrees, [1, 2]);
+    assert_eq!(campaign.runs().expect("readable").0.len(), 3);
+}
