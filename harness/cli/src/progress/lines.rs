@@ -135,12 +135,11 @@ impl Display for Lines {
 pub fn data_line(prepared: &collo_measure::Prepared) -> Option<String> {
     let place = prepared.place.as_deref().map(|p| shown(std::path::Path::new(p))).unwrap_or_default();
     match (prepared.synthetic, prepared.written) {
-        (true, true) => Some(format!(
-            "data    {} is not here: a learnable stand-in was written to {place}, marked synthetic",
-            prepared.dataset
-        )),
+        (true, true) => {
+            Some(format!("data    {} is absent: a stand-in was written to {place}, marked synthetic", prepared.dataset))
+        }
         (true, false) => {
-            Some(format!("data    {} is not here: the stand-in in {place} is used, marked synthetic", prepared.dataset))
+            Some(format!("data    {} is absent: the stand-in in {place} is used, marked synthetic", prepared.dataset))
         }
         (false, _) => None,
     }

@@ -23,5 +23,6 @@ pub fn arriving(progress: &Progress) -> Option<String> {
     let Progress::OnDisk { bytes, of_about, elapsed } = progress else { return None };
     let (gb, of) = (*bytes as f64 / 1e9, *of_about as f64 / 1e9);
     let rate = gb * 1000.0 / elapsed.as_secs_f64().max(1.0);
-    Some(format!("        {gb:.1} of about {of:.1} GB on disk · {rate:.0} MB/s"))
+    // pip keeps every wheel until all are unpacked, so there may be more on the way than in the end.
+    Some(format!("        {gb:.1} GB on disk, about {of:.1} GB in the end · {rate:.0} MB/s"))
 }

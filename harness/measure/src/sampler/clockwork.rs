@@ -1,5 +1,7 @@
 //! A thread's absolute deadlines, and how well they were kept.
 
+use std::time::Duration;
+
 use collo_store::{SamplingQuality, monotonic_ns};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
@@ -20,15 +22,15 @@ pub struct Clockwork {
 }
 
 impl Clockwork {
-    /// Begin to tick, on the thread that calls.
-    pub fn begin(rate_hz: f64) -> Self {
+    /// Begin to tick, on the thread that calls, first after so long.
+    pub fn begin(rate_hz: f64, first_after: Duration) -> Self {
         // Without this the kernel may wake the thread 50 µs late to save power.
         let _ = nix::sys::prctl::set_timerslack(1);
-        let now = monotonic_ns();
+        let first_ns = monotonic_ns() + first_after.as_nanos() as u64;
         Clockwork {
             period_ns: (1e9 / rate_hz) as u64,
-            next_ns: now,
-            began_ns: now,
+            next_ns: first_ns,
+            began_ns: first_ns,
             last_ns: None,
             ticks: 0,
             missed: 0,
@@ -41,6 +43,10 @@ impl Clockwork {
     /// The time of the next tick.
     pub fn due_ns(&self) -> u64 {
         self.next_ns
+    }
+
+    pub fn period(&self) -> Duration {
+        Duration::from_nanos(self.period_ns)
     }
 
     /// Sleep until the next tick; returns the time at which it really began.

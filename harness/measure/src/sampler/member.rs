@@ -74,7 +74,15 @@ pub struct Members {
     buffer: Vec<u8>,
     ticks_per_s: f64,
     page_bytes: f64,
+    /// The time of the tick before.
+    last_ns: Option<u64>,
+    /// When the counters are to be read next.
+    counters_due_ns: Option<u64>,
 }
+
+/// Counters (storage reads, context switches) lose nothing by being read less often, and cost three times as much as the gauges: a
+/// faster rate is for the gauges alone.
+const COUNTERS_EVERY_NS: u64 = 100_000_000;
 
 impl Members {
     /// Read what the trees hold.
@@ -85,7 +93,21 @@ impl Members {
             buffer: vec![0; 8192],
             ticks_per_s: conf(nix::unistd::SysconfVar::CLK_TCK, 100.0),
             page_bytes: conf(nix::unistd::SysconfVar::PAGE_SIZE, 4096.0),
+            last_ns: None,
+            counters_due_ns: None,
         }
+    }
+
+    /// Whether this tick reads the counters: the one nearest to each tenth of a second.
+    fn counts(&mut self, at_ns: u64) -> bool {
+        let half_ns = self.last_ns.replace(at_ns).map_or(0, |last| at_ns.saturating_sub(last) / 2);
+        let due_ns = self.counters_due_ns.unwrap_or(at_ns);
+        let due = at_ns + half_ns >= due_ns;
+        if due {
+            // After a gap, from here on: what was missed is not made up for.
+            self.counters_due_ns = Some((due_ns + COUNTERS_EVERY_NS).max(at_ns));
+        }
+        due
     }
 }
 
@@ -101,14 +123,18 @@ struct Sum {
 
 impl Sampler for Members {
     fn sample(&mut self, at_ns: u64, samples: &mut Vec<Sample>) {
+        let counts = self.counts(at_ns);
         for tree in self.trees.lock().iter_mut() {
             let mut sum = Sum::default();
-            for process in tree.processes.values() {
+            for process in tree.processes.values_mut() {
                 let Some(gauges) = process.gauges(&mut self.buffer) else { continue };
                 sum.cpu_ticks += gauges.cpu_ticks;
                 sum.rss_pages += gauges.rss_pages;
                 sum.threads += gauges.threads;
                 sum.processes += 1;
+                if !counts {
+                    continue;
+                }
                 if let Some(bytes) = process.read_bytes(&mut self.buffer) {
                     *sum.read_bytes.get_or_insert(0) += bytes;
                 }
@@ -139,6 +165,9 @@ impl Sampler for Members {
             push("rss_bytes", 0, Some(sum.rss_pages as f64 * self.page_bytes));
             push("threads", 0, Some(sum.threads as f64));
             push("processes", 0, Some(sum.processes as f64));
+            if !counts {
+                continue;
+            }
             push("read_bytes", 0, sum.read_bytes.map(|b| b as f64));
             push("voluntary_context_switches", 0, sum.switches.map(|s| s.0 as f64));
             push("involuntary_context_switches", 0, sum.switches.map(|s| s.1 as f64));
@@ -172,6 +201,46 @@ impl Sampler for Proportional {
                 let value = Some(shares.iter().sum::<u64>() as f64);
                 samples.push(Sample { at_ns, window_ns: 0, source: "proc-slow", scope, metric: "pss_bytes", value });
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many rows of each metric so many ticks of a rate give for one process below this one.
+    fn rows(rate_hz: u64, ticks: u64) -> BTreeMap<&'static str, usize> {
+        let mut child = std::process::Command::new("sleep").arg("30").spawn().unwrap();
+        let trees = Trees::below(&[std::process::id()]);
+        trees.lock()[0].processes.extend(Process::open(child.id()).map(|p| (p.pid, p)));
+        let mut members = Members::new(trees);
+        let mut samples = Vec::new();
+        for tick in 0..ticks {
+            // Ticks are never quite punctual.
+            members.sample(1_000_000_000 + tick * 1_000_000_000 / rate_hz + tick % 3 * 400_000, &mut samples);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let mut rows = BTreeMap::new();
+        samples.iter().for_each(|s| *rows.entry(s.metric).or_default() += 1);
+        rows
+    }
+
+    #[test]
+    fn ten_times_a_second_every_tick_reads_everything() {
+        let rows = rows(10, 20);
+        assert_eq!((rows["rss_bytes"], rows["voluntary_context_switches"], rows["read_bytes"]), (20, 20, 20));
+        assert_eq!(rows["cpu_ratio"], 19, "a ratio needs two readings");
+    }
+
+    #[test]
+    fn a_faster_rate_is_for_the_gauges_and_counters_stay_at_ten_times_a_second() {
+        for rate_hz in [25, 100, 1000] {
+            let rows = rows(rate_hz, 2 * rate_hz);
+            assert_eq!(rows["rss_bytes"], 2 * rate_hz as usize);
+            let counted = rows["involuntary_context_switches"];
+            assert!((19..=22).contains(&counted), "{counted} at {rate_hz} Hz in two seconds");
         }
     }
 }

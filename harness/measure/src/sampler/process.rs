@@ -19,7 +19,17 @@ pub struct Process {
     pub pid: u32,
     stat: File,
     io: Option<File>,
-    threads: Vec<(u32, File)>,
+    threads: Vec<Thread>,
+}
+
+/// One of its threads.
+struct Thread {
+    tid: u32,
+    status: File,
+    /// Says in a fifth of the time of `status` whether the thread ran at all; not in every kernel.
+    schedstat: Option<File>,
+    /// The time slices at the last reading of `status`, and the switches in it.
+    last: Option<(u64, (u64, u64))>,
 }
 
 impl Process {
@@ -37,12 +47,14 @@ impl Process {
     pub fn look_for_threads(&mut self) {
         let Ok(tasks) = std::fs::read_dir(format!("/proc/{}/task", self.pid)) else { return };
         let tids: Vec<u32> = tasks.flatten().filter_map(|t| t.file_name().to_str()?.parse().ok()).collect();
-        self.threads.retain(|(tid, _)| tids.contains(tid));
+        self.threads.retain(|thread| tids.contains(&thread.tid));
         for tid in tids {
-            if !self.threads.iter().any(|(known, _)| *known == tid)
-                && let Ok(file) = File::open(format!("/proc/{}/task/{tid}/status", self.pid))
+            let folder = format!("/proc/{}/task/{tid}", self.pid);
+            if !self.threads.iter().any(|known| known.tid == tid)
+                && let Ok(status) = File::open(format!("{folder}/status"))
             {
-                self.threads.push((tid, file));
+                let schedstat = File::open(format!("{folder}/schedstat")).ok();
+                self.threads.push(Thread { tid, status, schedstat, last: None });
             }
         }
     }
@@ -58,17 +70,33 @@ impl Process {
     }
 
     /// Voluntary and involuntary context switches of all its threads that live.
-    pub fn switches(&self, buffer: &mut [u8]) -> Option<(u64, u64)> {
+    pub fn switches(&mut self, buffer: &mut [u8]) -> Option<(u64, u64)> {
         let mut sum = None;
-        for (_, status) in &self.threads {
-            let Some(text) = read(status, buffer) else { continue };
-            let of = (field(text, "\nvoluntary_ctxt_switches:"), field(text, "nonvoluntary_ctxt_switches:"));
-            if let (Some(v), Some(i)) = of {
-                let (sv, si) = sum.unwrap_or((0, 0));
-                sum = Some((sv + v, si + i));
+        for thread in &mut self.threads {
+            if let Some((voluntary, involuntary)) = thread.switches(buffer) {
+                let (v, i) = sum.get_or_insert((0, 0));
+                *v += voluntary;
+                *i += involuntary;
             }
         }
         sum
+    }
+}
+
+impl Thread {
+    fn switches(&mut self, buffer: &mut [u8]) -> Option<(u64, u64)> {
+        // A thread that got no time slice since has made no switch since, but perhaps the one that ended its last slice, which is
+        // seen when it next runs. Most threads of a training sleep all the time. A kernel that does not count slices says 0.
+        let slices = self.schedstat.as_ref().and_then(|file| read(file, buffer)?.split_whitespace().nth(2)?.parse().ok());
+        let slices = slices.filter(|n| *n > 0);
+        if let (Some((then, switches)), Some(now)) = (self.last, slices)
+            && then == now
+        {
+            return Some(switches);
+        }
+        let switches = parse_switches(read(&self.status, buffer)?)?;
+        self.last = slices.map(|n| (n, switches));
+        Some(switches)
     }
 }
 
@@ -92,11 +120,30 @@ pub fn field(text: &str, name: &str) -> Option<u64> {
     text.split_once(name)?.1.split_whitespace().next()?.parse().ok()
 }
 
+/// Voluntary and involuntary, from the end of a `status` file, where they stand: it is long, and read for every thread.
+fn parse_switches(status: &str) -> Option<(u64, u64)> {
+    let mut found = (None, None);
+    for line in status.lines().rev() {
+        match line.split_once(':') {
+            Some(("nonvoluntary_ctxt_switches", n)) => found.1 = n.trim().parse().ok(),
+            Some(("voluntary_ctxt_switches", n)) => found.0 = n.trim().parse().ok(),
+            _ => {}
+        }
+        if let (Some(voluntary), Some(involuntary)) = found {
+            return Some((voluntary, involuntary));
+        }
+    }
+    None
+}
+
 fn parse_stat(stat: &str) -> Option<Gauges> {
-    // The name stands in parentheses and may itself hold any character; fields after it are numbered from 3.
-    let rest: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let number = |field: usize| rest.get(field - 3)?.parse::<u64>().ok();
-    if matches!(rest.first(), Some(&"Z" | &"X")) {
+    // The name stands in parentheses and may itself hold any character; fields after it are numbered from 3, and the last is 24.
+    let mut rest = [""; 22];
+    for (place, field) in rest.iter_mut().zip(stat.rsplit_once(')')?.1.split_ascii_whitespace()) {
+        *place = field;
+    }
+    let number = |field: usize| rest[field - 3].parse::<u64>().ok();
+    if matches!(rest[0], "Z" | "X") {
         return None;
     }
     let reaped_ticks = number(16)? + number(17)?;
@@ -122,12 +169,41 @@ mod tests {
     }
 
     #[test]
+    fn both_kinds_of_switches_are_told_apart_whatever_follows_them() {
+        let status = "Name:\tx\nThreads:\t2\nvoluntary_ctxt_switches:\t70\nnonvoluntary_ctxt_switches:\t5\n";
+        assert_eq!(parse_switches(status), Some((70, 5)));
+        assert_eq!(parse_switches(&format!("{status}x86_Thread_features:\t\n")), Some((70, 5)));
+        assert_eq!(parse_switches("Name:\tx\nvoluntary_ctxt_switches:\t70\n"), None);
+    }
+
+    #[test]
     fn this_process_has_memory_threads_and_switches() {
-        let me = Process::open(std::process::id()).unwrap();
+        let mut me = Process::open(std::process::id()).unwrap();
         let mut buffer = [0; 8192];
         assert!(me.gauges(&mut buffer).unwrap().rss_pages > 0);
         assert!(me.switches(&mut buffer).unwrap().0 > 0);
         assert!(peak_rss_bytes(me.pid).unwrap() > 0);
         assert!(pss_bytes(me.pid).unwrap() > 0);
+    }
+    #[test]
+    fn a_thread_that_ran_is_read_again_and_one_that_slept_keeps_its_count() {
+        let mut busy = std::process::Command::new("sh").args(["-c", "while :; do sleep 0.01; done"]).spawn().unwrap();
+        let mut idle = std::process::Command::new("sleep").arg("30").spawn().unwrap();
+        let (mut moving, mut still) = (Process::open(busy.id()).unwrap(), Process::open(idle.id()).unwrap());
+        let mut buffer = [0; 8192];
+        let before = moving.switches(&mut buffer).unwrap();
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while moving.switches(&mut buffer).unwrap().0 < before.0 + 3 && std::time::Instant::now() < end {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert!(moving.switches(&mut buffer).unwrap().0 >= before.0 + 3);
+        // It sleeps by now: what is remembered is what its file says.
+        still.switches(&mut buffer).unwrap();
+        let file = std::fs::read_to_string(format!("/proc/{}/status", idle.id())).unwrap();
+        assert_eq!(still.switches(&mut buffer), parse_switches(&file));
+        for child in [&mut busy, &mut idle] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
     }
 }

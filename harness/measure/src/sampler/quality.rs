@@ -1,14 +1,18 @@
 //! How often a metric's value really moved: a counter that updates ten times slower than it is read says so in the report.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use collo_store::Sample;
 
+/// The last value of each metric of one scope.
+type Values = Vec<(&'static str, f64)>;
+
 /// Counts, per metric, the readings and those that differ from the one before in the same scope.
 #[derive(Default)]
 pub struct Movement {
-    last: HashMap<(Arc<str>, &'static str), f64>,
+    /// By scope, then by metric: a handful of each, found by looking along, which costs less than to hash two texts per reading.
+    last: Vec<(Arc<str>, Values)>,
     counts: BTreeMap<&'static str, (u64, u64)>,
 }
 
@@ -17,10 +21,28 @@ impl Movement {
     pub fn see(&mut self, samples: &[Sample]) {
         for s in samples {
             let Some(value) = s.value else { continue };
-            if let Some(before) = self.last.insert((s.scope.clone(), s.metric), value) {
+            if let Some(before) = self.remember(s, value) {
                 let (seen, moved) = self.counts.entry(s.metric).or_default();
                 *seen += 1;
                 *moved += u64::from(before != value);
+            }
+        }
+    }
+
+    /// Keep the value of a metric in a scope; returns the one before.
+    fn remember(&mut self, s: &Sample, value: f64) -> Option<f64> {
+        // Samplers clone a scope, so the same text is mostly the same place in memory.
+        let known = |(scope, _): &(Arc<str>, _)| Arc::ptr_eq(scope, &s.scope) || *scope == s.scope;
+        let at = self.last.iter().position(known).unwrap_or_else(|| {
+            self.last.push((s.scope.clone(), Vec::new()));
+            self.last.len() - 1
+        });
+        let metrics = &mut self.last[at].1;
+        match metrics.iter_mut().find(|(metric, _)| std::ptr::eq(*metric, s.metric) || *metric == s.metric) {
+            Some((_, before)) => Some(std::mem::replace(before, value)),
+            None => {
+                metrics.push((s.metric, value));
+                None
             }
         }
     }

@@ -145,12 +145,21 @@ struct Rare {
     readings: Arc<AtomicU64>,
 }
 
+/// The slow thread begins so much later: between two ticks of the fast one, at 10 Hz and at 100 Hz, so that its long tick does not
+/// sit on the processor when a fast tick is due.
+const OFF_BEAT: Duration = Duration::from_millis(55);
+
+/// How often readings go to the writer and to whoever watches; what is not handed over yet is lost if collo is killed.
+const HAND_OVER_NS: u64 = 240_000_000;
+
 impl Reader {
     fn run(mut self, source: &str, rate_hz: f64, rare: Option<Rare>) -> SamplingQuality {
-        let mut clockwork = Clockwork::begin(rate_hz);
+        let first_after = if rare.is_some() { OFF_BEAT } else { Duration::ZERO };
+        let mut clockwork = Clockwork::begin(rate_hz, first_after);
         let mut movement = Movement::default();
         let mut pss_due_ns = None;
         let mut samples = Vec::new();
+        let mut handed_ns = 0;
         while !self.stop.load(Ordering::Relaxed) {
             self.nap(&clockwork, rare.as_ref());
             let asked = rare.as_ref().is_some_and(|r| r.now.swap(false, Ordering::Relaxed));
@@ -158,6 +167,7 @@ impl Reader {
                 break;
             }
             let at_ns = if asked { collo_store::monotonic_ns() } else { clockwork.wait() };
+            let seen = samples.len();
             if let Some(rare) = &rare {
                 rare.trees.refresh();
                 let due = *pss_due_ns.get_or_insert(at_ns + rare.every_ns);
@@ -170,18 +180,31 @@ impl Reader {
             for sampler in &mut self.samplers {
                 sampler.sample(at_ns, &mut samples);
             }
-            movement.see(&samples);
-            self.show(&samples);
-            if self.batches.send(std::mem::take(&mut samples)).is_err() {
-                break;
+            movement.see(&samples[seen..]);
+            // To wake the writer, and to sort readings for people, costs as much as to read: not at every tick of a fast rate.
+            if at_ns.saturating_sub(handed_ns) >= HAND_OVER_NS {
+                handed_ns = at_ns;
+                self.show(&samples);
+                // The next batch will be about as long.
+                let next = Vec::with_capacity(samples.len());
+                if self.batches.send(std::mem::replace(&mut samples, next)).is_err() {
+                    break;
+                }
             }
         }
+        // The writer that is gone has said why.
+        let _ = self.batches.send(samples);
         clockwork.quality(source, &movement)
     }
 
     /// Be parked until shortly before the next tick; whoever wants a stop, or proportional memory, unparks the thread.
     fn nap(&self, clockwork: &Clockwork, rare: Option<&Rare>) {
         const SHORTLY: Duration = Duration::from_millis(1);
+        // A tick that comes so soon is worth no wake-up before it.
+        const SOON: Duration = Duration::from_millis(20);
+        if clockwork.period() <= SOON {
+            return;
+        }
         loop {
             let left = Duration::from_nanos(clockwork.due_ns().saturating_sub(collo_store::monotonic_ns()));
             let asked = rare.is_some_and(|r| r.now.load(Ordering::Relaxed));

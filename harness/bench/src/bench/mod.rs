@@ -1,0 +1,52 @@
+//! The benchmarks, one file each.
+
+mod overhead;
+mod peer;
+mod perturbation;
+mod plan;
+mod report;
+mod sampler;
+mod skew;
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::figure::Figure;
+use crate::ground::Ground;
+
+pub struct Bench {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub run: fn(&Ground, Effort) -> Result<Vec<Figure>>,
+}
+
+/// In the order in which they are run: what takes longest comes last.
+pub static BENCHES: [Bench; 7] = [
+    Bench { name: "plan", about: "a plan of 10⁴ cells, and the help", run: plan::run },
+    Bench { name: "overhead", about: "the fixed cost of a run", run: overhead::run },
+    Bench { name: "skew", about: "how far apart members start", run: skew::run },
+    Bench { name: "sampler", about: "what sampling costs, and how punctual it is", run: sampler::run },
+    Bench { name: "report", about: "reports of 10⁶ and 10⁷ samples, if that benchmark was built", run: report::run },
+    Bench { name: "peer", about: "radT and collo on the same two scripts", run: peer::run },
+    Bench { name: "perturbation", about: "what being measured costs a training", run: perturbation::run },
+];
+
+/// How much to repeat.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Effort {
+    /// Once each, to see that it works.
+    pub smoke: bool,
+    /// The longest that a benchmark with an interval goes on for more pairs.
+    pub most: Duration,
+}
+
+impl Effort {
+    pub const FULL: Effort = Effort { smoke: false, most: Duration::from_secs(900) };
+    pub const SMOKE: Effort = Effort { smoke: true, most: Duration::from_secs(20) };
+
+    /// So many times, or once for a smoke run.
+    pub fn times(self, full: usize) -> usize {
+        if self.smoke { 1 } else { full }
+    }
+}

@@ -1,0 +1,59 @@
+//! What a run costs outside the members' own time: two sleeping members under collo, from its begin to its record on disk, less the
+//! same two started together by hand, interleaved. By hand they also take their interpreters apart, which collo spares them.
+
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+
+use super::Effort;
+use crate::figure::{Asked, Figure};
+use crate::ground::{Ground, Moment};
+use crate::statistics::{median, quantile};
+
+const DEGREE: usize = 2;
+
+pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
+    let repetitions = effort.times(40);
+    let lines =
+        format!("repetitions = {repetitions}\nepochs = 2\n[axes]\nworkload = \"sleep\"\nseconds = 0.2\ndegree = {DEGREE}");
+    ground.write_experiment("overhead", &lines)?;
+    let mut hand_s = Vec::new();
+    let runs = ground.measure("overhead", |cell| cell.degree == DEGREE as u32, &mut |moment| {
+        // By hand first in every second pair.
+        let turn = matches!(moment, Moment::Before(i) if i % 2 == 1) || matches!(moment, Moment::After(i) if i % 2 == 0);
+        if turn {
+            hand_s.push(by_hand(ground)?);
+        }
+        Ok(())
+    })?;
+    let whole_s: Vec<f64> = runs.iter().map(|r| (r.recorded_ns - r.begun_ns) as f64 / 1e9).collect();
+    let cost_s: Vec<f64> = whole_s.iter().zip(&hand_s).map(|(collo, hand)| collo - hand).collect();
+    let (whole, hand) = (median(&whole_s), median(&hand_s));
+    Ok(vec![Figure {
+        name: "fixed cost of a run, degree 2".into(),
+        value: median(&cost_s),
+        p99: quantile(&cost_s, 0.99),
+        count: cost_s.len(),
+        limit: Some((0.3, Asked::Value)),
+        note: whole.zip(hand).map(|(w, h)| format!("median of pairs; a run {w:.3} s, the same two by hand {h:.3} s")),
+        ..Figure::default()
+    }])
+}
+
+/// Seconds that the members take by themselves, started together.
+fn by_hand(ground: &Ground) -> Result<f64> {
+    let arguments = ["--epochs".to_string(), "2".to_string()];
+    let settings = [("seconds", "0.2".to_string())];
+    let mut commands = Vec::new();
+    for _ in 0..DEGREE {
+        let mut command = ground.by_hand("sleep", &settings, &arguments)?;
+        command.stdout(std::process::Stdio::null());
+        commands.push(command);
+    }
+    let begin = Instant::now();
+    let children: Vec<_> = commands.iter_mut().map(|c| c.spawn()).collect::<std::io::Result<_>>()?;
+    for mut child in children {
+        ensure!(child.wait()?.success(), "`sleep` by hand ended with an error");
+    }
+    Ok(begin.elapsed().as_secs_f64())
+}

@@ -1,0 +1,60 @@
+//! How long the command takes where nothing is measured: a plan of 10⁴ cells, and the help.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+
+use super::Effort;
+use crate::figure::{Asked, Figure};
+use crate::ground::Ground;
+use crate::statistics::{median, quantile};
+
+pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
+    let Some((collo, build)) = find(ground.checkout().root()) else {
+        return Ok(vec![Figure::absent(
+            "collo plan, 10⁴ cells",
+            "there is no `collo` yet: `cargo build`, or `cargo build --release`",
+        )]);
+    };
+    let list = |n: u32| (1..=n).map(|i| i.to_string()).collect::<Vec<_>>().join(", ");
+    // 500 × 5 × 4 cells; those of degree 1 are the baselines of the others.
+    let lines = format!(
+        "[axes]\nworkload = \"sleep\"\nitems = [{}]\nseconds = [{}]\ndegree = [1, 2, 3, 4]",
+        list(500),
+        (1..=5).map(|i| format!("{i}.0")).collect::<Vec<_>>().join(", ")
+    );
+    ground.write_experiment("many", &lines)?;
+    let times = |words: &[&str], count: usize| -> Result<Vec<f64>> {
+        (0..effort.times(count)).map(|_| seconds(&collo, ground.path(), words)).collect()
+    };
+    let figure = |name: &str, seconds: Vec<f64>, limit: f64| Figure {
+        name: name.into(),
+        value: median(&seconds),
+        p99: quantile(&seconds, 0.99),
+        count: seconds.len(),
+        limit: Some((limit, Asked::Value)),
+        note: Some(format!("median of {} processes, {build} build", seconds.len())),
+        ..Figure::default()
+    };
+    Ok(vec![
+        figure("collo plan, 10⁴ cells", times(&["plan", "many"], 11)?, 0.5),
+        figure("collo --help", times(&["--help"], 41)?, 0.02),
+    ])
+}
+
+/// The release build if there is one.
+fn find(root: &Path) -> Option<(PathBuf, &'static str)> {
+    let builds = [("release", "release"), ("debug", "dev")];
+    builds.into_iter().map(|(folder, build)| (root.join("target").join(folder).join("collo"), build)).find(|(p, _)| p.is_file())
+}
+
+fn seconds(collo: &Path, folder: &Path, words: &[&str]) -> Result<f64> {
+    let begin = Instant::now();
+    let output = Command::new(collo).args(words).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::piped()).output()?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "`collo {}`: {}", words.join(" "), said.lines().next().unwrap_or("it ended with an error"));
+    Ok(seconds)
+}

@@ -1,0 +1,34 @@
+//! How far apart the members of a group start to train.
+
+use anyhow::Result;
+
+use super::Effort;
+use crate::figure::{Asked, Figure};
+use crate::ground::Ground;
+use crate::statistics::{median, quantile};
+
+const MEMBERS: u32 = 7;
+
+pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
+    let lines = format!(
+        "repetitions = {}\nepochs = 1\n[axes]\nworkload = \"sleep\"\nseconds = 0.05\nitems = 5\ndegree = {MEMBERS}",
+        effort.times(100)
+    );
+    ground.write_experiment("skew", &lines)?;
+    let runs = ground.measure("skew", |cell| cell.degree == MEMBERS, &mut |_| Ok(()))?;
+    let skew_s = |timed: &crate::ground::Timed| {
+        let starts: Option<Vec<u64>> = timed.run.record.members.iter().map(|m| m.training_start_ns).collect();
+        let starts = starts?;
+        Some((starts.iter().max()? - starts.iter().min()?) as f64 / 1e9)
+    };
+    let skews_s: Vec<f64> = runs.iter().filter_map(skew_s).collect();
+    Ok(vec![Figure {
+        name: format!("start skew, {MEMBERS} members"),
+        value: median(&skews_s),
+        p99: quantile(&skews_s, 0.99),
+        count: skews_s.len(),
+        limit: Some((1e-3, Asked::Value)),
+        note: quantile(&skews_s, 0.0).map(|s| format!("median of {} starts; the best {:.3} ms", skews_s.len(), s * 1e3)),
+        ..Figure::default()
+    }])
+}

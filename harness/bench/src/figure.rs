@@ -1,0 +1,219 @@
+//! A figure: what was measured, against which limit or peer, and the verdict. In text for people, in JSON for the record.
+
+use serde_json::{Value as Json, json};
+
+use crate::load::Load;
+
+/// One row of the table.
+#[derive(Debug, Clone, Default)]
+pub struct Figure {
+    pub name: String,
+    pub unit: Unit,
+    /// Median, mean or ratio, as the name or the note says; none where it could not be measured.
+    pub value: Option<f64>,
+    pub p99: Option<f64>,
+    /// 95 % interval.
+    pub interval: Option<(f64, f64)>,
+    pub count: usize,
+    /// The largest value that is good, and which of the values it is asked of.
+    pub limit: Option<(f64, Asked)>,
+    /// What it is compared with: a name, and its value in the same run.
+    pub peer: Option<(&'static str, f64)>,
+    /// What this machine itself has of the value that the limit is asked of, without the harness.
+    pub floor: Option<f64>,
+    pub note: Option<String>,
+}
+
+/// Which value a limit is asked of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    Value,
+    P99,
+    High,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unit {
+    #[default]
+    Seconds,
+    /// Of one core.
+    Share,
+    Ratio,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    Met,
+    Missed,
+    NotComparable(String),
+    /// There is no target.
+    Told,
+}
+
+impl Figure {
+    /// A figure that could not be measured.
+    pub fn absent(name: impl Into<String>, why: impl Into<String>) -> Figure {
+        Figure { name: name.into(), note: Some(why.into()), ..Figure::default() }
+    }
+
+    fn asked(&self, which: Asked) -> Option<f64> {
+        match which {
+            Asked::Value => self.value,
+            Asked::P99 => self.p99,
+            Asked::High => self.interval.map(|i| i.1),
+        }
+    }
+
+    /// Met is met; a miss counts only if nobody else used the machine.
+    pub fn verdict(&self, load: &Load) -> Verdict {
+        let Some((limit, which)) = self.limit else {
+            return if self.value.is_some() { Verdict::Told } else { Verdict::NotComparable("not measured".into()) };
+        };
+        match self.asked(which) {
+            None if self.value.is_some() => Verdict::NotComparable(format!("too few for {}", which.the())),
+            None => Verdict::NotComparable("not measured".into()),
+            Some(found) if found <= limit => Verdict::Met,
+            Some(_) if self.floor.is_some_and(|floor| floor > limit) => Verdict::NotComparable(format!(
+                "without the harness {}",
+                self.floor.map(|f| self.unit.show(f)).unwrap_or_default()
+            )),
+            Some(_) if load.is_busy() => Verdict::NotComparable(format!("others used {:.1} cores", load.others_cores)),
+            Some(_) => Verdict::Missed,
+        }
+    }
+
+    pub fn json(&self, load: &Load) -> Json {
+        let verdict = match self.verdict(load) {
+            Verdict::Met => "met",
+            Verdict::Missed => "missed",
+            Verdict::NotComparable(_) => "not comparable",
+            Verdict::Told => "told",
+        };
+        json!({
+            "figure": self.name,
+            "unit": self.unit.word(),
+            "value": self.value,
+            "p99": self.p99,
+            "interval_95": self.interval.map(|(low, high)| json!({"low": low, "high": high})),
+            "count": self.count,
+            "floor": self.floor,
+            "limit": self.limit.map(|(limit, which)| json!({"of": which.word(), "at_most": limit})),
+            "peer": self.peer.map(|(name, value)| json!({"name": name, "value": value, "ratio": self.value.map(|v| v / value)})),
+            "verdict": verdict,
+            "note": self.note,
+        })
+    }
+
+    /// One row, and the note below it.
+    pub fn row(&self, load: &Load) -> String {
+        let show = |v: f64| self.unit.show(v);
+        let mut value = self.value.map_or("–".into(), show);
+        if let Some((low, high)) = self.interval {
+            value.push_str(&format!(" [{}, {}]", show(low), show(high)));
+        }
+        if let Some(p99) = self.p99 {
+            value.push_str(&format!(", p99 {}", show(p99)));
+        }
+        let limit = self.limit.map(|(limit, which)| format!("{}≤ {}", which.prefix(), show(limit)));
+        let peer = self.peer.map(|(name, peer)| {
+            let ratio = self.value.map(|v| format!(" ×{:.3}", v / peer)).unwrap_or_default();
+            format!("{name} {}{ratio}", show(peer))
+        });
+        let against = [limit, peer].into_iter().flatten().collect::<Vec<_>>().join("; ");
+        let verdict = match self.verdict(load) {
+            Verdict::Met => "met".into(),
+            Verdict::Missed => "MISSED".into(),
+            Verdict::NotComparable(why) => format!("not comparable: {why}"),
+            Verdict::Told => String::new(),
+        };
+        let mut row = format!("{:<36} {value:<34} {against:<30} {verdict}", self.name).trim_end().to_string();
+        if let Some(note) = &self.note {
+            row.push_str(&format!("\n    {note}"));
+        }
+        row
+    }
+}
+
+impl Asked {
+    fn word(self) -> &'static str {
+        match self {
+            Asked::Value => "value",
+            Asked::P99 => "p99",
+            Asked::High => "upper bound",
+        }
+    }
+
+    fn the(self) -> &'static str {
+        match self {
+            Asked::Value => "a value",
+            Asked::P99 => "a p99",
+            Asked::High => "an interval",
+        }
+    }
+
+    fn prefix(self) -> &'static str {
+        match self {
+            Asked::Value => "",
+            Asked::P99 => "p99 ",
+            Asked::High => "upper ",
+        }
+    }
+}
+
+impl Unit {
+    fn word(self) -> &'static str {
+        match self {
+            Unit::Seconds => "s",
+            Unit::Share => "share of one core",
+            Unit::Ratio => "ratio",
+        }
+    }
+
+    fn show(self, v: f64) -> String {
+        match self {
+            Unit::Seconds if v.abs() < 0.1 => format!("{:.3} ms", v * 1e3),
+            Unit::Seconds => format!("{v:.3} s"),
+            Unit::Share => format!("{:.3} %", v * 1e2),
+            Unit::Ratio => format!("{v:.4}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDLE: Load = Load { average: 0.1, others_cores: 0.0 };
+    const BUSY: Load = Load { average: 4.0, others_cores: 1.5 };
+
+    fn skew(value: f64) -> Figure {
+        Figure { name: "skew".into(), value: Some(value), limit: Some((0.001, Asked::Value)), count: 3, ..Figure::default() }
+    }
+
+    #[test]
+    fn a_miss_counts_only_on_a_machine_that_nobody_else_uses() {
+        assert_eq!(skew(0.0009).verdict(&BUSY), Verdict::Met);
+        assert_eq!(skew(0.002).verdict(&IDLE), Verdict::Missed);
+        assert_eq!(skew(0.002).verdict(&BUSY), Verdict::NotComparable("others used 1.5 cores".into()));
+        let floor = Some(0.0018);
+        assert_eq!(Figure { floor, ..skew(0.002) }.verdict(&IDLE), Verdict::NotComparable("without the harness 1.800 ms".into()));
+        assert_eq!(Figure { floor: Some(0.0005), ..skew(0.002) }.verdict(&IDLE), Verdict::Missed);
+    }
+
+    #[test]
+    fn the_upper_bound_is_what_a_limit_asks_of_an_interval() {
+        let limit = Some((1.005, Asked::High));
+        let figure = Figure { value: Some(1.0), interval: Some((0.99, 1.01)), limit, unit: Unit::Ratio, ..Figure::default() };
+        assert_eq!(figure.verdict(&IDLE), Verdict::Missed);
+        let few = Figure { interval: None, ..figure.clone() };
+        assert_eq!(few.verdict(&IDLE), Verdict::NotComparable("too few for an interval".into()));
+        assert!(figure.row(&IDLE).contains("1.0000 [0.9900, 1.0100]"));
+    }
+
+    #[test]
+    fn what_was_not_measured_is_null_and_never_met() {
+        let figure = Figure { limit: Some((1.0, Asked::Value)), ..Figure::absent("radT", "no network") };
+        assert_eq!(figure.json(&IDLE)["value"], Json::Null);
+        assert_eq!(figure.json(&IDLE)["verdict"], "not comparable");
+    }
+}

@@ -1,0 +1,186 @@
+//! A project of our own to measure in: the checkout's workloads and ours, experiments written as text, runs that nobody keeps.
+//!
+//! Runs go the way of `collo run`: an experiment is read, expanded, planned, and its campaign measured.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use collo_measure::campaign::{self, Choice, Order};
+use collo_measure::observe::View;
+use collo_measure::python::{self, Environment as PythonEnvironment, PinSet};
+use collo_measure::{Event, Experiment, Interpreters, Project, Workloads, expand, plan, prepare};
+use collo_store::{CellRecord, Outcome, StoredRun, monotonic_ns};
+use fs_err as fs;
+use tempfile::TempDir;
+
+pub struct Ground {
+    /// Removed when this is dropped.
+    folder: TempDir,
+    checkout: Project,
+    project: Project,
+    workloads: Workloads,
+    pub interpreters: Interpreters,
+}
+
+/// A stored run, and when its measuring began and its record was on disk.
+pub struct Timed {
+    pub begun_ns: u64,
+    pub recorded_ns: u64,
+    pub run: StoredRun,
+}
+
+/// Moments between and inside runs at which a benchmark may do something of its own.
+pub enum Moment<'a> {
+    /// A run is about to begin; counted from 0.
+    Before(usize),
+    Stands(&'a View),
+    After(usize),
+}
+
+impl Ground {
+    /// Beside the checkout's other build results, so that it lies on the same disk as real runs.
+    pub fn new(checkout: &Project) -> Result<Ground> {
+        let place = checkout.root().join("target/bench");
+        fs::create_dir_all(&place)?;
+        let folder = tempfile::Builder::new().prefix("ground-").tempdir_in(place)?;
+        let root = folder.path();
+        fs::create_dir(root.join("experiments"))?;
+        copy(&checkout.workloads(), &root.join("workloads"))?;
+        copy(&checkout.root().join("harness/bench/workloads"), &root.join("workloads"))?;
+        // Data sets are large and the same for all.
+        fs::create_dir_all(checkout.data())?;
+        fs_err::os::unix::fs::symlink(checkout.data(), root.join("data"))?;
+        let project = Project::at(root);
+        let workloads = Workloads::load(&project.workloads()).map_err(|e| anyhow!("{e}"))?;
+        let torch = PythonEnvironment::of(&project.workloads(), &python::cache_folder(), PinSet::for_this_machine())?.ready()?;
+        let interpreters = Interpreters { torch: torch.map(|p| p.interpreter), system: Some(python::system()?.interpreter) };
+        Ok(Ground { folder, checkout: checkout.clone(), project, workloads, interpreters })
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn checkout(&self) -> &Project {
+        &self.checkout
+    }
+
+    /// Write an experiment on the CPU; it is read by its name.
+    pub fn write_experiment(&self, name: &str, lines: &str) -> Result<PathBuf> {
+        let path = self.project.experiments().join(format!("{name}.toml"));
+        fs::write(&path, format!("name = \"{name}\"\ndevice = \"cpu\"\ncooldown = \"0s\"\n{lines}\n"))?;
+        Ok(path)
+    }
+
+    /// Write a workload's data set where it is not there.
+    pub fn prepare(&self, workload: &str) -> Result<()> {
+        let workload = self.workloads.find(workload).map_err(|e| anyhow!("{e}"))?;
+        prepare(&self.project, workload, &self.interpreters).map_err(|e| anyhow!("{e}"))?;
+        Ok(())
+    }
+
+    /// Measure the cells of an experiment that `keep` wants (baselines come along unasked), all repetitions, in a new campaign.
+    pub fn measure(
+        &self,
+        experiment: &str,
+        keep: impl Fn(&CellRecord) -> bool,
+        at: &mut dyn FnMut(Moment<'_>) -> Result<()>,
+    ) -> Result<Vec<Timed>> {
+        let experiment = Experiment::resolve(&self.project, experiment, &self.workloads).map_err(|e| anyhow!("{e}"))?;
+        let facts = experiment.device_facts().map_err(|e| anyhow!("{e}"))?;
+        let cells = expand(&experiment, None).map_err(|e| anyhow!("{e}"))?;
+        let mut plan = plan(&experiment, &cells, &facts);
+        let kept: Vec<bool> = plan.record.cells.iter().map(keep).collect();
+        plan.record.order.retain(|run| kept[run.cell]);
+        let refused = plan.record.refusals.first().map(|r| format!(": {}", r.reason)).unwrap_or_default();
+        ensure!(!plan.record.order.is_empty(), "no cell of `{}` can run here{refused}", experiment.name);
+        let order = Order {
+            project: &self.project,
+            experiment: &experiment,
+            cells: &cells,
+            plan: &plan,
+            facts: &facts,
+            interpreters: &self.interpreters,
+            python: Default::default(),
+            selection: None,
+            choice: Choice { new: true, ..Choice::default() },
+        };
+        let mut runs: Vec<Timed> = Vec::new();
+        let mut begun_ns = 0;
+        let mut failed = None;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(campaign::run(&order, &mut |event| {
+            let index = runs.len();
+            let told = match event {
+                Event::Begins { .. } => {
+                    let told = at(Moment::Before(index));
+                    begun_ns = monotonic_ns();
+                    told
+                }
+                Event::Stands(view) => at(Moment::Stands(&view)),
+                Event::Ends { run, .. } => {
+                    runs.push(Timed { begun_ns, recorded_ns: monotonic_ns(), run: run.clone() });
+                    at(Moment::After(index))
+                }
+                _ => Ok(()),
+            };
+            failed = failed.take().or(told.err());
+        }))?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        for Timed { run, .. } in &runs {
+            let tail = run.record.members.iter().flat_map(|m| &m.log_tail).last().map(|l| format!(": {l}")).unwrap_or_default();
+            ensure!(
+                run.record.outcome == Outcome::Completed,
+                "a run of `{}` ended as {}{tail}",
+                experiment.name,
+                run.record.outcome.text()
+            );
+        }
+        ensure!(runs.len() == plan.record.order.len(), "`{}` was interrupted", experiment.name);
+        Ok(runs)
+    }
+
+    /// The command of a workload as somebody would type it, at its default settings, with `arguments` behind it.
+    pub fn by_hand(&self, workload: &str, settings: &[(&str, String)], arguments: &[String]) -> Result<Command> {
+        let workload = self.workloads.find(workload).map_err(|e| anyhow!("{e}"))?;
+        let given = settings.iter().map(|(name, value)| (*name, value.parse::<f64>().map_or(value.clone().into(), number)));
+        let member = collo_measure::Member::new(workload, given).map_err(|e| anyhow!("{e}"))?;
+        let mut words = workload.command_for(&member.spec()).map_err(|e| anyhow!("{e}"))?;
+        self.interpreters.put_into(&mut words, workload.environment);
+        let (program, rest) = words.split_first().context("a workload has a command")?;
+        let mut command = Command::new(program);
+        command.args(rest).args(arguments).current_dir(&workload.folder);
+        // What matters of a member's environment to the time that it takes; nothing that makes it a member.
+        command.env("COLLO_DATA", self.project.data()).env("PYTHONPATH", self.project.workloads());
+        for name in ["COLLO_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"] {
+            command.env(name, "1");
+        }
+        command.env("PYTHONNOUSERSITE", "1").env("CUDA_VISIBLE_DEVICES", "");
+        Ok(command)
+    }
+}
+
+/// Whole numbers are written as such, as an experiment would.
+fn number(v: f64) -> serde_json::Value {
+    if v.fract() == 0.0 { (v as i64).into() } else { v.into() }
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with('.') || name == "__pycache__" {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &to.join(&name))?;
+        } else {
+            fs::copy(entry.path(), to.join(&name))?;
+        }
+    }
+    Ok(())
+}

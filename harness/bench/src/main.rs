@@ -1,0 +1,128 @@
+//! `collo-bench [NAME…]`: what the harness itself costs. Prints figures and writes `target/bench/NAME.json`.
+//!
+//! Every figure stands beside its target, or beside a bare run or a peer measured in the same process at the same time. The load
+//! that others put on the machine meanwhile is printed with it. Never part of the tests.
+
+mod bench;
+mod figure;
+mod ground;
+mod load;
+mod statistics;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use collo_measure::Project;
+use fs_err as fs;
+use serde_json::json;
+
+use bench::{BENCHES, Bench, Effort};
+use ground::Ground;
+use load::Watch;
+
+fn main() -> ExitCode {
+    // Members of the runs measured here are supervised by this very binary.
+    if let Some(code) = collo_measure::launch::supervisor::entry() {
+        return code;
+    }
+    match run(std::env::args().skip(1)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Asked {
+    benches: Vec<&'static Bench>,
+    effort: Effort,
+}
+
+fn asked(arguments: impl Iterator<Item = String>) -> Result<Asked> {
+    let mut benches = Vec::new();
+    let mut effort = Effort::FULL;
+    for word in arguments {
+        match word.as_str() {
+            "--smoke" => effort = Effort::SMOKE,
+            _ if word.starts_with("--minutes=") => {
+                let minutes: f64 =
+                    word["--minutes=".len()..].parse().ok().filter(|m| *m > 0.0).context("`--minutes=` takes a number")?;
+                effort.most = Duration::from_secs_f64(60.0 * minutes);
+            }
+            _ => match BENCHES.iter().find(|b| b.name == word) {
+                Some(bench) => benches.push(bench),
+                None => {
+                    let names = BENCHES.iter().map(|b| format!("  {:<13} {}", b.name, b.about)).collect::<Vec<_>>().join("\n");
+                    bail!("`{word}` is no benchmark\nusage: collo-bench [--smoke] [--minutes=N] [NAME…]\n{names}");
+                }
+            },
+        }
+    }
+    if benches.is_empty() {
+        benches.extend(&BENCHES);
+    }
+    Ok(Asked { benches, effort })
+}
+
+fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
+    let Asked { benches, effort } = asked(arguments)?;
+    let checkout = Project::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
+    let ground = Ground::new(&checkout)?;
+    let mut failed = Vec::new();
+    for bench in benches {
+        let watch = Watch::begin()?;
+        let figures = match (bench.run)(&ground, effort) {
+            Ok(figures) => figures,
+            Err(error) => {
+                eprintln!("error: benchmark `{}`: {error:#}", bench.name);
+                failed.push(bench.name);
+                continue;
+            }
+        };
+        let load = watch.end()?;
+        println!(
+            "{}: load average {:.2} before it, others used {:.2} cores during it",
+            bench.name, load.average, load.others_cores
+        );
+        figures.iter().for_each(|f| println!("  {}", f.row(&load).replace('\n', "\n  ")));
+        // A smoke run measures nothing that is worth keeping; the report's own benchmark writes its own file.
+        if effort != Effort::SMOKE && bench.name != "report" {
+            let text = json!({
+                "bench": bench.name,
+                "build": if cfg!(debug_assertions) { "dev" } else { "release" },
+                "load_average": load.average,
+                "others_cores": load.others_cores,
+                "figures": figures.iter().map(|f| f.json(&load)).collect::<Vec<_>>(),
+            });
+            fs::write(checkout.root().join(format!("target/bench/{}.json", bench.name)), format!("{text:#}\n"))?;
+        }
+    }
+    ensure!(failed.is_empty(), "{} could not be measured", failed.join(", "));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Result<Asked> {
+        asked(line.split_whitespace().map(str::to_string))
+    }
+
+    #[test]
+    fn without_a_name_every_benchmark_is_run() {
+        assert_eq!(of("").unwrap().benches.len(), BENCHES.len());
+        let two = of("skew plan --minutes=2").unwrap();
+        assert_eq!(two.benches.iter().map(|b| b.name).collect::<Vec<_>>(), ["skew", "plan"]);
+        assert_eq!(two.effort.most, Duration::from_secs(120));
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_those_that_there_are() {
+        let said = of("sampel").err().unwrap().to_string();
+        assert!(said.starts_with("`sampel` is no benchmark") && said.contains("\n  sampler "), "{said}");
+    }
+}

@@ -1,0 +1,33 @@
+//! Every benchmark runs: once, with nothing timed. What they find is not looked at here.
+
+use std::process::Command;
+
+fn smoke(name: &str) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_collo-bench")).args(["--smoke", name]).output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn each_benchmark_tells_its_figures() {
+    for (name, figures) in [
+        ("overhead", &["fixed cost of a run, degree 2 "][..]),
+        ("skew", &["start skew, 7 members "]),
+        ("sampler", &["sampling threads, 16 members, 10 Hz ", "lateness of a tick, 100 Hz "]),
+        ("perturbation", &["epoch under collo ÷ by hand, wall ", "epoch under collo ÷ by hand, CPU "]),
+        ("peer", &["two scripts of 1 s, ordered to stored "]),
+    ] {
+        let said = smoke(name);
+        for figure in figures {
+            let row = said.lines().find(|l| l.contains(figure)).unwrap_or_else(|| panic!("no `{figure}` in:\n{said}"));
+            assert!(!row.contains("not measured"), "{row}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_built_is_said() {
+    assert!(smoke("report").contains("report of 10⁷ samples"));
+    assert!(smoke("plan").contains("collo plan, 10⁴ cells"));
+}
