@@ -121,7 +121,7 @@ fn the_pages_name_only_verbs_options_and_recipes_that_there_are() {
             }
             ("cargo", Some("run")) => words.split(|w| w == "--").nth(1).unwrap_or_default(),
             ("cargo", verb) => {
-                assert!(matches!(verb, Some("test" | "install" | "build" | "fmt" | "clippy")), "{place}: `{text}`");
+                assert!(matches!(verb, Some("test" | "bench" | "install" | "build" | "fmt" | "clippy")), "{place}: `{text}`");
                 continue;
             }
             _ => &words[1..],
