@@ -3,6 +3,7 @@
 //! In: the members to launch, the rules, a draft to write to. Out: an [`Observation`]. The loop is async because members, timers
 //! and signals are; what it decides is in `state`, which is not.
 
+mod seat;
 mod state;
 #[cfg(test)]
 mod state_tests;
@@ -16,7 +17,9 @@ use collo_store::{Attestation, EpochRecord, MemberRecord, Outcome, RunDraft, Sam
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-pub use state::{Act, Phase, Rules, Seat, Watch};
+use seat::Traces;
+pub use seat::{Phase, Seat};
+pub use state::{Act, Rules, Watch};
 
 use crate::launch::protocol::Tail;
 use crate::launch::{Group, LaunchError, MemberLaunch, Signal, tree};
@@ -180,9 +183,9 @@ impl Scene<'_> {
             Signal::Ended(_) => traces::find(&self.setting.members[member].log, self.oom_kills),
             Signal::Said { event: crate::launch::protocol::Event::Done, .. } => {
                 self.read_peak(member);
-                state::Traces::default()
+                Traces::default()
             }
-            _ => state::Traces::default(),
+            _ => Traces::default(),
         };
         self.watch.on(member, signal, monotonic_ns(), traces)
     }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use collo_store::{EpochRecord, Outcome, Timeline};
 use serde_json::Value;
 
-use crate::launch::protocol::{Command, Epoch, Event, Hello, Tail};
+use super::seat::{Phase, Seat, Traces};
+use crate::launch::protocol::{Command, Epoch, Event, Tail};
 use crate::launch::{Ended, Live, Signal};
 
 /// How long a member has, after `stop`, to end by itself.
@@ -43,65 +44,6 @@ pub enum Act {
     AllDone,
 }
 
-/// Where a member stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
-    Start,
-    SetUp,
-    WarmUp,
-    Ready,
-    Measure,
-    Tail,
-    Ended,
-}
-
-impl Phase {
-    /// The word of the progress display and of `timed out`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Phase::Start => "start",
-            Phase::SetUp => "set-up",
-            Phase::WarmUp => "warm-up",
-            Phase::Ready => "ready",
-            Phase::Measure => "measure",
-            Phase::Tail => "tail",
-            Phase::Ended => "done",
-        }
-    }
-}
-
-/// What is known of one member so far.
-#[derive(Debug, Clone)]
-pub struct Seat {
-    pub barrier: bool,
-    pub phase: Phase,
-    pub pid: Option<u32>,
-    pub hello: Option<Hello>,
-    pub hello_raw: Option<Value>,
-    pub ready_ns: Option<u64>,
-    pub training_start_ns: Option<u64>,
-    pub training_end_ns: Option<u64>,
-    pub epochs: Vec<Epoch>,
-    pub ended: Option<Ended>,
-    pub allocated_bytes: Option<u64>,
-    pub reserved_bytes: Option<u64>,
-    pub log_tail: Vec<String>,
-    done: bool,
-    told_error: Option<(String, String)>,
-    last_progress_ns: Option<u64>,
-    stopped_by_us: bool,
-}
-
-/// What the shell found out about a member that ended: what the log and the kernel say.
-#[derive(Debug, Clone, Default)]
-pub struct Traces {
-    pub log_tail: Vec<String>,
-    /// A line of the log that speaks of exhausted memory.
-    pub out_of_memory_line: Option<String>,
-    /// The kernel's OOM killer was at work since the launch.
-    pub kernel_oom_kill: bool,
-}
-
 /// A group from launch to end.
 pub struct Watch {
     rules: Rules,
@@ -121,28 +63,9 @@ pub struct Watch {
 impl Watch {
     /// `barrier` says for each member whether it speaks the protocol.
     pub fn begin(rules: Rules, barrier: &[bool], launched_ns: u64) -> Self {
-        let seat = |&barrier: &bool| Seat {
-            barrier,
-            phase: Phase::Start,
-            pid: None,
-            hello: None,
-            hello_raw: None,
-            ready_ns: None,
-            training_start_ns: None,
-            training_end_ns: None,
-            epochs: Vec::new(),
-            ended: None,
-            allocated_bytes: None,
-            reserved_bytes: None,
-            log_tail: Vec::new(),
-            done: false,
-            told_error: None,
-            last_progress_ns: None,
-            stopped_by_us: false,
-        };
         Watch {
             rules,
-            seats: barrier.iter().map(seat).collect(),
+            seats: barrier.iter().map(|&barrier| Seat::empty(barrier)).collect(),
             launched_ns,
             ready_ns: None,
             go_ns: None,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use collo_store::Outcome;
 use serde_json::json;
 
-use super::state::{Act, Rules, Traces, Watch};
+use super::seat::Traces;
+use super::state::{Act, Rules, Watch};
 use crate::launch::protocol::{Command, Tail, parse};
 use crate::launch::{Ended, Live, Signal};
 

@@ -3,7 +3,7 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::state::Traces;
+use super::seat::Traces;
 use crate::sampler::field;
 
 /// Lines that say that memory ran out, in the words of PyTorch, CUDA, Python, C++ and the C library.
