@@ -9,6 +9,7 @@ use collo_store::Sample;
 
 use super::Sampler;
 use super::process::field;
+use crate::launch::tree;
 
 /// CPU in use by anybody, pressure stall information, available memory and the cores' clock.
 pub struct Host {
@@ -17,6 +18,8 @@ pub struct Host {
     /// Time and busy clock ticks of the reading before.
     busy: Option<(u64, u64)>,
     ticks_per_s: f64,
+    /// The cores that collo and its members may use: what others do elsewhere disturbs nobody here. All where nobody tells.
+    cores: Option<Vec<u32>>,
 }
 
 /// One file of `/proc/pressure`: its total of stalled microseconds, read at two times, is a share of the time between.
@@ -35,7 +38,13 @@ impl Host {
         let path = |name| PathBuf::from("/proc/pressure").join(name);
         let pressure = files.map(|(metric, name)| Pressure { metric, path: path(name), before: None });
         let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten();
-        Host { scope: "host".into(), pressure: pressure.into(), busy: None, ticks_per_s: ticks.map_or(100.0, |t| t as f64) }
+        Host {
+            scope: "host".into(),
+            pressure: pressure.into(),
+            busy: None,
+            ticks_per_s: ticks.map_or(100.0, |t| t as f64),
+            cores: tree::affinity(&[std::process::id()]),
+        }
     }
 }
 
@@ -59,7 +68,8 @@ impl Sampler for Host {
             *before = now;
         }
         // In cores, as a member's: what is above the sum of the members is somebody else's.
-        let now = busy_ticks(&std::fs::read_to_string("/proc/stat").unwrap_or_default()).map(|t| (at_ns, t));
+        let now =
+            busy_ticks(&std::fs::read_to_string("/proc/stat").unwrap_or_default(), self.cores.as_deref()).map(|t| (at_ns, t));
         if let (Some((then_ns, then)), Some((_, ticks))) = (self.busy, now)
             && at_ns > then_ns
         {
@@ -76,11 +86,20 @@ impl Sampler for Host {
     }
 }
 
-/// Clock ticks in which some core was busy, of anybody: user, nice, system, irq, softirq and steal of the first line.
-fn busy_ticks(stat: &str) -> Option<u64> {
-    let fields: Vec<u64> = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().map_while(|f| f.parse().ok()).collect();
-    // 3 is idle and 4 is waiting for storage; 8 and 9 (guests) are counted in user and nice already.
-    (fields.len() >= 8).then(|| [0, 1, 2, 5, 6, 7].iter().map(|&i| fields[i]).sum())
+/// Clock ticks in which one of these cores (or any) was busy, of anybody: user, nice, system, irq, softirq and steal.
+fn busy_ticks(stat: &str, cores: Option<&[u32]>) -> Option<u64> {
+    let of_line = |line: &str| {
+        let fields: Vec<u64> = line.split_whitespace().skip(1).map_while(|f| f.parse().ok()).collect();
+        // 3 is idle and 4 is waiting for storage; 8 and 9 (guests) are counted in user and nice already.
+        (fields.len() >= 8).then(|| [0, 1, 2, 5, 6, 7].iter().map(|&i| fields[i]).sum::<u64>())
+    };
+    let Some(cores) = cores else { return of_line(stat.lines().find(|l| l.starts_with("cpu "))?) };
+    let is_ours = |line: &str| {
+        let number = line.strip_prefix("cpu").and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
+        number.is_some_and(|n| cores.contains(&n))
+    };
+    let ours: Vec<u64> = stat.lines().filter(|l| is_ours(l)).filter_map(of_line).collect();
+    (ours.len() == cores.len()).then(|| ours.iter().sum())
 }
 
 /// Mean clock of the cores; none where nobody tells it (most virtual machines).
@@ -186,9 +205,13 @@ mod tests {
 
     #[test]
     fn busy_is_everything_but_idle_and_waiting_and_guests_count_once() {
-        let stat = "cpu  100 10 50 9000 300 1 2 4 60 5\ncpu0 1 2 3\n";
-        assert_eq!(busy_ticks(stat), Some(167));
-        assert_eq!(busy_ticks("intr 5"), None);
+        let stat =
+            "cpu  100 10 50 9000 300 1 2 4 60 5\ncpu0 70 9 40 5000 200 1 2 3 60 5\ncpu1 30 1 10 4000 100 0 0 1 0 0\nintr 5\n";
+        assert_eq!(busy_ticks(stat, None), Some(167));
+        assert_eq!(busy_ticks(stat, Some(&[1])), Some(42));
+        assert_eq!(busy_ticks(stat, Some(&[0, 1])), Some(167));
+        assert_eq!(busy_ticks(stat, Some(&[1, 7])), None, "a core that is not told of is no idle core");
+        assert_eq!(busy_ticks("intr 5", None), None);
     }
 
     #[test]
@@ -196,7 +219,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("cpu");
         let pressure = vec![Pressure { metric: "cpu_pressure_some_ratio", path: path.clone(), before: None }];
-        let mut host = Host { scope: "host".into(), pressure, busy: None, ticks_per_s: 100.0 };
+        let mut host = Host { scope: "host".into(), pressure, busy: None, ticks_per_s: 100.0, cores: None };
         let mut samples = Vec::new();
         std::fs::write(&path, "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000\nfull avg10=0 total=0\n").unwrap();
         host.sample(1_000_000_000, &mut samples);
