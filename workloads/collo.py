@@ -27,11 +27,16 @@ import time
 
 PROTOCOL = 1
 EPOCHS_BY_HAND = 2
+LIBRARIES = ("torch", "torchvision", "timm", "transformers", "numpy")  # their versions belong to the hello
 GRACE_S = 2.0  # a batch may take long: after stop, the script has this much time to leave by itself
 
 
 class DataError(Exception):
     """The data cannot be used: one line with the file, the reason and the way out. Shown without a traceback."""
+
+
+class SettingError(Exception):
+    """A setting cannot be had: one line with the setting, the reason and the way out. Shown without a traceback."""
 
 
 def connect():
@@ -73,9 +78,12 @@ class Member:
         if channel:
             threading.Thread(target=self._listen, daemon=True).start()
 
-    def hello(self, device="cpu", sm_count=None, threads=1, model=None, dataset=None, versions=None):
-        """Say what is about to train. `model` is (name, parameters), `dataset` a dict of name, synthetic and items."""
-        hello, by_hand = {"device": device, "sm_count": sm_count, "threads": threads}, []
+    def hello(self, device="cpu", sm_count=None, threads=1, model=None, dataset=None, versions=None, **more):
+        """Say what is about to train. `model` is (name, parameters), `dataset` a dict of name, synthetic and items.
+
+        `more` is kept word for word; `memory_bytes` of the device and `limit_batches`, where epochs are cut short, are known.
+        """
+        hello, by_hand = {"device": device, "sm_count": sm_count, "threads": threads, **more}, []
         if model:
             hello["model"] = {"name": model[0], "parameters": model[1]}
             by_hand.append(f"{model[0]}, {model[1]} parameters")
@@ -113,6 +121,10 @@ class Member:
         """The GPU allocator's own peaks; nothing to say on a CPU."""
         self._send("memory", allocated_bytes=allocated_bytes, reserved_bytes=reserved_bytes)
 
+    def features(self, **features):
+        """What predictors are trained on; once, see `collo_features.py`."""
+        self._send("features", **features)
+
     def leave_if_stopped(self):
         if self.stopped:
             self._leaving = True
@@ -147,14 +159,14 @@ class Member:
         self.stopped = True
         self._commands.put(None)
         time.sleep(GRACE_S)
-        os._exit(0)
+        _end()
 
     def _tell_error(self, kind, error, traceback):
         try:
             self._send("error", kind=_kind(error), message=(str(error) or kind.__name__)[:2000])
         except SystemExit:
             pass  # nobody is left to tell; the log still gets the traceback
-        if isinstance(error, DataError):
+        if isinstance(error, (DataError, SettingError)):
             print(f"error: {error}", file=sys.stderr)
         else:
             sys.__excepthook__(kind, error, traceback)
@@ -164,7 +176,7 @@ class Member:
         torch = sys.modules.get("torch")
         if self._leaving and not (torch and torch.cuda.is_initialized()):
             sys.stdout.flush()
-            os._exit(0)
+            _end()
 
 
 class Epoch:
@@ -191,9 +203,17 @@ class Epoch:
             print(f"epoch {self.index} took {seconds:.4f} s{tail}", flush=True)
 
 
+def _end():
+    """Leave at once, and take data-loader workers along: what is left behind would be reported as such."""
+    multiprocessing = sys.modules.get("multiprocessing")
+    for child in multiprocessing.active_children() if multiprocessing else ():
+        child.kill()
+    os._exit(0)
+
+
 def _versions():
     """What the script has imported by now; asking costs no import."""
-    names = [name for name in ("torch", "torchvision", "timm", "numpy") if name in sys.modules]
+    names = [name for name in LIBRARIES if name in sys.modules]
     python = ".".join(map(str, sys.version_info[:3]))
     return {"python": python, **{name: str(sys.modules[name].__version__) for name in names}}
 
@@ -201,6 +221,8 @@ def _versions():
 def _kind(error):
     if isinstance(error, DataError):
         return "data"
+    if isinstance(error, SettingError):
+        return "setting"
     words = ("out of memory", "can't allocate memory", "cannot allocate memory")
     says_so = any(phrase in str(error).lower() for phrase in words)
     is_so = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"

@@ -11,8 +11,8 @@ def data(tmp_path, monkeypatch):
 @pytest.fixture(scope="session")
 def stand_in(tmp_path_factory):
     """A data folder with the synthetic stand-in, written once for all tests."""
-    import cifar
+    import collo_data
 
     folder = tmp_path_factory.mktemp("data")
-    cifar.write_stand_in(folder / "synthetic" / "cifar-10")
+    collo_data.synthesize("cifar-10", folder=folder / "synthetic" / "cifar-10")
     return folder

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-import cifar
 import collo
+import collo_data
 
 settings = argparse.ArgumentParser(description=__doc__)
 settings.add_argument("--epochs", type=int, default=2, help="when run by hand")
@@ -58,9 +58,9 @@ torch.manual_seed(settings.seed)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 gpu = torch.cuda.get_device_properties(0) if device.type == "cuda" else None
 
-data = cifar.load(settings.images)
+data = collo_data.load("cifar-10", images=settings.images)
 pixels, labels = torch.from_numpy(data.pixels).to(device), torch.from_numpy(data.labels).to(device)
-mean, std = (torch.tensor(values, device=device).view(3, 1, 1) for values in (cifar.MEAN, cifar.STD))
+mean, std = (torch.tensor(values, device=device).view(3, 1, 1) for values in (data.mean, data.std))
 
 model = resnet(settings.width).to(device, memory_format=torch.channels_last)  # half the time on a CPU
 optimiser = torch.optim.SGD(model.parameters(), settings.learning_rate, momentum=0.9, weight_decay=5e-4)
