@@ -29,7 +29,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
-        let skipped = name.starts_with(['.', '_']) || name == "tests" || name.ends_with(".pyc") || name.ends_with('~');
+        let skipped =
+            name.starts_with('.') || name == "__pycache__" || name == "tests" || name.ends_with(".pyc") || name.ends_with('~');
         match (skipped, path.is_dir()) {
             (true, _) => {}
             (false, true) => collect(&path, files),

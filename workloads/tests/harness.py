@@ -89,7 +89,11 @@ class Started:
         hello = self.hear()
         assert hello["event"] == "hello", hello
         self.tell("warm_up")
-        assert self.hear() == {"event": "ready"}
+        self.features = None
+        message = self.hear()
+        if message["event"] == "features":
+            self.features, message = message, self.hear()
+        assert message == {"event": "ready"}, message
         self.tell("go", epochs=epochs, tail=tail)
         return hello
 

@@ -14,7 +14,9 @@ QUIET_END = (0, "", "")
 ALL_IT_CAN_SAY = """
 import collo
 member = collo.connect()
-member.hello(model=("m", 1), dataset={"name": "CIFAR-10", "synthetic": True, "items": 2})
+member.hello(model=("m", 1), dataset={"name": "CIFAR-10", "synthetic": True, "items": 2}, memory_bytes=1, limit_batches=4,
+             precision="bf16", allocator="native")
+member.features(batch_size=2, parameters=1, model_mb=4e-6, flops_per_item=2, activations_per_item=1, layers={"Linear": 1})
 member.wait_for_warm_up()
 member.ready()
 for epoch in member.epochs():
@@ -34,7 +36,7 @@ def shape(message):
 
 def test_what_a_member_says_has_the_shape_of_the_examples():
     with Started("sleep", program=ALL_IT_CAN_SAY) as member:
-        said = [member.start(epochs=2, tail="release"), {"event": "ready"}, *member.hear_all()]
+        said = [member.start(epochs=2, tail="release"), member.features, {"event": "ready"}, *member.hear_all()]
     said = {message["event"]: message for message in said}
     examples = {e["message"]["event"]: e["message"] for e in EXAMPLES if e["from"] == "member"}
     assert said.keys() == examples.keys()
@@ -205,6 +207,7 @@ def test_by_hand_it_trains_and_prints_a_line_per_epoch():
         ("raise OSError(12, 'no')", "out_of_memory", "[Errno 12] no"),
         ("raise OSError(2, 'no')", "other", "[Errno 2] no"),
         ("raise collo.DataError('`x` is missing: get it')", "data", "`x` is missing: get it"),
+        ("raise collo.SettingError('`width` is 0: it is 1 or more')", "setting", "`width` is 0: it is 1 or more"),
         ("1 / 0", "other", "division by zero"),
     ],
 )
@@ -215,7 +218,7 @@ def test_an_exception_is_told_before_the_traceback(statement, kind, message):
         assert error["message"].endswith(message)
         status, _, stderr = member.end()
     assert status == 1
-    if kind == "data":
+    if kind in ("data", "setting"):
         assert stderr == f"error: {message}\n"
     else:
         assert stderr.startswith("Traceback") and message in stderr

@@ -8,8 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, anyhow, ensure};
 use collo_measure::campaign::{self, Choice, Order};
 use collo_measure::observe::View;
-use collo_measure::python::{self, Environment as PythonEnvironment, PinSet};
-use collo_measure::{Event, Experiment, Interpreters, Project, Workloads, expand, plan, prepare};
+use collo_measure::{Event, Experiment, Interpreters, Member, Project, Workloads, expand, plan, prepare};
 use collo_store::{CellRecord, Outcome, StoredRun, monotonic_ns};
 use fs_err as fs;
 use tempfile::TempDir;
@@ -53,8 +52,7 @@ impl Ground {
         fs_err::os::unix::fs::symlink(checkout.data(), root.join("data"))?;
         let project = Project::at(root);
         let workloads = Workloads::load(&project.workloads()).map_err(|e| anyhow!("{e}"))?;
-        let torch = PythonEnvironment::of(&project.workloads(), &python::cache_folder(), PinSet::for_this_machine())?.ready()?;
-        let interpreters = Interpreters { torch: torch.map(|p| p.interpreter), system: Some(python::system()?.interpreter) };
+        let interpreters = Interpreters::ready(&project)?;
         Ok(Ground { folder, checkout: checkout.clone(), project, workloads, interpreters })
     }
 
@@ -76,7 +74,8 @@ impl Ground {
     /// Write a workload's data set where it is not there.
     pub fn prepare(&self, workload: &str) -> Result<()> {
         let workload = self.workloads.find(workload).map_err(|e| anyhow!("{e}"))?;
-        prepare(&self.project, workload, &self.interpreters).map_err(|e| anyhow!("{e}"))?;
+        let member = Member::new(workload, []).map_err(|e| anyhow!("{e}"))?;
+        prepare(&self.project, &member, &self.interpreters).map_err(|e| anyhow!("{e}"))?;
         Ok(())
     }
 
@@ -103,6 +102,7 @@ impl Ground {
             facts: &facts,
             interpreters: &self.interpreters,
             python: Default::default(),
+            data: Vec::new(),
             selection: None,
             choice: Choice { new: true, ..Choice::default() },
         };
@@ -147,14 +147,15 @@ impl Ground {
     pub fn by_hand(&self, workload: &str, settings: &[(&str, String)], arguments: &[String]) -> Result<Command> {
         let workload = self.workloads.find(workload).map_err(|e| anyhow!("{e}"))?;
         let given = settings.iter().map(|(name, value)| (*name, value.parse::<f64>().map_or(value.clone().into(), number)));
-        let member = collo_measure::Member::new(workload, given).map_err(|e| anyhow!("{e}"))?;
+        let member = Member::new(workload, given).map_err(|e| anyhow!("{e}"))?;
         let mut words = workload.command_for(&member.spec()).map_err(|e| anyhow!("{e}"))?;
-        self.interpreters.put_into(&mut words, workload.environment);
+        self.interpreters.put_into(&mut words, workload);
         let (program, rest) = words.split_first().context("a workload has a command")?;
         let mut command = Command::new(program);
         command.args(rest).args(arguments).current_dir(&workload.folder);
         // What matters of a member's environment to the time that it takes; nothing that makes it a member.
-        command.env("COLLO_DATA", self.project.data()).env("PYTHONPATH", self.project.workloads());
+        command.env("COLLO_DATA", self.project.data());
+        command.env("PYTHONPATH", self.interpreters.search_path(&self.project, workload));
         for name in ["COLLO_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"] {
             command.env(name, "1");
         }

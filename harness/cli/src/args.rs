@@ -23,6 +23,8 @@ Stored
   verify       Check that a campaign is complete, attested and intact
 This machine
   doctor       Say what this machine can measure, and what is missing
+  data         Check a data set, or synthesize a stand-in
+  workload     List, show or check workloads
   init         Write the experiments and workloads that collo carries
   schema       Print a JSON Schema, for editors and programs
   completions  Print completions for a shell
@@ -79,6 +81,10 @@ pub enum Verb {
     Verify(Verify),
     /// Say what this machine can measure, and what is missing
     Doctor,
+    /// Check a data set, or synthesize a stand-in
+    Data(Data),
+    /// List, show or check workloads
+    Workload(Workload),
     /// Write the experiments and workloads that collo carries
     Init(Init),
     /// Print a JSON Schema, for editors and programs
@@ -213,6 +219,81 @@ pub struct Verify {
     /// `last`, `last-1`, `NAME/last`, a folder, or the beginning of an id
     #[arg(value_name = "CAMPAIGN", default_value = "last")]
     pub campaign: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Data {
+    #[command(subcommand)]
+    pub what: DataVerb,
+    /// Use this Python, which must have torch, instead of the provided one
+    #[arg(long, value_name = "PATH", env = "COLLO_PYTHON", global = true)]
+    pub python: Option<PathBuf>,
+}
+
+/// What to do with a data set.
+#[derive(Debug, Subcommand)]
+pub enum DataVerb {
+    /// List the data sets, their formats, and where they are found
+    List,
+    /// Hold a data set against what is published of it: files, sizes, counts, checksums
+    Check {
+        /// A data set of `collo data list`
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Where it lies, if not in data/NAME
+        // A name of its own, as in `Init`.
+        #[arg(value_name = "DIR")]
+        place: Option<PathBuf>,
+    },
+    /// Write a seeded, learnable stand-in in the same format, marked synthetic
+    Synthesize {
+        /// A data set of `collo data list`
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Its size as a share of the real one's, as in 0.01
+        #[arg(long, value_name = "SHARE")]
+        scale: f64,
+        /// Write it here instead of data/synthetic/NAME
+        #[arg(long, value_name = "DIR")]
+        to: Option<PathBuf>,
+        /// Another seed gives other items
+        #[arg(long, value_name = "NUMBER")]
+        seed: Option<u64>,
+        /// Which format, where the data set has several
+        #[arg(long, value_name = "FORMAT")]
+        format: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Workload {
+    #[command(subcommand)]
+    pub what: WorkloadVerb,
+}
+
+/// What to do with workloads.
+#[derive(Debug, Subcommand)]
+pub enum WorkloadVerb {
+    /// List the workloads and what they train
+    List,
+    /// Show a workload: its command, data, needs and settings
+    Show {
+        /// A workload of `collo workload list`
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Train two tiny epochs of a workload, and say whether it speaks the protocol
+    Check {
+        /// A workload of `collo workload list`
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// A setting other than its default, as in --set model=resnet18
+        #[arg(long = "set", value_name = "SETTING=VALUE")]
+        settings: Vec<String>,
+        /// Use this Python, which must have torch, instead of the provided one
+        #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
+        python: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -39,6 +39,8 @@ fn main() -> ExitCode {
         Verb::Show(a) => verb::show::run(&context, a),
         Verb::Verify(a) => verb::verify::run(&context, a),
         Verb::Doctor => verb::doctor::run(&context),
+        Verb::Data(a) => verb::data::run(&context, a),
+        Verb::Workload(a) => verb::workload::run(&context, a),
         Verb::Init(a) => verb::init::run(&context, a),
         Verb::Schema(a) => verb::schema::run(a),
         Verb::Completions(a) => verb::completions::run(a),

@@ -12,13 +12,15 @@ use crate::events::{Event, Watcher};
 use crate::expand::Expanded;
 use crate::experiment::Experiment;
 use crate::ingredients;
+use crate::interpreters::Interpreters;
 use crate::interrupt::Interrupts;
 use crate::machine;
 use crate::mistake::Mistake;
 use crate::observe::{Stop, View};
 use crate::plan::Plan;
+use crate::prepare::Prepared;
 use crate::project::Project;
-use crate::run::{Bench, Interpreters, RunError};
+use crate::run::{Bench, RunError};
 
 /// The name under which a selection is an ingredient.
 pub const SELECTION: &str = "--where";
@@ -59,6 +61,8 @@ pub struct Order<'a> {
     pub interpreters: &'a Interpreters,
     /// Versions of Python and its packages.
     pub python: BTreeMap<String, String>,
+    /// The data sets, as they were found or written.
+    pub data: Vec<Prepared>,
     /// The selection that the plan was made with, part of its identity.
     pub selection: Option<String>,
     pub choice: Choice,
@@ -220,6 +224,10 @@ impl Order<'_> {
             let path = entry?.path();
             if path.extension().is_some_and(|e| e == "py") {
                 add_file(path)?;
+            } else if path.join("__init__.py").is_file() {
+                for file in ingredients::files(&path)? {
+                    add_file(file)?;
+                }
             }
         }
         found.insert("experiment".into(), ingredients::text(&self.experiment.source, None));
@@ -229,6 +237,7 @@ impl Order<'_> {
         for (name, version) in &self.python {
             found.insert(name.clone(), ingredients::text(version, Some(version.clone())));
         }
+        found.extend(self.data.iter().map(Prepared::ingredient));
         let own = env!("CARGO_PKG_VERSION");
         found.insert("collo".into(), ingredients::text(own, Some(own.into())));
         let kernel = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned()).unwrap_or_default();

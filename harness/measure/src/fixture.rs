@@ -38,15 +38,30 @@ environment = "system"
 seconds = 1.0
 "#;
 
+const NET: &str = r#"
+command = ["python", "train.py", "{settings}"]
+[settings]
+batch_size = 10
+limit_batches = 0
+width = 64
+[forecast.cpu]
+set_up_s = 4.0
+epoch_s = 100.0
+items = 1000
+memory_bytes = 800_000_000
+[presets.net-gpu]
+requires = "cuda"
+"#;
+
 /// The text of an experiment with these lines behind the name.
 pub fn mine(lines: &str) -> String {
     format!("name = \"mine\"\ndevice = \"cpu\"\n{lines}")
 }
 
-/// `tiny`, `small` and `sleep`; the last tells no forecast and has no batch size.
+/// `tiny`, `small` and `sleep`, which tells no forecast and has no batch size; `net`, and `net-gpu`, which needs CUDA.
 pub fn workloads() -> Workloads {
     let folder = tempfile::tempdir().expect("a folder");
-    for (name, text) in [("tiny", TINY), ("small", SMALL), ("sleep", SLEEP)] {
+    for (name, text) in [("tiny", TINY), ("small", SMALL), ("sleep", SLEEP), ("net", NET)] {
         std::fs::create_dir(folder.path().join(name)).expect("created");
         std::fs::write(folder.path().join(name).join("workload.toml"), text).expect("written");
     }

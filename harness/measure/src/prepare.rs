@@ -1,17 +1,21 @@
 //! The data of a campaign, before its first run: each workload may look at its data, or write a stand-in, once.
 
+use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use serde::Deserialize;
+use collo_store::Ingredient;
+use serde::{Deserialize, Serialize};
 
+use crate::cell::Member;
+use crate::ingredients;
+use crate::interpreters::Interpreters;
 use crate::mistake::Mistake;
 use crate::project::Project;
-use crate::run::{Interpreters, shared_environment};
-use crate::workload::Workload;
+use crate::run::process_environment;
 
 /// What a workload's `prepare` command says.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prepared {
     /// The data set's name.
     pub dataset: String,
@@ -24,14 +28,15 @@ pub struct Prepared {
     pub place: Option<String>,
 }
 
-/// Run the `prepare` command of a workload, if it has one.
-pub fn prepare(project: &Project, workload: &Arc<Workload>, interpreters: &Interpreters) -> Result<Option<Prepared>, Mistake> {
-    let Some(mut words) = workload.prepare.clone() else { return Ok(None) };
-    interpreters.put_into(&mut words, workload.environment);
+/// Run the `prepare` command of a member's workload, if it has one, with the member's settings.
+pub fn prepare(project: &Project, member: &Member, interpreters: &Interpreters) -> Result<Option<Prepared>, Mistake> {
+    let workload = member.workload();
+    let Some(mut words) = workload.prepare_for(&member.spec())? else { return Ok(None) };
+    interpreters.put_into(&mut words, workload);
     let Some((program, arguments)) = words.split_first() else { return Ok(None) };
     let mut command = Command::new(program);
     command.args(arguments).current_dir(&workload.folder).stdin(Stdio::null()).env("CUDA_VISIBLE_DEVICES", "");
-    for (name, value) in shared_environment(project) {
+    for (name, value) in process_environment(project, workload, &member.spec(), interpreters)? {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
@@ -47,6 +52,38 @@ pub fn prepare(project: &Project, workload: &Arc<Workload>, interpreters: &Inter
     let prepared = serde_json::from_str(line)
         .map_err(|e| what().caused_by(format!("its `prepare` command does not end with a line of JSON: {e}")))?;
     Ok(Some(prepared))
+}
+
+/// The data of many members; each set is looked at once.
+pub fn prepare_all<'a>(
+    project: &Project,
+    members: impl Iterator<Item = &'a Arc<Member>>,
+    interpreters: &Interpreters,
+    show: &mut dyn FnMut(&Prepared),
+) -> Result<Vec<Prepared>, Mistake> {
+    let mut seen = BTreeSet::new();
+    let mut all = Vec::new();
+    for member in members {
+        let words = member.workload().prepare_for(&member.spec())?;
+        if !seen.insert((member.workload().folder.clone(), words)) {
+            continue;
+        }
+        if let Some(prepared) = prepare(project, member, interpreters)? {
+            show(&prepared);
+            all.push(prepared);
+        }
+    }
+    Ok(all)
+}
+
+impl Prepared {
+    /// What of it the numbers depend on: which data, real or not, and how much of it.
+    pub fn ingredient(&self) -> (String, Ingredient) {
+        let kind = if self.synthetic { "synthetic" } else { "real" };
+        let items = self.items.map(|n| format!(", {n} items")).unwrap_or_default();
+        let version = format!("{kind}{items}");
+        (format!("data {}", self.dataset), ingredients::text(&version, Some(version.clone())))
+    }
 }
 
 /// A workload says `error: …` and `hint: …` itself; anything else is a traceback, of which the last line tells most.

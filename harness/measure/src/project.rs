@@ -8,6 +8,8 @@ use crate::mistake::Mistake;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
     root: PathBuf,
+    /// Where runs are stored, if not in the project.
+    runs: Option<PathBuf>,
 }
 
 impl Project {
@@ -22,7 +24,12 @@ impl Project {
     }
 
     pub fn at(root: impl Into<PathBuf>) -> Project {
-        Project { root: root.into() }
+        Project { root: root.into(), runs: None }
+    }
+
+    /// The same project, its runs stored elsewhere: for trials that nobody keeps.
+    pub fn with_runs(self, folder: impl Into<PathBuf>) -> Project {
+        Project { runs: Some(folder.into()), ..self }
     }
 
     pub fn root(&self) -> &Path {
@@ -38,7 +45,7 @@ impl Project {
     }
 
     pub fn runs(&self) -> PathBuf {
-        self.root.join("runs")
+        self.runs.clone().unwrap_or_else(|| self.root.join("runs"))
     }
 
     pub fn reports(&self) -> PathBuf {

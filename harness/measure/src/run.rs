@@ -1,31 +1,26 @@
 //! Measure one cell, start to end: stage, launch, start, observe, record.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use collo_store::{
-    Attestation, AttestationVerdict, CampaignFolder, Outcome, PlannedRun, RunRecord, SCHEMA, StoredRun, Thresholds, Validity,
-    Verdict, utc_now,
+    Attestation, AttestationVerdict, CampaignFolder, MemberSpec, Outcome, PlannedRun, RunRecord, SCHEMA, StoredRun, Thresholds,
+    Validity, Verdict, utc_now,
 };
 use tokio::sync::watch;
 
 use crate::cell::Cell;
 use crate::device::DeviceFacts;
 use crate::experiment::{Experiment, FailureRule};
+use crate::interpreters::Interpreters;
 use crate::launch::protocol::Tail;
 use crate::launch::{Adapter, MemberLaunch};
+use crate::mistake::Mistake;
 use crate::observe::{self, Observation, ObserveError, Rules, Setting, Stop, View};
 use crate::project::Project;
 use crate::sampler::Rates;
 use crate::sharing::{NotStaged, Slot};
-use crate::workload::Environment;
-
-/// The interpreters of a campaign, by the environment that a workload asks for.
-#[derive(Debug, Clone, Default)]
-pub struct Interpreters {
-    pub torch: Option<PathBuf>,
-    pub system: Option<PathBuf>,
-}
+use crate::workload::Workload;
 
 /// What all runs of a campaign have in common.
 pub struct Bench<'a> {
@@ -112,8 +107,9 @@ impl Bench<'_> {
         let launch = |(index, (member, slot)): (usize, (&std::sync::Arc<crate::cell::Member>, &Slot))| {
             let workload = member.workload();
             let mut command = workload.command_for(&member.spec())?;
-            self.interpreters.put_into(&mut command, workload.environment);
-            let mut env = self.environment(index);
+            self.interpreters.put_into(&mut command, workload);
+            let mut env = process_environment(self.project, workload, &member.spec(), self.interpreters)?;
+            env.extend(self.environment(index));
             env.extend(slot.env.clone());
             let adapter = workload.epochs.as_ref().map(|a| Adapter {
                 pattern: a.pattern.as_str().to_string(),
@@ -127,7 +123,7 @@ impl Bench<'_> {
     }
 
     fn environment(&self, member: usize) -> BTreeMap<String, Option<String>> {
-        let mut env = shared_environment(self.project);
+        let mut env = BTreeMap::new();
         let threads = self.experiment.threads.to_string();
         for name in ["COLLO_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"] {
             env.insert(name.into(), Some(threads.clone()));
@@ -192,31 +188,23 @@ impl Bench<'_> {
     }
 }
 
-impl Interpreters {
-    /// The word `python` at the beginning of a command becomes the interpreter of its environment.
-    pub fn put_into(&self, command: &mut [String], environment: Environment) {
-        let chosen = match environment {
-            Environment::Torch => &self.torch,
-            Environment::System => &self.system,
-        };
-        if let (Some(word), Some(path)) = (command.first_mut(), chosen)
-            && matches!(word.as_str(), "python" | "python3")
-        {
-            *word = path.display().to_string();
-        }
-    }
-}
-
 /// What every process of a workload gets, members and preparation alike.
-pub fn shared_environment(project: &Project) -> BTreeMap<String, Option<String>> {
-    let text = |path: PathBuf| Some(path.display().to_string());
-    BTreeMap::from([
-        ("COLLO_DATA".into(), text(project.data())),
-        ("PYTHONPATH".into(), text(project.workloads())),
+pub fn process_environment(
+    project: &Project,
+    workload: &Workload,
+    member: &MemberSpec,
+    interpreters: &Interpreters,
+) -> Result<BTreeMap<String, Option<String>>, Mistake> {
+    let mut env: BTreeMap<String, Option<String>> =
+        workload.variables_for(member)?.into_iter().map(|(name, value)| (name, Some(value))).collect();
+    env.extend([
+        ("COLLO_DATA".into(), Some(project.data().display().to_string())),
+        ("PYTHONPATH".into(), Some(interpreters.search_path(project, workload))),
         // What is not in the environment's pins does not belong to the measurement.
         ("PYTHONNOUSERSITE".into(), Some("1".into())),
         ("COLLO_SOCKET".into(), None),
-    ])
+    ]);
+    Ok(env)
 }
 
 /// What the harness itself can say of a run's validity; the report adds what only many runs can tell.

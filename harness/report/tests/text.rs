@@ -4,7 +4,7 @@
 
 mod support;
 
-use collo_report::{Analysis, analyse, terminal, terminal_cell, write};
+use collo_report::{Analysis, analyse, json, terminal, terminal_cell, write};
 use collo_store::Outcome;
 use support::Fixture;
 
@@ -90,12 +90,34 @@ fn one_cell_in_full() {
       member     0                  tiny               2.47 ±0.02 s       slowdown 1.563 ±0.017  loss 2.10
       member     1                  tiny               2.47 ±0.02 s       slowdown 1.567 ±0.017  loss 2.10
       member     2                  tiny               2.47 ±0.02 s       slowdown 1.563 ±0.017  loss 2.10
+      graph      tiny               0.175 M parameters  0.703 MB           0.0256 GFLOP forward per item  0.400 M activations per item  16 layers
       attested   3 of 3 runs by cpu time in the window
       absent     energy: no readable counter
     "#);
     assert_eq!(terminal_cell(&analysis, "tiny×3 naive b32"), terminal_cell(&analysis, "tinyx3"));
     assert_eq!(terminal_cell(&analysis, "tiny"), None, "three cells begin so");
     assert_eq!(terminal_cell(&analysis, "medium"), None);
+}
+
+#[test]
+fn shortened_epochs_and_mixed_data_are_said_on_every_face() {
+    let mut fixture = Fixture::quickstart();
+    fixture.limit_batches = Some(4);
+    let analysis = analysed(&fixture);
+    assert!(terminal(&analysis, 200).contains("epochs cut short by `limit_batches`: 4 batches of `tiny`"));
+    assert_eq!(json(&analysis)["shortened"][0]["limit_batches"], 4);
+    let reports = tempfile::tempdir().unwrap();
+    let written = write(&analysis, reports.path()).unwrap();
+    let text = std::fs::read_to_string(written.markdown).unwrap();
+    assert!(text.contains("(synthetic data, shortened epochs)"), "{text}");
+
+    let mut fixture = Fixture::quickstart();
+    fixture.real_from_block = Some(2);
+    let analysis = analysed(&fixture);
+    let said = terminal(&analysis, 200);
+    let why = "CIFAR-10 was real in some runs of this campaign and synthetic in others: their times do not belong together";
+    assert!(said.contains(why), "{said}");
+    assert!(analysis.cells.iter().all(|c| c.validity.verdict != collo_store::Verdict::Valid), "{said}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub use journal::{Journal, JournalEntry};
 pub use lock::CampaignLock;
 pub use machine::{DeviceRecord, Machine};
 pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
-pub use run::{MemberRecord, RunDraft, RunRecord, SamplingQuality, StoredFile, Timeline};
+pub use run::{Features, MemberRecord, RunDraft, RunRecord, SamplingQuality, StoredFile, Timeline};
 pub use runs::{CampaignFolder, Foreign, Runs, StoredRun};
 pub use tables::{EpochRecord, Readings, Sample, SampleWriter, read_epochs, read_samples, write_epochs};
 pub use verify::{Finding, Level, verify};

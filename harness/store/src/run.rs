@@ -63,6 +63,12 @@ pub struct MemberRecord {
     pub hello: Option<Value>,
     /// True when it trained on a synthetic stand-in; absent if it did not say.
     pub synthetic: Option<bool>,
+    /// Batches after which its epochs were cut short; absent where they are whole.
+    #[serde(default)]
+    pub limit_batches: Option<u64>,
+    /// Absent if it did not say.
+    #[serde(default)]
+    pub features: Option<Features>,
     pub ready_ns: Option<u64>,
     /// When its first epoch began.
     pub training_start_ns: Option<u64>,
@@ -80,6 +86,22 @@ pub struct MemberRecord {
     pub orphans: Vec<u32>,
     /// The last lines of its log when it failed.
     pub log_tail: Vec<String>,
+}
+
+/// The computation graph of a member in numbers, as it told: what predictors of utilisation and memory are trained on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Features {
+    pub batch_size: Option<u64>,
+    pub parameters: Option<u64>,
+    /// Parameters and buffers, 10⁶ bytes.
+    pub model_mb: Option<f64>,
+    /// Of one forward pass; a multiply-add is two.
+    pub flops_per_item: Option<f64>,
+    /// Values that the layers put out in one forward pass.
+    pub activations_per_item: Option<f64>,
+    /// Layers by kind.
+    #[serde(default)]
+    pub layers: BTreeMap<String, u64>,
 }
 
 /// How well one source was sampled.

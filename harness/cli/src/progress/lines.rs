@@ -133,7 +133,9 @@ impl Display for Lines {
 
 /// What is worth saying of a data set: only that it is a stand-in, or that one was written.
 pub fn data_line(prepared: &collo_measure::Prepared) -> Option<String> {
-    let place = prepared.place.as_deref().map(|p| shown(std::path::Path::new(p))).unwrap_or_default();
+    let Some(place) = prepared.place.as_deref().map(|p| shown(std::path::Path::new(p))) else {
+        return prepared.synthetic.then(|| format!("data    {}: made in memory, marked synthetic", prepared.dataset));
+    };
     match (prepared.synthetic, prepared.written) {
         (true, true) => {
             Some(format!("data    {} is absent: a stand-in was written to {place}, marked synthetic", prepared.dataset))

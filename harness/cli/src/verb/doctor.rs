@@ -148,7 +148,7 @@ fn python(context: &Context<'_>) -> Check {
 }
 
 fn gpu() -> Check {
-    match std::path::Path::new("/dev/nvidiactl").exists() {
+    match collo_measure::has_gpu() {
         true => Check::new(Mark::Absent, "gpu", "an NVIDIA driver is there, and this collo measures on the CPU only"),
         false => Check::new(Mark::Absent, "gpu", "no NVIDIA GPU: there is no /dev/nvidiactl"),
     }

@@ -135,24 +135,7 @@ fn experiments(context: &Context<'_>, a: &args::List) -> Ended {
 
 fn workloads(context: &Context<'_>) -> Ended {
     let (_, workloads) = loaded(context)?;
-    let mut table =
-        Table::new(&[("workload", Align::Left), ("settings", Align::Left), ("what it trains", Align::Left)], 1).with_prose_last();
-    let mut list = Vec::new();
-    for w in workloads.iter() {
-        let settings: Vec<String> =
-            w.settings.iter().map(|(name, value)| format!("{name}={}", collo_measure::workload::plain(value))).collect();
-        table.row([Some(w.name.clone()), Some(settings.join(" ")), w.description.clone()]);
-        list.push(json!({"workload": w.name, "settings": w.settings, "description": w.description, "folder": w.folder}));
-    }
-    if context.arguments.json {
-        say::json(&json!({"schema": 1, "workloads": list}));
-    } else {
-        say::result(table.render(say::width()).trim_end());
-    }
-    for mistakes in workloads.broken().values() {
-        say::failure(&mistakes.clone().into());
-    }
-    Ok(exit::DONE)
+    super::workload::list(context, &workloads)
 }
 
 fn modes(context: &Context<'_>) -> Ended {

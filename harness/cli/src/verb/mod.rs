@@ -1,6 +1,7 @@
 //! One file per verb.
 
 pub mod completions;
+pub mod data;
 pub mod doctor;
 pub mod init;
 pub mod list;
@@ -11,6 +12,7 @@ pub mod schema;
 pub mod show;
 pub mod status;
 pub mod verify;
+pub mod workload;
 
 use std::path::PathBuf;
 

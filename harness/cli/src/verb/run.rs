@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use collo_measure::campaign::{self, Choice, End, Finished, Only, Order};
 use collo_measure::observe::ObserveError;
-use collo_measure::python::{self, Environment as PythonEnvironment, PinSet};
-use collo_measure::workload::Environment;
-use collo_measure::{Event, Experiment, Interpreters, Project, RunError, Workloads, prepare};
+use collo_measure::{Event, Experiment, Interpreters, Prepared, Project, RunError, Workload, Workloads, prepare_all};
 use collo_store::CampaignFolder;
 
 use super::list::State;
@@ -74,13 +73,8 @@ fn one(
     let quiet = context.arguments.quiet;
     let cooldown_s = planned.experiment.cooldown.as_secs_f64();
     let mut display = progress::display(quiet, planned.plan.forecast.clone(), cooldown_s);
-    let (interpreters, facts) = match provide(a, project, &planned, &mut *display) {
-        Ok(provided) => provided,
-        Err(failure) => {
-            display.end();
-            return Err(failure);
-        }
-    };
+    let provided = provide(a, project, &planned, &mut *display);
+    let (interpreters, facts, data) = provided.inspect_err(|_| display.end())?;
     let only = match a.only {
         Some(OnlyArgument::Failed) => Only::Failed,
         Some(OnlyArgument::Missing) | None => Only::Missing,
@@ -93,13 +87,10 @@ fn one(
         facts: &planned.facts,
         interpreters: &interpreters,
         python: facts,
+        data,
         selection: planned.selection.as_ref().map(|s| s.text().to_string()),
         choice: Choice { new: a.new, campaign, force: a.force, only, time_limit: a.time_limit, more: a.more.is_some() },
     };
-    if let Err(failure) = prepare_data(project, &order, &mut *display) {
-        display.end();
-        return Err(failure);
-    }
     if a.prepare {
         display.end();
         say::remark(format!("Python and data are ready\nnext: collo run {}", planned.experiment.name));
@@ -163,51 +154,26 @@ fn warn_of_scale(planned: &Planned) {
     }
 }
 
-/// The interpreters that the cells need, and what is in them.
-fn provide(
-    a: &args::Run,
-    project: &Project,
-    planned: &Planned,
-    display: &mut dyn Display,
-) -> Result<(Interpreters, BTreeMap<String, String>), Failure> {
-    let needs = |environment: Environment| {
-        planned.cells.iter().any(|e| e.cell.members().any(|m| m.workload().environment == environment))
-    };
-    let mut interpreters = Interpreters::default();
-    let mut facts = BTreeMap::new();
-    if needs(Environment::System) {
-        let python = python::system()?;
-        interpreters.system = Some(python.interpreter);
-        facts = python.facts;
-    }
-    if needs(Environment::Torch) {
-        let python = match &a.python {
-            Some(path) => python::own(path)?,
-            None => {
-                let environment =
-                    PythonEnvironment::of(&project.workloads(), &python::cache_folder(), PinSet::for_this_machine())?;
-                environment.provide(&mut |progress| display.show(Event::Python(progress)))?
-            }
-        };
-        interpreters.torch = Some(python.interpreter);
-        facts.extend(python.facts);
-    }
-    Ok((interpreters, facts))
+/// The interpreters that the cells need, what is in them, and the data.
+fn provide(a: &args::Run, project: &Project, planned: &Planned, display: &mut dyn Display) -> Result<Provided, Failure> {
+    let mut tell = |progress| display.show(Event::Python(progress));
+    let (interpreters, facts) = Interpreters::provide(project, &workloads_of(planned), a.python.as_deref(), &mut tell)?;
+    let members = planned.cells.iter().flat_map(|e| e.cell.members());
+    let data = prepare_all(project, members, &interpreters, &mut |prepared| display.show(Event::Data(prepared)))?;
+    Ok((interpreters, facts, data))
 }
 
-fn prepare_data(project: &Project, order: &Order<'_>, display: &mut dyn Display) -> Result<(), Failure> {
-    let mut seen = Vec::new();
-    for member in order.cells.iter().flat_map(|e| e.cell.members()) {
-        let workload = member.workload();
-        if seen.contains(&workload.name) {
-            continue;
-        }
-        seen.push(workload.name.clone());
-        if let Some(prepared) = prepare(project, workload, order.interpreters)? {
-            display.show(Event::Data(&prepared));
+type Provided = (Interpreters, BTreeMap<String, String>, Vec<Prepared>);
+
+/// The workloads of the cells, each once.
+fn workloads_of(planned: &Planned) -> Vec<Arc<Workload>> {
+    let mut all: Vec<Arc<Workload>> = Vec::new();
+    for member in planned.cells.iter().flat_map(|e| e.cell.members()) {
+        if !all.iter().any(|w| w.name == member.workload().name) {
+            all.push(member.workload().clone());
         }
     }
-    Ok(())
+    all
 }
 
 /// Measure; `opened` is the campaign as soon as there is one, whatever happens to it then.

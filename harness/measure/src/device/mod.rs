@@ -8,6 +8,11 @@ use std::fmt;
 
 use collo_store::DeviceRecord;
 
+/// Whether this machine has an NVIDIA GPU with its driver loaded.
+pub fn has_gpu() -> bool {
+    std::path::Path::new("/dev/nvidiactl").exists()
+}
+
 /// The facts of a device that decide what can run on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceFacts {

@@ -16,7 +16,7 @@ use collo_store::Thresholds;
 use serde_json::Value as Json;
 
 use crate::cell::{Member, Tail};
-use crate::device::DeviceFacts;
+use crate::device::{self, DeviceFacts};
 use crate::mistake::Mistake;
 use crate::select::Expression;
 use crate::sharing::SharingMode;
@@ -126,6 +126,7 @@ impl Experiment {
     pub fn device_facts(&self) -> Result<DeviceFacts, Mistake> {
         let asked = match self.device {
             DeviceChoice::Cpu => return self.with_its_cores(DeviceFacts::cpu()),
+            DeviceChoice::Auto if !device::has_gpu() => return self.with_its_cores(DeviceFacts::cpu()),
             DeviceChoice::Auto => "auto",
             DeviceChoice::Gpu => "gpu",
         };

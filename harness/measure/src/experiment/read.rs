@@ -41,7 +41,8 @@ impl Experiment {
         Experiment::parse(path, &Source::file(name, text), workloads)
     }
 
-    pub(crate) fn parse(path: &Path, source: &Arc<Source>, workloads: &Workloads) -> Result<Experiment, Mistakes> {
+    /// The experiment that a text describes, as if it stood in this file.
+    pub fn parse(path: &Path, source: &Arc<Source>, workloads: &Workloads) -> Result<Experiment, Mistakes> {
         let (fields, mistakes) = fields::read(source, &keys::EXPERIMENT);
         if fields.in_order().is_empty() && !mistakes.is_empty() {
             return Err(mistakes);

@@ -232,14 +232,16 @@ fn a_name_other_than_the_files_is_a_warning() {
 
 #[test]
 fn a_gpu_is_refused_clearly_until_there_is_support_for_one() {
-    let e = read(&format!("name = \"mine\"\n{AXES}")).expect("right");
+    let e = read(&format!("name = \"mine\"\ndevice = \"gpu\"\n{AXES}")).expect("right");
     let mistake = e.device_facts().expect_err("refused");
     assert_eq!(mistake.fault().exit_code(), 3);
     insta::assert_snapshot!(mistake, @r#"
-    error: `mine` asks for `device = "auto"`, and this collo measures on the CPU only
+    error: `mine` asks for `device = "gpu"`, and this collo measures on the CPU only
     hint: `device = "cpu"` in the experiment measures it on the CPU, as `collo run quickstart` does
     "#);
     assert!(experiment(AXES).device_facts().is_ok());
+    let auto = read(&format!("name = \"mine\"\n{AXES}")).expect("right");
+    assert_eq!(auto.device_facts().is_ok(), !crate::device::has_gpu(), "`auto` is the CPU where there is no GPU");
     let odd = experiment(&format!("cores = \"65000\"\n{AXES}"));
     assert!(odd.device_facts().expect_err("no such core").to_string().starts_with("error: `mine` asks for core 65000"));
 }

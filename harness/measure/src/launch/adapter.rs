@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 /// What the workload's `[epochs]` table says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adapter {
-    /// A regular expression over output lines, with the named groups `epoch` and `seconds`, each optional.
+    /// A regular expression over output lines, with the named groups `epoch` and `seconds`, each optional. Of lines with the
+    /// same `epoch` in a row the first counts.
     pub pattern: String,
     /// Items in an epoch, if known.
     pub items: Option<u64>,
@@ -24,6 +25,7 @@ pub struct Translator {
     items: Option<u64>,
     epochs: u32,
     last_end_ns: u64,
+    last_epoch: Option<String>,
     seen: u32,
 }
 
@@ -35,6 +37,7 @@ impl Translator {
             items: adapter.items,
             epochs: adapter.epochs,
             last_end_ns: started_ns,
+            last_epoch: None,
             seen: 0,
         })
     }
@@ -42,7 +45,17 @@ impl Translator {
     /// The messages that a line is worth.
     pub fn line(&mut self, line: &str, at_ns: u64) -> Vec<Value> {
         let Some(found) = self.pattern.captures(line) else { return Vec::new() };
+        let epoch = found.name("epoch").map(|e| e.as_str().to_string());
+        if epoch.is_some() && epoch == self.last_epoch {
+            return Vec::new(); // progress bars say it again and again
+        }
         let seconds = found.name("seconds").and_then(|s| s.as_str().parse::<f64>().ok());
+        if seconds.is_none()
+            && let Some(message) = self.gap(epoch.as_deref())
+        {
+            return vec![message];
+        }
+        self.last_epoch = epoch;
         let start_ns = match seconds.filter(|s| s.is_finite() && *s >= 0.0) {
             Some(s) => at_ns.saturating_sub((s * 1e9) as u64),
             None => self.last_end_ns,
@@ -59,6 +72,14 @@ impl Translator {
             messages.push(json!({"event": "done"}));
         }
         messages
+    }
+
+    /// Without `seconds` the lines must be those of successive epochs: else one would be told that is several.
+    fn gap(&self, epoch: Option<&str>) -> Option<Value> {
+        let number = |text: &str| text.parse::<u64>().ok();
+        let (last, epoch) = (number(self.last_epoch.as_deref()?)?, number(epoch?)?);
+        let message = format!("the output goes from epoch {last} to epoch {epoch}: have it say the end of each");
+        (epoch != last + 1).then(|| json!({"event": "error", "kind": "other", "message": message}))
     }
 
     /// How many epochs were recognised.
@@ -94,5 +115,25 @@ mod tests {
         let mut t = Translator::new(&adapter(r"^Epoch \d+ finished"), 100).unwrap();
         assert_eq!(t.line("Epoch 0 finished", 900)[0]["start_ns"], 100);
         assert_eq!(t.line("Epoch 1 finished", 1500)[0]["start_ns"], 900);
+    }
+
+    #[test]
+    fn an_epoch_that_is_said_again_ends_once() {
+        let mut t = Translator::new(&adapter(r"^Epoch (?P<epoch>\d+) finished"), 100).unwrap();
+        assert_eq!(t.line("Epoch 0 finished", 900).len(), 1);
+        assert!(t.line("Epoch 0 finished, validated", 1000).is_empty());
+        assert_eq!(t.line("Epoch 1 finished", 1500)[0]["start_ns"], 900);
+    }
+
+    #[test]
+    fn without_seconds_no_epoch_may_be_missing() {
+        let mut t = Translator::new(&adapter(r"^Epoch (?P<epoch>\d+) finished"), 100).unwrap();
+        assert_eq!(t.line("Epoch 3 finished", 900)[0]["event"], "epoch");
+        let gap = t.line("Epoch 6 finished", 1500);
+        assert_eq!((gap.len(), &gap[0]["event"]), (1, &json!("error")));
+        assert_eq!(gap[0]["message"], "the output goes from epoch 3 to epoch 6: have it say the end of each");
+        let mut t = Translator::new(&adapter(r"^epoch (?P<epoch>\d+) took (?P<seconds>[\d.]+) s"), 0).unwrap();
+        assert_eq!(t.line("epoch 10 took 2 s", 5_000_000_000)[0]["event"], "epoch");
+        assert_eq!(t.line("epoch 20 took 2 s", 50_000_000_000)[0]["start_ns"], 48_000_000_000u64);
     }
 }

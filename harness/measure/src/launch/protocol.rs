@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use collo_store::Features;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,6 +19,8 @@ pub enum Event {
     Ready,
     /// One pass over its data.
     Epoch(Epoch),
+    /// What predictors are trained on; once.
+    Features(Box<Features>),
     /// Peaks of the GPU allocator.
     Memory { allocated_bytes: Option<u64>, reserved_bytes: Option<u64> },
     /// It is about to exit.
@@ -41,6 +44,10 @@ pub struct Hello {
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
     pub dataset: Option<Dataset>,
+    /// Memory of the device as seen.
+    pub memory_bytes: Option<u64>,
+    /// Batches after which an epoch is cut short; absent where epochs are whole.
+    pub limit_batches: Option<u64>,
 }
 
 /// The data that a member trains on.

@@ -1,5 +1,6 @@
 //! What is known of one member of a group, and where it stands: values that the state machine fills in.
 
+use collo_store::Features;
 use serde_json::Value;
 
 use crate::launch::Ended;
@@ -45,6 +46,7 @@ pub struct Seat {
     pub training_end_ns: Option<u64>,
     pub epochs: Vec<Epoch>,
     pub ended: Option<Ended>,
+    pub features: Option<Features>,
     pub allocated_bytes: Option<u64>,
     pub reserved_bytes: Option<u64>,
     pub log_tail: Vec<String>,
@@ -78,6 +80,7 @@ impl Seat {
             training_end_ns: None,
             epochs: Vec::new(),
             ended: None,
+            features: None,
             allocated_bytes: None,
             reserved_bytes: None,
             log_tail: Vec::new(),

@@ -154,6 +154,7 @@ impl Watch {
                 seat.allocated_bytes = seat.allocated_bytes.max(allocated_bytes);
                 seat.reserved_bytes = seat.reserved_bytes.max(reserved_bytes);
             }
+            Event::Features(features) => seat.features = Some(*features),
             Event::Error { kind, message } => seat.told_error = Some((kind, message)),
             Event::Done => self.done(member, now_ns, acts),
             Event::Unknown => {}
@@ -265,8 +266,16 @@ impl Watch {
         if let Some(line) = traces.out_of_memory_line {
             return Outcome::OutOfMemory { member: index, message: format!("{line}, {place}") };
         }
-        if ended.live == Live::Killed(9) && traces.kernel_oom_kill {
-            return Outcome::OutOfMemory { member: index, message: format!("the kernel's OOM killer ended it, {place}") };
+        // The killer may also have taken a data-loader worker: torch says so in the words of its signal.
+        let loader_killed = seat.told_error.as_ref().is_some_and(|(_, said)| said.contains("killed by signal: Killed"));
+        if (ended.live == Live::Killed(9) || loader_killed) && traces.kernel_oom_kill {
+            return Outcome::OutOfMemory {
+                member: index,
+                message: format!(
+                    "the kernel's OOM killer ended {}, {place}",
+                    if loader_killed { "a data-loader worker of it" } else { "it" }
+                ),
+            };
         }
         let mut message = match (&ended.live, &seat.told_error) {
             (_, Some((_, said))) => format!("{said}, {place}"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cell::{Cell, Member, Tail};
+use crate::cell::{Cell, Member, Tail, Term};
 use crate::experiment::{Cores, Experiment};
 
 /// The time of a plan; absent where a workload does not tell.
@@ -74,7 +74,20 @@ fn each_s(cell: &Cell, experiment: &Experiment, cores: f64) -> Option<f64> {
 
 /// The memory of all members together, copies counted.
 pub fn memory_bytes(cell: &Cell) -> Option<u64> {
-    cell.terms().iter().map(|t| Some(t.member.workload().forecast.memory_bytes?.saturating_mul(u64::from(t.count)))).sum()
+    let term = |t: &Term| Some(forecast_of(&t.member)?.memory_bytes?.saturating_mul(u64::from(t.count)));
+    cell.terms().iter().map(term).sum()
+}
+
+/// Settings that change neither the work nor the memory of an epoch much, or whose effect is known.
+const NEUTRAL: [&str; 6] = ["images", "seconds", "limit_batches", "learning_rate", "seed", "epochs"];
+
+/// What its workload's file tells, unless a setting makes it another training: another model or precision was not measured.
+fn forecast_of(member: &Member) -> Option<&crate::workload::Forecast> {
+    let workload = member.workload();
+    let same = |(name, value): (&String, &serde_json::Value)| {
+        NEUTRAL.contains(&name.as_str()) || workload.settings.get(name) == Some(value)
+    };
+    member.settings().iter().all(same).then_some(&workload.forecast)
 }
 
 /// Settings that an epoch's length is obviously proportional to.
@@ -82,7 +95,7 @@ const LENGTHS: [&str; 2] = ["images", "seconds"];
 
 /// An epoch alone, at the member's settings; absent where a setting says "all" with a zero, of which nobody told the length.
 fn epoch_s(member: &Member) -> Option<f64> {
-    let mut epoch_s = member.workload().forecast.epoch_s?;
+    let mut epoch_s = forecast_of(member)?.epoch_s?;
     for name in LENGTHS {
         let default = member.workload().settings.get(name).and_then(serde_json::Value::as_f64);
         let (Some(default), Some(value)) = (default, member.settings().get(name).and_then(serde_json::Value::as_f64)) else {
@@ -95,5 +108,13 @@ fn epoch_s(member: &Member) -> Option<f64> {
             epoch_s *= value / default;
         }
     }
-    Some(epoch_s)
+    limited(member, epoch_s)
+}
+
+/// An epoch that `limit_batches` cuts short; absent where nobody told how many items a whole one has.
+fn limited(member: &Member, epoch_s: f64) -> Option<f64> {
+    let limit = member.settings().get("limit_batches").and_then(serde_json::Value::as_f64).filter(|n| *n > 0.0);
+    let Some(limit) = limit else { return Some(epoch_s) };
+    let items = limit * f64::from(member.batch_size().unwrap_or(1));
+    Some(epoch_s * (items / member.workload().forecast.items? as f64).min(1.0))
 }

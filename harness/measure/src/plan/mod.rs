@@ -15,11 +15,12 @@ use collo_store::{BlockEdge, CellRecord, DeviceRecord, PlanRecord, PlannedRun, R
 use serde_json::{Value as Json, json};
 
 use crate::cell::Cell;
-use crate::device::DeviceFacts;
+use crate::device::{DeviceFacts, DeviceKind};
 use crate::expand::Expanded;
 use crate::experiment::{Cores, Experiment};
 use crate::sharing::Refusal;
 use crate::units;
+use crate::workload::Requirement;
 use shuffle::Shuffle;
 
 pub use forecast::{CellForecast, Forecast};
@@ -77,9 +78,22 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts) ->
     }
 }
 
-/// Why a cell cannot run here: its mode, its memory, or its cores.
+/// Why a cell cannot run here: a workload's needs, its mode, its memory, or its cores.
 fn refuse(cell: &Cell, record: &CellRecord, experiment: &Experiment, facts: &DeviceFacts) -> Option<Refusal> {
-    cell.mode().refuse(facts, &record.members).or_else(|| too_large(cell, facts)).or_else(|| too_wide(cell, experiment, facts))
+    lacking(cell, facts)
+        .or_else(|| cell.mode().refuse(facts, &record.members))
+        .or_else(|| too_large(cell, facts))
+        .or_else(|| too_wide(cell, experiment, facts))
+}
+
+/// What a workload requires and this device does not have.
+fn lacking(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {
+    let needy = cell.terms().iter().map(|t| t.member.workload()).find(|w| match w.requires {
+        Some(Requirement::Cuda) => facts.kind == DeviceKind::Cpu,
+        None => false,
+    })?;
+    let reason = format!("`{}` needs an NVIDIA GPU with CUDA, this device is a CPU", needy.name);
+    Some(Refusal { reason, hint: None })
 }
 
 fn too_large(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {

@@ -91,6 +91,14 @@ fn members_with_cores_of_their_own_need_that_many() {
 }
 
 #[test]
+fn what_needs_cuda_is_refused_on_a_cpu() {
+    let plan = planned("[axes]\nworkload = [\"net\", \"net-gpu\"]\n");
+    let refused: Vec<_> = plan.record.refusals.iter().map(|r| (r.cell.as_str(), r.reason.as_str())).collect();
+    assert_eq!(refused, [("net-gpu solo b10", "`net-gpu` needs an NVIDIA GPU with CUDA, this device is a CPU")]);
+    assert!(plan.record.cells.iter().all(|c| c.cell == "net solo b10"));
+}
+
+#[test]
 fn the_slots_say_which_cores_the_members_get() {
     let slots = |cores: &str| planned(&format!("cores = \"{cores}\"\n[axes]\nworkload = \"tiny\"\ndegree = [1, 2]\n")).slots;
     assert_eq!(slots("shared"), ["whole CPU", "whole CPU, shared"]);
@@ -116,6 +124,14 @@ fn a_workload_that_tells_nothing_leaves_the_total_absent() {
     assert_eq!((plan.forecast.runs_s, plan.forecast.total_s), (None, None));
     assert!(plan.forecast.cells[0].each_s.is_some() && plan.forecast.cells[2].each_s.is_none());
     assert!(plan.json()["forecast_s"].is_null());
+}
+
+#[test]
+fn a_shortened_epoch_takes_its_share_and_another_training_is_unknown() {
+    let first = |axes: &str| planned(&format!("[axes]\nworkload = \"net\"\n{axes}\n")).forecast.cells[0];
+    assert!((first("limit_batches = 5").each_s.expect("told") - (4.0 + 2.0 * 5.0)).abs() < 1e-9);
+    assert!((first("limit_batches = 5000").each_s.expect("told") - 204.0).abs() < 1e-9, "no longer than a whole one");
+    assert_eq!((first("width = 128").each_s, first("width = 128").memory_bytes), (None, None));
 }
 
 #[test]

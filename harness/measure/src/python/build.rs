@@ -36,7 +36,7 @@ pub fn build(environment: &Environment, tell: &mut dyn FnMut(Progress)) -> Resul
     }
     fs::remove_dir_all(&scratch)?;
     tell(Progress::Compiles);
-    job.compile(tell)?;
+    job.compile(&job.interpreter(), &aside.join("lib"), tell)?;
     fs::rename(&aside, &place)?;
     tell(Progress::Ends { elapsed: begun.elapsed() });
     Ok(())
@@ -65,6 +65,7 @@ pub fn overlay(environment: &Environment, pins: &Path, place: &Path, tell: &mut 
     };
     install.args(["--no-deps", "--require-hashes", "--only-binary", ":all:", "--target"]).arg(&aside).arg("-r").arg(pins);
     job.must(&mut install, tell)?;
+    job.compile(&interpreter, &aside, tell)?;
     fs::rename(&aside, place)?;
     Ok(())
 }
@@ -104,9 +105,9 @@ impl Job<'_> {
     }
 
     /// Without bytecode every member would compile what it imports, in company.
-    fn compile(&self, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
-        let mut compile = Command::new(self.interpreter());
-        compile.args(["-m", "compileall", "-q", "-j", "0"]).arg(self.aside.join("lib"));
+    fn compile(&self, interpreter: &Path, folder: &Path, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
+        let mut compile = Command::new(interpreter);
+        compile.args(["-m", "compileall", "-q", "-j", "0"]).arg(folder);
         // It says no where a package carries a file for another version of Python; such a file is never imported.
         self.run(&mut compile, tell).map(drop)
     }

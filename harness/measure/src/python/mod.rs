@@ -34,7 +34,7 @@ pub enum PinSet {
 impl PinSet {
     /// The set for this machine.
     pub fn for_this_machine() -> Self {
-        if Path::new("/dev/nvidiactl").exists() { PinSet::Full } else { PinSet::Cpu }
+        if crate::device::has_gpu() { PinSet::Full } else { PinSet::Cpu }
     }
 
     fn file(self) -> &'static str {
@@ -104,7 +104,9 @@ impl PythonError {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             PythonError::None { .. } => "`sudo apt install python3 python3-venv`, or `--python PATH` takes your own".into(),
-            PythonError::Unusable { .. } => "leave out `--python` to take the pinned set".into(),
+            PythonError::Unusable { .. } => {
+                "leave out `--python`, or `environment` in a workload.toml, to take the pinned set".into()
+            }
             PythonError::NoRoom { .. } => "`COLLO_CACHE=DIR` puts it elsewhere, `--python PATH` takes your own".into(),
             PythonError::NoVenv { .. } => "`sudo apt install python3-venv`, or have `uv` on the PATH".into(),
             PythonError::Install { log, .. } => {
@@ -125,13 +127,19 @@ pub fn cache_folder() -> PathBuf {
 
 /// The user's own interpreter; it must be able to say what is in it.
 pub fn own(path: &Path) -> Result<Python, PythonError> {
-    let interpreter = if path.is_dir() { path.join("bin/python") } else { path.to_path_buf() };
-    let mut facts = find::facts(&interpreter).map_err(|reason| PythonError::Unusable { path: path.into(), reason })?;
+    let Python { interpreter, mut facts } = named(path)?;
     if !facts.contains_key("torch") {
         let reason = "it has no `torch`".to_string();
         return Err(PythonError::Unusable { path: path.into(), reason });
     }
     facts.insert("own".into(), interpreter.display().to_string());
+    Ok(Python { interpreter, facts })
+}
+
+/// An interpreter, or the folder of an environment, that a workload names as its own.
+pub fn named(path: &Path) -> Result<Python, PythonError> {
+    let interpreter = if path.is_dir() { path.join("bin/python") } else { path.to_path_buf() };
+    let facts = find::facts(&interpreter).map_err(|reason| PythonError::Unusable { path: path.into(), reason })?;
     Ok(Python { interpreter, facts })
 }
 
@@ -203,8 +211,8 @@ impl Environment {
         self.ready()?.ok_or_else(|| PythonError::Unusable { path: self.folder(), reason: gone().to_string() })
     }
 
-    /// A folder of more packages to put on the PYTHONPATH of this environment, which itself is left as it is: what the tests
-    /// need. Built from pins with hashes, if it is not there.
+    /// A folder of more packages to put on the PYTHONPATH of this environment, which itself is left as it is: what the tests or
+    /// one workload needs. Built from pins with hashes, if it is not there.
     pub fn overlay(&self, pins: &Path, tell: &mut dyn FnMut(Progress)) -> Result<PathBuf, PythonError> {
         let text = fs::read_to_string(pins).map_err(|_| PythonError::NoPins { path: pins.into() })?;
         let name = self.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();

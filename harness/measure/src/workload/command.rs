@@ -11,6 +11,16 @@ pub enum Piece<'a> {
     Setting(&'a str),
 }
 
+/// The word that stands for every setting without a placeholder of its own.
+pub const ALL_OTHERS: &str = "{settings}";
+
+/// `--batch-size=32` for every setting that no other word places.
+pub fn options(words: &[String], values: &BTreeMap<String, Json>) -> Vec<String> {
+    let placed: Vec<Piece<'_>> = words.iter().flat_map(|word| pieces(word)).collect();
+    let others = values.iter().filter(|(name, _)| !placed.contains(&Piece::Setting(name)));
+    others.map(|(name, value)| format!("--{}={}", name.replace('_', "-"), plain(value))).collect()
+}
+
 /// Cut a word at its placeholders. A brace that does not hold a name is text, so that JSON and shell words stay as they are.
 pub fn pieces(word: &str) -> Vec<Piece<'_>> {
     let mut all = Vec::new();

@@ -4,42 +4,75 @@ use crate::fields::{Key, Kind, Shape};
 
 const HELP: &str = "collo schema workload";
 
-pub const ENVIRONMENTS: &[&str] = &["torch", "system"];
+/// Names in [`super::adapters::PRESETS`].
+pub const ADAPTERS: &[&str] = &["timm", "lightning", "huggingface"];
+
+/// What a workload may need of a device.
+pub const REQUIREMENTS: &[&str] = &["cuda"];
 
 const fn key(name: &'static str, kind: Kind, default: Option<&'static str>, about: &'static str) -> Key {
     Key { name, kind, default, about }
 }
 
+const DESCRIPTION: Key = key("description", Kind::Text, None, "one sentence for lists and reports");
+const REQUIRES: Key = key("requires", Kind::Choice(REQUIREMENTS), None, "what the device must have; cells on others are refused");
+const FORECASTS: Key = key("forecast", Kind::Table(&FORECAST), None, "what one member alone needs, for the plan");
+
 pub static WORKLOAD: Shape = Shape {
     help: HELP,
     others: None,
     keys: &[
-        key("description", Kind::Text, None, "one sentence for lists and reports"),
+        DESCRIPTION,
         key(
             "command",
             Kind::List(&Kind::Text),
             None,
-            "program and arguments, run in the workload's folder; `python` is the chosen interpreter, `{name}` a setting",
+            "program and arguments, run in the workload's folder; `python` is the chosen interpreter, `{name}` a setting, \
+             `{settings}` every other setting as `--name=value`",
         ),
         key(
             "environment",
-            Kind::Choice(ENVIRONMENTS),
+            Kind::Text,
             Some("\"torch\""),
-            "`torch`: the Python environment that collo provides; `system`: the system's `python3`",
+            "`torch`: the Python environment that collo provides; `system`: the system's `python3`; or the path of one of your own",
         ),
-        key("prepare", Kind::List(&Kind::Text), None, "run once before a campaign, to provide the data"),
+        key(
+            "packages",
+            Kind::Text,
+            None,
+            "a requirements file with hashes: what this workload needs beyond the provided environment",
+        ),
+        REQUIRES,
+        key(
+            "prepare",
+            Kind::List(&Kind::Text),
+            None,
+            "run before a campaign, to provide or check the data; `{name}` is a setting",
+        ),
         key("settings", Kind::Table(&SETTINGS), None, "the settings with their defaults; each is a placeholder in `command`"),
-        key("forecast", Kind::Table(&FORECAST), None, "what one member alone needs, for the plan"),
+        key("variables", Kind::Table(&VARIABLES), None, "environment variables of its processes; `{name}` is a setting"),
+        FORECASTS,
         key(
             "epochs",
             Kind::Table(&EPOCHS),
             None,
             "how to read epochs from the output of a script that does not speak the protocol",
         ),
+        key("presets", Kind::Table(&PRESETS), None, "further workloads: this one by another name, with other settings"),
     ],
 };
 
 pub static SETTINGS: Shape = Shape { help: HELP, others: Some(&Kind::Setting), keys: &[] };
+
+pub static VARIABLES: Shape = Shape { help: HELP, others: Some(&Kind::Text), keys: &[] };
+
+pub static PRESETS: Shape = Shape { help: HELP, others: Some(&Kind::Table(&PRESET)), keys: &[] };
+
+pub static PRESET: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[DESCRIPTION, key("settings", Kind::Table(&SETTINGS), None, "the settings that differ"), REQUIRES, FORECASTS],
+};
 
 pub static FORECAST: Shape =
     Shape { help: HELP, others: None, keys: &[key("cpu", Kind::Table(&FORECAST_CPU), None, "on one core of a CPU")] };
@@ -52,6 +85,7 @@ pub static FORECAST_CPU: Shape = Shape {
     keys: &[
         key("set_up_s", NOT_NEGATIVE, None, "seconds until it is ready"),
         key("epoch_s", NOT_NEGATIVE, None, "seconds per epoch at the default settings"),
+        key("items", Kind::Whole { from: 1, to: u64::MAX }, None, "items of that epoch, so that `limit_batches` can be forecast"),
         key("memory_bytes", Kind::Whole { from: 0, to: u64::MAX }, None, "memory of one member"),
     ],
 };
@@ -61,6 +95,7 @@ pub static EPOCHS: Shape = Shape {
     others: None,
     keys: &[
         key("pattern", Kind::Text, None, "a regular expression over lines, with the named groups `epoch` and `seconds`"),
+        key("preset", Kind::Choice(ADAPTERS), None, "a pattern for the output of this library, instead of `pattern`"),
         key("items", Kind::Whole { from: 1, to: u64::MAX }, None, "items per epoch"),
     ],
 };

@@ -1,11 +1,17 @@
 use std::path::PathBuf;
 
+use super::read::is_name;
 use super::*;
 use crate::fixture::{TINY, workloads};
+use crate::mistake::{Mistakes, Source};
 use collo_store::MemberSpec;
 
+fn read_all(text: &str) -> Result<Vec<Workload>, Mistakes> {
+    read::parse("mynet", &PathBuf::from("workloads/mynet"), &Source::file("workloads/mynet/workload.toml", text))
+}
+
 fn read(text: &str) -> Result<Workload, Mistakes> {
-    Workload::parse("mynet", &PathBuf::from("workloads/mynet"), &Source::file("workloads/mynet/workload.toml", text))
+    Ok(read_all(text)?.remove(0))
 }
 
 fn said(text: &str) -> String {
@@ -53,7 +59,27 @@ items = 1000
     insta::assert_snapshot!(said("command = ['x']\n[epochs]\nitems = 3\n"), @r"
     error: `pattern` is missing in `[epochs]` at workloads/mynet/workload.toml:2:1
      2 | [epochs]
-       | ^ a regular expression over output lines
+       | ^ a regular expression over output lines, or a `preset`
+    ");
+}
+
+#[test]
+fn an_adapter_may_be_a_preset() {
+    let names: Vec<&str> = adapters::PRESETS.iter().map(|p| p.name).collect();
+    assert_eq!(names, keys::ADAPTERS);
+    for name in names {
+        let adapter = read(&format!("command = ['x']\n[epochs]\npreset = '{name}'\nitems = 3\n")).expect("right").epochs;
+        assert_eq!(adapter.expect("there").items, Some(3), "{name}");
+    }
+    insta::assert_snapshot!(said("command = ['x']\n[epochs]\npreset = 'lightening'\n"), @r"
+    error: unknown preset `lightening` at workloads/mynet/workload.toml:3:10
+     3 | preset = 'lightening'
+       |          ^^^^^^^^^^^^ did you mean `lightning`?
+    ");
+    insta::assert_snapshot!(said("command = ['x']\n[epochs]\npreset = 'timm'\npattern = 'x'\n"), @r"
+    error: `pattern` and `preset` are both there at workloads/mynet/workload.toml:4:1
+     4 | pattern = 'x'
+       | ^^^^^^^ a preset is a pattern: leave one out
     ");
 }
 
@@ -149,4 +175,111 @@ fn the_forecast_is_absent_where_nobody_measured() {
     let all = workloads();
     assert_eq!(all.get("sleep").expect("there").forecast, Forecast::default());
     assert_eq!(all.get("tiny").expect("there").forecast.memory_bytes, Some(800_000_000));
+}
+
+const NET: &str = r#"
+command = ["python", "train.py", "--model={model}", "{settings}"]
+prepare = ["python", "-m", "collo_data", "prepare", "{dataset}"]
+packages = "requirements.txt"
+[settings]
+model = "resnet26"
+dataset = "cifar-10"
+batch_size = 32
+learning_rate = 0.1
+channels_last = false
+allocator = "native"
+[variables]
+PYTORCH_CUDA_ALLOC_CONF = "backend:{allocator}"
+[presets.large]
+description = "the large one"
+settings = { model = "resnet152", dataset = "imagenet", learning_rate = 1 }
+[presets.large-gpu]
+requires = "cuda"
+settings = { allocator = "cudaMallocAsync" }
+forecast.cpu.epoch_s = 3
+"#;
+
+#[test]
+fn settings_without_a_place_of_their_own_become_options() {
+    let net = read(NET).expect("right");
+    let words = net.command_for(&member(Some(64), &[])).expect("complete");
+    let options = ["--allocator=native", "--batch-size=64", "--channels-last=false", "--dataset=cifar-10", "--learning-rate=0.1"];
+    assert_eq!(words[..3], ["python", "train.py", "--model=resnet26"]);
+    assert_eq!(words[3..], options);
+}
+
+#[test]
+fn data_and_variables_follow_the_settings() {
+    let net = read(NET).expect("right");
+    let asked = member(None, &[("dataset", "imagenet".into()), ("allocator", "cudaMallocAsync".into())]);
+    let words = net.prepare_for(&asked).expect("complete").expect("there");
+    assert_eq!(words, ["python", "-m", "collo_data", "prepare", "imagenet"]);
+    assert_eq!(net.variables_for(&asked).expect("complete")["PYTORCH_CUDA_ALLOC_CONF"], "backend:cudaMallocAsync");
+}
+
+#[test]
+fn a_preset_is_the_workload_with_other_settings() {
+    let all = read_all(NET).expect("right");
+    let names: Vec<&str> = all.iter().map(|w| w.name.as_str()).collect();
+    assert_eq!(names, ["mynet", "large", "large-gpu"]);
+    let (large, gpu) = (&all[1], &all[2]);
+    assert_eq!(large.preset_of.as_deref(), Some("mynet"));
+    assert_eq!(large.description.as_deref(), Some("the large one"));
+    assert_eq!((&large.settings["model"], &large.settings["batch_size"]), (&"resnet152".into(), &32.into()));
+    assert!(large.settings["learning_rate"].is_f64(), "a whole number where a fraction is the default is that fraction");
+    assert_eq!(large.packages, Some(PathBuf::from("workloads/mynet/requirements.txt")));
+    assert_eq!((large.requires, gpu.requires), (None, Some(Requirement::Cuda)));
+    assert_eq!(gpu.forecast.epoch_s, Some(3.0));
+    assert_eq!(gpu.description.as_deref(), Some("mynet with allocator=cudaMallocAsync"));
+}
+
+#[test]
+fn a_preset_has_no_settings_of_its_own() {
+    let text = "command = ['x', '{settings}']\n[settings]\nbatch_size = 1\nmodel = 'a'\n[presets.bigx2]\nsettings = { modle = 'b', batch_size = 0, model = 3 }\n";
+    insta::assert_snapshot!(said(text), @r"
+    error: `bigx2` is not a name for a workload at workloads/mynet/workload.toml:5:10
+     5 | [presets.bigx2]
+       |          ^^^^^
+    hint: a name is a letter, then letters, digits and `-`, at most 40, not ending in `x` and digits
+    error: workload `mynet` has no setting `modle` at workloads/mynet/workload.toml:6:14
+     6 | settings = { modle = 'b', batch_size = 0, model = 3 }
+       |              ^^^^^ did you mean `model`?
+    error: `batch_size` is a whole number between 1 and 1000000 at workloads/mynet/workload.toml:6:40
+     6 | settings = { modle = 'b', batch_size = 0, model = 3 }
+       |                                        ^
+    error: `model` of `mynet` is text, not a whole number, at workloads/mynet/workload.toml:6:51
+     6 | settings = { modle = 'b', batch_size = 0, model = 3 }
+       |                                                   ^ its default is `a`
+    ");
+}
+
+#[test]
+fn what_collo_tells_a_member_is_not_for_workloads_to_say() {
+    insta::assert_snapshot!(said("command = ['x']\nenvironment = 'sytem'\n[variables]\nCUDA_MPS_PIPE_DIRECTORY = '/tmp'\nNCCL_P2P = '{p2p}'\n"), @r"
+    error: unknown environment `sytem` at workloads/mynet/workload.toml:2:15
+     2 | environment = 'sytem'
+       |               ^^^^^^^ did you mean `system`?
+    error: the variable `CUDA_MPS_PIPE_DIRECTORY` is collo's own at workloads/mynet/workload.toml:4:1
+     4 | CUDA_MPS_PIPE_DIRECTORY = '/tmp'
+       | ^^^^^^^^^^^^^^^^^^^^^^^ it says which device a member gets, and how
+    error: `{p2p}` is no setting at workloads/mynet/workload.toml:5:12
+     5 | NCCL_P2P = '{p2p}'
+       |            ^^^^^^^ add `p2p = …` to `[settings]`
+    ");
+    let own = read("command = ['x']\nenvironment = 'venv/bin/python'\n").expect("right");
+    assert_eq!(own.environment, Environment::Own("workloads/mynet/venv/bin/python".into()));
+}
+
+#[test]
+fn of_two_workloads_with_one_name_neither_is_meant() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in [("one", "command = ['x']\n[presets.two]\n"), ("two", "command = ['x']\n")] {
+        std::fs::create_dir(folder.path().join(name)).expect("created");
+        std::fs::write(folder.path().join(name).join("workload.toml"), text).expect("written");
+    }
+    let workloads = Workloads::load(folder.path()).expect("readable");
+    assert!(workloads.find("one").is_ok());
+    let said = workloads.find("two").expect_err("either").to_string();
+    assert!(said.starts_with("error: two workloads are called `two`: "), "{said}");
+    assert!(said.contains("one/workload.toml, "), "{said}");
 }

@@ -6,7 +6,7 @@ use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, V
 
 use super::quantities::{self, Baselines, CELL, MEMBER, Pools, Values};
 use super::repetition::{MemoryKind, Repetition};
-use super::{Analysis, Cell, Member, check, timeline};
+use super::{Analysis, Cell, Member, check, data, timeline};
 use crate::stats::{self, Quantity};
 use crate::{Result, guideline, number};
 
@@ -57,9 +57,11 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
     for r in &mut read {
         check::run(r, &campaign);
     }
+    let mixed = data::mixed(&read);
+    problems.extend(data::lower(&mut read, &mixed));
     let drifts = check::drift(&mut read, &campaign);
     let measured_for_s = span(folder, &read);
-    let synthetic = synthetic(&read);
+    let (synthetic, shortened) = (data::synthetic(&read), data::shortened(&read));
 
     let mut groups: Vec<Vec<Repetition>> = campaign.plan.cells.iter().map(|_| Vec::new()).collect();
     for (cell, r) in cell_of.into_iter().zip(read) {
@@ -88,6 +90,7 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
         method,
         measured_for_s,
         synthetic,
+        shortened,
         problems,
         guidelines: Vec::new(),
         campaign,
@@ -185,7 +188,9 @@ fn estimate(cells: &mut [Cell]) -> Option<&'static str> {
                 }
                 let losses: Vec<f64> = cell.counted().filter_map(|r| r.members.get(i)?.loss).collect();
                 let loss = (!losses.is_empty()).then(|| losses.iter().sum::<f64>() / losses.len() as f64);
-                Member { spec: cell.record.members[i].clone(), quantities, loss }
+                let told = |r: &Repetition| r.record().members.get(i).and_then(|m| m.features.clone());
+                let features = cell.repetitions.iter().find_map(told);
+                Member { spec: cell.record.members[i].clone(), quantities, loss, features }
             })
             .collect();
         if !solo && cell.record.members.iter().any(|m| solo_kinds.get(&m.solo) != cell.memory_kind.as_ref()) {
@@ -285,15 +290,4 @@ fn span(folder: &CampaignFolder, repetitions: &[Repetition]) -> Option<f64> {
     }
     let (first, last) = (times().map(|t| t.launched_ns).min()?, times().map(|t| t.ended_ns).max()?);
     Some(last.saturating_sub(first) as f64 * 1e-9)
-}
-
-fn synthetic(repetitions: &[Repetition]) -> Vec<String> {
-    let mut names = Vec::new();
-    for member in repetitions.iter().flat_map(|r| &r.record().members).filter(|m| m.synthetic == Some(true)) {
-        let name = member.hello.as_ref().and_then(|h| h["dataset"]["name"].as_str()).unwrap_or("its data set").to_string();
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
 }

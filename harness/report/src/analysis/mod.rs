@@ -3,6 +3,7 @@
 
 mod build;
 mod check;
+mod data;
 mod quantities;
 mod repetition;
 mod samples;
@@ -10,7 +11,7 @@ mod timeline;
 
 use std::collections::BTreeMap;
 
-use collo_store::{Campaign, CellRecord, MemberSpec, Validity, Verdict};
+use collo_store::{Campaign, CellRecord, Features, MemberSpec, Validity, Verdict};
 
 use crate::guideline::Guideline;
 use crate::stats::{Comparison, Quantity};
@@ -38,6 +39,8 @@ pub struct Analysis {
     pub measured_for_s: Option<f64>,
     /// Names of the data sets that were stand-ins.
     pub synthetic: Vec<String>,
+    /// Workloads whose epochs were cut short, with the batches that were left.
+    pub shortened: Vec<(String, u64)>,
     /// What lay in the campaign's folder and could not be read.
     pub problems: Vec<String>,
     pub timelines: Vec<Timeline>,
@@ -73,6 +76,8 @@ pub struct Member {
     pub quantities: BTreeMap<&'static str, Quantity>,
     /// Mean over repetitions of the last measured epoch's loss.
     pub loss: Option<f64>,
+    /// Its computation graph, as it told in a run.
+    pub features: Option<Features>,
 }
 
 impl Cell {

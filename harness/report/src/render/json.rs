@@ -23,6 +23,7 @@ pub fn report(analysis: &Analysis) -> Value {
         "device": { "name": c.device.name, "kind": c.device.kind, "simulated": c.device.simulated,
                     "memory_bytes": c.device.memory_bytes, "cores": c.device.cores },
         "synthetic": analysis.synthetic,
+        "shortened": analysis.shortened.iter().map(|(workload, batches)| json!({ "workload": workload, "limit_batches": batches })).collect::<Vec<_>>(),
         "informative": c.informative,
         "thresholds": { "relevant_ratio": c.thresholds.relevant_ratio, "slowdown": c.thresholds.slowdown,
                         "overlap_ratio": c.thresholds.overlap_ratio, "start_skew_s": c.thresholds.start_skew_s,
@@ -89,6 +90,7 @@ fn member(m: &crate::analysis::Member) -> Value {
         out.insert(name.into(), quantity(m.quantities.get(name)));
     }
     out.insert("loss".into(), json!(m.loss.filter(|l| l.is_finite())));
+    out.insert("features".into(), json!(m.features));
     Value::Object(out)
 }
 
@@ -128,6 +130,7 @@ pub fn schema() -> Value {
         ("settings", json!({ "type": "object" })),
         ("solo", text.clone()),
         ("loss", maybe("number")),
+        ("features", json!({ "type": ["object", "null"] })),
     ]);
     member.extend(MEMBER.map(|name| (name.to_string(), quantity.clone())));
     let mut cell = fields(&[
@@ -182,6 +185,10 @@ pub fn schema() -> Value {
         ("created_utc", text.clone()),
         ("device", device),
         ("synthetic", list(text.clone())),
+        (
+            "shortened",
+            list(object(fields(&[("workload", text.clone()), ("limit_batches", json!({ "type": "integer", "minimum": 1 }))]))),
+        ),
         ("informative", list(text.clone())),
         ("thresholds", json!({ "type": "object", "additionalProperties": number })),
         ("method", maybe("string")),

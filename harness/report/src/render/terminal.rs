@@ -1,5 +1,7 @@
 //! The summary table at the end of a run, and one cell in full. In: an analysis. Out: plain text of so many columns.
 
+use collo_store::Features;
+
 use crate::analysis::{Analysis, Cell};
 use crate::guideline::{Knee, capital, knees};
 use crate::number::{self, ABSENT};
@@ -199,6 +201,13 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
         parts.extend(member.loss.map(|l| format!("loss {}", number::three(l))));
         rows.push(("member", parts));
     }
+    for (index, member) in cell.members.iter().enumerate() {
+        // Copies of one member have one graph.
+        let again = cell.members[..index].iter().any(|before| before.spec == member.spec);
+        if let Some(features) = member.features.as_ref().filter(|_| !again) {
+            rows.push(("graph", graph(&member.spec.workload, features)));
+        }
+    }
     for (label, parts) in rows.iter().filter(|(_, parts)| !parts.is_empty()) {
         let padded: Vec<String> =
             parts.iter().map(|p| format!("{p}{}", " ".repeat(19usize.saturating_sub(p.chars().count()).max(2)))).collect();
@@ -243,4 +252,17 @@ fn wrap(line: &str, width: usize) -> Vec<String> {
 /// The findings as sentences, for pages.
 pub fn sentences(analysis: &Analysis) -> Vec<String> {
     findings(analysis).iter().filter(|s| !s.starts_with('…')).map(|s| format!("{}.", capital(s))).collect()
+}
+
+/// The computation graph of a member in a few figures.
+fn graph(workload: &str, features: &Features) -> Vec<String> {
+    let million = |n: f64| number::three(n / 1e6);
+    let mut parts = vec![workload.to_string()];
+    parts.extend(features.parameters.map(|n| format!("{} M parameters", million(n as f64))));
+    parts.extend(features.model_mb.map(|mb| format!("{} MB", number::three(mb))));
+    parts.extend(features.flops_per_item.map(|n| format!("{} GFLOP forward per item", number::three(n / 1e9))));
+    parts.extend(features.activations_per_item.map(|n| format!("{} M activations per item", million(n))));
+    let layers: u64 = features.layers.values().sum();
+    parts.extend((layers > 0).then(|| number::count(layers as usize, "layer")));
+    parts
 }

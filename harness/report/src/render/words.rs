@@ -118,6 +118,7 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
         facts.push("energy absent: no readable counter".to_string());
     }
     facts.extend(synthetic(analysis).map(|s| format!("data: {s}")));
+    facts.extend(shortened(analysis));
     if analysis.campaign.device.simulated {
         facts.push("simulated: every number is invented by a model".into());
     }
@@ -152,6 +153,15 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
 /// `synthetic stand-in for CIFAR-10`.
 pub fn synthetic(analysis: &Analysis) -> Option<String> {
     (!analysis.synthetic.is_empty()).then(|| format!("synthetic stand-in for {}", analysis.synthetic.join(", ")))
+}
+
+/// `epochs cut short by limit_batches: 4 batches of small`.
+pub fn shortened(analysis: &Analysis) -> Option<String> {
+    let of = |(workload, batches): &(String, u64)| {
+        format!("{batches} {} of `{workload}`", if *batches == 1 { "batch" } else { "batches" })
+    };
+    let all: Vec<String> = analysis.shortened.iter().map(of).collect();
+    (!all.is_empty()).then(|| format!("epochs cut short by `limit_batches`: {}", all.join(", ")))
 }
 
 /// `3 of 3 runs`, and by what.

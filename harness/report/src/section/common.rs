@@ -18,6 +18,9 @@ pub fn tags(analysis: &Analysis) -> Vec<String> {
     if !analysis.synthetic.is_empty() {
         tags.push("synthetic data".into());
     }
+    if !analysis.shortened.is_empty() {
+        tags.push("shortened epochs".into());
+    }
     if !analysis.campaign.informative.is_empty() {
         tags.push("informative".into());
     }

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use collo_store::{
-    Attestation, BlockEdge, Campaign, CampaignFolder, CellRecord, Check, DeviceRecord, EpochRecord, Ingredient, Machine,
-    MemberRecord, MemberSpec, Outcome, PlanRecord, PlannedRun, RefusalRecord, RunRecord, Runs, SCHEMA, Sample, SamplingQuality,
-    Thresholds, Timeline, Validity,
+    Attestation, BlockEdge, Campaign, CampaignFolder, CellRecord, Check, DeviceRecord, EpochRecord, Features, Ingredient,
+    Machine, MemberRecord, MemberSpec, Outcome, PlanRecord, PlannedRun, RefusalRecord, RunRecord, Runs, SCHEMA, Sample,
+    SamplingQuality, Thresholds, Timeline, Validity,
 };
 
 use random::Random;
@@ -41,6 +41,9 @@ pub struct Fixture {
     pub seed: u64,
     pub device: DeviceRecord,
     pub synthetic: Option<bool>,
+    /// The real data came in the middle of the campaign.
+    pub real_from_block: Option<u32>,
+    pub limit_batches: Option<u64>,
     pub samples_hz: f64,
     /// Further metrics per member, to make a campaign large.
     pub extra_metrics: usize,
@@ -83,6 +86,8 @@ impl Fixture {
                 cores: Some(2),
             },
             synthetic: Some(true),
+            real_from_block: None,
+            limit_batches: None,
             samples_hz: 10.0,
             extra_metrics: 0,
             power_w: None,
@@ -242,15 +247,25 @@ impl Fixture {
             samples.write(&rows).expect("samples");
         }
         samples.finish().expect("samples");
+        let synthetic = if self.real_from_block.is_some_and(|from| planned.block >= from) { Some(false) } else { self.synthetic };
         let hello = serde_json::json!({"event":"hello","protocol":1,"pid":123,"device":"cpu","threads":1,
             "versions":{"python":"3.11.7","torch":"2.14.1"},"model":{"name":"resnet8","parameters":180000},
-            "dataset":{"name":"CIFAR-10","synthetic":self.synthetic,"items":1024}});
+            "dataset":{"name":"CIFAR-10","synthetic":synthetic,"items":1024}});
         let members = truth.record.members.iter().enumerate().map(|(i, spec)| MemberRecord {
             spec: spec.clone(),
             pid: Some(4000 + i as u32),
             barrier: true,
             hello: Some(hello.clone()),
-            synthetic: self.synthetic,
+            synthetic,
+            limit_batches: self.limit_batches,
+            features: Some(Features {
+                batch_size: Some(32),
+                parameters: Some(175_258),
+                model_mb: Some(0.703),
+                flops_per_item: Some(25.6e6),
+                activations_per_item: Some(0.4e6),
+                layers: [("Conv2d".to_string(), 15), ("Linear".to_string(), 1)].into(),
+            }),
             ready_ns: Some(go - 1000),
             training_start_ns: completed.then(|| starts[i]),
             training_end_ns: completed.then(|| trained_until(i)),

@@ -1,0 +1,49 @@
+//! `collo data`: the data sets, through the same Python code that the workloads read them with.
+
+use std::process::Command;
+
+use collo_measure::{Event, Forecast, Interpreters};
+
+use super::{Context, Ended};
+use crate::args::{self, DataVerb};
+use crate::exit::{self, Failure};
+use crate::progress;
+
+pub fn run(context: &Context<'_>, a: &args::Data) -> Ended {
+    let project = context.project()?;
+    let mut display = progress::display(context.arguments.quiet, Forecast::default(), 0.0);
+    let python = Interpreters::torch(&project, a.python.as_deref(), &mut |progress| display.show(Event::Python(progress)));
+    display.end();
+    let mut command = Command::new(python?);
+    command.args(["-m", "collo_data"]).args(words(&a.what));
+    if context.arguments.json {
+        command.arg("--json");
+    }
+    command.current_dir(context.folder()?).env("PYTHONPATH", project.workloads()).env("COLLO_DATA", project.data());
+    command.env("PYTHONNOUSERSITE", "1");
+    let status = command.status().map_err(|e| Failure::new(exit::MACHINE, "Python does not start").because(e))?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED))
+}
+
+/// The words of `python -m collo_data`, which takes the same as this verb.
+fn words(what: &DataVerb) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut add = |word: &dyn std::fmt::Display| words.push(word.to_string());
+    match what {
+        DataVerb::List => add(&"list"),
+        DataVerb::Check { name, place } => {
+            add(&"check");
+            add(name);
+            place.iter().for_each(|place| add(&place.display()));
+        }
+        DataVerb::Synthesize { name, scale, to, seed, format } => {
+            add(&"synthesize");
+            add(name);
+            add(&format!("--scale={scale}"));
+            to.iter().for_each(|to| add(&format!("--to={}", to.display())));
+            seed.iter().for_each(|seed| add(&format!("--seed={seed}")));
+            format.iter().for_each(|format| add(&format!("--format={format}")));
+        }
+    }
+    words
+}

@@ -1,0 +1,250 @@
+//! `collo workload`: what can be trained, one of them in full, and whether it speaks the protocol.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use collo_measure::campaign::{self, Choice, End, Order};
+use collo_measure::trial::{self, Finding, Shown};
+use collo_measure::workload::{Environment, Requirement, plain};
+use collo_measure::{Event, Experiment, Interpreters, Project, Source, Workload, Workloads, expand, plan, prepare_all, units};
+use collo_store::{EpochRecord, RunRecord};
+use serde_json::{Value as Json, json};
+
+use super::run::shown;
+use super::{Context, Ended};
+use crate::args::{self, WorkloadVerb};
+use crate::exit::{self, Failure};
+use crate::table::{Align, Table};
+use crate::{progress, say};
+
+pub fn run(context: &Context<'_>, a: &args::Workload) -> Ended {
+    let project = context.project()?;
+    let workloads = Workloads::load(&project.workloads())?;
+    match &a.what {
+        WorkloadVerb::List => list(context, &workloads),
+        WorkloadVerb::Show { name } => show(context, &workloads, name),
+        WorkloadVerb::Check { name, settings, python } => check(context, &project, &workloads, name, settings, python.as_deref()),
+    }
+}
+
+/// All of them; presets say of what.
+pub fn list(context: &Context<'_>, workloads: &Workloads) -> Ended {
+    let columns = [("workload", Align::Left), ("preset of", Align::Left), ("what it trains", Align::Left)];
+    let mut table = Table::new(&columns, 1).with_prose_last();
+    for w in workloads.iter() {
+        table.row([Some(w.name.clone()), w.preset_of.clone(), w.description.clone()]);
+    }
+    if context.arguments.json {
+        let list: Vec<Json> = workloads.iter().map(|w| value(w)).collect();
+        say::json(&json!({"schema": 1, "workloads": list}));
+    } else {
+        say::result(table.render(say::width()).trim_end());
+    }
+    for mistakes in workloads.broken().values() {
+        say::failure(&mistakes.clone().into());
+    }
+    Ok(exit::DONE)
+}
+
+fn value(w: &Workload) -> Json {
+    let environment = match &w.environment {
+        Environment::Torch => "torch".to_string(),
+        Environment::System => "system".to_string(),
+        Environment::Own(path) => path.display().to_string(),
+    };
+    let requires = w.requires.map(|Requirement::Cuda| "cuda");
+    let forecast = json!({"set_up_s": w.forecast.set_up_s, "epoch_s": w.forecast.epoch_s, "items": w.forecast.items,
+        "memory_bytes": w.forecast.memory_bytes});
+    json!({"workload": w.name, "preset_of": w.preset_of, "description": w.description, "folder": w.folder, "command": w.command,
+        "environment": environment, "packages": w.packages, "requires": requires, "prepare": w.prepare, "settings": w.settings,
+        "variables": w.variables, "protocol": w.epochs.is_none(), "forecast_cpu": forecast})
+}
+
+fn show(context: &Context<'_>, workloads: &Workloads, name: &str) -> Ended {
+    let w = workloads.find(name)?;
+    if context.arguments.json {
+        let mut answer = json!({"schema": 1});
+        for (key, value) in value(w).as_object().into_iter().flatten() {
+            answer[key] = value.clone();
+        }
+        say::json(&answer);
+        return Ok(exit::DONE);
+    }
+    let base = w.preset_of.as_ref().and_then(|base| workloads.get(base));
+    say::result(in_full(w, base.map(Arc::as_ref)));
+    say::remark(format!("next: collo workload check {name}"));
+    Ok(exit::DONE)
+}
+
+/// A workload in lines; a preset shows where it differs from its base.
+fn in_full(w: &Workload, base: Option<&Workload>) -> String {
+    let of = w.preset_of.as_ref().map(|base| format!(", a preset of {base}")).unwrap_or_default();
+    let mut lines = vec![format!("{}{of}: {}", w.name, w.description.as_deref().unwrap_or("no description"))];
+    let mut add = |what: &str, said: String| lines.push(format!("  {what:<12} {said}"));
+    add("folder", shown(&w.folder));
+    add("command", w.command.join(" "));
+    add(
+        "python",
+        match &w.environment {
+            Environment::Torch => "provided by collo, with torch".to_string(),
+            Environment::System => "the system's".to_string(),
+            Environment::Own(path) => shown(path),
+        } + &w.packages.as_ref().map(|pins| format!(", and what {} pins", shown(pins))).unwrap_or_default(),
+    );
+    if w.requires.is_some() {
+        add("needs", "an NVIDIA GPU with CUDA".to_string());
+    }
+    if let Some(prepare) = &w.prepare {
+        add("data", prepare.join(" "));
+    }
+    for (name, value) in &w.variables {
+        add("variable", format!("{name}={value}"));
+    }
+    add(
+        "epochs",
+        match &w.epochs {
+            None => "told by the script itself".to_string(),
+            Some(adapter) => format!("read from its output by {}", adapter.pattern.as_str()),
+        },
+    );
+    let f = &w.forecast;
+    let mut about = Vec::new();
+    about.extend(f.set_up_s.map(|s| format!("{s} s to get ready")));
+    about.extend(f.epoch_s.map(|s| format!("{s} s per epoch")));
+    about.extend(f.memory_bytes.map(units::gib));
+    if !about.is_empty() {
+        add("forecast", format!("alone on one core about {}", about.join(", ")));
+    }
+    let width = w.settings.keys().map(String::len).max().unwrap_or(0);
+    for (index, (name, value)) in w.settings.iter().enumerate() {
+        let title = if index == 0 { "settings" } else { "" };
+        let before = base.and_then(|b| b.settings.get(name)).filter(|before| *before != value);
+        let before = before.map(|b| format!("   ({} in {})", plain(b), base.map_or("", |b| &b.name))).unwrap_or_default();
+        add(title, format!("{name:<width$}  {}{before}", plain(value)));
+    }
+    lines.join("\n")
+}
+
+fn check(
+    context: &Context<'_>,
+    project: &Project,
+    workloads: &Workloads,
+    name: &str,
+    settings: &[String],
+    python: Option<&Path>,
+) -> Ended {
+    let workload = workloads.find(name)?;
+    if let Some(reason) = trial::lacking(workload) {
+        return Err(Failure::new(exit::MACHINE, reason));
+    }
+    let given = settings.iter().map(|text| setting(workload, text)).collect::<Result<Vec<_>, _>>()?;
+    let folder = tempfile::tempdir()?;
+    let trial_project = project.clone().with_runs(folder.path());
+    let (run, epochs) = tried(context, &trial_project, workloads, workload, &given, python)?;
+    let findings = trial::findings(workload, &run, &epochs);
+    let passes = trial::passes(&findings);
+    if context.arguments.json {
+        let list: Vec<Json> =
+            findings.iter().map(|f| json!({"what": f.what, "verdict": word(f.verdict), "said": f.said})).collect();
+        say::json(&json!({"schema": 1, "workload": name, "passes": passes, "findings": list}));
+    } else {
+        say::result(table(&findings));
+        say::result(match passes {
+            true if workload.epochs.is_some() => format!("`{name}` can be measured by the lines that it prints"),
+            true => format!("`{name}` speaks the protocol"),
+            false => format!("`{name}` cannot be measured as it is"),
+        });
+    }
+    let log: Vec<&String> = run.members.iter().flat_map(|m| &m.log_tail).collect();
+    for line in log {
+        say::remark(format!("  │ {line}"));
+    }
+    Ok(if passes { exit::DONE } else { exit::FAILED })
+}
+
+/// `learning_rate=0.1` → the name and a value of the type that the workload wants.
+fn setting(workload: &Workload, text: &str) -> Result<(String, Json), Failure> {
+    let usage = |what: String| Failure::new(exit::USAGE, what);
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| usage(format!("`{text}` is no setting")).hint("as in `--set batch_size=8`"))?;
+    let default = workload.settings.get(name).ok_or_else(|| Failure::from(workload.unknown_setting(name)))?;
+    let value =
+        if default.is_string() { Json::from(value) } else { serde_json::from_str(value).unwrap_or_else(|_| value.into()) };
+    match workload.wrong_value(name, &value) {
+        Some(wrong) => Err(wrong.into()),
+        None => Ok((name.to_string(), value)),
+    }
+}
+
+/// Run the trial in a folder that nobody keeps.
+fn tried(
+    context: &Context<'_>,
+    project: &Project,
+    workloads: &Workloads,
+    workload: &Arc<Workload>,
+    given: &[(String, Json)],
+    python: Option<&Path>,
+) -> Result<(RunRecord, Vec<EpochRecord>), Failure> {
+    let text = trial::experiment(workload, given);
+    let path = Path::new("trial.toml");
+    let experiment = Experiment::parse(path, &Source::file("trial.toml", text), workloads)?;
+    let facts = experiment.device_facts()?;
+    let cells = expand(&experiment, None)?;
+    let plan = plan(&experiment, &cells, &facts);
+    let mut display = progress::display(context.arguments.quiet, plan.forecast.clone(), 0.0);
+    let mut tell = |progress| display.show(Event::Python(progress));
+    let provided = Interpreters::provide(project, std::slice::from_ref(workload), python, &mut tell);
+    let (interpreters, facts_of_python) = provided.inspect_err(|_| display.end())?;
+    let members = cells.iter().flat_map(|e| e.cell.members());
+    let data = prepare_all(project, members, &interpreters, &mut |prepared| display.show(Event::Data(prepared)));
+    let data = data.inspect_err(|_| display.end())?;
+    // One run will do: a baseline would be run twice.
+    let mut plan = plan;
+    plan.record.order.truncate(1);
+    let order = Order {
+        project,
+        experiment: &experiment,
+        cells: &cells,
+        plan: &plan,
+        facts: &facts,
+        interpreters: &interpreters,
+        python: facts_of_python,
+        data,
+        selection: None,
+        choice: Choice { new: true, ..Choice::default() },
+    };
+    let mut run = None;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let finished = runtime.block_on(campaign::run(&order, &mut |event| match event {
+        Event::Ends { run: ended, .. } => run = Some(ended.clone()),
+        Event::Stands(_) => display.show(event),
+        _ => {}
+    }));
+    display.end();
+    let finished = finished?;
+    match run {
+        Some(run) if finished.end == End::Complete => {
+            let epochs = collo_store::read_epochs(&run.path.join("epochs.parquet"))?;
+            Ok((run.record, epochs))
+        }
+        _ => Err(Failure::new(exit::INTERRUPTED, "interrupted; no process is left")),
+    }
+}
+
+fn word(verdict: Shown) -> &'static str {
+    match verdict {
+        Shown::Yes => "yes",
+        Shown::No => "no",
+        Shown::Absent => "absent",
+    }
+}
+
+fn table(findings: &[Finding]) -> String {
+    let mark = |verdict| match verdict {
+        Shown::Yes => "✓",
+        Shown::No => "✗",
+        Shown::Absent => "–",
+    };
+    let line = |f: &Finding| format!("{} {:<8} {}", mark(f.verdict), f.what, f.said);
+    findings.iter().map(line).collect::<Vec<_>>().join("\n")
+}

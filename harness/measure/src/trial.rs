@@ -1,0 +1,221 @@
+//! A trial of one workload: two tiny epochs, alone, to see whether it speaks the protocol.
+//!
+//! In: a workload; later the stored run. Out: the experiment to run, and what the run showed. Nothing is measured here that anybody
+//! should keep.
+
+use std::time::Duration;
+
+use collo_store::{EpochRecord, MemberRecord, Outcome, RunRecord};
+use serde_json::Value as Json;
+
+use crate::workload::{Requirement, Workload};
+
+/// Items of a batch in a trial, and batches of an epoch: enough for batch normalisation, little enough for a large model on a CPU.
+const BATCH_SIZE: u64 = 4;
+const LIMIT_BATCHES: u64 = 2;
+/// A member that takes longer to leave would hold up every group that it is in.
+const LEAVES_WITHIN: Duration = Duration::from_secs(2);
+
+/// The experiment of a trial, as its file would say it. `given` are settings that the user chose.
+pub fn experiment(workload: &Workload, given: &[(String, Json)]) -> String {
+    let mut axes = vec![("workload".to_string(), Json::from(workload.name.as_str()))];
+    let is_given = |name: &str| given.iter().any(|(n, _)| n == name);
+    // Where epochs cannot be cut short a smaller batch would only make them longer.
+    if workload.settings.contains_key("limit_batches") {
+        let small = [("batch_size", BATCH_SIZE), ("limit_batches", LIMIT_BATCHES)];
+        axes.extend(small.iter().filter(|(name, _)| workload.settings.contains_key(*name) && !is_given(name)).map(
+            |(name, most)| {
+                let own = workload.settings.get(*name).and_then(Json::as_u64).filter(|n| (1..*most).contains(n));
+                (name.to_string(), own.unwrap_or(*most).into())
+            },
+        ));
+    }
+    axes.extend(given.iter().cloned());
+    let tail = if workload.epochs.is_some() { "release" } else { "hold" };
+    let axes: Vec<String> = axes.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
+    format!(
+        "name = \"trial\"\ndevice = \"cpu\"\nrepetitions = 1\nepochs = 2\ntail = \"{tail}\"\n[axes]\nsharing = \"solo\"\n{}",
+        axes.concat()
+    )
+}
+
+/// One thing that a trial looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    pub what: &'static str,
+    pub verdict: Shown,
+    pub said: String,
+}
+
+/// Whether it is so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    Yes,
+    No,
+    /// It need not be.
+    Absent,
+}
+
+impl Finding {
+    fn new(what: &'static str, holds: bool, said: impl Into<String>) -> Finding {
+        Finding { what, verdict: if holds { Shown::Yes } else { Shown::No }, said: said.into() }
+    }
+
+    fn absent(what: &'static str, said: impl Into<String>) -> Finding {
+        Finding { what, verdict: Shown::Absent, said: said.into() }
+    }
+}
+
+/// What a run of the trial showed, in the order of a member's life.
+pub fn findings(workload: &Workload, run: &RunRecord, epochs: &[EpochRecord]) -> Vec<Finding> {
+    let Some(member) = run.members.first() else { return vec![Finding::new("start", false, run.outcome.text())] };
+    let mut all = Vec::new();
+    if workload.epochs.is_some() {
+        all.push(Finding::absent("hello", "a foreign script: it has no barrier, and says nothing of device, model and data"));
+    } else {
+        all.push(hello(member));
+        all.push(data(member));
+        all.push(features(member));
+        all.push(match (member.ready_ns, run.timeline.launched_ns) {
+            (Some(ready), launched) => {
+                Finding::new("ready", true, format!("after {:.1} s", ready.saturating_sub(launched) as f64 / 1e9))
+            }
+            (None, _) => Finding::new("ready", false, "it was never ready: call `member.ready()` after set-up and warm-up"),
+        });
+    }
+    all.push(epoch_times(epochs));
+    all.push(counts(epochs));
+    if workload.epochs.is_none() && run.outcome == Outcome::Completed {
+        all.push(stop(run));
+    }
+    let ending = match workload.epochs.is_some() && run.outcome == Outcome::Completed {
+        true => "after the last epoch that was wanted it was ended: a foreign script cannot be asked to".into(),
+        false => ending(member, &run.outcome),
+    };
+    all.push(Finding::new("end", run.outcome == Outcome::Completed, ending));
+    all
+}
+
+fn hello(member: &MemberRecord) -> Finding {
+    let Some(hello) = &member.hello else {
+        return Finding::new("hello", false, "it never said hello: call `collo.connect()` and `member.hello(…)`");
+    };
+    let text = |path: &str| hello.pointer(path).and_then(Json::as_str).map(str::to_string);
+    let mut parts: Vec<String> = text("/model/name").into_iter().collect();
+    parts.extend(hello.pointer("/model/parameters").and_then(Json::as_u64).map(|n| format!("{n} parameters")));
+    parts.push(format!("device {}", text("/device").unwrap_or_default()));
+    parts.extend(hello.pointer("/threads").and_then(Json::as_u64).map(|n| format!("threads {n}")));
+    parts.extend(text("/versions/torch").map(|v| format!("torch {v}")));
+    Finding::new("hello", true, parts.join(", "))
+}
+
+fn data(member: &MemberRecord) -> Finding {
+    let set = member.hello.as_ref().and_then(|h| h.get("dataset")).filter(|d| !d.is_null());
+    let Some(set) = set else { return Finding::absent("data", "none is named: the report cannot say whether it is synthetic") };
+    let kind = if member.synthetic == Some(true) { "synthetic" } else { "real" };
+    let items = set["items"].as_u64().map(|n| format!(", {n} items")).unwrap_or_default();
+    Finding::new("data", true, format!("{}, {kind}{items}", set["name"].as_str().unwrap_or("?")))
+}
+
+fn features(member: &MemberRecord) -> Finding {
+    let Some(f) = &member.features else {
+        return Finding::absent("graph", "no features of its computation graph: predictors will miss them");
+    };
+    let layers: u64 = f.layers.values().sum();
+    let flops = f.flops_per_item.map_or("FLOPs unknown".into(), |n| format!("{:.3} GFLOP forward per item", n / 1e9));
+    Finding::new("graph", true, format!("{layers} layers, {flops}"))
+}
+
+fn epoch_times(epochs: &[EpochRecord]) -> Finding {
+    let measured = epochs.iter().filter(|e| e.measured).count();
+    let warm_up = epochs.iter().any(|e| e.index == 0 && !e.measured);
+    let times: Vec<String> =
+        epochs.iter().take(2).map(|e| format!("{:.2} s", e.end_ns.saturating_sub(e.start_ns) as f64 / 1e9)).collect();
+    match (warm_up, measured) {
+        (true, 1) => Finding::new("epochs", true, format!("a warm-up of {}, measured {}", times[0], times[1..].concat())),
+        (_, 0) => Finding::new("epochs", false, format!("{} of 2 were told, none of them measured", epochs.len().min(2))),
+        _ => Finding::new("epochs", false, format!("{measured} measured epochs were told, 1 was asked for")),
+    }
+}
+
+fn counts(epochs: &[EpochRecord]) -> Finding {
+    let Some(last) = epochs.iter().rfind(|e| e.measured) else { return Finding::absent("items", "none was told") };
+    let losses: Vec<f64> = epochs.iter().take(2).filter_map(|e| e.loss).collect();
+    let loss = match losses[..] {
+        [first, second] => format!(", loss {first:.3} → {second:.3}"),
+        _ => ", no loss".into(),
+    };
+    match last.items {
+        Some(0) => Finding::new("items", false, "0 in an epoch: nothing was trained"),
+        Some(n) => Finding::new("items", true, format!("{n} in an epoch{loss}")),
+        None => Finding::absent("items", "not told: energy and traffic per item will be absent"),
+    }
+}
+
+fn stop(run: &RunRecord) -> Finding {
+    let Some(done) = run.timeline.done_ns else { return Finding::new("stop", false, "it never said done") };
+    let took = Duration::from_nanos(run.timeline.ended_ns.saturating_sub(done));
+    let said = format!("it was gone {:.1} s after its last measured epoch", took.as_secs_f64());
+    let late = took > LEAVES_WITHIN;
+    let hint = if late { ": ask `epoch.batches(…)` for the batches, so that it can leave between them" } else { "" };
+    Finding::new("stop", !late, format!("{said}{hint}"))
+}
+
+fn ending(member: &MemberRecord, outcome: &Outcome) -> String {
+    let exit = member.exit.clone().unwrap_or_else(|| "it did not start".into());
+    let left = match member.orphans.len() {
+        0 => String::new(),
+        1 => ", and left a process behind".into(),
+        n => format!(", and left {n} processes behind"),
+    };
+    match outcome {
+        Outcome::Completed => format!("{exit}{left}"),
+        other => format!("{}{left}", other.text()),
+    }
+}
+
+/// True if nothing that must be so is not.
+pub fn passes(findings: &[Finding]) -> bool {
+    findings.iter().all(|f| f.verdict != Shown::No)
+}
+
+/// Why a workload cannot be tried on this machine at all.
+pub fn lacking(workload: &Workload) -> Option<String> {
+    let why = |Requirement::Cuda| format!("`{}` needs an NVIDIA GPU with CUDA, and trials run on the CPU", workload.name);
+    workload.requires.map(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::mistake::Source;
+    use std::path::Path;
+
+    fn axes(text: &str) -> Vec<&str> {
+        text.lines().skip_while(|l| *l != "[axes]").skip(1).collect()
+    }
+
+    #[test]
+    fn a_trial_is_an_experiment_that_can_be_read() {
+        let workloads = fixture::workloads();
+        for workload in workloads.iter() {
+            let text = experiment(workload, &[]);
+            let experiment = crate::Experiment::parse(Path::new("trial.toml"), &Source::file("trial.toml", &text), &workloads);
+            assert_eq!(experiment.expect("right").axes.workload[0].name, workload.name, "{text}");
+        }
+    }
+
+    #[test]
+    fn epochs_are_cut_short_where_they_can_be() {
+        let tiny = (**fixture::workloads().get("tiny").expect("there")).clone();
+        assert_eq!(axes(&experiment(&tiny, &[])), ["sharing = \"solo\"", "workload = \"tiny\""]);
+        let mut net = tiny.clone();
+        net.settings.insert("limit_batches".into(), 0.into());
+        assert_eq!(axes(&experiment(&net, &[]))[2..], ["batch_size = 4", "limit_batches = 2"]);
+        let given = [("batch_size".to_string(), Json::from(16))];
+        assert_eq!(axes(&experiment(&net, &given))[2..], ["limit_batches = 2", "batch_size = 16"]);
+        net.settings.insert("batch_size".into(), 1.into());
+        assert_eq!(axes(&experiment(&net, &[]))[2..], ["batch_size = 1", "limit_batches = 2"]);
+    }
+}

@@ -1,0 +1,316 @@
+//! Reading a `workload.toml`: one workload, and one more for each of its presets.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fs_err as fs;
+use regex::Regex;
+use serde_json::Value as Json;
+
+use super::{Environment, EpochsAdapter, Forecast, Requirement, Workload, adapters, command, keys};
+use crate::fields::{self, Fields, Found, Value};
+use crate::mistake::{Mistake, Mistakes, Source, quoted};
+use crate::nearest::nearest;
+
+/// Read `FOLDER/workload.toml`: the workload, whose name is the folder's, then its presets.
+pub fn read(folder: &Path) -> Result<Vec<Workload>, Mistakes> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let path = folder.join("workload.toml");
+    if !path.is_file() {
+        return Err(without_file(&name, folder).into());
+    }
+    let text = fs::read_to_string(&path)
+        .map_err(|e| Mistake::new(format!("workload `{name}` cannot be read")).caused_by(e.to_string()))?;
+    parse(&name, folder, &Source::file(crate::project::shown(&path), text))
+}
+
+/// The workload that a text describes, then its presets.
+pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Workload>, Mistakes> {
+    let (fields, mut mistakes) = fields::read(source, &keys::WORKLOAD);
+    if !is_name(name) {
+        mistakes.push(Mistake::new(format!("{} is not a name for a workload", quoted(name))).hint(NAME_RULE));
+    }
+    let command = fields.texts("command").unwrap_or_default();
+    if command.is_empty() && mistakes.is_empty() {
+        let missing = Mistake::new(format!("`command` is missing in {}", source.name()));
+        mistakes.push(missing.hint("it is the one line that is needed: `command = [\"python\", \"train.py\"]`"));
+    }
+    let settings: BTreeMap<String, Json> = fields.table("settings").map(settings).unwrap_or_default();
+    check_placeholders(source, &fields, &settings, &mut mistakes);
+    check_settings(source, &fields, &mut mistakes);
+    let workload = Workload {
+        name: name.to_string(),
+        folder: folder.to_path_buf(),
+        preset_of: None,
+        description: fields.text("description").map(str::to_string),
+        command,
+        environment: environment(source, &fields, folder, &mut mistakes),
+        packages: packages(source, &fields, folder, &mut mistakes),
+        requires: requires(&fields),
+        prepare: fields.texts("prepare").filter(|words| !words.is_empty()),
+        settings,
+        variables: variables(source, &fields, &mut mistakes),
+        forecast: forecast(&fields),
+        epochs: fields.table("epochs").and_then(|table| adapter(source, table, &mut mistakes)),
+    };
+    let presets = fields.table("presets").map(Fields::in_order).unwrap_or_default();
+    let presets: Vec<Workload> = presets
+        .into_iter()
+        .filter_map(|(name, span, found)| match &found.value {
+            Value::Table(table) => Some(preset(&workload, name, span, table, source, &mut mistakes)),
+            _ => None,
+        })
+        .collect();
+    mistakes.into_result([workload].into_iter().chain(presets).collect())
+}
+
+const NAME_RULE: &str = "a name is a letter, then letters, digits and `-`, at most 40, not ending in `x` and digits";
+
+/// A letter, then letters, digits and `-`; not ending in `x` and digits, which would read as a count.
+pub fn is_name(name: &str) -> bool {
+    let counts = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        && name.len() <= 40
+        && !(counts.len() < name.len() && counts.ends_with('x'))
+}
+
+fn preset(
+    base: &Workload,
+    name: &str,
+    span: &Range<usize>,
+    table: &Fields,
+    source: &Arc<Source>,
+    mistakes: &mut Mistakes,
+) -> Workload {
+    if !is_name(name) {
+        let what = Mistake::new(format!("{} is not a name for a workload", quoted(name)));
+        mistakes.push(what.at(source, span.clone()).note(NAME_RULE));
+    }
+    let mut workload = Workload {
+        name: name.to_string(),
+        preset_of: Some(base.name.clone()),
+        forecast: forecast(table),
+        requires: requires(table).or(base.requires),
+        ..base.clone()
+    };
+    for (setting, span, found) in table.table("settings").map(Fields::in_order).unwrap_or_default() {
+        let Value::Setting(value) = &found.value else { continue };
+        match base.wrong_value(setting, value) {
+            Some(wrong) => {
+                let place = if base.settings.contains_key(setting) { found.span.clone() } else { span.clone() };
+                mistakes.push(wrong.at(source, place));
+            }
+            None => {
+                check_batch_size(source, setting, found, mistakes);
+                let value = if base.settings[setting].is_f64() {
+                    value.as_f64().map_or(value.clone(), Json::from)
+                } else {
+                    value.clone()
+                };
+                workload.settings.insert(setting.to_string(), value);
+            }
+        }
+    }
+    let differs = workload.settings.iter().filter(|(name, value)| base.settings.get(*name) != Some(*value));
+    let words: Vec<String> = differs.map(|(name, value)| format!("{name}={}", command::plain(value))).collect();
+    workload.description =
+        table.text("description").map(str::to_string).or_else(|| Some(format!("{} with {}", base.name, words.join(" "))));
+    workload
+}
+
+fn forecast(fields: &Fields) -> Forecast {
+    let cpu = fields.table("forecast").and_then(|f| f.table("cpu"));
+    Forecast {
+        set_up_s: cpu.and_then(|c| c.number("set_up_s")),
+        epoch_s: cpu.and_then(|c| c.number("epoch_s")),
+        items: cpu.and_then(|c| c.whole("items")),
+        memory_bytes: cpu.and_then(|c| c.whole("memory_bytes")),
+    }
+}
+
+fn requires(fields: &Fields) -> Option<Requirement> {
+    (fields.text("requires") == Some("cuda")).then_some(Requirement::Cuda)
+}
+
+fn environment(source: &Arc<Source>, fields: &Fields, folder: &Path, mistakes: &mut Mistakes) -> Environment {
+    let Some(found) = fields.found("environment") else { return Environment::Torch };
+    match found.text().unwrap_or("torch") {
+        "torch" => Environment::Torch,
+        "system" => Environment::System,
+        path if path.contains('/') => Environment::Own(folder.join(path)),
+        other => {
+            let note = match nearest(other, ["torch", "system"]) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "`torch`, `system`, or a path with a `/`".into(),
+            };
+            let what = Mistake::new(format!("unknown environment {}", quoted(other)));
+            mistakes.push(what.at(source, found.span.clone()).note(note));
+            Environment::Torch
+        }
+    }
+}
+
+fn packages(source: &Arc<Source>, fields: &Fields, folder: &Path, mistakes: &mut Mistakes) -> Option<PathBuf> {
+    let file = fields.found("packages")?;
+    if fields.text("environment").is_some_and(|e| e != "torch") {
+        let what = Mistake::new("`packages` are laid over the environment that collo provides").at(source, file.span.clone());
+        mistakes.push(what.note("leave out `environment`, or have them in your own"));
+    }
+    file.text().map(|file| folder.join(file))
+}
+
+fn settings(table: &Fields) -> BTreeMap<String, Json> {
+    let plain = |found: &Found| match &found.value {
+        Value::Setting(value) => Some(value.clone()),
+        _ => None,
+    };
+    table.in_order().into_iter().filter_map(|(name, _, found)| Some((name.to_string(), plain(found)?))).collect()
+}
+
+/// Variables by which the harness itself tells a member where and how to train.
+fn is_ours(variable: &str) -> bool {
+    const OURS: [&str; 3] = ["CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PYTHONPATH"];
+    OURS.contains(&variable) || ["COLLO_", "CUDA_MPS_"].iter().any(|p| variable.starts_with(p))
+}
+
+fn variables(source: &Arc<Source>, fields: &Fields, mistakes: &mut Mistakes) -> BTreeMap<String, String> {
+    let mut variables = BTreeMap::new();
+    for (name, span, found) in fields.table("variables").map(Fields::in_order).unwrap_or_default() {
+        if is_ours(name) {
+            let what = Mistake::new(format!("the variable `{name}` is collo's own")).at(source, span.clone());
+            mistakes.push(what.note("it says which device a member gets, and how"));
+        }
+        variables.insert(name.to_string(), found.text().unwrap_or_default().to_string());
+    }
+    variables
+}
+
+/// Every placeholder is a setting, and every setting has its placeholder: else it would change nothing.
+fn check_placeholders(source: &Arc<Source>, fields: &Fields, settings: &BTreeMap<String, Json>, mistakes: &mut Mistakes) {
+    let mut placed = Vec::new();
+    let list = |key: &str| fields.list(key).unwrap_or_default().iter().collect::<Vec<_>>();
+    let variables = fields.table("variables").map(Fields::in_order).unwrap_or_default();
+    let variables = variables.into_iter().map(|(_, _, found)| found);
+    for found in list("command").into_iter().chain(list("prepare")).chain(variables) {
+        let word = found.text().unwrap_or_default();
+        if word == command::ALL_OTHERS {
+            placed.extend(settings.keys().map(String::as_str));
+            continue;
+        }
+        for piece in command::pieces(word) {
+            let command::Piece::Setting(name) = piece else { continue };
+            placed.push(name);
+            if !settings.contains_key(name) {
+                let note = match nearest(name, settings.keys().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{{{near}}}`?"),
+                    None => format!("add `{name} = …` to `[settings]`"),
+                };
+                mistakes.push(Mistake::new(format!("`{{{name}}}` is no setting")).at(source, found.span.clone()).note(note));
+            }
+        }
+    }
+    if fields.list("command").is_none() {
+        return;
+    }
+    for (name, span, _) in fields.table("settings").map(Fields::in_order).unwrap_or_default() {
+        if !placed.contains(&name) {
+            let what = format!("setting `{name}` is not in `command`, so it would change nothing");
+            mistakes.push(Mistake::new(what).at(source, span.clone()).note(format!("add `{{{name}}}` to `command`")));
+        }
+    }
+}
+
+fn check_settings(source: &Arc<Source>, fields: &Fields, mistakes: &mut Mistakes) {
+    let Some(table) = fields.table("settings") else { return };
+    for (name, span, found) in table.in_order() {
+        if !is_setting_name(name) {
+            let taken = "that is already an axis or a key of every experiment";
+            let note = if TAKEN.contains(&name) { taken } else { "letters, digits and `_`, beginning with a letter" };
+            mistakes
+                .push(Mistake::new(format!("{} is not a name for a setting", quoted(name))).at(source, span.clone()).note(note));
+        }
+        check_batch_size(source, name, found, mistakes);
+    }
+}
+
+/// `b32` in a label is a batch size, so no other setting may look like one; and a batch is at least one item.
+fn check_batch_size(source: &Arc<Source>, name: &str, found: &Found, mistakes: &mut Mistakes) {
+    let batch = matches!(&found.value, Value::Setting(v) if v.as_u64().is_some_and(|n| (1..=1_000_000).contains(&n)));
+    if name == "batch_size" && !batch {
+        let what = "`batch_size` is a whole number between 1 and 1000000";
+        mistakes.push(Mistake::new(what).at(source, found.span.clone()));
+    }
+}
+
+/// Names that an axis of the matrix already has; a setting called so could never be swept.
+const TAKEN: [&str; 10] = ["workload", "sharing", "degree", "cell", "count", "tail", "baseline", "members", "where", "settings"];
+
+fn is_setting_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !TAKEN.contains(&name)
+}
+
+fn adapter(source: &Arc<Source>, table: &Fields, mistakes: &mut Mistakes) -> Option<EpochsAdapter> {
+    let items = table.whole("items");
+    if let Some(preset) = table.found("preset") {
+        if let Some(span) = table.key_span("pattern") {
+            let both = Mistake::new("`pattern` and `preset` are both there").at(source, span);
+            mistakes.push(both.note("a preset is a pattern: leave one out"));
+        }
+        let known = preset.text().and_then(adapters::preset)?;
+        return Some(EpochsAdapter { pattern: Regex::new(known.pattern).ok()?, items });
+    }
+    let Some(found) = table.found("pattern") else {
+        // A value that was wrong is no longer there, and was said.
+        if mistakes.is_empty() {
+            mistakes.push(
+                Mistake::new("`pattern` is missing in `[epochs]`")
+                    .at(source, header(table))
+                    .note("a regular expression over output lines, or a `preset`"),
+            );
+        }
+        return None;
+    };
+    let at = |mistake: Mistake| mistake.at(source, found.span.clone());
+    let pattern = match Regex::new(found.text()?) {
+        Ok(pattern) => pattern,
+        Err(wrong) => {
+            let reason = wrong.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_string();
+            mistakes.push(at(Mistake::new(format!("`pattern` is not a regular expression: {reason}"))));
+            return None;
+        }
+    };
+    for group in ["epoch", "seconds"] {
+        if !pattern.capture_names().flatten().any(|name| name == group) {
+            mistakes.push(at(Mistake::new(format!("`pattern` has no group `{group}`")).note(format!("as in `(?P<{group}>…)`"))));
+        }
+    }
+    Some(EpochsAdapter { pattern, items })
+}
+
+/// The name in a table's header, so that carets do not underline the whole table.
+fn header(table: &Fields) -> Range<usize> {
+    table.span.start..table.span.start + 1
+}
+
+pub fn without_file(name: &str, folder: &Path) -> Mistake {
+    let mut files: Vec<String> = fs::read_dir(folder)
+        .map(|entries| {
+            entries.flatten().filter(|e| e.path().is_file()).map(|e| e.file_name().to_string_lossy().into_owned()).collect()
+        })
+        .unwrap_or_default();
+    files.sort_by_key(|f| (f != "train.py", f.clone()));
+    let script = files.iter().find(|f| f.ends_with(".py")).map_or("train.py", |f| f).to_string();
+    files.truncate(5);
+    let only = match files.split_last() {
+        None => "it is empty".to_string(),
+        Some((last, [])) => format!("only {last}"),
+        Some((last, before)) => format!("only {} and {last}", before.join(", ")),
+    };
+    Mistake::new(format!("workload `{name}` has no `workload.toml`, {only}"))
+        .hint(format!("it needs one line to begin: `command = [\"python\", \"{script}\"]`"))
+}

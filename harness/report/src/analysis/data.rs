@@ -1,0 +1,57 @@
+//! What the members trained on: real data or a stand-in, whole epochs or shortened ones. It decides what may be held against what.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use collo_store::{MemberRecord, Verdict};
+
+use super::repetition::Repetition;
+
+fn members(repetitions: &[Repetition]) -> impl Iterator<Item = &MemberRecord> {
+    repetitions.iter().flat_map(|r| &r.record().members)
+}
+
+fn data_set(member: &MemberRecord) -> Option<&str> {
+    member.hello.as_ref()?["dataset"]["name"].as_str()
+}
+
+/// The data sets of which a stand-in was used.
+pub fn synthetic(repetitions: &[Repetition]) -> Vec<String> {
+    let mut names = Vec::new();
+    for member in members(repetitions).filter(|m| m.synthetic == Some(true)) {
+        let name = data_set(member).unwrap_or("its data set").to_string();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Workloads whose epochs were cut short, with the batches that were left.
+pub fn shortened(repetitions: &[Repetition]) -> Vec<(String, u64)> {
+    let all: BTreeSet<(String, u64)> =
+        members(repetitions).filter_map(|m| Some((m.spec.workload.clone(), m.limit_batches?))).collect();
+    all.into_iter().collect()
+}
+
+/// Data sets that were real in some runs and synthetic in others.
+pub fn mixed(repetitions: &[Repetition]) -> BTreeSet<String> {
+    let mut kinds = BTreeMap::<&str, BTreeSet<bool>>::new();
+    for member in members(repetitions) {
+        if let (Some(name), Some(synthetic)) = (data_set(member), member.synthetic) {
+            kinds.entry(name).or_default().insert(synthetic);
+        }
+    }
+    kinds.into_iter().filter(|(_, kinds)| kinds.len() > 1).map(|(name, _)| name.to_string()).collect()
+}
+
+/// Runs on such data are informative only; the warnings say so.
+pub fn lower(repetitions: &mut [Repetition], mixed: &BTreeSet<String>) -> Vec<String> {
+    let why = |name: &str| format!("{name} was real in some runs of this campaign and synthetic in others");
+    for repetition in repetitions.iter_mut().filter(|r| r.counts()) {
+        let names: BTreeSet<String> = repetition.record().members.iter().filter_map(data_set).map(str::to_string).collect();
+        for name in names.intersection(mixed) {
+            repetition.validity.lower(Verdict::Informative, why(name));
+        }
+    }
+    mixed.iter().map(|name| format!("{}: their times do not belong together", why(name))).collect()
+}
