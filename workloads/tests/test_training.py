@@ -26,15 +26,3 @@ def test_two_at_once_have_the_very_same_losses(stand_in):
             member.start(epochs=2, tail="release")
         losses = [[member.hear()["loss"] for _ in range(2)] for member in (one, other)]
     assert losses[0] == losses[1]
-
-
-def test_small_is_resnet26_and_trains(stand_in):
-    with Started("small", *arguments("small", images=32), COLLO_DATA=stand_in) as member:
-        hello = member.start(epochs=1, tail="hold")
-        epoch = member.hear()
-        assert member.hear() == {"event": "done"}
-        member.tell("stop")
-        assert member.end() == (0, "", "")
-    assert hello["model"] == {"name": "resnet26", "parameters": 13_966_666}
-    assert hello["versions"].keys() >= {"python", "torch", "timm"}
-    assert epoch["items"] == 32 and epoch["measured"] and 0 < epoch["loss"] < 10

@@ -16,11 +16,28 @@ WRITTEN = {path.parent.name: written(path.parent.name) for path in WORKLOADS.glo
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_every_setting_is_used_and_there_is_no_other(name):
-    placeholders = re.findall(r"{(\w+)}", " ".join(WRITTEN[name]["command"]))
-    assert sorted(placeholders) == sorted(WRITTEN[name]["settings"])
+    command, settings = " ".join(WRITTEN[name]["command"]), WRITTEN[name]["settings"]
+    if "{settings}" not in command:
+        assert sorted(re.findall(r"{(\w+)}", command)) == sorted(settings)
+        return
+    script = (WORKLOADS / name / "train.py").read_text()
+    options = options_of(script)
+    if "collo_torch.add_settings(" in script:
+        options |= options_of((WORKLOADS / "collo_torch.py").read_text())
+    assert options - {"epochs"} == settings.keys()
 
 
-@pytest.mark.parametrize("name", ["sleep", "faulty", "lines"])  # the others are started so in test_training
+def options_of(script):
+    return {name.replace("-", "_") for name in re.findall(r'add(?:_argument)?\("--([a-z-]+)"', script)}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_presets_have_only_settings_of_their_workload(name):
+    for preset in WRITTEN[name].get("presets", {}).values():
+        assert preset.get("settings", {}).keys() <= WRITTEN[name]["settings"].keys()
+
+
+@pytest.mark.parametrize("name", ["sleep", "faulty", "lines"])  # the others are started so in their own tests
 def test_a_script_takes_the_command_that_is_written(name):
     python, script, *_ = WRITTEN[name]["command"]
     status, stdout, stderr = by_hand(name, *arguments(name), "--help", script=script)
@@ -28,8 +45,11 @@ def test_a_script_takes_the_command_that_is_written(name):
 
 
 def test_all_workloads_are_there():
-    assert WRITTEN.keys() == {"sleep", "faulty", "tiny", "small", "lines"}
+    training = {"vision", "language", "gpt", "dlrm", "tiny"}
+    assert WRITTEN.keys() == training | {"square", "stress", "sleep", "faulty", "lines"}
     assert all(workload["description"] for workload in WRITTEN.values())
+    presets = {name for workload in WRITTEN.values() for name in workload.get("presets", {})}
+    assert presets >= {"small", "medium", "large", "bert-base", "gpt2-large", "dlrm-terabyte", "memory-bound"}
 
 
 def test_an_epoch_of_sleep_lasts_as_long_as_asked():

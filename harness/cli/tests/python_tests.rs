@@ -1,4 +1,4 @@
-//! The Python half is tested in the environment that it runs in: provided if need be, with pytest laid over it.
+//! The Python half is tested in the environment that it runs in: provided if need be, with pytest and the libraries of others laid over it.
 
 mod support;
 
@@ -14,8 +14,11 @@ fn the_python_tests_pass_in_the_provided_environment() {
         Environment::of(&workloads, &python::cache_folder(), PinSet::for_this_machine()).expect("the pins are there");
     let tell = &mut |progress| eprintln!("{progress:?}");
     let python = environment.provide(tell).unwrap_or_else(|e| panic!("{e}\nhint: {}", e.hint().unwrap_or_default()));
-    let overlay = environment.overlay(&workloads.join("requirements-test.txt"), tell).unwrap_or_else(|e| panic!("{e}"));
-    let path = std::env::join_paths([&workloads, &overlay]).expect("no path has a colon");
+    let mut path = vec![workloads.clone()];
+    for pins in ["requirements-test.txt", "language/requirements.txt"] {
+        path.push(environment.overlay(&workloads.join(pins), tell).unwrap_or_else(|e| panic!("{e}")));
+    }
+    let path = std::env::join_paths(path).expect("no path has a colon");
     let mut pytest = Command::new(&python.interpreter);
     pytest.args(["-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "workloads/tests"]).current_dir(&root);
     pytest.env("PYTHONPATH", path).env("PYTHONNOUSERSITE", "1").env("CUDA_VISIBLE_DEVICES", "");
@@ -26,4 +29,6 @@ fn the_python_tests_pass_in_the_provided_environment() {
     let (said, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "pytest {}\n{said}\n{wrong}", output.status);
     assert!(said.contains(" passed"), "{said}");
+    // A library that is not there would skip the tests of a whole file.
+    assert!(!said.contains("skipped"), "{said}");
 }

@@ -1,0 +1,211 @@
+//! Workloads can be listed, shown and tried, their data checked and written, and one of your own joins with one file.
+
+mod support;
+
+use collo_store::Outcome;
+use support::{Bench, epochs, events};
+
+/// A script that tells what it was given, in the system's Python.
+const TELLS: &str = "import argparse, collo, os
+p = argparse.ArgumentParser()
+for name in ('--width', '--rate', '--amp', '--batch-size', '--limit-batches'):
+    p.add_argument(name)
+a = p.parse_args()
+member = collo.connect()
+member.hello(model=('net', int(a.width)), dataset={'name': 'D', 'synthetic': True, 'items': 40}, limit_batches=3, given=vars(a),
+             mood=os.environ['MOOD'])
+member.features(batch_size=int(a.batch_size), parameters=7, model_mb=0.1, flops_per_item=None, activations_per_item=5, layers={'Linear': 2})
+member.wait_for_warm_up()
+member.ready()
+for epoch in member.epochs():
+    for _ in epoch.batches(range(3)):
+        pass
+    epoch.finish(items=12, loss=1.0 / (1 + epoch.index))
+";
+
+const MINE: &str = r#"
+command = ["python", "train.py", "{settings}"]
+environment = "system"
+prepare = ["python", "prepare.py", "{width}"]
+[settings]
+width = 64
+rate = 0.5
+amp = false
+batch_size = 4
+limit_batches = 0
+[variables]
+MOOD = "rate {rate}"
+[presets.mine-wide]
+description = "the wide one"
+settings = { width = 512 }
+[presets.mine-gpu]
+requires = "cuda"
+"#;
+
+const PREPARE: &str = "import json, os, sys
+kind = open(os.environ['COLLO_DATA'] + '/kind').read()
+print(json.dumps({'dataset': 'D', 'synthetic': kind == 'synthetic', 'items': int(sys.argv[1])}))
+";
+
+fn bench(experiment: &str) -> Bench {
+    Bench::of(experiment)
+        .file("workloads/mine/workload.toml", MINE)
+        .file("workloads/mine/train.py", TELLS)
+        .file("workloads/mine/prepare.py", PREPARE)
+        .file("data/kind", "synthetic")
+}
+
+#[test]
+fn a_preset_trains_with_its_own_settings_and_variables() {
+    let bench = bench("[axes]\nworkload = \"mine-wide\"\nrate = 0.25\n");
+    bench.run(&[]).exits(0);
+    let run = bench.run_of(1);
+    assert_eq!(run.record.cell.cell, "mine-wide solo b4 rate=0.25");
+    let member = &run.record.members[0];
+    let hello = member.hello.as_ref().expect("told");
+    let given = serde_json::json!({"width": "512", "rate": "0.25", "amp": "false", "batch_size": "4", "limit_batches": "0"});
+    assert_eq!(hello["given"], given);
+    assert_eq!(hello["mood"], "rate 0.25");
+    assert_eq!((member.limit_batches, member.synthetic), (Some(3), Some(true)));
+    let features = member.features.as_ref().expect("told");
+    assert_eq!((features.parameters, features.flops_per_item, features.layers["Linear"]), (Some(7), None, 2));
+    assert!(events(&run).iter().any(|e| e["said"]["event"] == "features"));
+    bench.collo(&["show", "last", "mine-wide"]).exits(0).answers("graph").answers("2 layers");
+    bench.collo(&["report"]).exits(0);
+    let page = bench.collo(&["show", "last"]).exits(0);
+    let page = page.stdout.replace('\n', " ");
+    assert!(page.contains("epochs cut short by `limit_batches`: 3 batches of `mine-wide`"), "{page}");
+}
+
+#[test]
+fn other_data_is_another_campaign() {
+    let bench = bench("[axes]\nworkload = \"mine\"\ndegree = 2\n");
+    bench.run(&["--for", "0s"]).exits(4);
+    fs_err::write(bench.at("data/kind"), "real").expect("written");
+    bench
+        .run(&["--for", "0s"])
+        .exits(4)
+        .says("is not continued, its ingredients changed")
+        .says("data D   synthetic, 64 items → real, 64 items");
+    assert_eq!(bench.campaigns(), 2);
+}
+
+#[test]
+fn what_needs_cuda_is_refused_here_and_the_rest_is_measured() {
+    let bench = bench("[axes]\nworkload = [\"mine\", \"mine-gpu\"]\n");
+    let answer = bench.run(&[]);
+    if std::path::Path::new("/dev/nvidiactl").exists() {
+        return;
+    }
+    let answer =
+        answer.exits(0).says("mine-gpu solo b4 is refused: `mine-gpu` needs an NVIDIA GPU with CUDA, this device is a CPU");
+    assert!(bench.runs().values().all(|r| r.record.cell.members[0].workload == "mine"), "{}", answer.stderr);
+    bench.collo(&["workload", "check", "mine-gpu"]).exits(3).says("`mine-gpu` needs an NVIDIA GPU with CUDA");
+}
+
+#[test]
+fn workloads_are_listed_with_their_presets() {
+    let bench = bench("").file("workloads/bad/workload.toml", "command = 3\n");
+    let list = bench.collo(&["workload", "list", "--json"]).exits(0).says("`command` is a list, not a whole number").json();
+    let of = |name: &str| list["workloads"].as_array().expect("a list").iter().find(|w| w["workload"] == name).cloned();
+    let wide = of("mine-wide").expect("listed");
+    assert_eq!((&wide["preset_of"], &wide["settings"]["width"]), (&"mine".into(), &512.into()));
+    for name in ["small", "medium", "large", "tiny", "mine", "mine-gpu"] {
+        assert!(of(name).is_some(), "{name}");
+    }
+    assert_eq!(bench.collo(&["list", "workloads", "--json"]).json(), list);
+}
+
+#[test]
+fn one_workload_is_shown_in_full() {
+    let bench = bench("");
+    let answer = bench.collo(&["workload", "show", "mine-wide"]).exits(0).says("next: collo workload check mine-wide");
+    insta::assert_snapshot!(answer.stdout, @r"
+    mine-wide, a preset of mine: the wide one
+      folder       workloads/mine
+      command      python train.py {settings}
+      python       the system's
+      data         python prepare.py {width}
+      variable     MOOD=rate {rate}
+      epochs       told by the script itself
+      settings     amp            false
+                   batch_size     4
+                   limit_batches  0
+                   rate           0.5
+                   width          512   (64 in mine)
+    ");
+    assert_eq!(bench.collo(&["workload", "show", "mine", "--json"]).exits(0).json()["workload"], "mine");
+    bench.collo(&["workload", "show", "mine-wid"]).exits(2).says("unknown workload `mine-wid`").says("did you mean `mine-wide`?");
+}
+
+#[test]
+fn a_trial_says_what_a_workload_tells_and_what_it_does_not() {
+    let bench = bench("");
+    let answer = bench.collo(&["workload", "check", "mine", "--set", "width=128"]).exits(0);
+    for line in [
+        "✓ hello    net, 128 parameters, device cpu, threads 1",
+        "✓ data     D, synthetic, 40 items",
+        "✓ graph    2 layers, FLOPs unknown",
+        "✓ epochs   a warm-up of 0.00 s, measured 0.00 s",
+        "✓ items    12 in an epoch, loss 1.000 → 0.500",
+        "✓ end      exited with 0",
+        "`mine` speaks the protocol",
+    ] {
+        assert!(answer.stdout.contains(line), "no `{line}` in\n{}", answer.stdout);
+    }
+    assert!(!bench.at("runs").exists(), "a trial is not kept");
+    bench.collo(&["workload", "check", "mine", "--set", "widht=1"]).exits(2).says("did you mean `width`?");
+    bench.collo(&["workload", "check", "mine", "--set", "width=wide"]).exits(2).says("is a whole number, not text");
+    bench.collo(&["workload", "check", "lines"]).exits(0).answers("`lines` can be measured by the lines that it prints");
+}
+
+#[test]
+fn a_workload_that_breaks_the_protocol_fails_its_trial() {
+    let silent = "import time\nfor _ in range(2):\n    print('loss 1')\n";
+    let bench = bench("").file("workloads/mine/train.py", silent);
+    let answer = bench.collo(&["workload", "check", "mine"]).exits(1);
+    assert!(answer.stdout.contains("✗ hello    it never said hello: call `collo.connect()`"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("`mine` cannot be measured as it is"), "{}", answer.stdout);
+    answer.says("│ loss 1");
+    let wrong =
+        bench.collo(&["workload", "check", "faulty", "--set", "fail_at=epoch1", "--set", "how=garbage", "--json"]).exits(1);
+    let json = wrong.json();
+    let of =
+        |what: &str| json["findings"].as_array().expect("a list").iter().find(|f| f["what"] == what).cloned().expect("there");
+    assert_eq!((json["passes"].as_bool(), &of("end")["verdict"]), (Some(false), &"no".into()));
+}
+
+#[test]
+fn a_workload_may_bring_a_python_of_its_own() {
+    let system = collo_measure::python::find_system().expect("there is one").path;
+    let bench = Bench::of("[axes]\nworkload = \"own\"\n");
+    let toml = format!("command = [\"python\", \"train.py\"]\nenvironment = \"{}\"\n", system.display());
+    let script = "import collo, sys\nm = collo.connect()\nm.hello(interpreter=sys.executable)\nm.wait_for_warm_up()\nm.ready()\n\
+                  for e in m.epochs():\n    e.finish(items=1)\n";
+    let bench = bench.file("workloads/own/workload.toml", &toml).file("workloads/own/train.py", script);
+    bench.run(&[]).exits(0);
+    let run = bench.run_of(1);
+    assert_eq!(run.record.outcome, Outcome::Completed);
+    assert_eq!(run.record.members[0].hello.as_ref().expect("told")["interpreter"], system.display().to_string());
+    assert!(!epochs(&run).is_empty());
+    assert!(bench.campaign().manifest().ingredients.contains_key("python of own"));
+    bench.write("workloads/own/workload.toml", "command = [\"python\", \"train.py\"]\nenvironment = \"no/such/python\"\n");
+    bench.run(&["--new"]).exits(3).says("no/such/python` is not a Python that can be used");
+}
+
+#[test]
+fn data_is_written_and_checked_by_name() {
+    let bench = Bench::new();
+    bench.collo(&["data", "synthesize", "cifar-100", "--scale", "0.004"]).exits(0).answers("synthetic CIFAR-100");
+    bench.collo(&["data", "check", "cifar-100"]).exits(0).answers("✓");
+    let folder = bench.at("data/synthetic/cifar-100");
+    let damaged = folder.join("cifar-100-python/train");
+    let bytes = fs_err::read(&damaged).expect("written");
+    fs_err::write(&damaged, &bytes[..bytes.len() / 2]).expect("cut");
+    let folder = folder.to_str().expect("text");
+    bench.collo(&["data", "check", "cifar-100", folder]).exits(1).answers("✗").answers("truncated");
+    bench.collo(&["data", "check", "cifar-1000"]).exits(2).says("did you mean `cifar-100`?");
+    bench.collo(&["data", "check", "imagenet64"]).exits(3).says("collo data synthesize imagenet64 --scale");
+    bench.collo(&["data", "list", "--json"]).exits(0).json();
+    assert!(bench.at("data").read_dir().expect("there").count() == 1, "nothing but the stand-ins was written");
+}

@@ -1,0 +1,289 @@
+"""What the training scripts share on top of torch: common settings, device, data loader, step and what a member tells.
+
+Functions only: the script keeps its model, its loop and its order of events. Knows no model and no data set. Every
+setting is checked and, where torch can tell, read back: what cannot be had as asked is an error, never something else.
+"""
+
+import argparse
+import ctypes
+import math
+import os
+import shutil
+import signal
+
+import torch
+
+import collo
+from collo import DataError, SettingError
+from collo_features import tell_features  # noqa: F401  (scripts take it from here)
+
+PRECISIONS = {"fp32": None, "tf32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+ALLOCATORS = ("native", "cudaMallocAsync")
+WARM_UP_BATCHES = 3
+PREFETCHED = 2  # batches that each data-loader worker keeps ready: torch's own default
+SHARED_MEMORY = "/dev/shm"
+PR_SET_PDEATHSIG = 1  # of prctl(2)
+
+
+def flag(text):
+    """A setting that is `true` or `false`."""
+    if text not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"`{text}` is neither true nor false")
+    return text == "true"
+
+
+def add_settings(parser, batch_size, learning_rate):
+    """The settings that every training script has, with this script's defaults."""
+    add = parser.add_argument
+    add("--epochs", type=int, default=2, help="when run by hand")
+    add("--batch-size", type=int, default=batch_size)
+    add("--learning-rate", type=float, default=learning_rate)
+    add("--limit-batches", type=int, default=0, help="end an epoch after so many batches; 0 for all")
+    add("--workers", type=int, default=0, help="data-loader processes; with 0 the training process loads")
+    add("--pin-memory", type=flag, default=False, help="copy batches to the GPU from page-locked memory")
+    add("--precision", default="fp32", help="fp32, tf32 (GPU), or mixed precision in bf16 or fp16")
+    add("--compile", type=flag, default=False, help="torch.compile")
+    add("--cuda-graphs", type=flag, default=False, help="capture the training step once, then replay it (GPU)")
+    add("--allocator", default="native", help="the GPU's: native or cudaMallocAsync; asserted, see `allocator` below")
+    add("--seed", type=int, default=1)
+
+
+def set_up(settings):
+    """Check the common settings, put them in force, and return the device."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    check_settings(settings, device)
+    torch.set_num_threads(collo.threads())
+    torch.set_num_interop_threads(1)
+    torch.manual_seed(settings.seed)
+    tf32 = settings.precision == "tf32"  # torch lets convolutions use it unless told otherwise: then fp32 were not fp32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+    torch.backends.cudnn.benchmark = True  # tuned in the warm-up, which members do one at a time
+    return device
+
+
+def check_settings(settings, device):
+    at_least("batch_size", settings.batch_size, 1)
+    at_least("limit_batches", settings.limit_batches, 0, "0 for the whole epoch")
+    at_least("workers", settings.workers, 0, "0 to load in the training process")
+    if settings.workers > 256:
+        raise SettingError(f"`workers` is {settings.workers}: more than 256 data-loader processes a member are a slip")
+    if not 0 <= settings.seed < 2**63:
+        raise SettingError(f"`seed` is {settings.seed}: it is a whole number from 0 to 2^63 - 1")
+    if not (math.isfinite(settings.learning_rate) and settings.learning_rate > 0):
+        raise SettingError(f"`learning_rate` is {settings.learning_rate}: it is greater than 0")
+    one_of("precision", settings.precision, PRECISIONS)
+    one_of("allocator", settings.allocator, ALLOCATORS)
+    if device.type == "cpu":
+        only_gpu = {"precision": "tf32", "cuda_graphs": True, "pin_memory": True, "allocator": "cudaMallocAsync"}
+        for name, value in only_gpu.items():
+            if getattr(settings, name) == value:
+                raise SettingError(f"`{name}` cannot be {shown(value)} on a CPU: it is a property of NVIDIA GPUs")
+    elif allocator() != settings.allocator:
+        set_it = f"set PYTORCH_CUDA_ALLOC_CONF=backend:{settings.allocator} before Python starts"
+        raise SettingError(f"the allocator is `{allocator()}`, not `{settings.allocator}` as asked: {set_it}")
+    if settings.cuda_graphs and settings.precision == "fp16":
+        why = "its loss scaling looks at each step"
+        raise SettingError(f"`cuda_graphs` cannot be true with `precision` fp16, {why}: take bf16")
+    if settings.compile and not compiler(device):
+        kind, variable = ("C++", "CXX") if device.type == "cpu" else ("C", "CC")
+        raise SettingError(f"`compile` needs a {kind} compiler: install `g++`, name one in {variable}, or leave it out")
+
+
+def at_least(name, value, least, remark=""):
+    if value < least:
+        raise SettingError(f"`{name}` is {value}: it is {least} or more" + (f", {remark}" if remark else ""))
+
+
+def one_of(name, value, known):
+    if value not in known:
+        raise SettingError(f"`{name}` is `{value}`: it is one of {', '.join(known)}")
+
+
+def shown(value):
+    return str(value).lower() if isinstance(value, bool) else f"`{value}`"
+
+
+def compiler(device):
+    """The compiler that torch.compile will call, of C++ on a CPU, of C for Triton on a GPU. None if it is not there."""
+    if device.type == "cpu":
+        return shutil.which((os.environ.get("CXX") or "g++").split()[0])
+    return os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
+
+
+def allocator():
+    """The GPU allocator in force. It is chosen by the environment when torch is loaded, so it can only be read here."""
+    return torch.cuda.get_allocator_backend()
+
+
+# --- the data ---
+
+
+class Batches:
+    """Batches of shuffled indices, another order each epoch. Whole ones only: all steps have one shape."""
+
+    def __init__(self, items, batch_size, limit, shuffle, seed):
+        self.items, self.batch_size, self.shuffle = items, batch_size, shuffle
+        self.count = min(limit or math.inf, items // batch_size)
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __len__(self):
+        return self.count
+
+    def __iter__(self):
+        # Drawn when the first batch is wanted: a loader with workers asks for two iterators and uses one.
+        order = torch.randperm(self.items, generator=self.generator) if self.shuffle else torch.arange(self.items)
+        yield from order[: self.count * self.batch_size].view(-1, self.batch_size).tolist()
+
+
+def loader(data, settings, shuffle=True):
+    """Batches of `data` as tuples of tensors. `data` answers `__getitems__(indices)` with a tuple of arrays."""
+    if settings.batch_size > len(data):
+        too_large = f"`batch_size` {settings.batch_size} is larger than the data set of {len(data)}"
+        raise SettingError(f"{too_large}: make it smaller")
+    if settings.workers:
+        check_shared_memory(data, settings)
+    return torch.utils.data.DataLoader(
+        data,
+        batch_sampler=Batches(len(data), settings.batch_size, settings.limit_batches, shuffle, settings.seed),
+        collate_fn=as_tensors,
+        num_workers=settings.workers,
+        prefetch_factor=PREFETCHED if settings.workers else None,
+        worker_init_fn=end_with_the_member,
+        persistent_workers=settings.workers > 0,  # else each epoch would start them anew
+        pin_memory=settings.pin_memory,
+        generator=torch.Generator().manual_seed(settings.seed),
+    )
+
+
+def as_tensors(arrays):
+    return tuple(map(torch.from_numpy, arrays))
+
+
+def end_with_the_member(worker):
+    """By itself a data-loader worker takes five seconds to see that its member is gone; the kernel tells it at once."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def check_shared_memory(data, settings):
+    """Workers hand batches over in shared memory; where it ends they die of a bus error that names nothing."""
+    item_bytes = sum(array.nbytes for array in data.__getitems__([0]))
+    needed = item_bytes * settings.batch_size * settings.workers * (PREFETCHED + 1)
+    free = free_bytes(SHARED_MEMORY)
+    if free is not None and free < needed:
+        raise SettingError(
+            f"{settings.workers} data-loader workers need about {needed / 1e6:.0f} MB of shared memory, "
+            f"{SHARED_MEMORY} has {free / 1e6:.0f} MB free: "
+            "lower `workers` or `batch_size`, or enlarge it (containers: `--shm-size`)"
+        )
+
+
+def free_bytes(folder):
+    try:
+        state = os.statvfs(folder)
+    except OSError:
+        return None
+    return state.f_bavail * state.f_frsize
+
+
+def on(device, batches):
+    """The batches, copied to the device; from page-locked memory the copy runs beside the training."""
+    try:
+        for batch in batches:
+            yield tuple(tensor.to(device, non_blocking=True) for tensor in batch)
+    except DataError as error:  # a worker's comes wrapped in its traceback: the last line is what it said
+        raise DataError(str(error).strip().splitlines()[-1].removeprefix("collo.DataError: ")) from None
+
+
+# --- the step ---
+
+
+def training_step(loss_of, model, optimiser, settings):
+    """One step as a function of a batch: forward, backward, update. It returns the detached mean loss of the batch.
+
+    `loss_of(*batch)` runs the model; precision, loss scaling, compilation and CUDA graphs are added here.
+    """
+    device_type = next(model.parameters()).device.type
+    low_precision = PRECISIONS[settings.precision]
+    scaler = torch.amp.GradScaler(device_type, enabled=settings.precision == "fp16")
+    if settings.compile:
+        loss_of = torch.compile(loss_of)
+
+    def step(*batch):
+        with torch.autocast(device_type, low_precision, enabled=low_precision is not None):
+            loss = loss_of(*batch)
+        optimiser.zero_grad(set_to_none=True)
+        scaler.scale(loss).backward()
+        scaler.step(optimiser)
+        scaler.update()
+        return loss.detach()
+
+    return graphed(step) if settings.cuda_graphs else step
+
+
+def graphed(step):
+    """The step as a CUDA graph: captured at its first call, replayed on copies of the batch ever after."""
+    graph = torch.cuda.CUDAGraph()
+    inputs, loss = None, None
+
+    def replay(*batch):
+        nonlocal inputs, loss
+        if inputs is None:
+            inputs = tuple(tensor.clone() for tensor in batch)
+            aside = torch.cuda.Stream()  # what is tuned and allocated at first must not be captured
+            aside.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(aside):
+                for _ in range(WARM_UP_BATCHES):
+                    step(*inputs)
+            torch.cuda.current_stream().wait_stream(aside)
+            with torch.cuda.graph(graph):
+                loss = step(*inputs)
+        for kept, new in zip(inputs, batch):
+            kept.copy_(new)
+        graph.replay()
+        return loss.clone()  # the next replay writes over it
+
+    return replay
+
+
+def warm_up(step, loader, device, batches=WARM_UP_BATCHES):
+    """A few steps that nobody measures: context, tuning, compilation, the workers' start. Waits for the GPU."""
+    for count, batch in enumerate(on(device, loader), 1):
+        step(*batch).item()
+        if count == batches:
+            break
+
+
+# --- what a member tells ---
+
+
+def gpu(device):
+    return torch.cuda.get_device_properties(device) if device.type == "cuda" else None
+
+
+def say_hello(member, settings, device, name, model, data=None, **more):
+    """The hello of a training script: the device as CUDA shows it, and what is in force; `more` is added as it is."""
+    seen = gpu(device)
+    member.hello(
+        device=f"GPU-{seen.uuid}" if seen else "cpu",
+        sm_count=seen.multi_processor_count if seen else None,
+        memory_bytes=seen.total_memory if seen else None,
+        threads=torch.get_num_threads(),
+        model=(name, sum(parameter.numel() for parameter in model.parameters())),
+        dataset=data.describe() if data is not None else None,
+        limit_batches=limit_in_force(settings, data),
+        precision=settings.precision,
+        allocator=allocator() if seen else None,
+        **more,
+    )
+
+
+def limit_in_force(settings, data):
+    """How many batches an epoch is cut to; None when it is whole, also because the limit lies beyond its end."""
+    whole = math.inf if data is None else len(data) // settings.batch_size
+    return settings.limit_batches if 0 < settings.limit_batches < whole else None
+
+
+def tell_memory(member, device):
+    """The allocator's own peaks; a CPU has none to tell."""
+    if device.type == "cuda":
+        member.memory(torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device))

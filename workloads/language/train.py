@@ -1,0 +1,54 @@
+"""A language model of the study, from transformers, with random weights.
+
+By hand: pip install --target PACKAGES --no-deps -r requirements.txt; PYTHONPATH=..:PACKAGES python train.py
+"""
+
+import argparse
+
+import torch
+
+import collo
+import collo_memory
+import collo_tokens
+import collo_torch
+import models
+
+settings = argparse.ArgumentParser(description=__doc__)
+settings.add_argument("--model", default="bert-base", help=", ".join(models.ARCHITECTURES))
+settings.add_argument("--layers", type=int, default=0, help="0, here and below: the architecture's own")
+settings.add_argument("--width", type=int, default=0, help="channels of a token")
+settings.add_argument("--heads", type=int, default=0, help="of the attention; they share the width")
+settings.add_argument("--vocabulary", type=int, default=0)
+settings.add_argument("--length", type=int, default=512, help="tokens of a sequence")
+settings.add_argument("--dataset", default="wikitext-2", help="wikitext-2, or tokens: sequences made up in memory")
+settings.add_argument("--items", type=int, default=0, help="sequences, the first of the text; 0 for all")
+collo_torch.add_settings(settings, batch_size=32, learning_rate=5e-5)
+settings = settings.parse_args()
+
+member = collo.connect()
+device = collo_torch.set_up(settings)
+asked = {size: getattr(settings, size) for size in ("layers", "width", "heads", "vocabulary")}
+name, build, sizes = models.find(settings.model, settings.length, **asked)
+least_bytes = 16 * (sizes.vocabulary * sizes.width + 12 * sizes.layers * sizes.width**2)  # weights, gradients, moments
+collo_memory.check_fits(least_bytes, device, "the weights and AdamW take at least", "lower `width` or `layers`")
+data = collo_tokens.load(settings.dataset, settings.items, settings.length, sizes.vocabulary - 1, settings.seed)
+loader = collo_torch.loader(data, settings)
+
+with device:  # the weights are drawn where they will lie: on a GPU seconds instead of a minute
+    learner = build(sizes)
+learner.to(device)  # the few that transformers draws elsewhere
+optimiser = torch.optim.AdamW(learner.parameters(), settings.learning_rate, capturable=settings.cuda_graphs)
+
+collo_torch.say_hello(member, settings, device, name, learner, data, length=settings.length)
+collo_torch.tell_features(member, learner, (torch.zeros(1, settings.length, dtype=torch.int64),), settings)
+step = collo_torch.training_step(learner, learner, optimiser, settings)  # the module is its own loss
+
+member.wait_for_warm_up()
+collo_torch.warm_up(step, loader, device)
+member.ready()
+for epoch in member.epochs(settings.epochs):
+    loss = torch.zeros((), device=device)
+    for batch in epoch.batches(collo_torch.on(device, loader)):
+        loss += step(*batch)
+    epoch.finish(items=len(loader) * settings.batch_size, loss=loss.item() / len(loader))  # item() waits for the GPU
+    collo_torch.tell_memory(member, device)

@@ -1,0 +1,54 @@
+"""A workload's script, run in a fork of the testing process with its settings; and its modules, to be tested alone."""
+
+import importlib.util
+
+from forked import Forked
+from harness import WORKLOADS, written
+
+PYTHON_FILES = {path.stem for path in WORKLOADS.glob("*/*.py")}
+
+
+def flags(workload, **settings):
+    """All settings of the workload as its command has them, with these in place of its own."""
+    settings = {**written(workload)["settings"], **settings}
+    texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in settings.items()}
+    return [word for name, text in texts.items() for word in (f"--{name.replace('_', '-')}", text)]
+
+
+def script(workload, *arguments, by_hand=False, data=""):
+    folder = WORKLOADS / workload
+    program = f"""
+import os, sys
+sys.argv = {["train.py", *map(str, arguments)]!r}
+sys.path[0] = {str(folder)!r}
+os.chdir(sys.path[0])
+os.environ["COLLO_DATA"] = {str(data)!r}
+for name in {sorted(PYTHON_FILES)!r}:
+    sys.modules.pop(name, None)
+exec(compile(open("train.py").read(), "train.py", "exec"))
+"""
+    return Forked(program, channel=not by_hand)
+
+
+def trained(workload, *arguments, epochs=2, data=""):
+    """(messages by event, how it ended) of a member that trains to its end."""
+    with script(workload, *arguments, data=data) as member:
+        member.tell("warm_up")
+        member.tell("go", epochs=epochs, tail="release")
+        messages = member.hear_all()
+        ended = member.end()
+    return {event: [m for m in messages if m["event"] == event] for event in {m["event"] for m in messages}}, ended
+
+
+def by_hand(workload, *arguments):
+    """(exit status, stdout, stderr)."""
+    with script(workload, *arguments, by_hand=True) as member:
+        return member.end()
+
+
+def module(workload, name):
+    """One of its modules under a name of its own: several workloads have a `model.py`."""
+    spec = importlib.util.spec_from_file_location(f"{workload}_{name}", WORKLOADS / workload / f"{name}.py")
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found

@@ -1,0 +1,387 @@
+"""What the training scripts share: settings that are refused, batches, loaders, steps, and what is told of a model."""
+
+import argparse
+import contextlib
+import itertools
+import types
+
+import collo
+import collo_torch
+import numpy as np
+import pytest
+import torch
+from collo import DataError, SettingError
+from collo_features import features
+from forked import by_hand
+from torch import nn
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+
+
+def settings(**more):
+    parser = argparse.ArgumentParser()
+    collo_torch.add_settings(parser, batch_size=4, learning_rate=0.1)
+    return argparse.Namespace(**{**vars(parser.parse_args([])), **more})
+
+
+class Numbers:
+    """A data set of the numbers from 0, each with its square; reading item `bad` fails."""
+
+    def __init__(self, count, bad=None, error=None):
+        self.count, self.bad, self.error = count, bad, error
+
+    def __len__(self):
+        return self.count
+
+    def __getitems__(self, indices):
+        if self.bad in indices:
+            raise self.error
+        numbers = np.array(indices, np.float32)
+        return numbers, numbers**2
+
+    def describe(self):
+        return {"name": "numbers", "synthetic": True, "items": self.count}
+
+
+# --- settings ---
+
+
+def test_the_defaults_can_be_had_on_a_cpu():
+    collo_torch.check_settings(settings(), CPU)
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        ({"precision": "tf32"}, "`precision` cannot be `tf32` on a CPU: it is a property of NVIDIA GPUs"),
+        ({"cuda_graphs": True}, "`cuda_graphs` cannot be true on a CPU"),
+        ({"pin_memory": True}, "`pin_memory` cannot be true on a CPU"),
+        ({"allocator": "cudaMallocAsync"}, "`allocator` cannot be `cudaMallocAsync` on a CPU"),
+        ({"precision": "fp8"}, "`precision` is `fp8`: it is one of fp32, tf32, bf16, fp16"),
+        ({"allocator": "jemalloc"}, "`allocator` is `jemalloc`: it is one of native, cudaMallocAsync"),
+        ({"batch_size": 0}, "`batch_size` is 0: it is 1 or more"),
+        ({"limit_batches": -1}, "`limit_batches` is -1: it is 0 or more, 0 for the whole epoch"),
+        ({"workers": -1}, "`workers` is -1: it is 0 or more, 0 to load in the training process"),
+        ({"workers": 257}, "`workers` is 257: more than 256"),
+        ({"learning_rate": 0.0}, "`learning_rate` is 0.0: it is greater than 0"),
+        ({"learning_rate": float("nan")}, "`learning_rate` is nan: it is greater than 0"),
+        ({"seed": -1}, "`seed` is -1: it is a whole number from 0"),
+        ({"seed": 2**63}, "`seed` is 9223372036854775808: it is a whole number from 0"),
+    ],
+)
+def test_a_setting_that_cannot_be_had_on_a_cpu_is_refused(wrong, said):
+    with pytest.raises(SettingError) as error:
+        collo_torch.check_settings(settings(**wrong), CPU)
+    assert said in str(error.value)
+
+
+def test_a_gpu_may_have_all_of_them(monkeypatch):
+    monkeypatch.setattr(collo_torch, "allocator", lambda: "cudaMallocAsync")
+    of_gpus = {"precision": "tf32", "cuda_graphs": True, "pin_memory": True, "allocator": "cudaMallocAsync"}
+    collo_torch.check_settings(settings(**of_gpus), CUDA)
+
+
+def test_another_allocator_than_asked_for_is_no_allocator(monkeypatch):
+    monkeypatch.setattr(collo_torch, "allocator", lambda: "native")
+    with pytest.raises(SettingError, match="the allocator is `native`, not `cudaMallocAsync` as asked: set PYTORCH_"):
+        collo_torch.check_settings(settings(allocator="cudaMallocAsync"), CUDA)
+
+
+def test_cuda_graphs_cannot_scale_losses(monkeypatch):
+    monkeypatch.setattr(collo_torch, "allocator", lambda: "native")
+    with pytest.raises(SettingError, match="`cuda_graphs` cannot be true with `precision` fp16"):
+        collo_torch.check_settings(settings(cuda_graphs=True, precision="fp16"), CUDA)
+
+
+@pytest.mark.parametrize(
+    "device, variable, said",
+    [(CPU, "CXX", r"a C\+\+ compiler: .* in CXX"), (CUDA, "CC", "a C compiler: .* in CC")],
+)
+def test_compiling_needs_a_compiler(monkeypatch, tmp_path, device, variable, said):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(collo_torch, "allocator", lambda: "native")
+    with pytest.raises(SettingError, match=f"`compile` needs {said}, or leave it out"):
+        collo_torch.check_settings(settings(compile=True), device)
+    mine = tmp_path / "my-compiler"
+    mine.write_text("#!/bin/sh\n")
+    mine.chmod(0o755)
+    monkeypatch.setenv(variable, "my-compiler -O1")
+    collo_torch.check_settings(settings(compile=True), device)
+
+
+@pytest.mark.parametrize("text, value", [("true", True), ("false", False)])
+def test_a_flag_is_true_or_false(text, value):
+    assert collo_torch.flag(text) is value
+    with pytest.raises(argparse.ArgumentTypeError, match=f"`{text.upper()}` is neither true nor false"):
+        collo_torch.flag(text.upper())
+
+
+SET_UP = """
+import argparse, sys
+import torch
+import collo_torch
+parser = argparse.ArgumentParser()
+collo_torch.add_settings(parser, batch_size=4, learning_rate=0.1)
+torch.cuda.is_available, collo_torch.allocator = lambda: {gpu}, lambda: "native"
+device = collo_torch.set_up(parser.parse_args(["--precision={precision}", "--seed=7"]))
+drawn = torch.rand(1).item()
+torch.manual_seed(7)
+print(device, torch.get_num_threads(), torch.get_num_interop_threads(), drawn == torch.rand(1).item(),
+    torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32)
+"""
+
+
+@pytest.mark.parametrize(
+    "gpu, precision, said",
+    [
+        (False, "fp32", "cpu 1 1 True False False"),
+        (True, "fp32", "cuda 1 1 True False False"),  # torch by itself has convolutions use TF32
+        (True, "tf32", "cuda 1 1 True True True"),
+        (True, "bf16", "cuda 1 1 True False False"),
+    ],
+)
+def test_setting_up_puts_the_settings_in_force(gpu, precision, said):
+    assert by_hand(SET_UP.format(gpu=gpu, precision=precision)) == (0, said + "\n", "")
+
+
+# --- batches and loaders ---
+
+
+def batches(**more):
+    return collo_torch.Batches(**{"items": 10, "batch_size": 3, "limit": 0, "shuffle": True, "seed": 1, **more})
+
+
+def test_batches_are_whole_and_hold_no_item_twice():
+    drawn = list(itertools.chain(*batches()))
+    assert [len(batch) for batch in batches()] == [3, 3, 3] and len(batches()) == 3
+    assert len(set(drawn)) == 9 and set(drawn) < set(range(10))
+
+
+def test_each_epoch_has_another_order_and_each_seed_the_same_ones():
+    one, other, third = batches(), batches(), batches(seed=2)
+    first, second = list(one), list(one)
+    assert first != second
+    assert [list(other), list(other)] == [first, second]
+    assert list(third) != first
+
+
+def test_without_shuffling_they_come_as_they_lie():
+    assert list(batches(shuffle=False)) == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+
+
+@pytest.mark.parametrize("limit, count", [(0, 3), (2, 2), (3, 3), (99, 3)])
+def test_a_limit_ends_the_epoch_earlier_never_later(limit, count):
+    assert len(batches(limit=limit)) == len(list(batches(limit=limit))) == count
+
+
+def test_a_batch_larger_than_the_data_set_is_refused():
+    with pytest.raises(SettingError, match="`batch_size` 4 is larger than the data set of 3: make it smaller"):
+        collo_torch.loader(Numbers(3), settings())
+    assert len(collo_torch.loader(Numbers(4), settings())) == 1
+
+
+def test_workers_load_the_same_batches_as_the_process_itself():
+    alone = collo_torch.loader(Numbers(12), settings())
+    with_workers = collo_torch.loader(Numbers(12), settings(workers=2))
+    for _ in range(2):
+        pairs = list(zip(alone, with_workers, strict=True))
+        assert len(pairs) == 3
+        for (numbers, squares), (theirs, their_squares) in pairs:
+            assert torch.equal(numbers, theirs) and torch.equal(squares, their_squares)
+            assert torch.equal(squares, numbers**2) and numbers.dtype == torch.float32
+
+
+def test_too_little_shared_memory_for_the_workers_is_refused(monkeypatch):
+    needed = 4 * 8 * 2 * 3  # items of a batch, their bytes, workers, batches of each under way
+    monkeypatch.setattr(collo_torch, "free_bytes", lambda folder: needed - 1)
+    with pytest.raises(SettingError, match="2 data-loader workers need about 0 MB of shared memory, /dev/shm has 0 MB"):
+        collo_torch.loader(Numbers(8), settings(workers=2))
+    monkeypatch.setattr(collo_torch, "free_bytes", lambda folder: needed)
+    collo_torch.loader(Numbers(8), settings(workers=2))
+    monkeypatch.setattr(collo_torch, "free_bytes", lambda folder: None)  # not known is not too little
+    collo_torch.loader(Numbers(8), settings(workers=2))
+
+
+def test_free_bytes_of_a_folder_that_is_not_there_are_not_known(tmp_path):
+    assert collo_torch.free_bytes(tmp_path / "none") is None
+    assert collo_torch.free_bytes(tmp_path) > 0
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_is_wrong_with_the_data_is_one_line_also_from_a_worker(workers):
+    wrong = Numbers(8, bad=5, error=DataError("`numbers/5` is truncated: count again"))
+    loader = collo_torch.loader(wrong, settings(workers=workers))
+    with pytest.raises(DataError) as error:
+        list(collo_torch.on(CPU, loader))
+    assert str(error.value) == "`numbers/5` is truncated: count again"
+
+
+@pytest.mark.parametrize("error", [MemoryError("no room"), OSError(12, "Cannot allocate memory")])
+def test_out_of_memory_in_a_worker_is_out_of_memory(error):
+    loader = collo_torch.loader(Numbers(8, bad=5, error=error), settings(workers=1))
+    with pytest.raises(type(error)) as raised:
+        list(collo_torch.on(CPU, loader))
+    assert collo._kind(raised.value) == "out_of_memory"
+
+
+# --- the step ---
+
+
+def trained(loss_of_batch=None, **more):
+    """The losses of 20 steps of a line through points on a line."""
+    torch.manual_seed(0)
+    line = nn.Linear(1, 1)
+    optimiser = torch.optim.SGD(line.parameters(), 0.2)
+    points = torch.linspace(-1, 1, 8).view(-1, 1)
+    step = collo_torch.training_step(
+        lambda x, y: nn.functional.mse_loss(line(x).float(), y), line, optimiser, settings(**more)
+    )
+    losses = [step(points, 3 * points + 1) for _ in range(20)]
+    assert not any(loss.requires_grad for loss in losses)
+    return [loss.item() for loss in losses]
+
+
+def test_a_step_learns():
+    losses = trained()
+    assert losses == sorted(losses, reverse=True) and losses[-1] < 0.05 * losses[0]
+
+
+def test_bf16_learns_nearly_the_same_and_not_exactly():
+    losses, exact = trained(precision="bf16"), trained()
+    assert losses != exact
+    assert losses[:10] == pytest.approx(exact[:10], rel=0.1)
+
+
+def test_fp16_learns_the_same_once_its_losses_are_scaled():
+    losses, exact = trained(precision="fp16"), trained()
+    skipped = losses.count(losses[0]) - 1  # steps whose gradients did not fit: the scale is halved, nothing is learnt
+    assert 0 < skipped < 5
+    assert losses[skipped : skipped + 10] == pytest.approx(exact[:10], rel=0.1)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_loss_is_compiled_only_when_asked(monkeypatch, compiled):
+    seen = []
+    monkeypatch.setattr(torch, "compile", lambda function: seen.append(function) or function)
+    assert trained(compile=compiled) == trained()
+    assert len(seen) == compiled
+
+
+class Graph:
+    """CUDA's part: while a step is captured nothing is computed; a replay does, and puts the loss where it was."""
+
+    def __init__(self):
+        self.capturing = False
+
+    @contextlib.contextmanager
+    def capture(self, graph):
+        assert graph is self
+        self.capturing = True
+        yield
+        self.capturing = False
+
+    def step(self, numbers):
+        self.inputs, self.loss = numbers, torch.tensor(float("nan")) if self.capturing else numbers.sum()
+        return self.loss
+
+    def replay(self):
+        self.loss.copy_(self.inputs.sum())
+
+
+def test_a_graph_is_captured_once_and_replayed_on_each_batch(monkeypatch):
+    graph, calls = Graph(), []
+    stream = types.SimpleNamespace(wait_stream=lambda other: None)
+    fakes = {"CUDAGraph": lambda: graph, "graph": graph.capture, "stream": contextlib.nullcontext}
+    for name, fake in {**fakes, "Stream": lambda: stream, "current_stream": lambda: stream}.items():
+        monkeypatch.setattr(torch.cuda, name, fake)
+    step = collo_torch.graphed(lambda numbers: calls.append(numbers) or graph.step(numbers))
+
+    batch = torch.tensor([1.0, 2.0])
+    first = step(batch)
+    assert first.item() == 3.0
+    assert step(torch.tensor([10.0, 20.0])).item() == 30.0
+    assert first.item() == 3.0 and batch.tolist() == [1.0, 2.0]  # neither is written over
+    assert len(calls) == collo_torch.WARM_UP_BATCHES + 1
+
+
+@pytest.mark.parametrize("there, taken", [(2, 2), (3, 3), (9, 3)])
+def test_warming_up_takes_a_few_batches_and_no_more(there, taken):
+    seen = []
+    collo_torch.warm_up(lambda *batch: seen.append(batch) or torch.zeros(()), [(torch.ones(1),)] * there, CPU)
+    assert len(seen) == taken
+
+
+# --- what a member tells ---
+
+
+class Heard:
+    """A member that keeps what it is told to say."""
+
+    def __init__(self):
+        self.said = []
+
+    def __getattr__(self, event):
+        return lambda *args, **fields: self.said.append((event, args, fields))
+
+
+@pytest.mark.parametrize("limit, said", [(0, None), (2, 2), (3, None), (4, None)])
+def test_a_limit_is_told_where_it_cuts_an_epoch_short(limit, said):
+    member = Heard()
+    collo_torch.say_hello(member, settings(limit_batches=limit), CPU, "line", nn.Linear(2, 3), Numbers(14), width=7)
+    event, _, hello = member.said.pop()
+    assert (event, hello["limit_batches"]) == ("hello", said)
+    assert hello["model"] == ("line", 9) and hello["dataset"]["items"] == 14
+    assert (hello["device"], hello["sm_count"], hello["memory_bytes"], hello["allocator"]) == ("cpu", None, None, None)
+    assert (hello["precision"], hello["width"]) == ("fp32", 7)
+
+
+def test_without_a_data_set_a_limit_always_cuts():
+    member = Heard()
+    collo_torch.say_hello(member, settings(limit_batches=3), CPU, "line", nn.Linear(2, 3))
+    assert member.said[0][2]["limit_batches"] == 3 and member.said[0][2]["dataset"] is None
+
+
+def test_a_cpu_has_no_memory_of_an_allocator_to_tell():
+    member = Heard()
+    collo_torch.tell_memory(member, CPU)
+    assert member.said == []
+
+
+# --- features ---
+
+
+def test_the_features_of_a_model_count_parameters_operations_values_and_layers():
+    layers = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.Identity(), nn.ReLU(), nn.Flatten(), nn.Linear(256, 10))
+    found = features(layers, (torch.zeros(1, 3, 8, 8),))
+    assert found == {
+        "parameters": 3 * 4 * 9 + 4 + 2560 + 10,
+        "model_mb": 4 * 2682 / 1e6,
+        "flops_per_item": 2 * (64 * 3 * 4 * 9 + 2560),
+        "activations_per_item": 256 + 256 + 256 + 10,
+        "layers": {"Conv2d": 1, "Flatten": 1, "Linear": 1, "ReLU": 1},
+    }
+
+
+def test_one_item_is_enough_for_a_model_with_batch_normalisation():
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)).train()
+    found = features(model, (torch.zeros(1, 4),))
+    assert found["flops_per_item"] == 32
+    assert found["model_mb"] == pytest.approx((4 * (20 + 8 + 8) + 8) / 1e6)  # running means and their count are buffers
+    assert model.training and model[0].weight.device == CPU
+
+
+def test_what_cannot_be_counted_is_none():
+    class Odd(nn.Linear):
+        def forward(self, x):
+            return super().forward(x) * x.sum().item()
+
+    found = features(Odd(2, 2), (torch.zeros(1, 2),))
+    assert (found["parameters"], found["flops_per_item"], found["activations_per_item"]) == (6, None, None)
+
+
+def test_features_are_told_with_the_batch_size():
+    member = Heard()
+    collo_torch.tell_features(member, nn.Linear(2, 2), (torch.zeros(1, 2),), settings(batch_size=64))
+    [(event, _, said)] = member.said
+    assert (event, said["batch_size"], said["flops_per_item"]) == ("features", 64, 8)

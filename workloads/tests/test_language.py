@@ -1,0 +1,251 @@
+"""The language models: all five are what they say they are, learn at a small size, and touch no network."""
+
+import importlib.metadata
+import math
+import pathlib
+import re
+from types import SimpleNamespace
+
+import pytest
+import torch
+from collo import SettingError
+from harness import WORKLOADS, Started, written
+from test_gpt import forked, imported, parameters, refusal, text, trained, words  # noqa: F401  (text is a fixture)
+
+transformers = pytest.importorskip("transformers")
+models = imported("language", "models")
+
+PRESETS = written("language")["presets"]
+TINY = {
+    "layers": 2, "width": 32, "heads": 2, "vocabulary": 24, "length": 16, "dataset": "tokens", "items": 512,
+    "batch_size": 16, "learning_rate": 0.003,
+}  # fmt: skip
+
+# Of the published weights with the head for what they learn, in transformers' layout. Its documentation (2.2) says 110,
+# 340, 110, 340 and 774 M; the file of XLNet large is 1.44 GB in fp32, which is 360 M.
+PUBLISHED = {
+    "bert-base": 109_514_298,
+    "bert-large": 335_174_458,
+    "xlnet-base": 116_750_336,
+    "xlnet-large": 360_300_800,
+    "gpt2-large": 774_030_080,
+}
+# Thesis, table 6.2.
+BATCH_SIZES = {"bert-base": 32, "bert-large": 8, "xlnet-base": 8, "xlnet-large": 4, "gpt2-large": 8}
+
+
+def tiny(name, **sizes):
+    """A small module of an architecture, in process."""
+    asked = {"layers": 2, "width": 16, "heads": 2, "vocabulary": 24, **sizes}
+    _, build, sizes = models.find(name, 16, **asked)
+    torch.manual_seed(1)
+    return build(sizes)
+
+
+# --- the five ---
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_has_the_published_parameters_and_batch_size(name):
+    settings = PRESETS[name]["settings"]
+    build, sizes = models.ARCHITECTURES[settings["model"]]
+    with torch.device("meta"):
+        count = parameters(build(sizes))
+    assert count == PUBLISHED[name]
+    assert f"({count / 1e6:.1f} M parameters)" in PRESETS[name]["description"]
+    assert settings == {"model": name, "batch_size": BATCH_SIZES[name]}
+
+
+def test_the_five_of_the_study_are_there():
+    assert PRESETS.keys() == models.ARCHITECTURES.keys() == PUBLISHED.keys()
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_every_architecture_learns(name):
+    with forked("language", words("language", name, **TINY)) as member:
+        hello, features, epochs = trained(member)
+    assert hello["model"]["name"] == f"{name}, layers 2, width 32, heads 2, vocabulary 24"
+    assert hello["model"]["parameters"] == features["parameters"] < 60_000
+    assert hello["dataset"] == {"name": "tokens", "synthetic": True, "items": 512} and hello["length"] == 16
+    assert features["flops_per_item"] > 2 * 16 * 2 * 12 * 32**2  # the large weights alone, each token
+    assert [epoch["items"] for epoch in epochs] == [512, 512]
+    assert epochs[1]["loss"] < 0.97 * epochs[0]["loss"], epochs
+
+
+def test_the_script_as_it_is_started_touches_no_network():
+    guard = """
+import runpy, socket, sys
+def refuse(*_): raise AssertionError("the network was touched")
+socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
+sys.argv = ["train.py", *ARGUMENTS]
+runpy.run_path("train.py", run_name="__main__")
+""".replace("ARGUMENTS", repr(words("language", "bert-base", **TINY, limit_batches=2)))
+    found_in = pathlib.Path(transformers.__file__).parents[1]
+    offline = written("language")["variables"]["HF_HUB_OFFLINE"]
+    variables = {"PYTHONPATH": f"{WORKLOADS}:{found_in}", "HF_HUB_OFFLINE": offline}
+    with Started("language", program=guard, **variables) as member:
+        hello, _, epochs = trained(member)
+    assert hello["versions"].keys() >= {"python", "torch", "transformers"}
+    assert hello["limit_batches"] == 2 and [epoch["items"] for epoch in epochs] == [32, 32]
+
+
+def test_it_learns_from_text(text):  # noqa: F811
+    settings = {**TINY, "dataset": "wikitext-2", "vocabulary": 99, "items": 512}
+    with forked("language", words("language", "gpt2-large", **settings), text) as member:
+        hello, _, epochs = trained(member)
+    assert hello["dataset"] == {"name": "WikiText-2", "synthetic": True, "items": 512}
+    assert epochs[1]["loss"] < 0.97 * epochs[0]["loss"], epochs
+
+
+@pytest.mark.parametrize("name", ["bert-base", "xlnet-base", "gpt2-large"])
+def test_two_at_once_have_the_very_same_losses_also_in_mixed_precision(name):
+    few = words("language", name, **{**TINY, "items": 32}, precision="bf16")
+    with forked("language", few) as one, forked("language", few) as other:
+        assert losses(one) == losses(other)
+
+
+def losses(member):
+    return [epoch["loss"] for epoch in trained(member)[2]]
+
+
+# --- what they learn ---
+
+
+class Notes(torch.nn.Module):
+    """Stands for a model and keeps what it was given."""
+
+    def __init__(self, vocabulary):
+        super().__init__()
+        self.config = SimpleNamespace(vocab_size=vocabulary)
+
+    def forward(self, ids, **given):
+        self.ids, self.given = ids, given
+        return SimpleNamespace(loss=torch.zeros(()))
+
+
+def test_bert_guesses_15_percent_of_each_sequence_most_of_them_hidden():
+    notes, ids = Notes(vocabulary=1000), torch.randint(999, (200, 40))
+    torch.manual_seed(1)
+    models.Masked(notes)(ids)
+    guessed = notes.given["labels"] != -100
+    assert (guessed.sum(1) == 6).all()
+    assert (notes.given["labels"][guessed] == ids[guessed]).all()
+    assert (notes.ids[~guessed] == ids[~guessed]).all()
+    shown, right = notes.ids[guessed], ids[guessed]
+    shares = [(shown == 999).float().mean(), (shown == right).float().mean()]
+    assert shares == [pytest.approx(0.8, abs=0.03), pytest.approx(0.1, abs=0.03)]
+    replaced = shown[(shown != 999) & (shown != right)]
+    assert len(replaced.unique()) > 80  # of 1200 guessed
+
+
+def test_xlnet_guesses_the_last_sixth_of_an_order_from_what_came_before():
+    notes, ids = Notes(vocabulary=1000), torch.randint(999, (50, 30))
+    models.Permuted(notes)(ids)
+    hidden, places = notes.given["perm_mask"].bool(), notes.given["target_mapping"]
+    assert places.shape == (50, 5, 30) and (places.sum(2) == 1).all()
+    chosen = places.argmax(2)
+    assert (notes.given["labels"] == ids.gather(1, chosen)).all() and (notes.ids == ids).all()
+    for looks, at in zip(hidden, chosen):
+        known = [place for place in range(30) if place not in at]
+        assert not looks[:, known].any()  # all see what is not guessed
+        assert looks[known][:, at].all()  # which sees none of the others
+        among = looks[at][:, at]
+        assert among.diagonal().all() and sorted(among.sum(1).tolist()) == [1, 2, 3, 4, 5]  # an order
+
+
+def test_gpt2_guesses_each_token_from_those_before():
+    learner, ids = tiny("gpt2-large").eval(), torch.randint(24, (3, 16))
+    with torch.no_grad():
+        scores, loss = learner.model(ids).logits, learner(ids)
+    expected = torch.nn.functional.cross_entropy(scores[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["bert-base", "gpt2-large"])
+def test_without_a_mask_attention_is_what_transformers_computes_with_one(name):
+    model, ids = tiny(name).model.eval(), torch.randint(24, (3, 16))
+    with torch.no_grad():
+        ours = model(ids).logits
+        model.set_attn_implementation("eager")
+        theirs = model(ids, attention_mask=torch.ones_like(ids)).logits
+    assert model.config._attn_implementation == "eager"
+    assert torch.allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["bert-base", "xlnet-base", "gpt2-large"])
+def test_the_shortest_text_has_something_to_guess(name):
+    assert math.isfinite(tiny(name)(torch.tensor([[3, 4]])).item())
+
+
+# --- what cannot be ---
+
+ONE_OF = f"it is one of {', '.join(PUBLISHED)}"
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"model": "bert-bse"}, f"`model` is `bert-bse`, nearest to it is `bert-base`: {ONE_OF}"),
+        ({"model": "gpt3", "length": 9999}, f"`model` is `gpt3`, nearest to it is `gpt2-large`: {ONE_OF}"),
+        ({"heads": 5}, "`heads` is 5 and `width` 768: each head has an even number of channels"),
+        ({"width": 36}, "`heads` is 12 and `width` 36: each head has an even number of channels"),
+        ({"length": 513}, "`length` is 513: bert-base has 512 positions, take fewer"),
+        ({"model": "gpt2-large", "length": 1025}, "`length` is 1025: gpt2-large has 1024 positions, take fewer"),
+        ({"model": "xlnet-base", "length": 1}, "`length` is 1: it is 2 to 100000"),
+        ({"vocabulary": 3}, "`vocabulary` is 3: it is 4 to 1000000"),
+        ({"vocabulary": 10**12}, "`vocabulary` is 1000000000000: it is 4 to 1000000"),
+        ({"layers": -1}, "`layers` is -1: it is 1 to 1000"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(settings, message):
+    asked = {"model": "bert-base", "length": 16, "layers": 0, "width": 0, "heads": 0, "vocabulary": 0, **settings}
+    name, length = asked.pop("model"), asked.pop("length")
+    with pytest.raises(SettingError) as error:
+        models.find(name, length, **asked)
+    assert str(error.value) == message
+
+
+def test_the_script_passes_refusals_on_in_one_line():
+    kind, message = refusal("language", **{**TINY, "model": "bret-base"})
+    assert kind == "setting" and message.startswith("`model` is `bret-base`, nearest to it is `bert-base`")
+    kind, message = refusal("language", **{**TINY, "width": 100_000, "layers": 1000})
+    assert kind == "setting" and message.startswith("the weights and AdamW take at least 1920 TB, the machine has")
+
+
+def test_text_that_is_not_there_is_named_with_the_way_out(tmp_path):
+    kind, message = refusal("language", data=tmp_path, **{**TINY, "dataset": "wikitext-2", "items": 0})
+    assert kind == "data" and f"`{tmp_path}/wikitext-2` is missing" in message
+    assert "collo data synthesize wikitext-2 --scale" in message
+
+
+# --- the packages ---
+
+
+def pinned(path):
+    """The packages of a requirements file: [(name, version, hashes)]."""
+    one = r"^([a-z0-9-]+)==(\S+)[^\n]*\n((?:    --hash=sha256:[0-9a-f]{64}[ \\]*\n)+)"
+    found = re.findall(one, path.read_text(), re.M)
+    return [(name, version, hashes.count("--hash")) for name, version, hashes in found]
+
+
+def test_what_is_laid_over_is_pinned_and_not_in_the_environment_already():
+    over, under = (WORKLOADS / "language" / "requirements.txt", WORKLOADS / "requirements-cpu.txt")
+    pins = pinned(over)
+    assert len(pins) == len(re.findall(r"==", over.read_text())) > 10 and all(hashes for *_, hashes in pins)
+    assert not {name for name, *_ in pins} & {name for name, *_ in pinned(under)}
+    assert "transformers" in {name for name, *_ in pins}
+    assert not re.search(r"https?:|index-url|find-links", over.read_text())
+
+
+def test_every_need_of_what_is_laid_over_is_met_by_it_or_by_the_environment():
+    from packaging.requirements import Requirement
+
+    over, under = (pinned(WORKLOADS / path) for path in ("language/requirements.txt", "requirements-cpu.txt"))
+    there = {name for name, *_ in over + under}
+    missing = set()
+    for name, *_ in over:
+        for need in map(Requirement, importlib.metadata.requires(name) or []):
+            if need.marker is None or need.marker.evaluate({"extra": ""}):
+                if re.sub(r"[-_.]+", "-", need.name).lower() not in there:
+                    missing.add((name, str(need)))
+    assert missing == set()

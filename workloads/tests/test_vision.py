@@ -1,0 +1,338 @@
+"""The image models: every preset is what it says it is, and a small model trains on each of the four data sets."""
+
+import functools
+import os
+import pathlib
+import re
+import select
+
+import collo_data
+import pytest
+import timm
+import torch
+from collo import SettingError
+from collo_data.imagenet import IMAGENET
+from collo_features import features
+from harness import Started, written
+from scripts import flags, module, script
+
+BASE = written("vision")["settings"]
+PRESETS = written("vision")["presets"]
+CLASSES = {"cifar-10": 10, "cifar-100": 100, "imagenet64": 1000, "imagenet": 1000}
+OWN_SIDE = {"cifar-10": 32, "cifar-100": 32, "imagenet64": 64, "imagenet": 224}
+
+# Published parameters with 1000 classes, exact in torchvision's documentation; Inception v3 without its auxiliary
+# classifier, which adds 3.3 M; Xception as in its paper (table 3).
+PUBLISHED = {
+    "resnet18": 11_689_512,
+    "resnet34": 21_797_672,
+    "resnet50": 25_557_032,
+    "resnet152": 60_192_808,
+    "efficientnet_b0": 5_288_548,
+    "efficientnetv2_s": 21_458_488,
+    "mobilenetv2_100": 3_504_872,
+    "mobilenetv3_small_100": 2_542_856,
+    "vgg16": 138_357_544,
+    "inception_v3": 23_834_568,
+    "legacy_xception": 22_855_952,
+    "cait_xxs24_224": 11_956_264,  # 12.0 M in its paper
+    "resnet26": 15_995_176,  # 16.0 M in timm's results; the study says 17 M
+}
+# What the collocation study says, in millions (thesis, table 4.1).
+OF_THE_STUDY = {"small": 17, "medium": 24, "large": 59, "efficientnet-v2-s-imagenet64": 22, "cait-xxs24": 12}
+PUBLISHED_GMACS = {  # torchvision's documentation; Inception v3 at 299 pixels, CaiT of its paper
+    "resnet50": 4.09,
+    "large": 11.51,
+    "vgg16": 15.47,
+    "mobilenet-v2": 0.30,
+    "efficientnet-b0": 0.39,
+    "inception-v3": 5.71,
+    "cait-xxs24": 2.53,
+}
+
+
+model = module("vision", "model")
+
+
+@functools.cache
+def of_preset(name):
+    """(model on the meta device, settings, classes, pixels a side)."""
+    settings = {**BASE, **PRESETS[name]["settings"]}
+    side = model.side_of(settings["model"], settings["image_size"], OWN_SIDE[settings["dataset"]])
+    classes = CLASSES[settings["dataset"]]
+    with torch.device("meta"):
+        return model.build(settings["model"], classes), settings, classes, side
+
+
+def parameters(built):
+    return sum(parameter.numel() for parameter in built.parameters())
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A data folder with small stand-ins of all four."""
+    root = tmp_path_factory.mktemp("data")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(IMAGENET, "longer_side", 48)  # pixels; as large as real ones they take ten seconds
+        for name in CLASSES:
+            collo_data.synthesize(name, 0.01 if name == "cifar-10" else 1e-6, root / "synthetic" / name)
+    return root
+
+
+def words(preset=None, **settings):
+    """A preset's command line, but for these settings."""
+    return flags("vision", **{**(PRESETS[preset]["settings"] if preset else {}), **settings})
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Scripts print what they show to their model, by way of timm as the fork has it."""
+
+    def print_shown(_, inputs):
+        if inputs[0].device.type != "meta":
+            in_another_order = inputs[0].is_contiguous(memory_format=torch.channels_last)
+            print(tuple(inputs[0].shape), *["channels last"] * in_another_order)
+
+    def with_print(*args, create_model=timm.create_model, **kwargs):
+        created = create_model(*args, **kwargs)
+        created.register_forward_pre_hook(print_shown)
+        return created
+
+    monkeypatch.setattr(timm, "create_model", with_print)
+
+
+def trained(member, epochs, tail="release"):
+    """(hello, epochs) of a member that trains until it is done."""
+    hello, features = member.hear(), member.hear()
+    assert [hello["event"], features["event"]] == ["hello", "features"], (hello, features)
+    member.tell("warm_up")
+    assert member.hear() == {"event": "ready"}
+    member.tell("go", epochs=epochs, tail=tail)
+    epochs = [member.hear() for _ in range(epochs)]
+    assert member.hear() == {"event": "done"}
+    return hello, epochs
+
+
+def children(pid):
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+UNAIDED_S = 5  # how often a worker of torch looks for its parent
+FEW = {"model": "test_resnet", "batch_size": 16, "limit_batches": 12, "learning_rate": 0.05}
+
+
+@pytest.fixture(scope="module")
+def run(data):
+    """All that a whole run says: three epochs of timm's smallest ResNet on CIFAR-10."""
+    with Started("vision", *words(**FEW), COLLO_DATA=data) as member:
+        said = [member.hear(), member.hear()]
+        member.tell("warm_up")
+        said.append(member.hear())
+        member.tell("go", epochs=3, tail="release")
+        said += member.hear_all()
+        assert member.end() == (0, "", "")
+    return said
+
+
+# --- the presets ---
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_can_be_trained_and_has_the_published_parameters(name):
+    built, settings, classes, side = of_preset(name)
+    model.check(built, settings["model"], classes, settings["batch_size"], side)
+    count = parameters(built)
+    fewer_outputs = 1000 - classes
+    assert count == PUBLISHED[settings["model"]] - fewer_outputs * (built.get_classifier().in_features + 1)
+    assert f"({count / 1e6:.1f} M parameters)" in PRESETS[name]["description"]
+    assert settings.keys() == BASE.keys()
+
+
+def test_where_the_study_counts_differently_the_difference_is_known():
+    counted = {name: round(parameters(of_preset(name)[0]) / 1e6, 1) for name in OF_THE_STUDY}
+    assert counted == {
+        "small": 14.0, "medium": 25.6, "large": 60.2, "efficientnet-v2-s-imagenet64": 21.5, "cait-xxs24": 12.0
+    }  # fmt: skip
+    beyond_rounding = {name for name, count in counted.items() if abs(count - OF_THE_STUDY[name]) > 0.5}
+    assert beyond_rounding == {"small", "medium", "large"}
+
+
+def test_a_preset_is_named_after_its_model_and_its_data():
+    endings = {"cifar-10": "-cifar10", "cifar-100": "-cifar100", "imagenet64": "-imagenet64", "imagenet": ""}
+    of_the_study = {"small": "resnet26-cifar10", "medium": "resnet50-imagenet64", "large": "resnet152"}
+    for name, preset in PRESETS.items():
+        name = of_the_study.get(name, name)
+        ending = endings[preset["settings"]["dataset"]]
+        stem = name.removesuffix(ending)
+        assert name == stem + ending and not re.search("cifar|imagenet", stem), name
+        squeezed = re.sub("legacy|_100$|_224$|[-_]", "", preset["settings"]["model"])
+        assert squeezed == stem.replace("-", ""), name
+
+
+@pytest.mark.parametrize("name, gmacs", PUBLISHED_GMACS.items())
+def test_features_agree_with_published_operations(name, gmacs):
+    built, _, _, side = of_preset(name)
+    found = features(built, (torch.empty(1, 3, side, side),))
+    assert found["flops_per_item"] / 2e9 == pytest.approx(gmacs, rel=0.03)
+    assert found["parameters"] == parameters(built)
+    assert found["model_mb"] == pytest.approx(4 * found["parameters"] / 1e6, rel=0.02)
+    assert found["activations_per_item"] > 1e6 and "Identity" not in found["layers"]
+
+
+# --- the pictures ---
+
+
+@pytest.mark.parametrize(
+    "name, asked, own, side",
+    [
+        ("resnet26", 0, 32, 32),
+        ("resnet26", 96, 32, 96),
+        ("cait_xxs24_224", 0, 32, 224),
+        ("cait_xxs24_224", 224, 64, 224),
+        ("halonet26t", 0, 64, 256),  # one of the few whose least size timm knows
+        ("halonet26t", 0, 300, 300),
+        ("inception_v3", 0, 224, 224),
+    ],
+)
+def test_pictures_are_as_large_as_asked_or_as_the_model_demands_or_as_they_are(name, asked, own, side):
+    assert model.side_of(name, asked, own) == side
+
+
+@pytest.mark.parametrize(
+    "name, asked, said",
+    [
+        ("resnet62", 0, r"`resnet62` is no model of timm [\d.]+: near it are `resnet26`"),
+        ("resnet50.a1_in1k", 0, r"`resnet50.a1_in1k` is no model of timm"),
+        ("hf-hub:timm/resnet50", 0, r"`hf-hub:timm/resnet50` is no model of timm"),
+        ("§", 0, r"`§` is no model of timm [\d.]+: `timm.list_models\(\)` names them all"),
+        ("resnet26", -1, "`image_size` is -1: it is up to 2048 pixels a side, or 0"),
+        ("resnet26", 100_000, "`image_size` is 100000: it is up to 2048 pixels a side, or 0"),
+        ("cait_xxs24_224", 32, "`image_size` is 32, and `cait_xxs24_224` takes 224 only: set it to 224, or to 0"),
+    ],
+)
+def test_a_model_or_a_size_that_cannot_be_says_so(name, asked, said):
+    with pytest.raises(SettingError, match=said):
+        model.side_of(name, asked, own=32)
+
+
+@pytest.mark.parametrize(
+    "name, batch_size, side, said",
+    [
+        ("inception_v3", 8, 32, r"`inception_v3` cannot train on 8 pictures of 32 × 32 \(.*[Kk]ernel.*made for 299$"),
+        ("resnet26", 1, 32, "on 1 picture of 32 × 32 .*more than 1 value.*; or raise `batch_size`$"),
+        ("inception_v3", 8, 75, None),
+        ("resnet26", 1, 64, None),
+    ],
+)
+def test_pictures_too_small_for_a_model_are_found_before_the_training(name, batch_size, side, said):
+    with torch.device("meta"):
+        built = model.build(name, 10)
+    if said is None:
+        model.check(built, name, 10, batch_size, side)
+        return
+    with pytest.raises(SettingError, match=said):
+        model.check(built, name, 10, batch_size, side)
+
+
+def test_a_model_that_is_no_classifier_says_so():
+    with torch.device("meta"):
+        built = model.build("test_resnet", 0)
+    with pytest.raises(SettingError, match="`test_resnet` does not put out one score for each of 10 classes"):
+        model.check(built, "test_resnet", 10, 8, 32)
+
+
+# --- the training ---
+
+
+def test_a_run_says_hello_features_ready_and_epochs_in_this_order(run):
+    assert [message["event"] for message in run] == ["hello", "features", "ready", *3 * ["epoch"], "done"]
+    hello, features = run[:2]
+    assert hello["model"] == {"name": "test_resnet", "parameters": 373_658}
+    assert hello["dataset"] == {"name": "CIFAR-10", "synthetic": True, "items": 500}
+    assert (hello["limit_batches"], hello["precision"], hello["image_size"]) == (12, "fp32", 32)
+    assert (hello["device"], hello["threads"], hello["allocator"]) == ("cpu", 1, None)
+    assert hello["versions"].keys() >= {"python", "torch", "timm", "numpy"}
+    assert (features["batch_size"], features["parameters"]) == (16, 373_658)
+    assert {message["items"] for message in run if message["event"] == "epoch"} == {12 * 16}
+
+
+def test_the_loss_falls(run):
+    losses = [message["loss"] for message in run if message["event"] == "epoch"]
+    assert losses == sorted(losses, reverse=True) and losses[-1] < 0.7 * losses[0], losses
+
+
+def test_channels_last_is_another_order_in_memory_and_nearly_the_same_loss(run, shown, data):
+    with script("vision", *words(**FEW, channels_last=True), data=data) as member:
+        _, epochs = trained(member, epochs=1)
+        seen = member.end()[1].splitlines()
+    assert set(seen) == {"(16, 3, 32, 32) channels last"}
+    assert epochs[0]["loss"] == pytest.approx(run[3]["loss"], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "preset, more, name, side",
+    [
+        ("small", {"precision": "bf16"}, "CIFAR-10", 32),
+        ("mobilenet-v3-small-cifar100", {"precision": "fp16", "image_size": 40, "limit_batches": 1}, "CIFAR-100", 40),
+        ("medium", {"limit_batches": 1}, "ImageNet64", 64),
+        ("resnet50", {"model": "test_resnet", "image_size": 48, "workers": 1}, "ImageNet", 48),
+    ],
+)
+def test_each_data_set_trains_two_tiny_epochs(shown, data, preset, more, name, side):
+    with script("vision", *words(preset, **{"batch_size": 8, "limit_batches": 2, **more}), data=data) as member:
+        hello, epochs = trained(member, epochs=2)
+        status, seen, stderr = member.end()
+    assert (status, stderr) == (0, "")
+    assert hello["dataset"]["name"] == name and hello["dataset"]["synthetic"]
+    assert (hello["image_size"], hello["precision"]) == (side, more.get("precision", "fp32"))
+    assert hello["model"]["name"] == {**PRESETS[preset]["settings"], **more}["model"]
+    assert set(seen.splitlines()) == {f"(8, 3, {side}, {side})"}  # what the model was shown
+    assert [epoch["items"] for epoch in epochs] == 2 * [8 * hello["limit_batches"]]
+    assert all(0 < epoch["loss"] < 20 for epoch in epochs), epochs
+
+
+def test_data_loader_workers_end_with_their_member(data):
+    with script("vision", *words(**FEW, workers=2), data=data) as member:
+        trained(member, epochs=1, tail="hold")
+        workers = children(member.pid)
+        assert len(workers) == 2
+        ends = [os.pidfd_open(worker) for worker in workers]
+        member.tell("stop")
+        assert member.end() == (0, "", "")
+    ended = [select.select([end], [], [], UNAIDED_S / 2)[0] for end in ends]
+    assert ended == [[end] for end in ends]
+    for end in ends:
+        os.close(end)
+
+
+def test_a_whole_epoch_leaves_the_odd_images_out(data):
+    with script("vision", *words(model="test_resnet", batch_size=150, limit_batches=99), data=data) as member:
+        hello, epochs = trained(member, epochs=1)
+    assert hello["limit_batches"] is None  # it cuts nothing off
+    assert epochs[0]["items"] == 450 and hello["dataset"]["items"] == 500
+
+
+@pytest.mark.parametrize(
+    "settings, said",
+    [
+        ({"model": "resnet62"}, "`resnet62` is no model of timm"),
+        ({"dataset": "criteo"}, "`dataset` is `criteo`: it is one of cifar-10, cifar-100, imagenet64, imagenet"),
+        ({"batch_size": 501}, "`batch_size` 501 is larger than the data set of 500: make it smaller"),
+        ({"precision": "tf32"}, "`precision` cannot be `tf32` on a CPU: it is a property of NVIDIA GPUs"),
+    ],
+)
+def test_what_cannot_be_had_is_an_error_of_kind_setting_in_one_line(data, settings, said):
+    with script("vision", *words(**{**FEW, **settings}), data=data) as member:
+        error = member.hear()
+        status, stdout, stderr = member.end()
+    assert (error["event"], error["kind"]) == ("error", "setting") and said in error["message"]
+    assert (status, stdout, stderr) == (1, "", f"error: {error['message']}\n")
+
+
+def test_by_hand_it_simply_trains(data):
+    with script("vision", "--model=test_resnet", "--limit-batches=2", by_hand=True, data=data) as by_hand:
+        status, stdout, stderr = by_hand.end()
+    assert (status, stderr) == (0, "")
+    first, *epochs = stdout.splitlines()
+    assert first == "test_resnet, 373658 parameters; CIFAR-10, a synthetic stand-in; device cpu, 1 thread"
+    assert [line.split(" took ")[0] for line in epochs] == ["epoch 0", "epoch 1"]
