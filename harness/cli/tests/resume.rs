@@ -56,6 +56,24 @@ fn ctrl_c_stops_the_run_and_the_next_collo_does_what_is_missing() {
 }
 
 #[test]
+fn a_workload_that_is_edited_meanwhile_ends_the_campaign_and_voids_the_run() {
+    let bench = Bench::of(SLEEP);
+    let running = bench.start(&["run", "x", "--no-report"]);
+    trains(&bench, 1);
+    let script = bench.at("workloads/sleep/train.py");
+    let text = fs_err::read_to_string(&script).expect("there");
+    fs_err::write(&script, format!("{text}\n# edited\n")).expect("written");
+    let answer = running.ends().exits(4).says("cannot go on; 2 of 3 runs are safe");
+    let answer = answer.says("caused by: `workloads/sleep/train.py` changed while the campaign ran").says("resume: collo run x");
+    let void: Vec<_> = bench.runs().into_values().filter(|r| !r.record.validity.reasons.is_empty()).collect();
+    assert_eq!(void.len(), 1, "{}", answer.stderr);
+    assert_eq!(void[0].record.validity.verdict, collo_store::Verdict::Void);
+    assert_eq!(void[0].record.validity.reasons, ["`workloads/sleep/train.py` changed while it ran"]);
+    bench.run(&[]).exits(0).says("is not continued, its ingredients changed");
+    complete(&bench);
+}
+
+#[test]
 fn what_a_killed_collo_was_doing_can_be_looked_at() {
     let bench = Bench::of(SLEEP);
     let mut running = bench.start(&["run", "x", "--no-report"]);

@@ -157,7 +157,7 @@ impl Order<'_> {
             facts: self.facts,
             interpreters: self.interpreters,
             campaign,
-            ingredients: ingredients.iter().map(|(name, i)| (name.clone(), i.sha256.clone())).collect(),
+            ingredients,
             stop: interrupts.receiver(),
         };
         let begun = Instant::now();
@@ -179,6 +179,10 @@ impl Order<'_> {
                     .hint("`--new` starts a new campaign")
                     .into());
             };
+            if let Some(name) = ingredients::changed_file(self.project.root(), ingredients) {
+                let what = Mistake::new(format!("`{name}` changed while the campaign ran"));
+                return Err(what.note("what is run from now on would not belong to it").into());
+            }
             journal.began(&plan.folder(planned))?;
             watcher(Event::Begins { planned });
             let mut heard = Stop::No;

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use collo_store::{
-    Attestation, AttestationVerdict, CampaignFolder, MemberSpec, Outcome, PlannedRun, RunRecord, SCHEMA, StoredRun, Thresholds,
-    Validity, Verdict, utc_now,
+    Attestation, AttestationVerdict, CampaignFolder, Ingredient, MemberSpec, Outcome, PlannedRun, RunRecord, SCHEMA, StoredRun,
+    Thresholds, Validity, Verdict, utc_now,
 };
 use tokio::sync::watch;
 
 use crate::cell::Cell;
 use crate::device::DeviceFacts;
 use crate::experiment::{Experiment, FailureRule};
+use crate::ingredients;
 use crate::interpreters::Interpreters;
 use crate::launch::protocol::Tail;
 use crate::launch::{Adapter, MemberLaunch};
@@ -29,8 +30,7 @@ pub struct Bench<'a> {
     pub facts: &'a DeviceFacts,
     pub interpreters: &'a Interpreters,
     pub campaign: &'a CampaignFolder,
-    /// Digest of each ingredient.
-    pub ingredients: BTreeMap<String, String>,
+    pub ingredients: &'a BTreeMap<String, Ingredient>,
     pub stop: watch::Receiver<Stop>,
 }
 
@@ -146,6 +146,9 @@ impl Bench<'_> {
             record.cell.tail = "release".into();
         }
         judge(&mut record, observation.skew_ns, &self.campaign.manifest().thresholds);
+        if let Some(name) = ingredients::changed_file(self.project.root(), self.ingredients) {
+            record.validity.lower(Verdict::Void, format!("`{name}` changed while it ran"));
+        }
         record
     }
 
@@ -166,7 +169,7 @@ impl Bench<'_> {
             attestation: Attestation::absent("nothing was started"),
             members: Vec::new(),
             sampling: Vec::new(),
-            ingredients: self.ingredients.clone(),
+            ingredients: self.ingredients.iter().map(|(name, i)| (name.clone(), i.sha256.clone())).collect(),
             files: BTreeMap::new(),
         }
     }
