@@ -62,14 +62,17 @@ pub fn prepare_all<'a>(
     show: &mut dyn FnMut(&Prepared),
 ) -> Result<Vec<Prepared>, Mistake> {
     let mut seen = BTreeSet::new();
-    let mut all = Vec::new();
+    let mut all: Vec<Prepared> = Vec::new();
     for member in members {
         let words = member.workload().prepare_for(&member.spec())?;
         if !seen.insert((member.workload().folder.clone(), words)) {
             continue;
         }
         if let Some(prepared) = prepare(project, member, interpreters)? {
-            show(&prepared);
+            // Several workloads may train on one set.
+            if !all.iter().any(|before| before.dataset == prepared.dataset) {
+                show(&prepared);
+            }
             all.push(prepared);
         }
     }
