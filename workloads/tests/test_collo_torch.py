@@ -12,7 +12,7 @@ import pytest
 import torch
 from collo import DataError, SettingError
 from collo_features import features
-from forked import by_hand
+from forked import Forked, by_hand
 from torch import nn
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -215,6 +215,25 @@ def test_what_is_wrong_with_the_data_is_one_line_also_from_a_worker(workers):
     with pytest.raises(DataError) as error:
         list(collo_torch.on(CPU, loader))
     assert str(error.value) == "`numbers/5` is truncated: count again"
+
+
+TOO_MUCH = """
+import collo, torch
+member = collo.connect()
+def too_much(_=None):
+    return torch.empty(10**15)  # more than any machine has; torch's own words are told
+class Grows(torch.autograd.Function):
+    forward = staticmethod(lambda context, x: x * 1)
+    backward = staticmethod(lambda context, gradient: too_much())
+"""
+
+
+@pytest.mark.parametrize("moment", ["too_much()", "Grows.apply(torch.ones(1, requires_grad=True)).backward()"])
+def test_out_of_memory_in_set_up_and_in_backward_is_out_of_memory(moment):
+    with Forked(TOO_MUCH + moment) as member:
+        (told,) = member.hear_all()
+        assert (told["event"], told["kind"]) == ("error", "out_of_memory"), told
+        assert member.end()[0] == 1
 
 
 @pytest.mark.parametrize("error", [MemoryError("no room"), OSError(12, "Cannot allocate memory")])

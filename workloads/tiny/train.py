@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 import collo
 import collo_data
+from collo_features import tell_features
 
 settings = argparse.ArgumentParser(description=__doc__)
 settings.add_argument("--epochs", type=int, default=2, help="when run by hand")
@@ -88,7 +89,9 @@ member.hello(
     threads=torch.get_num_threads(),
     model=("resnet-14", sum(p.numel() for p in model.parameters())),
     dataset=data.describe(),
+    memory_bytes=gpu.total_memory if gpu else None,
 )
+tell_features(member, model, (torch.zeros(1, 3, 32, 32),), settings)
 member.wait_for_warm_up()
 for batch in batches()[:warm_up_batches]:
     train(batch).item()
