@@ -63,12 +63,14 @@ impl Translator {
         let index = self.seen;
         self.seen += 1;
         self.last_end_ns = at_ns;
-        let measured = index < self.epochs && (index > 0 || self.epochs == 1);
+        // Where nothing tells how long the first epoch took it has the script's start in it, and may not be the only one.
+        let wanted = if seconds.is_none() { self.epochs.max(2) } else { self.epochs };
+        let measured = index < wanted && (index > 0 || wanted == 1);
         let loss = found.name("loss").and_then(|l| l.as_str().parse::<f64>().ok()).filter(|l| l.is_finite());
         let epoch = json!({"event": "epoch", "index": index, "measured": measured, "items": self.items,
             "start_ns": start_ns, "end_ns": at_ns, "loss": loss});
         let mut messages = vec![epoch];
-        if self.seen == self.epochs {
+        if self.seen == wanted {
             messages.push(json!({"event": "done"}));
         }
         messages
@@ -123,6 +125,19 @@ mod tests {
         assert_eq!(t.line("Epoch 0 finished", 900).len(), 1);
         assert!(t.line("Epoch 0 finished, validated", 1000).is_empty());
         assert_eq!(t.line("Epoch 1 finished", 1500)[0]["start_ns"], 900);
+    }
+
+    #[test]
+    fn without_seconds_the_first_epoch_is_never_measured() {
+        let only_one = Adapter { epochs: 1, ..adapter(r"^Epoch (?P<epoch>\d+) finished") };
+        let mut t = Translator::new(&only_one, 100).unwrap();
+        let first = t.line("Epoch 0 finished", 900);
+        assert_eq!((first.len(), &first[0]["measured"]), (1, &json!(false)), "it began with the script");
+        let second = t.line("Epoch 1 finished", 1500);
+        assert_eq!((&second[0]["measured"], &second[1]["event"]), (&json!(true), &json!("done")));
+        let timed = Adapter { epochs: 1, ..adapter(r"^epoch (?P<epoch>\d+) took (?P<seconds>[\d.]+) s") };
+        let only = Translator::new(&timed, 0).unwrap().line("epoch 1 took 2 s", 5_000_000_000);
+        assert_eq!((&only[0]["measured"], &only[1]["event"]), (&json!(true), &json!("done")));
     }
 
     #[test]

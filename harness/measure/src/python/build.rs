@@ -43,15 +43,24 @@ pub fn build(environment: &Environment, tell: &mut dyn FnMut(Progress)) -> Resul
 }
 
 /// Build a folder of packages beside an environment that is there; the caller holds the lock.
-pub fn overlay(environment: &Environment, pins: &Path, place: &Path, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
+pub fn overlay(
+    environment: &Environment,
+    pins: &Path,
+    packages: usize,
+    place: &Path,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<(), PythonError> {
     let aside = place.with_extension("aside");
     if aside.exists() {
         fs::remove_dir_all(&aside)?;
     }
-    let job = Job { environment, aside: &aside, log: place.with_extension("log"), begun: Instant::now() };
+    let uv = on_path("uv");
+    let begun = Instant::now();
+    tell(Progress::Begins { packages, folder: place.into(), with: if uv.is_some() { "uv" } else { "pip" } });
+    let job = Job { environment, aside: &aside, log: place.with_extension("log"), begun };
     let _ = std::fs::remove_file(&job.log);
     let interpreter = environment.folder().join("bin/python");
-    let mut install = match on_path("uv") {
+    let mut install = match uv {
         Some(uv) => {
             let mut install = Command::new(uv);
             install.args(["pip", "install", "--no-cache", "--python"]).arg(&interpreter).env("UV_PYTHON_DOWNLOADS", "never");
@@ -64,9 +73,12 @@ pub fn overlay(environment: &Environment, pins: &Path, place: &Path, tell: &mut 
         }
     };
     install.args(["--no-deps", "--require-hashes", "--only-binary", ":all:", "--target"]).arg(&aside).arg("-r").arg(pins);
-    job.must(&mut install, tell)?;
-    job.compile(&interpreter, &aside, tell)?;
+    // The sizes that are told belong to the environment.
+    let untold = &mut |_: Progress| {};
+    job.must(&mut install, untold)?;
+    job.compile(&interpreter, &aside, untold)?;
     fs::rename(&aside, place)?;
+    tell(Progress::Ends { elapsed: begun.elapsed() });
     Ok(())
 }
 

@@ -166,9 +166,7 @@ impl Environment {
     pub fn of(workloads: &Path, cache: &Path, set: PinSet) -> Result<Self, PythonError> {
         let pins = workloads.join(set.file());
         let text = fs::read_to_string(&pins).map_err(|_| PythonError::NoPins { path: pins.clone() })?;
-        // A package may be pinned several times, for several versions of Python.
-        let name = |line: &str| Some(line.split_once("==")?.0.to_string()).filter(|n| !n.starts_with([' ', '#']));
-        let packages = text.lines().filter_map(name).collect::<std::collections::BTreeSet<_>>().len();
+        let packages = packages_in(&text);
         let base = find::find()?;
         Ok(Environment { base, pins, pins_digest: sha256_text(&text), packages, set, cache: cache.into() })
     }
@@ -220,7 +218,7 @@ impl Environment {
         fs::create_dir_all(&self.cache)?;
         let _lock = lock(&place, tell)?;
         if !place.exists() {
-            build::overlay(self, pins, &place, tell)?;
+            build::overlay(self, pins, packages_in(&text), &place, tell)?;
         }
         Ok(place)
     }
@@ -228,6 +226,12 @@ impl Environment {
     fn lock(&self, tell: &mut dyn FnMut(Progress)) -> Result<std::fs::File, PythonError> {
         lock(&self.folder(), tell)
     }
+}
+
+/// How many packages are pinned. One may be pinned several times, for several versions of Python.
+fn packages_in(pins: &str) -> usize {
+    let name = |line: &str| Some(line.split_once("==")?.0.to_string()).filter(|n| !n.starts_with([' ', '#']));
+    pins.lines().filter_map(name).collect::<std::collections::BTreeSet<_>>().len()
 }
 
 /// Only one collo builds a folder of the cache; the others wait for it.

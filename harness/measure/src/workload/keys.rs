@@ -94,7 +94,12 @@ pub static EPOCHS: Shape = Shape {
     help: HELP,
     others: None,
     keys: &[
-        key("pattern", Kind::Text, None, "a regular expression over lines, with the named groups `epoch` and `seconds`"),
+        key(
+            "pattern",
+            Kind::Text,
+            None,
+            "a regular expression over lines, with the named group `epoch`, and `seconds` where the line tells them",
+        ),
         key("preset", Kind::Choice(ADAPTERS), None, "a pattern for the output of this library, instead of `pattern`"),
         key("items", Kind::Whole { from: 1, to: u64::MAX }, None, "items per epoch"),
     ],

@@ -75,7 +75,7 @@ pub struct Forecast {
 /// How to read the epochs of a foreign script from its output.
 #[derive(Debug, Clone)]
 pub struct EpochsAdapter {
-    /// With the named groups `epoch` and `seconds`.
+    /// With the named group `epoch`, and `seconds` where the output tells them.
     pub pattern: Regex,
     pub items: Option<u64>,
 }

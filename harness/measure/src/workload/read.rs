@@ -284,10 +284,8 @@ fn adapter(source: &Arc<Source>, table: &Fields, mistakes: &mut Mistakes) -> Opt
             return None;
         }
     };
-    for group in ["epoch", "seconds"] {
-        if !pattern.capture_names().flatten().any(|name| name == group) {
-            mistakes.push(at(Mistake::new(format!("`pattern` has no group `{group}`")).note(format!("as in `(?P<{group}>…)`"))));
-        }
+    if !pattern.capture_names().flatten().any(|name| name == "epoch") {
+        mistakes.push(at(Mistake::new("`pattern` has no group `epoch`").note("as in `(?P<epoch>…)`")));
     }
     Some(EpochsAdapter { pattern, items })
 }
