@@ -114,6 +114,9 @@ pub struct Plan {
     /// List every repetition in the order in which it will run
     #[arg(long)]
     pub order: bool,
+    /// Say of every value which line of the experiment it comes from, or that it is a default
+    #[arg(long)]
+    pub explain: bool,
 }
 
 /// Runs to do again.

@@ -35,6 +35,19 @@ fn every_experiment_of_the_checkout_plans() {
 }
 
 #[test]
+fn a_plan_says_where_each_value_comes_from() {
+    let bench = Bench::of("repetitions = 2\n[axes]\nworkload = \"sleep\"\n");
+    let answer = bench.collo(&["plan", "x", "--explain"]).exits(0);
+    let lines: Vec<String> = answer.stdout.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    for expected in ["repetitions 2 experiments/x.toml:4", "epochs 2 default"] {
+        assert!(lines.iter().any(|l| l == expected), "no `{expected}` in\n{}", answer.stdout);
+    }
+    let json = bench.collo(&["plan", "x", "--explain", "--json"]).exits(0).json();
+    let origins = json["origins"].as_array().expect("a list");
+    assert!(origins.iter().any(|o| o["key"] == "axes.workload" && o["place"] == "experiments/x.toml:6"), "{origins:?}");
+}
+
+#[test]
 fn init_writes_a_project_whose_quickstart_plans() {
     let bench = Bench::new();
     bench.collo(&["init", "new"]).exits(0).says("next: cd new && collo run quickstart");

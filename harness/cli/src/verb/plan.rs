@@ -1,8 +1,11 @@
 //! `collo plan`: the cells of an experiment, without touching anything.
 
-use collo_measure::Workloads;
+use collo_measure::experiment::Origin;
+use collo_measure::{Experiment, Workloads};
+use serde_json::json;
 
 use super::{Context, Ended};
+use crate::table::{Align, Table};
 use crate::{args, exit, plan_text, say};
 
 pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
@@ -13,8 +16,16 @@ pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
         experiment.warnings.iter().for_each(say::warning);
         let planned = super::planned(experiment, &a.selection)?;
         if context.arguments.json {
-            say::json(&planned.plan.json());
+            let mut json = planned.plan.json();
+            if a.explain {
+                let value = |o: Origin| json!({"key": o.key, "value": o.value, "place": o.place});
+                json["origins"] = planned.experiment.explain().into_iter().map(value).collect();
+            }
+            say::json(&json);
         } else {
+            if a.explain {
+                say::result(format!("{}\n", origins(&planned.experiment)));
+            }
             say::result(plan_text::text(&planned.plan, say::width()).trim_end());
             if a.order {
                 say::result(plan_text::order(&planned.plan, say::width()).trim_end());
@@ -27,4 +38,13 @@ pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
         }
     }
     Ok(code)
+}
+
+/// Every value of the experiment, and the line or the default that it comes from.
+fn origins(experiment: &Experiment) -> String {
+    let mut table = Table::new(&[("key", Align::Left), ("value", Align::Left), ("from", Align::Left)], 2);
+    for origin in experiment.explain() {
+        table.row([Some(origin.key), Some(origin.value), Some(origin.place.unwrap_or_else(|| "default".into()))]);
+    }
+    table.render(say::width()).trim_end().to_string()
 }
