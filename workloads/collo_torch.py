@@ -246,11 +246,15 @@ def graphed(step):
 
 
 def warm_up(step, loader, device, batches=WARM_UP_BATCHES):
-    """A few steps that nobody measures: context, tuning, compilation, the workers' start. Waits for the GPU."""
-    for count, batch in enumerate(on(device, loader), 1):
+    """A few steps that nobody measures: context, tuning, compilation, the workers' start. Waits for the GPU.
+
+    The loader ends by itself then: what its workers had loaded beyond would be thrown away in the first epoch.
+    """
+    sampler = loader.batch_sampler
+    whole, sampler.count = sampler.count, min(batches, sampler.count)
+    for batch in on(device, loader):
         step(*batch).item()
-        if count == batches:
-            break
+    sampler.count = whole
 
 
 # --- what a member tells ---
@@ -270,10 +274,9 @@ def say_hello(member, settings, device, name, model, data=None, **more):
         threads=torch.get_num_threads(),
         model=(name, sum(parameter.numel() for parameter in model.parameters())),
         dataset=data.describe() if data is not None else None,
-        limit_batches=limit_in_force(settings, data),
+        **{"limit_batches": limit_in_force(settings, data), **more},
         precision=settings.precision,
         allocator=allocator() if seen else None,
-        **more,
     )
 
 

@@ -206,6 +206,8 @@ class Criteo(DataSet):
             try:
                 rows = Binary(self, path) if form == "binary" else Text(self, [(path, 0, line_starts(self, path))])
                 yield compared(f"{path.name}, rows", expected, len(rows))
+                if form == "tsv":  # a cut in the last field leaves as many rows
+                    yield compared(f"{path.name}, the last row ends", True, ends_its_last_line(path))
                 clicked = self.look_at(place, rows, counts)
                 yield compared(f"{path.name}, clicks in a sample", None, f"{clicked:.1%}")
             except DataError as error:
@@ -269,6 +271,12 @@ def drawn_rows(seed, count):
         labels = (random.random(DRAWN) < 1 / (1 + np.exp(-logit))).astype(np.int64)
         rows = slice(0, min(DRAWN, count - start))
         yield start, labels[rows], numbers[rows], categories[rows]
+
+
+def ends_its_last_line(path):
+    with path.open("rb") as file:
+        file.seek(-1, 2)
+        return file.read() == b"\n"
 
 
 def as_line(label, numbers, categories):

@@ -55,11 +55,18 @@ class Findings(NamedTuple):
         wrong = [line for line in self.lines if line.ok is False]
         if wrong:
             count = f"{len(wrong)} of {len(self.lines)} lines are not as expected"
-            anew = f"remove the folder and run `collo data synthesize {self.name}` again"
+            anew = f"remove the folder and run `{self.written_by()}`"
             return f"✗ {count}: " + (anew if self.synthetic else f"unpack the {self.title} archive again")
         if self.synthetic:
             return "✓ the stand-in is what its note says: train on it, and compare it with no real data"
         return f"✓ {self.title} is all there: train on it"
+
+    def written_by(self):
+        """The command that writes this stand-in again, at the same place."""
+        note = self.note or {}
+        words = [f"--scale {note.get('scale') or 0.01}"]
+        words += [f"--{word} {note[word]}" for word in ("seed", "format") if note.get(word) is not None]
+        return f"collo data synthesize {self.name} {' '.join(words)} --to {self.folder}"
 
 
 def shown(value):

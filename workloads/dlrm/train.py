@@ -83,7 +83,10 @@ def right_and_loss(numbers, categories, labels):
 
 
 example = torch.zeros(1, NUMBERS), torch.zeros(1, len(rows), dtype=torch.int64)
-collo_torch.say_hello(member, settings, device, name="dlrm", model=model, data=data)
+# The limit holds for the block and for the validation, each by itself.
+limits = [collo_torch.limit_in_force(settings, part.dataset) for part in (block, validation) if part]
+limit = next((limit for limit in limits if limit), None)
+collo_torch.say_hello(member, settings, device, name="dlrm", model=model, data=data, limit_batches=limit)
 collo_torch.tell_features(member, model, example, settings)
 step = collo_torch.training_step(loss_of, model, optimiser, settings)
 member.wait_for_warm_up()

@@ -324,11 +324,18 @@ def test_a_graph_is_captured_once_and_replayed_on_each_batch(monkeypatch):
     assert len(calls) == collo_torch.WARM_UP_BATCHES + 1
 
 
+@pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("there, taken", [(2, 2), (3, 3), (9, 3)])
-def test_warming_up_takes_a_few_batches_and_no_more(there, taken):
-    seen = []
-    collo_torch.warm_up(lambda *batch: seen.append(batch) or torch.zeros(()), [(torch.ones(1),)] * there, CPU)
-    assert len(seen) == taken
+def test_warming_up_takes_a_few_batches_and_no_more(there, taken, workers):
+    read, seen = [], []
+    loader = collo_torch.loader(Numbers(4 * there), settings(workers=workers))
+    fetched = type(loader.batch_sampler).__iter__
+    loader.batch_sampler.__class__ = type("Counted", (collo_torch.Batches,), {
+        "__iter__": lambda self: (read.append(batch) or batch for batch in fetched(self))
+    })  # fmt: skip
+    collo_torch.warm_up(lambda *batch: seen.append(batch) or torch.zeros(()), loader, CPU)
+    assert len(seen) == len(read) == taken, "nothing is loaded that the first epoch would throw away"
+    assert len(loader) == len(list(loader)) == there, "the epochs are whole again"
 
 
 # --- what a member tells ---

@@ -167,6 +167,17 @@ def test_the_same_words_write_nothing_twice_and_others_overwrite_nothing(data):
     assert os.listdir(data / "precious") == ["file"]
 
 
+def test_a_check_that_says_no_gives_the_command_that_writes_the_stand_in_again(data):
+    folder = collo_data.synthesize("wikitext-2", 1e-9, data / "mine", seed=3, format="tokens").folder
+    content = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    (folder / "wikitext-2/wiki.test.tokens").unlink()
+    said = str(collo_data.check("wikitext-2", folder)).splitlines()[-1]
+    words = said.rpartition("`collo data ")[2].rstrip("`").split()
+    shutil.rmtree(folder)
+    assert command(data, *words)[0] == 0
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == content
+
+
 def test_a_broken_stand_in_is_told_how_to_write_it_again(data):
     folder = collo_data.synthesize("criteo", 1e-9).folder
     (folder / "train_data.bin").write_bytes(b"cut off")

@@ -51,6 +51,15 @@ def table(count):
 # --- text ---
 
 
+def test_a_text_that_is_cut_in_its_last_field_is_not_as_expected(tmp_path):
+    folder = collo_data.synthesize("criteo", 1e-9, tmp_path / "cut", format="tsv").folder
+    assert collo_data.check("criteo", folder).ok
+    whole = (folder / "train.txt").read_bytes()
+    (folder / "train.txt").write_bytes(whole[:-4])
+    wrong = [line.what for line in collo_data.check("criteo", folder).lines if line.ok is False]
+    assert wrong == ["train.txt, the last row ends"]
+
+
 def test_a_line_becomes_logarithms_indices_and_a_label(data):
     write_text(data, [LINE] * 6 + [GAPS] * 8)
     clicks = collo_data.load("criteo")

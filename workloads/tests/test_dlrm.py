@@ -163,6 +163,15 @@ def test_sparse_and_dense_gradients_make_the_same_step():
     assert all(torch.allclose(one, other) for one, other in zip(*weights))
 
 
+@pytest.mark.parametrize("limit, told", [(0, None), (3, 3), (7, 7), (8, None)])
+def test_a_limit_is_told_where_it_cuts_the_block_or_the_validation(limit, told):
+    few = flags("dlrm", table_bytes="1MB", block_rows=64, validation_rows=32, batch_size=8, limit_batches=limit)
+    heard, _ = trained("dlrm", *few)
+    (hello,) = heard["hello"]
+    assert hello["limit_batches"] == told
+    assert heard["epoch"][0]["items"] == 8 * (told or 8)
+
+
 def test_the_features_count_every_table():
     dlrm = model.DLRM((10,) * TABLES, 4, [16, 4], [16, 1])
     told = features(dlrm, (torch.zeros(1, NUMBERS), torch.zeros(1, TABLES, dtype=torch.int64)))

@@ -58,6 +58,7 @@ torch.set_num_interop_threads(1)
 torch.manual_seed(settings.seed)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 gpu = torch.cuda.get_device_properties(0) if device.type == "cuda" else None
+torch.backends.cudnn.allow_tf32 = False  # torch lets convolutions use it unless told otherwise: then fp32 were not fp32
 
 data = collo_data.load("cifar-10", images=settings.images)
 pixels, labels = torch.from_numpy(data.pixels).to(device), torch.from_numpy(data.labels).to(device)
@@ -90,6 +91,7 @@ member.hello(
     model=("resnet-14", sum(p.numel() for p in model.parameters())),
     dataset=data.describe(),
     memory_bytes=gpu.total_memory if gpu else None,
+    precision="fp32",
 )
 tell_features(member, model, (torch.zeros(1, 3, 32, 32),), settings)
 member.wait_for_warm_up()

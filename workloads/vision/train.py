@@ -27,7 +27,8 @@ side = side_of(settings.model, settings.image_size, own_side[settings.dataset])
 layout = torch.channels_last if settings.channels_last else torch.contiguous_format
 
 # ImageNet is decoded to the model's size by whoever loads; the small pictures come as they are and grow on the device.
-data = collo_data.load(settings.dataset, **({"size": side} if settings.dataset == "imagenet" else {}))
+decoding = {"size": side, "seed": settings.seed} if settings.dataset == "imagenet" else {}
+data = collo_data.load(settings.dataset, **decoding)
 loader = collo_torch.loader(data, settings)
 mean, std = (torch.tensor(values, device=device).view(3, 1, 1) for values in (data.mean, data.std))
 

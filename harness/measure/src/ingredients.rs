@@ -31,9 +31,10 @@ pub fn file(project: &Path, path: &Path) -> std::io::Result<Ingredient> {
     Ok(Ingredient { sha256, version })
 }
 
-/// The first of these ingredients that is a file below the project and is no longer what it was; one that is gone has changed.
+/// The first of these ingredients that is a file of `workloads/` and is no longer what it was; one that is gone has changed.
 pub fn changed_file<'a>(project: &Path, ingredients: &'a BTreeMap<String, Ingredient>) -> Option<&'a str> {
-    let files = ingredients.iter().map(|(name, i)| (name, project.join(name), i)).filter(|(name, ..)| name.contains('/'));
+    let files =
+        ingredients.iter().map(|(name, i)| (name, project.join(name), i)).filter(|(name, ..)| name.starts_with("workloads/"));
     let changed = |(_, path, before): &(&String, PathBuf, &Ingredient)| sha256_file(path).ok().as_ref() != Some(&before.sha256);
     files.into_iter().find(changed).map(|(name, ..)| name.as_str())
 }
@@ -103,18 +104,18 @@ mod tests {
     #[test]
     fn a_file_that_was_edited_or_removed_has_changed_and_what_is_no_file_has_not() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("net")).unwrap();
-        let path = dir.path().join("net/train.py");
+        let path = dir.path().join("workloads/net/train.py");
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, "a").unwrap();
         let all = BTreeMap::from([
-            ("net/train.py".to_string(), file(dir.path(), &path).unwrap()),
-            ("kernel".to_string(), text("6.1", None)),
+            ("workloads/net/train.py".to_string(), file(dir.path(), &path).unwrap()),
+            ("data mine/clicks".to_string(), text("real", None)),
         ]);
         assert_eq!(changed_file(dir.path(), &all), None);
         std::fs::write(&path, "b").unwrap();
-        assert_eq!(changed_file(dir.path(), &all), Some("net/train.py"));
+        assert_eq!(changed_file(dir.path(), &all), Some("workloads/net/train.py"));
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(changed_file(dir.path(), &all), Some("net/train.py"));
+        assert_eq!(changed_file(dir.path(), &all), Some("workloads/net/train.py"));
     }
 
     #[test]

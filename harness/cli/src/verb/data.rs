@@ -1,5 +1,6 @@
 //! `collo data`: the data sets, through the same Python code that the workloads read them with.
 
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use collo_measure::{Event, Forecast, Interpreters};
@@ -21,6 +22,9 @@ pub fn run(context: &Context<'_>, a: &args::Data) -> Ended {
     }
     command.current_dir(context.folder()?).env("PYTHONPATH", project.workloads()).env("COLLO_DATA", project.data());
     command.env("PYTHONNOUSERSITE", "1");
+    // Whatever ends collo ends the writer, which then takes away what it has written so far.
+    // SAFETY: one async-signal-safe system call between fork and exec.
+    unsafe { command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)?)) };
     let status = command.status().map_err(|e| Failure::new(exit::MACHINE, "Python does not start").because(e))?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED))
 }

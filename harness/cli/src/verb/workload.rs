@@ -227,9 +227,12 @@ fn tried(
             let epochs = collo_store::read_epochs(&run.path.join("epochs.parquet"))?;
             Ok((run.record, epochs))
         }
-        _ => Err(Failure::new(exit::INTERRUPTED, "interrupted; no process is left")),
+        _ if matches!(finished.end, End::Interrupted { .. }) => Err(Failure::new(exit::INTERRUPTED, STOPPED)),
+        _ => Err(Failure::new(exit::INCOMPLETE, STOPPED)),
     }
 }
+
+const STOPPED: &str = "the trial was stopped; no process is left";
 
 fn word(verdict: Shown) -> &'static str {
     match verdict {
