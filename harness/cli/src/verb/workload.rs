@@ -138,6 +138,7 @@ fn check(
         return Err(Failure::new(exit::MACHINE, reason));
     }
     let given = settings.iter().map(|text| setting(workload, text)).collect::<Result<Vec<_>, _>>()?;
+    say::remark(format!("trying {name} on the CPU: two tiny epochs, of which nothing is kept"));
     let folder = tempfile::tempdir()?;
     let trial_project = project.clone().with_runs(folder.path());
     let (run, epochs) = tried(context, &trial_project, workloads, workload, &given, python)?;
