@@ -24,7 +24,7 @@ plan NAME *ARGS:
 report *ARGS:
     {{ collo }} report "$@"
 
-# List campaigns; or experiments, workloads, modes
+# List campaigns; or experiments, workloads, modes, gpus, layouts
 [group('stored')]
 list *ARGS:
     {{ collo }} list "$@"

@@ -1,4 +1,4 @@
-//! Makes the table of files that `collo init` writes: experiments and workloads, without tests and without what Python leaves behind.
+//! Makes the table of files that `collo init` writes: experiments, workloads and MIG profiles, without tests and without what Python leaves behind.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
-    for top in ["experiments", "workloads"] {
+    for top in ["experiments", "workloads", "mig-profiles"] {
         collect(&root.join(top), &mut files);
     }
     files.sort();

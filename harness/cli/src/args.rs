@@ -18,14 +18,14 @@ Measure
 Conclude
   report       Write the guideline report of a campaign
 Stored
-  list         List campaigns; or experiments, workloads, modes
+  list         List campaigns; or experiments, workloads, modes, gpus, layouts
   show         Show a campaign, or one of its cells in full
   verify       Check that a campaign is complete, attested and intact
 This machine
   doctor       Say what this machine can measure, and what is missing
   data         Check a data set, or synthesize a stand-in
   workload     List, show or check workloads
-  init         Write the experiments and workloads that collo carries
+  init         Write the experiments, workloads and MIG profiles that collo carries
   schema       Print a JSON Schema, for editors and programs
   completions  Print completions for a shell
 
@@ -73,7 +73,7 @@ pub enum Verb {
     Status(Status),
     /// Write the guideline report of a campaign
     Report(Report),
-    /// List campaigns; or experiments, workloads, modes
+    /// List campaigns; or experiments, workloads, modes, gpus, layouts
     List(List),
     /// Show a campaign, or one of its cells in full
     Show(Show),
@@ -85,7 +85,7 @@ pub enum Verb {
     Data(Data),
     /// List, show or check workloads
     Workload(Workload),
-    /// Write the experiments and workloads that collo carries
+    /// Write the experiments, workloads and MIG profiles that collo carries
     Init(Init),
     /// Print a JSON Schema, for editors and programs
     Schema(Schema),
@@ -192,6 +192,10 @@ pub enum What {
     Experiments,
     Workloads,
     Modes,
+    /// GPUs that are known, with their MIG profiles
+    Gpus,
+    /// What each of them can be cut into, by name
+    Layouts,
 }
 
 #[derive(Debug, Args)]
@@ -202,6 +206,9 @@ pub struct List {
     /// Only what has this tag
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
+    /// Only this GPU of `collo list gpus`, or its layouts
+    #[arg(long, value_name = "GPU")]
+    pub gpu: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -312,6 +319,7 @@ pub struct Init {
 pub enum Kind {
     Experiment,
     Workload,
+    Gpu,
     Report,
 }
 

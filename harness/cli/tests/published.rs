@@ -48,6 +48,55 @@ fn a_plan_says_where_each_value_comes_from() {
 }
 
 #[test]
+fn every_gpu_of_the_checkout_reads_and_every_layout_of_it_can_be_placed() {
+    let root = checkout();
+    let place = root.to_str().expect("text");
+    let bench = Bench::new();
+    let mut files: Vec<String> = fs_err::read_dir(root.join("mig-profiles"))
+        .expect("readable")
+        .map(|entry| entry.expect("readable").path().file_stem().expect("named").to_string_lossy().into_owned())
+        .collect();
+    files.sort();
+    let answer = bench.collo(&["-C", place, "list", "gpus", "--json"]).exits(0);
+    assert_eq!(answer.stderr, "");
+    let gpus = answer.json()["gpus"].as_array().expect("a list").clone();
+    assert_eq!(gpus.iter().map(|gpu| gpu["gpu"].as_str().expect("text")).collect::<Vec<_>>(), files);
+    let layouts = bench.collo(&["-C", place, "list", "layouts", "--json"]).exits(0).json();
+    let mut count = 0;
+    for layout in layouts["layouts"].as_array().expect("a list") {
+        // What the reader placed is held against the profiles once more: nothing overlaps, nothing lies where it may not start.
+        let gpu = gpus.iter().find(|gpu| gpu["gpu"] == layout["gpu"]).expect("listed");
+        let mut end = 0;
+        for instance in layout["instances"].as_array().expect("a list") {
+            let is_it = |p: &&serde_json::Value| p["profile"] == instance["profile"];
+            let profile = gpu["profiles"].as_array().expect("a list").iter().find(is_it).expect("a profile");
+            assert!(profile["starts"].as_array().expect("a list").contains(&instance["start"]), "{layout}");
+            let start = instance["start"].as_u64().expect("a number");
+            assert!(start >= end, "{layout}");
+            end = start + profile["units"].as_u64().expect("a number");
+        }
+        assert!(end <= gpu["memory_units"].as_u64().expect("a number"), "{layout}");
+        count += 1;
+    }
+    assert!(count >= 30, "only {count} layouts");
+}
+
+#[test]
+fn gpus_and_layouts_are_listed_for_people_and_one_of_them_in_full() {
+    let bench = Bench::new();
+    bench.collo(&["list", "gpus"]).exits(2).says("there is no `mig-profiles/` in .").says("hint: `collo init .` writes it");
+    bench.collo(&["init", "."]).exits(0);
+    bench.collo(&["list", "gpus"]).exits(0).answers("1: 7g.40gb  2: 3g.20gb  3: 2g.10gb  4–7: 1g.5gb");
+    bench.collo(&["list", "gpus", "--gpu", "a30-24gb"]).exits(0).answers("1g.6gb+me").says("collo list layouts --gpu a30-24gb");
+    let layouts = bench.collo(&["list", "layouts", "--gpu", "a100-40gb"]).exits(0);
+    layouts.answers("balanced     2g.10gb@0  1g.5gb@2,3  3g.20gb@4");
+    bench.collo(&["list", "layouts", "--gpu", "a100-40"]).exits(2).says("unknown GPU `a100-40`").says("`a100-40gb`");
+    bench.collo(&["list", "modes", "--gpu", "a100-40gb"]).exits(2).says("collo list layouts --gpu NAME");
+    let bench = bench.file("mig-profiles/mine.toml", "compute_slices = 7\nprofiles = 3\n");
+    bench.collo(&["list", "layouts"]).exits(0).answers("halves").says("`profiles` is a list of tables");
+}
+
+#[test]
 fn init_writes_a_project_whose_quickstart_plans() {
     let bench = Bench::new();
     bench.collo(&["init", "new"]).exits(0).says("next: cd new && collo run quickstart");
@@ -189,7 +238,7 @@ fn the_quick_commands_of_the_pages_work_when_pasted() {
     for shell in ["bash", "zsh", "fish"] {
         bench.collo(&["completions", shell]).exits(0).answers("collo");
     }
-    for kind in ["experiment", "workload", "report"] {
+    for kind in ["experiment", "workload", "gpu", "report"] {
         let schema = bench.collo(&["schema", kind]).exits(0).stdout;
         serde_json::from_str::<serde_json::Value>(&schema).expect("JSON");
     }

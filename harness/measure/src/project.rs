@@ -44,6 +44,11 @@ impl Project {
         self.root.join("workloads")
     }
 
+    /// What is known of cards with MIG.
+    pub fn mig_profiles(&self) -> PathBuf {
+        self.root.join("mig-profiles")
+    }
+
     pub fn runs(&self) -> PathBuf {
         self.runs.clone().unwrap_or_else(|| self.root.join("runs"))
     }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::device::mig::keys::CARD;
 use crate::experiment::keys::EXPERIMENT;
 use crate::fields::{Kind, Shape};
 use crate::workload::keys::WORKLOAD;
@@ -16,6 +17,11 @@ pub fn experiment() -> Json {
 /// The schema of `workloads/NAME/workload.toml`.
 pub fn workload() -> Json {
     document("A workload of collo", &WORKLOAD, &["command"])
+}
+
+/// The schema of `mig-profiles/NAME.toml`.
+pub fn gpu() -> Json {
+    document("A GPU that collo can cut with MIG", &CARD, &["compute_slices", "profiles"])
 }
 
 fn document(title: &str, shape: &Shape, required: &[&str]) -> Json {
@@ -103,6 +109,8 @@ mod tests {
             agrees(&experiment["properties"][name], shape, name);
         }
         agrees(&workload(), &WORKLOAD, "");
+        agrees(&gpu(), &CARD, "");
+        agrees(&gpu()["properties"]["profiles"]["items"], &crate::device::mig::keys::PROFILE, "profiles");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `collo init`: the experiments and workloads that this binary carries, so that an installed collo works outside a checkout.
+//! `collo init`: the experiments, workloads and MIG profiles that this binary carries, so that an installed collo works outside a checkout.
 
 use std::path::Path;
 
@@ -42,6 +42,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         assert!(CARRIED.iter().any(|(name, _)| *name == "experiments/quickstart.toml"));
         assert!(CARRIED.iter().any(|(name, _)| *name == "workloads/collo.py"));
+        assert!(CARRIED.iter().any(|(name, _)| *name == "mig-profiles/a100-40gb.toml"));
         for (name, content) in CARRIED {
             assert_eq!(fs::read(root.join(name)).unwrap(), *content, "{name}");
             assert!(!name.contains("__pycache__") && !name.contains("/tests/"), "{name}");

@@ -1,20 +1,27 @@
-//! `collo list`: campaigns, or what there is to measure.
+//! `collo list`: campaigns, or what there is to measure and to measure on.
 
 use collo_measure::{Project, Workloads, sharing};
 use collo_store::{CampaignFolder, Outcome};
 use serde_json::json;
 
-use super::{Context, Ended, run::shown};
+use super::{Context, Ended, cards, run::shown};
 use crate::args::{self, What};
+use crate::exit::Failure;
 use crate::table::{Align, Table};
 use crate::{exit, say};
 
 pub fn run(context: &Context<'_>, a: &args::List) -> Ended {
+    if a.gpu.is_some() && !matches!(a.what, What::Gpus | What::Layouts) {
+        let why = "`--gpu` chooses among gpus and layouts, not here";
+        return Err(Failure::new(exit::USAGE, why).hint("`collo list layouts --gpu NAME`"));
+    }
     match a.what {
         What::Campaigns => campaigns(context, a),
         What::Experiments => experiments(context, a),
         What::Workloads => workloads(context),
         What::Modes => modes(context),
+        What::Gpus => cards::gpus(context, a.gpu.as_deref()),
+        What::Layouts => cards::layouts(context, a.gpu.as_deref()),
     }
 }
 
@@ -67,7 +74,7 @@ pub struct State {
 }
 
 impl State {
-    pub fn of(campaign: &CampaignFolder) -> Result<State, crate::exit::Failure> {
+    pub fn of(campaign: &CampaignFolder) -> Result<State, Failure> {
         let (runs, _) = campaign.runs()?;
         let plan = &campaign.manifest().plan;
         let outcomes: Vec<&Outcome> =
@@ -100,7 +107,7 @@ impl State {
     }
 }
 
-fn loaded(context: &Context<'_>) -> Result<(Project, Workloads), crate::exit::Failure> {
+fn loaded(context: &Context<'_>) -> Result<(Project, Workloads), Failure> {
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
     Ok((project, workloads))

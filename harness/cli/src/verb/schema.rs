@@ -8,6 +8,7 @@ pub fn run(a: &args::Schema) -> Ended {
     say::json(&match a.kind {
         Kind::Experiment => collo_measure::schema::experiment(),
         Kind::Workload => collo_measure::schema::workload(),
+        Kind::Gpu => collo_measure::schema::gpu(),
         Kind::Report => collo_report::json_schema(),
     });
     Ok(exit::DONE)

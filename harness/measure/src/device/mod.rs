@@ -1,6 +1,7 @@
 //! What a device is, as far as a plan needs it: facts that were read, never changed.
 
 mod cpu;
+pub mod mig;
 
 pub use cpu::core_list;
 

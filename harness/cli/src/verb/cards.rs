@@ -1,0 +1,155 @@
+//! `collo list gpus` and `collo list layouts`: the cards of `mig-profiles/`, and what each can be cut into.
+
+use collo_measure::mig::{Card, Cards, Engines, Instance, Profile};
+use serde_json::{Value as Json, json};
+
+use super::{Context, Ended};
+use crate::exit::{self, Failure};
+use crate::say;
+use crate::table::{Align, Table};
+
+/// One row per card; a card that is named is shown with its profiles.
+pub fn gpus(context: &Context<'_>, name: Option<&str>) -> Ended {
+    let cards = Cards::load(&context.project()?.mig_profiles())?;
+    let chosen = chosen(&cards, name)?;
+    if context.arguments.json {
+        let list: Vec<Json> = chosen.iter().map(|card| value(card)).collect();
+        say::json(&json!({"schema": 1, "gpus": list}));
+    } else if let (Some(_), [card]) = (name, &chosen[..]) {
+        say::result(profiles(card).render(say::width()).trim_end());
+        say::remark(format!("next: collo list layouts --gpu {}", card.name));
+    } else {
+        say::result(overview(&chosen).render(say::width()).trim_end());
+    }
+    say_broken(&cards, name);
+    Ok(exit::DONE)
+}
+
+/// One row per layout.
+pub fn layouts(context: &Context<'_>, name: Option<&str>) -> Ended {
+    let cards = Cards::load(&context.project()?.mig_profiles())?;
+    let columns = [("gpu", Align::Left), ("layout", Align::Left), ("instances at their memory units", Align::Left)];
+    let mut table = Table::new(&columns, 2).with_prose_last();
+    let mut list = Vec::new();
+    for card in chosen(&cards, name)? {
+        for layout in &card.layouts {
+            table.row([card.name.clone(), layout.name.clone(), places(&layout.instances)].map(Some));
+            let instances: Vec<Json> =
+                layout.instances.iter().map(|i| json!({"profile": i.profile.name, "start": i.start})).collect();
+            list.push(json!({"gpu": card.name, "layout": layout.name, "instances": instances}));
+        }
+    }
+    if context.arguments.json {
+        say::json(&json!({"schema": 1, "layouts": list}));
+    } else if list.is_empty() {
+        let file = name.map_or("a file of mig-profiles/".to_string(), |name| format!("mig-profiles/{name}.toml"));
+        say::remark(format!("no layout is known; they are lines of `[layouts]` in {file}"));
+    } else {
+        say::result(table.render(say::width()).trim_end());
+    }
+    say_broken(&cards, name);
+    Ok(exit::DONE)
+}
+
+/// `2g.10gb@0  1g.5gb@2,3  3g.20gb@4`
+fn places(instances: &[Instance]) -> String {
+    let of_one_profile = instances.chunk_by(|a, b| a.profile.name == b.profile.name);
+    let texts = of_one_profile.map(|some| {
+        let starts: Vec<String> = some.iter().map(|i| i.start.to_string()).collect();
+        format!("{}@{}", some[0].profile.name, starts.join(","))
+    });
+    texts.collect::<Vec<_>>().join("  ")
+}
+
+fn chosen<'a>(cards: &'a Cards, name: Option<&str>) -> Result<Vec<&'a Card>, Failure> {
+    Ok(match name {
+        Some(name) => vec![cards.find(name)?],
+        None => cards.iter().collect(),
+    })
+}
+
+fn say_broken(cards: &Cards, name: Option<&str>) {
+    // Who asks for one card that is right need not hear of the others.
+    for mistakes in cards.broken().values().filter(|_| name.is_none()) {
+        say::failure(&mistakes.clone().into());
+    }
+}
+
+fn overview(cards: &[&Card]) -> Table {
+    let columns = [
+        ("gpu", Align::Left),
+        ("memory", Align::Right),
+        ("SMs", Align::Right),
+        ("slices", Align::Right),
+        ("layouts", Align::Right),
+        ("`mig` gives each of so many members", Align::Left),
+    ];
+    let mut table = Table::new(&columns, 1).with_prose_last();
+    for card in cards {
+        let memory = card.memory_gb.map(|gb| format!("{gb} GB"));
+        let equal = equal(card).into_iter().map(|(from, to, profile)| match from == to {
+            true => format!("{from}: {profile}"),
+            false => format!("{from}–{to}: {profile}"),
+        });
+        let equal = Some(equal.collect::<Vec<_>>().join("  ")).filter(|text| !text.is_empty());
+        let count = |n: usize| Some(n.to_string());
+        let slices = count(card.compute_slices as usize);
+        table.row([Some(card.name.clone()), memory, card.sms.map(|n| n.to_string()), slices, count(card.layouts.len()), equal]);
+    }
+    table
+}
+
+fn profiles(card: &Card) -> Table {
+    let columns = [
+        ("profile", Align::Left),
+        ("id", Align::Right),
+        ("at most", Align::Right),
+        ("memory", Align::Right),
+        ("SMs", Align::Right),
+        ("units", Align::Right),
+        ("can start at", Align::Left),
+    ];
+    let mut table = Table::new(&columns, 1);
+    for p in &card.profiles {
+        let number = |n: Option<u32>| n.map(|n| n.to_string());
+        let starts = p.places.as_ref().map(|places| listed(&places.starts));
+        let memory = p.memory_gib.map(|gib| format!("{gib:.2} GiB"));
+        let units = number(p.places.as_ref().map(|places| places.units));
+        table.row([Some(p.name.clone()), number(p.id), number(p.most), memory, number(p.sms), units, starts]);
+    }
+    table
+}
+
+fn listed(numbers: &[u32]) -> String {
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The largest equal instance for each number of members, equal ones in a row together: 4 to 7, `1g.5gb`.
+fn equal(card: &Card) -> Vec<(u32, u32, &str)> {
+    let mut rows: Vec<(u32, u32, &str)> = Vec::new();
+    for members in 1..=card.compute_slices {
+        let Some(profile) = card.equal(members) else { continue };
+        match rows.last_mut() {
+            Some((_, to, before)) if *before == profile.name => *to = members,
+            _ => rows.push((members, members, &profile.name)),
+        }
+    }
+    rows
+}
+
+fn value(card: &Card) -> Json {
+    let profiles: Vec<Json> = card.profiles.iter().map(|p| profile(p)).collect();
+    let equal: Vec<Json> =
+        equal(card).into_iter().map(|(from, to, profile)| json!({"from": from, "to": to, "profile": profile})).collect();
+    json!({"gpu": card.name, "description": card.description, "product_names": card.product_names,
+        "pci_devices": card.pci_devices, "memory_gb": card.memory_gb, "sms": card.sms, "compute_slices": card.compute_slices,
+        "memory_units": card.memory_units, "profiles": profiles, "equal": equal,
+        "layouts": card.layouts.iter().map(|l| &l.name).collect::<Vec<_>>()})
+}
+
+fn profile(p: &Profile) -> Json {
+    let Engines { copy, decode, encode, jpeg, ofa } = &p.engines;
+    json!({"profile": p.name, "id": p.id, "slices": p.slices, "most": p.most, "memory_gib": p.memory_gib, "sms": p.sms,
+        "starts": p.places.as_ref().map(|places| &places.starts), "units": p.places.as_ref().map(|places| places.units),
+        "engines": {"copy": copy, "decode": decode, "encode": encode, "jpeg": jpeg, "ofa": ofa}})
+}

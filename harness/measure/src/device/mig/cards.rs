@@ -1,0 +1,68 @@
+//! All cards of a project, by name.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use super::{Card, read};
+use crate::mistake::{Mistake, Mistakes, Source, quoted};
+use crate::nearest::nearest;
+
+/// All cards of a project.
+#[derive(Debug, Clone, Default)]
+pub struct Cards {
+    all: BTreeMap<String, Card>,
+    broken: BTreeMap<String, Mistakes>,
+}
+
+impl Cards {
+    /// Read every `NAME.toml` of the folder. A broken one is kept with its mistakes: it matters to who asks for it.
+    pub fn load(folder: &Path) -> Result<Cards, Mistake> {
+        if !folder.is_dir() {
+            let root = folder.parent().map(crate::project::shown).filter(|root| !root.is_empty()).unwrap_or(".".into());
+            return Err(Mistake::new(format!("there is no `mig-profiles/` in {root}, so no GPU is known"))
+                .hint(format!("`collo init {root}` writes it, and overwrites nothing")));
+        }
+        let unreadable = |e: std::io::Error| Mistake::new("the MIG profiles cannot be read").caused_by(e.to_string());
+        let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(unreadable)?;
+        let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|e| e == "toml"));
+        paths.sort();
+        let mut cards = Cards::default();
+        for path in paths {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let text = fs::read_to_string(&path)
+                .map_err(|e| Mistake::new(format!("GPU `{name}` cannot be read")).caused_by(e.to_string()).into());
+            match text.and_then(|text| read::parse(&name, &Source::file(crate::project::shown(&path), text))) {
+                Ok(card) => drop(cards.all.insert(name, card)),
+                Err(mistakes) => drop(cards.broken.insert(name, mistakes)),
+            }
+        }
+        Ok(cards)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Card> {
+        self.all.values()
+    }
+
+    /// Files that are wrong, with what is wrong.
+    pub fn broken(&self) -> &BTreeMap<String, Mistakes> {
+        &self.broken
+    }
+
+    /// The card of this name, or what is wrong: unknown or broken.
+    pub fn find(&self, name: &str) -> Result<&Card, Mistakes> {
+        if let Some(card) = self.all.get(name) {
+            return Ok(card);
+        }
+        if let Some(mistakes) = self.broken.get(name) {
+            return Err(mistakes.clone());
+        }
+        let note = match nearest(name, self.all.keys().chain(self.broken.keys()).map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`? All: `collo list gpus`"),
+            None => "all: `collo list gpus`".into(),
+        };
+        Err(Mistake::new(format!("unknown GPU {}", quoted(name))).note(note).into())
+    }
+}

@@ -1,0 +1,60 @@
+//! The one list of what a file of `mig-profiles/` may say: the reader, the JSON Schema and the hints all come from it.
+
+use crate::fields::{Key, Kind, Shape};
+
+const HELP: &str = "collo schema gpu";
+
+const fn key(name: &'static str, kind: Kind, about: &'static str) -> Key {
+    Key { name, kind, default: None, about }
+}
+
+/// The solver keeps the grid in one word.
+pub const MOST_UNITS: u64 = 64;
+
+const COUNT: Kind = Kind::Whole { from: 1, to: 10_000 };
+const SOME: Kind = Kind::Whole { from: 0, to: 10_000 };
+
+pub static CARD: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[
+        key("description", Kind::Text, "one sentence for lists"),
+        key("product_names", Kind::List(&Kind::Text), "what the driver calls the card"),
+        key("pci_devices", Kind::List(&Kind::Text), "PCI device ids, four hexadecimal digits each"),
+        key("memory_gb", COUNT, "memory as the card is sold"),
+        key("sms", COUNT, "streaming multiprocessors of the whole card, without MIG"),
+        key("compute_slices", Kind::Whole { from: 1, to: 64 }, "how many compute slices the card has"),
+        key("memory_units", Kind::Whole { from: 1, to: MOST_UNITS }, "length of the grid on which instances are placed"),
+        key("profiles", Kind::Tables(&PROFILE), "the sizes of instance that can be created"),
+        key("layouts", Kind::Table(&LAYOUTS), "instances under a name, each a list of profiles"),
+    ],
+};
+
+pub static PROFILE: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[
+        key("name", Kind::Text, "as `nvidia-smi` prints it, `3g.20gb`; the number before `g` is its compute slices"),
+        key("id", SOME, "the profile id that `nvidia-smi mig -lgip` prints; not NVML's profile index"),
+        key("most", COUNT, "how many instances there can be at once"),
+        key("memory_gib", Kind::Number { from: 0.0, to: f64::INFINITY }, "memory of one instance"),
+        key("sms", COUNT, "streaming multiprocessors of one instance"),
+        key("starts", Kind::List(&SOME), "the memory units at which an instance may begin"),
+        key("units", COUNT, "how many memory units an instance takes"),
+        key("engines", Kind::Table(&ENGINES), "engines that an instance has for itself"),
+    ],
+};
+
+pub static ENGINES: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[
+        key("copy", SOME, "copy engines"),
+        key("decode", SOME, "video decoders"),
+        key("encode", SOME, "video encoders"),
+        key("jpeg", SOME, "JPEG decoders"),
+        key("ofa", SOME, "optical flow accelerators"),
+    ],
+};
+
+pub static LAYOUTS: Shape = Shape { help: HELP, others: Some(&Kind::List(&Kind::Text)), keys: &[] };

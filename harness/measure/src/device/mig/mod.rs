@@ -1,0 +1,151 @@
+//! Cards that can be cut: their profiles, where instances of each may lie, and layouts by name.
+//!
+//! In: `mig-profiles/NAME.toml`. Out: explicit placements, or why there are none. It touches no device, and a real card's driver may
+//! know better than the file.
+
+mod cards;
+pub(crate) mod keys;
+mod place;
+#[cfg(test)]
+mod place_tests;
+mod read;
+#[cfg(test)]
+mod tests;
+mod why;
+
+pub use cards::Cards;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::mistake::{Mistake, quoted};
+use crate::nearest::nearest;
+
+/// A model of GPU. What its file does not know is absent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Card {
+    /// The name of its file, as in `--gpu a100-40gb`.
+    pub name: String,
+    pub description: Option<String>,
+    /// What the driver calls it, where that was seen.
+    pub product_names: Vec<String>,
+    /// PCI device ids, four hexadecimal digits each.
+    pub pci_devices: Vec<String>,
+    /// As it is sold; what instances really get is in their profiles.
+    pub memory_gb: Option<u32>,
+    pub sms: Option<u32>,
+    pub compute_slices: u32,
+    /// Length of the grid on which instances lie.
+    pub memory_units: Option<u32>,
+    pub profiles: Vec<Arc<Profile>>,
+    pub layouts: Vec<Layout>,
+}
+
+/// A size of instance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profile {
+    /// `3g.20gb`, `1g.5gb+me`.
+    pub name: String,
+    /// Compute slices: the number before the `g`.
+    pub slices: u32,
+    /// The driver's number for it, which differs between models.
+    pub id: Option<u32>,
+    /// How many there can be at once.
+    pub most: Option<u32>,
+    pub memory_gib: Option<f64>,
+    pub sms: Option<u32>,
+    pub engines: Engines,
+    pub places: Option<Places>,
+}
+
+/// Where instances of a profile may lie on the grid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    pub starts: Vec<u32>,
+    /// How many memory units one takes, which is not its number of slices: `3g` takes 4 of 8.
+    pub units: u32,
+}
+
+/// Engines that an instance has for itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Engines {
+    pub copy: Option<u32>,
+    pub decode: Option<u32>,
+    pub encode: Option<u32>,
+    pub jpeg: Option<u32>,
+    pub ofa: Option<u32>,
+}
+
+impl Engines {
+    fn each(&self) -> [(&'static str, Option<u32>); 5] {
+        [("copy", self.copy), ("decode", self.decode), ("encode", self.encode), ("JPEG", self.jpeg), ("OFA", self.ofa)]
+    }
+}
+
+/// One instance at its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Instance {
+    pub profile: Arc<Profile>,
+    pub start: u32,
+}
+
+/// `3g.20gb@4`
+impl fmt::Display for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.profile.name, self.start)
+    }
+}
+
+/// Instances under one name, each at its place, in the order of their places.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layout {
+    pub name: String,
+    pub instances: Vec<Instance>,
+}
+
+impl Profile {
+    /// Without extras in its name: no `+me`, no `-me`, no `+gfx`.
+    fn is_plain(&self) -> bool {
+        self.name.ends_with("gb")
+    }
+
+    fn units(&self) -> Option<u32> {
+        self.places.as_ref().map(|p| p.units)
+    }
+}
+
+impl Card {
+    pub fn profile(&self, name: &str) -> Result<&Arc<Profile>, Mistake> {
+        let names = self.profiles.iter().map(|p| p.name.as_str());
+        self.profiles.iter().find(|p| p.name == name).ok_or_else(|| self.unknown("profile", name, names))
+    }
+
+    pub fn layout(&self, name: &str) -> Result<&Layout, Mistake> {
+        let names = self.layouts.iter().map(|l| l.name.as_str());
+        self.layouts.iter().find(|l| l.name == name).ok_or_else(|| self.unknown("layout", name, names))
+    }
+
+    fn unknown<'a>(&self, what: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone) -> Mistake {
+        let note = match nearest(name, names.clone()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("{} has {}", self.name, names.map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")),
+        };
+        Mistake::new(format!("unknown {what} {}", quoted(name))).note(note)
+    }
+
+    /// The largest profile of which so many instances fit: what `mig` alone gives each member.
+    ///
+    /// Of profiles with the same slices the one with the least memory counts, so that `mig` at 4 and at 5 members means the same
+    /// instance; the 1g of double memory is asked for by its name.
+    pub fn equal(&self, members: u32) -> Option<&Arc<Profile>> {
+        let plain = |p: &&Arc<Profile>| p.is_plain() && p.places.is_some();
+        let least = |p: &Arc<Profile>| {
+            self.profiles.iter().filter(plain).filter(|o| o.slices == p.slices).all(|other| other.units() >= p.units())
+        };
+        let mut all: Vec<&Arc<Profile>> = self.profiles.iter().filter(plain).filter(|p| least(p)).collect();
+        all.sort_by_key(|p| std::cmp::Reverse(p.slices));
+        // More members than slices cannot be; it also keeps the list below short.
+        let members = usize::try_from(members).ok().filter(|n| (1..=self.compute_slices as usize).contains(n))?;
+        all.into_iter().find(|p| self.room(&vec![Arc::clone(p); members], &[]).is_some())
+    }
+}
