@@ -57,11 +57,8 @@ class Collo(lightning.Callback):
             return  # a second fit is the script's own affair
         self._check(trainer)
         self.own_epochs, self.own_steps = no_limit_is_inf(trainer.max_epochs), no_limit_is_inf(trainer.max_steps)
-        gpu = collo_torch.gpu(module.device)
         self.member.hello(
-            device=f"GPU-{gpu.uuid}" if gpu else "cpu",
-            sm_count=gpu.multi_processor_count if gpu else None,
-            memory_bytes=gpu.total_memory if gpu else None,
+            **collo_torch.as_seen(module.device),
             threads=torch.get_num_threads(),
             model=(self.name or type(module).__name__, sum(parameter.numel() for parameter in module.parameters())),
             dataset=self.dataset,

@@ -264,19 +264,26 @@ def gpu(device):
     return torch.cuda.get_device_properties(device) if device.type == "cuda" else None
 
 
+def as_seen(device):
+    """What a hello says of the device, as CUDA shows it."""
+    seen = gpu(device)
+    return {
+        "device": f"GPU-{seen.uuid}" if seen else "cpu",
+        "sm_count": seen.multi_processor_count if seen else None,
+        "memory_bytes": seen.total_memory if seen else None,
+    }
+
+
 def say_hello(member, settings, device, name, model, data=None, **more):
     """The hello of a training script: the device as CUDA shows it, and what is in force; `more` is added as it is."""
-    seen = gpu(device)
     member.hello(
-        device=f"GPU-{seen.uuid}" if seen else "cpu",
-        sm_count=seen.multi_processor_count if seen else None,
-        memory_bytes=seen.total_memory if seen else None,
+        **as_seen(device),
         threads=torch.get_num_threads(),
         model=(name, sum(parameter.numel() for parameter in model.parameters())),
         dataset=data.describe() if data is not None else None,
         **{"limit_batches": limit_in_force(settings, data), **more},
         precision=settings.precision,
-        allocator=allocator() if seen else None,
+        allocator=allocator() if device.type == "cuda" else None,
     )
 
 

@@ -60,11 +60,8 @@ class Collo(transformers.TrainerCallback):
         if isinstance(args.num_train_epochs, Unending):
             args.num_train_epochs, state.num_train_epochs = self.own_epochs, math.ceil(self.own_epochs)
         self.own_steps = state.max_steps
-        gpu = collo_torch.gpu(args.device)
         self.member.hello(
-            device=f"GPU-{gpu.uuid}" if gpu else "cpu",
-            sm_count=gpu.multi_processor_count if gpu else None,
-            memory_bytes=gpu.total_memory if gpu else None,
+            **collo_torch.as_seen(args.device),
             threads=torch.get_num_threads(),
             model=(self.name or type(model).__name__, sum(parameter.numel() for parameter in model.parameters())),
             dataset=self.dataset,

@@ -83,9 +83,7 @@ def wait():
 
 
 member.hello(
-    device=f"GPU-{gpu.uuid}" if gpu else "cpu",
-    sm_count=gpu.multi_processor_count if gpu else None,
-    memory_bytes=gpu.total_memory if gpu else None,
+    **collo_torch.as_seen(device),
     threads=torch.get_num_threads(),
     kernel=used,
     allocator=collo_torch.allocator() if gpu else None,

@@ -42,9 +42,7 @@ def work_a_round():
 
 
 member.hello(
-    device=f"GPU-{gpu.uuid}" if gpu else "cpu",
-    sm_count=gpu.multi_processor_count if gpu else None,
-    memory_bytes=gpu.total_memory if gpu else None,
+    **collo_torch.as_seen(device),
     threads=torch.get_num_threads(),
     kind=settings.kind,
     dial=settings.dial,
