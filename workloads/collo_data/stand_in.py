@@ -5,9 +5,8 @@ ever sees half of one. Its note lies in it and in each folder right below, which
 """
 
 import json
-import pathlib
+import secrets
 import shutil
-import tempfile
 
 from collo import DataError
 from collo_data.place import NOTE, note_of
@@ -19,12 +18,11 @@ def write(folder, note, known):
     """False if it is there already, or another process was faster."""
     if folder.is_dir() and any(folder.iterdir()):
         return False
-    aside = None
+    aside = folder.parent / f".{folder.name}-{secrets.token_hex(4)}"  # named before it is there: a signal may come between
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         check_space(folder, note, known)
-        aside = pathlib.Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-        aside.chmod(0o755)
+        aside.mkdir()
         note["counts"].update(known.fill(aside, note) or {})
         below = [entry for entry in aside.iterdir() if entry.is_dir()]
         for marked in (aside, *below):
@@ -40,7 +38,7 @@ def write(folder, note, known):
         way_out = "make room or set COLLO_DATA to a folder that can be written"
         raise DataError(f"`{folder}` cannot be written ({error.strerror}): {way_out}") from error
     finally:
-        if aside and aside.exists():
+        if aside.exists():
             shutil.rmtree(aside, ignore_errors=True)
 
 

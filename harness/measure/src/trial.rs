@@ -92,7 +92,13 @@ pub fn findings(workload: &Workload, run: &RunRecord, epochs: &[EpochRecord]) ->
         true => "after the last epoch that was wanted it was ended: a foreign script cannot be asked to".into(),
         false => ending(member, &run.outcome),
     };
-    all.push(Finding::new("end", run.outcome == Outcome::Completed, ending));
+    all.push(match &run.outcome {
+        // It trained as it should; epochs as tiny as these may leave no time to gather the evidence in.
+        Outcome::ModeLost { reason } => {
+            Finding::absent("end", format!("in epochs so short the mode could not be attested: {reason}"))
+        }
+        outcome => Finding::new("end", *outcome == Outcome::Completed, ending),
+    });
     all
 }
 
