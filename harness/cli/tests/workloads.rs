@@ -2,11 +2,8 @@
 
 mod support;
 
-use std::time::Duration;
-
 use collo_store::Outcome;
-use nix::sys::signal::Signal;
-use support::{Bench, epochs, events, wait_for};
+use support::{Bench, epochs, events};
 
 /// A script that tells what it was given, in the system's Python.
 const TELLS: &str = "import argparse, collo, os, time
@@ -197,20 +194,6 @@ fn a_workload_may_bring_a_python_of_its_own() {
     assert!(bench.campaign().manifest().ingredients.contains_key("python of own"));
     bench.write("workloads/own/workload.toml", "command = [\"python\", \"train.py\"]\nenvironment = \"no/such/python\"\n");
     bench.run(&["--new"]).exits(3).says("no/such/python` is not a Python that can be used");
-}
-
-#[test]
-fn whatever_ends_collo_ends_the_writing_of_a_stand_in() {
-    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-        let bench = Bench::new();
-        let mut running = bench.start(&["data", "synthesize", "imagenet", "--scale", "0.01"]);
-        let aside = || Some(bench.at("data/synthetic").read_dir().ok()?.flatten().count()).filter(|n| *n > 0);
-        wait_for("a folder aside", aside);
-        running.signal(signal);
-        running.ends();
-        bench.nothing_is_left(Duration::from_secs(10));
-        assert_eq!(bench.at("data/synthetic").read_dir().expect("there").count(), 0, "what was begun is taken away");
-    }
 }
 
 #[test]
