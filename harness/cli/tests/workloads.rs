@@ -169,6 +169,9 @@ fn a_workload_that_breaks_the_protocol_fails_its_trial() {
     assert!(answer.stdout.contains("✗ hello    it never said hello: call `collo.connect()`"), "{}", answer.stdout);
     assert!(answer.stdout.contains("`mine` cannot be measured as it is"), "{}", answer.stdout);
     answer.says("│ loss 1");
+    bench.write("workloads/mine/train.py", &TELLS.replace("limit_batches=3,", "limit_batches=3, threads=4,"));
+    let answer = bench.collo(&["workload", "check", "mine"]).exits(1);
+    assert!(answer.stdout.contains("✗ end      mode lost: intra-op threads of member 0: asked 1, found 4"), "{}", answer.stdout);
     let wrong =
         bench.collo(&["workload", "check", "faulty", "--set", "fail_at=epoch1", "--set", "how=garbage", "--json"]).exits(1);
     let json = wrong.json();

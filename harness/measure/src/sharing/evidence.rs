@@ -4,6 +4,9 @@ use collo_store::{Attestation, Check};
 
 use crate::launch::protocol::Hello;
 
+/// The check that a process too short for the system's clock ticks can miss.
+pub const CPU_TIME: &str = "cpu time in the window";
+
 /// What a member was asked to be, and what was found of it inside the measured window.
 #[derive(Debug, Clone, Default)]
 pub struct InForce {
@@ -42,7 +45,7 @@ fn checks(m: &InForce) -> Vec<Check> {
     let cores = m.cores.as_ref().map(|c| core_text(c));
     let mut found = vec![
         check("process", "alive".into(), m.pids.first().map(|pid| format!("pid {pid}")), !m.pids.is_empty()),
-        check("cpu time in the window", "more than 0 s".into(), used, used_ns.is_some_and(|ns| ns > 0)),
+        check(CPU_TIME, "more than 0 s".into(), used, used_ns.is_some_and(|ns| ns > 0)),
         check("affinity", core_text(&m.asked_cores), cores, m.cores.as_ref() == Some(&m.asked_cores)),
     ];
     if let Some(hello) = &m.hello {

@@ -9,7 +9,7 @@ mod mps;
 mod naive;
 mod slot;
 
-pub use evidence::{InForce, core_text};
+pub use evidence::{CPU_TIME, InForce, core_text};
 pub use naive::Naive;
 pub use slot::{NotStaged, Slot, Staged};
 
