@@ -34,7 +34,7 @@ pub mod units;
 pub mod workload;
 
 pub use cell::{Cell, Member, Tail, Term, find_cell};
-pub use device::{DeviceFacts, DeviceKind, has_gpu, mig};
+pub use device::{DeviceFacts, DeviceKind, has_gpu, mig, nvml};
 pub use events::{Event, Watcher};
 pub use expand::{Expanded, expand};
 pub use experiment::Experiment;

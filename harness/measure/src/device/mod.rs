@@ -2,6 +2,7 @@
 
 mod cpu;
 pub mod mig;
+pub mod nvml;
 
 pub use cpu::core_list;
 

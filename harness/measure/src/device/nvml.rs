@@ -1,0 +1,70 @@
+//! NVIDIA's management library, opened: the one door to a driver.
+//!
+//! `COLLO_NVML` names another library file than the system's `libnvidia-ml.so.1`. An open library holds the cards, so whoever cuts one
+//! anew closes it first: open it for a piece of work, and drop it.
+
+use std::ffi::OsString;
+
+use nvml_wrapper::Nvml;
+use nvml_wrapper::error::NvmlError;
+
+/// The variable that names another library.
+pub const LIBRARY: &str = "COLLO_NVML";
+
+/// Why there is no driver to talk to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoDriver {
+    /// What was tried.
+    #[error("{0}")]
+    NoLibrary(String),
+    #[error("the NVIDIA driver does not answer: {0}")]
+    Silent(String),
+}
+
+/// The file that is opened: `COLLO_NVML`, if it is set and not empty.
+fn named() -> Option<OsString> {
+    std::env::var_os(LIBRARY).filter(|path| !path.is_empty())
+}
+
+/// Open the library of this machine.
+pub fn open() -> Result<Nvml, NoDriver> {
+    let named = named();
+    let opened = match &named {
+        Some(path) => Nvml::builder().lib_path(path).init(),
+        None => Nvml::init(),
+    };
+    opened.map_err(|e| match (&e, &named) {
+        (NvmlError::LibloadingError(_), None) => {
+            NoDriver::NoLibrary(format!("no `libnvidia-ml.so.1`, and `{LIBRARY}` is not set"))
+        }
+        (NvmlError::LibloadingError(cause), Some(path)) => {
+            NoDriver::NoLibrary(format!("`{LIBRARY}={}` cannot be opened: {cause}", path.to_string_lossy()))
+        }
+        _ => NoDriver::Silent(text(&e)),
+    })
+}
+
+/// What NVML says went wrong, with the codes that the wrapper has no word for.
+pub fn text(e: &NvmlError) -> String {
+    match e {
+        NvmlError::UnexpectedVariant(23) => "insufficient resources".into(),
+        NvmlError::UnexpectedVariant(25) => "the driver wants another version of an argument".into(),
+        NvmlError::UnexpectedVariant(27) => "not ready".into(),
+        NvmlError::UnexpectedVariant(28) => "the GPU is not there".into(),
+        NvmlError::UnexpectedVariant(29) => "it is in a state in which this cannot be".into(),
+        NvmlError::UnexpectedVariant(code) => format!("NVML's error {code}"),
+        NvmlError::FailedToLoadSymbol(_) | NvmlError::FunctionNotFound => "this driver is too old for it".into(),
+        e => e.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_without_a_word_of_the_wrapper_have_one_here() {
+        assert_eq!(text(&NvmlError::UnexpectedVariant(23)), "insufficient resources");
+        assert_eq!(text(&NvmlError::UnexpectedVariant(77)), "NVML's error 77");
+    }
+}
