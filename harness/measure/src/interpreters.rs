@@ -21,23 +21,33 @@ pub struct Interpreters {
 }
 
 impl Interpreters {
-    /// Provide what these workloads need; `own` is the user's Python, which takes the place of the provided one as it is. With
-    /// the interpreters come the versions of what is in them.
+    /// Provide what these workloads need; `own` is the user's Python, which takes the place of the provided one as it is. `cuda`
+    /// is the CUDA version of the driver whose GPU will be measured (`12020`), none for the CPU: it chooses the pinned set, and a
+    /// torch that does not fit it is an error. With the interpreters come the versions of what is in them.
     pub fn provide(
         project: &Project,
         workloads: &[Arc<Workload>],
         own: Option<&Path>,
+        cuda: Option<i32>,
         tell: &mut dyn FnMut(Progress),
     ) -> Result<(Interpreters, BTreeMap<String, String>), PythonError> {
         let mut interpreters = Interpreters::default();
         let mut facts = BTreeMap::new();
+        let pinned = || provided(project, PinSet::for_driver(cuda)?);
         for workload in workloads {
             if !interpreters.by_environment.contains_key(&workload.environment) {
                 let python = match (&workload.environment, own) {
                     (Environment::Torch, Some(path)) => python::own(path)?,
-                    (Environment::Torch, None) => provided(project)?.provide(tell)?,
+                    (Environment::Torch, None) => pinned()?.provide(tell)?,
                     (Environment::System, _) => python::system()?,
-                    (Environment::Own(path), _) => with_name(python::named(path)?, &workload.name),
+                    (Environment::Own(path), _) => python::named(path)?,
+                };
+                let python = match &workload.environment {
+                    Environment::Own(_) => {
+                        fits(&python, cuda).map_err(|e| of_workload(e, &workload.name))?;
+                        with_name(python, &workload.name)
+                    }
+                    Environment::Torch | Environment::System => fits(&python, cuda).map(|()| python)?,
                 };
                 // Where two environments have a package, the one that collo provides is meant.
                 let first = workload.environment == Environment::Torch;
@@ -52,18 +62,25 @@ impl Interpreters {
             if let (Some(pins), None) = (&workload.packages, own)
                 && !interpreters.overlays.contains_key(pins)
             {
-                let overlay = provided(project)?.overlay(pins, tell)?;
+                let overlay = pinned()?.overlay(pins, tell)?;
                 interpreters.overlays.insert(pins.clone(), overlay);
             }
         }
         Ok((interpreters, facts))
     }
 
-    /// The Python with torch and numpy alone, for what is done beside campaigns.
+    /// The Python with torch and numpy alone, for what is done beside campaigns: of the pinned sets the one that is there, else
+    /// this machine's.
     pub fn torch(project: &Project, own: Option<&Path>, tell: &mut dyn FnMut(Progress)) -> Result<PathBuf, PythonError> {
         let python = match own {
             Some(path) => python::own(path)?,
-            None => provided(project)?.provide(tell)?,
+            None => {
+                let of_this_machine = PinSet::for_this_machine();
+                match (provided(project, of_this_machine)?.ready()?, provided(project, PinSet::Cpu)?.ready()?) {
+                    (Some(python), _) | (None, Some(python)) => python,
+                    (None, None) => provided(project, of_this_machine)?.provide(tell)?,
+                }
+            }
         };
         Ok(python.interpreter)
     }
@@ -71,7 +88,8 @@ impl Interpreters {
     /// What is there already, without building anything: the provided environment only if it is ready.
     pub fn ready(project: &Project) -> Result<Interpreters, PythonError> {
         let mut by_environment = BTreeMap::from([(Environment::System, python::system()?.interpreter)]);
-        by_environment.extend(provided(project)?.ready()?.map(|p| (Environment::Torch, p.interpreter)));
+        by_environment
+            .extend(provided(project, PinSet::for_this_machine())?.ready()?.map(|p| (Environment::Torch, p.interpreter)));
         Ok(Interpreters { by_environment, overlays: BTreeMap::new() })
     }
 
@@ -100,12 +118,78 @@ impl Interpreters {
     }
 }
 
-fn provided(project: &Project) -> Result<Provided, PythonError> {
-    Provided::of(&project.workloads(), &python::cache_folder(), PinSet::for_this_machine())
+fn provided(project: &Project, set: PinSet) -> Result<Provided, PythonError> {
+    Provided::of(&project.workloads(), &python::cache_folder(), set)
+}
+
+/// Whether its torch can compute on the GPU that will be measured. The driver's own version is asked for only to be named.
+fn fits(python: &Python, cuda: Option<i32>) -> Result<(), PythonError> {
+    let Some(cuda) = cuda else { return Ok(()) };
+    python::fits(&python.facts, None, cuda).or_else(|_| python::fits(&python.facts, python::driver_version().as_deref(), cuda))
+}
+
+fn of_workload(e: PythonError, name: &str) -> PythonError {
+    match e {
+        PythonError::Misfit(misfit) => PythonError::Misfit(Box::new(misfit.of_workload(name))),
+        other => other,
+    }
 }
 
 /// The facts of a workload's own environment are not those of the others.
 fn with_name(python: Python, workload: &str) -> Python {
     let facts = python.facts.into_iter().map(|(name, version)| (format!("{name} of {workload}"), version)).collect();
     Python { facts, ..python }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    /// The folder of an environment whose torch is nothing but its metadata.
+    fn with_torch(version: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        let base = python::find_system().expect("this machine has one");
+        let packages = folder.path().join(format!("lib/python{}/site-packages/torch-{version}.dist-info", base.minor()));
+        fs_err::create_dir_all(&packages).expect("made");
+        fs_err::create_dir_all(folder.path().join("bin")).expect("made");
+        let metadata = format!("Metadata-Version: 2.1\nName: torch\nVersion: {version}\n");
+        fs_err::write(packages.join("METADATA"), metadata).expect("written");
+        let home = base.path.parent().expect("it lies in a folder").display();
+        fs_err::write(folder.path().join("pyvenv.cfg"), format!("home = {home}\n")).expect("written");
+        std::os::unix::fs::symlink(&base.path, folder.path().join("bin/python")).expect("linked");
+        folder
+    }
+
+    /// What is provided for `tiny` with this environment, as the user's own or as the workload's, on a driver with this CUDA.
+    fn provide(torch: &str, of_workload: bool, cuda: Option<i32>) -> Result<BTreeMap<String, String>, PythonError> {
+        let folder = with_torch(torch);
+        let mut tiny = (**fixture::workloads().get("tiny").expect("there is one")).clone();
+        if of_workload {
+            tiny.environment = Environment::Own(folder.path().into());
+        }
+        let own = (!of_workload).then(|| folder.path());
+        Interpreters::provide(&Project::at("/nowhere"), &[Arc::new(tiny)], own, cuda, &mut |_| ()).map(|(_, facts)| facts)
+    }
+
+    #[test]
+    fn what_a_torch_is_built_for_is_among_the_facts() {
+        let facts = provide("2.10.0+cu128", false, Some(12_020)).expect("it fits");
+        assert_eq!((facts["torch"].as_str(), facts["torch_cuda"].as_str()), ("2.10.0+cu128", "12.8"));
+        assert!(!facts.contains_key("python_set"));
+        assert!(!provide("2.14.1+cpu", false, None).expect("good for a CPU").contains_key("torch_cuda"));
+        let facts = provide("2.10.0+cu128", true, Some(13_000)).expect("it fits");
+        assert_eq!(facts["torch_cuda of tiny"], "12.8");
+    }
+
+    #[test]
+    fn a_torch_that_the_gpus_driver_cannot_run_is_never_provided() {
+        for of_workload in [false, true] {
+            let error = provide("2.14.1+cu130", of_workload, Some(12_020)).expect_err("a driver of CUDA 12");
+            assert!(error.to_string().contains("is built for CUDA 13.0"), "{error}");
+            assert_eq!(error.to_string().contains("workload `tiny`"), of_workload);
+            let error = provide("2.14.1+cpu", of_workload, Some(13_000)).expect_err("its members would train on the CPU");
+            assert!(error.to_string().contains("without CUDA"), "{error}");
+        }
+    }
 }

@@ -53,14 +53,13 @@ fn fits(version: &str) -> bool {
     parts.next().flatten() == Some(3) && parts.next().flatten().is_some_and(|minor| (OLDEST..=NEWEST).contains(&minor))
 }
 
-/// The versions of Python and of the packages that matter, without importing any of them.
+/// The versions of Python and of the packages that matter, and the CUDA that torch is built for, without importing any of them.
 pub fn facts(interpreter: &Path) -> Result<BTreeMap<String, String>, String> {
-    let code = "import json, sys, importlib.metadata as m\n\
-        def v(n):\n try: return m.version(n)\n except m.PackageNotFoundError: return None\n\
-        f = {n: v(n) for n in ('torch', 'torchvision', 'timm', 'numpy')}\n\
-        f['python'] = '.'.join(map(str, sys.version_info[:3]))\n\
-        print(json.dumps({k: x for k, x in f.items() if x}))";
-    let output = Command::new(interpreter).args(["-c", code]).output().map_err(|e| e.to_string())?;
+    answered(&mut Command::new(interpreter))
+}
+
+fn answered(interpreter: &mut Command) -> Result<BTreeMap<String, String>, String> {
+    let output = interpreter.args(["-c", include_str!("facts.py")]).output().map_err(|e| e.to_string())?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(said.lines().last().unwrap_or("it ends with an error").to_string());
@@ -83,5 +82,51 @@ mod tests {
         let found = find().unwrap();
         assert_eq!(facts(&found.path).unwrap()["python"], found.version);
         assert!(facts(Path::new("/bin/false")).is_err());
+    }
+
+    /// A torch that is nothing but its metadata, and the file in which a build writes down what it is for.
+    fn with_torch(version: &str, file: Option<&str>, needs: &[&str]) -> BTreeMap<String, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let metadata = folder.path().join(format!("torch-{version}.dist-info"));
+        fs_err::create_dir_all(&metadata).expect("made");
+        let needs: String = needs.iter().map(|need| format!("Requires-Dist: {need}\n")).collect();
+        let text = format!("Metadata-Version: 2.1\nName: torch\nVersion: {version}\n{needs}");
+        fs_err::write(metadata.join("METADATA"), text).expect("written");
+        if let Some(text) = file {
+            let package = folder.path().join("torch");
+            fs_err::create_dir_all(&package).expect("made");
+            fs_err::write(package.join("version.py"), text).expect("written");
+            fs_err::write(package.join("__init__.py"), "raise Exception('torch was imported')").expect("written");
+        }
+        let python = find().expect("this machine has one").path;
+        let facts = answered(Command::new(python).env("PYTHONPATH", folder.path())).expect("it answers");
+        assert_eq!(facts["torch"], version);
+        facts
+    }
+
+    #[test]
+    fn a_torch_says_in_its_own_file_which_cuda_it_is_built_for() {
+        let cuda = |version, text| with_torch(version, Some(text), &["nvidia-cuda-runtime-cu12==12.6.77"]).remove("torch_cuda");
+        let wheel = "from typing import Optional\n__version__ = '2.14.1+cu130'\ncuda: Optional[str] = '13.0'\nhip = None\n";
+        assert_eq!(cuda("2.14.1", wheel).as_deref(), Some("13.0"));
+        // One that came with a container names no package of NVIDIA's.
+        assert_eq!(cuda("2.9.0a0+145a3a7bda.nv25.10", "cuda = \"12.8\"\n").as_deref(), Some("12.8"));
+        assert_eq!(cuda("2.14.1", "cuda: Optional[str] = None\n"), None);
+    }
+
+    #[test]
+    fn a_torch_without_that_file_says_it_by_its_version_or_its_needs() {
+        let cuda = |version, needs: &[&str]| with_torch(version, None, needs).remove("torch_cuda");
+        let here = std::env::consts::ARCH;
+        let with_marker = |machine: &str| format!("nvidia-cuda-runtime-cu12==12.8.90; platform_machine == \"{machine}\"");
+        assert_eq!(cuda("2.7.0+cu126", &[]).as_deref(), Some("12.6"));
+        assert_eq!(cuda("2.7.0+cu118", &[]).as_deref(), Some("11.8"));
+        assert_eq!(cuda("2.10.0", &["filelock", &with_marker(here)]).as_deref(), Some("12.8"));
+        assert_eq!(cuda("2.11.0", &["cuda-toolkit[cublas,cudart] ==13.0.2; sys_platform == 'linux'"]).as_deref(), Some("13.0"));
+        assert_eq!(cuda("2.14.1", &["cuda-toolkit==13.0.3.0", "nvidia-cudnn-cu13==9.24.0.43"]).as_deref(), Some("13.0"));
+        assert_eq!(cuda("2.14.1+cpu", &["nvidia-cuda-runtime-cu12==12.8.90"]), None);
+        // For another processor this one has a wheel without.
+        assert_eq!(cuda("2.10.0", &[&with_marker("another")]), None);
+        assert_eq!(cuda("2.10.0", &["filelock"]), None);
     }
 }

@@ -1,10 +1,13 @@
 //! The Python that trains: the user's own, or one that collo provides from the project's pins, once for all clones.
 //!
-//! In: the pins in `workloads/requirements*.txt`, the cache folder. Out: an interpreter and what is in it. A provided environment
-//! is built aside and renamed, so what exists is whole. This module does not know what will be trained.
+//! In: the pins in `workloads/requirements*.txt`, the driver's CUDA, the cache folder. Out: an interpreter and what is in it. A
+//! provided environment is built aside and renamed, so what exists is whole. This module does not know what will be trained.
 
 mod build;
+mod driver;
 mod find;
+mod fit;
+mod pins;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,44 +16,18 @@ use std::time::Duration;
 use collo_store::sha256_text;
 use fs_err as fs;
 
+pub use driver::{cuda as driver_cuda, version as driver_version};
 pub use find::{Found, find as find_system};
+pub use fit::{Misfit, fits};
+pub use pins::PinSet;
 
 /// An interpreter that members can use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Python {
     pub interpreter: PathBuf,
-    /// `python`, `torch` … and `requirements` (digest of the pins) or `own` (the path that the user gave).
+    /// `python`, `torch`, `torch_cuda` (what it is built for, absent if for none) …, and `requirements` (digest of the pins) with
+    /// `python_set` (its name), or `own` (the path that the user gave).
     pub facts: BTreeMap<String, String>,
-}
-
-/// Which of the pinned sets a machine needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PinSet {
-    /// Without the packages that torch needs only to compute on a GPU.
-    Cpu,
-    Full,
-}
-
-impl PinSet {
-    /// The set for this machine.
-    pub fn for_this_machine() -> Self {
-        if crate::device::has_gpu() { PinSet::Full } else { PinSet::Cpu }
-    }
-
-    fn file(self) -> &'static str {
-        match self {
-            PinSet::Cpu => "requirements-cpu.txt",
-            PinSet::Full => "requirements.txt",
-        }
-    }
-
-    /// Bytes to download, and bytes on disk with bytecode: measured for the CPU's set, about right for the full one.
-    pub fn size(self) -> (u64, u64) {
-        match self {
-            PinSet::Cpu => (2_620_000_000, 4_450_000_000),
-            PinSet::Full => (3_200_000_000, 5_900_000_000),
-        }
-    }
 }
 
 /// How the installation stands.
@@ -91,6 +68,12 @@ pub enum PythonError {
     NoVenv { reason: String },
     #[error("the Python packages could not be installed: {reason}")]
     Install { reason: String, log: PathBuf },
+    #[error("the driver has CUDA {cuda}, the pinned PyTorch needs CUDA 12 or later")]
+    OldDriver { cuda: String },
+    #[error("the driver has CUDA 12, and PyTorch's wheel for it on {architecture} is without CUDA")]
+    NoSet { architecture: String },
+    #[error("{0}")]
+    Misfit(Box<Misfit>),
     #[error("the pins `{path}` are missing")]
     NoPins { path: PathBuf },
     #[error(transparent)]
@@ -112,6 +95,9 @@ impl PythonError {
             PythonError::Install { log, .. } => {
                 format!("all of it is in {}; without a network here, `--python PATH` takes your own environment", log.display())
             }
+            PythonError::OldDriver { .. } => "update the driver to 525 or later, or `--python PATH` takes your own".into(),
+            PythonError::NoSet { .. } => "update the driver to 580 or later, or `--python PATH` takes your own".into(),
+            PythonError::Misfit(misfit) => misfit.hint(),
             PythonError::NoPins { .. } => "`collo init` writes them".into(),
             PythonError::Io(_) | PythonError::Store(_) => return None,
         })
@@ -191,6 +177,7 @@ impl Environment {
         let path = self.folder();
         let mut facts = find::facts(&interpreter).map_err(|reason| PythonError::Unusable { path, reason })?;
         facts.insert("requirements".into(), self.pins_digest[..16].to_string());
+        facts.insert("python_set".into(), self.set.name().into());
         Ok(Some(Python { interpreter, facts }))
     }
 

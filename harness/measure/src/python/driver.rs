@@ -1,0 +1,59 @@
+//! The driver, as far as the choice of a PyTorch depends on it: its version and its CUDA.
+
+use nvml_wrapper::Nvml;
+
+use crate::device::{has_gpu, nvml};
+
+/// The CUDA version of this machine's driver (`12020` for 12.2). None without a driver, or where it does not answer.
+pub fn cuda() -> Option<i32> {
+    let nvml = opened()?;
+    // The first asks libcuda, which a container may lack.
+    nvml.sys_cuda_driver_version().ok().or_else(|| cuda_of(&nvml.sys_driver_version().ok()?))
+}
+
+/// Its own version: `535.183.06`.
+pub fn version() -> Option<String> {
+    opened()?.sys_driver_version().ok()
+}
+
+fn opened() -> Option<Nvml> {
+    let another = std::env::var_os(nvml::LIBRARY).is_some_and(|path| !path.is_empty());
+    (has_gpu() || another).then(nvml::open)?.ok()
+}
+
+/// The first driver of each CUDA; with it every minor version of that CUDA runs.
+const FIRST: [(u32, i32); 2] = [(580, 13_000), (525, 12_000)];
+
+/// The least CUDA that a driver of this version has.
+fn cuda_of(driver: &str) -> Option<i32> {
+    let branch: u32 = driver.split('.').next()?.parse().ok()?;
+    FIRST.iter().find(|(first, _)| branch >= *first).map(|(_, cuda)| *cuda)
+}
+
+/// The first driver that has this CUDA, where that is known.
+pub fn first_with(cuda_major: i32) -> Option<u32> {
+    FIRST.iter().find(|(_, cuda)| cuda / 1000 == cuda_major).map(|(first, _)| *first)
+}
+
+/// `12020` as people write it: `12.2`.
+pub fn shown(cuda: i32) -> String {
+    format!("{}.{}", cuda / 1000, cuda % 1000 / 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_has_the_cuda_of_its_branch() {
+        assert_eq!(cuda_of("580.95.05"), Some(13_000));
+        assert_eq!(cuda_of("610.12"), Some(13_000));
+        assert_eq!((cuda_of("535.183.06"), cuda_of("525.60.13")), (Some(12_000), Some(12_000)));
+        assert_eq!((cuda_of("470.82.01"), cuda_of(""), cuda_of("[N/A]")), (None, None, None));
+    }
+
+    #[test]
+    fn versions_are_shown_as_people_write_them() {
+        assert_eq!((shown(12_020), shown(13_000), shown(11_080)), ("12.2".into(), "13.0".into(), "11.8".into()));
+    }
+}

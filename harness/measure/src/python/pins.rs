@@ -1,0 +1,147 @@
+//! Which of the pinned sets of packages a machine takes.
+//!
+//! In: the CUDA version of its driver, its processor's architecture. Out: a set, or why none fits.
+
+use super::{PythonError, driver};
+
+/// The sets that are pinned. All but torch's own packages are alike in the three.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PinSet {
+    /// Without the packages that torch needs only to compute on a GPU.
+    Cpu,
+    /// The newest torch whose wheel on the package index is built for CUDA 12: for drivers before 580.
+    Cuda12,
+    Cuda13,
+}
+
+impl PinSet {
+    /// The set for this driver, by the CUDA version that NVML says it has (`13000`, `12020`); without a driver the CPU's.
+    pub fn for_driver(cuda: Option<i32>) -> Result<Self, PythonError> {
+        Self::on(cuda, std::env::consts::ARCH)
+    }
+
+    fn on(cuda: Option<i32>, architecture: &str) -> Result<Self, PythonError> {
+        match cuda {
+            None => Ok(PinSet::Cpu),
+            Some(13_000..) => Ok(PinSet::Cuda13),
+            // Elsewhere that torch comes without CUDA: its members would train on the CPU.
+            Some(12_000..) if architecture == "x86_64" => Ok(PinSet::Cuda12),
+            Some(12_000..) => Err(PythonError::NoSet { architecture: architecture.into() }),
+            Some(old) => Err(PythonError::OldDriver { cuda: driver::shown(old) }),
+        }
+    }
+
+    /// The set for this machine, as its driver says. Where none fits its GPU it is the CPU's, for what is done beside campaigns:
+    /// to measure a GPU ask [`PinSet::for_driver`], which says so.
+    pub fn for_this_machine() -> Self {
+        Self::for_driver(driver::cuda()).unwrap_or(PinSet::Cpu)
+    }
+
+    /// As it is recorded and talked of.
+    pub fn name(self) -> &'static str {
+        match self {
+            PinSet::Cpu => "cpu",
+            PinSet::Cuda12 => "cuda12",
+            PinSet::Cuda13 => "cuda13",
+        }
+    }
+
+    pub(super) fn file(self) -> String {
+        format!("requirements-{}.txt", self.name())
+    }
+
+    /// Bytes to download, and bytes on disk with bytecode. Measured for the CPU's set. For the others the first is the sum of the
+    /// wheels' sizes as the package index tells them, the second about right: 1.7 times as much, as on the CPU, and room to spare.
+    pub fn size(self) -> (u64, u64) {
+        match self {
+            PinSet::Cpu => (2_620_000_000, 4_450_000_000),
+            PinSet::Cuda12 => (4_170_000_000, 7_400_000_000),
+            PinSet::Cuda13 => (3_060_000_000, 5_900_000_000),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+
+    const ALL: [PinSet; 3] = [PinSet::Cpu, PinSet::Cuda12, PinSet::Cuda13];
+
+    #[test]
+    fn the_driver_decides_the_set() {
+        for (cuda, set) in [(None, "cpu"), (Some(12_000), "cuda12"), (Some(12_090), "cuda12"), (Some(13_000), "cuda13")] {
+            assert_eq!(PinSet::on(cuda, "x86_64").expect("there is one").name(), set, "{cuda:?}");
+        }
+        // A driver runs what was built for an older CUDA.
+        assert_eq!(PinSet::on(Some(14_010), "x86_64").expect("there is one"), PinSet::Cuda13);
+        assert_eq!(PinSet::on(Some(13_000), "aarch64").expect("there is one"), PinSet::Cuda13);
+    }
+
+    #[test]
+    fn a_driver_that_no_set_fits_is_told_with_the_way_out() {
+        let old = PinSet::on(Some(11_080), "x86_64").expect_err("none");
+        assert_eq!(old.to_string(), "the driver has CUDA 11.8, the pinned PyTorch needs CUDA 12 or later");
+        assert_eq!(old.hint().expect("one"), "update the driver to 525 or later, or `--python PATH` takes your own");
+        let arm = PinSet::on(Some(12_040), "aarch64").expect_err("none");
+        assert_eq!(arm.to_string(), "the driver has CUDA 12, and PyTorch's wheel for it on aarch64 is without CUDA");
+        assert_eq!(arm.hint().expect("one"), "update the driver to 580 or later, or `--python PATH` takes your own");
+    }
+
+    /// The text of a set in the checkout.
+    fn text(set: PinSet) -> String {
+        let workloads = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
+        fs_err::read_to_string(workloads.join(set.file())).expect("it is there")
+    }
+
+    /// A line that pins nothing: a hash, a remark.
+    fn is_beside(line: &str) -> bool {
+        line.is_empty() || line.starts_with([' ', '#'])
+    }
+
+    /// Package → its versions; there are several where Pythons need different ones.
+    fn pinned(set: PinSet) -> BTreeMap<String, BTreeSet<String>> {
+        let mut all = BTreeMap::<String, BTreeSet<String>>::new();
+        for line in text(set).lines().filter(|l| !is_beside(l)) {
+            let (name, rest) = line.split_once("==").expect("every package is pinned");
+            all.entry(name.into()).or_default().insert(rest.split([' ', ';']).next().unwrap_or_default().into());
+        }
+        all
+    }
+
+    fn is_torchs_own(name: &str) -> bool {
+        ["torch", "triton", "cuda-", "nvidia-"].iter().any(|own| name.starts_with(own))
+    }
+
+    #[test]
+    fn the_sets_differ_in_what_belongs_to_torch_alone() {
+        let others = |set| pinned(set).into_iter().filter(|(name, _)| !is_torchs_own(name)).collect::<BTreeMap<_, _>>();
+        assert!(others(PinSet::Cuda13).len() > 20);
+        assert_eq!(others(PinSet::Cuda12), others(PinSet::Cuda13));
+        assert_eq!(others(PinSet::Cpu), others(PinSet::Cuda13));
+    }
+
+    #[test]
+    fn every_package_has_its_hashes_and_no_index_is_named() {
+        for set in ALL {
+            let text = text(set);
+            assert!(text.len() < 1_000_000);
+            assert!(!["://", "index-url", "find-links"].iter().any(|word| text.contains(word)), "{}", set.name());
+            let mut lines = text.lines().peekable();
+            while let Some(line) = lines.next() {
+                let hashed = lines.peek().is_some_and(|next| next.starts_with("    --hash=sha256:"));
+                assert!(is_beside(line) || hashed, "{}: {line}", set.name());
+            }
+        }
+    }
+
+    #[test]
+    fn each_set_brings_the_cuda_that_its_name_says() {
+        let has = |set, end: &str| pinned(set).keys().any(|name| name.starts_with("nvidia-") && name.ends_with(end));
+        assert!(has(PinSet::Cuda12, "-cu12") && !has(PinSet::Cuda12, "-cu13"));
+        assert!(has(PinSet::Cuda13, "-cu13") && !has(PinSet::Cuda13, "-cu12"));
+        assert!(pinned(PinSet::Cuda12)["nvidia-cuda-runtime-cu12"].iter().all(|v| v.starts_with("12.")));
+        assert!(pinned(PinSet::Cuda13)["nvidia-cuda-runtime"].iter().all(|v| v.starts_with("13.")));
+    }
+}
