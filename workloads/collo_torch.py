@@ -265,7 +265,12 @@ def gpu(device):
 
 
 def as_seen(device):
-    """What a hello says of the device, as CUDA shows it."""
+    """What a hello says of the device, as CUDA shows it.
+
+    CUDA gives the digits of a UUID alone. Inside a MIG instance they are the instance's, and the prefix `GPU-` stands
+    there all the same: nothing here tells the two apart, and collo compares the digits. Where the digits are those of the
+    whole card, `sm_count` tells, which is always that of the part that the member computes on.
+    """
     seen = gpu(device)
     return {
         "device": f"GPU-{seen.uuid}" if seen else "cpu",

@@ -368,6 +368,15 @@ def test_without_a_data_set_a_limit_always_cuts():
     assert member.said[0][2]["limit_batches"] == 3 and member.said[0][2]["dataset"] is None
 
 
+@pytest.mark.parametrize("sm_count", [108, 14])
+def test_a_gpu_is_seen_by_the_digits_of_its_uuid_and_by_its_size(monkeypatch, sm_count):
+    digits = "4d6b1c2e-0f7a-5a53-9c1d-8e2b7a90c1d4"  # of a card or of a MIG instance: CUDA gives no prefix
+    shown = types.SimpleNamespace(uuid=digits, multi_processor_count=sm_count, total_memory=5 * 2**30)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: shown)
+    seen = collo_torch.as_seen(CUDA)
+    assert seen == {"device": f"GPU-{digits}", "sm_count": sm_count, "memory_bytes": 5 * 2**30}
+
+
 def test_a_cpu_has_no_memory_of_an_allocator_to_tell():
     member = Heard()
     collo_torch.tell_memory(member, CPU)
