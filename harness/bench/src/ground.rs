@@ -87,7 +87,7 @@ impl Ground {
         at: &mut dyn FnMut(Moment<'_>) -> Result<()>,
     ) -> Result<Vec<Timed>> {
         let experiment = Experiment::resolve(&self.project, experiment, &self.workloads).map_err(|e| anyhow!("{e}"))?;
-        let facts = experiment.device_facts().map_err(|e| anyhow!("{e}"))?;
+        let facts = experiment.device_facts(&Default::default(), &Default::default()).map_err(|e| anyhow!("{e}"))?;
         let cells = expand(&experiment, None).map_err(|e| anyhow!("{e}"))?;
         let mut plan = plan(&experiment, &cells, &facts);
         let kept: Vec<bool> = plan.record.cells.iter().map(keep).collect();

@@ -111,6 +111,12 @@ pub struct Plan {
     pub tag: Option<String>,
     #[command(flatten)]
     pub selection: Selection,
+    /// Plan for this GPU: one of this machine, or a model of `collo list gpus`
+    #[arg(long, value_name = "GPU")]
+    pub gpu: Option<String>,
+    /// Use the MIG state that is there, and change nothing
+    #[arg(long)]
+    pub as_found: bool,
     /// List every repetition in the order in which it will run
     #[arg(long)]
     pub order: bool,
@@ -128,6 +134,15 @@ pub enum Only {
     Failed,
 }
 
+/// What to do when others compute on the GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Foreign {
+    /// Nothing is measured
+    Refuse,
+    /// Measure all the same, marked informative
+    Allow,
+}
+
 #[derive(Debug, Args)]
 pub struct Run {
     /// An experiment of experiments/, a path to one, or a campaign to finish
@@ -138,6 +153,18 @@ pub struct Run {
     pub tag: Option<String>,
     #[command(flatten)]
     pub selection: Selection,
+    /// Measure on this GPU: its index, its UUID, its PCI id, or `auto`
+    #[arg(long, value_name = "GPU")]
+    pub gpu: Option<String>,
+    /// Use the MIG state that is there, and change nothing
+    #[arg(long)]
+    pub as_found: bool,
+    /// Under MPS, let nobody but its server use the GPU; it takes root, and is put back
+    #[arg(long)]
+    pub exclusive: bool,
+    /// What to do when others compute on the GPU
+    #[arg(long, value_name = "WHAT", default_value = "refuse")]
+    pub foreign: Foreign,
     /// Which runs of the campaign to do
     #[arg(long, value_name = "WHICH")]
     pub only: Option<Only>,

@@ -2,7 +2,7 @@
 //!
 //! In: a plan. Out: text. It plans nothing and prints nothing.
 
-use collo_measure::{Plan, units};
+use collo_measure::{DeviceFacts, Plan, units};
 use collo_store::{CellRecord, RefusalRecord};
 
 use crate::table::{Align, Table};
@@ -13,8 +13,8 @@ const MOST_ROWS: usize = 40;
 const LABEL: usize = 10;
 
 /// The plan as `collo plan` prints it, at most so many columns wide; labels and reasons may run over.
-pub fn text(plan: &Plan, width: usize) -> String {
-    let mut text = format!("{} on {}\n\n", plan.experiment, plan.device.text());
+pub fn text(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
+    let mut text = format!("{} on {}\n\n", plan.experiment, device(plan, facts));
     if !plan.record.cells.is_empty() {
         text += &if plan.record.cells.len() <= MOST_ROWS { cells(plan, width) } else { summary(plan, width) };
         text += "\n";
@@ -23,6 +23,21 @@ pub fn text(plan: &Plan, width: usize) -> String {
         text += &line("forecast", &forecast_line(plan), width);
     }
     text + &refused(plan, width)
+}
+
+/// `cpu (2 cores, 24 GiB)`, `GPU 0, NVIDIA A100-SXM4-40GB (40 GiB)`, or a model of which no card was asked.
+fn device(plan: &Plan, facts: &DeviceFacts) -> String {
+    match facts.gpu() {
+        None => plan.device.text(),
+        Some(gpu) if gpu.at.is_none() => {
+            let profile = gpu.card.as_ref().map(|c| c.name.as_str()).unwrap_or_default();
+            format!("{}, from the profile `{profile}` (no GPU was asked)", gpu.name)
+        }
+        Some(_) => {
+            let labels: Vec<String> = facts.gpus.iter().map(|g| g.label()).collect();
+            format!("{}, {}", labels.join(" and "), plan.device.text())
+        }
+    }
 }
 
 /// What to type next, for stderr.
@@ -183,7 +198,7 @@ fn forecast_line(plan: &Plan) -> String {
     let unknown = forecast.cells.len() - known.len();
     let of = if forecast.cells.len() == 1 { "the cell".into() } else { format!("{unknown} of {} cells", forecast.cells.len()) };
     let rest = if known.is_empty() { String::new() } else { format!("; the others take {}", units::clock(known.iter().sum())) };
-    format!("– for {of}, as no `[forecast.cpu]` tells it for these settings{rest}{pauses}")
+    format!("– for {of}, as nothing tells it for these settings here{rest}{pauses}")
 }
 
 fn refused(plan: &Plan, width: usize) -> String {
@@ -216,10 +231,14 @@ fn refused(plan: &Plan, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use collo_measure::{DeviceFacts, DeviceKind, Experiment, Workloads, expand, plan};
+    use collo_measure::{Experiment, Workloads, expand, plan};
 
     const TINY: &str = "command = ['python', '{batch_size}', '{images}']\n[settings]\nbatch_size = 32\nimages = 1024\n[forecast.cpu]\nset_up_s = 4.0\nepoch_s = 1.6\nmemory_bytes = 800_000_000\n";
     const SLEEP: &str = "command = ['python', '{seconds}']\n[settings]\nseconds = 1.0\n";
+
+    fn facts() -> DeviceFacts {
+        DeviceFacts { cores: vec![0, 1], memory_bytes: Some(24 << 30), ..DeviceFacts::cpu() }
+    }
 
     fn planned(lines: &str) -> Plan {
         let folder = tempfile::tempdir().expect("a folder");
@@ -232,14 +251,13 @@ mod tests {
         let workloads = Workloads::load(folder.path()).expect("readable");
         let experiment = Experiment::read(&path, &workloads).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let cells = expand(&experiment, None).unwrap_or_else(|mistake| panic!("{mistake}"));
-        let facts = DeviceFacts { kind: DeviceKind::Cpu, name: "cpu".into(), cores: vec![0, 1], memory_bytes: Some(24 << 30) };
-        plan(&experiment, &cells, &facts)
+        plan(&experiment, &cells, &facts())
     }
 
     #[test]
     fn a_plan_shows_cells_order_runs_forecast_and_refusals() {
         let plan = planned("[axes]\nworkload = \"tiny\"\ndegree = [1, 2, 3]\n");
-        insta::assert_snapshot!(text(&plan, 100), @r"
+        insta::assert_snapshot!(text(&plan, &facts(), 100), @r"
         mine on cpu (2 cores, 24 GiB)
 
            cell              sharing  degree  slots                memory  runs  each  total  against
@@ -259,7 +277,7 @@ mod tests {
     fn what_is_refused_is_listed_with_its_reason_once() {
         let plan =
             planned("[axes]\nworkload = [\"tiny\", \"sleep\"]\nsharing = [\"naive\", \"mps\", \"mig\"]\ndegree = [2, 40]\n");
-        insta::assert_snapshot!(text(&plan, 100), @r"
+        insta::assert_snapshot!(text(&plan, &facts(), 100), @r"
         mine on cpu (2 cores, 24 GiB)
 
            cell              sharing  degree  slots                memory  runs  each  total  against
@@ -271,7 +289,7 @@ mod tests {
 
         order     1 3 4 5 2 3 1 · 3 1 4 2 5 1 3 · 3 1 5 2 4 3 1     3 blocks, shuffled by seed 42
         runs      21 of 2 epochs each, the second is measured; tail hold; baselines open and close a block
-        forecast  – for 3 of 5 cells, as no `[forecast.cpu]` tells it for these settings;
+        forecast  – for 3 of 5 cells, as nothing tells it for these settings here;
                   the others take 1:05, 0:20 between runs
         refused   9 of 14 cells
         – tiny×40 naive b32
@@ -295,7 +313,7 @@ mod tests {
     #[test]
     fn when_nothing_can_run_only_the_reasons_are_left() {
         let plan = planned("[axes]\nworkload = \"tiny\"\nsharing = \"mps\"\ndegree = 2\n");
-        insta::assert_snapshot!(text(&plan, 100), @r"
+        insta::assert_snapshot!(text(&plan, &facts(), 100), @r"
         mine on cpu (2 cores, 24 GiB)
 
         refused   1 of 1 cells
@@ -310,7 +328,7 @@ mod tests {
     fn past_forty_cells_there_is_a_row_per_mode_and_degree() {
         let batches: Vec<u32> = (1..=15).collect();
         let plan = planned(&format!("epochs = 3\n[axes]\nworkload = \"tiny\"\nbatch_size = {batches:?}\ndegree = [1, 2, 3]\n"));
-        insta::assert_snapshot!(text(&plan, 100), @r"
+        insta::assert_snapshot!(text(&plan, &facts(), 100), @r"
         mine on cpu (2 cores, 24 GiB)
 
         sharing  degree  cells      memory  runs  total
@@ -331,7 +349,7 @@ mod tests {
         let plan = planned(
             "repetitions = 1\nepochs = 1\n[[group]]\nmembers = [{ workload = \"tiny\", batch_size = 128, count = 2 }, { workload = \"tiny\" }]\n",
         );
-        insta::assert_snapshot!(text(&plan, 100), @r"
+        insta::assert_snapshot!(text(&plan, &facts(), 100), @r"
         mine on cpu (2 cores, 24 GiB)
 
            cell                        sharing  degree  slots                memory  runs  each  total
@@ -350,7 +368,7 @@ mod tests {
     #[test]
     fn a_narrow_screen_keeps_the_labels() {
         let plan = planned("[axes]\nworkload = \"tiny\"\ndegree = [1, 2]\n");
-        insta::assert_snapshot!(text(&plan, 60), @r"
+        insta::assert_snapshot!(text(&plan, &facts(), 60), @r"
         mine on cpu (2 cores, 24 GiB)
 
            cell              sharing  degree  slots

@@ -7,7 +7,8 @@ use collo_store::{Campaign, CampaignFolder, Ingredient, Outcome, PlannedRun, Run
 use tokio::sync::watch;
 
 use crate::cell::Cell;
-use crate::device::DeviceFacts;
+use crate::device::hold::{Hold, Restored, Who};
+use crate::device::{DeviceFacts, DeviceKind, Gpu, holders, nvml};
 use crate::events::{Event, Watcher};
 use crate::expand::Expanded;
 use crate::experiment::Experiment;
@@ -20,7 +21,8 @@ use crate::observe::{Stop, View};
 use crate::plan::Plan;
 use crate::prepare::Prepared;
 use crate::project::Project;
-use crate::run::{Bench, RunError};
+use crate::run::{Bench, RunError, Seated};
+use crate::sharing::Seating;
 
 /// The name under which a selection is an ingredient.
 pub const SELECTION: &str = "--where";
@@ -49,6 +51,10 @@ pub struct Choice {
     pub time_limit: Option<Duration>,
     /// Add the order's plan to the newest campaign, which may be complete, as further repetitions of its cells.
     pub more: bool,
+    /// Under MPS, let nobody but the server use the card.
+    pub exclusive: bool,
+    /// Measure although others compute on the card; the campaign is marked informative.
+    pub foreign: bool,
 }
 
 /// Everything that a campaign is made of.
@@ -79,6 +85,8 @@ pub enum End {
     Terminated,
     /// The allowed time is over.
     TimeOver,
+    /// The card went away.
+    DeviceLost,
 }
 
 /// A campaign and how it ended.
@@ -121,7 +129,21 @@ pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, Ru
     let mut journal = campaign.journal()?;
     journal.opened(todo.len() as u32)?;
     let interrupts = Interrupts::listen().map_err(collo_store::Error::from)?;
-    let result = order.measure(&campaign, &todo, &ingredients, &interrupts, &mut journal, watcher).await;
+    let result = match order.hold(&campaign, &todo, watcher) {
+        Ok(mut held) => {
+            let result = order.measure(&campaign, &todo, held.as_mut(), &ingredients, &interrupts, &mut journal, watcher).await;
+            // Whatever the result: the card goes back to how it was found.
+            match held.map(|(gpu, mut hold)| (gpu, hold.restore())) {
+                Some((gpu, Ok(restored))) if restored != Restored::default() => {
+                    watcher(Event::Restored { label: gpu.label(), restored });
+                }
+                Some((gpu, Err(e))) => watcher(Event::NotRestored { label: gpu.label(), reason: e.line() }),
+                _ => {}
+            }
+            result
+        }
+        Err(e) => Err(e),
+    };
     let stopping = interrupts.since();
     let (end, done) = match result {
         Ok(ended) => ended,
@@ -136,21 +158,61 @@ pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, Ru
         End::Interrupted { .. } => "interrupted",
         End::Terminated => "terminated",
         End::TimeOver => "time over",
+        End::DeviceLost => "device lost",
     })?;
     Ok(Finished { campaign, end, stored: kept + done, stopping })
 }
 
 impl Order<'_> {
+    /// Take the card of this campaign, if it is to run on one: nobody else may be on it, and it must let itself be cut as planned.
+    fn hold(
+        &self,
+        campaign: &CampaignFolder,
+        todo: &[PlannedRun],
+        watcher: Watcher<'_>,
+    ) -> Result<Option<(&Gpu, Hold)>, RunError> {
+        let Some(gpu) = self.facts.gpu().filter(|_| self.facts.kind == DeviceKind::Gpu) else { return Ok(None) };
+        let m = campaign.manifest();
+        let who = Who { experiment: m.experiment.clone(), campaign: m.id.clone() };
+        let (mut hold, repaired) = Hold::take(gpu, &who, self.facts.as_found)?;
+        if let Some(restored) = repaired {
+            watcher(Event::Restored { label: gpu.label(), restored });
+        }
+        let others = nvml::open().ok().and_then(|nvml| holders::computing(&nvml, hold.uuid())).unwrap_or_default();
+        if let (Some(other), false) = (others.first(), self.choice.foreign) {
+            return Err(Mistake::new(format!("{} is in use: {}", gpu.label(), other.words()))
+                .hint("take another with `--gpu`; `--foreign allow` measures all the same, marked informative")
+                .of_machine()
+                .into());
+        }
+        // A right that is missing is told before anything is measured, not after a night.
+        let seatings = self.seatings();
+        let cells = &m.plan.cells;
+        let wanted = todo.iter().filter_map(|run| seatings.get(&cells[run.cell].slug)?.1.partition.as_ref());
+        if let Some(partition) = wanted.into_iter().find(|p| *p != hold.found()) {
+            hold.bring(partition).map_err(|e| e.mistake())?;
+        }
+        Ok(Some((gpu, hold)))
+    }
+
+    /// By the slug of a cell: the cell, and what its members get.
+    fn seatings(&self) -> BTreeMap<String, (&Cell, &Seating)> {
+        let cells: BTreeMap<String, &Cell> = self.cells.iter().map(|e| (e.cell.label(), &e.cell)).collect();
+        let planned = self.plan.record.cells.iter().zip(&self.plan.seatings);
+        planned.filter_map(|(record, seating)| Some((record.slug.clone(), (*cells.get(&record.cell)?, seating)))).collect()
+    }
+
     async fn measure(
         &self,
         campaign: &CampaignFolder,
         todo: &[PlannedRun],
+        mut held: Option<&mut (&Gpu, Hold)>,
         ingredients: &BTreeMap<String, Ingredient>,
         interrupts: &Interrupts,
         journal: &mut collo_store::Journal,
         watcher: Watcher<'_>,
     ) -> Result<(End, usize), RunError> {
-        let cells: BTreeMap<String, &Cell> = self.cells.iter().map(|e| (e.cell.slug(), &e.cell)).collect();
+        let cells = self.seatings();
         let bench = Bench {
             project: self.project,
             experiment: self.experiment,
@@ -159,6 +221,8 @@ impl Order<'_> {
             campaign,
             ingredients,
             stop: interrupts.receiver(),
+            exclusive: self.choice.exclusive,
+            foreign: self.choice.foreign,
         };
         let begun = Instant::now();
         let mut done = 0;
@@ -174,7 +238,7 @@ impl Order<'_> {
             }
             let plan = &campaign.manifest().plan;
             let record = &plan.cells[planned.cell];
-            let Some(cell) = cells.get(&record.slug) else {
+            let Some((cell, seating)) = cells.get(&record.slug) else {
                 return Err(Mistake::new(format!("`{}` is not a cell of `{}` any more", record.cell, self.experiment.name))
                     .hint("`--new` starts a new campaign")
                     .into());
@@ -195,7 +259,8 @@ impl Order<'_> {
                 }
                 watcher(Event::Stands(view));
             };
-            let run = bench.run(cell, planned, &mut show).await?;
+            let card = held.as_mut().map(|(gpu, hold)| (*gpu, hold));
+            let run = bench.run(&Seated { cell, seating }, planned, card, &mut show).await?;
             let Some(run) = run else { return Ok((interrupts.end(true), done)) };
             journal.recorded(&run.path, run.record.outcome.word())?;
             watcher(Event::Ends { planned, run: &run });
@@ -203,6 +268,9 @@ impl Order<'_> {
                 return Ok((interrupts.end(false), done));
             }
             done += 1;
+            if matches!(run.record.outcome, Outcome::DeviceLost { .. }) {
+                return Ok((End::DeviceLost, done));
+            }
         }
         Ok((End::Complete, done))
     }
@@ -248,6 +316,9 @@ impl Order<'_> {
         found.insert("kernel".into(), ingredients::text(&kernel, Some(kernel.clone())));
         let device = self.facts.record().text();
         found.insert("device".into(), ingredients::text(&device, Some(device.clone())));
+        if let Some(driver) = &self.facts.driver {
+            found.insert("driver".into(), ingredients::text(driver, Some(driver.clone())));
+        }
         Ok(found)
     }
 
@@ -322,7 +393,7 @@ impl Order<'_> {
         };
         let taken = |id: &String| runs.path().join(&self.experiment.name).join(id).exists();
         let id = (0..).map(id).find(|id| !taken(id)).unwrap_or_default();
-        let memory = self.facts.memory_bytes.unwrap_or_default();
+        let memory = DeviceFacts::cpu().memory_bytes.unwrap_or_default();
         Campaign {
             schema: SCHEMA,
             id,
@@ -334,7 +405,12 @@ impl Order<'_> {
             thresholds: self.experiment.thresholds.clone(),
             plan: self.plan.record.clone(),
             device: self.facts.record(),
-            machine: machine::describe(self.project.root(), self.facts.cores.len() as u32, memory, self.python.clone()),
+            machine: collo_store::Machine {
+                driver: self.facts.driver.clone(),
+                cuda: self.facts.cuda.map(|v| format!("{}.{}", v / 1000, v % 1000 / 10)),
+                gpus: self.facts.gpus.iter().filter_map(Gpu::record).collect(),
+                ..machine::describe(self.project.root(), self.facts.cores.len() as u32, memory, self.python.clone())
+            },
             ingredients: ingredients.clone(),
             informative: Vec::new(),
         }

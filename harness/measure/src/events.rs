@@ -4,6 +4,7 @@ use std::path::Path;
 
 use collo_store::{CampaignFolder, PlannedRun, StoredRun};
 
+use crate::device::hold::Restored;
 use crate::ingredients::Change;
 use crate::observe::View;
 use crate::prepare::Prepared;
@@ -27,6 +28,10 @@ pub enum Event<'a> {
     Ends { planned: &'a PlannedRun, run: &'a StoredRun },
     /// Somebody wants the campaign to stop; the current run is being ended.
     Stopping { now: bool },
+    /// A card was put back as it was found.
+    Restored { label: String, restored: Restored },
+    /// It could not be: the journal stays for `collo restore`.
+    NotRestored { label: String, reason: String },
     /// Partial runs of an earlier collo lie aside.
     Partials { folder: &'a Path, count: usize },
 }

@@ -34,13 +34,15 @@ pub mod units;
 pub mod workload;
 
 pub use cell::{Cell, Member, Tail, Term, find_cell};
-pub use device::{DeviceFacts, DeviceKind, has_gpu, mig, nvml};
+pub use device::{
+    Choice as GpuChoice, DeviceFacts, DeviceKind, Driver, Gpu, Partition, cut, has_gpu, hold, holders, mig, mps, nvml, partition,
+};
 pub use events::{Event, Watcher};
 pub use expand::{Expanded, expand};
 pub use experiment::Experiment;
 pub use interpreters::Interpreters;
 pub use mistake::{Fault, Mistake, Mistakes, Source};
-pub use plan::{CellForecast, Forecast, Plan, plan};
+pub use plan::{CellForecast, Forecast, Plan, alone_on_slices, plan};
 pub use prepare::{Prepared, prepare, prepare_all};
 pub use project::Project;
 pub use run::RunError;

@@ -35,6 +35,9 @@ pub fn describe(project: &Path, cores: u32, memory_bytes: u64, python: BTreeMap<
         git: git_version(project, None),
         collo: env!("CARGO_PKG_VERSION").into(),
         build: if cfg!(debug_assertions) { "dev" } else { "release" }.into(),
+        driver: None,
+        cuda: None,
+        gpus: Vec::new(),
         python,
     }
 }

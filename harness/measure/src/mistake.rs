@@ -139,6 +139,16 @@ impl Mistake {
         &self.0.what
     }
 
+    /// The first cause, if one is told.
+    pub fn cause(&self) -> Option<&str> {
+        self.0.causes.first().map(String::as_str)
+    }
+
+    /// The hint or the note.
+    pub fn way_out(&self) -> Option<&str> {
+        self.0.hint.as_deref().or(self.0.note.as_deref())
+    }
+
     pub fn fault(&self) -> Fault {
         self.0.fault
     }

@@ -10,7 +10,8 @@ use collo_store::{
 use tokio::sync::watch;
 
 use crate::cell::Cell;
-use crate::device::DeviceFacts;
+use crate::device::hold::Hold;
+use crate::device::{DeviceFacts, Gpu, nvml};
 use crate::experiment::{Experiment, FailureRule};
 use crate::ingredients;
 use crate::interpreters::Interpreters;
@@ -20,7 +21,7 @@ use crate::mistake::Mistake;
 use crate::observe::{self, Observation, ObserveError, Rules, Setting, Stop, View};
 use crate::project::Project;
 use crate::sampler::Rates;
-use crate::sharing::{NotStaged, Slot};
+use crate::sharing::{Ground, NotStaged, OTHERS, Seating, Slot, scrubbed};
 use crate::workload::Workload;
 
 /// What all runs of a campaign have in common.
@@ -32,6 +33,16 @@ pub struct Bench<'a> {
     pub campaign: &'a CampaignFolder,
     pub ingredients: &'a BTreeMap<String, Ingredient>,
     pub stop: watch::Receiver<Stop>,
+    /// Under MPS, nobody but the server may use the card.
+    pub exclusive: bool,
+    /// Others may compute on the card.
+    pub foreign: bool,
+}
+
+/// A cell, and what its members get of the device.
+pub struct Seated<'a> {
+    pub cell: &'a Cell,
+    pub seating: &'a Seating,
 }
 
 /// A run that could not be stored.
@@ -46,20 +57,29 @@ pub enum RunError {
 }
 
 impl Bench<'_> {
-    /// Measure one repetition of a cell. None if it was killed and thrown away.
+    /// Measure one repetition of a cell, on a card if one is held. None if it was killed and thrown away.
     pub async fn run(
         &self,
-        cell: &Cell,
+        seated: &Seated<'_>,
         planned: &PlannedRun,
+        mut card: Option<(&Gpu, &mut Hold)>,
         show: &mut dyn FnMut(View),
     ) -> Result<Option<StoredRun>, RunError> {
+        let cell = seated.cell;
         let folder = self.campaign.manifest().plan.folder(planned);
         let mut draft = self.campaign.begin(&folder)?;
         let started_utc = utc_now();
-        let members = cell.members().count();
-        let staged = match cell.mode().stage(self.facts, members, &self.experiment.cores) {
+        let mut ground = Ground {
+            facts: self.facts,
+            card: card.as_mut().map(|(gpu, hold)| (*gpu, &mut **hold)),
+            cores: &self.experiment.cores,
+            folder: draft.path(),
+            exclusive: self.exclusive,
+            foreign: self.foreign,
+        };
+        let staged = match cell.mode().stage(&mut ground, seated.seating) {
             Ok(staged) => staged,
-            Err(NotStaged(reason)) => return self.not_staged(draft, cell, planned, started_utc, reason).map(Some),
+            Err(reason) => return self.not_staged(draft, cell, planned, started_utc, reason).map(Some),
         };
         let launches = self.launches(cell, &staged.slots, draft.path())?;
         let setting = Setting {
@@ -76,12 +96,23 @@ impl Bench<'_> {
             stop: self.stop.clone(),
             show,
         };
-        let mut observation = observe::observe(setting, &mut draft).await?;
+        let observed = observe::observe(setting, &mut draft).await;
+        let trouble = staged.trouble_and_end(card.as_mut().map(|(_, hold)| &mut **hold));
+        let mut observation = observed?;
         if observation.killed {
             draft.discard()?;
             return Ok(None);
         }
-        let record = self.record(cell, planned, started_utc, &mut observation);
+        if observation.outcome.is_failure() {
+            let lost = card.as_ref().and_then(|(_, hold)| lost(hold.uuid()));
+            observation.outcome = match (lost, trouble) {
+                (Some(reason), _) => Outcome::DeviceLost { reason },
+                // Members fail when their server does; it is not they who are to blame.
+                (None, Some(reason)) => Outcome::ModeLost { reason },
+                (None, None) => observation.outcome,
+            };
+        }
+        let record = self.record(seated, planned, started_utc, &mut observation);
         let path = draft.commit(record, &observation.epochs)?;
         Ok(Some(StoredRun::open(&path)?))
     }
@@ -108,7 +139,8 @@ impl Bench<'_> {
             let workload = member.workload();
             let mut command = workload.command_for(&member.spec())?;
             self.interpreters.put_into(&mut command, workload);
-            let mut env = process_environment(self.project, workload, &member.spec(), self.interpreters)?;
+            let mut env = if slot.on_card { scrubbed() } else { BTreeMap::new() };
+            env.extend(process_environment(self.project, workload, &member.spec(), self.interpreters)?);
             env.extend(self.environment(index));
             env.extend(slot.env.clone());
             let adapter = workload.epochs.as_ref().map(|a| Adapter {
@@ -132,9 +164,12 @@ impl Bench<'_> {
         env
     }
 
-    fn record(&self, cell: &Cell, planned: &PlannedRun, started_utc: String, observation: &mut Observation) -> RunRecord {
-        let mut record = self.blank(cell, planned, started_utc);
+    fn record(&self, seated: &Seated<'_>, planned: &PlannedRun, started_utc: String, observation: &mut Observation) -> RunRecord {
+        let mut record = self.blank(seated.cell, planned, started_utc);
         record.members = observation.members(&record.cell.members);
+        for (member, kept) in record.members.iter_mut().enumerate() {
+            kept.slice = seated.seating.slice(member);
+        }
         record.timeline = observation.timeline.clone();
         record.outcome = observation.outcome.clone();
         record.sampling = std::mem::take(&mut observation.sampling);
@@ -180,15 +215,26 @@ impl Bench<'_> {
         cell: &Cell,
         planned: &PlannedRun,
         started_utc: String,
-        reason: String,
+        NotStaged { reason, lost }: NotStaged,
     ) -> Result<StoredRun, RunError> {
         let mut record = self.blank(cell, planned, started_utc);
-        record.outcome = Outcome::NotStaged { reason: reason.clone() };
+        record.outcome = match lost {
+            false => Outcome::NotStaged { reason: reason.clone() },
+            true => Outcome::DeviceLost { reason: reason.clone() },
+        };
         record.validity.lower(Verdict::Void, reason);
         draft.samples()?.finish()?;
         let path = draft.commit(record, &[])?;
         Ok(StoredRun::open(&path)?)
     }
+}
+
+/// What the driver says of a card that is not there any more.
+fn lost(uuid: &str) -> Option<String> {
+    use nvml_wrapper::error::NvmlError;
+    let gone = |e: &NvmlError| matches!(e, NvmlError::GpuLost | NvmlError::ResetRequired);
+    let answer = nvml::open().ok()?.device_by_uuid(uuid).and_then(|device| device.memory_info()).err()?;
+    gone(&answer).then(|| format!("the driver says: {}", nvml::text(&answer)))
 }
 
 /// What every process of a workload gets, members and preparation alike.
@@ -227,6 +273,11 @@ fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) 
     } else {
         let why = format!("{}: no time of it is used", record.outcome.text());
         record.validity.lower(Verdict::Void, why);
+    }
+    if let Some(check) = record.attestation.checks.iter().find(|c| c.what == OTHERS && c.holds) {
+        if let Some(who) = check.found.as_deref().filter(|who| *who != "nobody") {
+            record.validity.lower(Verdict::Informative, format!("{who} computed on the same card"));
+        }
     }
     let barrier = record.members.iter().all(|m| m.barrier);
     if let Some(skew_s) = skew_ns.map(|ns| ns as f64 / 1e9).filter(|s| barrier && *s > thresholds.start_skew_s) {

@@ -23,7 +23,8 @@ fn every_experiment_of_the_project_plans_under_its_own_name() {
     for (path, read) in all {
         let experiment = read.unwrap_or_else(|mistakes| panic!("{mistakes}"));
         assert_eq!(experiment.warnings, [""; 0], "{}", path.display());
-        let facts = experiment.device_facts().unwrap_or_else(|mistake| panic!("{mistake}"));
+        let facts =
+            experiment.device_facts(&Default::default(), &Default::default()).unwrap_or_else(|mistake| panic!("{mistake}"));
         let cells = expand(&experiment, None).unwrap_or_else(|mistake| panic!("{mistake}"));
         let plan = plan(&experiment, &cells, &facts);
         assert_eq!(plan.record.cells.len() + plan.record.refusals.len(), cells.len(), "{}", path.display());
@@ -35,7 +36,7 @@ fn the_quickstart_is_twelve_runs_of_three_cells() {
     let workloads = Workloads::load(&project().workloads()).expect("readable");
     let quickstart =
         collo_measure::Experiment::resolve(&project(), "quickstart", &workloads).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let facts = quickstart.device_facts().expect("a CPU");
+    let facts = quickstart.device_facts(&Default::default(), &Default::default()).expect("a CPU");
     let plan = plan(&quickstart, &expand(&quickstart, None).expect("few cells"), &facts);
     let cells: Vec<&str> = plan.record.cells.iter().map(|cell| cell.cell.as_str()).collect();
     assert_eq!(cells, ["tiny solo b32", "tiny×2 naive b32", "tiny×3 naive b32"]);

@@ -91,6 +91,12 @@ pub struct CellRecord {
     pub repetitions: u32,
     /// `hold` or `release`.
     pub tail: String,
+    /// What the members get of the device: `whole GPU, shared`, `3×2g.10gb`; absent where it was not planned for one.
+    #[serde(default)]
+    pub slots: Option<String>,
+    /// By member: the label of the cell in which it is alone on a slice of the same size; empty where nothing is cut.
+    #[serde(default)]
+    pub alone_on_slice: Vec<String>,
 }
 
 impl CellRecord {
@@ -207,6 +213,8 @@ mod tests {
             against: Vec::new(),
             repetitions,
             tail: "hold".into(),
+            slots: None,
+            alone_on_slice: Vec::new(),
         }
     }
 

@@ -55,6 +55,35 @@ pub struct Machine {
     pub collo: String,
     /// `release` or `dev`.
     pub build: String,
+    /// Version of the NVIDIA driver, and the CUDA that it brings: `580.95.05`, `13.0`.
+    #[serde(default)]
+    pub driver: Option<String>,
+    #[serde(default)]
+    pub cuda: Option<String>,
+    /// The cards of the campaign, as found.
+    #[serde(default)]
+    pub gpus: Vec<GpuRecord>,
     /// Python and its packages that matter: `python`, `torch`, `requirements` (digest of the pins) …
     pub python: BTreeMap<String, String>,
+}
+
+/// One NVIDIA card, as it was found; what its driver does not tell is absent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct GpuRecord {
+    pub index: u32,
+    pub uuid: String,
+    pub pci: String,
+    pub name: String,
+    pub architecture: Option<String>,
+    pub sms: Option<u32>,
+    pub memory_bytes: Option<u64>,
+    pub vbios: Option<String>,
+    pub ecc: Option<bool>,
+    pub persistence: Option<bool>,
+    pub compute_mode: Option<String>,
+    pub power_limit_w: Option<f64>,
+    pub power_limit_default_w: Option<f64>,
+    pub max_sm_clock_mhz: Option<u32>,
+    /// How it was cut: `MIG off`, `7×1g.5gb`.
+    pub partition: Option<String>,
 }

@@ -57,6 +57,9 @@ pub struct Timeline {
 pub struct MemberRecord {
     pub spec: MemberSpec,
     pub pid: Option<u32>,
+    /// What it got of the device: `1g.5gb`; absent where that is the whole device.
+    #[serde(default)]
+    pub slice: Option<String>,
     /// False for a foreign script without the protocol: it started when it was launched and was never held.
     pub barrier: bool,
     /// The member's own hello, word for word: device as seen, versions, model, data set.
@@ -175,10 +178,9 @@ impl RunDraft {
         tables::write_epochs(&self.aside.join("epochs.parquet"), epochs)?;
         drop(self.events);
         record.files.clear();
-        for entry in fs::read_dir(&self.aside)? {
-            let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if path.is_file() && name != "run.json" {
+        for path in files_below(&self.aside)? {
+            let name = path.strip_prefix(&self.aside).unwrap_or(&path).display().to_string();
+            if name != "run.json" {
                 let file = fs::File::open(&path)?;
                 file.sync_all()?;
                 let bytes = file.metadata()?.len();
@@ -204,6 +206,20 @@ impl RunDraft {
     }
 }
 
+/// The files of a folder, and of the folders of logs in it.
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(files_below(&path)?);
+        } else if path.is_file() {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
 fn supersede(campaign: &Path, folder: &str) -> Result<()> {
     let attic = campaign.join(".superseded");
     fs::create_dir_all(&attic)?;
@@ -221,7 +237,7 @@ pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String> {
 }
 
 /// Write a file aside, flush it, rename it into place: readers see the old content or the new, never half.
-pub(crate) fn replace_file(path: &Path, content: &[u8]) -> Result<()> {
+pub fn replace_file(path: &Path, content: &[u8]) -> Result<()> {
     let aside = path.with_extension("aside");
     write_synced(&aside, content)?;
     fs::rename(&aside, path)?;

@@ -124,7 +124,9 @@ impl Display for Lines {
                 }
             }
             Event::Stopping { now } => line(super::stopping(self.run.as_ref().map(|r| &*r.name), now)),
-            Event::NotContinued { .. } | Event::Partials { .. } => super::notice(&event),
+            Event::NotContinued { .. } | Event::Partials { .. } | Event::Restored { .. } | Event::NotRestored { .. } => {
+                super::notice(&event)
+            }
         }
     }
 

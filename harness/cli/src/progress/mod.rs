@@ -8,6 +8,7 @@ pub mod words;
 
 use std::io::IsTerminal;
 
+use collo_measure::hold::Restored;
 use collo_measure::{Event, Forecast};
 
 /// A display of a campaign.
@@ -47,6 +48,11 @@ fn notice(event: &Event<'_>) {
                 if *count == 1 { ("1 run was".into(), "begins") } else { (format!("{count} runs were"), "begin") };
             crate::say::remark(format!("{runs} cut off by the end of an earlier collo and {again} again"));
         }
+        Event::Restored { label, restored } => crate::say::remark(format!("{label} is as it was found: {}", put_back(restored))),
+        Event::NotRestored { label, reason } => {
+            crate::say::warning(format!("{label} is not as it was found: {reason}"));
+            crate::say::hint("`collo restore` tries again");
+        }
         Event::Opened { campaign, resumed: true, stored, todo, interrupted } => {
             let (id, total) = (&campaign.manifest().id, stored + todo.len());
             let again = match interrupted {
@@ -58,6 +64,28 @@ fn notice(event: &Event<'_>) {
         }
         _ => {}
     }
+}
+
+/// What was done to put a card back, in words.
+pub fn put_back(restored: &Restored) -> String {
+    let instances = |n: usize| if n == 1 { "1 GPU instance".to_string() } else { format!("{n} GPU instances") };
+    let mut parts = Vec::new();
+    if restored.daemons > 0 {
+        parts.push(format!("MPS daemons ended: {}", restored.daemons));
+    }
+    if restored.destroyed > 0 {
+        parts.push(format!("{} destroyed", instances(restored.destroyed)));
+    }
+    if restored.created > 0 {
+        parts.push(format!("{} created again", instances(restored.created)));
+    }
+    if let Some(on) = restored.mode {
+        parts.push(if on { "MIG mode on → off".into() } else { "MIG mode off → on".into() });
+    }
+    if let Some(mode) = &restored.compute_mode {
+        parts.push(format!("compute mode {mode}"));
+    }
+    if parts.is_empty() { "nothing was left to do".into() } else { parts.join(", ") }
 }
 
 /// The answer to a Ctrl-C, at once.

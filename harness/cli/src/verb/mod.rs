@@ -17,6 +17,8 @@ pub mod workload;
 
 use std::path::PathBuf;
 
+use collo_measure::experiment::Asked;
+use collo_measure::mig::Cards;
 use collo_measure::{DeviceFacts, Expanded, Experiment, Expression, Plan, Project, Workloads};
 use collo_store::Runs;
 
@@ -61,13 +63,19 @@ pub struct Planned {
     pub selection: Option<Expression>,
 }
 
-/// Read, expand and plan an experiment; nothing is touched.
-pub fn planned(experiment: Experiment, selection: &Selection) -> Result<Planned, Failure> {
+/// Read, expand and plan an experiment on a device; nothing is touched.
+pub fn planned(project: &Project, experiment: Experiment, selection: &Selection, asked: &Asked) -> Result<Planned, Failure> {
     let selection = selection.condition.as_deref().map(|text| Expression::parse("--where", text)).transpose()?;
-    let facts = experiment.device_facts()?;
+    let facts = experiment.device_facts(asked, &cards(project))?;
     let cells = collo_measure::expand(&experiment, selection.as_ref())?;
+    let cells = collo_measure::alone_on_slices(&experiment, cells, &facts);
     let plan = collo_measure::plan(&experiment, &cells, &facts);
     Ok(Planned { experiment, cells, facts, plan, selection })
+}
+
+/// The cards of a project; none where it has no `mig-profiles/`, and a driver's own word has to do.
+pub fn cards(project: &Project) -> Cards {
+    Cards::load(&project.mig_profiles()).unwrap_or_default()
 }
 
 /// The experiments that a name or a tag stands for, in order of their names.

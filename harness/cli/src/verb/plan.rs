@@ -1,6 +1,6 @@
 //! `collo plan`: the cells of an experiment, without touching anything.
 
-use collo_measure::experiment::Origin;
+use collo_measure::experiment::{Asked, Origin};
 use collo_measure::{Experiment, Workloads};
 use serde_json::json;
 
@@ -14,7 +14,8 @@ pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
     let mut code = exit::DONE;
     for experiment in super::experiments(&project, &workloads, a.name.as_deref(), a.tag.as_deref())? {
         experiment.warnings.iter().for_each(say::warning);
-        let planned = super::planned(experiment, &a.selection)?;
+        let asked = Asked { gpu: a.gpu.clone(), planning: true, as_found: a.as_found };
+        let planned = super::planned(&project, experiment, &a.selection, &asked)?;
         if context.arguments.json {
             let mut json = planned.plan.json();
             if a.explain {
@@ -26,7 +27,7 @@ pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
             if a.explain {
                 say::result(format!("{}\n", origins(&planned.experiment)));
             }
-            say::result(plan_text::text(&planned.plan, say::width()).trim_end());
+            say::result(plan_text::text(&planned.plan, &planned.facts, say::width()).trim_end());
             if a.order {
                 say::result(plan_text::order(&planned.plan, say::width()).trim_end());
             }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use collo_measure::campaign::{self, Choice, End, Finished, Only, Order};
+use collo_measure::experiment::Asked;
 use collo_measure::observe::ObserveError;
 use collo_measure::{Event, Experiment, Interpreters, Prepared, Project, RunError, Workload, Workloads, prepare_all};
 use collo_store::CampaignFolder;
@@ -67,7 +68,8 @@ fn one(
         experiment.repetitions = more;
     }
     experiment.warnings.iter().for_each(say::warning);
-    let planned = super::planned(experiment, selection)?;
+    let asked = Asked { gpu: a.gpu.clone(), planning: false, as_found: a.as_found };
+    let planned = super::planned(project, experiment, selection, &asked)?;
     check_plan(&planned)?;
     warn_of_scale(&planned);
     let quiet = context.arguments.quiet;
@@ -89,7 +91,16 @@ fn one(
         python: facts,
         data,
         selection: planned.selection.as_ref().map(|s| s.text().to_string()),
-        choice: Choice { new: a.new, campaign, force: a.force, only, time_limit: a.time_limit, more: a.more.is_some() },
+        choice: Choice {
+            new: a.new,
+            campaign,
+            force: a.force,
+            only,
+            time_limit: a.time_limit,
+            more: a.more.is_some(),
+            exclusive: a.exclusive,
+            foreign: a.foreign == args::Foreign::Allow,
+        },
     };
     if a.prepare {
         display.end();
@@ -114,7 +125,11 @@ fn one(
 fn resume(a: &args::Run, planned: &Planned) -> String {
     let condition = planned.selection.as_ref().map(|s| format!(" --where '{}'", s.text())).unwrap_or_default();
     let python = a.python.as_ref().map(|p| format!(" --python {}", p.display())).unwrap_or_default();
-    format!("collo run {}{condition}{python}", planned.experiment.name)
+    let gpu = a.gpu.as_ref().map(|gpu| format!(" --gpu {gpu}")).unwrap_or_default();
+    let found = if a.as_found { " --as-found" } else { "" };
+    let exclusive = if a.exclusive { " --exclusive" } else { "" };
+    let foreign = if a.foreign == args::Foreign::Allow { " --foreign allow" } else { "" };
+    format!("collo run {}{condition}{python}{gpu}{found}{exclusive}{foreign}", planned.experiment.name)
 }
 
 fn check_plan(planned: &Planned) -> Result<(), Failure> {
@@ -157,7 +172,8 @@ fn warn_of_scale(planned: &Planned) {
 /// The interpreters that the cells need, what is in them, and the data.
 fn provide(a: &args::Run, project: &Project, planned: &Planned, display: &mut dyn Display) -> Result<Provided, Failure> {
     let mut tell = |progress| display.show(Event::Python(progress));
-    let (interpreters, facts) = Interpreters::provide(project, &workloads_of(planned), a.python.as_deref(), &mut tell)?;
+    let (interpreters, facts) =
+        Interpreters::provide(project, &workloads_of(planned), a.python.as_deref(), planned.facts.cuda, &mut tell)?;
     let members = planned.cells.iter().flat_map(|e| e.cell.members());
     let data = prepare_all(project, members, &interpreters, &mut |prepared| display.show(Event::Data(prepared)))?;
     Ok((interpreters, facts, data))
@@ -213,6 +229,7 @@ fn conclude(context: &Context<'_>, a: &args::Run, project: &Project, finished: &
         say::remark(match finished.end {
             End::Interrupted { killed: true } => format!("killed: {stored}, this one is dropped; no process is left"),
             End::TimeOver => format!("the allowed time is over: {stored}"),
+            End::DeviceLost => format!("the GPU went away: {stored}; no process is left"),
             _ => format!("stopped{after}: {stored}, what ran is recorded as interrupted; no process is left"),
         });
         say::remark(format!("resume: {resume}          {}", words::runs(total - finished.stored)));

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use collo_measure::campaign::{self, Choice, End, Order};
+use collo_measure::experiment::Asked;
 use collo_measure::trial::{self, Finding, Shown};
 use collo_measure::workload::{Environment, Requirement, plain};
 use collo_measure::{Event, Experiment, Interpreters, Project, Source, Workload, Workloads, expand, plan, prepare_all, units};
@@ -189,12 +190,12 @@ fn tried(
     let text = trial::experiment(workload, given);
     let path = Path::new("trial.toml");
     let experiment = Experiment::parse(path, &Source::file("trial.toml", text), workloads)?;
-    let facts = experiment.device_facts()?;
+    let facts = experiment.device_facts(&Asked::default(), &super::cards(project))?;
     let cells = expand(&experiment, None)?;
     let plan = plan(&experiment, &cells, &facts);
     let mut display = progress::display(context.arguments.quiet, plan.forecast.clone(), 0.0);
     let mut tell = |progress| display.show(Event::Python(progress));
-    let provided = Interpreters::provide(project, std::slice::from_ref(workload), python, &mut tell);
+    let provided = Interpreters::provide(project, std::slice::from_ref(workload), python, facts.cuda, &mut tell);
     let (interpreters, facts_of_python) = provided.inspect_err(|_| display.end())?;
     let members = cells.iter().flat_map(|e| e.cell.members());
     let data = prepare_all(project, members, &interpreters, &mut |prepared| display.show(Event::Data(prepared)));

@@ -245,6 +245,8 @@ impl Cell {
             against: if baseline { Vec::new() } else { self.terms.iter().map(|t| t.member.solo.clone()).collect() },
             repetitions,
             tail: self.tail.word().into(),
+            slots: None,
+            alone_on_slice: Vec::new(),
         }
     }
 }

@@ -13,6 +13,10 @@ pub fn facts() -> DeviceFacts {
         name: "cpu".into(),
         cores: field(&proc("/proc/self/status"), "Cpus_allowed_list").and_then(core_list).unwrap_or_default(),
         memory_bytes: field(&proc("/proc/meminfo"), "MemTotal").and_then(kib).into_iter().chain(limits).min(),
+        gpus: Vec::new(),
+        driver: None,
+        cuda: None,
+        as_found: false,
     }
 }
 

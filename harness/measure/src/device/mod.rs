@@ -1,22 +1,32 @@
 //! What a device is, as far as a plan needs it: facts that were read, never changed.
 
 mod cpu;
+pub mod cut;
+mod find;
+mod gpu;
+pub mod hold;
+pub mod holders;
 pub mod mig;
+pub mod mps;
 pub mod nvml;
+pub mod partition;
 
 pub use cpu::core_list;
+pub use find::Choice;
+pub use gpu::{Driver, Gpu};
+pub use partition::Partition;
 
 use std::fmt;
 
 use collo_store::DeviceRecord;
 
-/// Whether this machine has an NVIDIA GPU with its driver loaded.
+/// Whether this machine has an NVIDIA GPU with its driver loaded, or was told of a library in the driver's place.
 pub fn has_gpu() -> bool {
-    std::path::Path::new("/dev/nvidiactl").exists()
+    std::path::Path::new("/dev/nvidiactl").exists() || std::env::var_os(nvml::LIBRARY).is_some_and(|path| !path.is_empty())
 }
 
 /// The facts of a device that decide what can run on it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DeviceFacts {
     pub kind: DeviceKind,
     pub name: String,
@@ -24,17 +34,26 @@ pub struct DeviceFacts {
     pub cores: Vec<u32>,
     /// Memory that members can use; absent where nobody tells.
     pub memory_bytes: Option<u64>,
+    /// The cards to measure on, all alike; none on a CPU.
+    pub gpus: Vec<Gpu>,
+    /// Of the driver, for the record; absent where no card was asked.
+    pub driver: Option<String>,
+    pub cuda: Option<i32>,
+    /// How the card is cut is not to be changed: what an administrator set is used.
+    pub as_found: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceKind {
     Cpu,
+    Gpu,
 }
 
 impl fmt::Display for DeviceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DeviceKind::Cpu => f.write_str("cpu"),
+            DeviceKind::Gpu => f.write_str("gpu"),
         }
     }
 }
@@ -45,12 +64,31 @@ impl DeviceFacts {
         cpu::facts()
     }
 
+    /// Cards, all alike, and the cores that their members may use.
+    pub fn on_gpus(gpus: Vec<Gpu>, driver: Option<&Driver>) -> DeviceFacts {
+        let first = gpus.first();
+        DeviceFacts {
+            kind: DeviceKind::Gpu,
+            name: first.map(|g| g.name.clone()).unwrap_or_default(),
+            memory_bytes: first.and_then(|g| g.memory_bytes),
+            driver: driver.map(|d| d.version.clone()),
+            cuda: driver.and_then(|d| d.cuda),
+            gpus,
+            ..cpu::facts()
+        }
+    }
+
+    /// The card of cells, where there is one; all are alike.
+    pub fn gpu(&self) -> Option<&Gpu> {
+        self.gpus.first()
+    }
+
     /// The same, as it is stored with a campaign.
     pub fn record(&self) -> DeviceRecord {
         DeviceRecord {
             name: self.name.clone(),
             kind: self.kind.to_string(),
-            simulated: false,
+            simulated: self.gpus.iter().any(|g| g.simulated),
             memory_bytes: self.memory_bytes,
             cores: u32::try_from(self.cores.len()).ok().filter(|n| *n > 0),
         }
@@ -58,6 +96,15 @@ impl DeviceFacts {
 
     #[cfg(test)]
     pub fn test_cpu(cores: u32, memory_bytes: u64) -> DeviceFacts {
-        DeviceFacts { kind: DeviceKind::Cpu, name: "cpu".into(), cores: (0..cores).collect(), memory_bytes: Some(memory_bytes) }
+        DeviceFacts {
+            kind: DeviceKind::Cpu,
+            name: "cpu".into(),
+            cores: (0..cores).collect(),
+            memory_bytes: Some(memory_bytes),
+            gpus: Vec::new(),
+            driver: None,
+            cuda: None,
+            as_found: false,
+        }
     }
 }

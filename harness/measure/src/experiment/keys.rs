@@ -64,8 +64,9 @@ pub static EXPERIMENT: Shape = Shape {
             "cores",
             Kind::Text,
             "\"shared\"",
-            "`shared`: the system decides; `spread`: each member has its own; or a list such as `0-3,8`",
+            "`shared`: the system decides; `spread`: each member has its own; `gpu-local`: those near the card; or a list such as `0-3,8`",
         ),
+        bare("slices", Kind::Table(&SLICES), "the MIG profile of each workload in mixed groups, as in `small = \"1g.5gb\"`"),
         bare("axes", Kind::Table(&AXES), "what is varied: the cells are all combinations"),
         bare("exclude", Kind::Tables(&EXCLUDE), "cells to leave out"),
         bare("group", Kind::Tables(&GROUP), "a mixed group, in addition to the matrix of the axes"),
@@ -73,6 +74,8 @@ pub static EXPERIMENT: Shape = Shape {
         bare("thresholds", Kind::Table(&THRESHOLDS), "what counts as relevant"),
     ],
 };
+
+pub static SLICES: Shape = Shape { help: HELP, others: Some(&Kind::Text), keys: &[] };
 
 pub static AXES: Shape = Shape {
     help: HELP,

@@ -8,6 +8,7 @@ pub mod keys;
 mod locate;
 mod read;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +17,9 @@ use collo_store::Thresholds;
 use serde_json::Value as Json;
 
 use crate::cell::{Member, Tail};
-use crate::device::{self, DeviceFacts};
-use crate::mistake::Mistake;
+use crate::device::mig::Cards;
+use crate::device::{self, DeviceFacts, Driver, Gpu};
+use crate::mistake::{Mistake, Mistakes};
 use crate::select::Expression;
 use crate::sharing::SharingMode;
 use crate::workload::Workload;
@@ -51,6 +53,8 @@ pub struct Experiment {
     pub member_failure: FailureRule,
     pub threads: u32,
     pub cores: Cores,
+    /// The MIG profile of each workload in mixed groups.
+    pub slices: BTreeMap<String, String>,
     pub axes: Axes,
     pub exclude: Vec<Expression>,
     pub groups: Vec<Group>,
@@ -81,6 +85,8 @@ pub enum Cores {
     Shared,
     /// Each member has its own.
     Spread,
+    /// All members share those near the card.
+    GpuLocal,
     /// All members share these.
     Listed(Vec<u32>),
 }
@@ -121,18 +127,54 @@ pub struct Sampling {
     pub pss_every: Duration,
 }
 
+/// Which device, as the command line says it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// `--gpu`: cards of this machine; for a plan also a model of `mig-profiles/`.
+    pub gpu: Option<String>,
+    /// A model will do, because nothing is going to run.
+    pub planning: bool,
+    /// How the card is cut is not to be changed.
+    pub as_found: bool,
+}
+
 impl Experiment {
     /// The facts of the device that this experiment asks for.
-    pub fn device_facts(&self) -> Result<DeviceFacts, Mistake> {
-        let asked = match self.device {
-            DeviceChoice::Cpu => return self.with_its_cores(DeviceFacts::cpu()),
-            DeviceChoice::Auto if !device::has_gpu() => return self.with_its_cores(DeviceFacts::cpu()),
-            DeviceChoice::Auto => "auto",
-            DeviceChoice::Gpu => "gpu",
+    pub fn device_facts(&self, asked: &Asked, cards: &Cards) -> Result<DeviceFacts, Mistakes> {
+        match (self.device, &asked.gpu) {
+            (DeviceChoice::Cpu, Some(_)) => {
+                let what = format!("`{}` has `device = \"cpu\"`, so `--gpu` has no meaning for it", self.name);
+                Err(Mistake::new(what).hint("`device = \"auto\"` in the experiment takes either").into())
+            }
+            (DeviceChoice::Cpu, None) => Ok(self.with_its_cores(DeviceFacts::cpu())?),
+            (DeviceChoice::Auto, None) if !device::has_gpu() => Ok(self.with_its_cores(DeviceFacts::cpu())?),
+            (_, Some(model)) if asked.planning && cards.find(model).is_ok() => {
+                let gpu = Gpu::planned(cards.find(model)?);
+                Ok(self.with_its_cores(DeviceFacts::on_gpus(vec![gpu], None))?)
+            }
+            (_, Some(model)) if cards.find(model).is_ok() => {
+                Err(Mistake::new(format!("`{model}` is a model of GPU, and runs need a card of this machine"))
+                    .hint(format!("`collo plan {} --gpu {model}` plans for one; cards here: `collo doctor`", self.name))
+                    .into())
+            }
+            (_, choice) => {
+                let driver = Driver::ask(cards).map_err(|e| self.no_gpu(&e.to_string(), choice.as_deref(), cards))?;
+                let choice = choice.as_deref().map(device::Choice::parse).unwrap_or_default();
+                let mut facts = DeviceFacts::on_gpus(choice.of(&driver)?, Some(&driver));
+                facts.as_found = asked.as_found;
+                Ok(self.with_its_cores(facts)?)
+            }
+        }
+    }
+
+    fn no_gpu(&self, tried: &str, choice: Option<&str>, cards: &Cards) -> Mistake {
+        let name = &self.name;
+        let near = choice.and_then(|c| crate::nearest::nearest(c, cards.iter().map(|card| card.name.as_str())));
+        let hint = match near {
+            Some(near) => format!("did you mean `--gpu {near}`? All models: `collo list gpus`"),
+            None => format!("simulate it with `just sim {name}`, or measure the CPU with `collo run quickstart`"),
         };
-        Err(Mistake::new(format!("`{}` asks for `device = \"{asked}\"`, and this collo measures on the CPU only", self.name))
-            .hint("`device = \"cpu\"` in the experiment measures it on the CPU, as `collo run quickstart` does")
-            .of_machine())
+        Mistake::new(format!("`{name}` needs an NVIDIA GPU: {tried}")).hint(hint).of_machine()
     }
 
     fn with_its_cores(&self, facts: DeviceFacts) -> Result<DeviceFacts, Mistake> {

@@ -117,6 +117,7 @@ impl Reader<'_> {
             },
             threads: fields.whole_u32("threads").unwrap_or(1),
             cores: self.cores(fields),
+            slices: self.slices(fields),
             axes,
             exclude,
             groups,
@@ -146,15 +147,33 @@ impl Reader<'_> {
         match found.text().unwrap_or("shared") {
             "shared" => Cores::Shared,
             "spread" => Cores::Spread,
+            "gpu-local" => Cores::GpuLocal,
             list => core_list(list).map(Cores::Listed).unwrap_or_else(|| {
                 self.wrong(
                     &found.span,
                     Mistake::new(format!("{} is no choice of cores", quoted(list)))
-                        .note("`shared`, `spread`, or a list as `0-3,8`"),
+                        .note("`shared`, `spread`, `gpu-local`, or a list as `0-3,8`"),
                 );
                 Cores::Shared
             }),
         }
+    }
+
+    /// Which workload gets which profile; whether a card has it is known when there is a card.
+    fn slices(&mut self, fields: &Fields) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        for (workload, key_span, found) in fields.table("slices").map(Fields::in_order).unwrap_or_default() {
+            let Some(profile) = found.text() else { continue };
+            if !sharing::is_profile(profile) {
+                let what = Mistake::new(format!("{} is not a name for a profile", quoted(profile)));
+                self.wrong(&found.span, what.note("as in `3g.20gb`; all: `collo list gpus --gpu NAME`"));
+            }
+            if let Err(unknown) = self.workloads.find(workload) {
+                unknown.iter().for_each(|m| self.wrong(key_span, m.clone()));
+            }
+            all.insert(workload.to_string(), profile.to_string());
+        }
+        all
     }
 
     fn workload(&mut self, found: &Found) -> Option<Arc<Workload>> {

@@ -231,19 +231,37 @@ fn a_name_other_than_the_files_is_a_warning() {
 }
 
 #[test]
-fn a_gpu_is_refused_clearly_until_there_is_support_for_one() {
+fn a_machine_without_a_gpu_says_so_and_tells_the_ways_out() {
+    if crate::device::has_gpu() {
+        eprintln!("skipped: this machine has a GPU");
+        return;
+    }
+    let facts = |e: &Experiment, gpu: Option<&str>| {
+        e.device_facts(&Asked { gpu: gpu.map(str::to_string), ..Asked::default() }, &Cards::default())
+    };
     let e = read(&format!("name = \"mine\"\ndevice = \"gpu\"\n{AXES}")).expect("right");
-    let mistake = e.device_facts().expect_err("refused");
-    assert_eq!(mistake.fault().exit_code(), 3);
-    insta::assert_snapshot!(mistake, @r#"
-    error: `mine` asks for `device = "gpu"`, and this collo measures on the CPU only
-    hint: `device = "cpu"` in the experiment measures it on the CPU, as `collo run quickstart` does
+    let mistakes = facts(&e, None).expect_err("refused");
+    assert_eq!(mistakes.fault().exit_code(), 3);
+    insta::assert_snapshot!(mistakes, @r#"
+    error: `mine` needs an NVIDIA GPU: no `libnvidia-ml.so.1`, and `COLLO_NVML` is not set
+    hint: simulate it with `just sim mine`, or measure the CPU with `collo run quickstart`
     "#);
-    assert!(experiment(AXES).device_facts().is_ok());
+    let cpu = experiment(AXES);
+    assert!(facts(&cpu, None).is_ok());
+    assert!(facts(&cpu, Some("0")).expect_err("no meaning").to_string().contains("`--gpu` has no meaning for it"));
     let auto = read(&format!("name = \"mine\"\n{AXES}")).expect("right");
-    assert_eq!(auto.device_facts().is_ok(), !crate::device::has_gpu(), "`auto` is the CPU where there is no GPU");
+    assert!(facts(&auto, None).is_ok(), "`auto` is the CPU where there is no GPU");
     let odd = experiment(&format!("cores = \"65000\"\n{AXES}"));
-    assert!(odd.device_facts().expect_err("no such core").to_string().starts_with("error: `mine` asks for core 65000"));
+    let said = facts(&odd, None).expect_err("no such core").to_string();
+    assert!(said.starts_with("error: `mine` asks for core 65000"), "{said}");
+}
+
+#[test]
+fn slices_name_workloads_and_profiles() {
+    let e = experiment(&format!("slices = {{ tiny = \"1g.5gb\" }}\n{AXES}"));
+    assert_eq!(e.slices["tiny"], "1g.5gb");
+    let wrong = said(&mine(&format!("slices = {{ tiny = \"half\", nobody = \"1g.5gb\" }}\n{AXES}")));
+    assert!(wrong.contains("`half` is not a name for a profile") && wrong.contains("unknown workload `nobody`"), "{wrong}");
 }
 
 #[test]

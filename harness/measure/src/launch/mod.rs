@@ -12,8 +12,10 @@ pub mod adapter;
 mod channel;
 mod group;
 pub mod protocol;
+mod service;
 pub mod supervisor;
 pub mod tree;
 
 pub use adapter::Adapter;
 pub use group::{Ended, Group, LaunchError, Live, MemberLaunch, Signal};
+pub use service::{Service, ServiceOrders};

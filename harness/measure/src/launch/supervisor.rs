@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
@@ -34,6 +34,7 @@ use serde_json::Value;
 use super::adapter::{Adapter, Translator};
 use super::channel::LONGEST_LINE;
 use super::tree;
+use crate::device::mps::Control;
 
 /// The hidden first argument that makes collo a supervisor.
 pub const VERB: &str = "__supervise";
@@ -42,6 +43,9 @@ pub const CONTROL_FD: i32 = 3;
 pub const CHANNEL_FD: i32 = 4;
 /// The channel's descriptor in the member, told to it in `COLLO_FD`.
 const MEMBER_FD: i32 = 3;
+
+/// How long an MPS daemon has to end its clients and itself.
+const FAREWELL: Duration = Duration::from_secs(3);
 
 /// What to start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -56,6 +60,9 @@ pub struct Orders {
     pub cores: Option<Vec<u32>>,
     /// For a foreign script.
     pub adapter: Option<Adapter>,
+    /// For an MPS daemon: where it is spoken to. Before it is killed it is told to end its clients and itself.
+    #[serde(default)]
+    pub mps_pipe: Option<PathBuf>,
 }
 
 /// What became of it.
@@ -110,7 +117,7 @@ fn supervise() -> std::io::Result<()> {
     BufReader::new(&control).read_line(&mut line)?;
     let orders: Orders = serde_json::from_str(&line)?;
     match start(&orders, channel) {
-        Ok(member) => watch(&mut control, &died, member),
+        Ok(member) => watch(&mut control, &died, member, orders.mps_pipe.as_deref()),
         Err(reason) => report(&mut control, &Report::NotStarted { reason }),
     }
     tree::end_descendants(Duration::from_secs(10));
@@ -192,12 +199,19 @@ fn start(orders: &Orders, channel: OwnedFd) -> Result<Member, String> {
 }
 
 /// Until the member ends, or collo does.
-fn watch(control: &mut UnixStream, died: &SignalFd, mut member: Member) {
+fn watch(control: &mut UnixStream, died: &SignalFd, mut member: Member, mps_pipe: Option<&Path>) {
     report(control, &Report::Started { pid: member.pid.as_raw() as u32, at_ns: monotonic_ns() });
     let mut doomed = false;
     let ended = loop {
         // Anything said after the orders means the end: `kill`, or the end of collo itself.
-        doomed |= wait(control, died, member.foreign.as_mut());
+        let told = wait(control, died, member.foreign.as_mut());
+        if told
+            && !std::mem::replace(&mut doomed, true)
+            && let Some(pipe) = mps_pipe
+        {
+            // What it does not do by itself within this time is done to it.
+            let _ = Control::at(pipe).end(FAREWELL);
+        }
         if doomed {
             tree::kill_descendants(std::process::id());
             std::thread::sleep(Duration::from_millis(1));

@@ -287,6 +287,7 @@ impl Observation {
         let record = |((seat, spec), peak): ((&Seat, &collo_store::MemberSpec), &Option<u64>)| MemberRecord {
             spec: spec.clone(),
             pid: seat.pid,
+            slice: None,
             barrier: seat.barrier,
             hello: seat.hello_raw.clone(),
             synthetic: seat.hello.as_ref().and_then(|h| h.dataset.as_ref()).map(|d| d.synthetic),

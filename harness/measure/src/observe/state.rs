@@ -38,7 +38,8 @@ pub enum Act {
     Kill(usize),
     /// Everybody is ready and `go` is out: the window opens.
     Opened,
-    /// The first member is done while the others train on: the moment to gather evidence.
+    /// The moment to gather evidence: the first member is done while the others train on, or, where who is done leaves, everybody
+    /// has one epoch behind it.
     FirstDone,
     /// Every member is done and still lives: the moment to read what would have disturbed them, and then to [`Watch::stop`].
     AllDone,
@@ -149,6 +150,16 @@ impl Watch {
                 seat.last_progress_ns = Some(now_ns);
                 seat.training_start_ns.get_or_insert(epoch.start_ns);
                 seat.epochs.push(epoch);
+                // Under `release` whoever is done leaves: the evidence is gathered while all are there.
+                let trains = |s: &Seat| !s.epochs.is_empty() && s.ended.is_none();
+                if self.rules.tail == Tail::Release
+                    && self.rules.epochs > 1
+                    && self.seats.iter().all(trains)
+                    && self.stop_ns.is_none()
+                    && !std::mem::replace(&mut self.evidence_asked, true)
+                {
+                    acts.push(Act::FirstDone);
+                }
             }
             Event::Memory { allocated_bytes, reserved_bytes } => {
                 seat.allocated_bytes = seat.allocated_bytes.max(allocated_bytes);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::cell::{Cell, Member, Tail, Term};
+use crate::device::{DeviceFacts, DeviceKind};
 use crate::experiment::{Cores, Experiment};
 
 /// The time of a plan; absent where a workload does not tell.
@@ -43,14 +44,15 @@ impl Forecast {
     }
 }
 
-/// One cell on a number of cores, for a number of repetitions.
-pub fn cell(cell: &Cell, experiment: &Experiment, device_cores: usize, repetitions: u32) -> CellForecast {
+/// One cell on a device, for a number of repetitions. Nobody has told yet how long anything takes on a card.
+pub fn cell(cell: &Cell, experiment: &Experiment, facts: &DeviceFacts, repetitions: u32) -> CellForecast {
     let cores = match &experiment.cores {
         Cores::Listed(cores) => cores.len(),
-        Cores::Shared | Cores::Spread => device_cores,
+        Cores::Shared | Cores::Spread | Cores::GpuLocal => facts.cores.len(),
     };
-    let each_s = each_s(cell, experiment, cores.max(1) as f64);
-    CellForecast { each_s, total_s: each_s.map(|s| s * f64::from(repetitions)), memory_bytes: memory_bytes(cell) }
+    let each_s = (facts.kind == DeviceKind::Cpu).then(|| each_s(cell, experiment, cores.max(1) as f64)).flatten();
+    let memory_bytes = memory_bytes(cell, facts.kind);
+    CellForecast { each_s, total_s: each_s.map(|s| s * f64::from(repetitions)), memory_bytes }
 }
 
 /// Set-up, then epochs: as long as the slowest alone, or longer where there are more threads than cores.
@@ -72,8 +74,11 @@ fn each_s(cell: &Cell, experiment: &Experiment, cores: f64) -> Option<f64> {
     Some(set_up_s + f64::from(experiment.epochs) * epoch_s)
 }
 
-/// The memory of all members together, copies counted.
-pub fn memory_bytes(cell: &Cell) -> Option<u64> {
+/// The memory of all members together, copies counted; what is told is of the CPU.
+pub fn memory_bytes(cell: &Cell, device: DeviceKind) -> Option<u64> {
+    if device != DeviceKind::Cpu {
+        return None;
+    }
     let term = |t: &Term| Some(forecast_of(&t.member)?.memory_bytes?.saturating_mul(u64::from(t.count)));
     cell.terms().iter().map(term).sum()
 }

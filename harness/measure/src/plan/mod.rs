@@ -3,11 +3,13 @@
 //! In: cells, the facts of a device, the experiment's repetitions and seed. Out: the plan as it is stored, and a forecast. Pure: the
 //! same input gives the same plan on every machine and in every year, and nothing is touched.
 //!
-//! Each repetition is one pass over all cells. On a CPU there is one device state, so a pass is one block: solo baselines open and
-//! close it, so that drift inside it shows, and the cells between are shuffled by the recorded seed.
+//! Each repetition is one pass over all cells. Cells of one device state make a block: on a CPU there is one, on a card one for each way
+//! in which it is cut. Where the whole device is there, solo baselines open and close the block, so that drift inside it shows; the
+//! cells between, and the blocks among each other, are shuffled by the recorded seed.
 
 mod forecast;
 mod shuffle;
+mod slices;
 
 use std::collections::HashSet;
 
@@ -15,15 +17,16 @@ use collo_store::{BlockEdge, CellRecord, DeviceRecord, PlanRecord, PlannedRun, R
 use serde_json::{Value as Json, json};
 
 use crate::cell::Cell;
-use crate::device::{DeviceFacts, DeviceKind};
+use crate::device::{DeviceFacts, DeviceKind, Partition};
 use crate::expand::Expanded;
 use crate::experiment::{Cores, Experiment};
-use crate::sharing::Refusal;
+use crate::sharing::{Refusal, Seating};
 use crate::units;
 use crate::workload::Requirement;
 use shuffle::Shuffle;
 
 pub use forecast::{CellForecast, Forecast};
+pub use slices::alone_on_slices;
 
 /// The cells that fit, their order, the refusals and the forecast.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,57 +36,86 @@ pub struct Plan {
     pub record: PlanRecord,
     /// What the members of each cell get, in the order of the record's cells.
     pub slots: Vec<String>,
+    /// The same, for staging.
+    pub seatings: Vec<Seating>,
     pub forecast: Forecast,
 }
 
 /// Plan the cells of an experiment on a device.
 pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts) -> Plan {
     let mut refusals = Vec::new();
-    let mut fitting: Vec<(&Expanded, CellRecord)> = Vec::new();
+    let mut fitting: Vec<Fitting<'_>> = Vec::new();
     for expanded in cells {
         let cell = &expanded.cell;
         let repetitions = if cell.is_baseline() { 2 * experiment.repetitions } else { experiment.repetitions };
-        let record = cell.record(repetitions);
-        match refuse(cell, &record, experiment, facts) {
-            Some(Refusal { reason, hint }) => {
+        let mut record = cell.record(repetitions);
+        match seat(cell, &record, experiment, facts) {
+            Err(Refusal { reason, hint }) => {
                 refusals.push(RefusalRecord { cell: record.cell, sharing: record.sharing, reason, hint })
             }
-            None => fitting.push((expanded, record)),
+            Ok(seating) => {
+                record.slots = Some(match facts.kind {
+                    DeviceKind::Cpu => slots(cell, experiment),
+                    DeviceKind::Gpu => seating.to_string(),
+                });
+                record.alone_on_slice = slices::labels(cell, &seating);
+                fitting.push(Fitting { expanded, record, seating });
+            }
         }
     }
     // A baseline that nobody asked for goes with the last cell that needed it.
-    let needed: HashSet<String> = fitting.iter().flat_map(|(_, record)| record.against.clone()).collect();
-    fitting.retain(|(expanded, record)| expanded.asked || needed.contains(&record.cell));
+    let needed: HashSet<String> =
+        fitting.iter().flat_map(|f| f.record.against.iter().chain(&f.record.alone_on_slice).cloned()).collect();
+    fitting.retain(|f| f.expanded.asked || needed.contains(&f.record.cell));
     distinct_slugs(&mut fitting);
+    slices::join(&mut fitting);
 
     let order = order(&fitting, experiment);
     let forecasts: Vec<(CellForecast, u32)> = fitting
         .iter()
-        .map(|(expanded, record)| {
-            (forecast::cell(&expanded.cell, experiment, facts.cores.len(), record.repetitions), record.repetitions)
+        .map(|f| {
+            let repetitions = f.record.repetitions;
+            (forecast::cell(&f.expanded.cell, experiment, facts, repetitions), repetitions)
         })
         .collect();
     Plan {
         experiment: experiment.name.clone(),
         device: facts.record(),
-        slots: fitting.iter().map(|(expanded, _)| slots(&expanded.cell, experiment)).collect(),
+        slots: fitting.iter().filter_map(|f| f.record.slots.clone()).collect(),
+        seatings: fitting.iter().map(|f| f.seating.clone()).collect(),
         forecast: Forecast::of(&forecasts, experiment.cooldown),
         record: PlanRecord {
             seed: experiment.seed,
             epochs: experiment.epochs,
-            cells: fitting.into_iter().map(|(_, record)| record).collect(),
+            cells: fitting.into_iter().map(|f| f.record).collect(),
             order,
             refusals,
         },
     }
 }
 
-/// Why a cell cannot run here: a workload's needs, its mode, its memory, or its cores.
-fn refuse(cell: &Cell, record: &CellRecord, experiment: &Experiment, facts: &DeviceFacts) -> Option<Refusal> {
-    lacking(cell, facts)
-        .or_else(|| cell.mode().refuse(facts, &record.members))
-        .or_else(|| too_large(cell, facts))
-        .or_else(|| too_wide(cell, experiment, facts))
+/// A cell that can run here, and how.
+struct Fitting<'a> {
+    expanded: &'a Expanded,
+    record: CellRecord,
+    seating: Seating,
+}
+
+/// What the members of a cell get; or why it cannot run here: a workload's needs, its mode, its memory, or its cores.
+fn seat(cell: &Cell, record: &CellRecord, experiment: &Experiment, facts: &DeviceFacts) -> Result<Seating, Refusal> {
+    let refuse = |refusal: Option<Refusal>| refusal.map_or(Ok(()), Err);
+    refuse(lacking(cell, facts))?;
+    let seating = cell.mode().seat(facts, &record.members)?;
+    refuse(too_large(cell, facts))?;
+    refuse(too_wide(cell, experiment, facts))?;
+    match facts.gpu().and_then(|g| g.partition.as_ref()).filter(|_| facts.as_found) {
+        None => Ok(seating),
+        Some(found) => seating.inside(found).ok_or_else(|| {
+            let asked = seating.partition.map(|p| p.to_string()).unwrap_or_default();
+            let reason = format!("the card is used as found, {found}, and this needs {asked}");
+            Refusal { reason, hint: Some("`collo mig apply LAYOUT` cuts it; without `--as-found` collo does".into()) }
+        }),
+    }
 }
 
 /// What a workload requires and this device does not have.
@@ -97,11 +129,12 @@ fn lacking(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {
 }
 
 fn too_large(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {
-    let (needed, there) = (forecast::memory_bytes(cell)?, facts.memory_bytes?);
+    let (needed, there) = (forecast::memory_bytes(cell, facts.kind)?, facts.memory_bytes?);
     if needed <= there {
         return None;
     }
-    let reason = format!("{} need about {}, this machine has {}", members(cell.degree()), units::gib(needed), units::gib(there));
+    let here = if facts.kind == DeviceKind::Cpu { "machine" } else { "card" };
+    let reason = format!("{} need about {}, this {here} has {}", members(cell.degree()), units::gib(needed), units::gib(there));
     Some(Refusal { reason, hint: fewer(cell, there / (needed / u64::from(cell.degree())).max(1)) })
 }
 
@@ -122,6 +155,7 @@ fn slots(cell: &Cell, experiment: &Experiment) -> String {
         Cores::Shared if cell.degree() == 1 => "whole CPU".into(),
         Cores::Shared => "whole CPU, shared".into(),
         Cores::Spread => "cores of their own".into(),
+        Cores::GpuLocal => "whole CPU".into(),
         Cores::Listed(cores) => format!("cores {}", ranges(cores)),
     }
 }
@@ -149,9 +183,9 @@ fn fewer(cell: &Cell, fit: u64) -> Option<String> {
 }
 
 /// Two cells never share a folder: where four digits of the hash are not enough, the later one has more.
-fn distinct_slugs(cells: &mut [(&Expanded, CellRecord)]) {
+fn distinct_slugs(cells: &mut [Fitting<'_>]) {
     let mut taken = HashSet::new();
-    for (expanded, record) in cells {
+    for Fitting { expanded, record, .. } in cells {
         for digits in (8..=64).step_by(4) {
             if taken.insert(record.slug.clone()) {
                 break;
@@ -161,20 +195,37 @@ fn distinct_slugs(cells: &mut [(&Expanded, CellRecord)]) {
     }
 }
 
-fn order(cells: &[(&Expanded, CellRecord)], experiment: &Experiment) -> Vec<PlannedRun> {
-    let (baselines, others): (Vec<usize>, Vec<usize>) = (0..cells.len()).partition(|cell| cells[*cell].1.baseline);
+fn order(cells: &[Fitting<'_>], experiment: &Experiment) -> Vec<PlannedRun> {
+    // In the order of their first cells.
+    let mut states: Vec<Option<&Partition>> = Vec::new();
+    for fitting in cells {
+        let state = fitting.seating.partition.as_ref();
+        if !states.contains(&state) {
+            states.push(state);
+        }
+    }
     let mut shuffle = Shuffle::seeded(experiment.seed);
     let mut done = vec![0u32; cells.len()];
     let mut order = Vec::new();
-    for block in 1..=experiment.repetitions {
-        let parts = [(&baselines, Some(BlockEdge::Opens)), (&others, None), (&baselines, Some(BlockEdge::Closes))];
-        for (part, edge) in parts {
-            let mut part = part.clone();
-            shuffle.shuffle(&mut part);
-            order.extend(part.into_iter().map(|cell| {
-                done[cell] += 1;
-                PlannedRun { block, cell, repetition: done[cell], edge }
-            }));
+    let mut block = 0;
+    for _ in 0..experiment.repetitions {
+        let mut states = states.clone();
+        if states.len() > 1 {
+            shuffle.shuffle(&mut states);
+        }
+        for state in states {
+            block += 1;
+            let here = (0..cells.len()).filter(|c| cells[*c].seating.partition.as_ref() == state);
+            let (baselines, others): (Vec<usize>, Vec<usize>) = here.partition(|cell| cells[*cell].record.baseline);
+            let parts = [(&baselines, Some(BlockEdge::Opens)), (&others, None), (&baselines, Some(BlockEdge::Closes))];
+            for (part, edge) in parts {
+                let mut part = part.clone();
+                shuffle.shuffle(&mut part);
+                order.extend(part.into_iter().map(|cell| {
+                    done[cell] += 1;
+                    PlannedRun { block, cell, repetition: done[cell], edge }
+                }));
+            }
         }
     }
     order
@@ -212,7 +263,7 @@ fn cell_json(cell: &CellRecord) -> Json {
             json
         })
         .collect();
-    json!({"cell": cell.cell, "sharing": cell.sharing, "degree": cell.degree, "members": members, "baseline": cell.baseline, "repetitions": cell.repetitions})
+    json!({"cell": cell.cell, "sharing": cell.sharing, "degree": cell.degree, "members": members, "baseline": cell.baseline, "repetitions": cell.repetitions, "slots": cell.slots})
 }
 
 #[cfg(test)]

@@ -155,10 +155,10 @@ fn the_json_has_the_agreed_keys() {
         planned("repetitions = 1\nseed = 1\n[axes]\nworkload = \"tiny\"\nsharing = [\"naive\", \"mps\"]\ndegree = 2\n").json();
     insta::assert_snapshot!(serde_json::to_string(&json).expect("text").replace("},{", "},\n{").replace("],\"", "],\n\""), @r#"
     {"schema":1,"experiment":"mine","cells":[{"cell":"tiny solo b32","sharing":"solo","degree":1,"members":[{"workload":"tiny","batch_size":32,"images":1024}],
-    "baseline":true,"repetitions":2},
+    "baseline":true,"repetitions":2,"slots":"whole CPU"},
     {"cell":"tiny×2 naive b32","sharing":"naive","degree":2,"members":[{"workload":"tiny","batch_size":32,"images":1024},
     {"workload":"tiny","batch_size":32,"images":1024}],
-    "baseline":false,"repetitions":1}],
+    "baseline":false,"repetitions":1,"slots":"whole CPU, shared"}],
     "order":[[1,"tiny solo b32",1],[1,"tiny×2 naive b32",1],[1,"tiny solo b32",2]],
     "refusals":[{"cell":"tiny×2 mps b32","sharing":"mps","reason":"`mps` needs an NVIDIA GPU, this is a cpu","hint":"on a CPU: `naive`"}],
     "forecast_s":23.6}
@@ -185,9 +185,10 @@ fn two_cells_with_one_slug_get_two_folders() {
     let cells = planned(QUICK).record.cells;
     let e = experiment(QUICK);
     let expanded = expand(&e, None).expect("right");
-    let mut same: Vec<(&Expanded, CellRecord)> = expanded.iter().zip(cells).collect();
-    same.iter_mut().for_each(|(_, record)| record.slug = "same".into());
+    let fitting = |(expanded, record)| Fitting { expanded, record, seating: Seating::default() };
+    let mut same: Vec<Fitting<'_>> = expanded.iter().zip(cells).map(fitting).collect();
+    same.iter_mut().for_each(|f| f.record.slug = "same".into());
     distinct_slugs(&mut same);
-    let slugs: HashSet<&str> = same.iter().map(|(_, record)| record.slug.as_str()).collect();
+    let slugs: HashSet<&str> = same.iter().map(|f| f.record.slug.as_str()).collect();
     assert_eq!(slugs.len(), 3, "{slugs:?}");
 }

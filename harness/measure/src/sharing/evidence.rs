@@ -2,6 +2,7 @@
 
 use collo_store::{Attestation, Check};
 
+pub use super::gpu_evidence::on_gpu;
 use crate::launch::protocol::Hello;
 
 /// The check that a process too short for the system's clock ticks can miss.
@@ -29,33 +30,35 @@ pub struct InForce {
 /// The evidence on a CPU: each member lives, has used CPU time inside the window, on the cores and with the threads asked for,
 /// and itself sees no other device.
 pub fn on_cpu(members: &[InForce]) -> Attestation {
-    Attestation::from_checks(members.iter().flat_map(checks).collect())
+    let checks = members.iter().flat_map(|m| {
+        let device = m.hello.as_ref().map(|hello| hello.device.clone());
+        let seen = device.map(|device| {
+            let holds = device == "cpu";
+            check(m, "device as it sees it", "cpu".into(), Some(device), holds)
+        });
+        process(m).into_iter().chain(seen)
+    });
+    Attestation::from_checks(checks.collect())
 }
 
-fn checks(m: &InForce) -> Vec<Check> {
-    let check = |what: &str, asked: String, found: Option<String>, holds: bool| Check {
-        what: what.into(),
-        member: Some(m.member as u32),
-        asked,
-        found,
-        holds,
-    };
+pub fn check(m: &InForce, what: &str, asked: String, found: Option<String>, holds: bool) -> Check {
+    Check { what: what.into(), member: Some(m.member as u32), asked, found, holds }
+}
+
+/// What holds for a process on any device: alive, working, where and as wide as it should.
+pub fn process(m: &InForce) -> Vec<Check> {
     let used_ns = m.cpu_ns_now.zip(m.cpu_ns_before).map(|(now, before)| now.saturating_sub(before));
     let used = used_ns.map(|ns| format!("{:.3} s", ns as f64 / 1e9));
     let cores = m.cores.as_ref().map(|c| core_text(c));
     let mut found = vec![
-        check("process", "alive".into(), m.pids.first().map(|pid| format!("pid {pid}")), !m.pids.is_empty()),
-        check(CPU_TIME, "more than 0 s".into(), used, used_ns.is_some_and(|ns| ns > 0)),
-        check("affinity", core_text(&m.asked_cores), cores, m.cores.as_ref() == Some(&m.asked_cores)),
+        check(m, "process", "alive".into(), m.pids.first().map(|pid| format!("pid {pid}")), !m.pids.is_empty()),
+        check(m, CPU_TIME, "more than 0 s".into(), used, used_ns.is_some_and(|ns| ns > 0)),
+        check(m, "affinity", core_text(&m.asked_cores), cores, m.cores.as_ref() == Some(&m.asked_cores)),
     ];
-    if let Some(hello) = &m.hello {
-        let device = hello.device.clone();
-        found.push(check("device as it sees it", "cpu".into(), Some(device), hello.device == "cpu"));
-        // A workload without a notion of threads does not say any; that is no contradiction.
-        if let Some(threads) = hello.threads {
-            let (asked, holds) = (m.asked_threads.to_string(), threads == m.asked_threads);
-            found.push(check("intra-op threads", asked, Some(threads.to_string()), holds));
-        }
+    // A workload without a notion of threads does not say any; that is no contradiction.
+    if let Some(threads) = m.hello.as_ref().and_then(|hello| hello.threads) {
+        let (asked, holds) = (m.asked_threads.to_string(), threads == m.asked_threads);
+        found.push(check(m, "intra-op threads", asked, Some(threads.to_string()), holds));
     }
     found
 }

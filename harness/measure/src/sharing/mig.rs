@@ -1,21 +1,26 @@
 //! `mig`: the GPU is cut into instances of their own memory and compute, one member in each, perhaps an MPS daemon in each.
+//!
+//! This file has the words; what each member gets is solved in `mig_seats`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_store::MemberSpec;
+use collo_store::{Attestation, MemberSpec};
 
-use super::{Family, Refusal, SharingMode, needs_a_gpu};
+use super::mig_seats::Seats;
+use super::mps::Mps;
+use super::{Family, Ground, InForce, NotStaged, Refusal, Seating, SharingMode, Staged, evidence, needs_a_gpu, stage};
 use crate::device::{DeviceFacts, DeviceKind};
 
 pub static MIG: Family = Family {
     name: "mig",
-    examples: &["mig", "mig:3g.20gb", "mig:2×3g.20gb", "mig:balanced", "mig:3g.20gb+mps"],
+    examples: &["mig", "mig:3g.20gb", "mig:2×3g.20gb", "mig:2×1c.3g.20gb", "mig:balanced", "mig:3g.20gb+mps"],
     about: "the GPU cut into instances with memory and compute of their own",
     parse: |label| {
         let rest = label.strip_prefix("mig")?;
         let (rest, mps) = rest.strip_suffix("+mps").map_or((rest, false), |rest| (rest, true));
         let cut = if rest.is_empty() { Ok(Cut::Equal) } else { Cut::parse(rest.strip_prefix(':')?) };
-        Some(cut.map(|cut| Arc::new(Mig { cut, mps }) as Arc<dyn SharingMode>))
+        Some(cut.map(|cut| Arc::new(Mig { cut, mps, slices: BTreeMap::new() }) as Arc<dyn SharingMode>))
     },
 };
 
@@ -24,6 +29,8 @@ pub struct Mig {
     pub cut: Cut,
     /// An MPS daemon in each instance.
     pub mps: bool,
+    /// In mixed groups: the profile of each workload.
+    pub slices: BTreeMap<String, String>,
 }
 
 /// What the GPU is cut into.
@@ -31,7 +38,8 @@ pub struct Mig {
 pub enum Cut {
     /// The largest equal slices.
     Equal,
-    /// Instances of one profile; without a count, as many as there are members.
+    /// Instances of one profile; without a count, as many as there are members. With `1c.` in front, that many compute instances
+    /// inside one GPU instance.
     Profile { count: Option<u32>, profile: String },
     /// A named layout.
     Layout(String),
@@ -63,18 +71,21 @@ impl Cut {
     }
 }
 
-/// `3g.20gb`, `1c.3g.20gb`, `1g.10gb+me`.
-fn is_profile(text: &str) -> bool {
+/// `3g.20gb`, `1c.3g.20gb`, `1g.10gb+me`, `1g.24gb-me`, `1g.24gb+me.all`.
+pub fn is_profile(text: &str) -> bool {
     let number =
         |part: &str, unit: &str| part.strip_suffix(unit).is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()));
-    let (sizes, variant) = text.split_once('+').map_or((text, None), |(sizes, variant)| (sizes, Some(variant)));
+    let (sizes, variant) = match text.find(['+', '-']) {
+        Some(at) => (&text[..at], Some(&text[at..])),
+        None => (text, None),
+    };
     let parts: Vec<&str> = sizes.split('.').collect();
     let sized = match parts[..] {
         [slices, memory] => number(slices, "g") && number(memory, "gb"),
         [compute, slices, memory] => number(compute, "c") && number(slices, "g") && number(memory, "gb"),
         _ => false,
     };
-    sized && variant.is_none_or(|v| matches!(v, "me" | "gfx"))
+    sized && variant.is_none_or(|v| matches!(v, "+me" | "+gfx" | "+me.all" | "-me"))
 }
 
 fn is_layout(text: &str) -> bool {
@@ -98,9 +109,29 @@ impl SharingMode for Mig {
         MIG.name
     }
 
-    fn refuse(&self, facts: &DeviceFacts, _members: &[MemberSpec]) -> Option<Refusal> {
-        match facts.kind {
-            DeviceKind::Cpu => Some(needs_a_gpu(self.family(), facts)),
+    fn with_slices(&self, slices: &BTreeMap<String, String>) -> Option<Arc<dyn SharingMode>> {
+        Some(Arc::new(Mig { slices: slices.clone(), ..self.clone() }))
+    }
+
+    fn seat(&self, facts: &DeviceFacts, members: &[MemberSpec]) -> Result<Seating, Refusal> {
+        if facts.kind == DeviceKind::Cpu {
+            return Err(needs_a_gpu(self.family(), facts));
         }
+        let Some(card) = facts.gpu().and_then(|gpu| gpu.card.as_ref()) else {
+            let name = facts.gpu().map(|g| g.name.as_str()).unwrap_or_default();
+            return Err(Refusal {
+                reason: format!("{name} cannot be cut: it has no MIG"),
+                hint: Some("`naive` and `mps` share it".into()),
+            });
+        };
+        Seats { card, members, mps: self.mps, slices: &self.slices }.of(&self.cut)
+    }
+
+    fn stage(&self, ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged> {
+        stage::on_gpu(ground, seating, self.mps.then(Mps::default).as_ref())
+    }
+
+    fn attest(&self, staged: &Staged, members: &[InForce]) -> Attestation {
+        evidence::on_gpu(staged, members, None)
     }
 }

@@ -4,22 +4,30 @@
 //! words and its deeds: it stages, and attests. To add one, add its file and its line in [`MODES`].
 
 mod evidence;
+mod gpu_evidence;
 mod mig;
+mod mig_seats;
 mod mps;
 mod naive;
+mod seat;
 mod slot;
+mod stage;
 
 pub use evidence::{CPU_TIME, InForce, core_text};
+pub use gpu_evidence::OTHERS;
+pub use mig::is_profile;
 pub use naive::Naive;
+pub use seat::{Seat, Seating};
 pub use slot::{NotStaged, Slot, Staged};
+pub use stage::{Ground, StagedCard, scrubbed};
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use collo_store::{Attestation, MemberSpec};
 
 use crate::device::DeviceFacts;
-use crate::experiment::Cores;
 use crate::mistake::{Mistake, quoted};
 use crate::nearest::nearest;
 
@@ -29,19 +37,19 @@ pub trait SharingMode: fmt::Debug + Send + Sync {
     fn label(&self) -> String;
     /// The first word of the label, alike for all variants.
     fn family(&self) -> &'static str;
-    /// Why these members cannot run in this mode on this device; `None` if they can.
-    fn refuse(&self, facts: &DeviceFacts, members: &[MemberSpec]) -> Option<Refusal>;
+    /// What these members get of this device, and the state that it must be in; or why they cannot run in this mode. Pure.
+    fn seat(&self, facts: &DeviceFacts, members: &[MemberSpec]) -> Result<Seating, Refusal>;
 
-    /// Take the device from its current state to this mode, and give each member its slot. A mode that a plan refuses on every
-    /// device that this collo knows need not say how.
-    fn stage(&self, facts: &DeviceFacts, _members: usize, _cores: &Cores) -> Result<Staged, NotStaged> {
-        Err(NotStaged(needs_a_gpu(self.family(), facts).reason))
+    /// The same mode with a profile for each workload of a mixed group; none where a mode has no use for it.
+    fn with_slices(&self, _slices: &BTreeMap<String, String>) -> Option<Arc<dyn SharingMode>> {
+        None
     }
+
+    /// Take the device from its current state to the one that the seating asks for, and give each member its slot.
+    fn stage(&self, ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged>;
 
     /// The evidence, gathered inside the measured window, that this mode was in force for these members.
-    fn attest(&self, _staged: &Staged, _members: &[InForce]) -> Attestation {
-        Attestation::absent(format!("`{}` was never staged", self.label()))
-    }
+    fn attest(&self, staged: &Staged, members: &[InForce]) -> Attestation;
 }
 
 /// Why something cannot run here, and the way out.

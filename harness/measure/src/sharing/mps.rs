@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use collo_store::MemberSpec;
+use collo_store::{Attestation, MemberSpec};
 
-use super::{Family, Refusal, SharingMode, needs_a_gpu};
+use super::{Family, Ground, InForce, NotStaged, Refusal, Seating, SharingMode, Staged, evidence, naive, needs_a_gpu, stage};
 use crate::device::{DeviceFacts, DeviceKind};
 use crate::units;
 
@@ -18,6 +18,9 @@ pub static MPS: Family = Family {
         Some(limits.map(|mps| Arc::new(mps) as Arc<dyn SharingMode>))
     },
 };
+
+/// The most clients of one server, on Volta and later; 60 with the newest drivers (NVIDIA's MPS guide).
+const MOST_CLIENTS: usize = 48;
 
 /// The limits of each member; absent is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,6 +48,13 @@ impl Mps {
         }
         Ok(mps)
     }
+
+    /// What the daemon and its clients are told, in the MPS guide's own variables.
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
+        let percent = self.active_thread_percent.map(|p| ("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", p.to_string()));
+        let memory = self.memory_bytes.map(|b| ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", format!("0={}M", b >> 20)));
+        percent.into_iter().chain(memory).collect()
+    }
 }
 
 impl SharingMode for Mps {
@@ -59,9 +69,24 @@ impl SharingMode for Mps {
         MPS.name
     }
 
-    fn refuse(&self, facts: &DeviceFacts, _members: &[MemberSpec]) -> Option<Refusal> {
-        match facts.kind {
-            DeviceKind::Cpu => Some(needs_a_gpu(self.family(), facts)),
+    fn seat(&self, facts: &DeviceFacts, members: &[MemberSpec]) -> Result<Seating, Refusal> {
+        if facts.kind == DeviceKind::Cpu {
+            return Err(needs_a_gpu(self.family(), facts));
         }
+        if members.len() > MOST_CLIENTS {
+            return Err(Refusal {
+                reason: format!("{} members are more than the {MOST_CLIENTS} clients of one MPS server", members.len()),
+                hint: Some(format!("`degree` up to {MOST_CLIENTS} fits")),
+            });
+        }
+        Ok(Seating { daemons: true, ..Seating::whole(members.len(), naive::uncut(facts)) })
+    }
+
+    fn stage(&self, ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged> {
+        stage::on_gpu(ground, seating, Some(self))
+    }
+
+    fn attest(&self, staged: &Staged, members: &[InForce]) -> Attestation {
+        evidence::on_gpu(staged, members, self.active_thread_percent)
     }
 }

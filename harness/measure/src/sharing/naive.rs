@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use collo_store::{Attestation, MemberSpec};
 
-use super::{Family, InForce, NotStaged, Refusal, SharingMode, Slot, Staged, evidence};
-use crate::device::{DeviceFacts, DeviceKind};
-use crate::experiment::Cores;
+use super::{Family, Ground, InForce, NotStaged, Refusal, Seating, SharingMode, Slot, Staged, evidence, stage};
+use crate::device::{DeviceFacts, DeviceKind, Partition};
 
 pub static NAIVE: Family = Family {
     name: "naive",
@@ -28,19 +27,31 @@ impl SharingMode for Naive {
         NAIVE.name
     }
 
-    fn refuse(&self, _facts: &DeviceFacts, _members: &[MemberSpec]) -> Option<Refusal> {
-        None
+    fn seat(&self, facts: &DeviceFacts, members: &[MemberSpec]) -> Result<Seating, Refusal> {
+        Ok(Seating::whole(members.len(), uncut(facts)))
     }
 
-    fn stage(&self, facts: &DeviceFacts, members: usize, cores: &Cores) -> Result<Staged, NotStaged> {
+    fn stage(&self, ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged> {
+        let facts = ground.facts;
         match facts.kind {
             DeviceKind::Cpu => {
-                Ok(Staged { slots: (0..members).map(|m| Slot::on_cpu(m, members, cores, &facts.cores)).collect() })
+                let members = seating.seats.len();
+                let slot = |m| Slot::on_cpu(m, members, ground.cores, &facts.cores);
+                Ok(Staged::on_cpu((0..members).map(slot).collect()))
             }
+            DeviceKind::Gpu => stage::on_gpu(ground, seating, None),
         }
     }
 
-    fn attest(&self, _staged: &Staged, members: &[InForce]) -> Attestation {
-        evidence::on_cpu(members)
+    fn attest(&self, staged: &Staged, members: &[InForce]) -> Attestation {
+        match &staged.card {
+            None => evidence::on_cpu(members),
+            Some(_) => evidence::on_gpu(staged, members, None),
+        }
     }
+}
+
+/// MIG off, where the device has MIG at all.
+pub fn uncut(facts: &DeviceFacts) -> Option<Partition> {
+    facts.gpu().and_then(|g| g.card.as_ref()).map(|_| Partition::off())
 }

@@ -2,13 +2,31 @@
 
 use std::collections::BTreeMap;
 
+use super::stage::StagedCard;
+use crate::device::cut::NotCut;
+use crate::device::hold::Hold;
 use crate::experiment::Cores;
 
 /// A device brought into a mode.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Staged {
     /// By member.
     pub slots: Vec<Slot>,
+    /// None on a CPU.
+    pub card: Option<StagedCard>,
+}
+
+impl Staged {
+    pub fn on_cpu(slots: Vec<Slot>) -> Staged {
+        Staged { slots, card: None }
+    }
+
+    /// End what was started for this run alone; what was wrong with it, if something was.
+    pub fn trouble_and_end(mut self, hold: Option<&mut Hold>) -> Option<String> {
+        match (self.card.as_mut(), hold) {
+            (Some(card), Some(hold)) => card.end(hold),
+            _ => None,
+        }
+    }
 }
 
 /// One member's share.
@@ -18,12 +36,30 @@ pub struct Slot {
     pub env: BTreeMap<String, Option<String>>,
     /// Logical processors to stay on; all that collo may use if none.
     pub cores: Option<Vec<u32>>,
+    /// On a card: no `CUDA_*` variable of collo's own reaches the member.
+    pub on_card: bool,
 }
 
 /// Why a device could not be brought into a mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct NotStaged(pub String);
+#[error("{reason}")]
+pub struct NotStaged {
+    pub reason: String,
+    /// The device went away.
+    pub lost: bool,
+}
+
+impl NotStaged {
+    pub fn because(reason: impl Into<String>) -> NotStaged {
+        NotStaged { reason: reason.into(), lost: false }
+    }
+}
+
+impl From<NotCut> for NotStaged {
+    fn from(e: NotCut) -> NotStaged {
+        NotStaged { reason: e.line(), lost: e.lost }
+    }
+}
 
 impl Slot {
     /// A member on the CPU: no GPU is visible to it, whatever the machine has.
@@ -35,12 +71,17 @@ impl Slot {
             removed("CUDA_MPS_PIPE_DIRECTORY"),
             removed("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"),
         ]);
-        let cores = match cores {
-            Cores::Shared => None,
-            Cores::Spread => Some(spread(member, members, all)),
-            Cores::Listed(listed) => Some(listed.clone()),
-        };
-        Slot { env, cores }
+        Slot { env, cores: cores_of(member, members, cores, all, None), on_card: false }
+    }
+}
+
+/// The cores of one member; `near` are those near its card.
+pub fn cores_of(member: usize, members: usize, cores: &Cores, all: &[u32], near: Option<&[u32]>) -> Option<Vec<u32>> {
+    match cores {
+        Cores::Shared => None,
+        Cores::Spread => Some(spread(member, members, all)),
+        Cores::GpuLocal => near.map(|near| near.iter().filter(|c| all.contains(c)).copied().collect()),
+        Cores::Listed(listed) => Some(listed.clone()),
     }
 }
 

@@ -254,6 +254,7 @@ impl Fixture {
         let members = truth.record.members.iter().enumerate().map(|(i, spec)| MemberRecord {
             spec: spec.clone(),
             pid: Some(4000 + i as u32),
+            slice: None,
             barrier: true,
             hello: Some(hello.clone()),
             synthetic,
@@ -388,6 +389,8 @@ fn truth(label: String, sharing: &str, members: Vec<MemberSpec>, epoch_s: Vec<f6
         against: if solo { vec![] } else { against },
         repetitions: 0,
         tail: "hold".into(),
+        slots: None,
+        alone_on_slice: Vec::new(),
     };
     Truth { record, epoch_s, memory_gib, outcome: Outcome::Completed }
 }
@@ -408,6 +411,9 @@ fn machine() -> Machine {
         git: Some("4e1a9c2".into()),
         collo: "0.1.0".into(),
         build: "dev".into(),
+        driver: None,
+        cuda: None,
+        gpus: Vec::new(),
         python: BTreeMap::from([("torch".into(), "2.14.1".into())]),
     }
 }

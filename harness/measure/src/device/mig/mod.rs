@@ -4,6 +4,7 @@
 //! know better than the file.
 
 mod cards;
+mod driver;
 pub(crate) mod keys;
 mod place;
 #[cfg(test)]
@@ -105,7 +106,7 @@ pub struct Layout {
 
 impl Profile {
     /// Without extras in its name: no `+me`, no `-me`, no `+gfx`.
-    fn is_plain(&self) -> bool {
+    pub fn is_plain(&self) -> bool {
         self.name.ends_with("gb")
     }
 

@@ -3,6 +3,8 @@
 //! `COLLO_NVML` names another library file than the system's `libnvidia-ml.so.1`. An open library holds the cards, so whoever cuts one
 //! anew closes it first: open it for a piece of work, and drop it.
 
+pub mod instances;
+
 use std::ffi::OsString;
 
 use nvml_wrapper::Nvml;

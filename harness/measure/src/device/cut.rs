@@ -1,0 +1,287 @@
+//! Reading how a card is cut, and cutting it anew.
+//!
+//! The library is opened for each piece of work: handles do not survive a change of mode, and an open one can stand in the way.
+
+use std::fmt;
+use std::time::Duration;
+
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::{Device, Nvml};
+
+use super::holders;
+use super::nvml::instances::{GpuInstance, MigDevice, Profile, Raw};
+use super::nvml::{self, NoDriver};
+use super::partition::{Partition, Slice};
+use crate::mistake::Mistake;
+
+/// A card that is cut, with what CUDA calls its parts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CutCard {
+    pub partition: Partition,
+    /// By GPU instance in the partition's order: its id, its memory, and its compute instances as CUDA devices.
+    pub instances: Vec<Part>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    pub gpu_instance: u32,
+    pub memory_bytes: u64,
+    /// In the order of the slice's compute instances.
+    pub devices: Vec<MigDevice>,
+}
+
+/// Why a card is not cut as wanted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct NotCut {
+    pub what: String,
+    pub cause: Option<String>,
+    pub hint: Option<String>,
+    /// The card itself went away.
+    pub lost: bool,
+}
+
+impl NotCut {
+    fn new(what: impl Into<String>) -> NotCut {
+        NotCut { what: what.into(), cause: None, hint: None, lost: false }
+    }
+
+    pub(super) fn new_with(what: String, cause: impl fmt::Display) -> NotCut {
+        NotCut { cause: Some(cause.to_string()), ..NotCut::new(what) }
+    }
+
+    /// The administrator's state is not the one that is needed.
+    pub(super) fn as_found(label: &str, wanted: &Partition, found: &Partition) -> NotCut {
+        let mut error =
+            NotCut::new(format!("{label} is to be used as found, and it is not as needed: asked {wanted}, found {found}"));
+        error.hint = Some("leave out `--as-found`, or `collo mig apply LAYOUT` first".into());
+        error
+    }
+
+    pub(super) fn of_mode(label: &str, word: &str, e: &NvmlError) -> NotCut {
+        let mut error = NotCut::new(format!("the compute mode of {label} cannot be set to {word}"));
+        error.cause = Some(format!("NVML says {}", nvml::text(e)));
+        error.hint = matches!(e, NvmlError::NoPermission).then(|| "it takes root; leave out `--exclusive`".into());
+        error
+    }
+
+    /// As an error of a command.
+    pub fn mistake(&self) -> Mistake {
+        let mut mistake = Mistake::new(self.what.clone()).of_machine();
+        if let Some(cause) = &self.cause {
+            mistake = mistake.caused_by(cause);
+        }
+        match &self.hint {
+            Some(hint) => mistake.hint(hint),
+            None => mistake,
+        }
+    }
+
+    /// All of it in one line.
+    pub fn line(&self) -> String {
+        let cause = self.cause.as_ref().map(|c| format!(": {c}")).unwrap_or_default();
+        let hint = self.hint.as_ref().map(|h| format!("; hint: {h}")).unwrap_or_default();
+        format!("{}{cause}{hint}", self.what)
+    }
+}
+
+impl From<NoDriver> for NotCut {
+    fn from(e: NoDriver) -> NotCut {
+        NotCut::new(e.to_string())
+    }
+}
+
+/// How often something that is in use is tried again, and how long between.
+const TRIES: u32 = 6;
+const BETWEEN: Duration = Duration::from_millis(250);
+
+/// How the card of this UUID is cut.
+pub fn read(uuid: &str) -> Result<CutCard, NotCut> {
+    let nvml = nvml::open()?;
+    let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", uuid, &e))?;
+    look(&nvml, &device).map_err(|e| failed("read", uuid, &e))
+}
+
+/// The same, of a card that is open.
+pub fn look(nvml: &Nvml, device: &Device<'_>) -> Result<CutCard, NvmlError> {
+    let on = match device.mig_mode() {
+        Ok(mode) => mode.current == 1,
+        Err(NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_) | NvmlError::FunctionNotFound) => false,
+        Err(e) => return Err(e),
+    };
+    if !on {
+        return Ok(CutCard { partition: Partition::off(), instances: Vec::new() });
+    }
+    let raw = Raw::new(nvml, device);
+    let profiles = raw.profiles()?;
+    let devices = raw.mig_devices()?;
+    let (mut slices, mut parts) = (Vec::new(), Vec::new());
+    for instance in raw.gpu_instances(&profiles)? {
+        let profile = profiles.iter().find(|p| p.id == instance.profile);
+        let sizes = raw.compute_profiles(&instance)?;
+        let inside = raw.compute_instances(&instance, &sizes)?;
+        let size = |id: u32| sizes.iter().find(|s| s.id == id).map_or(0, |s| s.slices);
+        let seen = |ci: u32| devices.iter().find(|d| d.gpu_instance == instance.id && d.compute_instance == ci).cloned();
+        slices.push(Slice {
+            profile: profile.map_or_else(|| format!("profile {}", instance.profile), name),
+            start: instance.start,
+            compute: inside.iter().map(|ci| size(ci.profile)).collect(),
+        });
+        parts.push(Part {
+            gpu_instance: instance.id,
+            memory_bytes: profile.map_or(0, |p| p.memory_mib << 20),
+            devices: inside.iter().filter_map(|ci| seen(ci.id)).collect(),
+        });
+    }
+    Ok(CutCard { partition: Partition { mig: true, instances: slices }, instances: parts })
+}
+
+/// The profile's name; an old driver leaves its number.
+pub fn name(profile: &Profile) -> String {
+    profile.name.clone().unwrap_or_else(|| {
+        let gb = (profile.memory_mib as f64 / 1024.0).ceil();
+        format!("{}g.{gb}gb", profile.slices)
+    })
+}
+
+/// Cut the card anew. What is already as wanted is left alone; what is not is made so, or the reason is told.
+pub fn bring(uuid: &str, label: &str, wanted: &Partition) -> Result<CutCard, NotCut> {
+    let found = read(uuid)?;
+    if found.partition == *wanted {
+        return Ok(found);
+    }
+    if found.partition.mig && !wanted.mig {
+        change(uuid, label, &Partition::on(Vec::new()))?;
+    }
+    if found.partition.mig != wanted.mig {
+        switch(uuid, label, wanted.mig)?;
+    }
+    if wanted.mig {
+        change(uuid, label, wanted)?;
+    }
+    let now = read(uuid)?;
+    if now.partition != *wanted {
+        return Err(NotCut::new(format!("{label} was to become {wanted}, it is {}", now.partition)));
+    }
+    Ok(now)
+}
+
+/// Turn MIG on or off, and see that it is.
+fn switch(uuid: &str, label: &str, on: bool) -> Result<(), NotCut> {
+    let word = |on: bool| if on { "on" } else { "off" };
+    let nvml = nvml::open()?;
+    let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", label, &e))?;
+    let status = match device.set_mig_mode(on) {
+        Ok(status) => status,
+        Err(e) => {
+            let what = format!("the MIG mode of {label} cannot be turned {}", word(on));
+            return Err(because(what, &e, uuid));
+        }
+    };
+    let mode = device.mig_mode().map_err(|e| failed("read", label, &e))?;
+    if (mode.current == 1) == on {
+        return Ok(());
+    }
+    // It would come with the next reset; what is pending must not stay behind.
+    let _ = device.set_mig_mode(!on);
+    let holders = holders::of_the_card(&nvml, uuid);
+    let (who, hint) = match holders.first() {
+        Some(h) => (format!("{h} holds the card"), h.hint()),
+        None if status == 16 => {
+            ("it takes a reset of the GPU".into(), "reset it with `nvidia-smi --gpu-reset`, or reboot".into())
+        }
+        None => ("something holds the card".into(), "`lsof /dev/nvidia*` names it; stop it and run again".into()),
+    };
+    let what = format!("MIG mode of {label} stays {}, {} is pending: {who}", word(!on), word(on));
+    let mut error = NotCut::new(what);
+    error.hint = Some(format!("{hint}; MIG mode was put back to {}", word(!on)));
+    Err(error)
+}
+
+/// Make the instances of a card with MIG on those that are wanted.
+fn change(uuid: &str, label: &str, wanted: &Partition) -> Result<(), NotCut> {
+    let nvml = nvml::open()?;
+    let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", label, &e))?;
+    let raw = Raw::new(&nvml, &device);
+    let because = |what: String, e: &NvmlError| because(what, e, uuid);
+    let profiles = raw.profiles().map_err(|e| failed("read", label, &e))?;
+    let found = look(&nvml, &device).map_err(|e| failed("read", label, &e))?.partition;
+    let stays = |s: &Slice| wanted.instances.contains(s);
+    for instance in raw.gpu_instances(&profiles).map_err(|e| failed("read", label, &e))? {
+        let there = found.instances.iter().find(|s| s.start == instance.start);
+        if there.is_some_and(stays) {
+            continue;
+        }
+        let called = there.map_or_else(|| format!("GPU instance {}", instance.id), Slice::to_string);
+        destroy(&raw, &instance).map_err(|e| because(format!("{called} of {label} cannot be destroyed"), &e))?;
+    }
+    for slice in wanted.instances.iter().filter(|s| !found.instances.contains(s)) {
+        let Some(profile) = profiles.iter().find(|p| name(p) == slice.profile) else {
+            let names: Vec<String> = profiles.iter().map(|p| format!("`{}`", name(p))).collect();
+            return Err(NotCut::new(format!("{label} has no profile `{}`, it has {}", slice.profile, names.join(", "))));
+        };
+        let what = || format!("{slice} of {label} cannot be created");
+        let instance =
+            again(|| raw.create_gpu_instance(profile.id, slice.start, profile.units)).map_err(|e| because(what(), &e))?;
+        let sizes = raw.compute_profiles(&instance).map_err(|e| because(what(), &e))?;
+        for slices in &slice.compute {
+            let Some(size) = sizes.iter().find(|s| s.slices == *slices) else {
+                return Err(NotCut::new(format!("{}: there is no compute instance of {slices} slices in it", what())));
+            };
+            again(|| raw.create_compute_instance(&instance, size.id)).map_err(|e| because(what(), &e))?;
+        }
+    }
+    Ok(())
+}
+
+fn destroy(raw: &Raw<'_>, instance: &GpuInstance) -> Result<(), NvmlError> {
+    let sizes = raw.compute_profiles(instance)?;
+    for inside in raw.compute_instances(instance, &sizes)? {
+        again(|| raw.destroy_compute_instance(&inside))?;
+    }
+    again(|| raw.destroy_gpu_instance(instance))
+}
+
+/// Whoever used it may be about to let go.
+fn again<T>(mut call: impl FnMut() -> Result<T, NvmlError>) -> Result<T, NvmlError> {
+    let mut tries = 1;
+    loop {
+        match call() {
+            Err(NvmlError::InUse) if tries < TRIES => {
+                tries += 1;
+                std::thread::sleep(BETWEEN);
+            }
+            other => return other,
+        }
+    }
+}
+
+fn failed(verb: &str, label: &str, e: &NvmlError) -> NotCut {
+    let mut error = NotCut::new(format!("the MIG state of {label} cannot be {verb}"));
+    error.cause = Some(nvml::text(e));
+    error.lost = matches!(e, NvmlError::GpuLost);
+    error
+}
+
+/// What stood in the way, and the way out.
+fn because(what: String, e: &NvmlError, uuid: &str) -> NotCut {
+    let mut error = NotCut::new(what);
+    error.cause = Some(format!("NVML says {}", nvml::text(e)));
+    error.lost = matches!(e, NvmlError::GpuLost);
+    error.hint = match e {
+        NvmlError::NoPermission => {
+            error.cause = Some("NVML says no permission; it takes root or the capability `mig/config`".into());
+            Some("`sudo collo mig apply LAYOUT`, then `--as-found`, which needs no right".into())
+        }
+        NvmlError::InUse => {
+            let holders = nvml::open().map(|nvml| holders::of_the_card(&nvml, uuid)).unwrap_or_default();
+            Some(match holders.first() {
+                Some(h) => format!("{h} holds the card: {}", h.hint()),
+                None => "`lsof /dev/nvidia*` names what holds the card; stop it and run again".into(),
+            })
+        }
+        NvmlError::NotSupported => Some("this card, or this virtual machine, does not let its MIG mode be changed".into()),
+        _ => None,
+    };
+    error
+}

@@ -1,0 +1,125 @@
+//! Which cards are meant: `--gpu 0`, a UUID, a PCI id, several of them, or `auto`.
+
+use super::gpu::{Driver, Gpu};
+use crate::mistake::{Mistake, quoted};
+
+/// Cards as a person names them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// The first card that is made for computing and that nobody uses.
+    #[default]
+    Auto,
+    Named(Vec<String>),
+}
+
+impl Choice {
+    /// `auto`, `0`, `0,1`, `GPU-5f3…`, `00000000:36:00.0`.
+    pub fn parse(text: &str) -> Choice {
+        match text.trim() {
+            "auto" | "" => Choice::Auto,
+            text => Choice::Named(text.split(',').map(|part| part.trim().to_string()).collect()),
+        }
+    }
+
+    /// The cards of a driver that are meant, in that order; all must be alike.
+    pub fn of(&self, driver: &Driver) -> Result<Vec<Gpu>, Mistake> {
+        let names = match self {
+            Choice::Auto => return automatic(driver),
+            Choice::Named(names) => names,
+        };
+        let mut chosen: Vec<Gpu> = Vec::new();
+        for name in names {
+            let found = driver.gpus.iter().find(|gpu| gpu.is_called(name)).ok_or_else(|| unknown(name, driver))?;
+            if chosen.iter().any(|c| c.at == found.at) {
+                return Err(Mistake::new(format!("{} is named twice", found.label())).hint("leave one out"));
+            }
+            if let Some(first) = chosen.first().filter(|first| !first.equals(found)) {
+                let what = format!("{} is a {}, {} a {}", first.label(), first.name, found.label(), found.name);
+                return Err(Mistake::new(what).hint("a campaign runs on equal cards; give each kind its own"));
+            }
+            chosen.push(found.clone());
+        }
+        Ok(chosen)
+    }
+}
+
+fn automatic(driver: &Driver) -> Result<Vec<Gpu>, Mistake> {
+    let able: Vec<&Gpu> = driver.gpus.iter().filter(|gpu| gpu.computes()).collect();
+    let free = able.iter().find(|gpu| gpu.others.is_empty());
+    match free.or(able.first()) {
+        Some(gpu) => Ok(vec![(*gpu).clone()]),
+        None => Err(Mistake::new(format!("no GPU here is made for computing: {}", list(driver)))
+            .hint("name one all the same, as in `--gpu 0`")
+            .of_machine()),
+    }
+}
+
+impl Gpu {
+    /// By its index, by its UUID or the beginning of it, or by its place on the bus.
+    fn is_called(&self, name: &str) -> bool {
+        let Some(at) = &self.at else { return false };
+        let pci = |text: &str| text.to_lowercase().trim_start_matches("0000").trim_start_matches(':').to_string();
+        let by_uuid = name.len() >= "GPU-".len() + 4 && at.uuid.to_lowercase().starts_with(&name.to_lowercase());
+        name.parse() == Ok(at.index) || by_uuid || (name.contains(':') && pci(name) == pci(&at.pci))
+    }
+}
+
+fn unknown(name: &str, driver: &Driver) -> Mistake {
+    Mistake::new(format!("there is no GPU {} here", quoted(name))).hint(format!("there are {}", list(driver))).of_machine()
+}
+
+/// `0 (NVIDIA A100-SXM4-40GB), 1 (…)`
+fn list(driver: &Driver) -> String {
+    let parts: Vec<String> = driver.gpus.iter().filter_map(|g| Some(format!("{} ({})", g.at.as_ref()?.index, g.name))).collect();
+    if parts.is_empty() { "none".into() } else { parts.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::gpu::Address;
+    use crate::device::mig::Card;
+
+    fn gpu(index: u32, name: &str, gb: u64) -> Gpu {
+        let pci = format!("00000000:{:02X}:00.0", 0x36 + index);
+        let at = Some(Address { index, uuid: format!("GPU-0000000{index}-aaaa"), pci });
+        Gpu { at, name: name.into(), memory_bytes: Some(gb << 30), ..Gpu::planned(&Card::bare("x", 7)) }
+    }
+
+    fn station() -> Driver {
+        let gpus = vec![gpu(0, "T400", 4), gpu(1, "A100", 40), gpu(2, "A100", 40)];
+        Driver { version: "580.95.05".into(), cuda: Some(13000), gpus }
+    }
+
+    fn indices(text: &str) -> Result<Vec<u32>, String> {
+        let chosen = Choice::parse(text).of(&station()).map_err(|e| e.to_string())?;
+        Ok(chosen.iter().filter_map(|g| g.at.as_ref()).map(|at| at.index).collect())
+    }
+
+    #[test]
+    fn auto_takes_the_first_card_made_for_computing_that_nobody_uses() {
+        assert_eq!(indices("auto"), Ok(vec![1]));
+        let mut driver = station();
+        driver.gpus[1].others = vec![crate::device::holders::Holder { pid: 1, name: None, user: None, memory_bytes: None }];
+        assert_eq!(Choice::Auto.of(&driver).unwrap()[0].at.as_ref().unwrap().index, 2);
+    }
+
+    #[test]
+    fn a_card_has_an_index_a_uuid_and_a_place_on_the_bus() {
+        assert_eq!(indices("2,1"), Ok(vec![2, 1]));
+        assert_eq!(indices("gpu-00000002"), Ok(vec![2]));
+        assert_eq!(indices("37:00.0"), Ok(vec![1]));
+        assert_eq!(indices("00000000:38:00.0"), Ok(vec![2]));
+        assert_eq!(indices("0000:38:00.0"), Ok(vec![2]));
+    }
+
+    #[test]
+    fn what_is_not_there_or_not_alike_is_refused() {
+        insta::assert_snapshot!(indices("7").unwrap_err(), @r"
+        error: there is no GPU `7` here
+        hint: there are 0 (T400), 1 (A100), 2 (A100)
+        ");
+        assert!(indices("0,1").unwrap_err().contains("GPU 0 is a T400, GPU 1 a A100"));
+        assert!(indices("1,1").unwrap_err().contains("GPU 1 is named twice"));
+    }
+}

@@ -1,0 +1,118 @@
+//! A card as its driver describes it, held beside what is written down of it.
+
+use std::sync::Arc;
+
+use super::{Card, Cards, Engines, Places, Profile};
+use crate::device::cut;
+use crate::device::nvml::instances;
+
+impl Card {
+    /// From the profiles that NVML tells; layouts are those that are written down and can be placed here.
+    pub fn of_driver(
+        name: String,
+        product: &str,
+        sms: Option<u32>,
+        profiles: &[instances::Profile],
+        known: Option<&Card>,
+    ) -> Card {
+        let profile = |p: &instances::Profile| {
+            let [copy, decode, encode, jpeg, ofa] = p.engines.map(Some);
+            Arc::new(Profile {
+                name: cut::name(p),
+                slices: p.slices,
+                id: Some(p.id),
+                most: Some(p.most),
+                memory_gib: Some(p.memory_mib as f64 / 1024.0),
+                sms: Some(p.sms),
+                engines: Engines { copy, decode, encode, jpeg, ofa },
+                places: Some(Places { starts: p.starts.clone(), units: p.units }).filter(|p| !p.starts.is_empty()),
+            })
+        };
+        let units = profiles.iter().flat_map(|p| p.starts.iter().map(|s| s + p.units)).max();
+        let mut card = Card {
+            product_names: vec![product.into()],
+            sms,
+            memory_units: units,
+            description: known.and_then(|k| k.description.clone()),
+            pci_devices: known.map(|k| k.pci_devices.clone()).unwrap_or_default(),
+            memory_gb: known.and_then(|k| k.memory_gb),
+            profiles: profiles.iter().map(profile).collect(),
+            ..Card::bare(&name, profiles.iter().map(|p| p.slices).max().unwrap_or(0))
+        };
+        for layout in known.map(|k| k.layouts.as_slice()).unwrap_or_default() {
+            let wanted: Option<Vec<Arc<Profile>>> =
+                layout.instances.iter().map(|i| card.profile(&i.profile.name).ok().cloned()).collect();
+            if let Some(instances) = wanted.and_then(|wanted| card.room(&wanted, &[])) {
+                card.layouts.push(super::Layout { name: layout.name.clone(), instances });
+            }
+        }
+        card
+    }
+
+    /// A card of which nothing but its name and its slices is known.
+    pub fn bare(name: &str, compute_slices: u32) -> Card {
+        Card {
+            name: name.into(),
+            description: None,
+            product_names: Vec::new(),
+            pci_devices: Vec::new(),
+            memory_gb: None,
+            sms: None,
+            compute_slices,
+            memory_units: None,
+            profiles: Vec::new(),
+            layouts: Vec::new(),
+        }
+    }
+
+    /// Where the driver and this file do not say the same: one line each. What the file does not know is no difference.
+    pub fn differences(&self, driver: &Card) -> Vec<String> {
+        let mut all = Vec::new();
+        for own in &self.profiles {
+            let Some(told) = driver.profiles.iter().find(|p| p.name == own.name) else {
+                all.push(format!("`{}` is not offered by the driver", own.name));
+                continue;
+            };
+            let numbers = [
+                ("id", own.id, told.id),
+                ("SMs", own.sms, told.sms),
+                ("number at once", own.most, told.most),
+                ("units", own.places.as_ref().map(|p| p.units), told.places.as_ref().map(|p| p.units)),
+            ];
+            for (what, own_value, told_value) in numbers {
+                if let (Some(a), Some(b)) = (own_value, told_value)
+                    && a != b
+                {
+                    all.push(format!("`{}`: {what} {a} in the file, {b} by the driver", own.name));
+                }
+            }
+            // Drivers round differently by a quarter of a GiB.
+            if let (Some(a), Some(b)) = (own.memory_gib, told.memory_gib)
+                && (a - b).abs() > 0.3
+            {
+                all.push(format!("`{}`: {a:.2} GiB in the file, {b:.2} by the driver", own.name));
+            }
+            let starts = |p: &Profile| p.places.as_ref().map(|p| p.starts.clone());
+            if let (Some(a), Some(b)) = (starts(own), starts(told))
+                && a != b
+            {
+                all.push(format!("`{}`: starts {a:?} in the file, {b:?} by the driver", own.name));
+            }
+        }
+        let unknown = driver.profiles.iter().filter(|p| self.profiles.iter().all(|own| own.name != p.name));
+        all.extend(unknown.map(|p| format!("`{}` is offered by the driver and not in the file", p.name)));
+        all
+    }
+}
+
+impl Cards {
+    /// The card that a driver's name or a PCI device id stands for. The name is surer: one id can stand for two sizes.
+    pub fn of_device(&self, product: &str, pci_device: u32) -> Option<&Card> {
+        let id = format!("{pci_device:04x}");
+        let by_name = self.iter().find(|c| c.product_names.iter().any(|n| n == product));
+        by_name.or_else(|| {
+            let mut by_id = self.iter().filter(|c| c.pci_devices.iter().any(|d| d.eq_ignore_ascii_case(&id)));
+            by_id.next().filter(|_| by_id.next().is_none())
+        })
+    }
+}

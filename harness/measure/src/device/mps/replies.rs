@@ -1,0 +1,82 @@
+//! Reading the answers of an MPS control daemon. What is not understood is left out, never guessed.
+
+/// How a server stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Status {
+    Active,
+    Initializing,
+    /// A client's error has hit all clients; new ones are refused until these are gone.
+    Fault,
+    Other(String),
+}
+
+/// One pid a line; anything else on a line makes it none.
+pub fn pids(answer: &str) -> Vec<u32> {
+    answer.lines().filter_map(|line| line.trim().parse().ok()).filter(|pid| *pid > 0).collect()
+}
+
+pub fn status(answer: &str) -> Status {
+    match answer.trim() {
+        "ACTIVE" => Status::Active,
+        "INITIALIZING" => Status::Initializing,
+        "FAULT" => Status::Fault,
+        other => Status::Other(other.chars().take(80).collect()),
+    }
+}
+
+/// A number alone on the first line, as `100.0`.
+pub fn number(answer: &str) -> Option<f64> {
+    answer.lines().next()?.trim().parse().ok().filter(|n: &f64| n.is_finite())
+}
+
+/// A line of the daemon's logs that says what went wrong, without its stamp.
+pub fn trouble(log: &str) -> Option<String> {
+    const WORDS: [&str; 6] =
+        ["fatal GPU error", "sticky error", "valid credentials", "failed to start", "exited with status", "error"];
+    let said = |line: &str| {
+        let text = line.split_once("] ").map_or(line, |(_, text)| text).trim();
+        let bad = WORDS.iter().any(|w| text.contains(w)) && !text.contains("exited with status 0");
+        bad.then(|| text.chars().take(200).collect())
+    };
+    log.lines().find_map(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_list_of_pids_is_read_and_nothing_else() {
+        assert_eq!(pids("4711\n 4712 \n\n"), [4711, 4712]);
+        assert_eq!(pids(""), [0; 0]);
+        assert_eq!(pids("Server 4711 not found\n0\n-3\n"), [0; 0]);
+    }
+
+    #[test]
+    fn a_server_is_active_faulty_or_something_else() {
+        assert_eq!(status("ACTIVE\n"), Status::Active);
+        assert_eq!(status("FAULT"), Status::Fault);
+        assert_eq!(status("?"), Status::Other("?".into()));
+        assert_eq!(number("50.0\n"), Some(50.0));
+        assert_eq!(number("nan"), None);
+    }
+
+    #[test]
+    fn the_log_tells_what_went_wrong() {
+        let log = "[2026-11-20 18:42:09.123 Server  4711] Accepting connection...\n\
+            [2026-11-20 18:42:10.123 Server  4711] Volta MPS: Server is handling a fatal GPU error.\n";
+        assert_eq!(trouble(log).as_deref(), Some("Volta MPS: Server is handling a fatal GPU error."));
+        assert_eq!(trouble("[x Control 1] Server 9 exited with status 0\n"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_breaks_the_reading_and_no_pid_is_made_up(text in "\\PC*(\n\\PC*){0,4}") {
+            for pid in pids(&text) {
+                prop_assert!(text.contains(&pid.to_string()) || text.contains('+'));
+            }
+            let _ = (status(&text), number(&text), trouble(&text));
+        }
+    }
+}

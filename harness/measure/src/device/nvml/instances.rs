@@ -1,0 +1,290 @@
+//! GPU instances and compute instances, as the driver has them. The safe calls of the wrapper do not reach them, so this is where the
+//! raw ones are, and nothing else.
+//!
+//! NVML knows a profile by two numbers: its index asks for what the profile is, its id does everything else.
+
+use std::ffi::CStr;
+use std::os::raw::c_char;
+
+use nvml_wrapper::error::{NvmlError, nvml_sym, nvml_try};
+use nvml_wrapper::{Device, Nvml};
+use nvml_wrapper_sys::bindings as b;
+
+/// A size of GPU instance that a card offers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profile {
+    /// `3g.20gb`; absent where the driver is too old to name it.
+    pub name: Option<String>,
+    pub id: u32,
+    pub slices: u32,
+    pub most: u32,
+    pub sms: u32,
+    pub memory_mib: u64,
+    /// copy, decode, encode, jpeg, ofa
+    pub engines: [u32; 5],
+    pub starts: Vec<u32>,
+    /// Units of the grid that one takes.
+    pub units: u32,
+}
+
+/// A GPU instance that exists.
+pub struct GpuInstance {
+    handle: b::nvmlGpuInstance_t,
+    pub id: u32,
+    pub profile: u32,
+    pub start: u32,
+}
+
+/// A compute instance that exists.
+pub struct ComputeInstance {
+    handle: b::nvmlComputeInstance_t,
+    pub id: u32,
+    pub profile: u32,
+}
+
+/// A size of compute instance that a GPU instance offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ComputeProfile {
+    pub id: u32,
+    pub slices: u32,
+    pub sms: u32,
+}
+
+/// What CUDA sees as a device: a compute instance of a GPU instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MigDevice {
+    pub uuid: String,
+    pub gpu_instance: u32,
+    pub compute_instance: u32,
+    pub sms: Option<u32>,
+    pub memory_mib: Option<u64>,
+}
+
+type Result<T> = std::result::Result<T, NvmlError>;
+
+/// A card, by its open library.
+pub struct Raw<'a> {
+    nvml: &'a Nvml,
+    device: &'a Device<'a>,
+}
+
+/// What a profile that this card or driver does not have is answered with.
+fn is_absent(e: &NvmlError) -> bool {
+    matches!(e, NvmlError::NotSupported | NvmlError::InvalidArg | NvmlError::NotFound)
+}
+
+impl<'a> Raw<'a> {
+    pub fn new(nvml: &'a Nvml, device: &'a Device<'a>) -> Self {
+        Raw { nvml, device }
+    }
+
+    fn device(&self) -> b::nvmlDevice_t {
+        // SAFETY: the handle is used while the library that gave it is open, which the lifetime sees to.
+        unsafe { self.device.handle() }
+    }
+
+    /// Every profile that the card offers.
+    pub fn profiles(&self) -> Result<Vec<Profile>> {
+        let mut all: Vec<Profile> = Vec::new();
+        for index in 0..b::NVML_GPU_INSTANCE_PROFILE_COUNT {
+            let mut profile = match self.device.profile_info(index) {
+                Ok(info) => Profile {
+                    name: self.profile_name(index),
+                    id: info.id,
+                    slices: info.slice_count,
+                    most: info.instance_count,
+                    sms: info.multiprocessor_count,
+                    memory_mib: info.memory_size_mb,
+                    engines: [info.copy_engine_count, info.decoder_count, info.encoder_count, info.jpeg_count, info.ofa_count],
+                    starts: Vec::new(),
+                    units: 0,
+                },
+                Err(e) if is_absent(&e) => continue,
+                Err(e) => return Err(e),
+            };
+            if all.iter().any(|p| p.id == profile.id) {
+                continue;
+            }
+            for place in self.placements(profile.id)? {
+                profile.starts.push(place.start);
+                profile.units = place.size;
+            }
+            all.push(profile);
+        }
+        Ok(all)
+    }
+
+    fn profile_name(&self, index: u32) -> Option<String> {
+        // SAFETY: a plain struct of integers and characters, for which all zeros is a value.
+        let mut info: b::nvmlGpuInstanceProfileInfo_v2_t = unsafe { std::mem::zeroed() };
+        info.version = size_of_val(&info) as u32 | (2 << 24);
+        let call = nvml_sym(self.nvml.lib().nvmlDeviceGetGpuInstanceProfileInfoV.as_ref()).ok()?;
+        // SAFETY: the struct says its version and lives through the call; the wider type is this one's newer form.
+        nvml_try(unsafe { call(self.device(), index, std::ptr::from_mut(&mut info).cast()) }).ok()?;
+        let name = text(&info.name);
+        Some(name.strip_prefix("MIG ").unwrap_or(&name).to_string()).filter(|n| !n.is_empty())
+    }
+
+    fn placements(&self, profile: u32) -> Result<Vec<b::nvmlGpuInstancePlacement_t>> {
+        let call = nvml_sym(self.nvml.lib().nvmlDeviceGetGpuInstancePossiblePlacements_v2.as_ref())?;
+        let mut count = 0;
+        // SAFETY: without a place to write to, only the count is written.
+        match nvml_try(unsafe { call(self.device(), profile, std::ptr::null_mut(), &mut count) }) {
+            Ok(()) | Err(NvmlError::InsufficientSize(_)) => {}
+            Err(e) if is_absent(&e) => return Ok(Vec::new()),
+            Err(e) => return Err(e),
+        }
+        let mut places = vec![b::nvmlGpuInstancePlacement_t { start: 0, size: 0 }; count as usize];
+        // SAFETY: the list is as long as the count says.
+        nvml_try(unsafe { call(self.device(), profile, places.as_mut_ptr(), &mut count) })?;
+        places.truncate(count as usize);
+        Ok(places)
+    }
+
+    /// The GPU instances that exist, of these profiles.
+    pub fn gpu_instances(&self, profiles: &[Profile]) -> Result<Vec<GpuInstance>> {
+        let list = nvml_sym(self.nvml.lib().nvmlDeviceGetGpuInstances.as_ref())?;
+        let mut all = Vec::new();
+        for profile in profiles {
+            // The driver asks for room for all that there could be.
+            let mut handles = vec![std::ptr::null_mut(); profile.most.max(1) as usize];
+            let mut count = handles.len() as u32;
+            // SAFETY: the list has room for as many as the profile allows.
+            match nvml_try(unsafe { list(self.device(), profile.id, handles.as_mut_ptr(), &mut count) }) {
+                Ok(()) => {}
+                Err(e) if is_absent(&e) => continue,
+                Err(e) => return Err(e),
+            }
+            for handle in handles.into_iter().take(count as usize) {
+                all.push(self.gpu_instance(handle)?);
+            }
+        }
+        all.sort_by_key(|gi| gi.start);
+        Ok(all)
+    }
+
+    fn gpu_instance(&self, handle: b::nvmlGpuInstance_t) -> Result<GpuInstance> {
+        let call = nvml_sym(self.nvml.lib().nvmlGpuInstanceGetInfo.as_ref())?;
+        // SAFETY: a plain struct, for which all zeros is a value.
+        let mut info: b::nvmlGpuInstanceInfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the handle came from this library, the struct lives through the call.
+        nvml_try(unsafe { call(handle, &mut info) })?;
+        Ok(GpuInstance { handle, id: info.id, profile: info.profileId, start: info.placement.start })
+    }
+
+    pub fn create_gpu_instance(&self, profile: u32, start: u32, units: u32) -> Result<GpuInstance> {
+        let call = nvml_sym(self.nvml.lib().nvmlDeviceCreateGpuInstanceWithPlacement.as_ref())?;
+        let place = b::nvmlGpuInstancePlacement_t { start, size: units };
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: both live through the call.
+        nvml_try(unsafe { call(self.device(), profile, &place, &mut handle) })?;
+        self.gpu_instance(handle)
+    }
+
+    pub fn destroy_gpu_instance(&self, instance: &GpuInstance) -> Result<()> {
+        let call = nvml_sym(self.nvml.lib().nvmlGpuInstanceDestroy.as_ref())?;
+        // SAFETY: the handle came from this library and is not used again.
+        nvml_try(unsafe { call(instance.handle) })
+    }
+
+    /// The sizes of compute instance that a GPU instance offers, smallest first.
+    pub fn compute_profiles(&self, of: &GpuInstance) -> Result<Vec<ComputeProfile>> {
+        let call = nvml_sym(self.nvml.lib().nvmlGpuInstanceGetComputeInstanceProfileInfo.as_ref())?;
+        let mut all: Vec<ComputeProfile> = Vec::new();
+        for index in 0..b::NVML_COMPUTE_INSTANCE_PROFILE_COUNT {
+            // SAFETY: a plain struct of integers, for which all zeros is a value.
+            let mut info: b::nvmlComputeInstanceProfileInfo_t = unsafe { std::mem::zeroed() };
+            // SAFETY: the handle came from this library, the struct lives through the call.
+            let code = unsafe { call(of.handle, index, b::NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED, &mut info) };
+            match nvml_try(code) {
+                Ok(()) if all.iter().all(|p| p.id != info.id) => {
+                    all.push(ComputeProfile { id: info.id, slices: info.sliceCount, sms: info.multiprocessorCount });
+                }
+                Ok(()) => {}
+                Err(e) if is_absent(&e) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        all.sort_by_key(|p| p.slices);
+        Ok(all)
+    }
+
+    /// The compute instances inside a GPU instance.
+    pub fn compute_instances(&self, of: &GpuInstance, profiles: &[ComputeProfile]) -> Result<Vec<ComputeInstance>> {
+        let list = nvml_sym(self.nvml.lib().nvmlGpuInstanceGetComputeInstances.as_ref())?;
+        let mut all = Vec::new();
+        for profile in profiles {
+            let mut handles = [std::ptr::null_mut(); 16];
+            let mut count = handles.len() as u32;
+            // SAFETY: no GPU instance has more than eight compute instances.
+            match nvml_try(unsafe { list(of.handle, profile.id, handles.as_mut_ptr(), &mut count) }) {
+                Ok(()) => {}
+                Err(e) if is_absent(&e) => continue,
+                Err(e) => return Err(e),
+            }
+            for handle in handles.into_iter().take(count as usize) {
+                all.push(self.compute_instance(handle)?);
+            }
+        }
+        all.sort_by_key(|ci| ci.id);
+        Ok(all)
+    }
+
+    fn compute_instance(&self, handle: b::nvmlComputeInstance_t) -> Result<ComputeInstance> {
+        let call = nvml_sym(self.nvml.lib().nvmlComputeInstanceGetInfo_v2.as_ref())?;
+        // SAFETY: a plain struct, for which all zeros is a value.
+        let mut info: b::nvmlComputeInstanceInfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the handle came from this library, the struct lives through the call.
+        nvml_try(unsafe { call(handle, &mut info) })?;
+        Ok(ComputeInstance { handle, id: info.id, profile: info.profileId })
+    }
+
+    pub fn create_compute_instance(&self, inside: &GpuInstance, profile: u32) -> Result<ComputeInstance> {
+        let call = nvml_sym(self.nvml.lib().nvmlGpuInstanceCreateComputeInstance.as_ref())?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the handle came from this library, the place lives through the call.
+        nvml_try(unsafe { call(inside.handle, profile, &mut handle) })?;
+        self.compute_instance(handle)
+    }
+
+    pub fn destroy_compute_instance(&self, instance: &ComputeInstance) -> Result<()> {
+        let call = nvml_sym(self.nvml.lib().nvmlComputeInstanceDestroy.as_ref())?;
+        // SAFETY: the handle came from this library and is not used again.
+        nvml_try(unsafe { call(instance.handle) })
+    }
+
+    /// What CUDA can see of the card while it is cut. The count is of what could be: gaps are skipped.
+    pub fn mig_devices(&self) -> Result<Vec<MigDevice>> {
+        let gi_of = nvml_sym(self.nvml.lib().nvmlDeviceGetGpuInstanceId.as_ref())?;
+        let ci_of = nvml_sym(self.nvml.lib().nvmlDeviceGetComputeInstanceId.as_ref())?;
+        let mut all = Vec::new();
+        for index in 0..self.device.mig_device_count()? {
+            let mig = match self.device.mig_device_by_index(index) {
+                Ok(mig) => mig,
+                Err(e) if is_absent(&e) => continue,
+                Err(e) => return Err(e),
+            };
+            let (mut gpu_instance, mut compute_instance) = (0, 0);
+            // SAFETY: the handle came from this library, the places live through the calls.
+            unsafe {
+                nvml_try(gi_of(mig.handle(), &mut gpu_instance))?;
+                nvml_try(ci_of(mig.handle(), &mut compute_instance))?;
+            }
+            let attributes = mig.attributes().ok();
+            all.push(MigDevice {
+                uuid: mig.uuid()?,
+                gpu_instance,
+                compute_instance,
+                sms: attributes.as_ref().map(|a| a.multiprocessor_count),
+                memory_mib: attributes.as_ref().map(|a| a.memory_size_mb),
+            });
+        }
+        Ok(all)
+    }
+}
+
+fn text(characters: &[c_char]) -> String {
+    // The end is looked for inside the array only.
+    let bytes: Vec<u8> = characters.iter().map(|c| *c as u8).chain([0]).collect();
+    CStr::from_bytes_until_nul(&bytes).map(|t| t.to_string_lossy().into_owned()).unwrap_or_default()
+}

@@ -1,0 +1,153 @@
+//! How a card is cut, as a value: what is wanted, what was found, what is written to journals and layouts.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::mig::{Card, Instance};
+
+/// A state of a card's MIG: off, or on with these GPU instances.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Partition {
+    pub mig: bool,
+    /// In the order of their places; empty where MIG is off.
+    pub instances: Vec<Slice>,
+}
+
+/// One GPU instance: its profile, its place, and the compute instances inside it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Slice {
+    pub profile: String,
+    pub start: u32,
+    /// Compute slices of each compute instance; one that has them all is the usual case. Empty: CUDA cannot see the instance.
+    pub compute: Vec<u32>,
+}
+
+impl Partition {
+    pub fn off() -> Partition {
+        Partition::default()
+    }
+
+    /// These instances, each with one compute instance that has all of it.
+    pub fn of(instances: &[Instance]) -> Partition {
+        let whole = |i: &Instance| Slice { profile: i.profile.name.clone(), start: i.start, compute: vec![i.profile.slices] };
+        Partition::on(instances.iter().map(whole).collect())
+    }
+
+    pub fn on(mut instances: Vec<Slice>) -> Partition {
+        instances.sort_by_key(|s| s.start);
+        Partition { mig: true, instances }
+    }
+
+    /// What there is, by size and without places: what `assert` compares where a layout says nothing else.
+    pub fn sizes(&self) -> Vec<(&str, &[u32])> {
+        let mut sizes: Vec<_> = self.instances.iter().map(|s| (s.profile.as_str(), s.compute.as_slice())).collect();
+        sizes.sort();
+        sizes
+    }
+}
+
+impl Slice {
+    /// True when one compute instance has all of it, by the profile's own number of slices.
+    pub fn is_whole(&self) -> bool {
+        let slices = self.profile.split('g').next().and_then(|n| n.parse::<u32>().ok());
+        self.compute.len() == 1 && self.compute.first().copied() == slices
+    }
+
+    /// `3g.20gb`, or `2×1c.3g.20gb` where it is divided further.
+    fn words(&self) -> String {
+        match self.compute.as_slice() {
+            [] => format!("{} without compute instance", self.profile),
+            _ if self.is_whole() => self.profile.clone(),
+            [first, rest @ ..] if rest.iter().all(|c| c == first) => match rest.len() + 1 {
+                1 => format!("{first}c.{}", self.profile),
+                n => format!("{n}×{first}c.{}", self.profile),
+            },
+            many => {
+                let parts: Vec<String> = many.iter().map(|c| format!("{c}c.{}", self.profile)).collect();
+                parts.join(" + ")
+            }
+        }
+    }
+}
+
+/// `3g.20gb@4`, `1c+1c.3g.20gb@4`: what a layout's file holds.
+impl fmt::Display for Slice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.is_whole() {
+            let parts: Vec<String> = self.compute.iter().map(|c| format!("{c}c")).collect();
+            write!(f, "{}.", parts.join("+"))?;
+        }
+        write!(f, "{}@{}", self.profile, self.start)
+    }
+}
+
+impl Slice {
+    /// Reads what [`Slice`]'s `Display` prints, and a bare profile with its place.
+    pub fn parse(text: &str, card: &Card) -> Option<Slice> {
+        let (name, start) = text.rsplit_once('@')?;
+        let start = start.parse().ok()?;
+        let (compute, profile) = match name.split_once('.') {
+            Some((parts, profile)) if parts.ends_with('c') => {
+                let number = |p: &str| p.strip_suffix('c').and_then(|n| n.parse().ok());
+                (Some(parts.split('+').map(number).collect::<Option<Vec<u32>>>()?), profile)
+            }
+            _ => (None, name),
+        };
+        let known = card.profile(profile).ok()?;
+        Some(Slice { profile: profile.into(), start, compute: compute.unwrap_or(vec![known.slices]) })
+    }
+}
+
+/// `MIG off`, `7×1g.5gb`, `3g.20gb + 2g.10gb + 2×1g.5gb`: largest first.
+impl fmt::Display for Partition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.mig {
+            return f.write_str("MIG off");
+        }
+        let mut counted: Vec<(String, usize)> = Vec::new();
+        for words in self.instances.iter().map(Slice::words) {
+            match counted.iter_mut().find(|(w, _)| *w == words) {
+                Some((_, n)) => *n += 1,
+                None => counted.push((words, 1)),
+            }
+        }
+        if counted.is_empty() {
+            return f.write_str("MIG on, no instance");
+        }
+        counted.sort_by(|a, b| b.0.cmp(&a.0));
+        let parts: Vec<String> = counted
+            .iter()
+            .map(|(words, n)| if *n == 1 || words.contains('×') { words.clone() } else { format!("{n}×{words}") })
+            .collect();
+        f.write_str(&parts.join(" + "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(profile: &str, start: u32, compute: &[u32]) -> Slice {
+        Slice { profile: profile.into(), start, compute: compute.to_vec() }
+    }
+
+    #[test]
+    fn a_partition_reads_as_people_count() {
+        let on = |s: &[Slice]| Partition::on(s.to_vec()).to_string();
+        assert_eq!(Partition::off().to_string(), "MIG off");
+        assert_eq!(on(&[]), "MIG on, no instance");
+        let seven: Vec<Slice> = (0..7).map(|n| slice("1g.5gb", n, &[1])).collect();
+        assert_eq!(on(&seven), "7×1g.5gb");
+        let balanced = [slice("2g.10gb", 0, &[2]), slice("1g.5gb", 2, &[1]), slice("1g.5gb", 3, &[1]), slice("3g.20gb", 4, &[3])];
+        assert_eq!(on(&balanced), "3g.20gb + 2g.10gb + 2×1g.5gb");
+        assert_eq!(on(&[slice("3g.20gb", 0, &[1, 1])]), "2×1c.3g.20gb");
+        assert_eq!(on(&[slice("3g.20gb", 0, &[])]), "3g.20gb without compute instance");
+    }
+
+    #[test]
+    fn a_slice_is_written_with_its_place() {
+        assert_eq!(slice("3g.20gb", 4, &[3]).to_string(), "3g.20gb@4");
+        assert_eq!(slice("3g.20gb", 4, &[1, 2]).to_string(), "1c+2c.3g.20gb@4");
+    }
+}

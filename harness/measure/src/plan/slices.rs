@@ -1,0 +1,69 @@
+//! Members alone on a slice: what tells "a smaller slice" from "interference".
+//!
+//! A group that sits on slices of a card is compared with each of its members alone on a slice of the same size. Those cells are added
+//! here, when it is known what the card can be cut into.
+
+use std::collections::HashSet;
+
+use crate::cell::Cell;
+use crate::device::DeviceFacts;
+use crate::expand::Expanded;
+use crate::experiment::Experiment;
+use crate::sharing::{self, Seating};
+
+/// The cells, and in front of the first that needs it each member alone on its slice.
+pub fn alone_on_slices(experiment: &Experiment, cells: Vec<Expanded>, facts: &DeviceFacts) -> Vec<Expanded> {
+    let mut known: HashSet<String> = cells.iter().map(|e| e.cell.label()).collect();
+    let mut all = Vec::new();
+    for expanded in cells {
+        let cell = &expanded.cell;
+        let specs: Vec<_> = cell.members().map(|m| m.spec()).collect();
+        if let Ok(seating) = cell.mode().seat(facts, &specs) {
+            for (member, own) in cell.members().enumerate() {
+                let Some(alone) = alone(cell, &seating, member, own, experiment) else { continue };
+                if alone.label() != cell.label() && known.insert(alone.label()) {
+                    all.push(Expanded { cell: alone, asked: false });
+                }
+            }
+        }
+        all.push(expanded);
+    }
+    all
+}
+
+fn alone(
+    cell: &Cell,
+    seating: &Seating,
+    member: usize,
+    own: &std::sync::Arc<crate::cell::Member>,
+    experiment: &Experiment,
+) -> Option<Cell> {
+    // One member of one whole profile is that already.
+    let slice = seating.slice(member).filter(|slice| cell.degree() > 1 || !cell.label().contains(slice.as_str()))?;
+    let mode = sharing::parse(&format!("mig:{slice}")).ok()?;
+    Some(Cell::new([(own.clone(), 1)], mode, experiment.tail))
+}
+
+/// The labels of those cells, by member.
+pub fn labels(cell: &Cell, seating: &Seating) -> Vec<String> {
+    let label = |(member, own): (usize, &std::sync::Arc<crate::cell::Member>)| {
+        let mode = sharing::parse(&format!("mig:{}", seating.slice(member)?)).ok()?;
+        Some(Cell::new([(own.clone(), 1)], mode, None).label())
+    };
+    let all: Option<Vec<String>> = cell.members().enumerate().map(label).collect();
+    all.filter(|labels| labels.iter().any(|l| *l != cell.label())).unwrap_or_default()
+}
+
+/// Whoever is alone on a slice sits in a partition that is there anyway, if one has such a slice: fewer changes of the card, and the same
+/// block as the group that it is compared with.
+pub fn join(cells: &mut [super::Fitting<'_>]) {
+    let partitions: Vec<_> = cells.iter().filter(|f| f.record.degree > 1).filter_map(|f| f.seating.partition.clone()).collect();
+    for fitting in cells.iter_mut().filter(|f| f.record.degree == 1 && !f.record.baseline) {
+        if !fitting.seating.partition.as_ref().is_some_and(|p| p.mig) {
+            continue;
+        }
+        if let Some(inside) = partitions.iter().find_map(|p| fitting.seating.inside(p)) {
+            fitting.seating = inside;
+        }
+    }
+}

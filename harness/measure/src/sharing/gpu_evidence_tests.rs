@@ -1,0 +1,168 @@
+use super::*;
+use crate::launch::protocol::Hello;
+use std::path::PathBuf;
+
+const GPU: &str = "GPU-00000000-aaaa";
+
+fn hello(device: &str, sms: u32) -> Option<Hello> {
+    let text = format!(r#"{{"protocol":1,"pid":7,"device":"{device}","sm_count":{sms},"threads":1}}"#);
+    Some(serde_json::from_str(&text).unwrap())
+}
+
+fn member(number: usize, pid: u32, device: &str, sms: u32) -> InForce {
+    InForce {
+        member: number,
+        pids: vec![pid],
+        hello: hello(device, sms),
+        cpu_ns_before: Some(5),
+        cpu_ns_now: Some(9),
+        cores: Some(vec![0, 1]),
+        asked_cores: vec![0, 1],
+        asked_threads: 1,
+    }
+}
+
+fn whole() -> Visible {
+    Visible { uuid: GPU.into(), sms: Some(108), gpu_instance: None, compute_instance: None, daemon: None }
+}
+
+fn card(devices: Vec<Visible>, mig: bool) -> StagedCard {
+    StagedCard {
+        label: "GPU 0".into(),
+        uuid: GPU.into(),
+        sms: Some(108),
+        mig,
+        devices,
+        daemons: Vec::new(),
+        empty: PathBuf::new(),
+        foreign: false,
+        instances: Vec::new(),
+    }
+}
+
+fn on_card(pids: &[u32]) -> Seen {
+    let computing = |pid: &u32| Computing { pid: *pid, gpu_instance: None, compute_instance: None };
+    Seen {
+        computing: Some(pids.iter().map(computing).collect()),
+        mps_clients: Some(BTreeSet::new()),
+        mig: Some(false),
+        ..Seen::default()
+    }
+}
+
+/// No process of this system has one.
+const NOBODY: u32 = 4_200_000_000;
+
+fn two() -> Vec<InForce> {
+    vec![member(0, NOBODY, GPU, 108), member(1, NOBODY + 1, GPU, 108)]
+}
+
+fn naive(seen: &Seen, members: &[InForce]) -> Attestation {
+    judge(seen, &card(vec![whole(), whole()], false), members, None)
+}
+
+/// The first check that does not hold.
+fn unmet(a: &Attestation) -> Option<&str> {
+    a.checks.iter().find(|c| !c.holds).map(|c| c.what.as_str())
+}
+
+#[test]
+fn members_on_the_card_by_themselves_are_attested() {
+    let a = naive(&on_card(&[NOBODY, NOBODY + 1]), &two());
+    assert_eq!((a.verdict, unmet(&a)), (AttestationVerdict::Attested, None));
+}
+
+#[test]
+fn a_descendant_of_a_member_counts_as_the_member() {
+    let mut members = two();
+    members[0].pids = vec![NOBODY + 8, NOBODY];
+    assert_eq!(naive(&on_card(&[NOBODY, NOBODY + 1]), &members).verdict, AttestationVerdict::Attested);
+}
+
+#[test]
+fn a_member_that_the_driver_does_not_list_takes_the_evidence_from_all() {
+    let a = naive(&on_card(&[NOBODY]), &two());
+    assert_eq!((a.verdict, unmet(&a)), (AttestationVerdict::Absent, Some("process in the driver's list")));
+    let none = Seen { computing: None, ..on_card(&[]) };
+    assert_eq!(naive(&none, &two()).verdict, AttestationVerdict::Absent, "a list that could not be read is no evidence");
+}
+
+#[test]
+fn naive_members_must_not_be_clients_of_any_daemon() {
+    let seen = Seen { mps_clients: Some(BTreeSet::from([NOBODY])), ..on_card(&[NOBODY, NOBODY + 1]) };
+    let a = naive(&seen, &two());
+    assert_eq!((a.verdict, unmet(&a)), (AttestationVerdict::Absent, Some("client of an MPS server")));
+    let old = Seen { mps_clients: None, ..on_card(&[NOBODY, NOBODY + 1]) };
+    assert_eq!(naive(&old, &two()).verdict, AttestationVerdict::Attested, "an empty folder is the evidence then");
+    let trap = Seen { daemon_in_the_way: true, ..old };
+    assert_eq!(naive(&trap, &two()).verdict, AttestationVerdict::Absent);
+}
+
+#[test]
+fn under_mps_every_member_is_on_the_client_list_of_its_own_server() {
+    let served = || Visible { daemon: Some(0), ..whole() };
+    let card = card(vec![served(), served()], false);
+    let seen = |clients: Option<&[u32]>| Seen {
+        clients: vec![clients.map(|c| c.iter().copied().collect())],
+        servers: BTreeSet::from([77]),
+        ..on_card(&[NOBODY, NOBODY + 1, 77])
+    };
+    assert_eq!(judge(&seen(Some(&[NOBODY, NOBODY + 1])), &card, &two(), None).verdict, AttestationVerdict::Attested);
+    let a = judge(&seen(Some(&[NOBODY])), &card, &two(), None);
+    assert_eq!((a.verdict, unmet(&a)), (AttestationVerdict::Absent, Some("on the MPS server's client list")));
+    let lacking: Vec<Option<u32>> = a.checks.iter().filter(|c| !c.holds).map(|c| c.member).collect();
+    assert_eq!(lacking, [Some(1)], "the one that ran without is named");
+    assert_eq!(judge(&seen(None), &card, &two(), None).verdict, AttestationVerdict::Absent, "a daemon that is silent");
+}
+
+#[test]
+fn a_limit_of_threads_shows_in_the_sms_that_a_member_sees() {
+    let card = card(vec![whole()], false);
+    let verdict = |sms: u32, percent| judge(&on_card(&[NOBODY]), &card, &[member(0, NOBODY, GPU, sms)], percent).verdict;
+    assert_eq!(verdict(54, Some(50)), AttestationVerdict::Attested);
+    assert_eq!(verdict(108, Some(50)), AttestationVerdict::Absent, "the limit was not in force");
+    assert_eq!(verdict(54, None), AttestationVerdict::Absent, "a limit that nobody asked for");
+    assert_eq!(verdict(1, Some(1)), AttestationVerdict::Attested);
+}
+
+#[test]
+fn on_a_slice_the_instance_the_device_and_its_sms_must_agree() {
+    let slice =
+        Visible { uuid: "MIG-1111".into(), sms: Some(14), gpu_instance: Some(9), compute_instance: Some(0), daemon: None };
+    let card = card(vec![slice], true);
+    let seen = |gi: u32| Seen {
+        computing: Some(vec![Computing { pid: NOBODY, gpu_instance: Some(gi), compute_instance: Some(0) }]),
+        mig: Some(true),
+        ..on_card(&[])
+    };
+    let verdict = |gi, device: &str, sms| judge(&seen(gi), &card, &[member(0, NOBODY, device, sms)], None).verdict;
+    assert_eq!(verdict(9, "MIG-1111", 14), AttestationVerdict::Attested);
+    assert_eq!(verdict(9, "GPU-1111", 14), AttestationVerdict::Attested, "the prefix is the script's");
+    assert_eq!(verdict(9, GPU, 14), AttestationVerdict::Attested, "CUDA may show the card's digits; then the SMs tell");
+    assert_eq!(verdict(8, "MIG-1111", 14), AttestationVerdict::Absent, "another instance");
+    assert_eq!(verdict(9, "MIG-2222", 14), AttestationVerdict::Absent, "another device");
+    assert_eq!(verdict(9, GPU, 108), AttestationVerdict::Absent, "the whole card");
+    let off = Seen { mig: Some(false), ..seen(9) };
+    assert_eq!(judge(&off, &card, &[member(0, NOBODY, "MIG-1111", 14)], None).verdict, AttestationVerdict::Absent);
+}
+
+#[test]
+fn somebody_else_on_the_card_is_named_and_voids_unless_it_was_allowed() {
+    let own = std::process::id();
+    let a = naive(&on_card(&[NOBODY, NOBODY + 1, own]), &two());
+    assert_eq!((a.verdict, unmet(&a)), (AttestationVerdict::Absent, Some(OTHERS)));
+    let mut card = card(vec![whole(), whole()], false);
+    card.foreign = true;
+    let a = judge(&on_card(&[NOBODY, NOBODY + 1, own]), &card, &two(), None);
+    assert_eq!(a.verdict, AttestationVerdict::Attested);
+    let found = a.checks.iter().find(|c| c.what == OTHERS).and_then(|c| c.found.clone()).unwrap();
+    assert!(found.contains(&own.to_string()), "{found}");
+}
+
+#[test]
+fn pids_that_a_container_hides_leave_counts_and_nothing_more() {
+    let strangers = [NOBODY + 50, NOBODY + 51];
+    let a = naive(&on_card(&strangers), &two());
+    assert_eq!(a.verdict, AttestationVerdict::CountsOnly);
+    assert_eq!(naive(&on_card(&strangers[..1]), &two()).verdict, AttestationVerdict::Absent, "one is missing");
+}

@@ -1,0 +1,115 @@
+use super::*;
+use crate::device::mig::Cards;
+use crate::device::{DeviceFacts, Gpu};
+use crate::sharing::parse;
+
+fn facts(card: &str) -> DeviceFacts {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mig-profiles");
+    let cards = Cards::load(&folder).expect("readable");
+    DeviceFacts::on_gpus(vec![Gpu::planned(cards.find(card).expect("known"))], None)
+}
+
+fn members(names: &[&str]) -> Vec<MemberSpec> {
+    let spec = |name: &&str| MemberSpec {
+        workload: name.to_string(),
+        batch_size: None,
+        settings: BTreeMap::new(),
+        solo: format!("{name} solo"),
+    };
+    names.iter().map(spec).collect()
+}
+
+/// The slots of so many equal members, or why not.
+fn slots(label: &str, degree: usize) -> String {
+    let members = members(&vec!["small"; degree]);
+    match parse(label).expect("a mode").seat(&facts("a100-40gb"), &members) {
+        Ok(seating) => seating.to_string(),
+        Err(refusal) => format!("{} · {}", refusal.reason, refusal.hint.unwrap_or_default()),
+    }
+}
+
+#[test]
+fn mig_alone_gives_each_member_the_largest_equal_instance() {
+    let of: Vec<String> = (1..=7).map(|n| slots("mig", n)).collect();
+    assert_eq!(of, ["7g.40gb", "2×3g.20gb", "3×2g.10gb", "4×1g.5gb", "5×1g.5gb", "6×1g.5gb", "7×1g.5gb"]);
+    insta::assert_snapshot!(
+        slots("mig", 8),
+        @"a100-40gb cannot be cut into 8 equal instances · `degree` up to 7 fits; more share an instance with `mig+mps`"
+    );
+    assert_eq!(slots("mig+mps", 8), "6×1g.5gb + 1g.5gb of 2");
+}
+
+#[test]
+fn a_profile_is_given_as_often_as_there_are_members_or_as_counted() {
+    assert_eq!(slots("mig:1g.5gb", 3), "3×1g.5gb");
+    assert_eq!(slots("mig:3×1g.5gb", 2), "2×1g.5gb");
+    assert_eq!(slots("mig:3g.20gb+mps", 4), "2×3g.20gb of 2");
+    insta::assert_snapshot!(
+        slots("mig:2×3g.20gb", 3),
+        @"3 members need an instance each, `2×3g.20gb` has 2 · `mig:2×3g.20gb+mps` lets several share one"
+    );
+    assert!(slots("mig:3g.20gb", 3).starts_with("`3×3g.20gb` does not fit a100-40gb"), "{}", slots("mig:3g.20gb", 3));
+    assert!(slots("mig:3g.40gb", 1).contains("unknown profile `3g.40gb`"));
+}
+
+#[test]
+fn compute_instances_share_one_gpu_instance() {
+    assert_eq!(slots("mig:2×1c.3g.20gb", 2), "2×1c in one 3g.20gb");
+    assert_eq!(slots("mig:3c.7g.40gb", 2), "2×3c in one 7g.40gb");
+    insta::assert_snapshot!(
+        slots("mig:2c.3g.20gb", 2),
+        @"2 compute instances of 2 slices do not fit `3g.20gb`, which has 3 · 1 of them fit"
+    );
+}
+
+#[test]
+fn a_layout_seats_equal_members_in_the_order_of_its_places() {
+    assert_eq!(slots("mig:sevenths", 7), "7×1g.5gb");
+    assert_eq!(slots("mig:balanced", 2), "1g.5gb + 2g.10gb");
+    assert!(slots("mig:balanced", 5).starts_with("5 members need an instance each, `balanced` on a100-40gb has 4"));
+    assert!(slots("mig:nothing", 2).contains("unknown layout `nothing`"));
+}
+
+fn mixed(slices: &[(&str, &str)], names: &[&str]) -> Result<Seating, Refusal> {
+    let slices: BTreeMap<String, String> = slices.iter().map(|(w, p)| (w.to_string(), p.to_string())).collect();
+    let mode = parse("mig").expect("a mode").with_slices(&slices).expect("takes slices");
+    mode.seat(&facts("a100-40gb"), &members(names))
+}
+
+const STUDY: [(&str, &str); 3] = [("small", "1g.5gb"), ("medium", "2g.10gb"), ("large", "4g.20gb")];
+
+#[test]
+fn the_studys_mixed_groups_sit_on_the_slices_of_their_workloads() {
+    let seating = mixed(&STUDY, &["large", "medium", "small"]).expect("fits");
+    assert_eq!(seating.to_string(), "1g.5gb + 2g.10gb + 4g.20gb");
+    let own: Vec<String> = (0..3).filter_map(|m| seating.slice(m)).collect();
+    assert_eq!(own, ["4g.20gb", "2g.10gb", "1g.5gb"], "each member its own");
+}
+
+#[test]
+fn the_three_groups_that_are_impossible_on_an_a100_are_refused_with_what_would_fit() {
+    let why = |names: &[&str]| {
+        let refusal = mixed(&STUDY, names).expect_err("too many slices");
+        format!("{}\n{}", refusal.reason, refusal.hint.unwrap_or_default())
+    };
+    insta::assert_snapshot!(why(&["large", "medium", "medium"]), @r#"
+    `4g.20gb + 2×2g.10gb` does not fit a100-40gb: together they need 8 compute slices, a100-40gb has 7
+    `large = "3g.20gb"` in `slices` fits: 2g@0 2g@2 3g@4
+    "#);
+    insta::assert_snapshot!(why(&["large", "medium", "small", "small", "small"]), @r#"
+    `4g.20gb + 2g.10gb + 3×1g.5gb` does not fit a100-40gb: together they need 9 compute slices, a100-40gb has 7
+    `large = "2g.10gb"` in `slices` fits: 2g@0 2g@2 1g@4 1g@5 1g@6
+    "#);
+}
+
+#[test]
+fn a_workload_without_a_slice_is_named() {
+    let refusal = mixed(&[("small", "1g.5gb")], &["small", "medium"]).expect_err("no word of medium");
+    assert_eq!(refusal.reason, "`slices` does not say which profile `medium` gets");
+}
+
+#[test]
+fn a_card_without_known_places_refuses_every_cut() {
+    let refusal = parse("mig:1g.18gb").expect("a mode").seat(&facts("gh200"), &members(&["small"])).expect_err("unknown");
+    assert!(refusal.reason.contains("not known") || refusal.reason.contains("unknown"), "{}", refusal.reason);
+}

@@ -1,0 +1,137 @@
+//! Who gets what of a card, before anything is staged: pure, so that a plan can show it.
+
+use std::fmt;
+
+use crate::device::Partition;
+use crate::device::partition::Slice;
+
+/// The state that a cell needs its device in, and the place of each member.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seating {
+    /// Absent where there is nothing to cut: on a CPU, on a card without MIG.
+    pub partition: Option<Partition>,
+    /// By member.
+    pub seats: Vec<Seat>,
+    /// One for each GPU instance that is used, or one for the whole card; none without MPS.
+    pub daemons: bool,
+}
+
+/// The place of one member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seat {
+    /// The whole device, perhaps with others.
+    Whole,
+    /// A compute instance of a GPU instance, by their numbers in the partition.
+    Slice { instance: usize, compute: usize },
+}
+
+impl Seating {
+    /// All of them on the whole device.
+    pub fn whole(members: usize, partition: Option<Partition>) -> Seating {
+        Seating { partition, seats: vec![Seat::Whole; members], daemons: false }
+    }
+
+    /// The same members in a larger partition that has all their slices: what an administrator left, or a block that is there anyway.
+    /// None where it does not have them.
+    pub fn inside(&self, there: &Partition) -> Option<Seating> {
+        let Some(own) = &self.partition else { return Some(self.clone()) };
+        if own.mig != there.mig {
+            return None;
+        }
+        let mut taken: Vec<usize> = Vec::new();
+        let mut moved: Vec<Option<usize>> = vec![None; own.instances.len()];
+        for (number, slice) in own.instances.iter().enumerate() {
+            if !self.uses(number) {
+                continue;
+            }
+            let same = |(n, s): &(usize, &Slice)| !taken.contains(n) && s.profile == slice.profile && s.compute == slice.compute;
+            let (place, _) = there.instances.iter().enumerate().find(same)?;
+            taken.push(place);
+            moved[number] = Some(place);
+        }
+        let seat = |seat: &Seat| match seat {
+            Seat::Whole => Some(Seat::Whole),
+            Seat::Slice { instance, compute } => Some(Seat::Slice { instance: moved[*instance]?, compute: *compute }),
+        };
+        let seats = self.seats.iter().map(seat).collect::<Option<Vec<_>>>()?;
+        Some(Seating { partition: Some(there.clone()), seats, daemons: self.daemons })
+    }
+
+    fn uses(&self, number: usize) -> bool {
+        self.seats.iter().any(|s| matches!(s, Seat::Slice { instance, .. } if *instance == number))
+    }
+
+    /// The size of a member's slice, as a mode's label would name it: `1g.5gb`, `1c.3g.20gb`. None on the whole device.
+    pub fn slice(&self, member: usize) -> Option<String> {
+        let Seat::Slice { instance, compute } = *self.seats.get(member)? else { return None };
+        let slice = self.partition.as_ref()?.instances.get(instance)?;
+        let part = slice.compute.get(compute)?;
+        Some(if slice.is_whole() { slice.profile.clone() } else { format!("{part}c.{}", slice.profile) })
+    }
+}
+
+/// `whole GPU`, `whole GPU, shared`, `1g.5gb + 3×2g.10gb`, `2×1c in one 3g.20gb`.
+impl fmt::Display for Seating {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(partition) = self.partition.as_ref().filter(|p| p.mig) else {
+            return f.write_str(if self.seats.len() == 1 { "whole GPU" } else { "whole GPU, shared" });
+        };
+        let mut counted: Vec<(String, usize)> = Vec::new();
+        let mut add = |words: String| match counted.iter_mut().find(|(w, _)| *w == words) {
+            Some((_, n)) => *n += 1,
+            None => counted.push((words, 1)),
+        };
+        for (number, slice) in partition.instances.iter().enumerate() {
+            let inside = self.seats.iter().filter(|s| matches!(s, Seat::Slice { instance, .. } if *instance == number)).count();
+            match (inside, slice.is_whole()) {
+                (0, _) => {}
+                (_, true) if inside > 1 => add(format!("{} of {inside}", slice.profile)),
+                (_, true) => add(slice.profile.clone()),
+                (_, false) => {
+                    let part = slice.compute.first().copied().unwrap_or(0);
+                    add(format!("{inside}×{part}c in one {}", slice.profile));
+                }
+            }
+        }
+        counted.sort();
+        let text = |(words, n): &(String, usize)| if *n == 1 { words.clone() } else { format!("{n}×{words}") };
+        f.write_str(&counted.iter().map(text).collect::<Vec<_>>().join(" + "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(profile: &str, start: u32, compute: &[u32]) -> Slice {
+        Slice { profile: profile.into(), start, compute: compute.to_vec() }
+    }
+
+    fn seated(slices: &[Slice], seats: &[(usize, usize)]) -> Seating {
+        let seats = seats.iter().map(|&(instance, compute)| Seat::Slice { instance, compute }).collect();
+        Seating { partition: Some(Partition::on(slices.to_vec())), seats, daemons: false }
+    }
+
+    #[test]
+    fn slots_read_as_people_count_them() {
+        assert_eq!(Seating::whole(1, None).to_string(), "whole GPU");
+        assert_eq!(Seating::whole(7, Some(Partition::off())).to_string(), "whole GPU, shared");
+        let mixed = [slice("1g.5gb", 0, &[1]), slice("2g.10gb", 2, &[2]), slice("2g.10gb", 4, &[2])];
+        assert_eq!(seated(&mixed, &[(0, 0), (1, 0), (2, 0)]).to_string(), "1g.5gb + 2×2g.10gb");
+        assert_eq!(seated(&[slice("3g.20gb", 0, &[1, 1])], &[(0, 0), (0, 1)]).to_string(), "2×1c in one 3g.20gb");
+        assert_eq!(seated(&[slice("3g.20gb", 0, &[3])], &[(0, 0), (0, 0)]).to_string(), "3g.20gb of 2");
+    }
+
+    #[test]
+    fn a_member_finds_its_slice_in_a_larger_partition_or_is_told_that_it_is_not_there() {
+        let one = seated(&[slice("2g.10gb", 0, &[2])], &[(0, 0)]);
+        let there = Partition::on(vec![slice("1g.5gb", 0, &[1]), slice("2g.10gb", 2, &[2])]);
+        let inside = one.inside(&there).unwrap();
+        assert_eq!(inside.seats, [Seat::Slice { instance: 1, compute: 0 }]);
+        assert_eq!(inside.slice(0).as_deref(), Some("2g.10gb"));
+        assert_eq!(one.inside(&Partition::off()), None);
+        let two = seated(&[slice("2g.10gb", 0, &[2]), slice("2g.10gb", 2, &[2])], &[(0, 0), (1, 0)]);
+        assert_eq!(two.inside(&there), None, "there is only one of them");
+        assert_eq!(Seating::whole(2, Some(Partition::off())).inside(&there), None);
+    }
+}

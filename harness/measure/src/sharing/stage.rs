@@ -1,0 +1,277 @@
+//! Bringing a card into a state: cut it, start the MPS daemons, and say what each member may see.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::mps::Mps;
+use super::slot::cores_of;
+use super::{NotStaged, Seat, Seating, Slot, Staged};
+use crate::device::cut::CutCard;
+use crate::device::hold::{self, Hold};
+use crate::device::mps::{self, Control, Status};
+use crate::device::{DeviceFacts, Gpu};
+use crate::experiment::Cores;
+use crate::launch::{Service, ServiceOrders};
+
+/// What a mode stages on.
+pub struct Ground<'a> {
+    pub facts: &'a DeviceFacts,
+    /// The card of this run, and the right to change it; none on a CPU.
+    pub card: Option<(&'a Gpu, &'a mut Hold)>,
+    pub cores: &'a Cores,
+    /// The run's folder, where daemons write their logs.
+    pub folder: &'a Path,
+    /// Under MPS, nobody but the server may use the card.
+    pub exclusive: bool,
+    /// Others may compute on the card; the run is informative then.
+    pub foreign: bool,
+}
+
+/// A card in a mode.
+pub struct StagedCard {
+    pub label: String,
+    pub uuid: String,
+    pub sms: Option<u32>,
+    pub mig: bool,
+    /// By member.
+    pub devices: Vec<Visible>,
+    pub daemons: Vec<Daemon>,
+    /// The folder in which members without MPS look for a daemon, and find none.
+    pub empty: PathBuf,
+    pub foreign: bool,
+    /// The GPU instances that are used, to be sampled: UUID, GPU instance, compute instance.
+    pub instances: Vec<(String, u32, u32)>,
+}
+
+/// What one member must see, and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Visible {
+    pub uuid: String,
+    pub sms: Option<u32>,
+    pub gpu_instance: Option<u32>,
+    pub compute_instance: Option<u32>,
+    /// The daemon that it is to be a client of.
+    pub daemon: Option<usize>,
+}
+
+/// An MPS daemon of ours.
+pub struct Daemon {
+    pub control: Control,
+    service: Service,
+    pub log: PathBuf,
+    pipe: PathBuf,
+}
+
+/// How long a daemon may take until it answers.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+/// How long ending one may take, its supervisor's own patience included.
+const ENDS_WITHIN: Duration = Duration::from_secs(15);
+
+/// Naive, MPS or MIG, by what the seating asks for; with `limits` there are daemons.
+pub fn on_gpu(ground: &mut Ground<'_>, seating: &Seating, limits: Option<&Mps>) -> Result<Staged, NotStaged> {
+    let Some((gpu, hold)) = ground.card.as_mut() else { return Err(NotStaged::because("no card is held")) };
+    let cut = match &seating.partition {
+        Some(partition) => Some(hold.bring(partition).map_err(NotStaged::from)?),
+        None => None,
+    };
+    let devices = devices(seating, hold.uuid(), gpu.sms, cut.as_ref())?;
+    let mig = seating.partition.as_ref().is_some_and(|p| p.mig);
+    let mut card = StagedCard {
+        label: gpu.label(),
+        uuid: hold.uuid().to_string(),
+        sms: gpu.sms,
+        mig,
+        instances: instances(seating, cut.as_ref()),
+        devices,
+        daemons: Vec::new(),
+        empty: empty_folder()?,
+        foreign: ground.foreign,
+    };
+    if let Some(limits) = limits {
+        if ground.exclusive && !mig {
+            hold.make_exclusive().map_err(NotStaged::from)?;
+        }
+        if let Err(reason) = start_daemons(&mut card, hold, ground.folder, limits) {
+            let _ = card.end(hold);
+            return Err(reason);
+        }
+    }
+    let members = card.devices.len();
+    let near = gpu.near_cores();
+    let slots = (0..members)
+        .map(|member| Slot {
+            env: environment(&card, member, limits),
+            cores: cores_of(member, members, ground.cores, &ground.facts.cores, near.as_deref()),
+            on_card: true,
+        })
+        .collect();
+    Ok(Staged { slots, card: Some(card) })
+}
+
+fn devices(seating: &Seating, uuid: &str, sms: Option<u32>, cut: Option<&CutCard>) -> Result<Vec<Visible>, NotStaged> {
+    let whole = || Visible { uuid: uuid.to_string(), sms, gpu_instance: None, compute_instance: None, daemon: None };
+    let visible = |seat: &Seat| match *seat {
+        Seat::Whole => Some(whole()),
+        Seat::Slice { instance, compute } => {
+            let device = cut?.instances.get(instance)?.devices.get(compute)?;
+            Some(Visible {
+                uuid: device.uuid.clone(),
+                sms: device.sms,
+                gpu_instance: Some(device.gpu_instance),
+                compute_instance: Some(device.compute_instance),
+                daemon: None,
+            })
+        }
+    };
+    let all: Option<Vec<Visible>> = seating.seats.iter().map(visible).collect();
+    all.ok_or_else(|| NotStaged::because("an instance was created, and CUDA does not see it"))
+}
+
+fn instances(seating: &Seating, cut: Option<&CutCard>) -> Vec<(String, u32, u32)> {
+    let mut all: Vec<(String, u32, u32)> = Vec::new();
+    for seat in &seating.seats {
+        let Seat::Slice { instance, compute } = *seat else { continue };
+        let device = cut.and_then(|c| c.instances.get(instance)).and_then(|i| i.devices.get(compute));
+        let Some(device) = device else { continue };
+        if all.iter().all(|(uuid, _, _)| *uuid != device.uuid) {
+            all.push((device.uuid.clone(), device.gpu_instance, device.compute_instance));
+        }
+    }
+    all
+}
+
+/// A folder that is ours and empty: a member that looks there for an MPS daemon finds none.
+fn empty_folder() -> Result<PathBuf, NotStaged> {
+    let folder = hold::state_folder().join("no-mps");
+    fs_err::create_dir_all(&folder).map_err(|e| NotStaged::because(e.to_string()))?;
+    match fs_err::read_dir(&folder).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => Ok(folder),
+        _ => Err(NotStaged::because(format!("{} is not empty, so members might find an MPS daemon in it", folder.display()))),
+    }
+}
+
+/// One daemon for each device that members are on.
+fn start_daemons(card: &mut StagedCard, hold: &mut Hold, folder: &Path, limits: &Mps) -> Result<(), NotStaged> {
+    if mps::program().is_none() {
+        return Err(NotStaged::because(format!("`{}` is not on the PATH; it comes with the driver", mps::PROGRAM)));
+    }
+    let mut served: Vec<String> = Vec::new();
+    for member in 0..card.devices.len() {
+        let uuid = card.devices[member].uuid.clone();
+        let number = match served.iter().position(|s| *s == uuid) {
+            Some(number) => number,
+            None => {
+                let log = folder.join(if card.mig { format!("mps-{}", served.len()) } else { "mps".into() });
+                card.daemons.push(Daemon::start(&uuid, &log, hold, limits)?);
+                served.push(uuid);
+                served.len() - 1
+            }
+        };
+        card.devices[member].daemon = Some(number);
+    }
+    Ok(())
+}
+
+impl Daemon {
+    fn start(uuid: &str, log: &Path, hold: &mut Hold, limits: &Mps) -> Result<Daemon, NotStaged> {
+        let io = |e: std::io::Error| NotStaged::because(format!("the MPS daemon cannot be started: {e}"));
+        fs_err::create_dir_all(log).map_err(io)?;
+        // A short path: a Unix socket lies in it.
+        let pipe = tempfile::Builder::new().prefix("collo-mps-").tempdir_in("/tmp").map_err(io)?.keep();
+        hold.note_daemon(&pipe, true).map_err(NotStaged::from)?;
+        let mut env: BTreeMap<String, Option<String>> = scrubbed();
+        env.insert("CUDA_VISIBLE_DEVICES".into(), Some(uuid.into()));
+        env.insert("CUDA_MPS_PIPE_DIRECTORY".into(), Some(pipe.display().to_string()));
+        env.insert("CUDA_MPS_LOG_DIRECTORY".into(), Some(log.display().to_string()));
+        env.extend(limits.environment().into_iter().map(|(name, value)| (name.into(), Some(value))));
+        let orders = ServiceOrders {
+            command: vec![mps::PROGRAM.into(), "-f".into()],
+            env,
+            log: log.join("daemon.log"),
+            mps_pipe: Some(pipe.clone()),
+        };
+        let service = Service::start(orders).map_err(io)?;
+        let mut daemon = Daemon { control: Control::at(&pipe), service, log: log.into(), pipe };
+        let deadline = Instant::now() + READY_WITHIN;
+        let reason = loop {
+            if let Some(how) = daemon.service.ended() {
+                break format!("the MPS daemon did not start: {how}{}", daemon.said());
+            }
+            if daemon.control.is_ready() {
+                return Ok(daemon);
+            }
+            if Instant::now() > deadline {
+                break format!("the MPS daemon did not answer within {} s", READY_WITHIN.as_secs());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        daemon.end(hold);
+        Err(NotStaged::because(reason))
+    }
+
+    /// What its logs say that is wrong, to be put behind a sentence.
+    fn said(&self) -> String {
+        let logs = ["daemon.log", "control.log", "server.log"].map(|name| self.log.join(name));
+        let text: Vec<String> = logs.iter().filter_map(|l| fs_err::read_to_string(l).ok()).collect();
+        let line = text.iter().find_map(|t| mps::trouble(t)).or_else(|| text.first()?.lines().next_back().map(str::to_string));
+        line.map(|line| format!("; it logged `{line}`")).unwrap_or_default()
+    }
+
+    /// What is wrong with it now; none if it serves.
+    fn trouble(&mut self) -> Option<String> {
+        if let Some(how) = self.service.ended() {
+            return Some(format!("the MPS daemon ended while members ran: {how}{}", self.said()));
+        }
+        match self.control.servers() {
+            Err(e) => Some(format!("the MPS daemon does not answer any more: {e}")),
+            Ok(servers) => {
+                let fault = |s: &u32| matches!(self.control.status(*s), Ok(Status::Fault));
+                servers.iter().any(fault).then(|| format!("the MPS server is in FAULT{}", self.said()))
+            }
+        }
+    }
+
+    fn end(self, hold: &mut Hold) {
+        self.service.stop(ENDS_WITHIN);
+        let _ = fs_err::remove_dir_all(&self.pipe);
+        // If it cannot be written down, the next restore finds no daemon there, which is right too.
+        let _ = hold.note_daemon(&self.pipe, false);
+    }
+}
+
+impl StagedCard {
+    /// What went wrong with a daemon, in words.
+    pub fn trouble(&mut self) -> Option<String> {
+        self.daemons.iter_mut().find_map(Daemon::trouble)
+    }
+
+    /// End what was started for one run; how the card is cut stays.
+    pub fn end(&mut self, hold: &mut Hold) -> Option<String> {
+        let trouble = self.trouble();
+        for daemon in self.daemons.drain(..) {
+            daemon.end(hold);
+        }
+        trouble
+    }
+}
+
+/// Every `CUDA_*` variable that collo itself has: none of them is to reach a member by accident. Where the toolkit is may stay.
+pub fn scrubbed() -> BTreeMap<String, Option<String>> {
+    let keep = ["CUDA_HOME", "CUDA_PATH", "CUDA_CACHE_PATH"];
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.filter(|n| n.starts_with("CUDA_") && !keep.contains(&n.as_str())).map(|n| (n, None)).collect()
+}
+
+fn environment(card: &StagedCard, member: usize, limits: Option<&Mps>) -> BTreeMap<String, Option<String>> {
+    let device = &card.devices[member];
+    let pipe = device.daemon.and_then(|d| card.daemons.get(d)).map(|d| d.pipe.clone());
+    let mut env = BTreeMap::from([
+        ("CUDA_DEVICE_ORDER".to_string(), Some("PCI_BUS_ID".to_string())),
+        ("CUDA_VISIBLE_DEVICES".to_string(), Some(device.uuid.clone())),
+        ("CUDA_MPS_PIPE_DIRECTORY".to_string(), Some(pipe.unwrap_or(card.empty.clone()).display().to_string())),
+    ]);
+    let limits = limits.map(Mps::environment).unwrap_or_default();
+    env.extend(limits.into_iter().map(|(name, value)| (name.to_string(), Some(value))));
+    env
+}
