@@ -1,5 +1,6 @@
 //! A thread's absolute deadlines, and how well they were kept.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use collo_store::{SamplingQuality, monotonic_ns};
@@ -88,6 +89,8 @@ impl Clockwork {
             lateness_max_s: late(1.0),
             cpu_ratio: (span_s > 0.0).then(|| (thread_cpu_ns() - self.cpu_before_ns) as f64 / 1e9 / span_s),
             moved_ratio: movement.ratios(),
+            absent: BTreeMap::new(),
+            unread_lines: 0,
         }
     }
 }

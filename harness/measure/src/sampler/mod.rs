@@ -5,6 +5,7 @@
 //! and the latest figures for people who watch. This module does not know what a run is.
 
 mod clockwork;
+pub mod gpu;
 mod host;
 mod member;
 mod process;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use collo_store::Sample;
 
+pub use gpu::{Board, BoardInstance, Source, SourceChoice};
 pub use host::PackageEnergy;
 pub use process::{field, peak_rss_bytes};
 pub use threads::{Latest, Rates, Sampling, Watched};

@@ -10,6 +10,7 @@ use collo_store::{Sample, SampleWriter, SamplingQuality};
 
 use super::Sampler;
 use super::clockwork::Clockwork;
+use super::gpu::Board;
 use super::host::{Host, PackageEnergy};
 use super::member::{Members, Peaks, Proportional, Trees};
 use super::quality::Movement;
@@ -23,12 +24,18 @@ pub struct Rates {
     pub pss_every: Duration,
 }
 
-/// The latest figures of a member, for people who watch.
+/// The latest figures of a scope, for people who watch: of a member the first four, of a card or an instance the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Watched {
     pub cpu_ratio: Option<f64>,
     pub rss_bytes: Option<f64>,
     pub peak_rss_bytes: Option<f64>,
+    pub gpu_memory_bytes: Option<f64>,
+    pub sm_active_ratio: Option<f64>,
+    pub memory_used_bytes: Option<f64>,
+    pub power_w: Option<f64>,
+    pub temperature_c: Option<f64>,
+    pub sm_clock_mhz: Option<f64>,
 }
 
 /// The latest figures by scope.
@@ -46,7 +53,8 @@ pub struct Sampling {
 
 impl Sampling {
     /// Sample the members below these supervisors, and the host, into a writer.
-    pub fn start(supervisors: &[u32], rates: Rates, writer: SampleWriter) -> Self {
+    pub fn start(supervisors: &[u32], rates: Rates, writer: SampleWriter, boards: &[Board]) -> Self {
+        let _ = boards;
         let trees = Trees::below(supervisors);
         let stop = Arc::new(AtomicBool::new(false));
         let pss_now = Arc::new(AtomicBool::new(false));

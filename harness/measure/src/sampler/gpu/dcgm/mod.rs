@@ -1,0 +1,4 @@
+//! DCGM, through its command `dcgmi`.
+
+pub mod discovery;
+pub mod dmon;
