@@ -95,7 +95,8 @@ impl Clockwork {
     }
 }
 
-fn thread_cpu_ns() -> u64 {
+/// The processor time of the thread that calls.
+pub fn thread_cpu_ns() -> u64 {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
         .map(|t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
         .unwrap_or_default()

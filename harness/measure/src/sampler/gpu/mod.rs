@@ -5,10 +5,25 @@
 //! ends, because whoever holds a card keeps it from being cut anew. Power and energy are of the whole board and are read of nothing
 //! else; values of instances are never added up.
 
+mod account;
+mod card;
 mod dcgm;
+mod gauges;
+mod gpm;
+mod pcie;
+mod probe;
+mod processes;
 mod profiled;
+mod session;
 
 use std::sync::Arc;
+
+use collo_store::SamplingQuality;
+
+pub use account::Account;
+pub use card::Lost;
+pub use probe::{Probed, probe};
+pub use session::{Session, Setting};
 
 /// One card to sample in one run, and how it is cut.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -77,4 +92,32 @@ pub fn gpu_scope(uuid: &str) -> Arc<str> {
 /// The scope of a MIG device.
 pub fn mig_scope(uuid: &str) -> Arc<str> {
     format!("mig:{uuid}").into()
+}
+
+/// How a source was read, now that it is not read any more.
+pub struct Finished {
+    pub quality: SamplingQuality,
+    pub account: Account,
+}
+
+impl Finished {
+    /// Of a source that gave nothing, or of which the caller fills in the rest.
+    fn without_reading(source: &str, asked_hz: f64, account: Account) -> Finished {
+        let quality = SamplingQuality {
+            source: source.into(),
+            asked_hz,
+            achieved_hz: None,
+            ticks: 0,
+            missed: 0,
+            longest_gap_s: None,
+            lateness_p50_s: None,
+            lateness_p99_s: None,
+            lateness_max_s: None,
+            cpu_ratio: None,
+            moved_ratio: Default::default(),
+            absent: account.told(),
+            unread_lines: 0,
+        };
+        Finished { quality, account }
+    }
 }
