@@ -128,7 +128,9 @@ pub struct Opened {
     pub card: Card,
     pub parts: Vec<Part>,
     pub sources: SourceChoice,
-    pub pcie: Turn,
+    pub pcie: Arc<Turn>,
+    /// DCGM gave a number of this card or a part of it.
+    pub dcgm_tells: Arc<AtomicBool>,
 }
 
 impl Opened {
@@ -149,11 +151,11 @@ impl Opened {
         }
         let parts = parts.into_values().collect();
         let (uuid, scope) = (board.uuid.clone(), gpu_scope(&board.uuid));
-        let pcie = Turn::default();
+        let pcie = Arc::new(Turn::default());
         if board.sources.sm == Some(Source::Nvml) && !board.sources.both {
             pcie.dcgm_does_not();
         }
-        Ok(Opened { uuid, scope, card, parts, sources: board.sources, pcie })
+        Ok(Opened { uuid, scope, card, parts, sources: board.sources, pcie, dcgm_tells: Arc::default() })
     }
 }
 

@@ -4,6 +4,7 @@
 //! pairs it is settled which metric of which entity it tells; whoever waits to step in for the others is told then.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use collo_store::{Sample, monotonic_ns};
 use nvml_wrapper::Nvml;
@@ -12,7 +13,7 @@ use nvml_wrapper_sys::bindings::{NVML_GPM_METRICS_GET_VERSION, nvmlGpmMetricsGet
 
 use super::account::{Account, is_never};
 use super::card::Opened;
-use super::profiled::{Level, PROFILED, Profiled};
+use super::profiled::{Level, PCIE_TX, PROFILED, Profiled};
 use crate::device::nvml::text;
 use crate::sampler::Sampler;
 
@@ -22,7 +23,7 @@ pub const RATE_HZ: f64 = 5.0;
 /// NVML refuses pairs of 100 ms and less.
 const LEAST_NS: u64 = 105_000_000;
 
-/// After so many pairs a metric that gave no number is given up, if others of the entity gave one.
+/// After so many pairs another source is to step in for a metric that gave no number, if others of the entity gave one.
 const SETTLED_PAIRS: u32 = 3;
 
 /// An entity that gave nothing at all is waited for so long.
@@ -94,7 +95,8 @@ struct Entity {
 /// A metric that is asked for.
 struct Asked {
     profiled: &'static Profiled,
-    why_not: Option<String>,
+    /// The driver refused it in a way that will not change; a value that is not a number may become one, as on a card that slept.
+    is_never: bool,
 }
 
 /// Reads all cards that have GPM.
@@ -134,7 +136,7 @@ impl Gpm {
                         older,
                         newer,
                         seeded_ns: None,
-                        metrics: profiled().map(|profiled| Asked { profiled, why_not: None }).collect(),
+                        metrics: profiled().map(|profiled| Asked { profiled, is_never: false }).collect(),
                         pairs: 0,
                         settled: false,
                     }),
@@ -188,7 +190,7 @@ impl Entity {
     }
 
     /// The means between the two readings, in the order of the metrics.
-    fn compute(&self, opened: &Opened, request: &mut nvmlGpmMetricsGet_t) -> Result<Vec<Result<f64, String>>, NvmlError> {
+    fn compute(&mut self, opened: &Opened, request: &mut nvmlGpmMetricsGet_t) -> Result<Vec<Result<f64, String>>, NvmlError> {
         request.version = NVML_GPM_METRICS_GET_VERSION;
         request.numMetrics = self.metrics.len() as u32;
         request.sample1 = self.older.raw;
@@ -204,9 +206,10 @@ impl Entity {
             // SAFETY: the request is filled, and its readings are of this open library.
             nvml_try(unsafe { get(request) })
         })?;
-        let results = request.metrics.iter().zip(&self.metrics).map(|(slot, asked)| {
-            debug_assert_eq!(slot.metricId, asked.profiled.gpm);
-            nvml_try(slot.nvmlReturn).map_err(|e| text(&e))?;
+        let results = request.metrics.iter().zip(&mut self.metrics).map(|(slot, asked)| {
+            let answer = nvml_try(slot.nvmlReturn);
+            asked.is_never = answer.as_ref().is_err_and(is_never);
+            answer.map_err(|e| text(&e))?;
             number(slot.value, asked.profiled)
         });
         Ok(results.collect())
@@ -248,16 +251,18 @@ impl Sampler for Gpm {
             std::mem::swap(&mut entity.older, &mut entity.newer);
             let Some((at_ns, window_ns, values)) = computed else { continue };
             entity.pairs += 1;
-            for (i, asked) in entity.metrics.iter_mut().enumerate() {
+            for (i, asked) in entity.metrics.iter().enumerate() {
                 let value = values.as_ref().map_err(String::clone).and_then(|v| v[i].clone());
                 let (metric, scope) = (asked.profiled.metric, &entity.scope);
                 match &value {
                     Ok(_) => self.account.gave(metric, scope),
                     Err(why) => self.account.lacks(metric, scope, why),
                 }
-                asked.why_not = value.as_ref().err().cloned();
-                // Before it is settled who tells a metric, GPM's word counts only where it is a number.
-                if value.is_ok() || entity.settled {
+                if metric == PCIE_TX && value.is_ok() {
+                    opened.pcie.gpm_tells();
+                }
+                // Until it gave a number it is not known to tell this metric at all.
+                if self.account.has(metric, scope) {
                     let (scope, value) = (scope.clone(), value.ok());
                     samples.push(Sample { at_ns, window_ns, source: "gpm", scope, metric, value });
                 }
@@ -269,7 +274,11 @@ impl Sampler for Gpm {
                 for asked in entity.metrics.iter().filter(|a| !gave(a)) {
                     self.missing[entity.board].push((entity.scope.clone(), asked.profiled));
                 }
-                entity.metrics.retain(gave);
+            }
+            if entity.settled {
+                // What may still become a number is asked for until another source tells it.
+                let is_told = opened.dcgm_tells.load(Ordering::Relaxed) && !opened.sources.both;
+                entity.metrics.retain(|asked| gave(asked) || !(asked.is_never || is_told));
             }
         }
         self.settle();

@@ -121,3 +121,6 @@ impl Finished {
         Finished { quality, account }
     }
 }
+
+#[cfg(test)]
+mod simulated_tests;

@@ -84,7 +84,7 @@ impl Sampler for LastResort {
     fn sample(&mut self, _: u64, samples: &mut Vec<Sample>) {
         for opened in self.boards.iter().filter(|b| b.pcie.is_query()) {
             for (metric, counter) in [(PCIE_TX, PcieUtilCounter::Send), (PCIE_RX, PcieUtilCounter::Receive)] {
-                let value = opened.card.ask(|d| d.pcie_throughput(counter.clone()));
+                let value = opened.card.ask(|d| d.pcie_throughput(counter));
                 match &value {
                     Ok(_) => self.account.gave(metric, &opened.scope),
                     Err(e) => self.account.lacks(metric, &opened.scope, &text(e)),

@@ -14,7 +14,6 @@ use super::gauges::{self, Gauges};
 use super::gpm::{self, Gpm, Missing};
 use super::pcie::LastResort;
 use super::processes::Processes;
-use super::profiled::PCIE_TX;
 use super::{Board, Finished, Source, gpu_scope, mig_scope};
 use crate::device;
 use crate::sampler::latest::Outlet;
@@ -135,9 +134,6 @@ impl Session {
             let cards = opened.to_vec();
             let settled = Box::new(move |board: usize, missing: Vec<Missing>| {
                 let card = &cards[board];
-                if !missing.iter().any(|(scope, p)| p.metric == PCIE_TX && *scope == card.scope) {
-                    card.pcie.gpm_tells();
-                }
                 if !card.sources.both {
                     // The one that received may have stopped already.
                     let _ = sender.send((board, missing));

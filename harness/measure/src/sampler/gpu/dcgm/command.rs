@@ -13,9 +13,6 @@ use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// The name that is looked for on the PATH.
-const PROGRAM: &str = "dcgmi";
-
 /// How long it may take to end when it is asked to.
 const GRACE: Duration = Duration::from_millis(700);
 
@@ -69,16 +66,16 @@ impl<P: Read> Lines<P> {
 
 impl Running {
     /// Start it, or say why it does not start.
-    pub fn start<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Result<Running, String> {
-        let mut command = Command::new(PROGRAM);
+    pub fn start<S: AsRef<OsStr>>(program: &str, arguments: impl IntoIterator<Item = S>) -> Result<Running, String> {
+        let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C is for collo, which ends what it started.
         command.process_group(0);
         // SAFETY: a single system call between fork and exec.
         unsafe { command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?)) };
         let mut child = command.spawn().map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => format!("no `{PROGRAM}` on the PATH"),
-            _ => format!("`{PROGRAM}` does not start: {e}"),
+            std::io::ErrorKind::NotFound => format!("no `{program}` on the PATH"),
+            _ => format!("`{program}` does not start: {e}"),
         })?;
         let out = Lines { pipe: child.stdout.take(), rest: Vec::new() };
         let err = Lines { pipe: child.stderr.take(), rest: Vec::new() };
@@ -149,8 +146,8 @@ impl Drop for Running {
 }
 
 /// Run a command that ends by itself: what it printed, or why that is not to be had.
-pub fn output(arguments: &[&str], at_most: Duration, stop: impl Fn() -> bool) -> Result<String, String> {
-    let mut running = Running::start(arguments)?;
+pub fn output(program: &str, arguments: &[&str], at_most: Duration, stop: impl Fn() -> bool) -> Result<String, String> {
+    let mut running = Running::start(program, arguments)?;
     let deadline = Instant::now() + at_most;
     let (mut out, mut err) = (Vec::new(), Vec::new());
     loop {
@@ -164,7 +161,7 @@ pub fn output(arguments: &[&str], at_most: Duration, stop: impl Fn() -> bool) ->
             return Err("sampling ended before".into());
         }
         if Instant::now() >= deadline {
-            return Err(format!("`{PROGRAM} {}` does not answer", arguments.join(" ")));
+            return Err(format!("`{program} {}` does not answer", arguments.join(" ")));
         }
     }
     match running.finish() {
@@ -181,8 +178,8 @@ pub fn reason(err: &[String], out: &[String], status: Option<ExitStatus>) -> Str
         (!said.is_empty()).then(|| said.join(" ").chars().take(400).collect::<String>())
     };
     let ended = || match status {
-        Some(status) => format!("`{PROGRAM}` ended without a word: {status}"),
-        None => format!("`{PROGRAM}` ended without a word"),
+        Some(status) => format!("`dcgmi` ended without a word: {status}"),
+        None => "`dcgmi` ended without a word".into(),
     };
     text(err).or_else(|| text(out)).unwrap_or_else(ended)
 }

@@ -22,6 +22,9 @@ use crate::sampler::latest::Outlet;
 use discovery::Hierarchy;
 use stream::{Stream, Target};
 
+/// The name that is looked for on the PATH.
+const PROGRAM: &str = "dcgmi";
+
 /// DCGM renews its profiling values ten times a second and no faster.
 pub const EVERY: Duration = Duration::from_millis(100);
 
@@ -72,10 +75,11 @@ impl Conductor {
             }
         };
         let (targets, lost) = self.targets(&wanted, &hierarchy);
+        self.boards.iter().filter(|b| lost.contains_key(&b.scope)).for_each(|b| b.pcie.dcgm_does_not());
         let streams: Vec<_> = targets
             .into_iter()
             .map(|(level, targets)| {
-                let stream = Stream::of(level, targets, self.stop.clone(), self.outlet.clone());
+                let stream = Stream::of(PROGRAM, level, targets, self.stop.clone(), self.outlet.clone());
                 std::thread::spawn(move || stream.run())
             })
             .collect();
@@ -119,7 +123,7 @@ impl Conductor {
     fn discover(&self, wanted: &Scopes) -> Result<Hierarchy, String> {
         let deadline = Instant::now() + DISCOVERY;
         loop {
-            let text = command::output(&["discovery", "-c"], ANSWER, || self.stopped())?;
+            let text = command::output(PROGRAM, &["discovery", "-c"], ANSWER, || self.stopped())?;
             let hierarchy = Hierarchy::parse(&text);
             if self.targets(wanted, &hierarchy).1.is_empty() || Instant::now() >= deadline {
                 return Ok(hierarchy);
@@ -153,13 +157,16 @@ impl Conductor {
                 match entity {
                     Some(entity) => {
                         let (scope, metrics) = (scope.clone(), metrics.clone());
-                        targets.entry(level).or_default().push(Target { entity, scope, metrics, board: opened.clone() });
+                        targets.entry(level).or_default().push(Target {
+                            entity,
+                            scope,
+                            metrics,
+                            pcie: opened.pcie.clone(),
+                            tells: opened.dcgm_tells.clone(),
+                        });
                     }
                     None => {
                         lost.insert(scope.clone(), metrics.clone());
-                        if level == Level::Gpu {
-                            opened.pcie.dcgm_does_not();
-                        }
                     }
                 }
             }

@@ -9,7 +9,7 @@ use collo_store::{Sample, SamplingQuality, monotonic_ns};
 
 use super::super::Finished;
 use super::super::account::Account;
-use super::super::card::Opened;
+use super::super::card::Turn;
 use super::super::profiled::{Level, PCIE_TX, Profiled};
 use super::EVERY;
 use super::command::{self, Running};
@@ -23,7 +23,9 @@ pub struct Target {
     pub entity: u32,
     pub scope: Arc<str>,
     pub metrics: Vec<&'static Profiled>,
-    pub board: Arc<Opened>,
+    pub pcie: Arc<Turn>,
+    /// To be set when it gives a number.
+    pub tells: Arc<AtomicBool>,
 }
 
 /// The first readings of an entity are 0 or nothing: DCGM has no mean yet.
@@ -49,6 +51,7 @@ enum End {
 
 /// Reads one level.
 pub struct Stream {
+    program: String,
     level: Level,
     targets: Vec<Target>,
     /// Rows seen of each entity since dcgmi was started.
@@ -93,8 +96,9 @@ impl Beat {
 }
 
 impl Stream {
-    pub fn of(level: Level, targets: Vec<Target>, stop: Arc<AtomicBool>, outlet: Outlet) -> Stream {
+    pub fn of(program: &str, level: Level, targets: Vec<Target>, stop: Arc<AtomicBool>, outlet: Outlet) -> Stream {
         Stream {
+            program: program.into(),
             level,
             targets,
             rows: BTreeMap::new(),
@@ -166,7 +170,7 @@ impl Stream {
 
     /// Run one dcgmi to its end, or to the end of sampling.
     fn read(&mut self, fields: &[u16]) -> End {
-        let mut running = match Running::start(self.arguments(fields)) {
+        let mut running = match Running::start(&self.program, self.arguments(fields)) {
             Ok(running) => running,
             Err(why) => return End::Refused(why),
         };
@@ -226,13 +230,16 @@ impl Stream {
                 continue;
             }
             match value {
-                Some(_) => self.account.gave(profiled.metric, &target.scope),
+                Some(_) => {
+                    target.tells.store(true, Ordering::Relaxed);
+                    self.account.gave(profiled.metric, &target.scope);
+                }
                 None => self.account.lacks(profiled.metric, &target.scope, "dcgmi shows no value"),
             }
             if profiled.metric == PCIE_TX && self.level == Level::Gpu {
                 match value {
-                    Some(_) => target.board.pcie.dcgm_tells(),
-                    None if *seen == PCIE_ROWS && !self.account.has(PCIE_TX, &target.scope) => target.board.pcie.dcgm_does_not(),
+                    Some(_) => target.pcie.dcgm_tells(),
+                    None if *seen == PCIE_ROWS && !self.account.has(PCIE_TX, &target.scope) => target.pcie.dcgm_does_not(),
                     None => {}
                 }
             }
@@ -262,7 +269,7 @@ impl Stream {
         for target in &self.targets {
             target.metrics.iter().for_each(|p| self.account.ended(p.metric, &target.scope, why));
             if self.level == Level::Gpu {
-                target.board.pcie.dcgm_does_not();
+                target.pcie.dcgm_does_not();
             }
         }
     }
@@ -326,32 +333,5 @@ fn is_hopeless(why: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_fall_from_all_to_the_few_that_every_card_has() {
-        let sets = falling(&(1001..=1010).collect::<Vec<_>>());
-        assert_eq!(sets.len(), 5);
-        assert_eq!((sets[0].len(), sets[1].contains(&1006), &sets[4][..]), (10, false, &[1001, 1002, 1005][..]));
-        assert_eq!(falling(&[1002]), [[1002]], "the same set is not tried twice");
-        assert_eq!(falling(&[1006]), [[1006]]);
-    }
-
-    #[test]
-    fn a_missing_engine_is_not_asked_again_with_fewer_fields() {
-        assert!(is_hopeless("Error: Unable to connect to host engine. Host engine connection invalid/disconnected."));
-        assert!(is_hopeless("no `dcgmi` on the PATH"));
-        assert!(!is_hopeless("Error setting watches. Result: -6: not supported"));
-    }
-
-    #[test]
-    fn a_gap_counts_the_rows_that_did_not_come() {
-        let mut beat = Beat::default();
-        for at_ms in [0, 101, 202, 603, 704] {
-            beat.see(0, at_ms * 1_000_000);
-            beat.see(1, at_ms * 1_000_000 + 50);
-        }
-        assert_eq!((beat.ticks, beat.missed, beat.longest_gap_ns), (5, 3, 401_000_000));
-    }
-}
+#[path = "stream_tests.rs"]
+mod tests;
