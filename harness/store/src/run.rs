@@ -125,6 +125,12 @@ pub struct SamplingQuality {
     pub cpu_ratio: Option<f64>,
     /// Share of ticks at which the metric's value moved, by metric.
     pub moved_ratio: BTreeMap<String, f64>,
+    /// Why a metric that was looked for here is absent, by metric, or by `METRIC of SCOPE` where others have it.
+    #[serde(default)]
+    pub absent: BTreeMap<String, String>,
+    /// Lines of a stream that were not understood; nothing was read from them.
+    #[serde(default)]
+    pub unread_lines: u64,
 }
 
 /// A file of a run, for `verify`.

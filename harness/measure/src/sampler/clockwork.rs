@@ -1,5 +1,6 @@
 //! A thread's absolute deadlines, and how well they were kept.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use collo_store::{SamplingQuality, monotonic_ns};
@@ -88,11 +89,14 @@ impl Clockwork {
             lateness_max_s: late(1.0),
             cpu_ratio: (span_s > 0.0).then(|| (thread_cpu_ns() - self.cpu_before_ns) as f64 / 1e9 / span_s),
             moved_ratio: movement.ratios(),
+            absent: BTreeMap::new(),
+            unread_lines: 0,
         }
     }
 }
 
-fn thread_cpu_ns() -> u64 {
+/// The processor time of the thread that calls.
+pub fn thread_cpu_ns() -> u64 {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
         .map(|t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
         .unwrap_or_default()

@@ -1,18 +1,19 @@
-//! The fast and the slow thread, and the writer that takes what they read to disk.
+//! The threads that sample a run, and the writer that takes what they read to disk.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use collo_store::{Sample, SampleWriter, SamplingQuality};
 
 use super::Sampler;
-use super::clockwork::Clockwork;
+use super::gpu::{Board, Finished, Lost, Session, Setting};
 use super::host::{Host, PackageEnergy};
-use super::member::{Members, Peaks, Proportional, Trees};
-use super::quality::Movement;
+use super::latest::{Latest, Outlet, Watched};
+use super::member::{Members, Peaks, Trees};
+use super::reader::{Rare, Reader};
 
 /// How often to read.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,53 +24,55 @@ pub struct Rates {
     pub pss_every: Duration,
 }
 
-/// The latest figures of a member, for people who watch.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Watched {
-    pub cpu_ratio: Option<f64>,
-    pub rss_bytes: Option<f64>,
-    pub peak_rss_bytes: Option<f64>,
-}
-
-/// The latest figures by scope.
-pub type Latest = Arc<Mutex<BTreeMap<Arc<str>, Watched>>>;
+/// Drivers renew their gauges every 20 ms and more slowly: a faster rate is for processes alone.
+const NVML_MOST_HZ: f64 = 50.0;
 
 /// Sampling while it goes on; stopped by [`Sampling::stop`], or by being dropped.
 pub struct Sampling {
     stop: Arc<AtomicBool>,
     pss_now: Arc<AtomicBool>,
     pss_readings: Arc<AtomicU64>,
-    readers: Vec<JoinHandle<SamplingQuality>>,
+    readers: Vec<JoinHandle<Vec<Finished>>>,
+    /// Sources that could not be begun.
+    unread: Vec<Finished>,
     writer: Option<JoinHandle<collo_store::Result<()>>>,
     latest: Latest,
+    lost: Lost,
 }
 
+/// The slow thread begins so much later: between two ticks of the fast one, at 10 Hz and at 100 Hz, so that its long tick does not
+/// sit on the processor when a fast tick is due.
+const OFF_BEAT: Duration = Duration::from_millis(55);
+
 impl Sampling {
-    /// Sample the members below these supervisors, and the host, into a writer.
-    pub fn start(supervisors: &[u32], rates: Rates, writer: SampleWriter) -> Self {
+    /// Sample the members below these supervisors, the host, and these cards, into a writer. Cards are open until sampling stops.
+    pub fn start(supervisors: &[u32], rates: Rates, writer: SampleWriter, boards: &[Board]) -> Self {
         let trees = Trees::below(supervisors);
         let stop = Arc::new(AtomicBool::new(false));
         let pss_now = Arc::new(AtomicBool::new(false));
         let pss_readings = Arc::new(AtomicU64::new(0));
         let latest = Latest::default();
         let (batches, received) = mpsc::channel::<Vec<Sample>>();
+        let outlet = Outlet { batches, latest: latest.clone() };
 
         let mut fast: Vec<Box<dyn Sampler>> = vec![Box::new(Members::new(trees.clone()))];
         if let Some(energy) = PackageEnergy::find() {
             fast.push(Box::new(energy));
         }
         let slow: Vec<Box<dyn Sampler>> = vec![Box::new(Host::new()), Box::new(Peaks(trees.clone()))];
-
-        let fast = Reader { samplers: fast, stop: stop.clone(), batches: batches.clone(), latest: latest.clone() };
-        let slow = Reader { samplers: slow, stop: stop.clone(), batches, latest: latest.clone() };
+        let (fast, slow) = (Reader::of(fast, &stop, &outlet), Reader::of(slow, &stop, &outlet));
         let every_ns = rates.pss_every.as_nanos() as u64;
-        let rare = Rare { trees, every_ns, now: pss_now.clone(), readings: pss_readings.clone() };
-        let readers = vec![
-            std::thread::spawn(move || fast.run("proc", rates.fast_hz, None)),
-            std::thread::spawn(move || slow.run("host", rates.slow_hz, Some(rare))),
+        let rare = Rare { trees: trees.clone(), every_ns, now: pss_now.clone(), readings: pss_readings.clone() };
+        let mut readers = vec![
+            std::thread::spawn(move || vec![fast.run("proc", rates.fast_hz, Duration::ZERO, None)]),
+            std::thread::spawn(move || vec![slow.run("host", rates.slow_hz, OFF_BEAT, Some(rare))]),
         ];
         let writer = std::thread::spawn(move || write(&received, writer));
-        Sampling { stop, pss_now, pss_readings, readers, writer: Some(writer), latest }
+        let nvml_hz = rates.fast_hz.min(NVML_MOST_HZ);
+        let setting = Setting { nvml_hz, slow_hz: rates.slow_hz, trees, outlet, stop: stop.clone(), everything: false };
+        let Session { readers: of_cards, unread, lost } = Session::start(boards, &setting);
+        readers.extend(of_cards);
+        Sampling { stop, pss_now, pss_readings, readers, unread, writer: Some(writer), latest, lost }
     }
 
     /// Read proportional memory soon.
@@ -93,23 +96,30 @@ impl Sampling {
         self.latest.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    /// End the threads and close the table.
+    /// Which card is lost, as soon as its driver says so.
+    pub fn lost(&self) -> Option<String> {
+        self.lost.why()
+    }
+
+    /// End the threads, close the cards and the table.
     pub fn stop(mut self) -> collo_store::Result<Vec<SamplingQuality>> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.wake();
-        let mut quality = Vec::new();
-        for reader in self.readers.drain(..) {
-            // A reader that panicked has no quality to tell; what it read is in the table.
-            quality.extend(reader.join());
-        }
+        let finished = self.end();
+        let quality = finished.into_iter().map(|f| f.quality).collect();
         match self.writer.take().map(JoinHandle::join) {
             Some(Ok(written)) => written.map(|()| quality),
             _ => Err(collo_store::Error::Io(std::io::Error::other("the thread that writes samples ended early"))),
         }
     }
-}
 
-impl Sampling {
+    /// End the threads that read; no card is open afterwards.
+    fn end(&mut self) -> Vec<Finished> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.wake();
+        // A reader that panicked has no quality to tell; what it read is in the table.
+        let read: Vec<Finished> = self.readers.drain(..).filter_map(|r| r.join().ok()).flatten().collect();
+        read.into_iter().chain(self.unread.drain(..)).collect()
+    }
+
     fn wake(&self) {
         self.readers.iter().for_each(|r| r.thread().unpark());
     }
@@ -117,8 +127,7 @@ impl Sampling {
 
 impl Drop for Sampling {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.wake();
+        self.end();
     }
 }
 
@@ -127,103 +136,4 @@ fn write(received: &mpsc::Receiver<Vec<Sample>>, mut writer: SampleWriter) -> co
         writer.write(&batch)?;
     }
     writer.finish()
-}
-
-struct Reader {
-    samplers: Vec<Box<dyn Sampler>>,
-    stop: Arc<AtomicBool>,
-    batches: mpsc::Sender<Vec<Sample>>,
-    latest: Latest,
-}
-
-/// The duties of the slow thread beside its samplers.
-struct Rare {
-    trees: Trees,
-    every_ns: u64,
-    now: Arc<AtomicBool>,
-    /// How often proportional memory was read.
-    readings: Arc<AtomicU64>,
-}
-
-/// The slow thread begins so much later: between two ticks of the fast one, at 10 Hz and at 100 Hz, so that its long tick does not
-/// sit on the processor when a fast tick is due.
-const OFF_BEAT: Duration = Duration::from_millis(55);
-
-/// How often readings go to the writer and to whoever watches; what is not handed over yet is lost if collo is killed.
-const HAND_OVER_NS: u64 = 240_000_000;
-
-impl Reader {
-    fn run(mut self, source: &str, rate_hz: f64, rare: Option<Rare>) -> SamplingQuality {
-        let first_after = if rare.is_some() { OFF_BEAT } else { Duration::ZERO };
-        let mut clockwork = Clockwork::begin(rate_hz, first_after);
-        let mut movement = Movement::default();
-        let mut pss_due_ns = None;
-        let mut samples = Vec::new();
-        let mut handed_ns = 0;
-        while !self.stop.load(Ordering::Relaxed) {
-            self.nap(&clockwork, rare.as_ref());
-            let asked = rare.as_ref().is_some_and(|r| r.now.swap(false, Ordering::Relaxed));
-            if self.stop.load(Ordering::Relaxed) && !asked {
-                break;
-            }
-            let at_ns = if asked { collo_store::monotonic_ns() } else { clockwork.wait() };
-            let seen = samples.len();
-            if let Some(rare) = &rare {
-                rare.trees.refresh();
-                let due = *pss_due_ns.get_or_insert(at_ns + rare.every_ns);
-                if asked || at_ns >= due {
-                    Proportional(rare.trees.clone()).sample(at_ns, &mut samples);
-                    rare.readings.fetch_add(1, Ordering::Relaxed);
-                    pss_due_ns = Some(at_ns + rare.every_ns);
-                }
-            }
-            for sampler in &mut self.samplers {
-                sampler.sample(at_ns, &mut samples);
-            }
-            movement.see(&samples[seen..]);
-            // To wake the writer, and to sort readings for people, costs as much as to read: not at every tick of a fast rate.
-            if at_ns.saturating_sub(handed_ns) >= HAND_OVER_NS {
-                handed_ns = at_ns;
-                self.show(&samples);
-                // The next batch will be about as long.
-                let next = Vec::with_capacity(samples.len());
-                if self.batches.send(std::mem::replace(&mut samples, next)).is_err() {
-                    break;
-                }
-            }
-        }
-        // The writer that is gone has said why.
-        let _ = self.batches.send(samples);
-        clockwork.quality(source, &movement)
-    }
-
-    /// Be parked until shortly before the next tick; whoever wants a stop, or proportional memory, unparks the thread.
-    fn nap(&self, clockwork: &Clockwork, rare: Option<&Rare>) {
-        const SHORTLY: Duration = Duration::from_millis(1);
-        // A tick that comes so soon is worth no wake-up before it.
-        const SOON: Duration = Duration::from_millis(20);
-        if clockwork.period() <= SOON {
-            return;
-        }
-        loop {
-            let left = Duration::from_nanos(clockwork.due_ns().saturating_sub(collo_store::monotonic_ns()));
-            let asked = rare.is_some_and(|r| r.now.load(Ordering::Relaxed));
-            if self.stop.load(Ordering::Relaxed) || asked || left <= SHORTLY {
-                return;
-            }
-            std::thread::park_timeout(left - SHORTLY);
-        }
-    }
-
-    fn show(&self, samples: &[Sample]) {
-        let mut latest = self.latest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        for s in samples.iter().filter(|s| s.value.is_some()) {
-            match s.metric {
-                "cpu_ratio" => latest.entry(s.scope.clone()).or_default().cpu_ratio = s.value,
-                "rss_bytes" => latest.entry(s.scope.clone()).or_default().rss_bytes = s.value,
-                "peak_rss_bytes" => latest.entry(s.scope.clone()).or_default().peak_rss_bytes = s.value,
-                _ => {}
-            }
-        }
-    }
 }

@@ -1,0 +1,100 @@
+//! What one source was asked for: what it gave, and why the rest is absent.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use nvml_wrapper::error::NvmlError;
+
+/// Metric and scope.
+type Reading = (&'static str, Arc<str>);
+
+/// Kept while a source is read; told when it ends.
+#[derive(Debug, Clone, Default)]
+pub struct Account {
+    given: BTreeSet<Reading>,
+    absent: BTreeMap<Reading, String>,
+}
+
+impl Account {
+    /// A value was read.
+    pub fn gave(&mut self, metric: &'static str, scope: &Arc<str>) {
+        // Nearly always known: no copy of the scope for that.
+        let reading = (metric, scope.clone());
+        if self.given.insert(reading.clone()) {
+            self.absent.remove(&reading);
+        }
+    }
+
+    /// There is no value, and why; what was given before keeps its reason only if it is told that it ended.
+    pub fn lacks(&mut self, metric: &'static str, scope: &Arc<str>, why: &str) {
+        let reading = (metric, scope.clone());
+        if !self.given.contains(&reading) {
+            self.absent.insert(reading, why.to_string());
+        }
+    }
+
+    /// It gave values, and gives none any more.
+    pub fn ended(&mut self, metric: &'static str, scope: &Arc<str>, why: &str) {
+        let reading = (metric, scope.clone());
+        let text = if self.given.contains(&reading) { format!("ended early: {why}") } else { why.to_string() };
+        self.absent.insert(reading, text);
+    }
+
+    /// Take in another account of the same source.
+    pub fn join(&mut self, other: &Account) {
+        self.given.extend(other.given.iter().cloned());
+        self.absent.extend(other.absent.iter().map(|(k, v)| (k.clone(), v.clone())));
+    }
+
+    pub fn has(&self, metric: &'static str, scope: &Arc<str>) -> bool {
+        self.given.contains(&(metric, scope.clone()))
+    }
+
+    /// Every reading that is absent, with its reason.
+    pub fn absent(&self) -> impl Iterator<Item = (&'static str, &Arc<str>, &str)> {
+        self.absent.iter().map(|((metric, scope), why)| (*metric, scope, why.as_str()))
+    }
+
+    /// Reasons by metric where they are one for all, else by `METRIC of SCOPE`.
+    pub fn told(&self) -> BTreeMap<String, String> {
+        let is_one_for_all = |metric: &str, why: &str| {
+            self.given.iter().all(|(m, _)| *m != metric) && self.absent().all(|(m, _, other)| m != metric || other == why)
+        };
+        let key = |(metric, scope, why): (&'static str, &Arc<str>, &str)| {
+            let name = if is_one_for_all(metric, why) { metric.to_string() } else { format!("{metric} of {scope}") };
+            (name, why.to_string())
+        };
+        self.absent().map(key).collect()
+    }
+}
+
+/// Whether an answer of NVML's means that it will never tell, so that asking again is idle.
+pub fn is_never(e: &NvmlError) -> bool {
+    matches!(e, NvmlError::NotSupported | NvmlError::InvalidArg | NvmlError::FunctionNotFound | NvmlError::FailedToLoadSymbol(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_reason_for_every_scope_is_told_once_and_one_for_some_names_them() {
+        let (a, b): (Arc<str>, Arc<str>) = ("gpu:A".into(), "gpu:B".into());
+        let mut account = Account::default();
+        account.lacks("energy_j", &a, "not supported");
+        account.lacks("energy_j", &b, "not supported");
+        account.gave("power_w", &a);
+        account.lacks("power_w", &a, "said once, later");
+        account.lacks("power_w", &b, "not supported");
+        account.gave("temperature_c", &a);
+        account.ended("temperature_c", &a, "the GPU is lost");
+        let told = account.told();
+        let expected = [
+            ("energy_j", "not supported"),
+            ("power_w of gpu:B", "not supported"),
+            ("temperature_c of gpu:A", "ended early: the GPU is lost"),
+        ];
+        assert_eq!(told, expected.map(|(k, v)| (k.to_string(), v.to_string())).into());
+        assert!(account.has("power_w", &a) && !account.has("power_w", &b));
+    }
+}

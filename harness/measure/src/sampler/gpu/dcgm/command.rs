@@ -1,0 +1,211 @@
+//! One `dcgmi` at work: its lines as they come, and its end.
+//!
+//! It dies with the thread that started it, so that no stream outlives collo; that thread is the one that reads it.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// How long it may take to end when it is asked to.
+const GRACE: Duration = Duration::from_millis(700);
+
+/// A line that is longer is none of dmon's.
+const LONGEST_LINE: usize = 16 * 1024;
+
+/// A running command.
+pub struct Running {
+    child: Child,
+    out: Lines<std::process::ChildStdout>,
+    err: Lines<std::process::ChildStderr>,
+}
+
+/// Complete lines of a pipe.
+struct Lines<P> {
+    pipe: Option<P>,
+    rest: Vec<u8>,
+}
+
+/// What a command printed since it was last asked.
+#[derive(Debug, Default)]
+pub struct Printed {
+    pub out: Vec<String>,
+    pub err: Vec<String>,
+    /// Both pipes are closed: it has ended.
+    pub ended: bool,
+}
+
+impl<P: Read> Lines<P> {
+    /// Read once what is there; call it when there is something, or the pipe is closed.
+    fn read(&mut self, lines: &mut Vec<String>) {
+        let mut buffer = [0; 8192];
+        let Some(pipe) = &mut self.pipe else { return };
+        match pipe.read(&mut buffer) {
+            // What has no end was torn off: it is no line.
+            Ok(0) => self.pipe = None,
+            Ok(n) => self.rest.extend_from_slice(&buffer[..n]),
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => self.pipe = None,
+        }
+        while let Some(end) = self.rest.iter().position(|b| *b == b'\n') {
+            let line: Vec<u8> = self.rest.drain(..=end).collect();
+            lines.push(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_string());
+        }
+        if self.rest.len() > LONGEST_LINE {
+            self.rest.clear();
+            lines.push("a line without an end".into());
+        }
+    }
+}
+
+impl Running {
+    /// Start it, or say why it does not start.
+    pub fn start<S: AsRef<OsStr>>(program: &str, arguments: impl IntoIterator<Item = S>) -> Result<Running, String> {
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Ctrl-C is for collo, which ends what it started.
+        command.process_group(0);
+        // SAFETY: a single system call between fork and exec.
+        unsafe { command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?)) };
+        let mut child = command.spawn().map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => format!("no `{program}` on the PATH"),
+            _ => format!("`{program}` does not start: {e}"),
+        })?;
+        let out = Lines { pipe: child.stdout.take(), rest: Vec::new() };
+        let err = Lines { pipe: child.stderr.take(), rest: Vec::new() };
+        Ok(Running { child, out, err })
+    }
+
+    /// Wait for lines, at most so long.
+    pub fn wait(&mut self, at_most: Duration) -> Printed {
+        let mut printed = Printed::default();
+        let (out, err) = (self.out.pipe.as_ref().map(AsFd::as_fd), self.err.pipe.as_ref().map(AsFd::as_fd));
+        let mut fds: Vec<PollFd> = out.iter().chain(&err).map(|p| PollFd::new(*p, PollFlags::POLLIN)).collect();
+        if fds.is_empty() {
+            printed.ended = true;
+            return printed;
+        }
+        let timeout = PollTimeout::try_from(at_most).unwrap_or(PollTimeout::ZERO);
+        // A signal cuts it short; whoever asks will ask again.
+        let _ = nix::poll::poll(&mut fds, timeout);
+        let mut ready = fds.iter().map(|fd| fd.any().unwrap_or(false));
+        let (out, err) = (out.is_some() && ready.next() == Some(true), err.is_some() && ready.next() == Some(true));
+        if out {
+            self.out.read(&mut printed.out);
+        }
+        if err {
+            self.err.read(&mut printed.err);
+        }
+        printed.ended = self.out.pipe.is_none() && self.err.pipe.is_none();
+        printed
+    }
+
+    /// Wait for it to end by itself, now that its pipes are closed; if it does not, end it.
+    pub fn finish(&mut self) -> Option<ExitStatus> {
+        self.exits().or_else(|| self.end())
+    }
+
+    /// How it ended, if it does within the grace.
+    fn exits(&mut self) -> Option<ExitStatus> {
+        let deadline = Instant::now() + GRACE;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+                _ => return None,
+            }
+        }
+    }
+
+    /// End it: ask, then kill. Returns how it ended.
+    pub fn end(&mut self) -> Option<ExitStatus> {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            return Some(status);
+        }
+        // It was not waited for yet, so the number is still its own.
+        let pid = Pid::from_raw(self.child.id().cast_signed());
+        let _ = kill(pid, Signal::SIGTERM);
+        if let Some(status) = self.exits() {
+            return Some(status);
+        }
+        let _ = self.child.kill();
+        self.child.wait().ok()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Run a command that ends by itself: what it printed, or why that is not to be had.
+pub fn output(program: &str, arguments: &[&str], at_most: Duration, stop: impl Fn() -> bool) -> Result<String, String> {
+    let mut running = Running::start(program, arguments)?;
+    let deadline = Instant::now() + at_most;
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    loop {
+        let printed = running.wait(Duration::from_millis(50));
+        out.extend(printed.out);
+        err.extend(printed.err);
+        if printed.ended {
+            break;
+        }
+        if stop() {
+            return Err("sampling ended before".into());
+        }
+        if Instant::now() >= deadline {
+            return Err(format!("`{program} {}` does not answer", arguments.join(" ")));
+        }
+    }
+    match running.finish() {
+        Some(status) if status.success() => Ok(out.join("\n")),
+        status => Err(reason(&err, &out, status)),
+    }
+}
+
+/// Why a command failed, in its own words: what it wrote as an error, else what it wrote (DCGM complains of its connection there), else
+/// how it ended.
+pub fn reason(err: &[String], out: &[String], status: Option<ExitStatus>) -> String {
+    let text = |lines: &[String]| {
+        let said: Vec<&str> = lines.iter().map(|l| l.trim()).filter(|l| !l.is_empty()).take(3).collect();
+        (!said.is_empty()).then(|| said.join(" ").chars().take(400).collect::<String>())
+    };
+    let ended = || match status {
+        Some(status) => format!("`dcgmi` ended without a word: {status}"),
+        None => "`dcgmi` ended without a word".into(),
+    };
+    text(err).or_else(|| text(out)).unwrap_or_else(ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_what_the_command_says_and_else_how_it_ended() {
+        let lines = |text: &str| text.lines().map(str::to_string).collect::<Vec<_>>();
+        assert_eq!(reason(&lines("\nError setting watches.\n"), &lines("x"), None), "Error setting watches.");
+        assert_eq!(
+            reason(&[], &lines("Error: no connection\n\nHost engine gone"), None),
+            "Error: no connection Host engine gone"
+        );
+        assert_eq!(reason(&[], &[], None), "`dcgmi` ended without a word");
+    }
+
+    #[test]
+    fn lines_come_whole_and_what_is_torn_off_is_none() {
+        let mut lines = Lines { pipe: Some(&b"GPU 0  0.1\r\nGPU 1  0.2\nGPU 2  0."[..]), rest: Vec::new() };
+        let mut read = Vec::new();
+        while lines.pipe.is_some() {
+            lines.read(&mut read);
+        }
+        assert_eq!(read, ["GPU 0  0.1", "GPU 1  0.2"]);
+    }
+}

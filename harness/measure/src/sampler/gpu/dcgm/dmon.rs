@@ -1,0 +1,166 @@
+//! What `dcgmi dmon` prints, line by line.
+//!
+//! In: one line after the other. Out: a [`Row`] of values, or why the line is [`NotARow`]. Columns are known by their heads, so their
+//! order does not matter. A row with empty cells (DCGM 4 leaves the cell of a field that the entity does not have empty) is read by
+//! where its values stand under the heads, and is refused where they stand under none: a value is never guessed into a column.
+
+use super::super::profiled::{Level, Profiled};
+
+/// A line with values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    pub level: Level,
+    /// DCGM's own number of the entity.
+    pub entity: u32,
+    /// By column, in the order printed; columns of other fields are left out. None where the cell is empty or says `N/A`.
+    pub values: Vec<(&'static Profiled, Option<f64>)>,
+}
+
+/// A line without values, or one whose values are not to be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotARow {
+    /// Nothing stands there.
+    Blank,
+    /// The heads of the columns; they are remembered.
+    Heads,
+    /// The units of the columns.
+    Units,
+    /// It does not begin with a GPU or a part of one.
+    Other,
+    /// A row before the heads of its columns.
+    NoHeads,
+    /// Its values do not stand under the heads.
+    Misaligned,
+    /// A cell holds something else than a number that its metric can have.
+    Garbled,
+}
+
+impl NotARow {
+    /// Whether such a line belongs to what dmon prints when all is well.
+    pub fn is_expected(self) -> bool {
+        matches!(self, NotARow::Blank | NotARow::Heads | NotARow::Units)
+    }
+}
+
+/// Reads lines; remembers the last heads.
+#[derive(Debug, Default)]
+pub struct Parser {
+    heads: Vec<Head>,
+}
+
+#[derive(Debug)]
+struct Head {
+    start: usize,
+    end: usize,
+    /// None for a column that nobody asked for.
+    profiled: Option<&'static Profiled>,
+}
+
+/// A word of a line and where it stands, in bytes.
+#[derive(Debug, Clone, Copy)]
+struct Word<'a> {
+    text: &'a str,
+    start: usize,
+}
+
+impl Word<'_> {
+    fn end(&self) -> usize {
+        self.start + self.text.len()
+    }
+}
+
+fn words(line: &str) -> impl Iterator<Item = Word<'_>> {
+    let base = line.as_ptr() as usize;
+    line.split_ascii_whitespace().map(move |text| Word { text, start: text.as_ptr() as usize - base })
+}
+
+impl Parser {
+    /// Read one line, without its end.
+    pub fn line(&mut self, line: &str) -> Result<Row, NotARow> {
+        let mut rest = words(line);
+        let first = rest.next().ok_or(NotARow::Blank)?;
+        if first.text.starts_with('#') {
+            self.remember(line);
+            return Err(NotARow::Heads);
+        }
+        let level = match first.text {
+            "ID" | "Id" => return Err(NotARow::Units),
+            "GPU" => Level::Gpu,
+            "GPU-I" => Level::GpuInstance,
+            "GPU-CI" => Level::ComputeInstance,
+            _ => return Err(NotARow::Other),
+        };
+        // `GPU 0 LINK 3` and the like are no entities of ours: what follows the number must be values.
+        let entity = rest.next().and_then(|w| whole(w.text)).ok_or(NotARow::Other)?;
+        if self.heads.is_empty() {
+            return Err(NotARow::NoHeads);
+        }
+        let cells: Vec<Word> = rest.collect();
+        let columns = self.columns(&cells)?;
+        let mut values = Vec::with_capacity(self.heads.len());
+        for (column, head) in self.heads.iter().enumerate() {
+            let cell = columns.iter().position(|c| *c == column).map(|i| cells[i].text);
+            if let Some(profiled) = head.profiled {
+                values.push((profiled, cell.map_or(Ok(None), |text| value(text, profiled))?));
+            }
+        }
+        Ok(Row { level, entity, values })
+    }
+
+    /// `#Entity  GRACT  SMACT`, or `# Entity  GRACT`: everything after the word `Entity` is the head of a column.
+    fn remember(&mut self, line: &str) {
+        self.heads.clear();
+        let is_entity = |text: &str| matches!(text.trim_start_matches('#'), "" | "Entity" | "ID" | "Id");
+        for word in words(line).skip_while(|w| is_entity(w.text)) {
+            let profiled = Profiled::of_tag(word.text);
+            self.heads.push(Head { start: word.start, end: word.end(), profiled });
+        }
+        // The same head twice: it cannot be told which is which.
+        let tags: Vec<&str> = self.heads.iter().filter_map(|h| h.profiled).map(|p| p.tag).collect();
+        if (1..tags.len()).any(|i| tags[..i].contains(&tags[i])) {
+            self.heads.clear();
+        }
+    }
+
+    /// The column of each cell.
+    fn columns(&self, cells: &[Word]) -> Result<Vec<usize>, NotARow> {
+        if cells.len() == self.heads.len() {
+            return Ok((0..cells.len()).collect());
+        }
+        // Some cells are empty. DCGM 4 prints to the left of each column, DCGM 3 to the right: every value must stand exactly so.
+        let under = |is_head_of: &dyn Fn(&Head, &Word) -> bool| -> Option<Vec<usize>> {
+            let found: Option<Vec<usize>> = cells.iter().map(|c| self.heads.iter().position(|h| is_head_of(h, c))).collect();
+            found.filter(|columns| columns.windows(2).all(|w| w[0] < w[1]))
+        };
+        let left = under(&|head, cell| head.start == cell.start);
+        let right = under(&|head, cell| head.end == cell.end());
+        left.or(right).ok_or(NotARow::Misaligned)
+    }
+}
+
+/// The number in a cell; none where DCGM has none.
+fn value(text: &str, profiled: &Profiled) -> Result<Option<f64>, NotARow> {
+    if text == "N/A" {
+        return Ok(None);
+    }
+    // Digits with a point among them, and nothing else: what was cut ends in `...`, and `inf` or `1e9` is none of dmon's.
+    let is_plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.') && text.as_bytes()[0].is_ascii_digit();
+    let number: f64 = is_plain.then(|| text.parse().ok()).flatten().ok_or(NotARow::Garbled)?;
+    // DCGM's marks for "blank" (and the few numbers after each of them: not found, not supported, not permitted).
+    const BLANKS: [f64; 2] = [140_737_488_355_328.0, 9_223_372_036_854_775_792.0];
+    if BLANKS.iter().any(|blank| (number - blank).abs() <= 16.0) || (2_147_483_632.0..=2_147_483_647.0).contains(&number) {
+        return Ok(None);
+    }
+    // A share above 1 is rounding at the most.
+    let most = if profiled.is_ratio { 1.05 } else { 1e13 };
+    if number > most { Err(NotARow::Garbled) } else { Ok(Some(number)) }
+}
+
+/// A whole number without a sign.
+pub(super) fn whole(text: &str) -> Option<u32> {
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+#[path = "dmon_tests.rs"]
+mod tests;

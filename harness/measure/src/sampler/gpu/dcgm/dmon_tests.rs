@@ -1,0 +1,230 @@
+//! Rows by the layout rules of both generations, written at random and read back, and torn lines.
+
+use proptest::prelude::*;
+
+use super::super::super::profiled::PROFILED;
+use super::*;
+
+/// The layout of a generation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Layout {
+    /// To the left of columns, the cell of a field that is not there empty.
+    Four,
+    /// To the right of columns.
+    Three,
+}
+
+/// What a cell of the generator holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Cell {
+    Value(f64),
+    NotAvailable,
+    Empty,
+}
+
+fn width(p: &Profiled) -> usize {
+    if p.is_ratio { 5 } else { 20 }
+}
+
+fn cells(layout: Layout, first: &str, columns: &[&Profiled], texts: &[String]) -> String {
+    let mut line = match layout {
+        Layout::Four => format!("{first:<16}"),
+        Layout::Three => format!("{first:>10}"),
+    };
+    for (p, text) in columns.iter().zip(texts) {
+        match layout {
+            Layout::Four => line += &format!("{text:<w$}", w = width(p) + 8),
+            Layout::Three => line += &format!("{text:>w$}", w = width(p) + 2),
+        }
+    }
+    line
+}
+
+fn heads(layout: Layout, columns: &[&Profiled]) -> String {
+    let tags: Vec<String> = columns.iter().map(|p| p.tag.to_string()).collect();
+    cells(layout, if layout == Layout::Four { "#Entity" } else { "# Entity" }, columns, &tags)
+}
+
+fn row(layout: Layout, entity: &str, columns: &[&Profiled], values: &[Cell]) -> String {
+    let text = |(p, cell): (&&Profiled, &Cell)| match cell {
+        Cell::Value(v) if p.is_ratio => format!("{v:.3}"),
+        Cell::Value(v) => format!("{v:.0}"),
+        Cell::NotAvailable => "N/A".into(),
+        Cell::Empty => String::new(),
+    };
+    let texts: Vec<String> = columns.iter().zip(values).map(text).collect();
+    cells(layout, entity, columns, &texts)
+}
+
+/// Columns in any order, with a cell for each.
+fn table() -> impl Strategy<Value = Vec<(usize, Cell)>> {
+    let order = Just((0..PROFILED.len()).collect::<Vec<_>>()).prop_shuffle();
+    let kinds = proptest::collection::vec((0u8..4, 0u32..=1000, 0u64..64_000_000_000), PROFILED.len());
+    (order, kinds, 1..=PROFILED.len()).prop_map(|(order, kinds, n)| {
+        let cell = |(index, (kind, thousandths, bytes)): (&usize, &(u8, u32, u64))| match kind {
+            0 => Cell::Empty,
+            1 => Cell::NotAvailable,
+            _ if PROFILED[*index].is_ratio => Cell::Value(f64::from(*thousandths) / 1000.0),
+            _ => Cell::Value(*bytes as f64),
+        };
+        order.iter().zip(&kinds).map(|(i, k)| (*i, cell((i, k)))).take(n).collect()
+    })
+}
+
+fn written(cell: &Cell) -> Option<f64> {
+    match cell {
+        // The marks that DCGM has for "blank" are none of a bus's speeds either.
+        Cell::Value(v) if (2_147_483_632.0..=2_147_483_647.0).contains(v) => None,
+        Cell::Value(v) => Some(*v),
+        _ => None,
+    }
+}
+
+/// What is read must be what was written, whatever is blank; where nothing is read, that is said.
+fn check(layout: Layout, table: &[(usize, Cell)], entity: u32) {
+    let columns: Vec<&Profiled> = table.iter().map(|(i, _)| &PROFILED[*i]).collect();
+    let values: Vec<Cell> = table.iter().map(|(_, c)| *c).collect();
+    let mut parser = Parser::default();
+    assert_eq!(parser.line(&heads(layout, &columns)), Err(NotARow::Heads));
+    let line = row(layout, &format!("GPU-I {entity}"), &columns, &values);
+    let read = parser.line(&line).unwrap_or_else(|why| panic!("{why:?}: {line:?}"));
+    assert_eq!((read.level, read.entity, read.values.len()), (Level::GpuInstance, entity, columns.len()));
+    for ((profiled, value), (column, cell)) in read.values.iter().zip(columns.iter().zip(&values)) {
+        assert_eq!((profiled.tag, *value), (column.tag, written(cell)), "{line:?}");
+    }
+}
+
+/// A row whose cells stand elsewhere than under their heads gives the values of their own columns, or is refused.
+fn check_shifted(layout: Layout, table: &[(usize, Cell)], by: usize) {
+    let columns: Vec<&Profiled> = table.iter().map(|(i, _)| &PROFILED[*i]).collect();
+    let values: Vec<Cell> = table.iter().map(|(_, c)| *c).collect();
+    let mut parser = Parser::default();
+    let _ = parser.line(&heads(layout, &columns));
+    let line = row(layout, "GPU 0", &columns, &values).replacen("GPU 0", &format!("GPU 0{}", " ".repeat(by)), 1);
+    let Ok(read) = parser.line(&line) else { return };
+    for ((profiled, value), cell) in read.values.iter().zip(&values) {
+        assert!(value.is_none() || *value == written(cell), "{}: {value:?} of {cell:?} in {line:?}", profiled.tag);
+    }
+}
+
+const FOUR: &str = "\
+#Entity         GRACT        SMACT        DRAMA        PCITX                       POWER             FBUSD             
+ID                                                                                  W                                  
+GPU 0           0.412        0.398        0.211        1043234                     141.250           18234             
+GPU-I 0         0.803        0.777        0.420        N/A                                           9100              
+GPU-CI 0        0.803        0.777        N/A          N/A                                           9100              
+";
+
+fn values(row: &Row) -> Vec<(&str, Option<f64>)> {
+    row.values.iter().map(|(p, v)| (p.tag, *v)).collect()
+}
+
+#[test]
+fn a_row_with_an_empty_cell_is_read_by_where_its_values_stand() {
+    let mut parser = Parser::default();
+    let lines: Vec<_> = FOUR.lines().map(|l| parser.line(l)).collect();
+    assert_eq!((&lines[0], &lines[1]), (&Err(NotARow::Heads), &Err(NotARow::Units)));
+    let rows: Vec<&Row> = lines[2..].iter().map(|l| l.as_ref().unwrap()).collect();
+    let of_gpu = [("GRACT", Some(0.412)), ("SMACT", Some(0.398)), ("DRAMA", Some(0.211)), ("PCITX", Some(1_043_234.0))];
+    assert_eq!(values(rows[0]), of_gpu);
+    assert_eq!(values(rows[1]), [("GRACT", Some(0.803)), ("SMACT", Some(0.777)), ("DRAMA", Some(0.42)), ("PCITX", None)]);
+    assert_eq!((rows[2].level, rows[2].entity, rows[2].values[2].1), (Level::ComputeInstance, 0, None));
+}
+
+#[test]
+fn the_older_layout_stands_to_the_right() {
+    let mut parser = Parser::default();
+    for head in ["# Entity  GRACT  TENSO", "      Id              "] {
+        assert!(parser.line(head).unwrap_err().is_expected());
+    }
+    assert_eq!(values(&parser.line("    GPU 0  0.000  0.125").unwrap()), [("GRACT", Some(0.0)), ("TENSO", Some(0.125))]);
+    assert_eq!(parser.line("    GPU 0  0.000"), Err(NotARow::Misaligned), "under no head: left out, not guessed");
+}
+
+#[test]
+fn columns_are_known_by_their_heads_in_whatever_order() {
+    let mut parser = Parser::default();
+    let _ = parser.line("#Entity         SMACT        XYZ          GRACT        ");
+    let row = parser.line("GPU 3           0.398        77           0.412        ").unwrap();
+    assert_eq!((row.entity, values(&row)), (3, vec![("SMACT", Some(0.398)), ("GRACT", Some(0.412))]));
+}
+
+#[test]
+fn what_is_not_a_row_says_what_it_is() {
+    let mut parser = Parser::default();
+    assert_eq!(parser.line("GPU 0  0.1"), Err(NotARow::NoHeads));
+    let _ = parser.line("#Entity         SMACT        ");
+    let not_rows = [
+        ("", NotARow::Blank),
+        ("   ", NotARow::Blank),
+        ("ID  ", NotARow::Units),
+        ("dmon was stopped due to receiving a signal", NotARow::Other),
+        ("Error setting watches. Result: -29: x", NotARow::Other),
+        ("Switch 0        0.398", NotARow::Other),
+        ("GPU 0 LINK      0.398", NotARow::Misaligned),
+        ("GPU x           0.398", NotARow::Other),
+        ("GPU 0           0.3...", NotARow::Garbled),
+        ("GPU 0           -0.398", NotARow::Garbled),
+        ("GPU 0           nan", NotARow::Garbled),
+        ("GPU 0           39.8", NotARow::Garbled),
+        ("GPU 0           0.398        0.412", NotARow::Misaligned),
+    ];
+    for (line, why) in not_rows {
+        assert_eq!(parser.line(line), Err(why), "{line:?}");
+    }
+    assert_eq!(parser.line("GPU 0           140737488355328.000").unwrap().values[0].1, None, "the mark for a blank");
+}
+
+#[test]
+fn the_same_head_twice_is_no_head() {
+    let mut parser = Parser::default();
+    let _ = parser.line("#Entity         SMACT        SMACT        ");
+    assert_eq!(parser.line("GPU 0           0.398        0.412        "), Err(NotARow::NoHeads));
+}
+
+proptest! {
+    #[test]
+    fn a_row_is_read_as_it_was_written_whatever_is_blank(table in table(), entity in 0u32..99) {
+        check(Layout::Four, &table, entity);
+        check(Layout::Three, &table, entity);
+    }
+
+    #[test]
+    fn a_row_that_is_shifted_never_gives_a_value_of_another_column(table in table(), by in 1usize..=5) {
+        check_shifted(Layout::Four, &table, by);
+        check_shifted(Layout::Three, &table, by);
+    }
+
+    #[test]
+    fn any_line_at_all_is_read_without_a_panic(lines in proptest::collection::vec("(#Entity|GPU|GPU-I|ID|)[ 0-9A-Z./#é-]{0,80}", 0..6)) {
+        let mut parser = Parser::default();
+        for line in &lines {
+            let _ = parser.line(line);
+        }
+    }
+}
+
+/// As many random inputs as `COLLO_TORTURE` says, 10⁶ without it.
+#[test]
+#[ignore = "takes minutes; for `just torture`"]
+fn fuzz_what_dmon_and_discovery_print() {
+    use proptest::test_runner::{Config, TestRunner};
+    let inputs = std::env::var("COLLO_TORTURE").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000);
+    let config = Config { cases: inputs, failure_persistence: None, ..Config::default() };
+    let junk = "(#Entity|# Entity|GPU|GPU-I|ID|[|] -> I|)[ 0-9A-Z./#|()>é-]{0,80}";
+    let mut runner = TestRunner::new(config);
+    let outcome = runner.run(&(table(), 0u32..99, 1usize..=5, junk), |(table, entity, by, junk)| {
+        for layout in [Layout::Four, Layout::Three] {
+            check(layout, &table, entity);
+            check_shifted(layout, &table, by);
+        }
+        let mut parser = Parser::default();
+        let _ = parser.line(&heads(Layout::Four, &[&PROFILED[0], &PROFILED[1]]));
+        if let Ok(row) = parser.line(&junk) {
+            assert!(row.values.iter().all(|(_, v)| v.is_none_or(|v| (0.0..=1.05).contains(&v))));
+        }
+        super::super::discovery::Hierarchy::parse(&junk);
+        Ok(())
+    });
+    outcome.unwrap();
+}

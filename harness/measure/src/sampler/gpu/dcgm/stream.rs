@@ -1,0 +1,337 @@
+//! One `dcgmi dmon`: the entities of one level, read by one thread until sampling stops.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use collo_store::{Sample, SamplingQuality, monotonic_ns};
+
+use super::super::Finished;
+use super::super::account::Account;
+use super::super::card::Turn;
+use super::super::profiled::{Level, PCIE_TX, Profiled};
+use super::EVERY;
+use super::command::{self, Running};
+use super::dmon::{NotARow, Parser, Row};
+use crate::sampler::clockwork::thread_cpu_ns;
+use crate::sampler::latest::Outlet;
+use crate::sampler::quality::Movement;
+
+/// An entity of DCGM's and what is wanted of it.
+pub struct Target {
+    pub entity: u32,
+    pub scope: Arc<str>,
+    pub metrics: Vec<&'static Profiled>,
+    pub pcie: Arc<Turn>,
+    /// To be set when it gives a number.
+    pub tells: Arc<AtomicBool>,
+}
+
+/// The first readings of an entity are 0 or nothing: DCGM has no mean yet.
+const DROPPED_ROWS: u64 = 2;
+
+/// A card that shows no PCIe traffic for so many rows shows none.
+const PCIE_ROWS: u64 = 20;
+
+/// How long the first row may take.
+const FIRST_ROW_NS: u64 = 6_000_000_000;
+
+/// How often a stream that broke off is begun again.
+const RESTARTS: u32 = 3;
+
+/// Why a `dcgmi` is not read any more.
+enum End {
+    Stopped,
+    /// It gave rows, and then ended.
+    Broke(String),
+    /// It gave none.
+    Refused(String),
+}
+
+/// Reads one level.
+pub struct Stream {
+    program: String,
+    level: Level,
+    targets: Vec<Target>,
+    /// Rows seen of each entity since dcgmi was started.
+    rows: BTreeMap<u32, u64>,
+    stop: Arc<AtomicBool>,
+    outlet: Outlet,
+    account: Account,
+    movement: Movement,
+    pending: Vec<Sample>,
+    handed_ns: u64,
+    beat: Beat,
+    unread_lines: u64,
+}
+
+/// The times at which rows of one entity came.
+#[derive(Default)]
+struct Beat {
+    entity: Option<u32>,
+    first_ns: u64,
+    last_ns: u64,
+    ticks: u64,
+    missed: u64,
+    longest_gap_ns: u64,
+}
+
+impl Beat {
+    /// Take in that a row of an entity came; only those of the first entity count.
+    fn see(&mut self, entity: u32, at_ns: u64) {
+        if *self.entity.get_or_insert(entity) != entity {
+            return;
+        }
+        if self.ticks == 0 {
+            self.first_ns = at_ns;
+        } else {
+            let gap_ns = at_ns - self.last_ns;
+            self.longest_gap_ns = self.longest_gap_ns.max(gap_ns);
+            self.missed += (gap_ns as f64 / EVERY.as_nanos() as f64).round().max(1.0) as u64 - 1;
+        }
+        self.last_ns = at_ns;
+        self.ticks += 1;
+    }
+}
+
+impl Stream {
+    pub fn of(program: &str, level: Level, targets: Vec<Target>, stop: Arc<AtomicBool>, outlet: Outlet) -> Stream {
+        Stream {
+            program: program.into(),
+            level,
+            targets,
+            rows: BTreeMap::new(),
+            stop,
+            outlet,
+            account: Account::default(),
+            movement: Movement::default(),
+            pending: Vec::new(),
+            handed_ns: 0,
+            beat: Beat::default(),
+            unread_lines: 0,
+        }
+    }
+
+    /// Read until sampling stops, or DCGM gives up; returns how well it went.
+    pub fn run(mut self) -> Finished {
+        let (began_ns, cpu_before_ns) = (monotonic_ns(), thread_cpu_ns());
+        let sets = falling(&self.fields());
+        let mut restarts = 0;
+        let mut set = 0;
+        let mut why = String::new();
+        while let Some(fields) = sets.get(set) {
+            match self.read(fields) {
+                End::Stopped => {
+                    self.lack_what_is_left_out(fields, &why);
+                    break;
+                }
+                // The same fields gave rows before: it is not they that were refused, unless it comes to nothing again and again.
+                End::Broke(reason) | End::Refused(reason) if self.beat.ticks > 0 => {
+                    why = reason;
+                    restarts += 1;
+                    if restarts > RESTARTS || !self.pause(Duration::from_secs(1)) {
+                        self.give_up(&why);
+                        break;
+                    }
+                }
+                End::Broke(reason) | End::Refused(reason) => {
+                    why = reason;
+                    set = if is_hopeless(&why) { sets.len() } else { set + 1 };
+                    if set == sets.len() {
+                        self.give_up(&why);
+                    }
+                }
+            }
+        }
+        self.hand_over();
+        self.finished(began_ns, cpu_before_ns)
+    }
+
+    /// The fields that any of the entities wants.
+    fn fields(&self) -> Vec<u16> {
+        let mut fields: Vec<u16> = self.targets.iter().flat_map(|t| &t.metrics).map(|p| p.dcgm).collect();
+        fields.sort_unstable();
+        fields.dedup();
+        fields
+    }
+
+    fn arguments(&self, fields: &[u16]) -> Vec<String> {
+        let kind = match self.level {
+            Level::Gpu => "gpu",
+            Level::GpuInstance => "i",
+            Level::ComputeInstance => "c",
+        };
+        let entities: Vec<String> = self.targets.iter().map(|t| format!("{kind}:{}", t.entity)).collect();
+        let fields: Vec<String> = fields.iter().map(u16::to_string).collect();
+        let every_ms = EVERY.as_millis().to_string();
+        ["dmon", "-e", &fields.join(","), "-i", &entities.join(","), "-d", &every_ms].map(str::to_string).into()
+    }
+
+    /// Run one dcgmi to its end, or to the end of sampling.
+    fn read(&mut self, fields: &[u16]) -> End {
+        let mut running = match Running::start(&self.program, self.arguments(fields)) {
+            Ok(running) => running,
+            Err(why) => return End::Refused(why),
+        };
+        let began_ns = monotonic_ns();
+        let mut parser = Parser::default();
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        self.rows.clear();
+        while !self.stop.load(Ordering::Relaxed) {
+            let printed = running.wait(Duration::from_millis(50));
+            let at_ns = monotonic_ns();
+            for line in printed.out {
+                match parser.line(&line) {
+                    Ok(row) => self.take(row, at_ns),
+                    Err(not_a_row) if not_a_row.is_expected() => {}
+                    Err(not_a_row) => {
+                        self.unread_lines += 1;
+                        if not_a_row == NotARow::Other && out.len() < 3 {
+                            out.push(line);
+                        }
+                    }
+                }
+            }
+            err.extend(printed.err.into_iter().filter(|l| !l.trim().is_empty()).take(3));
+            if at_ns.saturating_sub(self.handed_ns) >= Outlet::EVERY_NS {
+                self.hand_over();
+            }
+            let gave = !self.rows.is_empty();
+            if printed.ended {
+                let why = command::reason(&err, &out, running.finish());
+                return if gave { End::Broke(why) } else { End::Refused(why) };
+            }
+            if !gave && at_ns > began_ns + FIRST_ROW_NS {
+                let silent = "dcgmi gives no row".to_string();
+                return End::Refused(if err.is_empty() && out.is_empty() { silent } else { command::reason(&err, &out, None) });
+            }
+        }
+        running.end();
+        End::Stopped
+    }
+
+    fn take(&mut self, row: Row, at_ns: u64) {
+        // A row of something that was not asked for is not guessed to be something that was.
+        let ours = |t: &&Target| t.entity == row.entity && row.level == self.level;
+        let Some(target) = self.targets.iter().find(ours) else {
+            self.unread_lines += 1;
+            return;
+        };
+        let seen = self.rows.entry(row.entity).or_default();
+        *seen += 1;
+        self.beat.see(row.entity, at_ns);
+        if *seen <= DROPPED_ROWS {
+            return;
+        }
+        let before = self.pending.len();
+        for (profiled, value) in row.values {
+            if !target.metrics.contains(&profiled) {
+                continue;
+            }
+            match value {
+                Some(_) => {
+                    target.tells.store(true, Ordering::Relaxed);
+                    self.account.gave(profiled.metric, &target.scope);
+                }
+                None => self.account.lacks(profiled.metric, &target.scope, "dcgmi shows no value"),
+            }
+            if profiled.metric == PCIE_TX && self.level == Level::Gpu {
+                match value {
+                    Some(_) => target.pcie.dcgm_tells(),
+                    None if *seen == PCIE_ROWS && !self.account.has(PCIE_TX, &target.scope) => target.pcie.dcgm_does_not(),
+                    None => {}
+                }
+            }
+            let (window_ns, scope) = (EVERY.as_nanos() as u64, target.scope.clone());
+            self.pending.push(Sample { at_ns, window_ns, source: "dcgm", scope, metric: profiled.metric, value });
+        }
+        self.movement.see(&self.pending[before..]);
+    }
+
+    fn hand_over(&mut self) {
+        self.handed_ns = monotonic_ns();
+        // The writer that is gone has said why.
+        let _ = self.outlet.send(std::mem::take(&mut self.pending));
+    }
+
+    /// Be quiet for so long; false if sampling stopped.
+    fn pause(&self, time: Duration) -> bool {
+        let until = monotonic_ns() + time.as_nanos() as u64;
+        while monotonic_ns() < until && !self.stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        !self.stop.load(Ordering::Relaxed)
+    }
+
+    /// DCGM tells nothing, or nothing more.
+    fn give_up(&mut self, why: &str) {
+        for target in &self.targets {
+            target.metrics.iter().for_each(|p| self.account.ended(p.metric, &target.scope, why));
+            if self.level == Level::Gpu {
+                target.pcie.dcgm_does_not();
+            }
+        }
+    }
+
+    fn lack_what_is_left_out(&mut self, fields: &[u16], why: &str) {
+        for target in &self.targets {
+            for p in target.metrics.iter().filter(|p| !fields.contains(&p.dcgm)) {
+                self.account.lacks(p.metric, &target.scope, &format!("dcgmi refuses a set of fields with it: {why}"));
+            }
+            for p in target.metrics.iter().filter(|p| fields.contains(&p.dcgm)) {
+                // A reason that is known already stays.
+                if !self.account.has(p.metric, &target.scope) && !self.rows.contains_key(&target.entity) {
+                    self.account.lacks(p.metric, &target.scope, "dcgmi gave no row of it");
+                }
+            }
+        }
+    }
+
+    fn finished(self, began_ns: u64, cpu_before_ns: u64) -> Finished {
+        let name = match self.level {
+            Level::Gpu => "dcgm",
+            Level::GpuInstance => "dcgm (GPU instances)",
+            Level::ComputeInstance => "dcgm (compute instances)",
+        };
+        let beat = &self.beat;
+        let span_s = (beat.last_ns - beat.first_ns) as f64 / 1e9;
+        let lived_s = (monotonic_ns() - began_ns) as f64 / 1e9;
+        let finished = Finished::without_reading(name, 1.0 / EVERY.as_secs_f64(), self.account);
+        let quality = SamplingQuality {
+            achieved_hz: (beat.ticks > 1 && span_s > 0.0).then(|| (beat.ticks - 1) as f64 / span_s),
+            ticks: beat.ticks,
+            missed: beat.missed,
+            longest_gap_s: (beat.ticks > 1).then_some(beat.longest_gap_ns as f64 / 1e9),
+            cpu_ratio: (lived_s > 0.0).then(|| (thread_cpu_ns() - cpu_before_ns) as f64 / 1e9 / lived_s),
+            moved_ratio: self.movement.ratios(),
+            unread_lines: self.unread_lines,
+            ..finished.quality
+        };
+        Finished { quality, ..finished }
+    }
+}
+
+/// The fields to ask for, and what to ask for if DCGM refuses them: one field that a card does not have makes it refuse all.
+fn falling(fields: &[u16]) -> Vec<Vec<u16>> {
+    // Double precision, then all pipes, then occupancy and tensor cores.
+    const LEFT_OUT: [&[u16]; 4] = [&[], &[1006], &[1006, 1007, 1008], &[1003, 1004, 1006, 1007, 1008]];
+    let mut sets: Vec<Vec<u16>> = LEFT_OUT.map(|out| fields.iter().copied().filter(|f| !out.contains(f)).collect()).into();
+    // And PCIe, which a part of a card does not have.
+    sets.push(sets[3].iter().copied().filter(|f| *f < 1009).collect());
+    sets.retain(|set| !set.is_empty());
+    sets.dedup();
+    sets
+}
+
+/// Whether a refusal has nothing to do with the fields.
+fn is_hopeless(why: &str) -> bool {
+    let why = why.to_lowercase();
+    ["on the path", "does not start", "connection", "connect to", "running as root", "newer driver"]
+        .iter()
+        .any(|w| why.contains(w))
+}
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

@@ -1,0 +1,126 @@
+//! What the driver, its profiler (GPM) and DCGM say of the cards and their instances.
+//!
+//! In: the cards of a run, as staging left them. Out: samples of the scopes `gpu:UUID`, `mig:UUID` and, for GPU memory, `member:N`;
+//! and of each source how well it was read and why what is absent is absent. NVML is opened when sampling begins and closed when it
+//! ends, because whoever holds a card keeps it from being cut anew. Power and energy are of the whole board and are read of nothing
+//! else; values of instances are never added up.
+
+mod account;
+mod card;
+mod dcgm;
+mod gauges;
+mod gpm;
+mod pcie;
+mod probe;
+mod processes;
+mod profiled;
+mod session;
+
+use std::sync::Arc;
+
+use collo_store::SamplingQuality;
+
+pub use account::Account;
+pub use card::Lost;
+pub use probe::{Probed, probe};
+pub use session::{Session, Setting};
+
+/// One card to sample in one run, and how it is cut.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Board {
+    /// `GPU-…`
+    pub uuid: String,
+    /// None where MIG is off.
+    pub instances: Vec<BoardInstance>,
+    pub sources: SourceChoice,
+}
+
+/// A MIG device: a compute instance in a GPU instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoardInstance {
+    /// `MIG-…`
+    pub uuid: String,
+    /// NVML's number of its GPU instance on the card.
+    pub gpu_instance: u32,
+    /// NVML's number of its compute instance in there; none where it is the only one.
+    pub compute_instance: Option<u32>,
+}
+
+/// Who tells of a card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Source {
+    Gpm,
+    Dcgm,
+    Nvml,
+}
+
+impl Source {
+    /// As it stands in the column `source` of samples.
+    pub fn word(self) -> &'static str {
+        match self {
+            Source::Gpm => "gpm",
+            Source::Dcgm => "dcgm",
+            Source::Nvml => "nvml",
+        }
+    }
+}
+
+/// Which sources a profiler's metrics are to come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SourceChoice {
+    /// The only one to read. None: for each metric of each entity the first that answers, of GPM, DCGM and (PCIe alone) NVML.
+    pub sm: Option<Source>,
+    /// Read and store GPM and DCGM side by side, to compare them. `sm` says nothing then.
+    pub both: bool,
+}
+
+impl SourceChoice {
+    fn gpm(self) -> bool {
+        self.both || matches!(self.sm, None | Some(Source::Gpm))
+    }
+
+    fn dcgm(self) -> bool {
+        self.both || matches!(self.sm, None | Some(Source::Dcgm))
+    }
+}
+
+/// The scope of a whole card.
+pub fn gpu_scope(uuid: &str) -> Arc<str> {
+    format!("gpu:{uuid}").into()
+}
+
+/// The scope of a MIG device.
+pub fn mig_scope(uuid: &str) -> Arc<str> {
+    format!("mig:{uuid}").into()
+}
+
+/// How a source was read, now that it is not read any more.
+pub struct Finished {
+    pub quality: SamplingQuality,
+    pub account: Account,
+}
+
+impl Finished {
+    /// Of a source that gave nothing, or of which the caller fills in the rest.
+    fn without_reading(source: &str, asked_hz: f64, account: Account) -> Finished {
+        let quality = SamplingQuality {
+            source: source.into(),
+            asked_hz,
+            achieved_hz: None,
+            ticks: 0,
+            missed: 0,
+            longest_gap_s: None,
+            lateness_p50_s: None,
+            lateness_p99_s: None,
+            lateness_max_s: None,
+            cpu_ratio: None,
+            moved_ratio: Default::default(),
+            absent: account.told(),
+            unread_lines: 0,
+        };
+        Finished { quality, account }
+    }
+}
+
+#[cfg(test)]
+mod simulated_tests;

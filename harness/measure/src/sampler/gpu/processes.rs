@@ -1,0 +1,138 @@
+//! GPU memory of each member, from NVML's process lists.
+//!
+//! On a slow thread: a list takes two calls, each of which walks the driver's clients, and a training's memory changes in a few
+//! steps, so that once a second is enough.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use collo_store::{Sample, monotonic_ns};
+use nvml_wrapper::enums::device::UsedGpuMemory;
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::struct_wrappers::device::ProcessInfo;
+
+use super::account::Account;
+use super::card::Opened;
+use crate::device::nvml::text;
+use crate::sampler::Sampler;
+use crate::sampler::member::Trees;
+
+const METRIC: &str = "gpu_memory_bytes";
+
+/// What a process holds of one card or GPU instance; none where the driver does not say how much.
+type Held = BTreeMap<(usize, u32, Option<u32>), Option<u64>>;
+
+/// Reads the lists of all cards.
+pub struct Processes {
+    boards: Vec<Arc<Opened>>,
+    trees: Trees,
+    account: Account,
+}
+
+impl Processes {
+    pub fn of(boards: &[Arc<Opened>], trees: Trees) -> Processes {
+        Processes { boards: boards.to_vec(), trees, account: Account::default() }
+    }
+
+    /// The processes of all cards, clients of MPS as well.
+    fn held(&self) -> Result<Held, NvmlError> {
+        let mut held = Held::new();
+        for (board, opened) in self.boards.iter().enumerate() {
+            let plain = opened.card.ask(|d| d.running_compute_processes())?;
+            // Not every driver has this list; those without show the clients in the other, or their memory as the server's.
+            let clients = opened.card.ask(|d| d.mps_running_compute_processes()).unwrap_or_default();
+            gather(&mut held, board, plain.into_iter().chain(clients));
+        }
+        Ok(held)
+    }
+}
+
+/// A process that stands in both lists is one.
+fn gather(held: &mut Held, board: usize, processes: impl Iterator<Item = ProcessInfo>) {
+    for p in processes {
+        let bytes = match p.used_gpu_memory {
+            UsedGpuMemory::Used(bytes) => Some(bytes),
+            UsedGpuMemory::Unavailable => None,
+        };
+        let known = held.entry((board, p.pid, p.gpu_instance_id)).or_insert(None);
+        *known = (*known).max(bytes);
+    }
+}
+
+/// What the processes of a member hold together: none if one of them is not told, nothing if none of them is there.
+fn of_member(held: &Held, pids: &[u32]) -> Option<Option<u64>> {
+    let pids: BTreeSet<u32> = pids.iter().copied().collect();
+    let mut ours = held.iter().filter(|((_, pid, _), _)| pids.contains(pid)).map(|(_, bytes)| *bytes).peekable();
+    ours.peek()?;
+    Some(ours.sum())
+}
+
+impl Sampler for Processes {
+    fn sample(&mut self, _: u64, samples: &mut Vec<Sample>) {
+        let held = self.held();
+        let at_ns = monotonic_ns();
+        for (scope, pids) in self.trees.pids() {
+            let value = match &held {
+                Ok(held) => match of_member(held, &pids) {
+                    Some(Some(bytes)) => Ok(bytes as f64),
+                    Some(None) => Err("the driver does not say how much a process holds".to_string()),
+                    // It has no context yet, or any more; or its number is another outside this container.
+                    None => {
+                        let why =
+                            if held.is_empty() { "no process is on the card" } else { "none of its processes is in NVML's list" };
+                        self.account.lacks(METRIC, &scope, why);
+                        continue;
+                    }
+                },
+                Err(_) if pids.is_empty() => continue,
+                Err(e) => Err(text(e)),
+            };
+            match &value {
+                Ok(_) => self.account.gave(METRIC, &scope),
+                Err(why) => self.account.lacks(METRIC, &scope, why),
+            }
+            samples.push(Sample { at_ns, window_ns: 0, source: "nvml", scope, metric: METRIC, value: value.ok() });
+        }
+    }
+
+    fn account(&self) -> Option<&Account> {
+        Some(&self.account)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: u32, bytes: Option<u64>, gpu_instance_id: Option<u32>) -> ProcessInfo {
+        let used_gpu_memory = bytes.map_or(UsedGpuMemory::Unavailable, UsedGpuMemory::Used);
+        ProcessInfo { pid, used_gpu_memory, gpu_instance_id, compute_instance_id: None }
+    }
+
+    fn held(lists: &[(usize, Vec<ProcessInfo>)]) -> Held {
+        let mut held = Held::new();
+        for (board, list) in lists {
+            gather(&mut held, *board, list.clone().into_iter());
+        }
+        held
+    }
+
+    #[test]
+    fn a_client_of_mps_that_stands_in_both_lists_counts_once() {
+        let held = held(&[(0, vec![process(7, None, None), process(9, Some(400), None)]), (0, vec![process(7, Some(5), None)])]);
+        assert_eq!(of_member(&held, &[7]), Some(Some(5)));
+    }
+
+    #[test]
+    fn a_member_holds_what_its_processes_hold_on_every_card_and_instance() {
+        let held =
+            held(&[(0, vec![process(7, Some(1), Some(1)), process(7, Some(2), Some(2))]), (1, vec![process(8, Some(4), None)])]);
+        assert_eq!((of_member(&held, &[7, 8]), of_member(&held, &[8])), (Some(Some(7)), Some(Some(4))));
+    }
+
+    #[test]
+    fn a_member_whose_memory_is_not_told_has_none_and_one_that_is_not_there_has_no_reading() {
+        let held = held(&[(0, vec![process(7, None, None), process(8, Some(4), None)])]);
+        assert_eq!((of_member(&held, &[7, 8]), of_member(&held, &[5])), (Some(None), None));
+    }
+}

@@ -1,0 +1,158 @@
+//! The threads that read cards: which of them there are, and who steps in for whom.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nvml_wrapper::Nvml;
+
+use super::account::Account;
+use super::card::{Lost, Opened};
+use super::dcgm::{self, Conductor};
+use super::gauges::{self, Gauges};
+use super::gpm::{self, Gpm, Missing};
+use super::pcie::LastResort;
+use super::processes::Processes;
+use super::{Board, Finished, Source, gpu_scope, mig_scope};
+use crate::device;
+use crate::sampler::latest::Outlet;
+use crate::sampler::member::Trees;
+use crate::sampler::reader::Reader;
+
+/// How cards are to be read.
+pub struct Setting {
+    pub nvml_hz: f64,
+    pub slow_hz: f64,
+    pub trees: Trees,
+    pub outlet: Outlet,
+    pub stop: Arc<AtomicBool>,
+    /// Ask NVML for what better sources tell, too.
+    pub everything: bool,
+}
+
+/// Cards that are being read.
+#[derive(Default)]
+pub struct Session {
+    pub readers: Vec<JoinHandle<Vec<Finished>>>,
+    /// Of sources that could not even be begun.
+    pub unread: Vec<Finished>,
+    pub lost: Lost,
+}
+
+/// The threads begin so much after the tick of the fast one, so that they do not all want a core at once.
+const NVML_AFTER: Duration = Duration::from_millis(25);
+const GPM_AFTER: Duration = Duration::from_millis(40);
+const SLOW_AFTER: Duration = Duration::from_millis(75);
+
+impl Session {
+    /// Open the library and begin to read; with no cards, nothing is opened and nothing begins.
+    pub fn start(boards: &[Board], setting: &Setting) -> Session {
+        let mut session = Session::default();
+        if boards.is_empty() {
+            return session;
+        }
+        let opened = session.open(boards, setting);
+        if opened.is_empty() {
+            return session;
+        }
+        session.begin_gauges(&opened, setting);
+        session.begin_profilers(&opened, setting);
+        session
+    }
+
+    /// The cards that can be opened; why the others cannot is kept.
+    fn open(&mut self, boards: &[Board], setting: &Setting) -> Vec<Arc<Opened>> {
+        let mut account = Account::default();
+        let mut opened = Vec::new();
+        match device::nvml::open().map(Arc::new) {
+            Ok(nvml) => {
+                for board in boards {
+                    match self.open_one(&nvml, board, setting) {
+                        Ok(card) => opened.push(Arc::new(card)),
+                        Err(why) => lack(&mut account, board, &why),
+                    }
+                }
+            }
+            Err(why) => boards.iter().for_each(|board| lack(&mut account, board, &why.to_string())),
+        }
+        if opened.len() < boards.len() {
+            self.unread.push(Finished::without_reading("nvml", setting.nvml_hz, account));
+        }
+        opened
+    }
+
+    fn open_one(&self, nvml: &Arc<Nvml>, board: &Board, setting: &Setting) -> Result<Opened, String> {
+        let opened = Opened::open(nvml, board, &self.lost)?;
+        if setting.everything {
+            opened.pcie.dcgm_does_not();
+        }
+        Ok(opened)
+    }
+
+    fn begin_gauges(&mut self, opened: &[Arc<Opened>], setting: &Setting) {
+        let fast = Reader::of(vec![Box::new(Gauges::of(opened))], &setting.stop, &setting.outlet);
+        let last = LastResort { boards: opened.to_vec(), account: Account::default() };
+        let slow = vec![Box::new(Processes::of(opened, setting.trees.clone())) as _, Box::new(last) as _];
+        let slow = Reader::of(slow, &setting.stop, &setting.outlet);
+        let (nvml_hz, slow_hz) = (setting.nvml_hz, setting.slow_hz);
+        self.readers.push(std::thread::spawn(move || vec![fast.run("nvml", nvml_hz, NVML_AFTER, None)]));
+        self.readers.push(std::thread::spawn(move || vec![slow.run("nvml-slow", slow_hz, SLOW_AFTER, None)]));
+    }
+
+    /// GPM where it is wanted and there; DCGM for what is left, or at once where GPM is not, or is to be compared with it.
+    fn begin_profilers(&mut self, opened: &[Arc<Opened>], setting: &Setting) {
+        let (sender, wanted) = mpsc::channel();
+        let mut account = Account::default();
+        let (mut having, mut expected) = (Vec::new(), 0);
+        for (i, card) in opened.iter().enumerate() {
+            let sources = card.sources;
+            if sources.sm == Some(Source::Nvml) && !sources.both {
+                continue;
+            }
+            expected += 1;
+            let has_gpm = sources.gpm()
+                && match gpm::supported(card) {
+                    Ok(()) => true,
+                    Err(why) => {
+                        dcgm::everything(card).iter().for_each(|(scope, p)| account.lacks(p.metric, scope, &why));
+                        false
+                    }
+                };
+            if has_gpm {
+                having.push(i);
+            }
+            if !has_gpm || sources.both {
+                // The one that receives is started below.
+                let _ = sender.send((i, dcgm::everything(card)));
+            }
+        }
+        if account.absent().next().is_some() {
+            self.unread.push(Finished::without_reading("gpm", gpm::RATE_HZ, account));
+        }
+        if !having.is_empty() {
+            let cards = opened.to_vec();
+            let settled = Box::new(move |board: usize, missing: Vec<Missing>| {
+                let card = &cards[board];
+                if !card.sources.both {
+                    // The one that received may have stopped already.
+                    let _ = sender.send((board, missing));
+                }
+            });
+            let gpm = Reader::of(vec![Box::new(Gpm::of(opened, &having, settled))], &setting.stop, &setting.outlet);
+            self.readers.push(std::thread::spawn(move || vec![gpm.run("gpm", gpm::RATE_HZ, GPM_AFTER, None)]));
+        }
+        if expected > 0 {
+            let (boards, stop, outlet) = (opened.to_vec(), setting.stop.clone(), setting.outlet.clone());
+            let conductor = Conductor { boards, wanted, expected, stop, outlet };
+            self.readers.push(std::thread::spawn(move || conductor.run()));
+        }
+    }
+}
+
+/// Nothing of a card can be read.
+fn lack(account: &mut Account, board: &Board, why: &str) {
+    let gpu = gpu_scope(&board.uuid);
+    gauges::metrics().for_each(|metric| account.lacks(metric, &gpu, why));
+    board.instances.iter().for_each(|i| account.lacks(gauges::OF_INSTANCES, &mig_scope(&i.uuid), why));
+}

@@ -1,0 +1,79 @@
+//! Where readings go: to the writer of the run, and as the latest figures to people who watch.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+use collo_store::Sample;
+
+/// The latest figures of a scope, for people who watch: of a member the first four, of a card or an instance the others.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Watched {
+    pub cpu_ratio: Option<f64>,
+    pub rss_bytes: Option<f64>,
+    pub peak_rss_bytes: Option<f64>,
+    pub gpu_memory_bytes: Option<f64>,
+    pub sm_active_ratio: Option<f64>,
+    pub memory_used_bytes: Option<f64>,
+    pub power_w: Option<f64>,
+    pub temperature_c: Option<f64>,
+    pub sm_clock_mhz: Option<f64>,
+}
+
+/// The latest figures by scope.
+pub type Latest = Arc<Mutex<BTreeMap<Arc<str>, Watched>>>;
+
+/// Takes what a thread read.
+#[derive(Clone)]
+pub struct Outlet {
+    pub batches: mpsc::Sender<Vec<Sample>>,
+    pub latest: Latest,
+}
+
+impl Outlet {
+    /// How often readings go to the writer and to whoever watches; what is not handed over yet is lost if collo is killed.
+    pub const EVERY_NS: u64 = 240_000_000;
+
+    /// Show and pass on; false if nobody takes it any more.
+    pub fn send(&self, samples: Vec<Sample>) -> bool {
+        self.show(&samples);
+        samples.is_empty() || self.batches.send(samples).is_ok()
+    }
+
+    fn show(&self, samples: &[Sample]) {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        for s in samples.iter().filter(|s| s.value.is_some()) {
+            let field: fn(&mut Watched) -> &mut Option<f64> = match s.metric {
+                "cpu_ratio" => |w| &mut w.cpu_ratio,
+                "rss_bytes" => |w| &mut w.rss_bytes,
+                "peak_rss_bytes" => |w| &mut w.peak_rss_bytes,
+                "gpu_memory_bytes" => |w| &mut w.gpu_memory_bytes,
+                "sm_active_ratio" => |w| &mut w.sm_active_ratio,
+                "memory_used_bytes" => |w| &mut w.memory_used_bytes,
+                "power_w" => |w| &mut w.power_w,
+                "temperature_c" => |w| &mut w.temperature_c,
+                "sm_clock_mhz" => |w| &mut w.sm_clock_mhz,
+                _ => continue,
+            };
+            *field(latest.entry(s.scope.clone()).or_default()) = s.value;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_absent_leaves_the_figure_before_and_never_shows_zero() {
+        let (batches, received) = mpsc::channel();
+        let outlet = Outlet { batches, latest: Latest::default() };
+        let sample = |value| Sample { at_ns: 0, window_ns: 0, source: "nvml", scope: "gpu:A".into(), metric: "power_w", value };
+        assert!(outlet.send(vec![sample(None)]));
+        assert!(outlet.latest.lock().unwrap().is_empty());
+        assert!(outlet.send(vec![sample(Some(70.0)), sample(None)]));
+        assert_eq!(outlet.latest.lock().unwrap()["gpu:A"].power_w, Some(70.0));
+        assert_eq!(received.iter().take(2).map(|batch| batch.len()).sum::<usize>(), 3);
+        drop(received);
+        assert!(!outlet.send(vec![sample(None)]));
+    }
+}

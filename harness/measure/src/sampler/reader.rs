@@ -1,0 +1,99 @@
+//! A thread that reads its samplers at a fixed rate, and hands over what they say.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::Sampler;
+use super::clockwork::Clockwork;
+use super::gpu::{Account, Finished};
+use super::latest::Outlet;
+use super::member::{Proportional, Trees};
+use super::quality::Movement;
+
+/// What a thread reads, and for whom.
+pub struct Reader {
+    samplers: Vec<Box<dyn Sampler>>,
+    stop: Arc<AtomicBool>,
+    outlet: Outlet,
+}
+
+/// The duties of the slow thread beside its samplers.
+pub struct Rare {
+    pub trees: Trees,
+    pub every_ns: u64,
+    pub now: Arc<AtomicBool>,
+    /// How often proportional memory was read.
+    pub readings: Arc<AtomicU64>,
+}
+
+impl Reader {
+    pub fn of(samplers: Vec<Box<dyn Sampler>>, stop: &Arc<AtomicBool>, outlet: &Outlet) -> Reader {
+        Reader { samplers, stop: stop.clone(), outlet: outlet.clone() }
+    }
+
+    /// Read until it is to stop, first after so long.
+    pub fn run(mut self, source: &str, rate_hz: f64, first_after: Duration, rare: Option<Rare>) -> Finished {
+        let mut clockwork = Clockwork::begin(rate_hz, first_after);
+        let mut movement = Movement::default();
+        let mut pss_due_ns = None;
+        let mut samples = Vec::new();
+        let mut handed_ns = 0;
+        while !self.stop.load(Ordering::Relaxed) {
+            self.nap(&clockwork, rare.as_ref());
+            let asked = rare.as_ref().is_some_and(|r| r.now.swap(false, Ordering::Relaxed));
+            if self.stop.load(Ordering::Relaxed) && !asked {
+                break;
+            }
+            let at_ns = if asked { collo_store::monotonic_ns() } else { clockwork.wait() };
+            let seen = samples.len();
+            if let Some(rare) = &rare {
+                rare.trees.refresh();
+                let due = *pss_due_ns.get_or_insert(at_ns + rare.every_ns);
+                if asked || at_ns >= due {
+                    Proportional(rare.trees.clone()).sample(at_ns, &mut samples);
+                    rare.readings.fetch_add(1, Ordering::Relaxed);
+                    pss_due_ns = Some(at_ns + rare.every_ns);
+                }
+            }
+            for sampler in &mut self.samplers {
+                sampler.sample(at_ns, &mut samples);
+            }
+            movement.see(&samples[seen..]);
+            // To wake the writer, and to sort readings for people, costs as much as to read: not at every tick of a fast rate.
+            if at_ns.saturating_sub(handed_ns) >= Outlet::EVERY_NS {
+                handed_ns = at_ns;
+                // The next batch will be about as long.
+                let next = Vec::with_capacity(samples.len());
+                if !self.outlet.send(std::mem::replace(&mut samples, next)) {
+                    break;
+                }
+            }
+        }
+        // The writer that is gone has said why.
+        let _ = self.outlet.send(samples);
+        let mut quality = clockwork.quality(source, &movement);
+        let mut account = Account::default();
+        self.samplers.iter().filter_map(|s| s.account()).for_each(|a| account.join(a));
+        quality.absent = account.told();
+        Finished { quality, account }
+    }
+
+    /// Be parked until shortly before the next tick; whoever wants a stop, or proportional memory, unparks the thread.
+    fn nap(&self, clockwork: &Clockwork, rare: Option<&Rare>) {
+        const SHORTLY: Duration = Duration::from_millis(1);
+        // A tick that comes so soon is worth no wake-up before it.
+        const SOON: Duration = Duration::from_millis(20);
+        if clockwork.period() <= SOON {
+            return;
+        }
+        loop {
+            let left = Duration::from_nanos(clockwork.due_ns().saturating_sub(collo_store::monotonic_ns()));
+            let asked = rare.is_some_and(|r| r.now.load(Ordering::Relaxed));
+            if self.stop.load(Ordering::Relaxed) || asked || left <= SHORTLY {
+                return;
+            }
+            std::thread::park_timeout(left - SHORTLY);
+        }
+    }
+}
