@@ -92,6 +92,7 @@ impl Bench<'_> {
                 slow_hz: self.experiment.sampling.slow_rate_hz,
                 pss_every: self.experiment.sampling.pss_every,
             },
+            boards: staged.card.iter().map(|card| card.board(self.experiment.sampling.sm_source)).collect(),
             attest: &|found| cell.mode().attest(&staged, found),
             stop: self.stop.clone(),
             show,
@@ -103,7 +104,7 @@ impl Bench<'_> {
             draft.discard()?;
             return Ok(None);
         }
-        if observation.outcome.is_failure() {
+        if observation.outcome.is_failure() && !matches!(observation.outcome, Outcome::DeviceLost { .. }) {
             let lost = card.as_ref().and_then(|(_, hold)| lost(hold.uuid()));
             observation.outcome = match (lost, trouble) {
                 (Some(reason), _) => Outcome::DeviceLost { reason },

@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use collo_measure::observe::{MemberView, Phase, View};
+use collo_measure::sampler::Watched;
 use collo_measure::units::{about, clock};
 use collo_measure::{Event, Forecast};
-use collo_store::{CampaignFolder, CellRecord, Outcome, PlannedRun};
+use collo_store::{CampaignFolder, CellRecord, DeviceRecord, Outcome, PlannedRun};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::eta::Eta;
@@ -85,16 +86,25 @@ impl Live {
         let name = format!("{} {}/{}", cell.cell, planned.repetition, cell.repetitions);
         let took = clock(self.eta.current_s());
         self.row(0, format!("  ▸ {name:<24} {state:<50} {took:>6}"));
+        let device = self.campaign.as_ref().map(|c| c.manifest().device.clone());
+        let on_card = device.as_ref().is_some_and(|d| d.kind == "gpu");
+        let mut at = 1;
+        if let (Some(device), true) = (&device, on_card) {
+            self.row(at, card_line(device, view.card));
+            at += 1;
+        }
         let wide = cell.members.iter().map(|m| m.workload.len()).max().unwrap_or(0).max("workload".len());
-        self.row(1, format!("    member  {:<wide$}  phase    epoch  s/epoch    cpu      memory  loss", "workload"));
+        let on_gpu = if on_card { "  gpu memory" } else { "" };
+        self.row(at, format!("    member  {:<wide$}  phase    epoch  s/epoch    cpu      memory{on_gpu}  loss", "workload"));
+        at += 1;
         let epochs = self.campaign.as_ref().map_or(1, |c| c.manifest().plan.epochs);
         let (shown, more) = fitting(&view.members);
         for (line, &member) in shown.iter().enumerate() {
-            let text = member_line(member, &cell, &view.members[member], epochs, wide);
-            self.row(2 + line, text);
+            let text = member_line(member, &cell, &view.members[member], epochs, (wide, on_card));
+            self.row(at + line, text);
         }
         if let Some(more) = more {
-            self.row(2 + shown.len(), more);
+            self.row(at + shown.len(), more);
         }
         self.campaign_line();
     }
@@ -133,7 +143,7 @@ fn long_word(phase: Phase) -> &'static str {
 /// Which members fit the height: all, or the slowest, with a line about the rest.
 fn fitting(members: &[MemberView]) -> (Vec<usize>, Option<String>) {
     let height = terminal_size::terminal_size_of(std::io::stderr()).map_or(24, |(_, h)| usize::from(h.0));
-    let room = height.saturating_sub(6).max(2);
+    let room = height.saturating_sub(7).max(2);
     if members.len() <= room {
         return ((0..members.len()).collect(), None);
     }
@@ -149,7 +159,21 @@ fn fitting(members: &[MemberView]) -> (Vec<usize>, Option<String>) {
     (order, Some(format!("    … {} more{span}", rest.len())))
 }
 
-fn member_line(index: usize, cell: &CellRecord, m: &MemberView, epochs: u32, wide: usize) -> String {
+/// `GPU   SMACT 93 %   318 W   7.9 of 40.0 GiB   58 °C   1410 MHz   simulated`; what is not known yet is `–`.
+fn card_line(device: &DeviceRecord, card: Option<Watched>) -> String {
+    let card = card.unwrap_or_default();
+    let number = |value: Option<f64>, unit: &str| value.map_or(format!("– {unit}"), |v| format!("{v:.0} {unit}"));
+    let gib = |bytes: f64| format!("{:.1}", bytes / f64::from(1 << 30));
+    let used = card.memory_used_bytes.map_or("–".into(), gib);
+    let all = device.memory_bytes.map_or(String::new(), |b| format!(" of {}", gib(b as f64)));
+    let smact = number(card.sm_active_ratio.map(|r| r * 100.0), "%");
+    let power = number(card.power_w, "W");
+    let (warm, clock) = (number(card.temperature_c, "°C"), number(card.sm_clock_mhz, "MHz"));
+    let simulated = if device.simulated { "   simulated" } else { "" };
+    format!("    GPU     SMACT {smact}   {power}   {used}{all} GiB   {warm}   {clock}{simulated}")
+}
+
+fn member_line(index: usize, cell: &CellRecord, m: &MemberView, epochs: u32, (wide, on_card): (usize, bool)) -> String {
     let workload = &cell.members[index].workload;
     let measured = epochs.saturating_sub(1).max(1);
     let epoch = match m.phase {
@@ -159,8 +183,12 @@ fn member_line(index: usize, cell: &CellRecord, m: &MemberView, epochs: u32, wid
     let seconds = m.last_epoch_s.map_or("–".into(), |s| format!("{s:.2}"));
     let cpu = m.watched.cpu_ratio.map_or("–".into(), |r| format!("{:.0} %", r * 100.0));
     let memory = words::memory(m.watched.rss_bytes);
+    let on_gpu = if on_card { format!("  {:>10}", words::memory(m.watched.gpu_memory_bytes)) } else { String::new() };
     let loss = m.loss.map_or("–".into(), |l| format!("{l:.2}"));
-    format!("    {index:<6}  {workload:<wide$}  {:<7}  {epoch:>5}  {seconds:>7}  {cpu:>5}  {memory:>10}  {loss}", m.phase.word())
+    format!(
+        "    {index:<6}  {workload:<wide$}  {:<7}  {epoch:>5}  {seconds:>7}  {cpu:>5}  {memory:>10}{on_gpu}  {loss}",
+        m.phase.word()
+    )
 }
 
 impl Display for Live {
@@ -236,7 +264,6 @@ impl Display for Live {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use collo_measure::sampler::Watched;
 
     #[test]
     fn every_template_of_this_display_is_valid() {
@@ -245,8 +272,17 @@ mod tests {
     }
 
     fn member(last_epoch_s: f64) -> MemberView {
-        let watched = Watched { cpu_ratio: Some(0.66), rss_bytes: Some(0.74 * f64::from(1 << 30)), peak_rss_bytes: None };
+        let watched = Watched { cpu_ratio: Some(0.66), rss_bytes: Some(0.74 * f64::from(1 << 30)), ..Watched::default() };
         MemberView { phase: Phase::Measure, measured: 1, last_epoch_s: Some(last_epoch_s), loss: Some(1.83), watched }
+    }
+
+    #[test]
+    fn the_card_has_a_line_of_its_own_and_says_that_it_is_simulated() {
+        let device =
+            DeviceRecord { name: "A100".into(), kind: "gpu".into(), simulated: true, memory_bytes: Some(40 << 30), cores: None };
+        let card = Watched { sm_active_ratio: Some(0.93), power_w: Some(318.2), ..Watched::default() };
+        let line = card_line(&device, Some(card));
+        assert_eq!(line, "    GPU     SMACT 93 %   318 W   – of 40.0 GiB   – °C   – MHz   simulated");
     }
 
     #[test]

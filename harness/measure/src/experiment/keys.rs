@@ -16,6 +16,7 @@ const HELP: &str = "collo schema experiment";
 pub const MOST_MEMBERS: u64 = 256;
 
 pub const TAILS: &[&str] = &["hold", "release"];
+pub const SM_SOURCES: &[&str] = &["auto", "gpm", "dcgm", "both"];
 pub const DEVICES: &[&str] = &["auto", "cpu", "gpu"];
 pub const FAILURE_RULES: &[&str] = &["end-group", "keep-survivors"];
 
@@ -125,6 +126,12 @@ pub static SAMPLING: Shape = Shape {
     keys: &[
         key("rate_hz", Kind::Number { from: 0.1, to: 1000.0 }, "10", "readings per second of what is cheap to read"),
         key("slow_rate_hz", Kind::Number { from: 0.01, to: 100.0 }, "1", "readings per second of what stalls"),
+        key(
+            "sm_source",
+            Kind::Choice(SM_SOURCES),
+            "\"auto\"",
+            "who tells of a card's SMs: `gpm` (Hopper and later), `dcgm`, `both` side by side; `auto` takes the first that answers",
+        ),
         key("pss_every", Kind::Duration, "\"30s\"", "between two readings of proportional memory, which walks the page tables"),
     ],
 };

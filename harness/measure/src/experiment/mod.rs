@@ -20,6 +20,7 @@ use crate::cell::{Member, Tail};
 use crate::device::mig::Cards;
 use crate::device::{self, DeviceFacts, Driver, Gpu};
 use crate::mistake::{Mistake, Mistakes};
+use crate::sampler::SourceChoice;
 use crate::select::Expression;
 use crate::sharing::SharingMode;
 use crate::workload::Workload;
@@ -125,6 +126,8 @@ pub struct Sampling {
     pub rate_hz: f64,
     pub slow_rate_hz: f64,
     pub pss_every: Duration,
+    /// Who tells of a card's SMs.
+    pub sm_source: SourceChoice,
 }
 
 /// Which device, as the command line says it.

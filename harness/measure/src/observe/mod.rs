@@ -23,7 +23,8 @@ pub use state::{Act, Rules, Watch};
 
 use crate::launch::protocol::Tail;
 use crate::launch::{Group, LaunchError, MemberLaunch, Signal, tree};
-use crate::sampler::{Rates, Sampling, Watched, member_scope};
+use crate::sampler::gpu::gpu_scope;
+use crate::sampler::{Board, Rates, Sampling, Watched, member_scope};
 use crate::sharing::InForce;
 
 /// How urgently a run is to end.
@@ -46,6 +47,8 @@ pub struct View {
     pub skew_ns: Option<u64>,
     /// Members attested of members; none before the evidence was gathered.
     pub attested: Option<bool>,
+    /// The latest of the card; none on a CPU.
+    pub card: Option<Watched>,
 }
 
 /// How one member stands.
@@ -81,6 +84,8 @@ pub struct Setting<'a> {
     pub all_cores: Vec<u32>,
     pub rules: Rules,
     pub rates: Rates,
+    /// The cards to sample; none on a CPU.
+    pub boards: Vec<Board>,
     /// Gathers the mode's evidence, once, inside the window.
     pub attest: &'a dyn Fn(&[InForce]) -> Attestation,
     pub stop: watch::Receiver<Stop>,
@@ -110,7 +115,7 @@ pub async fn observe(setting: Setting<'_>, draft: &mut RunDraft) -> Result<Obser
     let barrier: Vec<bool> = setting.members.iter().map(|m| m.adapter.is_none()).collect();
     let launched_ns = monotonic_ns();
     let group = Group::launch(setting.members, &sender)?;
-    let sampling = Sampling::start(&group.supervisors(), setting.rates, draft.samples()?);
+    let sampling = Sampling::start(&group.supervisors(), setting.rates, draft.samples()?, &setting.boards);
     let mut scene = Scene {
         watch: Watch::begin(setting.rules.clone(), &barrier, launched_ns),
         group,
@@ -144,7 +149,10 @@ pub async fn observe(setting: Setting<'_>, draft: &mut RunDraft) -> Result<Obser
             }
             _ = look.tick() => {
                 scene.look();
-                scene.watch.tick(monotonic_ns())
+                match scene.sampling.lost() {
+                    Some(reason) => scene.watch.device_lost(reason, monotonic_ns()),
+                    None => scene.watch.tick(monotonic_ns()),
+                }
             }
         };
         scene.act(acts);
@@ -251,6 +259,7 @@ impl Scene<'_> {
             ready_after_s: self.watch.ready_after_s(),
             skew_ns: self.watch.skew_ns(),
             attested: self.attestation.as_ref().map(|a| a.verdict == collo_store::AttestationVerdict::Attested),
+            card: self.setting.boards.first().and_then(|b| latest.get(&gpu_scope(&b.uuid))).copied(),
         };
         (self.setting.show)(view);
     }

@@ -353,6 +353,17 @@ impl Watch {
         acts
     }
 
+    /// The card went away: nothing that its members still say is worth waiting for.
+    pub fn device_lost(&mut self, reason: String, now_ns: u64) -> Vec<Act> {
+        let mut acts = Vec::new();
+        if self.outcome.is_none() {
+            self.fail(Outcome::DeviceLost { reason });
+            self.kill_all(now_ns, &mut acts);
+        }
+        acts.extend(self.tick(now_ns));
+        acts
+    }
+
     /// End everything at once.
     pub fn kill(&mut self, now_ns: u64) -> Vec<Act> {
         let mut acts = Vec::new();

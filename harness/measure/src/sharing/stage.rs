@@ -13,6 +13,7 @@ use crate::device::mps::{self, Control, Status};
 use crate::device::{DeviceFacts, Gpu};
 use crate::experiment::Cores;
 use crate::launch::{Service, ServiceOrders};
+use crate::sampler::{Board, BoardInstance, SourceChoice};
 
 /// What a mode stages on.
 pub struct Ground<'a> {
@@ -241,6 +242,16 @@ impl Daemon {
 }
 
 impl StagedCard {
+    /// What is to be sampled of it.
+    pub fn board(&self, sources: SourceChoice) -> Board {
+        let instance = |(uuid, gpu_instance, compute_instance): &(String, u32, u32)| BoardInstance {
+            uuid: uuid.clone(),
+            gpu_instance: *gpu_instance,
+            compute_instance: Some(*compute_instance),
+        };
+        Board { uuid: self.uuid.clone(), instances: self.instances.iter().map(instance).collect(), sources }
+    }
+
     /// What went wrong with a daemon, in words.
     pub fn trouble(&mut self) -> Option<String> {
         self.daemons.iter_mut().find_map(Daemon::trouble)

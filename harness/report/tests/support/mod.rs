@@ -312,6 +312,8 @@ impl Fixture {
                 lateness_p99_s: Some(0.0004),
                 lateness_max_s: Some(0.003),
                 cpu_ratio: Some(0.002),
+                absent: BTreeMap::new(),
+                unread_lines: None,
                 moved_ratio: BTreeMap::from([("cpu_ratio".into(), 0.97)]),
             }],
             ingredients: BTreeMap::new(),
