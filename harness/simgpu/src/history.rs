@@ -1,0 +1,302 @@
+//! What the cards did up to now, from the log of activity: piecewise constant, so every integral is exact.
+//!
+//! In: records in the order of their time. Out: [`History`], who is on which card, and per card the integrals of power and activity,
+//! at any moment of the last two seconds or now.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::card::Card;
+use crate::log::{Arrival, Event, Record};
+use crate::model::{self, Activity, Load, Moment, Slice};
+
+/// How much of the past is kept for readings that look back.
+const KEPT_NS: u64 = 3_000_000_000;
+/// Pace while the card throttles.
+const THROTTLED: f64 = 0.8;
+
+/// A process on a card.
+#[derive(Debug, Clone)]
+pub struct Guest {
+    pub pid: u32,
+    pub here: Arrival,
+    pub bytes: u64,
+    pub trains: bool,
+    pub pace: f64,
+    /// Seconds of solo work done while training.
+    progress_s: f64,
+}
+
+/// Integrals over time, since the history began.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Totals {
+    pub at_ns: u64,
+    pub energy_j: f64,
+    /// In seconds, and bytes.
+    pub card: Activity,
+    pub instances: BTreeMap<u32, Activity>,
+}
+
+#[derive(Debug)]
+struct Track {
+    totals: Totals,
+    now: Moment,
+    /// Totals at past events, with what happened since each.
+    past: VecDeque<(Totals, Moment)>,
+}
+
+/// All cards.
+#[derive(Debug)]
+pub struct History {
+    cards: Vec<Arc<Card>>,
+    tracks: Vec<Track>,
+    pub guests: Vec<Guest>,
+    at_ns: u64,
+    /// How many have left.
+    pub ended: u64,
+    /// When anything first trained.
+    pub first_train_ns: Option<u64>,
+    timed: Timed,
+    throttled: bool,
+    /// Energy of each card when its counter began anew.
+    reset_j: Option<Vec<f64>>,
+}
+
+/// What happens by itself, so many seconds after the first training.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Timed {
+    pub throttle_s: Option<f64>,
+    pub energy_reset_s: Option<f64>,
+}
+
+impl Totals {
+    fn after(&self, now: &Moment, at_ns: u64) -> Totals {
+        let seconds = at_ns.saturating_sub(self.at_ns) as f64 / 1e9;
+        let mut next = self.clone();
+        next.at_ns = next.at_ns.max(at_ns);
+        next.energy_j += now.power_w * seconds;
+        next.card = next.card.plus(now.card, seconds);
+        for (gi, activity) in &now.instances {
+            let sum = next.instances.entry(*gi).or_default();
+            *sum = sum.plus(*activity, seconds);
+        }
+        next
+    }
+}
+
+impl History {
+    /// From a moment at which every card was idle.
+    pub fn new(cards: &[Arc<Card>], began_ns: u64, timed: Timed) -> History {
+        let tracks = cards
+            .iter()
+            .map(|card| Track {
+                totals: Totals { at_ns: began_ns, ..Totals::default() },
+                now: model::moment(card, &[], 1.0),
+                past: VecDeque::new(),
+            })
+            .collect();
+        let cards = cards.to_vec();
+        let (guests, first_train_ns) = (Vec::new(), None);
+        History { cards, tracks, guests, at_ns: began_ns, ended: 0, first_train_ns, timed, throttled: false, reset_j: None }
+    }
+
+    pub fn take(&mut self, records: Vec<Record>) {
+        for record in records {
+            self.pass(record.at_ns);
+            self.apply(record);
+        }
+    }
+
+    /// Let what happens by itself happen, if its time has come.
+    pub fn pass(&mut self, now_ns: u64) {
+        let Some(first) = self.first_train_ns else { return };
+        let due = |after_s: Option<f64>| after_s.map(|s| first + (s * 1e9) as u64).filter(|at| *at <= now_ns);
+        if let (Some(at_ns), false) = (due(self.timed.throttle_s), self.throttled) {
+            self.go_to(at_ns);
+            self.throttled = true;
+            (0..self.cards.len()).for_each(|card| self.settle(card));
+        }
+        if let (Some(at_ns), None) = (due(self.timed.energy_reset_s), &self.reset_j) {
+            self.reset_j = Some((0..self.cards.len()).map(|card| self.totals(card, at_ns).energy_j).collect());
+        }
+    }
+
+    /// Energy of a card when its counter began anew, if it did.
+    pub fn reset_j(&self, card: usize) -> Option<f64> {
+        self.reset_j.as_ref().map(|all| all[card])
+    }
+
+    pub fn is_throttled(&self) -> bool {
+        self.throttled
+    }
+
+    fn apply(&mut self, record: Record) {
+        self.go_to(record.at_ns);
+        let Record { pid, event, .. } = record;
+        let card = match event {
+            Event::Start(here) => {
+                let card = here.card;
+                self.guests.retain(|g| g.pid != pid);
+                self.guests.push(Guest { pid, bytes: here.bytes, here, trains: false, pace: 0.0, progress_s: 0.0 });
+                Some(card)
+            }
+            Event::End => {
+                let card = self.guest(pid).map(|g| g.here.card);
+                self.ended += u64::from(card.is_some());
+                self.guests.retain(|g| g.pid != pid);
+                card
+            }
+            Event::Memory(bytes) => {
+                self.guests.iter_mut().filter(|g| g.pid == pid).for_each(|g| g.bytes = bytes);
+                None
+            }
+            Event::Warm | Event::Train | Event::Idle => {
+                if event == Event::Train {
+                    self.first_train_ns.get_or_insert(record.at_ns);
+                }
+                let guest = self.guests.iter_mut().find(|g| g.pid == pid);
+                guest.map(|g| {
+                    g.trains = event != Event::Idle;
+                    g.here.card
+                })
+            }
+        };
+        if let Some(card) = card.filter(|c| *c < self.cards.len()) {
+            self.settle(card);
+        }
+    }
+
+    /// Bring every integral to this moment.
+    fn go_to(&mut self, at_ns: u64) {
+        if at_ns <= self.at_ns {
+            return;
+        }
+        let seconds = (at_ns - self.at_ns) as f64 / 1e9;
+        for track in &mut self.tracks {
+            track.past.push_back((track.totals.clone(), track.now.clone()));
+            while track.past.front().is_some_and(|(t, _)| t.at_ns + KEPT_NS < at_ns) && track.past.len() > 1 {
+                track.past.pop_front();
+            }
+            track.totals = track.totals.after(&track.now, at_ns);
+        }
+        self.guests.iter_mut().for_each(|g| g.progress_s += g.pace * seconds);
+        self.at_ns = at_ns;
+    }
+
+    /// Work out anew how everybody on this card gets on.
+    fn settle(&mut self, card: usize) {
+        let throttle = if self.throttled { THROTTLED } else { 1.0 };
+        let here: Vec<usize> = (0..self.guests.len()).filter(|&i| self.guests[i].here.card == card).collect();
+        let training: Vec<usize> = here.iter().copied().filter(|&i| self.guests[i].trains).collect();
+        let loads: Vec<Load> = training.iter().map(|&i| load(&self.guests[i].here)).collect();
+        let now = model::moment(&self.cards[card], &loads, throttle);
+        here.iter().for_each(|&i| self.guests[i].pace = 0.0);
+        for (&i, pace) in training.iter().zip(&now.paces) {
+            self.guests[i].pace = *pace;
+        }
+        self.tracks[card].now = now;
+    }
+
+    pub fn guest(&self, pid: u32) -> Option<&Guest> {
+        self.guests.iter().find(|g| g.pid == pid)
+    }
+
+    /// Seconds of solo work that a process has done by now.
+    pub fn progress_s(&self, guest: &Guest, now_ns: u64) -> f64 {
+        guest.progress_s + guest.pace * now_ns.saturating_sub(self.at_ns) as f64 / 1e9
+    }
+
+    /// The integrals of a card at a moment, which is now or up to two seconds past.
+    pub fn totals(&self, card: usize, at_ns: u64) -> Totals {
+        let track = &self.tracks[card];
+        if at_ns >= track.totals.at_ns {
+            return track.totals.after(&track.now, at_ns);
+        }
+        let before = track.past.iter().rev().find(|(t, _)| t.at_ns <= at_ns).or(track.past.front());
+        before.map_or_else(|| track.totals.clone(), |(totals, then)| totals.after(then, at_ns))
+    }
+
+    /// What a card does now.
+    pub fn now(&self, card: usize) -> &Moment {
+        &self.tracks[card].now
+    }
+
+    /// Mean activity and power of a card over the last so many nanoseconds.
+    pub fn mean(&self, card: usize, now_ns: u64, window_ns: u64) -> (Activity, f64) {
+        let (a, b) = (self.totals(card, now_ns.saturating_sub(window_ns)), self.totals(card, now_ns));
+        let seconds = b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9;
+        if seconds <= 0.0 {
+            return (self.now(card).card, self.now(card).power_w);
+        }
+        let zero = Activity::default();
+        let sum = b.card.plus(a.card, -1.0);
+        (zero.plus(sum, 1.0 / seconds), (b.energy_j - a.energy_j) / seconds)
+    }
+}
+
+fn load(here: &Arrival) -> Load {
+    let slice = here.gi.map(|gpu_instance| Slice {
+        gpu_instance,
+        compute_instance: here.ci.unwrap_or(0),
+        sms: here.sms,
+        memory: here.memory,
+    });
+    Load { u: here.u, a: here.a, m: here.m, pcie: here.pcie, cap: here.cap, server: here.server, slice, pace: here.pace }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn arrival() -> Arrival {
+        let text =
+            r#"{"born":1,"card":0,"gi":null,"ci":null,"server":null,"bytes":5,"cap":null,"u":0.5,"a":0.34,"m":0.1,"pace":1.0}"#;
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn at(seconds: f64, pid: u32, event: Event) -> Record {
+        Record { at_ns: (seconds * 1e9) as u64, pid, event }
+    }
+
+    fn history(throttle_s: Option<f64>) -> History {
+        History::new(&[Arc::new(Card::find("a100-40gb").unwrap())], 0, Timed { throttle_s, energy_reset_s: None })
+    }
+
+    #[test]
+    fn energy_is_the_exact_integral_of_power() {
+        let mut h = history(None);
+        let idle = h.now(0).power_w;
+        h.take(vec![at(2.0, 7, Event::Start(arrival())), at(2.0, 7, Event::Train)]);
+        let busy = h.now(0).power_w;
+        h.take(vec![at(5.0, 7, Event::End)]);
+        assert!(busy > idle);
+        let wanted = 2.0 * idle + 3.0 * busy + 4.0 * idle;
+        assert!((h.totals(0, 9 * S).energy_j - wanted).abs() < 1e-6);
+        let looking_back = 2.0 * idle + 1.5 * busy;
+        assert!((h.totals(0, 7 * S / 2).energy_j - looking_back).abs() < 1e-6);
+    }
+
+    #[test]
+    fn two_that_train_together_get_on_at_the_models_pace() {
+        let mut h = history(None);
+        let both = [7, 8].map(|pid| at(1.0, pid, Event::Start(arrival())));
+        h.take(both.into_iter().chain([7, 8].map(|pid| at(1.0, pid, Event::Train))).collect());
+        let guest = h.guest(7).unwrap();
+        assert!((h.progress_s(guest, 3 * S) - 2.0 * 0.7565).abs() < 0.01);
+        h.take(vec![at(3.0, 8, Event::End)]);
+        let guest = h.guest(7).unwrap();
+        assert!((h.progress_s(guest, 4 * S) - (2.0 * 0.7565 + 1.0)).abs() < 0.01);
+    }
+
+    #[test]
+    fn throttling_begins_on_time_though_nothing_else_happens() {
+        let mut h = history(Some(1.0));
+        h.take(vec![at(1.0, 7, Event::Start(arrival())), at(1.0, 7, Event::Train)]);
+        h.pass(4 * S);
+        assert!(h.is_throttled());
+        let guest = h.guest(7).unwrap();
+        assert!((h.progress_s(guest, 4 * S) - (1.0 + 2.0 * 0.8)).abs() < 1e-6);
+    }
+}

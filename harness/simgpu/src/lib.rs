@@ -1,0 +1,25 @@
+//! A simulated NVIDIA GPU. Production code runs unchanged against it.
+//!
+//! - the library itself, opened as `libnvidia-ml.so.1` would be: the functions of NVML that a harness uses ([`nvml`])
+//! - `nvidia-cuda-mps-control`, `dcgmi`, `nvidia-smi`: programs for the PATH
+//! - `sim-train`: stands where Python stands, and trains at the pace that the card gives it
+//!
+//! In: `COLLO_SIM`, a card and how it misbehaves ([`scenario`]); `COLLO_SIM_DIR`, a folder that all of them share ([`sim`]); the cards of
+//! `mig-profiles/` ([`card`]). Out: a machine whose every number follows from one page of formulas ([`model`]) and from the log of who
+//! trained when ([`history`]). The clock is never sped up. Every name says *simulated*.
+
+pub mod card;
+pub mod clock;
+pub mod cut;
+pub mod dice;
+pub mod history;
+pub mod log;
+pub mod model;
+pub mod mps;
+pub mod nvml;
+pub mod scenario;
+pub mod sim;
+pub mod state;
+pub mod train;
+pub mod visible;
+pub mod workload;

@@ -1,0 +1,88 @@
+//! Who is on a device.
+
+use nvml_wrapper_sys::bindings as b;
+
+use super::{Device, device, nvml, put_list};
+use crate::clock;
+use crate::history::Guest;
+use crate::nvml::readings::FOREIGN_BYTES;
+use crate::sim::Sim;
+
+/// What stands for no instance.
+const NO_INSTANCE: u32 = u32::MAX;
+/// Added to pids that a container does not see as they are.
+const HIDDEN: u32 = 5_000_000;
+
+/// The foreign process of the scenario, while it lives.
+pub fn foreign(sim: &Sim) -> Option<u32> {
+    let pid = sim.scenario.number("foreign")? as u32;
+    clock::born(pid).map(|_| pid)
+}
+
+fn list(sim: &mut Sim, of: Device, only_clients: bool) -> Vec<b::nvmlProcessInfo_t> {
+    let here = |g: &&Guest| {
+        let place = of.mig.is_none_or(|(gi, ci)| g.here.gi == Some(gi) && g.here.ci == Some(ci));
+        g.here.card == of.card && place && (!only_clients || g.here.server.is_some())
+    };
+    if sim.history().guests.iter().filter(here).any(|g| !clock::lives(g.pid, g.here.born)) {
+        sim.bury();
+    }
+    let shown = |pid: u32| if sim.scenario.has("hidden-pids") { pid + HIDDEN } else { pid };
+    let mut all: Vec<b::nvmlProcessInfo_t> = sim
+        .history()
+        .guests
+        .iter()
+        .filter(here)
+        .map(|g| b::nvmlProcessInfo_t {
+            pid: shown(g.pid),
+            usedGpuMemory: g.bytes,
+            gpuInstanceId: g.here.gi.unwrap_or(NO_INSTANCE),
+            computeInstanceId: g.here.ci.unwrap_or(NO_INSTANCE),
+        })
+        .collect();
+    if of.card == 0
+        && of.mig.is_none()
+        && !only_clients
+        && let Some(pid) = foreign(sim)
+    {
+        let (gpu_instance, compute_instance) = (NO_INSTANCE, NO_INSTANCE);
+        all.push(b::nvmlProcessInfo_t {
+            pid: shown(pid),
+            usedGpuMemory: FOREIGN_BYTES,
+            gpuInstanceId: gpu_instance,
+            computeInstanceId: compute_instance,
+        });
+    }
+    all.sort_by_key(|p| p.pid);
+    all
+}
+
+nvml! {
+    fn nvmlDeviceGetComputeRunningProcesses_v3(sim, now, of: b::nvmlDevice_t, count: *mut u32, to: *mut b::nvmlProcessInfo_t) {
+        let device = device(sim, of)?;
+        put_processes(&list(sim, device, false), to, count)
+    }
+
+    fn nvmlDeviceGetMPSComputeRunningProcesses_v3(sim, now, of: b::nvmlDevice_t, count: *mut u32, to: *mut b::nvmlProcessInfo_t) {
+        let device = device(sim, of)?;
+        put_processes(&list(sim, device, true), to, count)
+    }
+
+    fn nvmlDeviceGetGraphicsRunningProcesses_v3(sim, now, of: b::nvmlDevice_t, count: *mut u32, to: *mut b::nvmlProcessInfo_t) {
+        device(sim, of)?;
+        put_processes(&[], to, count)
+    }
+}
+
+/// A list of processes that does not fit, also into no room at all, says so and how long it is.
+unsafe fn put_processes(all: &[b::nvmlProcessInfo_t], to: *mut b::nvmlProcessInfo_t, count: *mut u32) -> super::Done {
+    // SAFETY: as the caller.
+    unsafe {
+        let given = super::get(count)? as usize;
+        if given < all.len() {
+            super::put(count, all.len() as u32)?;
+            return Err(super::code::INSUFFICIENT_SIZE);
+        }
+        put_list(all, to, count)
+    }
+}

@@ -1,0 +1,200 @@
+//! What the simulated machine is and how it misbehaves: `COLLO_SIM=a100-40gb,gpus=2,lost@5s`.
+//!
+//! In: the text of `COLLO_SIM`. Out: [`Scenario`], a card and words. A word may have a value and a time, which counts from the first
+//! moment at which anything trained on the machine. A word that does not exist is an error: a fault that is spelled wrongly must not
+//! pass for a healthy card.
+
+/// The variable that holds the scenario.
+pub const VARIABLE: &str = "COLLO_SIM";
+
+/// Every word, with what it does.
+pub const WORDS: &[(&str, &str)] = &[
+    ("gpus", "that many equal cards"),
+    ("display", "a small display GPU without MIG at index 0"),
+    ("lost", "from then on every call on a device says that the GPU is lost, and members die"),
+    ("mig-in-use", "a change of the MIG mode stays pending: in use by another client"),
+    ("mig-pending", "a change of the MIG mode stays pending: a reset is required"),
+    ("mig-no-permission", "changes of mode and instances are not permitted"),
+    ("mig-not-supported", "the card has no MIG"),
+    ("no-resources", "GPU instances cannot be made: insufficient resources"),
+    ("gi-busy", "GPU instances cannot be destroyed the first so many times: in use"),
+    ("ci-fails", "compute instances cannot be made"),
+    ("mps-no-start", "the MPS daemon does not start"),
+    ("mps-slow", "the MPS daemon answers only after so long"),
+    ("mps-dies", "the MPS daemon and its servers die then"),
+    ("mps-fault", "the MPS servers report a fatal fault then and their clients die"),
+    ("mps-no-attach", "that member runs without MPS and says nothing"),
+    ("mps-hang", "`quit` never returns and the daemon ignores SIGTERM"),
+    ("no-dcgm", "no host engine answers"),
+    ("dcgm-blank", "every field of DCGM is blank"),
+    ("dcgm-reordered", "rows of DCGM come in another order each time"),
+    ("dcgm-mixed", "rows of the whole card appear among those of instances"),
+    ("dcgm3", "the layout of DCGM 3"),
+    ("dcgm-dies", "`dcgmi dmon` dies then"),
+    ("energy-reset", "the energy counter starts again then"),
+    ("no-energy", "no energy counter"),
+    ("no-power", "no power reading"),
+    ("no-gpm", "no GPM"),
+    ("gpm-nan", "metrics of GPM are not numbers"),
+    ("throttle", "from then on the clocks are a third lower and everybody a fifth slower"),
+    ("oom", "that member runs out of memory"),
+    ("no-persistence", "persistence mode is off"),
+    ("exclusive", "the compute mode is exclusive process"),
+    ("hidden-pids", "process lists show other pids, as in a container"),
+    ("foreign", "that process is on card 0 with 2 GiB"),
+    ("driver", "another driver version"),
+    ("mig", "the MIG layout that is found at first use"),
+    ("noise", "standard deviation of the logarithm of the pace, per run"),
+    ("seed", "of all noise"),
+    ("wrong-sm", "members (or that member) say another number of SMs"),
+    ("wrong-device", "members (or that member) say another device"),
+    ("silent", "members (or that member) never say that they are ready"),
+    ("crash", "that member dies then"),
+];
+
+/// The prefix of words that make one function of NVML fail: `nvml:nvmlDeviceGetPowerUsage=999`, with a time before the code.
+const NVML: &str = "nvml:";
+
+/// One word of a scenario.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Word {
+    pub name: String,
+    pub value: Option<String>,
+    /// Seconds after the first training.
+    pub at_s: Option<f64>,
+}
+
+/// A card and words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// The name of a file of card profiles, without `.toml`.
+    pub card: String,
+    pub words: Vec<Word>,
+}
+
+impl Scenario {
+    /// The scenario of this process; without the variable a healthy A100.
+    pub fn from_environment() -> Result<Scenario, String> {
+        let text = std::env::var(VARIABLE).unwrap_or_default();
+        Scenario::parse(if text.trim().is_empty() { "a100-40gb" } else { &text })
+    }
+
+    pub fn parse(text: &str) -> Result<Scenario, String> {
+        let mut parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
+        let card = parts.next().ok_or("a scenario begins with a card, as in `a100-40gb`")?.to_string();
+        let words = parts.map(word).collect::<Result<Vec<_>, String>>()?;
+        Ok(Scenario { card, words })
+    }
+
+    fn find(&self, name: &str) -> Option<&Word> {
+        self.words.iter().find(|w| w.name == name)
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.find(name)?.value.as_deref()
+    }
+
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.value(name)?.parse().ok()
+    }
+
+    /// When a word takes effect, in seconds; a word without a time does from the beginning.
+    pub fn at_s(&self, name: &str) -> Option<f64> {
+        self.find(name).map(|w| w.at_s.unwrap_or(0.0))
+    }
+
+    /// Whether a word is there and its time has come, so many seconds after the first training (none: nothing trained yet).
+    pub fn is_on(&self, name: &str, elapsed_s: Option<f64>) -> bool {
+        self.find(name).is_some_and(|w| w.has_come(elapsed_s))
+    }
+
+    /// Whether a word that may name a member means this one.
+    pub fn means_member(&self, name: &str, member: Option<u32>) -> bool {
+        self.find(name).is_some_and(|w| match &w.value {
+            Some(value) => value.parse().ok() == member && member.is_some(),
+            None => true,
+        })
+    }
+
+    /// The code with which a function of NVML fails now.
+    pub fn nvml_fault(&self, symbol: &str, elapsed_s: impl Fn() -> Option<f64>) -> Option<u32> {
+        let named = |w: &&Word| w.name.strip_prefix(NVML) == Some(symbol);
+        let word = self.words.iter().find(named)?;
+        if word.has_come(elapsed_s()) { word.value.as_deref()?.parse().ok() } else { None }
+    }
+
+    /// A duration given as a value.
+    pub fn duration_s(&self, name: &str) -> Option<f64> {
+        seconds(self.value(name)?)
+    }
+}
+
+impl Word {
+    fn has_come(&self, elapsed_s: Option<f64>) -> bool {
+        match self.at_s {
+            None => true,
+            Some(at) => elapsed_s.is_some_and(|e| e >= at),
+        }
+    }
+}
+
+fn word(text: &str) -> Result<Word, String> {
+    let wrong = |why: &str| format!("`{text}` in `{VARIABLE}` {why}");
+    let (bare, at_s) = match text.split_once('@') {
+        None => (text.to_string(), None),
+        Some((before, after)) => {
+            let (time, value) = after.split_once('=').map_or((after, String::new()), |(t, v)| (t, format!("={v}")));
+            (format!("{before}{value}"), Some(seconds(time).ok_or_else(|| wrong("has no time after `@`, as in `@5s`"))?))
+        }
+    };
+    let (name, value) = match bare.split_once('=') {
+        Some((name, value)) => (name.to_string(), Some(value.to_string())),
+        None => (bare, None),
+    };
+    let known = WORDS.iter().any(|(w, _)| *w == name);
+    let fault = name.starts_with(NVML) && value.as_deref().is_some_and(|v| v.parse::<u32>().is_ok());
+    if known || fault { Ok(Word { name, value, at_s }) } else { Err(wrong("is no word of the simulated GPU")) }
+}
+
+/// `5s`, `500ms`, `5`.
+pub fn seconds(text: &str) -> Option<f64> {
+    let (number, scale) = match text.strip_suffix("ms") {
+        Some(number) => (number, 1e-3),
+        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
+    };
+    number.trim().parse::<f64>().ok().map(|n| n * scale).filter(|s| s.is_finite() && *s >= 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_have_values_and_times_in_either_order() {
+        let s = Scenario::parse("h100-80gb,gpus=2,lost@5s,crash=1@500ms,nvml:nvmlDeviceGetPowerUsage@2s=999").unwrap();
+        assert_eq!(s.card, "h100-80gb");
+        assert_eq!(s.number("gpus"), Some(2.0));
+        assert!(!s.is_on("lost", None) && !s.is_on("lost", Some(4.9)) && s.is_on("lost", Some(5.0)));
+        assert_eq!((s.value("crash"), s.at_s("crash")), (Some("1"), Some(0.5)));
+        assert_eq!(s.nvml_fault("nvmlDeviceGetPowerUsage", || Some(3.0)), Some(999));
+        assert_eq!(s.nvml_fault("nvmlDeviceGetPowerUsage", || Some(1.0)), None);
+        assert_eq!(s.nvml_fault("nvmlDeviceGetName", || Some(3.0)), None);
+    }
+
+    #[test]
+    fn a_word_that_does_not_exist_is_an_error() {
+        assert!(Scenario::parse("a100-40gb,lostt@5s").unwrap_err().contains("lostt"));
+        assert!(Scenario::parse("a100-40gb,lost@soon").is_err());
+    }
+
+    #[test]
+    fn a_word_means_the_member_it_names_or_all() {
+        let s = Scenario::parse("a100-40gb,wrong-sm,wrong-device=2").unwrap();
+        assert!(s.means_member("wrong-sm", Some(0)) && s.means_member("wrong-sm", None));
+        assert!(s.means_member("wrong-device", Some(2)) && !s.means_member("wrong-device", Some(1)));
+    }
+}

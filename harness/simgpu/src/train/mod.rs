@@ -1,0 +1,63 @@
+//! `sim-train`: what stands where Python stands.
+//!
+//! In: the arguments that Python would get. Out: what the training script would do, as far as anyone outside can tell: answers to `-c`
+//! and to a `prepare` command, or a member that trains on the simulated card.
+
+use std::process::ExitCode;
+
+pub mod channel;
+pub mod member;
+pub mod noise;
+pub mod options;
+
+use options::Options;
+
+pub const PYTHON: &str = "3.11.9";
+pub const TORCH: &str = "2.14.1+simulated";
+
+/// Be the program.
+pub fn main(arguments: &[String]) -> ExitCode {
+    if arguments.iter().any(|a| a == "-c") {
+        say(&versions().to_string());
+        return ExitCode::SUCCESS;
+    }
+    if arguments.iter().any(|a| a == "--version" || a == "-V") {
+        say(&format!("Python {PYTHON}"));
+        return ExitCode::SUCCESS;
+    }
+    let script = arguments.iter().position(|a| !a.starts_with('-'));
+    let trains = !arguments.iter().any(|a| a == "-m") && script.is_some_and(|i| arguments[i].ends_with("train.py"));
+    if !trains {
+        return prepare(arguments);
+    }
+    let folder = std::env::current_dir().ok().and_then(|d| Some(d.file_name()?.to_string_lossy().into_owned()));
+    let options = Options::read(&arguments[script.map_or(0, |i| i + 1)..]);
+    member::main(&folder.unwrap_or_default(), options)
+}
+
+/// What the harness asks of a Python: no code is run, so every answer is this one.
+fn versions() -> serde_json::Value {
+    serde_json::json!({
+        "python": PYTHON,
+        "torch": TORCH,
+        "torchvision": "0.29.1+simulated",
+        "timm": "1.0.26",
+        "transformers": "5.3.0",
+        "numpy": "2.3.5",
+        "torch_cuda": "13.0",
+    })
+}
+
+/// Every data set is there, as a synthetic stand-in of its size.
+fn prepare(arguments: &[String]) -> ExitCode {
+    let name = arguments.iter().rev().find(|a| !a.starts_with('-')).map_or("", String::as_str);
+    let items = crate::workload::items_of(name).unwrap_or(50_000);
+    let answer = serde_json::json!({ "dataset": name, "synthetic": true, "items": items, "where": null });
+    say(&answer.to_string());
+    ExitCode::SUCCESS
+}
+
+fn say(line: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stdout(), "{line}");
+}

@@ -1,0 +1,162 @@
+//! What the simulated workloads are, from `workloads.toml`.
+//!
+//! In: the folder of a workload and the options of its script. Out: [`Workload`], and the load that it is on a given card.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::card::Card;
+use crate::model::Load;
+
+const DATA: &str = include_str!("../workloads.toml");
+/// The card that the data are of.
+const REFERENCE_SMS: f64 = 108.0;
+const REFERENCE_GBS: f64 = 1555.0;
+const KAPPA: f64 = 1.4;
+
+/// One entry.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Workload {
+    folder: Option<String>,
+    model: Option<String>,
+    dataset: Option<String>,
+    batch_size: Option<u32>,
+    tables: Option<String>,
+    kind: Option<String>,
+    items: Option<u64>,
+    item_ms: f64,
+    gpu: f64,
+    smact: f64,
+    dram: f64,
+    pub memory_mib: u64,
+    pcie_kb: f64,
+    pub parameters: u64,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    items: BTreeMap<String, u64>,
+    workload: Vec<Workload>,
+}
+
+/// A workload on a card, alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    pub item_s: f64,
+    pub load: Load,
+}
+
+fn data() -> Result<Data, String> {
+    toml::from_str(DATA).map_err(|e| format!("`workloads.toml` of the simulation: {e}"))
+}
+
+/// How many items a data set has.
+pub fn items_of(dataset: &str) -> Option<u64> {
+    data().ok()?.items.get(dataset).copied()
+}
+
+impl Workload {
+    /// The entry that fits best: nothing it names differs, and it names most.
+    pub fn find(folder: &str, options: &BTreeMap<String, String>) -> Result<Workload, String> {
+        let option = |name: &str| options.get(name).map(String::as_str);
+        let score = |w: &Workload| {
+            let batch = w.batch_size.map(|b| b.to_string());
+            let named = [
+                (w.folder.as_deref(), Some(folder)),
+                (w.model.as_deref(), option("model")),
+                (w.dataset.as_deref(), option("dataset")),
+                (batch.as_deref(), option("batch_size")),
+                (w.tables.as_deref(), option("tables")),
+                (w.kind.as_deref(), option("kind")),
+            ];
+            let asked = named.iter().filter(|(wanted, _)| wanted.is_some());
+            let fits = asked.clone().all(|(wanted, got)| wanted == got);
+            fits.then(|| asked.count())
+        };
+        let mut best: Option<(usize, Workload)> = None;
+        for workload in data()?.workload {
+            if let Some(score) = score(&workload)
+                && best.as_ref().is_none_or(|(known, _)| score > *known)
+            {
+                best = Some((score, workload));
+            }
+        }
+        best.map(|(_, w)| w).ok_or("`workloads.toml` of the simulation has no entry that fits all".into())
+    }
+
+    /// Items of a whole epoch.
+    pub fn items(&self, options: &BTreeMap<String, String>) -> u64 {
+        let number = |name: &str| options.get(name).and_then(|v| v.parse::<u64>().ok()).filter(|n| *n > 0);
+        let asked = ["images", "items", "block_rows", "launches", "rounds"].iter().find_map(|n| number(n));
+        let of_dataset = || options.get("dataset").and_then(|d| items_of(d));
+        asked.or(self.items).or_else(of_dataset).unwrap_or(10_000)
+    }
+
+    /// The workload on a card: faster SMs shorten the GPU's share of an item, fewer of them stretch it.
+    pub fn on(&self, card: &Card) -> Fit {
+        let a = self.smact / self.gpu * REFERENCE_SMS / f64::from(card.sms);
+        let m = self.dram / self.gpu * card.extra.sm_speed * REFERENCE_GBS / card.extra.bandwidth_gbs;
+        let stretch = 1.0_f64.max(a.powf(KAPPA)).max(m / 0.95);
+        let gpu_ms = self.item_ms * self.gpu / card.extra.sm_speed * stretch;
+        let item_ms = self.item_ms * (1.0 - self.gpu) + gpu_ms;
+        let load = Load {
+            u: gpu_ms / item_ms,
+            a: a / stretch,
+            m: m / stretch,
+            pcie: self.pcie_kb * 1e6 / item_ms,
+            cap: None,
+            server: None,
+            slice: None,
+            pace: 1.0,
+        };
+        Fit { item_s: item_ms / 1e3, load }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect()
+    }
+
+    #[test]
+    fn the_entry_that_names_most_is_taken() {
+        let small = options(&[("model", "resnet26"), ("dataset", "cifar-10"), ("batch_size", "32")]);
+        let b32 = Workload::find("vision", &small).unwrap();
+        assert_eq!((b32.batch_size, b32.memory_mib), (None, 900));
+        let more = options(&[("model", "resnet26"), ("dataset", "cifar-10"), ("batch_size", "128")]);
+        assert_eq!(Workload::find("vision", &more).unwrap().batch_size, Some(128));
+        let other = Workload::find("vision", &options(&[("model", "convnext")])).unwrap();
+        assert_eq!(other.model, None);
+        assert_eq!(Workload::find("mine", &options(&[])).unwrap().folder, None);
+    }
+
+    #[test]
+    fn on_its_own_card_a_workload_is_what_the_data_say() {
+        let card = Card::find("a100-40gb").unwrap();
+        let large = Workload::find("vision", &options(&[("model", "resnet152"), ("dataset", "imagenet")])).unwrap();
+        let Fit { item_s, load } = large.on(&card);
+        assert!((item_s - 2.95e-3).abs() < 1e-9);
+        assert!((load.u - 0.985).abs() < 1e-9 && (load.a - 0.83).abs() < 1e-3 && (load.m - 0.45).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_newer_card_is_faster_and_a_smaller_one_slower() {
+        let large = Workload::find("vision", &options(&[("model", "resnet152"), ("dataset", "imagenet")])).unwrap();
+        let on = |key: &str| large.on(&Card::find(key).unwrap());
+        assert!(on("h100-80gb").item_s < on("a100-40gb").item_s && on("a30-24gb").item_s > on("a100-40gb").item_s);
+        for key in ["h100-80gb", "a30-24gb", "rtx-pro-6000", "b200"] {
+            let Load { u, a, m, .. } = on(key).load;
+            assert!(u < 1.0 && a <= 1.0 && m <= 1.0, "{key}: {u} {a} {m}");
+        }
+    }
+
+    #[test]
+    fn every_entry_is_a_share_and_says_why() {
+        assert!(DATA.matches("reason = ").count() == data().unwrap().workload.len());
+        assert!(data().unwrap().workload.iter().all(|w| w.smact < w.gpu && w.dram < w.gpu && w.gpu < 1.0));
+    }
+}
