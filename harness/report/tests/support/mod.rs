@@ -313,7 +313,7 @@ impl Fixture {
                 lateness_max_s: Some(0.003),
                 cpu_ratio: Some(0.002),
                 absent: BTreeMap::new(),
-                unread_lines: None,
+                unread_lines: 0,
                 moved_ratio: BTreeMap::from([("cpu_ratio".into(), 0.97)]),
             }],
             ingredients: BTreeMap::new(),
