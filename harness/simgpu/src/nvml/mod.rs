@@ -23,6 +23,7 @@ pub use device::bus_id;
 pub use gpm::SAMPLE_SPACING_NS;
 pub use process::foreign;
 pub use readings::{FOREIGN_BYTES, RESERVED_MIB};
+pub use system::process_name;
 
 /// NVML's codes, as far as they are used.
 pub mod code {
