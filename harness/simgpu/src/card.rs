@@ -227,7 +227,7 @@ impl FileProfile {
         let whole = slices == file.compute_slices;
         let guessed_sms = if whole { sms } else { sms * slices / file.compute_slices / 2 * 2 };
         let guessed_mib = ((extra.total_mib - 1024) as f64 * share) as u64;
-        let by_room = if units > 0 { file.memory_units.unwrap_or(units) / units } else { 1 };
+        let by_room = file.memory_units.unwrap_or(units).checked_div(units).unwrap_or(1);
         Some(Profile {
             name: self.name.clone(),
             id: self.id.or(usual_id)?,

@@ -11,6 +11,7 @@
 pub mod card;
 pub mod clock;
 pub mod cut;
+pub mod dcgm;
 pub mod dice;
 pub mod history;
 pub mod log;
@@ -19,7 +20,9 @@ pub mod mps;
 pub mod nvml;
 pub mod scenario;
 pub mod sim;
+pub mod smi;
 pub mod state;
 pub mod train;
+pub mod truth;
 pub mod visible;
 pub mod workload;

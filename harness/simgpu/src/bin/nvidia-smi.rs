@@ -1,1 +1,8 @@
-fn main() {}
+//! The simulated `nvidia-smi`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    simgpu::smi::main(&arguments)
+}

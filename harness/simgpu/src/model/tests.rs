@@ -74,7 +74,7 @@ fn a_card_where_nothing_trains_is_idle() {
 fn a_limit_on_threads_slows_whoever_fills_more() {
     let small = Load { server: Some(1), ..load(0.50, 0.34, 0.10) };
     let limited = Load { cap: Some(0.17), ..small.clone() };
-    near(gain(&[limited.clone()]), 1.0 / (0.5 + 0.5 * 2.0));
+    near(gain(std::slice::from_ref(&limited)), 1.0 / (0.5 + 0.5 * 2.0));
     near(gain(&[Load { cap: Some(0.5), ..small.clone() }]), 1.0);
     let both = moment(&a100(), &[small, limited], 1.0);
     assert!(both.paces[0] > both.paces[1]);

@@ -5,6 +5,11 @@
 use std::path::PathBuf;
 
 pub mod client;
+mod commands;
+pub mod control;
+mod daemon;
+mod journal;
+mod server;
 
 /// The longest path that a Unix socket can have.
 pub const LONGEST_SOCKET_PATH: usize = 107;
@@ -29,6 +34,11 @@ pub fn socket() -> PathBuf {
 
 fn named(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).filter(|v| !v.is_empty()).map(PathBuf::from)
+}
+
+/// What a process is called.
+fn system_name(pid: u32) -> String {
+    crate::nvml::process_name(pid).unwrap_or_default()
 }
 
 /// `2G`, `512M`, `100K`, `1048576`.

@@ -83,7 +83,7 @@ nvml! {
         let Device { card, mig } = device(sim, of)?;
         let taken = take(sim, card, mig.map(|(gi, _)| gi), now)?;
         let sample: *mut Sample = sample.cast();
-        (*sample.as_mut().ok_or(code::INVALID_ARGUMENT)?).taken = Some(taken);
+        sample.as_mut().ok_or(code::INVALID_ARGUMENT)?.taken = Some(taken);
         Ok(())
     }
 
@@ -91,7 +91,7 @@ nvml! {
         let card = card(sim, of)?;
         let taken = take(sim, card, Some(gi), now)?;
         let sample: *mut Sample = sample.cast();
-        (*sample.as_mut().ok_or(code::INVALID_ARGUMENT)?).taken = Some(taken);
+        sample.as_mut().ok_or(code::INVALID_ARGUMENT)?.taken = Some(taken);
         Ok(())
     }
 

@@ -22,7 +22,8 @@ mod system;
 pub use device::bus_id;
 pub use gpm::SAMPLE_SPACING_NS;
 pub use process::foreign;
-pub use readings::{FOREIGN_BYTES, RESERVED_MIB};
+pub use readings::{Board, FOREIGN_BYTES, RESERVED_MIB, memory_mib};
+pub use system::process_name;
 
 /// NVML's codes, as far as they are used.
 pub mod code {

@@ -6,6 +6,7 @@ use nvml_wrapper_sys::bindings as b;
 
 use super::{Device, call, card, code, device, nvml, put, version_word};
 use crate::clock;
+use crate::model::Activity;
 use crate::sim::Sim;
 
 const MIB: u64 = 1 << 20;
@@ -110,6 +111,41 @@ fn field(sim: &Sim, card: usize, now: u64, id: u32) -> Result<(u32, b::nvmlValue
     }
 }
 
+/// Total, reserved, used and free MiB of a card or a GPU instance.
+pub fn memory_mib(sim: &Sim, card: usize, gi: Option<u32>) -> Option<[u64; 4]> {
+    memory(sim, Device { card, mig: gi.map(|gi| (gi, 0)) }).ok().map(|all| all.map(|bytes| bytes / MIB))
+}
+
+/// What the sensors of a board say, for the programs that show it; absent is what the scenario took away.
+pub struct Board {
+    pub power_w: Option<f64>,
+    pub average_w: Option<f64>,
+    pub energy_mj: Option<u64>,
+    pub sm_mhz: u32,
+    pub celsius: u32,
+    pub throttle_reasons: u64,
+    pub recent: Activity,
+}
+
+impl Board {
+    pub fn read(sim: &Sim, card: usize, now: u64) -> Board {
+        Board {
+            power_w: power_mw(sim, card).ok().map(|mw| f64::from(mw) / 1e3),
+            average_w: average_mw(sim, card, now).ok().map(|mw| f64::from(mw) / 1e3),
+            energy_mj: energy_mj(sim, card, now).ok(),
+            sm_mhz: clock_mhz(sim, card, 1).unwrap_or(0),
+            celsius: celsius(sim, card, now),
+            throttle_reasons: throttle_reasons(sim, card),
+            recent: sim.history().mean(card, now, UTILISATION_NS).0,
+        }
+    }
+}
+
+fn celsius(sim: &Sim, card: usize, now: u64) -> u32 {
+    let watts = sim.history().mean(card, now, 2 * AVERAGED_NS).1;
+    (30.0 + 45.0 * watts / sim.cards[card].extra.limit_w).round() as u32
+}
+
 nvml! {
     fn nvmlDeviceGetMemoryInfo_v2(sim, now, of: b::nvmlDevice_t, info: *mut b::nvmlMemory_v2_t) {
         let device = device(sim, of)?;
@@ -169,10 +205,9 @@ nvml! {
         put(mhz, if kind == 2 { extra.memory_mhz } else { extra.sm_mhz })
     }
 
-    fn nvmlDeviceGetTemperature(sim, now, of: b::nvmlDevice_t, _sensor: u32, celsius: *mut u32) {
+    fn nvmlDeviceGetTemperature(sim, now, of: b::nvmlDevice_t, _sensor: u32, to: *mut u32) {
         let card = card(sim, of)?;
-        let watts = sim.history().mean(card, now, 2 * AVERAGED_NS).1;
-        put(celsius, (30.0 + 45.0 * watts / sim.cards[card].extra.limit_w).round() as u32)
+        put(to, celsius(sim, card, now))
     }
 
     fn nvmlDeviceGetCurrentClocksThrottleReasons(sim, now, of: b::nvmlDevice_t, bits: *mut u64) {

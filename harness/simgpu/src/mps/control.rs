@@ -1,0 +1,112 @@
+//! The program `nvidia-cuda-mps-control`: the daemon (`-d`, `-f`), or a way to talk to one.
+//!
+//! In: arguments, and commands on standard input, a line each. Out: answers, and 1 where there is no daemon.
+
+use std::io::{BufRead, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::unistd::setsid;
+
+use super::{LONGEST_SOCKET_PATH, daemon, server, socket};
+
+/// The hidden argument that makes the program the daemon behind `-d`.
+const BEHIND: &str = "__daemon";
+const NOBODY: &str = "Cannot find MPS control daemon process";
+const TAKEN: &str = "An instance of this daemon is already running";
+
+/// Be the program.
+pub fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |word: &str| arguments.iter().any(|a| a == word);
+    if has(server::ROLE) {
+        server::main();
+        return ExitCode::SUCCESS;
+    }
+    if has("-f") || has(BEHIND) {
+        return match daemon::run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => fails(&why),
+        };
+    }
+    if has("-d") {
+        return match start() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => fails(&why),
+        };
+    }
+    talk()
+}
+
+fn fails(why: &str) -> ExitCode {
+    let _ = writeln!(std::io::stdout(), "{why}");
+    ExitCode::FAILURE
+}
+
+/// Start the daemon in the background.
+fn start() -> Result<(), String> {
+    let scenario = crate::scenario::Scenario::from_environment()?;
+    if connect().is_some() {
+        return Err(TAKEN.into());
+    }
+    if scenario.has("mps-no-start") {
+        return Err("MPS control daemon failed to start".into());
+    }
+    if socket().as_os_str().len() > LONGEST_SOCKET_PATH {
+        return Err(NOBODY.into());
+    }
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let mut command = Command::new(program);
+    command.arg0(super::CONTROL).arg(BEHIND).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // SAFETY: one system call between fork and exec.
+    unsafe {
+        command.pre_exec(|| Ok(setsid().map(|_| ())?));
+    }
+    let mut child = command.spawn().map_err(|e| e.to_string())?;
+    let began = Instant::now();
+    while !scenario.has("mps-slow") && connect().is_none() && began.elapsed() < Duration::from_secs(3) {
+        if let Ok(Some(_)) = child.try_wait() {
+            return Err(TAKEN.into());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+fn connect() -> Option<UnixStream> {
+    let path = socket();
+    if path.as_os_str().len() > LONGEST_SOCKET_PATH {
+        return None;
+    }
+    UnixStream::connect(path).ok()
+}
+
+/// Pass commands on and show the answers.
+fn talk() -> ExitCode {
+    let mut status = ExitCode::SUCCESS;
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        let line = line.trim();
+        if line.is_empty() {
+            continue;
+        }
+        let Some(mut stream) = connect() else { return fails(NOBODY) };
+        let mut answer = String::new();
+        let said = stream.write_all(format!("command {line}\n").as_bytes()).and_then(|()| stream.read_to_string(&mut answer));
+        if said.is_err() {
+            return fails(NOBODY);
+        }
+        let (code, text) = answer.split_once('\n').unwrap_or(("1", ""));
+        let mut out = std::io::stdout();
+        let _ = out.write_all(text.as_bytes());
+        let _ = out.flush();
+        if code != "0" {
+            status = ExitCode::FAILURE;
+        }
+        if line.split_whitespace().next() == Some("quit") {
+            break;
+        }
+    }
+    status
+}

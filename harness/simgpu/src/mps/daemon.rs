@@ -1,0 +1,258 @@
+//! The control daemon: it listens in the pipe directory, starts a server with the first client, and does what it is told.
+//!
+//! In: connections, each either a client that stays (`client PID UID`) or a command. Out: answers, logs, servers. What happens to the
+//! cards is in the log of activity, where a server stands like any process.
+
+use std::fs::{DirBuilder, File};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use nix::fcntl::{Flock, FlockArg};
+use nix::sys::signal::{SigHandler, Signal, signal};
+
+use super::server::Server;
+use super::{CONTROL, LONGEST_SOCKET_PATH, commands, journal, limit_of, log_directory, pipe_directory, size_bytes, socket};
+use crate::scenario;
+use crate::sim::Sim;
+use crate::visible::{Place, places};
+
+/// Contexts of one device, as of a whole card.
+const MOST_CLIENTS: f64 = 48.0;
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What the daemon knows.
+pub struct Daemon {
+    pub sim: Sim,
+    pub devices: Vec<Place>,
+    pub logs: PathBuf,
+    pub servers: Vec<Server>,
+    /// For servers started later.
+    pub percent: f64,
+    pub limits: Vec<(usize, u64)>,
+    pub priority: u32,
+    pub leaving: bool,
+    faulted: bool,
+}
+
+pub type Shared = Arc<Mutex<Daemon>>;
+
+pub fn locked(shared: &Shared) -> MutexGuard<'_, Daemon> {
+    shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Be the daemon until told to quit; the error is what the program says.
+pub fn run() -> Result<(), String> {
+    let sim = Sim::open()?;
+    if sim.scenario.has("mps-no-start") {
+        return Err("MPS control daemon failed to start".into());
+    }
+    let (pipes, logs, path) = (pipe_directory(), log_directory(), socket());
+    if path.as_os_str().len() > LONGEST_SOCKET_PATH {
+        return Err("Cannot find MPS control daemon process".into());
+    }
+    for folder in [&pipes, &logs] {
+        DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(|e| format!("`{}`: {e}", folder.display()))?;
+    }
+    let _only = only(&pipes)?;
+    if sim.scenario.has("mps-hang") {
+        // SAFETY: ignoring a signal runs no code of ours.
+        let _ = unsafe { signal(Signal::SIGTERM, SigHandler::SigIgn) };
+    }
+    if let Some(seconds) = sim.scenario.duration_s("mps-slow") {
+        std::thread::sleep(Duration::from_secs_f64(seconds));
+    }
+    let _ = std::fs::remove_file(&path);
+    let listener = UnixListener::bind(&path).map_err(|e| format!("`{}`: {e}", path.display()))?;
+    let pid = std::process::id();
+    let pid_file = pipes.join(format!("{CONTROL}.pid"));
+    std::fs::write(&pid_file, format!("{pid}\n")).map_err(|e| format!("`{}`: {e}", pid_file.display()))?;
+    journal::write(&logs, "Control", pid, &format!("Starting control daemon using socket {}", path.display()));
+    let connect = format!("To connect CUDA applications to this daemon, set env CUDA_MPS_PIPE_DIRECTORY={}", pipes.display());
+    journal::write(&logs, "Control", pid, &connect);
+
+    let devices = places(&sim, std::env::var("CUDA_VISIBLE_DEVICES").ok().as_deref());
+    let percent = std::env::var("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE").ok().and_then(|p| p.parse().ok()).unwrap_or(100.0);
+    let list = std::env::var("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT").unwrap_or_default();
+    let limits = (0..devices.len()).filter_map(|i| Some((i, limit_of(&list, i)?))).collect();
+    let daemon = Daemon { sim, devices, logs, servers: Vec::new(), percent, limits, priority: 0, leaving: false, faulted: false };
+    let shared = Arc::new(Mutex::new(daemon));
+    let watching = shared.clone();
+    std::thread::spawn(move || watch(&watching));
+    for stream in listener.incoming().flatten() {
+        let shared = shared.clone();
+        std::thread::spawn(move || serve(&shared, stream));
+    }
+    Ok(())
+}
+
+/// One daemon per pipe directory.
+fn only(pipes: &std::path::Path) -> Result<Flock<File>, String> {
+    let file = File::options().create(true).truncate(false).write(true).open(pipes.join("control_lock"));
+    let file = file.map_err(|e| format!("`{}`: {e}", pipes.display()))?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| "An instance of this daemon is already running".to_string())
+}
+
+/// Take what is the daemon's out of the pipe directory, and end.
+pub fn leave(shared: &Shared) {
+    let mut daemon = locked(shared);
+    daemon.note("Control", "Exit");
+    daemon.servers.clear();
+    let _ = std::fs::remove_file(socket());
+    let _ = std::fs::remove_file(pipe_directory().join(format!("{CONTROL}.pid")));
+}
+
+/// What happens by itself.
+fn watch(shared: &Shared) {
+    loop {
+        std::thread::sleep(LOOK);
+        let mut daemon = locked(shared);
+        daemon.sim.refresh();
+        if daemon.sim.is_on("mps-dies") {
+            // Dies as it stands: socket and pid file stay behind.
+            daemon.servers.clear();
+            std::process::exit(1);
+        }
+        if daemon.sim.is_on("mps-fault") && !daemon.faulted {
+            daemon.faulted = true;
+            let logs = daemon.logs.clone();
+            daemon.servers.iter_mut().for_each(|server| server.fail(&logs));
+        }
+    }
+}
+
+fn serve(shared: &Shared, stream: UnixStream) {
+    let Ok(copy) = stream.try_clone() else { return };
+    let mut reader = BufReader::new(copy);
+    let mut line = String::new();
+    if reader.read_line(&mut line).is_err() {
+        return;
+    }
+    let words: Vec<&str> = line.split_whitespace().collect();
+    match words[..] {
+        ["client", pid, uid] => {
+            let (Ok(pid), Ok(uid)) = (pid.parse(), uid.parse()) else { return };
+            client(shared, stream, reader, pid, uid);
+        }
+        ["command", ..] => command(shared, stream, line.trim_start_matches("command").trim()),
+        _ => {}
+    }
+}
+
+fn command(shared: &Shared, mut stream: UnixStream, text: &str) {
+    locked(shared).note("Control", "Accepting connection...");
+    let (status, answer, over) = commands::answer(shared, text);
+    let _ = stream.write_all(format!("{status}\n{answer}").as_bytes());
+    if over {
+        leave(shared);
+        let _ = stream.shutdown(std::net::Shutdown::Both);
+        std::process::exit(0);
+    }
+}
+
+/// A client, as long as its connection lasts.
+fn client(shared: &Shared, stream: UnixStream, mut reader: BufReader<UnixStream>, pid: u32, uid: u32) {
+    locked(shared).note("Control", "Accepting connection...");
+    let answer = loop {
+        let mut daemon = locked(shared);
+        // One user's server at a time: others wait until its clients are gone.
+        if daemon.servers.iter().any(|s| s.uid != uid && !s.clients.is_empty()) {
+            drop(daemon);
+            std::thread::sleep(LOOK);
+            continue;
+        }
+        daemon.servers.retain(|s| s.uid == uid);
+        break daemon.admit(&stream, pid, uid);
+    };
+    let said = match &answer {
+        Ok(words) => (&stream).write_all(words.as_bytes()),
+        Err(code) => (&stream).write_all(format!("refused {code}\n").as_bytes()),
+    };
+    if answer.is_err() || said.is_err() {
+        return;
+    }
+    // It says nothing more; this returns when it is gone.
+    let _ = reader.read_line(&mut String::new());
+    let mut daemon = locked(shared);
+    let logs = daemon.logs.clone();
+    daemon.servers.iter_mut().for_each(|server| server.part(&logs, pid));
+}
+
+impl Daemon {
+    pub fn note(&self, who: &str, message: &str) {
+        journal::write(&self.logs, who, std::process::id(), message);
+    }
+
+    pub fn server(&mut self, pid: u32) -> Option<&mut Server> {
+        self.servers.iter_mut().find(|s| s.pid() == pid)
+    }
+
+    /// The server of this user, started if need be.
+    pub fn server_for(&mut self, uid: u32) -> Result<&mut Server, String> {
+        self.servers.retain_mut(|s| s.runs());
+        if let Some(at) = self.servers.iter().position(|s| s.uid == uid) {
+            return Ok(&mut self.servers[at]);
+        }
+        self.sim.refresh();
+        self.devices = self.still_there();
+        let place = self.devices.first().cloned().ok_or("MPS server failed to start")?;
+        let server = Server::start(&mut self.sim, &place, uid, self.percent, self.limits.clone())?;
+        self.note("Control", &format!("Starting new server {} for user {uid}", server.pid()));
+        self.note("Control", &format!("NEW SERVER {}: Ready", server.pid()));
+        self.servers.push(server);
+        self.servers.last_mut().ok_or("MPS server failed to start".into())
+    }
+
+    /// The devices of the daemon that were not destroyed since.
+    fn still_there(&self) -> Vec<Place> {
+        let there = |p: &Place| places(&self.sim, Some(&p.uuid)).into_iter().next();
+        self.devices.iter().filter_map(there).collect()
+    }
+
+    /// Take a client in: the line that it is told, or the code of CUDA that it gets.
+    fn admit(&mut self, stream: &UnixStream, pid: u32, uid: u32) -> Result<String, u32> {
+        let has = self.servers.iter().any(|s| s.uid == uid);
+        let how = if has { "Server already exists" } else { "Server is not ready, push client to pending list" };
+        self.note("Control", &format!("NEW CLIENT {pid} from user {uid}: {how}"));
+        if self.leaving {
+            return Err(805);
+        }
+        let devices: Vec<String> = self.devices.iter().map(|d| d.uuid.clone()).collect();
+        let share = self.devices.first().map_or(1.0, |d| if d.mig.is_some() { d.sm_share } else { 1.0 });
+        let most = (MOST_CLIENTS * share).round().max(1.0) as usize;
+        let logs = self.logs.clone();
+        let server = match self.server_for(uid) {
+            Ok(server) => server,
+            Err(why) => {
+                self.note("Control", &why);
+                return Err(805);
+            }
+        };
+        if server.failed {
+            return Err(807);
+        }
+        if server.clients.len() >= most {
+            return Err(808);
+        }
+        let copy = stream.try_clone().map_err(|_| 805_u32)?;
+        server.meet(&logs, pid, copy);
+        let limit = server.limits.first().map_or("none".to_string(), |(_, bytes)| bytes.to_string());
+        Ok(format!("server {} {} {limit} {}\n", server.pid(), server.percent, devices.join(",")))
+    }
+}
+
+/// A limit for a device in a list of limits; absent text takes it away.
+pub fn set_limit(limits: &mut Vec<(usize, u64)>, device: usize, text: &str) -> bool {
+    let Some(bytes) = size_bytes(text) else { return false };
+    limits.retain(|(at, _)| *at != device);
+    limits.push((device, bytes));
+    true
+}
+
+/// Seconds of `quit -t`.
+pub fn timeout(words: &[&str]) -> Option<f64> {
+    words.iter().position(|w| *w == "-t").and_then(|i| scenario::seconds(words.get(i + 1)?))
+}

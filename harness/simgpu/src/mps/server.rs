@@ -1,0 +1,145 @@
+//! A server of MPS: a process that holds the card for its clients, and what the daemon knows of it.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::prctl;
+
+use super::{SERVER, journal};
+use crate::clock;
+use crate::log::{Arrival, Event};
+use crate::sim::Sim;
+use crate::visible::Place;
+
+/// The hidden argument that makes the program a server.
+pub const ROLE: &str = "__server";
+const CONTEXT_BYTES: u64 = 30 << 20;
+
+/// A running server; it ends when this is dropped.
+pub struct Server {
+    process: Child,
+    pub uid: u32,
+    /// It had a fatal fault, and not all of its clients are gone.
+    pub failed: bool,
+    pub percent: f64,
+    pub limits: Vec<(usize, u64)>,
+    pub clients: Vec<Client>,
+    met: u32,
+}
+
+/// A client of a server.
+pub struct Client {
+    pub pid: u32,
+    /// Its number at this server.
+    pub id: u32,
+    stream: UnixStream,
+}
+
+/// Be a server: hold the name, and wait for the daemon's end, which closes the input.
+pub fn main() {
+    let _ = prctl::set_name(c"nvidia-cuda-mps-server");
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}
+
+impl Server {
+    pub fn start(sim: &mut Sim, place: &Place, uid: u32, percent: f64, limits: Vec<(usize, u64)>) -> Result<Server, String> {
+        let failed = |e: std::io::Error| format!("MPS server failed to start: {e}");
+        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        command.arg0(SERVER).arg(ROLE).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = command.spawn().map_err(failed)?;
+        let (gi, ci) = place.mig.unzip();
+        let arrival = Arrival {
+            born: clock::born(process.id()).unwrap_or(0),
+            card: place.card,
+            gi,
+            ci,
+            sms: place.sm_share,
+            memory: place.memory_share,
+            server: None,
+            serves: true,
+            bytes: CONTEXT_BYTES,
+            u: 0.0,
+            a: 0.0,
+            m: 0.0,
+            pcie: 0.0,
+            cap: None,
+            pace: 1.0,
+        };
+        let pid = process.id();
+        let server = Server { process, uid, failed: false, percent, limits, clients: Vec::new(), met: 0 };
+        sim.append(|_| vec![(pid, Event::Start(arrival))])?;
+        Ok(server)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub fn runs(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
+    }
+
+    pub fn status(&self) -> &'static str {
+        if self.failed { "FAULT" } else { "ACTIVE" }
+    }
+
+    pub fn meet(&mut self, logs: &Path, pid: u32, stream: UnixStream) {
+        self.met += 1;
+        let own = self.pid();
+        journal::write(logs, "Server", own, &format!("New client {pid} connected"));
+        let active = format!("Volta MPS: status of client {{{pid}, {}}} is ACTIVE", self.met);
+        journal::write(logs, "Server", own, &active);
+        self.clients.push(Client { pid, id: self.met, stream });
+    }
+
+    pub fn part(&mut self, logs: &Path, pid: u32) {
+        let Some(at) = self.clients.iter().position(|c| c.pid == pid) else { return };
+        let client = self.clients.remove(at);
+        let own = self.pid();
+        journal::write(logs, "Server", own, &format!("Client {pid} disconnected"));
+        journal::write(logs, "Server", own, &format!("Client {{{pid}, {}}} exit", client.id));
+        if self.failed && self.clients.is_empty() {
+            self.failed = false;
+            journal::write(logs, "Server", own, "Destroy server context on device 0");
+            journal::write(logs, "Server", own, "Creating server context on device 0");
+        }
+    }
+
+    /// A fatal fault: every client dies of it.
+    pub fn fail(&mut self, logs: &Path) {
+        let own = self.pid();
+        journal::write(logs, "Server", own, "Volta MPS: Server is handling a fatal GPU error.");
+        journal::write(logs, "Server", own, "The following clients have a sticky error set:");
+        for client in &self.clients {
+            journal::write(logs, "Server", own, &client.pid.to_string());
+        }
+        self.failed = !self.clients.is_empty();
+        self.tell("fault\n");
+    }
+
+    /// End one client, or say that there is none.
+    pub fn terminate(&self, pid: u32) -> bool {
+        let Some(client) = self.clients.iter().find(|c| c.pid == pid) else { return false };
+        (&client.stream).write_all(b"terminate\n").is_ok()
+    }
+
+    pub fn terminate_all(&self) {
+        self.tell("terminate\n");
+    }
+
+    fn tell(&self, word: &str) {
+        for client in &self.clients {
+            let _ = (&client.stream).write_all(word.as_bytes());
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
