@@ -21,7 +21,7 @@ pub fn alone_on_slices(experiment: &Experiment, cells: Vec<Expanded>, facts: &De
         if let Ok(seating) = cell.mode().seat(facts, &specs) {
             for (member, own) in cell.members().enumerate() {
                 let Some(alone) = alone(cell, &seating, member, own, experiment) else { continue };
-                if alone.label() != cell.label() && known.insert(alone.label()) {
+                if known.insert(alone.label()) {
                     all.push(Expanded { cell: alone, asked: false });
                 }
             }
@@ -38,8 +38,8 @@ fn alone(
     own: &std::sync::Arc<crate::cell::Member>,
     experiment: &Experiment,
 ) -> Option<Cell> {
-    // One member of one whole profile is that already.
-    let slice = seating.slice(member).filter(|slice| cell.degree() > 1 || !cell.label().contains(slice.as_str()))?;
+    // Who is alone already needs no other.
+    let slice = seating.slice(member).filter(|_| cell.degree() > 1)?;
     let mode = sharing::parse(&format!("mig:{slice}")).ok()?;
     Some(Cell::new([(own.clone(), 1)], mode, experiment.tail))
 }
@@ -51,7 +51,7 @@ pub fn labels(cell: &Cell, seating: &Seating) -> Vec<String> {
         Some(Cell::new([(own.clone(), 1)], mode, None).label())
     };
     let all: Option<Vec<String>> = cell.members().enumerate().map(label).collect();
-    all.filter(|labels| labels.iter().any(|l| *l != cell.label())).unwrap_or_default()
+    all.filter(|_| cell.degree() > 1).unwrap_or_default()
 }
 
 /// Whoever is alone on a slice sits in a partition that is there anyway, if one has such a slice: fewer changes of the card, and the same
