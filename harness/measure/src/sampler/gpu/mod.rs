@@ -75,6 +75,22 @@ pub struct SourceChoice {
 }
 
 impl SourceChoice {
+    /// The words that choose sources.
+    pub const WORDS: [&str; 5] = ["auto", "gpm", "dcgm", "nvml", "both"];
+
+    /// The choice that a word of [`SourceChoice::WORDS`] stands for.
+    pub fn named(word: &str) -> Option<SourceChoice> {
+        let only = |source| Some(SourceChoice { sm: Some(source), both: false });
+        match word {
+            "auto" => Some(SourceChoice::default()),
+            "gpm" => only(Source::Gpm),
+            "dcgm" => only(Source::Dcgm),
+            "nvml" => only(Source::Nvml),
+            "both" => Some(SourceChoice { sm: None, both: true }),
+            _ => None,
+        }
+    }
+
     fn gpm(self) -> bool {
         self.both || matches!(self.sm, None | Some(Source::Gpm))
     }
@@ -124,3 +140,16 @@ impl Finished {
 
 #[cfg(test)]
 mod simulated_tests;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_is_chosen_is_the_only_one_that_is_started() {
+        let started = |word| SourceChoice::named(word).map(|c| (c.gpm(), c.dcgm()));
+        let expected = [(true, true), (true, false), (false, true), (false, false), (true, true)].map(Some);
+        assert_eq!(SourceChoice::WORDS.map(started), expected);
+        assert_eq!(started("smi"), None);
+    }
+}
