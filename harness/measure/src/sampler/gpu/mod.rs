@@ -17,6 +17,7 @@ mod profiled;
 mod session;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use collo_store::SamplingQuality;
 
@@ -117,6 +118,16 @@ pub struct Finished {
 }
 
 impl Finished {
+    /// Of a thread that did not end, because a call to the driver does not return.
+    pub fn stuck(waited: Duration) -> Finished {
+        let mut finished = Finished::without_reading("driver", 0.0, Account::default());
+        finished
+            .quality
+            .absent
+            .insert("all".into(), format!("a call to the driver did not return within {} s", waited.as_secs()));
+        finished
+    }
+
     /// Of a source that gave nothing, or of which the caller fills in the rest.
     fn without_reading(source: &str, asked_hz: f64, account: Account) -> Finished {
         let quality = SamplingQuality {
