@@ -36,9 +36,14 @@ pub struct Sampling {
     /// Sources that could not be begun.
     unread: Vec<Finished>,
     writer: Option<JoinHandle<collo_store::Result<()>>>,
+    /// Tells the writer not to wait for a reader that does not end.
+    give_up: Arc<AtomicBool>,
     latest: Latest,
     lost: Lost,
 }
+
+/// How long a reader may take to end: a call to the driver of a card that is gone may never return.
+const END: Duration = Duration::from_secs(10);
 
 /// The slow thread begins so much later: between two ticks of the fast one, at 10 Hz and at 100 Hz, so that its long tick does not
 /// sit on the processor when a fast tick is due.
@@ -67,12 +72,14 @@ impl Sampling {
             std::thread::spawn(move || vec![fast.run("proc", rates.fast_hz, Duration::ZERO, None)]),
             std::thread::spawn(move || vec![slow.run("host", rates.slow_hz, OFF_BEAT, Some(rare))]),
         ];
-        let writer = std::thread::spawn(move || write(&received, writer));
+        let give_up = Arc::new(AtomicBool::new(false));
+        let given_up = give_up.clone();
+        let writer = std::thread::spawn(move || write(&received, writer, &given_up));
         let nvml_hz = rates.fast_hz.min(NVML_MOST_HZ);
         let setting = Setting { nvml_hz, slow_hz: rates.slow_hz, trees, outlet, stop: stop.clone(), everything: false };
         let Session { readers: of_cards, unread, lost } = Session::start(boards, &setting);
         readers.extend(of_cards);
-        Sampling { stop, pss_now, pss_readings, readers, unread, writer: Some(writer), latest, lost }
+        Sampling { stop, pss_now, pss_readings, readers, unread, writer: Some(writer), give_up, latest, lost }
     }
 
     /// Read proportional memory soon.
@@ -115,9 +122,22 @@ impl Sampling {
     fn end(&mut self) -> Vec<Finished> {
         self.stop.store(true, Ordering::Relaxed);
         self.wake();
-        // A reader that panicked has no quality to tell; what it read is in the table.
-        let read: Vec<Finished> = self.readers.drain(..).filter_map(|r| r.join().ok()).flatten().collect();
-        read.into_iter().chain(self.unread.drain(..)).collect()
+        let deadline = Instant::now() + END;
+        let mut finished = Vec::new();
+        for reader in self.readers.drain(..) {
+            while !reader.is_finished() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            if reader.is_finished() {
+                // A reader that panicked has no quality to tell; what it read is in the table.
+                finished.extend(reader.join().unwrap_or_default());
+            } else {
+                self.give_up.store(true, Ordering::Relaxed);
+                finished.push(Finished::stuck(END));
+            }
+        }
+        finished.append(&mut self.unread);
+        finished
     }
 
     fn wake(&self) {
@@ -131,9 +151,12 @@ impl Drop for Sampling {
     }
 }
 
-fn write(received: &mpsc::Receiver<Vec<Sample>>, mut writer: SampleWriter) -> collo_store::Result<()> {
-    while let Ok(batch) = received.recv() {
-        writer.write(&batch)?;
+fn write(received: &mpsc::Receiver<Vec<Sample>>, mut writer: SampleWriter, give_up: &AtomicBool) -> collo_store::Result<()> {
+    loop {
+        match received.recv_timeout(Duration::from_millis(500)) {
+            Ok(batch) => writer.write(&batch)?,
+            Err(mpsc::RecvTimeoutError::Timeout) if !give_up.load(Ordering::Relaxed) => {}
+            Err(_) => return writer.finish(),
+        }
     }
-    writer.finish()
 }

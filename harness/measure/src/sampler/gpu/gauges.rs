@@ -154,6 +154,9 @@ impl Sampler for Gauges {
                         for (metric, window_ns, value) in traffic.since(monotonic_ns(), counted) {
                             push(&opened.scope, metric, window_ns, value.ok_or(NvmlError::NoData));
                         }
+                        if traffic.is_useless() {
+                            opened.pcie.no_counters();
+                        }
                     }
                     Ok(None) => opened.pcie.no_counters(),
                     Err(e) if is_never(&e) => opened.pcie.no_counters(),

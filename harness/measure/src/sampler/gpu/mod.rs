@@ -17,6 +17,7 @@ mod profiled;
 mod session;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use collo_store::SamplingQuality;
 
@@ -75,6 +76,22 @@ pub struct SourceChoice {
 }
 
 impl SourceChoice {
+    /// The words that choose sources.
+    pub const WORDS: [&str; 5] = ["auto", "gpm", "dcgm", "nvml", "both"];
+
+    /// The choice that a word of [`SourceChoice::WORDS`] stands for.
+    pub fn named(word: &str) -> Option<SourceChoice> {
+        let only = |source| Some(SourceChoice { sm: Some(source), both: false });
+        match word {
+            "auto" => Some(SourceChoice::default()),
+            "gpm" => only(Source::Gpm),
+            "dcgm" => only(Source::Dcgm),
+            "nvml" => only(Source::Nvml),
+            "both" => Some(SourceChoice { sm: None, both: true }),
+            _ => None,
+        }
+    }
+
     fn gpm(self) -> bool {
         self.both || matches!(self.sm, None | Some(Source::Gpm))
     }
@@ -101,6 +118,16 @@ pub struct Finished {
 }
 
 impl Finished {
+    /// Of a thread that did not end, because a call to the driver does not return.
+    pub fn stuck(waited: Duration) -> Finished {
+        let mut finished = Finished::without_reading("driver", 0.0, Account::default());
+        finished
+            .quality
+            .absent
+            .insert("all".into(), format!("a call to the driver did not return within {} s", waited.as_secs()));
+        finished
+    }
+
     /// Of a source that gave nothing, or of which the caller fills in the rest.
     fn without_reading(source: &str, asked_hz: f64, account: Account) -> Finished {
         let quality = SamplingQuality {
@@ -124,3 +151,16 @@ impl Finished {
 
 #[cfg(test)]
 mod simulated_tests;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_is_chosen_is_the_only_one_that_is_started() {
+        let started = |word| SourceChoice::named(word).map(|c| (c.gpm(), c.dcgm()));
+        let expected = [(true, true), (true, false), (false, true), (false, false), (true, true)].map(Some);
+        assert_eq!(SourceChoice::WORDS.map(started), expected);
+        assert_eq!(started("smi"), None);
+    }
+}

@@ -40,6 +40,8 @@ pub struct Traffic {
     before: Option<(u64, [u64; 2])>,
     /// A counter that was seen above 32 bits does not wrap there.
     is_wide: [bool; 2],
+    /// How often in a row the readings were too far apart.
+    unsure: u32,
 }
 
 const WRAP: u64 = 1 << 32;
@@ -57,11 +59,20 @@ impl Traffic {
         }
         let Some((then_ns, then)) = before.filter(|b| b.0 < at_ns) else { return Vec::new() };
         let window_ns = at_ns - then_ns;
+        let is_unsure = window_ns > SURE_NS && self.is_wide.contains(&false);
+        self.unsure = if is_unsure { self.unsure + 1 } else { 0 };
         let rate = |i: usize| {
             let bytes = grown(then[i], counted[i], self.is_wide[i], window_ns);
             (METRICS[i], window_ns, bytes.map(|b| b as f64 / (window_ns as f64 / 1e9)))
         };
         vec![rate(0), rate(1)]
+    }
+}
+
+impl Traffic {
+    /// Whether the counters are read too rarely to be of use.
+    pub fn is_useless(&self) -> bool {
+        self.unsure >= 5
     }
 }
 
@@ -122,6 +133,18 @@ mod tests {
     #[test]
     fn a_gap_in_which_it_may_have_wrapped_twice_tells_nothing() {
         assert_eq!(rates(&[(0, 100), (4 * TENTH_NS, 900), (5 * TENTH_NS, 1000)]), [None, Some(1000.0)]);
+    }
+
+    #[test]
+    fn counters_that_are_always_read_too_rarely_are_of_no_use() {
+        let mut traffic = Traffic::default();
+        for second in 0..=5 {
+            assert!(!traffic.is_useless());
+            traffic.since(second * 10 * TENTH_NS, [second, second]);
+        }
+        assert!(traffic.is_useless());
+        traffic.since(51 * TENTH_NS, [9, 9]);
+        assert!(!traffic.is_useless());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 
 use super::account::Account;
-use super::card::Opened;
+use super::card::{Card, Opened};
 use crate::device::nvml::text;
 use crate::sampler::Sampler;
 use crate::sampler::member::Trees;
@@ -38,17 +38,34 @@ impl Processes {
     fn held(&self) -> Result<Held, NvmlError> {
         let mut held = Held::new();
         for (board, opened) in self.boards.iter().enumerate() {
-            let plain = opened.card.ask(|d| d.running_compute_processes())?;
-            // Not every driver has this list; those without show the clients in the other, or their memory as the server's.
-            let clients = opened.card.ask(|d| d.mps_running_compute_processes()).unwrap_or_default();
-            gather(&mut held, board, plain.into_iter().chain(clients));
+            let whole = list(&opened.card);
+            // A card that is cut lists the processes of its instances too, but perhaps not to everybody.
+            let parts = opened.parts.iter().filter_map(|p| Some((p.gpu_instance, p.card.as_ref().ok()?)));
+            match whole {
+                Ok(processes) if !processes.is_empty() || opened.parts.is_empty() => gather(&mut held, board, processes),
+                Err(e) if opened.parts.is_empty() => return Err(e),
+                _ => {
+                    for (id, card) in parts {
+                        let of_part = |p| ProcessInfo { gpu_instance_id: Some(id), ..p };
+                        gather(&mut held, board, list(card)?.into_iter().map(of_part).collect());
+                    }
+                }
+            }
         }
         Ok(held)
     }
 }
 
+/// Both lists of a card or an instance.
+fn list(card: &Card) -> Result<Vec<ProcessInfo>, NvmlError> {
+    let mut processes = card.ask(|d| d.running_compute_processes())?;
+    // Not every driver has this list; those without show the clients in the other, or their memory as the server's.
+    processes.extend(card.ask(|d| d.mps_running_compute_processes()).unwrap_or_default());
+    Ok(processes)
+}
+
 /// A process that stands in both lists is one.
-fn gather(held: &mut Held, board: usize, processes: impl Iterator<Item = ProcessInfo>) {
+fn gather(held: &mut Held, board: usize, processes: Vec<ProcessInfo>) {
     for p in processes {
         let bytes = match p.used_gpu_memory {
             UsedGpuMemory::Used(bytes) => Some(bytes),
@@ -112,7 +129,7 @@ mod tests {
     fn held(lists: &[(usize, Vec<ProcessInfo>)]) -> Held {
         let mut held = Held::new();
         for (board, list) in lists {
-            gather(&mut held, *board, list.clone().into_iter());
+            gather(&mut held, *board, list.clone());
         }
         held
     }

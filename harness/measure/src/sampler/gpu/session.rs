@@ -156,3 +156,26 @@ fn lack(account: &mut Account, board: &Board, why: &str) {
     gauges::metrics().for_each(|metric| account.lacks(metric, &gpu, why));
     board.instances.iter().for_each(|i| account.lacks(gauges::OF_INSTANCES, &mig_scope(&i.uuid), why));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampler::gpu::BoardInstance;
+    use crate::sampler::latest::Latest;
+
+    #[test]
+    fn a_card_that_cannot_be_opened_is_absent_with_its_reason_and_nothing_is_begun() {
+        let (batches, received) = mpsc::channel();
+        let outlet = Outlet { batches, latest: Latest::default() };
+        let (trees, stop) = (Trees::default(), Arc::new(AtomicBool::new(false)));
+        let setting = Setting { nvml_hz: 10.0, slow_hz: 1.0, trees, outlet, stop, everything: false };
+        let instance = BoardInstance { uuid: "MIG-none".into(), gpu_instance: 1, compute_instance: None };
+        let board = Board { uuid: "GPU-none".into(), instances: vec![instance], ..Board::default() };
+        let session = Session::start(&[board], &setting);
+        assert!(session.readers.is_empty() && session.lost.why().is_none());
+        let absent = &session.unread[0].quality.absent;
+        assert!(absent.keys().eq(gauges::metrics().collect::<std::collections::BTreeSet<_>>()), "{absent:?}");
+        drop(setting);
+        assert!(received.recv().is_err(), "nobody is left who could send");
+    }
+}

@@ -44,6 +44,10 @@ fn a_session_reads_the_cards_and_leaves_them() {
     let (batches, received) = mpsc::channel();
     let (stop, latest) = (Arc::new(AtomicBool::new(false)), Latest::default());
     let outlet = Outlet { batches, latest: latest.clone() };
+    // Something that trains, if there is something: `cd FOLDER && PROGRAM train.py …`.
+    let member =
+        std::env::var("TRAIN").ok().map(|command| std::process::Command::new("sh").args(["-c", &command]).spawn().unwrap());
+    std::thread::sleep(Duration::from_millis(300));
     let trees = Trees::below(&[std::process::id()]);
     trees.refresh();
     let setting = Setting { nvml_hz: 10.0, slow_hz: 1.0, trees, outlet, stop: stop.clone(), everything: false };
@@ -52,14 +56,22 @@ fn a_session_reads_the_cards_and_leaves_them() {
     let seconds = std::env::var("SECONDS_TO_READ").ok().and_then(|s| s.parse().ok()).unwrap_or(4);
     std::thread::sleep(Duration::from_secs(seconds));
     stop.store(true, Ordering::Relaxed);
+    if let Some(mut member) = member {
+        member.kill().unwrap();
+        member.wait().unwrap();
+    }
     println!("lost: {:?}", session.lost.why());
     let finished = session.unread.into_iter().chain(session.readers.into_iter().flat_map(|r| r.join().unwrap()));
     for f in finished {
         println!("{:#?}", f.quality);
     }
     let samples: Vec<_> = received.try_iter().flatten().collect();
-    println!("{} rows; latest {:#?}", samples.len(), latest.lock().unwrap());
-    for s in samples.iter().rev().take(40) {
+    println!("{} rows", samples.len());
+    for (scope, watched) in latest.lock().unwrap().iter() {
+        println!("{scope}: {watched:?}");
+    }
+    let chosen = std::env::var("METRIC").unwrap_or_else(|_| "sm_active_ratio".into());
+    for s in samples.iter().filter(|s| s.metric == chosen) {
         println!("{s:?}");
     }
 }

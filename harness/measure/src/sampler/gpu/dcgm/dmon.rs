@@ -46,6 +46,8 @@ impl NotARow {
 #[derive(Debug, Default)]
 pub struct Parser {
     heads: Vec<Head>,
+    /// Columns stand to the right, as DCGM 3 prints them; `# Entity` is its mark, `#Entity` that of DCGM 4.
+    is_right: bool,
 }
 
 #[derive(Debug)]
@@ -110,6 +112,7 @@ impl Parser {
     /// `#Entity  GRACT  SMACT`, or `# Entity  GRACT`: everything after the word `Entity` is the head of a column.
     fn remember(&mut self, line: &str) {
         self.heads.clear();
+        self.is_right = words(line).next().is_some_and(|w| w.text == "#");
         let is_entity = |text: &str| matches!(text.trim_start_matches('#'), "" | "Entity" | "ID" | "Id");
         for word in words(line).skip_while(|w| is_entity(w.text)) {
             let profiled = Profiled::of_tag(word.text);
@@ -128,13 +131,12 @@ impl Parser {
             return Ok((0..cells.len()).collect());
         }
         // Some cells are empty. DCGM 4 prints to the left of each column, DCGM 3 to the right: every value must stand exactly so.
-        let under = |is_head_of: &dyn Fn(&Head, &Word) -> bool| -> Option<Vec<usize>> {
-            let found: Option<Vec<usize>> = cells.iter().map(|c| self.heads.iter().position(|h| is_head_of(h, c))).collect();
-            found.filter(|columns| columns.windows(2).all(|w| w[0] < w[1]))
+        let is_under = |head: &Head, cell: &Word| match self.is_right {
+            true => head.end == cell.end(),
+            false => head.start == cell.start,
         };
-        let left = under(&|head, cell| head.start == cell.start);
-        let right = under(&|head, cell| head.end == cell.end());
-        left.or(right).ok_or(NotARow::Misaligned)
+        let found = cells.iter().map(|c| self.heads.iter().position(|h| is_under(h, c)));
+        found.collect::<Option<Vec<usize>>>().ok_or(NotARow::Misaligned)
     }
 }
 
