@@ -22,9 +22,9 @@ use std::time::Duration;
 use collo_store::SamplingQuality;
 
 pub use account::Account;
-pub use card::Lost;
+pub(super) use card::Lost;
 pub use probe::{Probed, probe};
-pub use session::{Session, Setting};
+pub(super) use session::{Session, Setting};
 
 /// One card to sample in one run, and how it is cut.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

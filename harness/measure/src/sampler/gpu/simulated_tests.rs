@@ -13,6 +13,7 @@ use crate::sampler::member::Trees;
 /// The cards of the library, as they are cut.
 fn boards() -> Vec<Board> {
     let nvml = crate::device::nvml::open().unwrap();
+    let sources = std::env::var("SM_SOURCE").map_or(SourceChoice::default(), |word| SourceChoice::named(&word).unwrap());
     let instance = |device: &nvml_wrapper::Device<'_>, index| {
         let mig = device.mig_device_by_index(index).ok()?;
         let mut id = 0;
@@ -23,7 +24,7 @@ fn boards() -> Vec<Board> {
     let board = |index| {
         let device = nvml.device_by_index(index).unwrap();
         let instances = (0..device.mig_device_count().unwrap_or(0)).filter_map(|i| instance(&device, i)).collect();
-        Board { uuid: device.uuid().unwrap(), instances, sources: SourceChoice::default() }
+        Board { uuid: device.uuid().unwrap(), instances, sources }
     };
     (0..nvml.device_count().unwrap()).map(board).collect()
 }

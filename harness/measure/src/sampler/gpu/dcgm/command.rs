@@ -174,8 +174,9 @@ pub fn output(program: &str, arguments: &[&str], at_most: Duration, stop: impl F
 /// how it ended.
 pub fn reason(err: &[String], out: &[String], status: Option<ExitStatus>) -> String {
     let text = |lines: &[String]| {
-        let said: Vec<&str> = lines.iter().map(|l| l.trim()).filter(|l| !l.is_empty()).take(3).collect();
-        (!said.is_empty()).then(|| said.join(" ").chars().take(400).collect::<String>())
+        let bare = |l: &String| l.trim().trim_start_matches("Error: ").trim_end_matches('.').to_string();
+        let said: Vec<String> = lines.iter().map(bare).filter(|l| !l.is_empty()).take(3).collect();
+        (!said.is_empty()).then(|| said.join("; ").chars().take(400).collect::<String>())
     };
     let ended = || match status {
         Some(status) => format!("`dcgmi` ended without a word: {status}"),
@@ -191,11 +192,8 @@ mod tests {
     #[test]
     fn a_reason_is_what_the_command_says_and_else_how_it_ended() {
         let lines = |text: &str| text.lines().map(str::to_string).collect::<Vec<_>>();
-        assert_eq!(reason(&lines("\nError setting watches.\n"), &lines("x"), None), "Error setting watches.");
-        assert_eq!(
-            reason(&[], &lines("Error: no connection\n\nHost engine gone"), None),
-            "Error: no connection Host engine gone"
-        );
+        assert_eq!(reason(&lines("\nError setting watches.\n"), &lines("x"), None), "Error setting watches");
+        assert_eq!(reason(&[], &lines("Error: no connection\n\nHost engine gone"), None), "no connection; Host engine gone");
         assert_eq!(reason(&[], &[], None), "`dcgmi` ended without a word");
     }
 

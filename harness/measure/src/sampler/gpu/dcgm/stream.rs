@@ -199,6 +199,7 @@ impl Stream {
             }
             let gave = !self.rows.is_empty();
             if printed.ended {
+                self.hand_over();
                 let why = command::reason(&err, &out, running.finish());
                 return if gave { End::Broke(why) } else { End::Refused(why) };
             }

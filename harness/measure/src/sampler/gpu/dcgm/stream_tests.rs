@@ -47,8 +47,8 @@ impl Read {
     }
 }
 
-/// Read two instances through a script for so long.
-fn read(script: &str, time: Duration) -> Read {
+/// Read two instances through a script until so many values came, it ended, or the time is over.
+fn read(script: &str, enough: usize, time: Duration) -> Read {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("dcgmi");
     let program = program.to_str().unwrap().to_string();
@@ -71,15 +71,19 @@ fn read(script: &str, time: Duration) -> Read {
     let stream = Stream::of(&program, Level::GpuInstance, targets, stop.clone(), outlet);
     let thread = std::thread::spawn(move || stream.run());
     let until = Instant::now() + time;
-    while Instant::now() < until && !thread.is_finished() {
-        std::thread::sleep(Duration::from_millis(10));
+    let mut samples = Vec::new();
+    while Instant::now() < until && !thread.is_finished() && samples.len() < enough {
+        samples.extend(received.recv_timeout(Duration::from_millis(10)).unwrap_or_default());
     }
     stop.store(true, Ordering::Relaxed);
     let asked = Instant::now();
     let finished = thread.join().unwrap();
     let ended_in = asked.elapsed();
-    Read { samples: received.try_iter().flatten().collect(), finished, latest, ended_in }
+    samples.extend(received.try_iter().flatten());
+    Read { samples, finished, latest, ended_in }
 }
+
+const PATIENCE: Duration = Duration::from_secs(20);
 
 const HEADS: &str = "printf '#Entity         SMACT        FP64A        \\nID                                        \\n'";
 
@@ -90,7 +94,7 @@ fn rows_go_to_the_instance_that_was_asked_for_and_the_first_two_are_dropped() {
          echo \"GPU-I 3         0.30$i        N/A          \"; echo \"GPU-I 0         0.10$i                     \"; \
          echo \"GPU-I 7         0.70$i        0.1          \"; sleep 0.1; done; sleep 30"
     );
-    let read = read(&script, Duration::from_millis(1500));
+    let read = read(&script, 8, PATIENCE);
     assert_eq!(read.values("mig:A", "sm_active_ratio"), [Some(0.302), Some(0.303)]);
     assert_eq!(read.values("mig:B", "sm_active_ratio"), [Some(0.102), Some(0.103)]);
     assert_eq!(read.values("mig:A", "fp64_active_ratio"), [None, None], "absent is not zero");
@@ -104,7 +108,7 @@ fn rows_go_to_the_instance_that_was_asked_for_and_the_first_two_are_dropped() {
 fn a_field_that_is_refused_is_left_out_and_said() {
     let refuse = "if [[ $3 == *1006* ]]; then echo 'Error setting watches. Result: -6: not supported' >&2; exit 1; fi";
     let rows = "printf '#Entity         SMACT        \\n'; while sleep 0.05; do echo 'GPU-I 3         0.500        '; done";
-    let read = read(&format!("{refuse}; {rows}"), Duration::from_millis(1500));
+    let read = read(&format!("{refuse}; {rows}"), 5, PATIENCE);
     assert!(read.values("mig:A", "sm_active_ratio").len() > 3);
     let absent = &read.finished.quality.absent;
     assert!(absent["fp64_active_ratio"].contains("not supported"), "{absent:?}");
@@ -114,7 +118,7 @@ fn a_field_that_is_refused_is_left_out_and_said() {
 #[test]
 fn an_engine_that_is_not_there_is_the_reason_that_everything_is_absent() {
     let script = "echo 'Error: unable to establish a connection to the specified host: localhost'; exit 255";
-    let read = read(script, Duration::from_secs(20));
+    let read = read(script, usize::MAX, PATIENCE);
     assert!(read.samples.is_empty());
     assert!(read.finished.quality.absent["sm_active_ratio"].contains("unable to establish a connection"));
     assert_eq!((read.finished.quality.ticks, read.finished.quality.achieved_hz), (0, None));
@@ -123,13 +127,13 @@ fn an_engine_that_is_not_there_is_the_reason_that_everything_is_absent() {
 #[test]
 fn a_stream_that_breaks_off_is_begun_again() {
     let script = format!("{HEADS}; for i in 1 2 3; do echo 'GPU-I 3         0.500        0.1          '; done; exit 3");
-    let read = read(&script, Duration::from_millis(1800));
+    let read = read(&script, 4, PATIENCE);
     assert_eq!(read.values("mig:A", "sm_active_ratio").len(), 2, "one row that counts of each of two");
-    assert_eq!(read.finished.quality.ticks, 6);
+    assert_eq!(read.finished.quality.ticks, 6, "with those that do not");
 }
 
 #[test]
 fn a_dcgmi_that_does_not_end_when_asked_is_killed() {
-    let read = read(&format!("trap '' TERM; {HEADS}; while :; do sleep 0.05; done"), Duration::from_millis(400));
+    let read = read(&format!("trap '' TERM; {HEADS}; while :; do sleep 0.05; done"), 1, Duration::from_millis(400));
     assert!(read.ended_in < Duration::from_secs(3), "{:?}", read.ended_in);
 }
