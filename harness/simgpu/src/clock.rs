@@ -1,6 +1,9 @@
 //! Time and processes: the clock that everything is stamped with, and whether a process still is who it was.
 
+use nix::errno::Errno;
+use nix::sys::signal::kill;
 use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
 
 /// `CLOCK_MONOTONIC` in nanoseconds, the same in every process of the machine.
 pub fn now_ns() -> u64 {
@@ -26,6 +29,11 @@ pub fn born(pid: u32) -> Option<u64> {
 /// Whether this very process still lives.
 pub fn lives(pid: u32, since: u64) -> bool {
     born(pid) == Some(since)
+}
+
+/// Whether there is a process of that number, which is asked more cheaply than who it is.
+pub fn is_there(pid: u32) -> bool {
+    kill(Pid::from_raw(pid as i32), None) != Err(Errno::ESRCH)
 }
 
 /// The identity of this boot of the machine.

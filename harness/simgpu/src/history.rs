@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::card::Card;
 use crate::log::{Arrival, Event, Record};
 use crate::model::{self, Activity, Load, Moment, Slice};
@@ -28,7 +30,7 @@ pub struct Guest {
 }
 
 /// Integrals over time, since the history began.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
     pub at_ns: u64,
     pub energy_j: f64,
@@ -84,20 +86,50 @@ impl Totals {
     }
 }
 
+/// A moment at which every card was idle, and all that matters of what was before.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Base {
+    pub at_ns: u64,
+    /// Per card; none at the beginning.
+    pub totals: Vec<Totals>,
+    pub first_train_ns: Option<u64>,
+    pub ended: u64,
+    pub reset_j: Option<Vec<f64>>,
+}
+
 impl History {
-    /// From a moment at which every card was idle.
-    pub fn new(cards: &[Arc<Card>], began_ns: u64, timed: Timed) -> History {
-        let tracks = cards
-            .iter()
-            .map(|card| Track {
-                totals: Totals { at_ns: began_ns, ..Totals::default() },
-                now: model::moment(card, &[], 1.0),
-                past: VecDeque::new(),
-            })
-            .collect();
-        let cards = cards.to_vec();
-        let (guests, first_train_ns) = (Vec::new(), None);
-        History { cards, tracks, guests, at_ns: began_ns, ended: 0, first_train_ns, timed, throttled: false, reset_j: None }
+    pub fn new(cards: &[Arc<Card>], base: &Base, timed: Timed) -> History {
+        let begun = |card: usize| {
+            let first = || Totals { at_ns: base.at_ns, ..Totals::default() };
+            base.totals.get(card).cloned().unwrap_or_else(first)
+        };
+        let track = |(i, card): (usize, &Arc<Card>)| Track {
+            totals: begun(i),
+            now: model::moment(card, &[], 1.0),
+            past: VecDeque::new(),
+        };
+        History {
+            cards: cards.to_vec(),
+            tracks: cards.iter().enumerate().map(track).collect(),
+            guests: Vec::new(),
+            at_ns: base.at_ns,
+            ended: base.ended,
+            first_train_ns: base.first_train_ns,
+            timed,
+            throttled: false,
+            reset_j: base.reset_j.clone(),
+        }
+    }
+
+    /// What matters of all this once every card is idle.
+    pub fn base(&self, now_ns: u64) -> Base {
+        Base {
+            at_ns: now_ns,
+            totals: (0..self.cards.len()).map(|card| self.totals(card, now_ns)).collect(),
+            first_train_ns: self.first_train_ns,
+            ended: self.ended,
+            reset_j: self.reset_j.clone(),
+        }
     }
 
     pub fn take(&mut self, records: Vec<Record>) {
@@ -261,7 +293,7 @@ mod tests {
     }
 
     fn history(throttle_s: Option<f64>) -> History {
-        History::new(&[Arc::new(Card::find("a100-40gb").unwrap())], 0, Timed { throttle_s, energy_reset_s: None })
+        History::new(&[Arc::new(Card::find("a100-40gb").unwrap())], &Base::default(), Timed { throttle_s, energy_reset_s: None })
     }
 
     #[test]
@@ -288,6 +320,20 @@ mod tests {
         h.take(vec![at(3.0, 8, Event::End)]);
         let guest = h.guest(7).unwrap();
         assert!((h.progress_s(guest, 4 * S) - (2.0 * 0.7565 + 1.0)).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_history_goes_on_from_its_base() {
+        let mut whole = history(None);
+        whole.take(vec![at(1.0, 7, Event::Start(arrival())), at(1.0, 7, Event::Train), at(3.0, 7, Event::End)]);
+        let base = whole.base(4 * S);
+        let mut rest = History::new(&whole.cards, &base, Timed::default());
+        let later = vec![at(5.0, 8, Event::Start(arrival())), at(5.0, 8, Event::Train)];
+        whole.take(later.clone());
+        rest.take(later);
+        assert_eq!((rest.first_train_ns, rest.ended), (Some(S), 1));
+        let (a, b) = (whole.totals(0, 7 * S), rest.totals(0, 7 * S));
+        assert!((a.energy_j - b.energy_j).abs() < 1e-6 && (a.card.sm - b.card.sm).abs() < 1e-9);
     }
 
     #[test]

@@ -7,6 +7,8 @@
 //! Processes without MPS take turns; those of one MPS server run side by side until the SMs or the bandwidth are full; instances of
 //! MIG are cards of their own, whose waves fill them worse the smaller they are.
 
+use serde::{Deserialize, Serialize};
+
 use crate::card::Card;
 
 /// Share of the SMs that can be filled at most by kernels of several clients.
@@ -58,7 +60,7 @@ pub struct Slice {
 }
 
 /// What engines do; shares of whatever they belong to.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Activity {
     pub graphics: f64,
     pub sm: f64,

@@ -18,8 +18,12 @@ use crate::state::State;
 
 /// The variable that names the folder.
 pub const FOLDER: &str = "COLLO_SIM_DIR";
+/// A log is as long as this at most, unless cards are never idle.
+const LONGEST_LOG: u64 = 64 << 10;
 /// How often the processes on the cards are looked at.
-const LOOKED_AT_NS: u64 = 100_000_000;
+const LOOKED_AT_NS: u64 = 20_000_000;
+/// How often the files are looked at: a reading is as old as this at most.
+const FRESH_NS: u64 = 1_000_000;
 
 /// The machine.
 #[derive(Debug)]
@@ -32,6 +36,7 @@ pub struct Sim {
     reader: Reader,
     history: History,
     looked_ns: u64,
+    read_ns: u64,
 }
 
 /// The folder of this process' machine.
@@ -75,14 +80,38 @@ impl Sim {
             }
         };
         let reader = Reader::new(folder.join("activity.log"));
-        let history = History::new(&cards, state.made_ns, timed(&scenario));
-        let mut sim = Sim { folder, scenario, cards, state, state_stamp: None, reader, history, looked_ns: 0 };
+        let history = History::new(&cards, &state.base, timed(&scenario));
+        let mut sim = Sim { folder, scenario, cards, state, state_stamp: None, reader, history, looked_ns: 0, read_ns: 0 };
         sim.refresh();
+        sim.shorten()?;
         Ok(sim)
+    }
+
+    /// Once the log has grown and every card is idle, what matters of it goes to the state, and it begins anew.
+    fn shorten(&mut self) -> Result<(), String> {
+        let log = self.folder.join("activity.log");
+        let long = |log: &Path| std::fs::metadata(log).is_ok_and(|m| m.len() > LONGEST_LOG);
+        if !long(&log) || !self.history.guests.is_empty() {
+            return Ok(());
+        }
+        self.change(|state, sim| {
+            if sim.history.guests.is_empty() && long(&log) {
+                state.base = sim.history.base(clock::now_ns());
+                // Nobody appends meanwhile, for that wants the lock.
+                std::fs::rename(&log, log.with_extension("old")).map_err(|e| format!("`{}`: {e}", log.display()))?;
+            }
+            Ok::<(), String>(())
+        })
     }
 
     /// Read what is new, and return the moment that everything now is as of.
     pub fn refresh(&mut self) -> u64 {
+        let now = clock::now_ns();
+        if now < self.read_ns + FRESH_NS {
+            self.history.pass(now);
+            return now;
+        }
+        self.read_ns = now;
         let path = self.folder.join("state.json");
         let stamp = std::fs::metadata(&path).ok().and_then(|m| Some((m.modified().ok()?, m.ino())));
         if stamp != self.state_stamp {
@@ -106,7 +135,10 @@ impl Sim {
             News::Nothing => {}
             News::More(records) => self.history.take(records),
             News::Anew(records) => {
-                self.history = History::new(&self.cards, self.state.made_ns, timed(&self.scenario));
+                if let Some(state) = State::read(&self.folder.join("state.json")) {
+                    self.state = state;
+                }
+                self.history = History::new(&self.cards, &self.state.base, timed(&self.scenario));
                 self.history.take(records);
             }
         }

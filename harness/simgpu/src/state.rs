@@ -12,6 +12,7 @@ use crate::card::Card;
 use crate::clock;
 use crate::cut;
 use crate::dice::Dice;
+use crate::history::Base;
 use crate::scenario::Scenario;
 
 /// Compute modes as NVML numbers them.
@@ -22,7 +23,8 @@ pub const EXCLUSIVE_PROCESS: u32 = 3;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct State {
     pub boot: String,
-    pub made_ns: u64,
+    /// From where the log of activity goes on.
+    pub base: Base,
     /// Of the last thing that was made; no number is given twice.
     pub serial: u64,
     /// How often destroying was refused because the scenario says so.
@@ -69,7 +71,8 @@ pub struct ComputeInstance {
 impl State {
     /// A machine that was just switched on.
     pub fn new(scenario: &Scenario, cards: &[Arc<Card>]) -> Result<State, String> {
-        let mut state = State { boot: clock::boot_id(), made_ns: clock::now_ns(), serial: 0, refused: 0, cards: Vec::new() };
+        let base = Base { at_ns: clock::now_ns(), ..Base::default() };
+        let mut state = State { boot: clock::boot_id(), base, serial: 0, refused: 0, cards: Vec::new() };
         for (i, card) in cards.iter().enumerate() {
             state.cards.push(CardState {
                 uuid: format!("GPU-{}", Dice::of(&[&card.key, &i.to_string()]).uuid()),

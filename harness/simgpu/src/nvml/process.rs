@@ -24,7 +24,7 @@ fn list(sim: &mut Sim, of: Device, only_clients: bool) -> Vec<b::nvmlProcessInfo
         let place = of.mig.is_none_or(|(gi, ci)| g.here.gi == Some(gi) && g.here.ci == Some(ci));
         g.here.card == of.card && place && (!only_clients || g.here.server.is_some())
     };
-    if sim.history().guests.iter().filter(here).any(|g| !clock::lives(g.pid, g.here.born)) {
+    if sim.history().guests.iter().filter(here).any(|g| !clock::is_there(g.pid)) {
         sim.bury();
     }
     let shown = |pid: u32| if sim.scenario.has("hidden-pids") { pid + HIDDEN } else { pid };

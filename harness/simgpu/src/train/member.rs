@@ -60,8 +60,9 @@ struct Member {
     limit_bytes: Option<u64>,
     workload: Workload,
     fit: Fit,
-    /// Of an epoch.
+    /// Of an epoch, and of the whole data.
     items: u64,
+    whole: u64,
     batches: Option<u64>,
 }
 
@@ -117,7 +118,7 @@ impl Member {
         let cap = client.as_ref().map(|c| c.percent.min(own)).filter(|p| *p < 100.0).map(|p| p / 100.0);
         let own_limit = || crate::mps::limit_of(&std::env::var("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT").ok()?, 0);
         let limit_bytes = client.as_ref().and_then(|c| [c.limit_bytes, own_limit()].into_iter().flatten().min());
-        Ok(Member { sim, channel, number, place, client, cap, limit_bytes, workload, fit, items, batches })
+        Ok(Member { sim, channel, number, place, client, cap, limit_bytes, workload, fit, items, whole, batches })
     }
 
     fn live(&mut self, options: &Options) -> Result<(), End> {
@@ -326,7 +327,7 @@ impl Member {
             "threads": threads,
             "versions": { "python": PYTHON, "torch": TORCH },
             "model": { "name": text("model", "simulated"), "parameters": self.workload.parameters },
-            "dataset": { "name": text("dataset", "simulated"), "synthetic": true, "items": self.items },
+            "dataset": { "name": text("dataset", "simulated"), "synthetic": true, "items": self.whole },
             "limit_batches": self.batches,
             "precision": text("precision", "fp32"),
             "allocator": "native",
