@@ -14,6 +14,17 @@ default:
 run NAME *ARGS:
     {{ collo }} run "$@"
 
+# Measure an experiment on the simulated GPU, which invents every number and says so: just sim small-7way-mps
+[group('measure')]
+sim NAME *ARGS:
+    cargo build --quiet --package collo --package collo-simgpu
+    cargo run --quiet --package collo-simgpu --bin sim -- run "$@"
+
+# Five minutes on a real card: does everything work, and do the modes differ
+[group('measure')]
+gpu-smoke *ARGS:
+    {{ collo }} run gpu-smoke "$@"
+
 # Show the cells of an experiment, their order, the forecast, and what cannot run here
 [group('measure')]
 plan NAME *ARGS:

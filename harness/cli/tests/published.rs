@@ -8,6 +8,61 @@ use std::path::PathBuf;
 use support::{Bench, checkout};
 
 #[test]
+fn every_experiment_for_gpus_plans_on_every_card_and_says_what_it_refuses() {
+    let root = checkout();
+    let place = root.to_str().expect("text");
+    let bench = Bench::new();
+    let names = |folder: &str| -> Vec<String> {
+        let entries = fs_err::read_dir(root.join(folder)).expect("readable");
+        let mut names: Vec<String> = entries
+            .map(|e| e.expect("readable").path())
+            .filter(|p| p.extension().is_some_and(|e| e == "toml"))
+            .map(|p| p.file_stem().expect("named").to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    let for_gpus = |name: &String| {
+        let text = fs_err::read_to_string(root.join(format!("experiments/{name}.toml"))).expect("readable");
+        !text.contains("device = \"cpu\"")
+    };
+    let cards = names("mig-profiles");
+    let mut count = 0;
+    for name in names("experiments").into_iter().filter(for_gpus) {
+        for card in &cards {
+            let answer = bench.collo(&["-C", place, "plan", &name, "--gpu", card, "--json"]);
+            let plan = serde_json::from_str::<serde_json::Value>(&answer.stdout)
+                .unwrap_or_else(|e| panic!("{name} on {card}: {e}\n{}", answer.stderr));
+            let cells = plan["cells"].as_array().expect("a list").len();
+            for refusal in plan["refusals"].as_array().expect("a list") {
+                assert!(refusal["reason"].as_str().is_some_and(|r| !r.is_empty()), "{name} on {card}");
+            }
+            assert_eq!(answer.code, Some(if cells > 0 { 0 } else { 3 }), "{name} on {card}: {}", answer.stderr);
+            // On the card of the study nothing is refused but what cannot be.
+            if card == "a100-40gb" {
+                let refused = plan["refusals"].as_array().map_or(0, Vec::len);
+                assert_eq!(refused, if name == "study-mixed" { 3 } else { 0 }, "{name}");
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 10 * 10, "only {count} plans");
+}
+
+#[test]
+fn the_studys_uniform_matrix_has_its_156_groups() {
+    let root = checkout();
+    let place = root.to_str().expect("text");
+    let bench = Bench::new();
+    let plan = bench.collo(&["-C", place, "plan", "study-uniform", "--gpu", "a100-40gb", "--json"]).exits(0).json();
+    let cells = plan["cells"].as_array().expect("a list");
+    // Beside them each member is measured alone on the slices of the groups.
+    let asked =
+        cells.iter().filter(|c| !["mig:3g.20gb", "mig:2g.10gb", "mig:1g.5gb"].contains(&c["sharing"].as_str().expect("text")));
+    assert_eq!((asked.count(), cells.len()), (156, 192));
+}
+
+#[test]
 fn every_experiment_of_the_checkout_plans() {
     let root = checkout();
     let place = root.to_str().expect("text");
@@ -22,7 +77,11 @@ fn every_experiment_of_the_checkout_plans() {
                 // What needs a GPU says so of every cell, and is planned where there is one.
                 let text = fs_err::read_to_string(&path).expect("readable");
                 assert!(text.contains("\"gpu\""), "{name} is not tagged as one for GPUs: {}", answer.stderr);
-                answer.answers("needs an NVIDIA GPU with CUDA");
+                assert!(
+                    answer.stdout.contains("needs an NVIDIA GPU with CUDA") || answer.stderr.contains("needs an NVIDIA GPU"),
+                    "{name}: {}",
+                    answer.stderr
+                );
                 continue;
             }
             let plan = answer.exits(0).json();

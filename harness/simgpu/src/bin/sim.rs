@@ -1,0 +1,45 @@
+//! Runs collo on the simulated GPU: `sim run small-7way-mps` is `collo run small-7way-mps`, with the simulation in the place of the
+//! driver, of its programs, and of Python.
+//!
+//! `COLLO_SIM` names the card and what goes wrong with it, `a100-40gb` if it is not set; its state lies in `target/simulated`, or where
+//! `COLLO_SIM_DIR` says.
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+fn main() -> ExitCode {
+    let Some(programs) = std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_path_buf)) else {
+        eprintln!("error: this program does not know where it is");
+        return ExitCode::from(3);
+    };
+    let (collo, library) = (programs.join("collo"), programs.join("libsimgpu.so"));
+    for needed in [&collo, &library] {
+        if !needed.exists() {
+            eprintln!("error: {} is not there\nhint: cargo build --package collo --package collo-simgpu", needed.display());
+            return ExitCode::from(3);
+        }
+    }
+    let state = folder("COLLO_SIM_DIR").unwrap_or_else(|| programs.with_file_name("simulated"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([programs.clone()].into_iter().chain(std::env::split_paths(&path)));
+    let mut command = Command::new(&collo);
+    command
+        .args(std::env::args_os().skip(1))
+        .env("COLLO_NVML", library)
+        .env("COLLO_PYTHON", programs.join("sim-train"))
+        .env("COLLO_SIM", std::env::var_os("COLLO_SIM").unwrap_or_else(|| "a100-40gb".into()))
+        .env("COLLO_STATE", folder("COLLO_STATE").unwrap_or_else(|| state.join("state")))
+        .env("COLLO_SIM_DIR", &state);
+    if let Ok(path) = path {
+        command.env("PATH", path);
+    }
+    // It takes the place of this process, so that signals and the exit code are its own.
+    let error = command.exec();
+    eprintln!("error: {} does not start: {error}", collo.display());
+    ExitCode::from(3)
+}
+
+fn folder(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from)
+}
