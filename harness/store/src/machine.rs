@@ -17,6 +17,9 @@ pub struct DeviceRecord {
     pub memory_bytes: Option<u64>,
     /// Logical cores that members can use.
     pub cores: Option<u32>,
+    /// Of a GPU: whether its driver stays loaded between processes, and so its energy counter.
+    #[serde(default)]
+    pub persistence: Option<bool>,
 }
 
 impl DeviceRecord {

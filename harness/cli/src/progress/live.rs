@@ -278,8 +278,14 @@ mod tests {
 
     #[test]
     fn the_card_has_a_line_of_its_own_and_says_that_it_is_simulated() {
-        let device =
-            DeviceRecord { name: "A100".into(), kind: "gpu".into(), simulated: true, memory_bytes: Some(40 << 30), cores: None };
+        let device = DeviceRecord {
+            name: "A100".into(),
+            kind: "gpu".into(),
+            simulated: true,
+            memory_bytes: Some(40 << 30),
+            cores: None,
+            persistence: None,
+        };
         let card = Watched { sm_active_ratio: Some(0.93), power_w: Some(318.2), ..Watched::default() };
         let line = card_line(&device, Some(card));
         assert_eq!(line, "    GPU     SMACT 93 %   318 W   – of 40.0 GiB   – °C   – MHz   simulated");

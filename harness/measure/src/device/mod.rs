@@ -91,6 +91,7 @@ impl DeviceFacts {
             simulated: self.gpus.iter().any(|g| g.simulated),
             memory_bytes: self.memory_bytes,
             cores: u32::try_from(self.cores.len()).ok().filter(|n| *n > 0),
+            persistence: self.gpu().and_then(|g| g.persistence),
         }
     }
 

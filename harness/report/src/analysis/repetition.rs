@@ -227,7 +227,9 @@ impl Repetition {
         self.energy_j_per_epoch = self.energy(&summaries);
         let mut sums = BTreeMap::<String, (f64, u32)>::new();
         for ((scope, metric), summary) in &summaries {
-            if let Some(mean) = summary.mean.filter(|_| !scope.starts_with("member:")) {
+            // What a member or a slice has is no figure of the card, and never added to one.
+            let of_a_part = ["member:", "mig:", "gi:"].iter().any(|part| scope.starts_with(part));
+            if let Some(mean) = summary.mean.filter(|_| !of_a_part) {
                 let entry = sums.entry(metric.clone()).or_default();
                 *entry = (entry.0 + mean, entry.1 + 1);
             }
@@ -248,11 +250,16 @@ impl Repetition {
     }
 
     fn energy(&self, summaries: &Summaries) -> Option<f64> {
-        let metric = if self.run.record.device.kind == "gpu" { "energy_j" } else { "cpu_energy_j" };
+        let device = &self.run.record.device;
+        let metric = if device.kind == "gpu" { "energy_j" } else { "cpu_energy_j" };
+        if device.persistence == Some(false) {
+            // The driver may have left and come back between two readings, and the counter with it.
+            return None;
+        }
         let window_s = self.measured?.seconds();
         let watts: Vec<f64> = summaries
             .iter()
-            .filter(|((scope, m), _)| m == metric && !scope.starts_with("member:"))
+            .filter(|((scope, m), _)| m == metric && !["member:", "mig:", "gi:"].iter().any(|part| scope.starts_with(part)))
             .filter_map(|(_, s)| s.per_second)
             .collect();
         let epochs: f64 = self.members.iter().map(|m| m.epoch_s.map(|e| window_s / e)).sum::<Option<f64>>()?;

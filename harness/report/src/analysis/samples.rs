@@ -32,10 +32,17 @@ pub struct Summary {
     pub mean: Option<f64>,
     /// Largest reading while members trained, warm-up and tail included.
     pub peak: Option<f64>,
-    /// For a counter: by how much it grew per second of the measured window, from its first to its last reading inside.
+    /// For a counter: by how much it grew per second of the measured window, from its first to its last reading inside. Absent where
+    /// it fell in between, because then it began anew.
     pub per_second: Option<f64>,
     /// Readings inside the measured window.
     pub readings: u32,
+}
+
+/// Of sources of one metric the first of these is told; others come behind them.
+fn rank(source: &str) -> usize {
+    const ORDER: [&str; 3] = ["gpm", "dcgm", "nvml"];
+    ORDER.iter().position(|known| source.starts_with(known)).unwrap_or(ORDER.len())
 }
 
 /// Summaries by `(scope, metric)`.
@@ -57,13 +64,15 @@ pub fn summarise(path: &Path, measured: Window, training: Window) -> PolarsResul
     let weight = when(span.clone().gt(lit(0)))
         .then(later(shared, lit(0i64)).cast(DataType::Float64))
         .otherwise(inside.clone().cast(DataType::Float64));
+    let inner = value.clone().filter(col("inside"));
     let table = scan(path)?
         .filter(value.clone().is_not_null())
         .filter(at.clone().gt_eq(lit(training.start_ns as i64)))
         .filter((at.clone() - span).lt_eq(lit(training.end_ns as i64)))
         .with_columns([weight.alias("weight"), inside.alias("inside")])
-        .group_by([col("scope"), col("metric")])
+        .group_by([col("scope"), col("metric"), col("source")])
         .agg([
+            (inner.clone() - inner.shift(lit(1))).min().alias("least_step"),
             (value.clone() * col("weight")).sum().alias("sum"),
             col("weight").sum().alias("weights"),
             value.clone().max().alias("peak"),
@@ -76,23 +85,31 @@ pub fn summarise(path: &Path, measured: Window, training: Window) -> PolarsResul
         .collect()?;
     let number = |name: &str| table.column(name)?.f64().cloned();
     let (scope, metric) = (table.column("scope")?.str()?, table.column("metric")?.str()?);
+    let (source, least_step) = (table.column("source")?.str()?, number("least_step")?);
     let (sum, weights, peak) = (number("sum")?, number("weights")?, number("peak")?);
     let (first, last) = (number("first")?, number("last")?);
     let (first_at, last_at) = (table.column("first_at")?.i64()?, table.column("last_at")?.i64()?);
     let readings = table.column("readings")?.u32()?;
     let mut found = Summaries::new();
+    let mut from = BTreeMap::<(String, String), usize>::new();
     for i in 0..table.height() {
         let (Some(scope), Some(metric)) = (scope.get(i), metric.get(i)) else { continue };
+        // Where two sources were read side by side, one of them is told: they are not averaged.
+        let (key, rank) = ((scope.to_string(), metric.to_string()), rank(source.get(i).unwrap_or_default()));
+        if from.get(&key).is_some_and(|before| *before <= rank) {
+            continue;
+        }
+        from.insert(key.clone(), rank);
         let mean = sum.get(i).zip(weights.get(i).filter(|w| *w > 0.0)).map(|(s, w)| s / w);
         let elapsed_s = first_at.get(i).zip(last_at.get(i)).map(|(a, b)| (b - a) as f64 * 1e-9).filter(|s| *s > 0.0);
         let grown = first.get(i).zip(last.get(i)).map(|(a, b)| b - a);
         let summary = Summary {
             mean,
             peak: peak.get(i),
-            per_second: grown.zip(elapsed_s).map(|(g, s)| g / s),
+            per_second: grown.zip(elapsed_s).filter(|_| least_step.get(i).is_none_or(|step| step >= 0.0)).map(|(g, s)| g / s),
             readings: readings.get(i).unwrap_or(0),
         };
-        found.insert((scope.to_string(), metric.to_string()), summary);
+        found.insert(key, summary);
     }
     Ok(found)
 }

@@ -15,6 +15,11 @@ pub fn section(analysis: &Analysis) -> Section {
     let panels = bar_panels(analysis, "energy", "joules per member and epoch", &get, 1.0);
     let power = metric_figure(analysis, "power", "Power of the card", "power_w", "watts", 1.0);
     if panels.is_empty() && power.is_none() {
+        if analysis.campaign.device.persistence == Some(false) {
+            let why = "Without persistence mode the driver's energy counter can begin anew at any time, so energy is absent, not zero. \
+                `nvidia-smi -pm 1` turns it on.";
+            return without(ID, TITLE, why);
+        }
         let counter =
             if analysis.campaign.device.kind == "cpu" { "RAPL, the energy counter of the CPU," } else { "The energy counter" };
         return without(ID, TITLE, format!("{counter} was not readable on this machine, so energy is absent, not zero."));

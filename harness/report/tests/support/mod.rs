@@ -84,6 +84,7 @@ impl Fixture {
                 simulated: false,
                 memory_bytes: Some(24 << 30),
                 cores: Some(2),
+                persistence: None,
             },
             synthetic: Some(true),
             real_from_block: None,

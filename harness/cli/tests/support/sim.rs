@@ -1,0 +1,184 @@
+//! A simulated GPU of one test's own, and a project on it: the command meets it as it would meet a card.
+//!
+//! In: words of the simulation and an experiment. Out: a [`Machine`] with the command in it, its card's state, and what is left of it.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Bench, Running, checkout};
+
+/// Seconds of an epoch alone.
+pub const EPOCH_S: &str = "0.3";
+
+/// A machine with a simulated card, and a project with an experiment `x`.
+pub struct Machine {
+    pub bench: Bench,
+    folder: tempfile::TempDir,
+    /// The part of the folder that the simulation has; another one is another machine with the same card.
+    room: String,
+    path: String,
+}
+
+/// Where the simulation was built: the library, and the folder of its programs.
+fn built() -> (PathBuf, PathBuf) {
+    let own = std::env::current_exe().expect("this test");
+    let deps = own.parent().expect("its folder");
+    let debug = deps.parent().expect("the folder above");
+    let age = |path: &PathBuf| path.metadata().map(|m| (m.mtime(), m.mtime_nsec())).ok();
+    let library = [debug.join("libsimgpu.so"), deps.join("libsimgpu.so")].into_iter().filter(|l| l.is_file()).max_by_key(age);
+    let programs = ["sim-train", "nvidia-cuda-mps-control", "dcgmi", "nvidia-smi"];
+    match library {
+        Some(library) if programs.iter().all(|p| debug.join(p).is_file()) => (library, debug.to_path_buf()),
+        _ => panic!("the simulated GPU is not built: run `cargo build -p collo-simgpu` first"),
+    }
+}
+
+/// A short experiment on a GPU, with what is given.
+pub fn short(toml: &str) -> String {
+    let mut text = "schema = 1\n".to_string();
+    for (key, value) in [("device", "\"gpu\""), ("repetitions", "1"), ("cooldown", "\"0s\"")] {
+        if !toml.lines().any(|line| line.trim_start().starts_with(key)) {
+            text.push_str(&format!("{key} = {value}\n"));
+        }
+    }
+    text + toml
+}
+
+impl Machine {
+    /// A card with these words, and experiment `x`.
+    pub fn new(words: &str, toml: &str) -> Machine {
+        let folder = tempfile::Builder::new().prefix("collo-gpu-").tempdir().expect("a folder");
+        let (library, programs) = built();
+        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let bench = Bench::new()
+            .file("experiments/x.toml", &short(toml))
+            .env("COLLO_NVML", &library.display().to_string())
+            .env("COLLO_PYTHON", &programs.join("sim-train").display().to_string())
+            .env("COLLO_STATE", &at("state"))
+            .env("COLLO_SIM_CARDS", &checkout().join("mig-profiles").display().to_string())
+            .env("COLLO_SIM_EPOCH_S", EPOCH_S)
+            .env("PATH", &path);
+        for entry in fs_err::read_dir(checkout().join("mig-profiles")).expect("readable") {
+            let file = entry.expect("readable").path();
+            let name = format!("mig-profiles/{}", file.file_name().expect("named").to_string_lossy());
+            bench.write(&name, &fs_err::read_to_string(&file).expect("readable"));
+        }
+        Machine { bench, folder, room: "sim".into(), path }.under(words)
+    }
+
+    /// The same card with other words from now on: whoever looks next finds them.
+    pub fn under(self, words: &str) -> Machine {
+        let folder = self.sim().display().to_string();
+        let bench = self.bench.env("COLLO_SIM", words).env("COLLO_SIM_DIR", &folder);
+        let machine = Machine { bench, ..self };
+        let listed = machine.program("nvidia-smi", &["-L"]);
+        assert!(machine.sim().join("state.json").is_file(), "`{words}` is no machine: {listed:?}");
+        machine
+    }
+
+    /// An equal machine on which nothing ever trained, with the same project and the same memory of what was changed.
+    pub fn anew(self, words: &str) -> Machine {
+        let room = format!("{}-anew", self.room);
+        Machine { room, ..self }.under(words)
+    }
+
+    /// A variable for the command and everything below it.
+    pub fn env(self, name: &str, value: &str) -> Machine {
+        Machine { bench: self.bench.env(name, value), ..self }
+    }
+
+    /// Without one of the simulation's programs on the PATH.
+    pub fn without(self, program: &str) -> Machine {
+        let kept = self.folder.path().join("programs");
+        fs_err::create_dir_all(&kept).expect("a folder");
+        let (_, built) = built();
+        for name in ["nvidia-cuda-mps-control", "dcgmi", "nvidia-smi"].iter().filter(|n| **n != program) {
+            std::os::unix::fs::symlink(built.join(name), kept.join(name)).expect("a link");
+        }
+        let rest = self.path.split_once(':').map_or("", |(_, rest)| rest);
+        let path = format!("{}:{rest}", kept.display());
+        self.env("PATH", &path)
+    }
+
+    /// The folder of the simulation.
+    pub fn sim(&self) -> PathBuf {
+        self.folder.path().join(&self.room)
+    }
+
+    /// The folder of journals.
+    pub fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    pub fn collo(&self, arguments: &[&str]) -> Answer {
+        self.bench.collo(arguments)
+    }
+
+    /// Run experiment `x`, without a report.
+    pub fn run(&self, arguments: &[&str]) -> Answer {
+        self.bench.run(arguments)
+    }
+
+    pub fn start(&self, arguments: &[&str]) -> Running {
+        self.bench.start(&[&["run", "x", "--no-report"], arguments].concat())
+    }
+
+    /// One of the simulation's programs, as a person on this machine would start it.
+    pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let (_, built) = built();
+        let mut command = Command::new(built.join(program));
+        // The environment is that of the command, and so is the mark.
+        let like = self.bench.command(&[]);
+        let values = like.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        command.args(arguments).envs(values).stdin(Stdio::null());
+        command
+    }
+
+    pub fn program(&self, program: &str, arguments: &[&str]) -> Answer {
+        Answer::from(self.command(program, arguments).output().expect("it starts"))
+    }
+
+    /// How every card stands: MIG and what it is cut into, compute mode. Instances have new numbers each time they are made.
+    pub fn cards(&self) -> Value {
+        let text = fs_err::read_to_string(self.sim().join("state.json")).expect("the machine is on");
+        let state: Value = serde_json::from_str(&text).expect("JSON");
+        let cards = state["cards"].as_array().expect("cards");
+        Value::Array(cards.iter().map(stands).collect())
+    }
+
+    /// Cards that are written down as changed.
+    pub fn journals(&self) -> Vec<Value> {
+        let entries = std::fs::read_dir(self.state()).into_iter().flatten().flatten();
+        let files = entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "json"));
+        files.filter_map(|p| serde_json::from_str(&std::fs::read_to_string(p).ok()?).ok()).collect()
+    }
+
+    /// Pipe folders of MPS daemons that are written down now.
+    pub fn pipes(&self) -> Vec<PathBuf> {
+        let daemons = |journal: Value| journal["daemons"].as_array().cloned().unwrap_or_default();
+        let all = self.journals().into_iter().flat_map(daemons);
+        all.filter_map(|pipe| Some(Path::new(pipe.as_str()?).to_path_buf())).collect()
+    }
+}
+
+fn stands(card: &Value) -> Value {
+    let whole = |i: &Value, compute: Vec<Value>| json!([i["profile"], i["start"], compute]);
+    let mut instances: Vec<Value> = card["instances"]
+        .as_array()
+        .expect("instances")
+        .iter()
+        .map(|i| {
+            let compute = i["compute"].as_array().expect("compute instances");
+            whole(i, compute.iter().map(|c| json!([c["profile"], c["start"]])).collect())
+        })
+        .collect();
+    instances.sort_by_key(Value::to_string);
+    json!({
+        "mig": card["mig"], "pending": card["mig_pending"], "compute_mode": card["compute_mode"],
+        "persistence": card["persistence"], "instances": instances,
+    })
+}
