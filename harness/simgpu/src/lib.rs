@@ -26,3 +26,5 @@ pub mod train;
 pub mod truth;
 pub mod visible;
 pub mod workload;
+
+pub use truth::truth;

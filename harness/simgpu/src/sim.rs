@@ -195,6 +195,11 @@ impl Sim {
         &self.history
     }
 
+    /// The first card that is no display GPU.
+    pub fn first_card(&self) -> usize {
+        self.cards.iter().position(|c| c.key != "display").unwrap_or(0)
+    }
+
     /// Seconds since anything first trained.
     pub fn elapsed_s(&self) -> Option<f64> {
         let first = self.history.first_train_ns?;
