@@ -69,7 +69,7 @@ impl Sim {
         let state = {
             let _lock = lock(&folder)?;
             let path = folder.join("state.json");
-            match State::read(&path).filter(|s| s.cards.len() == cards.len()) {
+            match State::read(&path).filter(|s| s.is_of(&cards)) {
                 Some(state) => state,
                 None => {
                     let _ = std::fs::remove_file(folder.join("activity.log"));
