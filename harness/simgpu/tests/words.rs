@@ -205,7 +205,7 @@ fn two_compute_instances_of_one_gpu_instance_are_two_devices_with_one_memory() {
         for (part, member) in parts.iter().zip(&members) {
             let seen = part.running_compute_processes().unwrap();
             assert_eq!(seen.iter().map(|p| p.pid).collect::<Vec<_>>(), [member.pid()]);
-            assert_eq!(part.memory_info().unwrap().used, 2 * 1300 << 20);
+            assert_eq!(part.memory_info().unwrap().used, (2 * 1300) << 20);
         }
         assert_eq!(device.running_compute_processes().unwrap().len(), 2);
     });
