@@ -5,7 +5,11 @@
 //! - `sim-train`: stands where Python stands, and trains at the pace that the card gives it
 //!
 //! In: `COLLO_SIM`, a card and how it misbehaves ([`scenario`]); `COLLO_SIM_DIR`, a folder that all of them share ([`sim`]); the cards of
-//! `mig-profiles/` ([`card`]). Out: a machine whose every number follows from one page of formulas ([`model`]) and from the log of who
+//! `mig-profiles/` ([`card`]), or of the folder `COLLO_SIM_CARDS`; `COLLO_SIM_EPOCH_S`, about how long an epoch takes alone (1.5);
+//! `COLLO_SIM_TORCH_CUDA`, the CUDA of the simulated torch (13.0). Another card, or another number of them, is another machine: the
+//! folder then begins anew.
+//!
+//! Out: a machine whose every number follows from one page of formulas ([`model`]) and from the log of who
 //! trained when ([`history`]). The clock is never sped up. Every name says *simulated*.
 
 pub mod card;
@@ -26,3 +30,5 @@ pub mod train;
 pub mod truth;
 pub mod visible;
 pub mod workload;
+
+pub use truth::truth;

@@ -41,7 +41,7 @@ pub const WORDS: &[(&str, &str)] = &[
     ("no-persistence", "persistence mode is off"),
     ("exclusive", "the compute mode is exclusive process"),
     ("hidden-pids", "process lists show other pids, as in a container"),
-    ("foreign", "that process is on card 0 with 2 GiB"),
+    ("foreign", "that process is on the first card with 2 GiB"),
     ("driver", "another driver version"),
     ("mig", "the MIG layout that is found at first use"),
     ("noise", "standard deviation of the logarithm of the pace, per run"),

@@ -69,7 +69,7 @@ impl Sim {
         let state = {
             let _lock = lock(&folder)?;
             let path = folder.join("state.json");
-            match State::read(&path).filter(|s| s.cards.len() == cards.len()) {
+            match State::read(&path).filter(|s| s.is_of(&cards)) {
                 Some(state) => state,
                 None => {
                     let _ = std::fs::remove_file(folder.join("activity.log"));
@@ -193,6 +193,11 @@ impl Sim {
 
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// The first card that is no display GPU.
+    pub fn first_card(&self) -> usize {
+        self.cards.iter().position(|c| c.key != "display").unwrap_or(0)
     }
 
     /// Seconds since anything first trained.

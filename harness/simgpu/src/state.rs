@@ -75,7 +75,7 @@ impl State {
         let mut state = State { boot: clock::boot_id(), base, serial: 0, refused: 0, cards: Vec::new() };
         for (i, card) in cards.iter().enumerate() {
             state.cards.push(CardState {
-                uuid: format!("GPU-{}", Dice::of(&[&card.key, &i.to_string()]).uuid()),
+                uuid: uuid(card, i),
                 mig: false,
                 mig_pending: false,
                 compute_mode: if scenario.has("exclusive") { EXCLUSIVE_PROCESS } else { DEFAULT },
@@ -110,6 +110,12 @@ impl State {
         Ok(())
     }
 
+    /// Whether it is the state of these cards: with others, the machine is another.
+    pub fn is_of(&self, cards: &[Arc<Card>]) -> bool {
+        let same = |(i, (state, card)): (usize, (&CardState, &Arc<Card>))| state.uuid == uuid(card, i);
+        self.cards.len() == cards.len() && self.cards.iter().zip(cards).enumerate().all(same)
+    }
+
     pub fn next_serial(&mut self) -> u64 {
         self.serial += 1;
         self.serial
@@ -125,6 +131,10 @@ impl State {
         std::fs::write(&aside, serde_json::to_vec_pretty(self)?)?;
         std::fs::rename(&aside, path)
     }
+}
+
+fn uuid(card: &Card, index: usize) -> String {
+    format!("GPU-{}", Dice::of(&[&card.key, &index.to_string()]).uuid())
 }
 
 /// `2×3g.20gb`, several of these joined by `/`, a layout of the card's file, or `none` for MIG without instances.

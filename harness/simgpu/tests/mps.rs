@@ -152,3 +152,40 @@ fn a_path_that_is_too_long_for_a_socket_finds_nobody() {
         assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stdout).as_ref()), (Some(1), NOBODY));
     });
 }
+
+#[test]
+fn a_daemon_on_an_instance_serves_that_instance() {
+    on("a100-40gb,noise=0,mig=2×3g.20gb", "a_daemon_on_an_instance_serves_that_instance", |machine| {
+        let nvml = machine.nvml();
+        let device = nvml.device_by_index(0).unwrap();
+        let half = device.mig_device_by_index(1).unwrap().uuid().unwrap();
+        let other = device.mig_device_by_index(0).unwrap().uuid().unwrap();
+        let mut daemon = std::process::Command::new(CONTROL).arg("-f").env("CUDA_VISIBLE_DEVICES", &half).spawn().unwrap();
+        until("the daemon", || tell(&machine, "get_server_list").0 == 0);
+        let mut members = [half.as_str(), "0"].map(|d| machine.member(&[("CUDA_VISIBLE_DEVICES", d)]));
+        for member in &mut members {
+            let hello = member.warm_up();
+            assert_eq!((hello["device"].as_str(), hello["sm_count"].as_u64()), (Some(half.as_str()), Some(42)));
+        }
+        let mut lost = machine.member(&[("CUDA_VISIBLE_DEVICES", other.as_str())]);
+        assert!(lost.hear("error")["message"].as_str().unwrap().contains("No CUDA GPUs"));
+        let seen = nvml.device_by_uuid(half.as_str()).unwrap().running_compute_processes().unwrap();
+        assert!(seen.len() == 3 && seen.iter().all(|p| p.gpu_instance_id.is_some()), "{seen:?}");
+        let all = device.mps_running_compute_processes().unwrap();
+        assert!(all.len() == 2 && all.iter().all(|p| p.compute_instance_id == Some(0)), "{all:?}");
+        members.iter_mut().for_each(|m| m.go(2, "hold"));
+        members[0].epoch_s();
+        let together_s = members[0].epoch_s();
+        // 0.34 of the card are 0.87 of 42 SMs: both fit, and being served costs two percent.
+        assert!((together_s / 0.305 - 1.0).abs() < 0.05, "{together_s}");
+        let server: i32 = tell(&machine, "get_server_list").1.trim().parse().unwrap();
+        daemon.kill().unwrap();
+        daemon.wait().unwrap();
+        until("the end of the server", || !std::path::Path::new(&format!("/proc/{server}")).exists());
+        assert!(members[0].hear("error")["message"].as_str().unwrap().contains("MPS"));
+        until("an empty card", || device.running_compute_processes().unwrap().is_empty());
+        // What a killed daemon leaves lying does not stop the next.
+        start(&machine);
+        assert_eq!(tell(&machine, "quit").0, 0);
+    });
+}

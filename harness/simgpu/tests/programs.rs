@@ -61,7 +61,9 @@ fn the_host_engine_has_numbers_of_its_own_for_instances() {
         let cells: Vec<&str> = last[1].split_whitespace().collect();
         // 0.17 of the card on 42 of 108 SMs, without power, which no instance has.
         assert!((cells[2].parse::<f64>().unwrap() - 0.437).abs() < 0.02, "{cells:?}");
-        assert_eq!((cells[3], cells[4]), ("N/A", "1300"));
+        // The column of power stays empty, so words are no columns.
+        assert_eq!((cells.len(), cells[3]), (4, "1300"));
+        assert_eq!(last[1].find("1300"), Some(16 + 13 + 18));
         assert!(monitor(&machine, "1002", "i:1", "1")[2].starts_with("GPU-I 1 "));
         let card = monitor(&machine, "203,1002", "gpu:0", "3");
         let cells: Vec<&str> = card.last().unwrap().split_whitespace().collect();
@@ -114,5 +116,16 @@ fn sim_train_answers_where_python_would() {
         let output = std::process::Command::new(TRAIN).arg("train.py").env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
         assert_eq!(output.status.code(), Some(1));
         assert!(String::from_utf8_lossy(&output.stderr).contains("No CUDA GPUs are available"));
+    });
+}
+
+#[test]
+fn torch_that_is_newer_than_the_driver_says_so() {
+    on("a100-40gb,driver=535.183.06", "torch_that_is_newer_than_the_driver_says_so", |machine| {
+        let (status, _, errors) = machine.run(TRAIN, &["train.py"], "");
+        assert_eq!(status, 1);
+        assert!(errors.contains("too old (found version 12020)"), "{errors}");
+        let older = std::process::Command::new(TRAIN).arg("train.py").env("COLLO_SIM_TORCH_CUDA", "12.6").output().unwrap();
+        assert_eq!(older.status.code(), Some(0));
     });
 }

@@ -179,3 +179,34 @@ fn reading_eight_cards_with_56_processes_costs_little() {
         sleepers.iter_mut().for_each(end);
     });
 }
+
+#[test]
+fn two_compute_instances_of_one_gpu_instance_are_two_devices_with_one_memory() {
+    let test = "two_compute_instances_of_one_gpu_instance_are_two_devices_with_one_memory";
+    on("a100-40gb,noise=0,mig=none", test, |machine| {
+        use nvml_wrapper::error::{nvml_sym, nvml_try};
+        let nvml = machine.nvml();
+        let device = nvml.device_by_index(0).unwrap();
+        let lib = nvml.lib();
+        let (mut gpu, mut compute) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: every pointer is to a local of the type that NVML wants.
+        unsafe {
+            nvml_try(nvml_sym(lib.nvmlDeviceCreateGpuInstance.as_ref()).unwrap()(device.handle(), 9, &mut gpu)).unwrap();
+            for profile in [0, 1] {
+                nvml_try(nvml_sym(lib.nvmlGpuInstanceCreateComputeInstance.as_ref()).unwrap()(gpu, profile, &mut compute))
+                    .unwrap();
+            }
+        }
+        let parts = [0, 1].map(|i| device.mig_device_by_index(i).unwrap());
+        assert!(parts[0].name().unwrap().ends_with("MIG 1c.3g.20gb") && parts[1].name().unwrap().ends_with("MIG 2c.3g.20gb"));
+        let mut members = parts.each_ref().map(|p| machine.member(&[("CUDA_VISIBLE_DEVICES", &p.uuid().unwrap())]));
+        assert_eq!(members.each_mut().map(|m| m.warm_up()["sm_count"].as_u64()), [Some(14), Some(28)]);
+        members.iter_mut().for_each(|m| m.go(2, "hold"));
+        for (part, member) in parts.iter().zip(&members) {
+            let seen = part.running_compute_processes().unwrap();
+            assert_eq!(seen.iter().map(|p| p.pid).collect::<Vec<_>>(), [member.pid()]);
+            assert_eq!(part.memory_info().unwrap().used, (2 * 1300) << 20);
+        }
+        assert_eq!(device.running_compute_processes().unwrap().len(), 2);
+    });
+}

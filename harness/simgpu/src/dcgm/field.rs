@@ -62,12 +62,17 @@ const FIELDS: &[Field] = &[
     field(1012, "NVLRX", "", 20, Level::Card),
 ];
 
+/// The fields of the profiling module, which come as `N/A` where there is nothing; others do not come at all.
+const PROFILED: std::ops::Range<u32> = 1001..1013;
+
 /// What a cell holds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
     Text(String),
     /// `N/A`
     Blank,
+    /// The entity does not have the field at all: its column stays empty.
+    Absent,
 }
 
 pub fn find(id: u32) -> Option<Field> {
@@ -81,10 +86,13 @@ pub fn value(sim: &Sim, field: Field, of: Entity, window: Option<(&Totals, &Tota
         Entity::Instance(..) => field.lowest != Level::Card,
         Entity::Compute(..) => field.lowest == Level::Compute,
     };
+    if !has && field.id < PROFILED.start {
+        return Cell::Absent;
+    }
     if !has || sim.scenario.has("dcgm-blank") {
         return Cell::Blank;
     }
-    if (1001..=1012).contains(&field.id) {
+    if PROFILED.contains(&field.id) {
         let Some((before, after)) = window else { return Cell::Blank };
         return profiled(field, mean(of, before, after));
     }

@@ -56,6 +56,7 @@ impl Layout {
             let text = match cell {
                 Cell::Text(text) => cut(text, field.width + 6),
                 Cell::Blank => "N/A".to_string(),
+                Cell::Absent => String::new(),
             };
             match self {
                 Layout::Four => line.push_str(&format!("{text:<width$}", width = Layout::width(field))),

@@ -92,7 +92,7 @@ fn set_mode(sim: &mut Sim, card: usize, on: bool) -> Result<u32, u32> {
         _ => None,
     };
     change(sim, |state, sim| {
-        let held = is_held(sim, card, None, None) || (card == 0 && super::process::foreign(sim).is_some());
+        let held = is_held(sim, card, None, None) || (card == sim.first_card() && super::process::foreign(sim).is_some());
         let state = &mut state.cards[card];
         state.mig_pending = on;
         let refused = named.or((held || !state.instances.is_empty()).then_some(code::IN_USE));

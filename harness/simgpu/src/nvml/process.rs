@@ -40,17 +40,16 @@ fn list(sim: &mut Sim, of: Device, only_clients: bool) -> Vec<b::nvmlProcessInfo
             computeInstanceId: g.here.ci.unwrap_or(NO_INSTANCE),
         })
         .collect();
-    if of.card == 0
+    if of.card == sim.first_card()
         && of.mig.is_none()
         && !only_clients
         && let Some(pid) = foreign(sim)
     {
-        let (gpu_instance, compute_instance) = (NO_INSTANCE, NO_INSTANCE);
         all.push(b::nvmlProcessInfo_t {
             pid: shown(pid),
             usedGpuMemory: FOREIGN_BYTES,
-            gpuInstanceId: gpu_instance,
-            computeInstanceId: compute_instance,
+            gpuInstanceId: NO_INSTANCE,
+            computeInstanceId: NO_INSTANCE,
         });
     }
     all.sort_by_key(|p| p.pid);

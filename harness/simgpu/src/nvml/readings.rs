@@ -31,7 +31,7 @@ pub fn memory(sim: &Sim, of: Device) -> Result<[u64; 4], u32> {
     };
     let (total, reserved, used) = match of.mig {
         None => {
-            let foreign = if of.card == 0 && super::process::foreign(sim).is_some() { FOREIGN_BYTES } else { 0 };
+            let foreign = if of.card == sim.first_card() && super::process::foreign(sim).is_some() { FOREIGN_BYTES } else { 0 };
             (kind.total_mib * MIB, RESERVED_MIB.min(kind.total_mib / 8) * MIB, held(None) + foreign)
         }
         Some((gi, _)) => {

@@ -13,7 +13,7 @@ use crate::log::{Arrival, Event};
 use crate::mps::client::{Answer, Client, Fate, attach};
 use crate::sim::Sim;
 use crate::state::{EXCLUSIVE_PROCESS, PROHIBITED};
-use crate::train::{PYTHON, TORCH};
+use crate::train::{PYTHON, TORCH, torch_cuda};
 use crate::visible::{Place, places};
 use crate::workload::{Fit, Workload};
 
@@ -283,7 +283,7 @@ impl Member {
     fn hold(&mut self, bytes: u64, event: Event) -> Result<(), End> {
         let me = std::process::id();
         let (place, limit) = (self.place.clone(), self.limit_bytes);
-        let foreign = place.card == 0 && place.mig.is_none() && crate::nvml::foreign(&self.sim).is_some();
+        let foreign = place.card == self.sim.first_card() && place.mig.is_none() && crate::nvml::foreign(&self.sim).is_some();
         let refused = self.sim.append_if(|sim| {
             let gi = place.mig.map(|(gi, _)| gi);
             let here = sim.history().guests.iter().filter(|g| g.here.card == place.card && g.here.gi == gi && g.pid != me);
@@ -354,6 +354,11 @@ impl From<String> for NoRoom {
 fn device(sim: &Sim, number: Option<u32>) -> Result<(Place, Option<Client>), End> {
     if sim.is_on("lost") {
         return Err(failed("other", "No CUDA GPUs are available"));
+    }
+    let (_, brings) = sim.driver();
+    if torch_cuda().split('.').next().and_then(|major| major.parse().ok()).is_some_and(|major: i32| major > brings / 1000) {
+        let words = "The NVIDIA driver on your system is too old";
+        return Err(failed("other", format!("{words} (found version {brings}). Please update your GPU driver")));
     }
     let variable = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     let none = || failed("other", "No CUDA GPUs are available");

@@ -35,6 +35,11 @@ pub fn main(arguments: &[String]) -> ExitCode {
     member::main(&folder.unwrap_or_default(), options)
 }
 
+/// The CUDA that torch was built for; `COLLO_SIM_TORCH_CUDA` says another.
+pub fn torch_cuda() -> String {
+    std::env::var("COLLO_SIM_TORCH_CUDA").ok().filter(|v| !v.is_empty()).unwrap_or("13.0".into())
+}
+
 /// What the harness asks of a Python: no code is run, so every answer is this one.
 fn versions() -> serde_json::Value {
     serde_json::json!({
@@ -44,7 +49,7 @@ fn versions() -> serde_json::Value {
         "timm": "1.0.26",
         "transformers": "5.3.0",
         "numpy": "2.3.5",
-        "torch_cuda": "13.0",
+        "torch_cuda": torch_cuda(),
     })
 }
 

@@ -37,6 +37,10 @@ pub fn on(scenario: &str, test: &str, body: impl FnOnce(Machine)) {
         .env_remove("CUDA_VISIBLE_DEVICES")
         .status()
         .expect("this test starts");
+    // A test that failed may leave its daemon behind.
+    if let Ok(pid) = std::fs::read_to_string(folder.path().join("mps/nvidia-cuda-mps-control.pid")) {
+        let _ = Command::new("kill").args(["-KILL", pid.trim()]).stderr(Stdio::null()).status();
+    }
     assert!(status.success(), "{test} failed on `{scenario}`");
 }
 
