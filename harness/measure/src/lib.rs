@@ -12,6 +12,7 @@ pub mod experiment;
 mod fields;
 #[cfg(test)]
 mod fixture;
+pub mod frontier;
 pub mod ingredients;
 mod interpreters;
 mod interrupt;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use collo_measure::campaign::{self, Choice, End, Finished, Only, Order};
 use collo_measure::experiment::Asked;
+use collo_measure::frontier::Frontier;
 use collo_measure::observe::ObserveError;
 use collo_measure::{Event, Experiment, Interpreters, Prepared, Project, RunError, Workload, Workloads, prepare_all};
 use collo_store::CampaignFolder;
@@ -68,6 +69,9 @@ fn one(
         experiment.repetitions = more;
     }
     experiment.warnings.iter().for_each(say::warning);
+    if experiment.search {
+        return search(context, a, project, experiment, campaign, selection);
+    }
     let asked = Asked { gpu: a.gpu.clone(), planning: false, as_found: a.as_found };
     let planned = super::planned(project, experiment, selection, &asked)?;
     check_plan(&planned)?;
@@ -91,16 +95,7 @@ fn one(
         python: facts,
         data,
         selection: planned.selection.as_ref().map(|s| s.text().to_string()),
-        choice: Choice {
-            new: a.new,
-            campaign,
-            force: a.force,
-            only,
-            time_limit: a.time_limit,
-            more: a.more.is_some(),
-            exclusive: a.exclusive,
-            foreign: a.foreign == args::Foreign::Allow,
-        },
+        choice: Choice { campaign, only, ..choice(a) },
     };
     if a.prepare {
         display.end();
@@ -119,6 +114,93 @@ fn one(
     let id = &finished.campaign.manifest().id;
     let resume = if a.more.is_some() { format!("collo run {}", id.rsplit('-').next().unwrap_or(id)) } else { resume };
     conclude(context, a, project, &finished, &resume)
+}
+
+fn choice(a: &args::Run) -> Choice {
+    Choice {
+        new: a.new,
+        force: a.force,
+        time_limit: a.time_limit,
+        more: a.more.is_some(),
+        exclusive: a.exclusive,
+        foreign: a.foreign == args::Foreign::Allow,
+        ..Choice::default()
+    }
+}
+
+/// Find the largest degree that fits: a round of cells, what came of it, the next round, all in one campaign.
+fn search(
+    context: &Context<'_>,
+    a: &args::Run,
+    project: &Project,
+    experiment: Experiment,
+    campaign: Option<CampaignFolder>,
+    selection: &args::Selection,
+) -> Ended {
+    let asked = Asked { gpu: a.gpu.clone(), planning: false, as_found: a.as_found };
+    let mut planned = super::planned(project, experiment, selection, &asked)?;
+    check_plan(&planned)?;
+    let mut display = progress::display(context.arguments.quiet, Default::default(), 0.0);
+    let (interpreters, python, data) = provide(a, project, &planned, &mut *display).inspect_err(|_| display.end())?;
+    display.end();
+    let resume = resume(a, &planned);
+    if a.prepare {
+        say::remark(format!("Python and data are ready\nnext: {resume}"));
+        return Ok(exit::DONE);
+    }
+    let newest =
+        || context.runs().ok()?.campaigns().ok()?.0.into_iter().find(|c| c.manifest().experiment == planned.experiment.name);
+    let mut campaign = campaign.or_else(newest).filter(|_| !a.new);
+    let mut finished: Option<Finished> = None;
+    loop {
+        let runs = campaign.as_ref().map(|c| c.runs()).transpose()?.map(|(runs, _)| runs).unwrap_or_default();
+        let mut frontier = Frontier::of(runs.values());
+        let Some(round) = frontier.round(&planned.experiment, planned.selection.as_ref(), &planned.facts)? else {
+            let Some(finished) = finished else {
+                // The newest one has all its answers: this is another search.
+                campaign = None;
+                if Frontier::default().round(&planned.experiment, planned.selection.as_ref(), &planned.facts)?.is_none() {
+                    return Err(Failure::new(exit::MACHINE, "every cell of the search is refused here"));
+                }
+                continue;
+            };
+            frontier.answers().iter().for_each(say::result);
+            return conclude(context, a, project, &finished, &resume);
+        };
+        (planned.cells, planned.plan) = (round.cells, round.plan);
+        // What was cut off comes first; its cells are in the campaign's plan already.
+        let unfinished = campaign.as_ref().is_some_and(|c| State::of(c).is_ok_and(|s| s.stored < c.manifest().plan.order.len()));
+        let order = Order {
+            project,
+            experiment: &planned.experiment,
+            cells: &planned.cells,
+            plan: &planned.plan,
+            facts: &planned.facts,
+            interpreters: &interpreters,
+            python: python.clone(),
+            data: data.clone(),
+            selection: planned.selection.as_ref().map(|s| s.text().to_string()),
+            choice: Choice {
+                new: campaign.is_none(),
+                more: campaign.is_some() && !unfinished,
+                campaign: campaign.clone(),
+                ..choice(a)
+            },
+        };
+        let mut opened = None;
+        let mut display = progress::display(context.arguments.quiet, planned.plan.forecast.clone(), 0.0);
+        let ended = measure(&order, &mut *display, &mut opened);
+        display.end();
+        let ended = ended.map_err(|e| match &opened {
+            Some(campaign) => incomplete(e, campaign, &resume),
+            None => e.into(),
+        })?;
+        if ended.end != End::Complete {
+            return conclude(context, a, project, &ended, &resume);
+        }
+        campaign = Some(CampaignFolder::open(ended.campaign.path())?);
+        finished = Some(ended);
+    }
 }
 
 /// What resumes this, word for word.

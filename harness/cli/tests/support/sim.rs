@@ -2,7 +2,6 @@
 //!
 //! In: words of the simulation and an experiment. Out: a [`Machine`] with the command in it, its card's state, and what is left of it.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -27,11 +26,15 @@ fn built() -> (PathBuf, PathBuf) {
     let own = std::env::current_exe().expect("this test");
     let deps = own.parent().expect("its folder");
     let debug = deps.parent().expect("the folder above");
-    let age = |path: &PathBuf| path.metadata().map(|m| (m.mtime(), m.mtime_nsec())).ok();
-    let library = [debug.join("libsimgpu.so"), deps.join("libsimgpu.so")].into_iter().filter(|l| l.is_file()).max_by_key(age);
-    let programs = ["sim-train", "nvidia-cuda-mps-control", "dcgmi", "nvidia-smi"];
-    match library {
-        Some(library) if programs.iter().all(|p| debug.join(p).is_file()) => (library, debug.to_path_buf()),
+    let made = |path: &PathBuf| path.metadata().and_then(|m| m.modified()).ok();
+    let programs = ["sim-train", "nvidia-cuda-mps-control", "dcgmi", "nvidia-smi"].map(|p| debug.join(p));
+    let linked = programs.iter().map(made).min().flatten();
+    let mut libraries = vec![debug.join("libsimgpu.so"), deps.join("libsimgpu.so")];
+    libraries.retain(|l| l.is_file());
+    // Programs are linked after their library: a newer one is of another build, and they would not understand each other.
+    libraries.sort_by_key(|l| (made(l) <= linked, made(l)));
+    match (libraries.pop(), linked) {
+        (Some(library), Some(_)) => (library, debug.to_path_buf()),
         _ => panic!("the simulated GPU is not built: run `cargo build -p collo-simgpu` first"),
     }
 }

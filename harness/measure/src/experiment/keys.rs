@@ -16,6 +16,7 @@ const HELP: &str = "collo schema experiment";
 pub const MOST_MEMBERS: u64 = 256;
 
 pub const TAILS: &[&str] = &["hold", "release"];
+pub const SEARCHES: &[&str] = &["largest-degree"];
 pub const SM_SOURCES: &[&str] = &["auto", "gpm", "dcgm", "both"];
 pub const DEVICES: &[&str] = &["auto", "cpu", "gpu"];
 pub const FAILURE_RULES: &[&str] = &["end-group", "keep-survivors"];
@@ -68,6 +69,11 @@ pub static EXPERIMENT: Shape = Shape {
             "`shared`: the system decides; `spread`: each member has its own; `gpu-local`: those near the card; or a list such as `0-3,8`",
         ),
         bare("slices", Kind::Table(&SLICES), "the MIG profile of each workload in mixed groups, as in `small = \"1g.5gb\"`"),
+        bare(
+            "search",
+            Kind::Choice(SEARCHES),
+            "`largest-degree`: find the largest degree that fits, between the least and the largest of the degree axis",
+        ),
         bare("axes", Kind::Table(&AXES), "what is varied: the cells are all combinations"),
         bare("exclude", Kind::Tables(&EXCLUDE), "cells to leave out"),
         bare("group", Kind::Tables(&GROUP), "a mixed group, in addition to the matrix of the axes"),

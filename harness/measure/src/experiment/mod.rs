@@ -54,6 +54,8 @@ pub struct Experiment {
     pub member_failure: FailureRule,
     pub threads: u32,
     pub cores: Cores,
+    /// Find the largest degree that fits, instead of measuring each of the axis.
+    pub search: bool,
     /// The MIG profile of each workload in mixed groups.
     pub slices: BTreeMap<String, String>,
     pub axes: Axes,

@@ -118,6 +118,7 @@ impl Reader<'_> {
             },
             threads: fields.whole_u32("threads").unwrap_or(1),
             cores: self.cores(fields),
+            search: self.search(fields, &groups),
             slices: self.slices(fields),
             axes,
             exclude,
@@ -158,6 +159,15 @@ impl Reader<'_> {
                 Cores::Shared
             }),
         }
+    }
+
+    fn search(&mut self, fields: &Fields, groups: &[Group]) -> bool {
+        let Some(found) = fields.found("search") else { return false };
+        if !groups.is_empty() {
+            let what = Mistake::new("a search is for copies of one workload, and this experiment has a `[[group]]`");
+            self.wrong(&found.span, what.note("leave one of them out"));
+        }
+        true
     }
 
     /// Which workload gets which profile; whether a card has it is known when there is a card.
