@@ -133,12 +133,8 @@ pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, Ru
         Ok(mut held) => {
             let result = order.measure(&campaign, &todo, held.as_mut(), &ingredients, &interrupts, &mut journal, watcher).await;
             // Whatever the result: the card goes back to how it was found.
-            match held.map(|(gpu, mut hold)| (gpu, hold.restore())) {
-                Some((gpu, Ok(restored))) if restored != Restored::default() => {
-                    watcher(Event::Restored { label: gpu.label(), restored });
-                }
-                Some((gpu, Err(e))) => watcher(Event::NotRestored { label: gpu.label(), reason: e.line() }),
-                _ => {}
+            if let Some((gpu, hold)) = &mut held {
+                put_back(gpu, hold, watcher);
             }
             result
         }
@@ -163,6 +159,18 @@ pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, Ru
     Ok(Finished { campaign, end, stored: kept + done, stopping })
 }
 
+/// Put a card back as it was found, and say so; what cannot be put back stays written down for `collo restore`.
+fn put_back(gpu: &Gpu, hold: &mut Hold, watcher: Watcher<'_>) {
+    match hold.restore() {
+        Ok(restored) if restored != Restored::default() => watcher(Event::Restored { label: gpu.label(), restored }),
+        Ok(_) => {}
+        Err(e) => {
+            hold.give_up();
+            watcher(Event::NotRestored { label: gpu.label(), reason: e.line() });
+        }
+    }
+}
+
 impl Order<'_> {
     /// Take the card of this campaign, if it is to run on one: nobody else may be on it, and it must let itself be cut as planned.
     fn hold(
@@ -178,6 +186,23 @@ impl Order<'_> {
         if let Some(restored) = repaired {
             watcher(Event::Restored { label: gpu.label(), restored });
         }
+        let checked = self.check_card(gpu, &mut hold, &m.plan, todo);
+        if checked.is_err() {
+            put_back(gpu, &mut hold, watcher);
+        }
+        checked?;
+        Ok(Some((gpu, hold)))
+    }
+
+    /// Nobody else may be on the card, and it must let itself be cut as planned: a right that is missing is told before anything is
+    /// measured, not after a night.
+    fn check_card(
+        &self,
+        gpu: &Gpu,
+        hold: &mut Hold,
+        plan: &collo_store::PlanRecord,
+        todo: &[PlannedRun],
+    ) -> Result<(), RunError> {
         let others = nvml::open().ok().and_then(|nvml| holders::computing(&nvml, hold.uuid())).unwrap_or_default();
         if let (Some(other), false) = (others.first(), self.choice.foreign) {
             return Err(Mistake::new(format!("{} is in use: {}", gpu.label(), other.words()))
@@ -185,14 +210,12 @@ impl Order<'_> {
                 .of_machine()
                 .into());
         }
-        // A right that is missing is told before anything is measured, not after a night.
         let seatings = self.seatings();
-        let cells = &m.plan.cells;
-        let wanted = todo.iter().filter_map(|run| seatings.get(&cells[run.cell].slug)?.1.partition.as_ref());
+        let wanted = todo.iter().filter_map(|run| seatings.get(&plan.cells[run.cell].slug)?.1.partition.as_ref());
         if let Some(partition) = wanted.into_iter().find(|p| *p != hold.found()) {
             hold.bring(partition).map_err(|e| e.mistake())?;
         }
-        Ok(Some((gpu, hold)))
+        Ok(())
     }
 
     /// By the slug of a cell: the cell, and what its members get.

@@ -54,9 +54,9 @@ pub fn expand(experiment: &Experiment, selection: Option<&Expression>) -> Result
                 }
             } else {
                 let tail = group.tail.or(experiment.tail);
-                let mixed = group.members.len() > 1 && !experiment.slices.is_empty();
-                let sliced = mixed.then(|| sharing.mode.with_slices(&experiment.slices)).flatten();
-                let mode = sliced.unwrap_or_else(|| sharing.mode.clone());
+                let mixed = group.members.len() > 1;
+                let own = mixed.then(|| sharing.mode.for_workloads(&experiment.each)).flatten();
+                let mode = own.unwrap_or_else(|| sharing.mode.clone());
                 expansion.add(Cell::new(group.members.iter().cloned(), mode, tail))?;
             }
         }

@@ -77,7 +77,9 @@ impl Bench<'_> {
             exclusive: self.exclusive,
             foreign: self.foreign,
         };
-        let staged = match cell.mode().stage(&mut ground, seated.seating) {
+        let specs: Vec<MemberSpec> = cell.members().map(|m| m.spec()).collect();
+        let mode = cell.mode().for_members(&specs).unwrap_or_else(|| cell.mode().clone());
+        let staged = match mode.stage(&mut ground, seated.seating) {
             Ok(staged) => staged,
             Err(reason) => return self.not_staged(draft, cell, planned, started_utc, reason).map(Some),
         };
@@ -93,7 +95,7 @@ impl Bench<'_> {
                 pss_every: self.experiment.sampling.pss_every,
             },
             boards: staged.card.iter().map(|card| card.board(self.experiment.sampling.sm_source)).collect(),
-            attest: &|found| cell.mode().attest(&staged, found),
+            attest: &|found| mode.attest(&staged, found),
             stop: self.stop.clone(),
             show,
         };

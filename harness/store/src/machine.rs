@@ -23,6 +23,11 @@ pub struct DeviceRecord {
 }
 
 impl DeviceRecord {
+    /// Its name, which never comes without the word `simulated` where a model invents its numbers.
+    pub fn name_said(&self) -> String {
+        if self.simulated { format!("simulated {}", self.name) } else { self.name.clone() }
+    }
+
     /// One short phrase: `cpu (2 cores, 24 GiB)`.
     pub fn text(&self) -> String {
         let mut parts = Vec::new();
@@ -32,7 +37,7 @@ impl DeviceRecord {
         if let Some(b) = self.memory_bytes {
             parts.push(format!("{:.0} GiB", b as f64 / (1u64 << 30) as f64));
         }
-        let name = if self.simulated { format!("simulated {}", self.name) } else { self.name.clone() };
+        let name = self.name_said();
         if parts.is_empty() { name } else { format!("{name} ({})", parts.join(", ")) }
     }
 }

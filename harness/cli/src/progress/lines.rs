@@ -108,7 +108,7 @@ impl Display for Lines {
                 let m = campaign.manifest();
                 let about = self.eta.left_s().map(|s| format!(", about {}", about(s))).unwrap_or_default();
                 let (cells, runs) = (m.plan.cells.len(), words::runs(self.total));
-                line(format!("{} {} on {}: {cells} cells, {runs}{about}", m.experiment, m.id, m.device.name));
+                line(format!("{} {} on {}: {cells} cells, {runs}{about}", m.experiment, m.id, m.device.name_said()));
             }
             Event::Begins { planned } => self.begins(planned),
             Event::Stands(view) => self.stands(&view),

@@ -127,7 +127,8 @@ impl Row {
         }
         let found = machine.cards();
         let (answer, pipes) = watched(&machine, || machine.run(&self.arguments));
-        let context = |what: String| format!("{what}\nstderr:\n{}\nstdout:\n{}\n{}", answer.stderr, answer.stdout, told(&machine));
+        let context =
+            |what: String| format!("{what}\nstderr:\n{}\nstdout:\n{}\n{}", answer.stderr, answer.stdout, told(&machine));
         let judged = self.judge(&machine, &answer, &found, &pipes).map_err(context);
         match (judged, self.repaired_under) {
             (Ok(()), Some(words)) => {

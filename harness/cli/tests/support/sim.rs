@@ -102,8 +102,10 @@ impl Machine {
         for name in ["nvidia-cuda-mps-control", "dcgmi", "nvidia-smi"].iter().filter(|n| **n != program) {
             std::os::unix::fs::symlink(built.join(name), kept.join(name)).expect("a link");
         }
-        let rest = self.path.split_once(':').map_or("", |(_, rest)| rest);
-        let path = format!("{}:{rest}", kept.display());
+        // Another one may lie elsewhere.
+        let has_it = |folder: &&str| Path::new(folder).join(program).exists();
+        let rest: Vec<&str> = self.path.split(':').filter(|folder| !has_it(folder)).collect();
+        let path = format!("{}:{}", kept.display(), rest.join(":"));
         self.env("PATH", &path)
     }
 

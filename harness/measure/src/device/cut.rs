@@ -95,11 +95,11 @@ impl From<NoDriver> for NotCut {
 const TRIES: u32 = 6;
 const BETWEEN: Duration = Duration::from_millis(250);
 
-/// How the card of this UUID is cut.
-pub fn read(uuid: &str) -> Result<CutCard, NotCut> {
+/// How the card of this UUID is cut; `label` is what people call it.
+pub fn read(uuid: &str, label: &str) -> Result<CutCard, NotCut> {
     let nvml = nvml::open()?;
-    let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", uuid, &e))?;
-    look(&nvml, &device).map_err(|e| failed("read", uuid, &e))
+    let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", label, &e))?;
+    look(&nvml, &device).map_err(|e| failed("read", label, &e))
 }
 
 /// The same, of a card that is open.
@@ -146,7 +146,7 @@ pub fn name(profile: &Profile) -> String {
 
 /// Cut the card anew. What is already as wanted is left alone; what is not is made so, or the reason is told.
 pub fn bring(uuid: &str, label: &str, wanted: &Partition) -> Result<CutCard, NotCut> {
-    let found = read(uuid)?;
+    let found = read(uuid, label)?;
     if found.partition == *wanted {
         return Ok(found);
     }
@@ -159,7 +159,7 @@ pub fn bring(uuid: &str, label: &str, wanted: &Partition) -> Result<CutCard, Not
     if wanted.mig {
         change(uuid, label, wanted)?;
     }
-    let now = read(uuid)?;
+    let now = read(uuid, label)?;
     if now.partition != *wanted {
         return Err(NotCut::new(format!("{label} was to become {wanted}, it is {}", now.partition)));
     }
@@ -198,38 +198,53 @@ fn switch(uuid: &str, label: &str, on: bool) -> Result<(), NotCut> {
     Err(error)
 }
 
-/// Make the instances of a card with MIG on those that are wanted.
+/// Make the instances of a card with MIG on those that are wanted. A GPU instance whose profile and place are right stays, and only what
+/// is inside it is made anew.
 fn change(uuid: &str, label: &str, wanted: &Partition) -> Result<(), NotCut> {
     let nvml = nvml::open()?;
     let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", label, &e))?;
     let raw = Raw::new(&nvml, &device);
     let because = |what: String, e: &NvmlError| because(what, e, uuid);
-    let profiles = raw.profiles().map_err(|e| failed("read", label, &e))?;
-    let found = look(&nvml, &device).map_err(|e| failed("read", label, &e))?.partition;
-    let stays = |s: &Slice| wanted.instances.contains(s);
-    for instance in raw.gpu_instances(&profiles).map_err(|e| failed("read", label, &e))? {
-        let there = found.instances.iter().find(|s| s.start == instance.start);
-        if there.is_some_and(stays) {
-            continue;
+    let unread = |e: NvmlError| failed("read", label, &e);
+    let profiles = raw.profiles().map_err(unread)?;
+    let mut kept: Vec<(GpuInstance, &Slice)> = Vec::new();
+    for instance in raw.gpu_instances(&profiles).map_err(unread)? {
+        let called = profiles.iter().find(|p| p.id == instance.profile).map(name).unwrap_or_default();
+        match wanted.instances.iter().find(|s| s.start == instance.start && s.profile == called) {
+            Some(slice) => kept.push((instance, slice)),
+            None => destroy(&raw, &instance)
+                .map_err(|e| because(format!("{called}@{} of {label} cannot be destroyed", instance.start), &e))?,
         }
-        let called = there.map_or_else(|| format!("GPU instance {}", instance.id), Slice::to_string);
-        destroy(&raw, &instance).map_err(|e| because(format!("{called} of {label} cannot be destroyed"), &e))?;
     }
-    for slice in wanted.instances.iter().filter(|s| !found.instances.contains(s)) {
+    for slice in wanted.instances.iter().filter(|s| kept.iter().all(|(_, k)| k != s)).collect::<Vec<_>>() {
         let Some(profile) = profiles.iter().find(|p| name(p) == slice.profile) else {
             let names: Vec<String> = profiles.iter().map(|p| format!("`{}`", name(p))).collect();
             return Err(NotCut::new(format!("{label} has no profile `{}`, it has {}", slice.profile, names.join(", "))));
         };
-        let what = || format!("{slice} of {label} cannot be created");
-        let instance =
-            again(|| raw.create_gpu_instance(profile.id, slice.start, profile.units)).map_err(|e| because(what(), &e))?;
-        let sizes = raw.compute_profiles(&instance).map_err(|e| because(what(), &e))?;
-        for slices in &slice.compute {
-            let Some(size) = sizes.iter().find(|s| s.slices == *slices) else {
-                return Err(NotCut::new(format!("{}: there is no compute instance of {slices} slices in it", what())));
-            };
-            again(|| raw.create_compute_instance(&instance, size.id)).map_err(|e| because(what(), &e))?;
-        }
+        let created = again(|| raw.create_gpu_instance(profile.id, slice.start, profile.units));
+        kept.push((created.map_err(|e| because(format!("{slice} of {label} cannot be created"), &e))?, slice));
+    }
+    for (instance, slice) in &kept {
+        divide(&raw, instance, &slice.compute)
+            .map_err(|e| because(format!("the compute instances of {slice} of {label} cannot be made"), &e))?;
+    }
+    Ok(())
+}
+
+/// Make the compute instances inside a GPU instance those of these sizes.
+fn divide(raw: &Raw<'_>, instance: &GpuInstance, wanted: &[u32]) -> Result<(), NvmlError> {
+    let sizes = raw.compute_profiles(instance)?;
+    let inside = raw.compute_instances(instance, &sizes)?;
+    let slices = |profile: u32| sizes.iter().find(|s| s.id == profile).map_or(0, |s| s.slices);
+    if inside.iter().map(|ci| slices(ci.profile)).eq(wanted.iter().copied()) {
+        return Ok(());
+    }
+    for ci in inside {
+        again(|| raw.destroy_compute_instance(&ci))?;
+    }
+    for slices in wanted {
+        let size = sizes.iter().find(|s| s.slices == *slices).ok_or(NvmlError::NotFound)?;
+        again(|| raw.create_compute_instance(instance, size.id))?;
     }
     Ok(())
 }

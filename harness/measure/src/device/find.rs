@@ -48,6 +48,7 @@ fn automatic(driver: &Driver) -> Result<Vec<Gpu>, Mistake> {
     let free = able.iter().find(|gpu| gpu.others.is_empty());
     match free.or(able.first()) {
         Some(gpu) => Ok(vec![(*gpu).clone()]),
+        None if !driver.silent.is_empty() => Err(does_not_answer(driver)),
         None => Err(Mistake::new(format!("no GPU here is made for computing: {}", list(driver)))
             .hint("name one all the same, as in `--gpu 0`")
             .of_machine()),
@@ -64,7 +65,17 @@ impl Gpu {
     }
 }
 
+fn does_not_answer(driver: &Driver) -> Mistake {
+    let all: Vec<String> = driver.silent.iter().map(|(index, why)| format!("GPU {index} does not answer: {why}")).collect();
+    Mistake::new(all.join("; "))
+        .hint("`nvidia-smi` and the kernel's log (`dmesg`, lines with Xid) tell more; a lost GPU takes a reboot")
+        .of_machine()
+}
+
 fn unknown(name: &str, driver: &Driver) -> Mistake {
+    if driver.silent.iter().any(|(index, _)| name.parse() == Ok(*index)) {
+        return does_not_answer(driver);
+    }
     Mistake::new(format!("there is no GPU {} here", quoted(name))).hint(format!("there are {}", list(driver))).of_machine()
 }
 
@@ -88,7 +99,7 @@ mod tests {
 
     fn station() -> Driver {
         let gpus = vec![gpu(0, "T400", 4), gpu(1, "A100", 40), gpu(2, "A100", 40)];
-        Driver { version: "580.95.05".into(), cuda: Some(13000), gpus }
+        Driver { version: "580.95.05".into(), cuda: Some(13000), gpus, silent: Vec::new() }
     }
 
     fn indices(text: &str) -> Result<Vec<u32>, String> {

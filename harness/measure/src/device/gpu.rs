@@ -20,6 +20,8 @@ pub struct Driver {
     /// As CUDA writes it: 13000 is 13.0.
     pub cuda: Option<i32>,
     pub gpus: Vec<Gpu>,
+    /// Cards that are listed and do not answer, by their index, with what the driver says.
+    pub silent: Vec<(u32, String)>,
 }
 
 /// One card. What the driver does not tell is absent.
@@ -78,15 +80,15 @@ impl Driver {
     pub fn ask(cards: &Cards) -> Result<Driver, nvml::NoDriver> {
         let nvml = nvml::open()?;
         let silent = |e: NvmlError| nvml::NoDriver::Silent(nvml::text(&e));
-        let mut gpus = Vec::new();
+        let (mut gpus, mut lost) = (Vec::new(), Vec::new());
         for index in 0..nvml.device_count().map_err(silent)? {
-            // A card that fell off the bus is one that is not there.
-            if let Ok(gpu) = nvml.device_by_index(index).and_then(|device| Gpu::read(&nvml, &device, index, cards)) {
-                gpus.push(gpu);
+            match nvml.device_by_index(index).and_then(|device| Gpu::read(&nvml, &device, index, cards)) {
+                Ok(gpu) => gpus.push(gpu),
+                Err(e) => lost.push((index, nvml::text(&e))),
             }
         }
         let version = nvml.sys_driver_version().map_err(silent)?;
-        Ok(Driver { version, cuda: nvml.sys_cuda_driver_version().ok(), gpus })
+        Ok(Driver { version, cuda: nvml.sys_cuda_driver_version().ok(), gpus, silent: lost })
     }
 }
 

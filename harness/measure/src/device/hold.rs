@@ -114,7 +114,7 @@ impl Journal {
             set_compute_mode(&self.uuid, &self.label, mode)?;
             restored.compute_mode = Some(mode.clone());
         }
-        let now = cut::read(&self.uuid)?.partition;
+        let now = cut::read(&self.uuid, &self.label)?.partition;
         if now != self.found {
             let gone = |a: &Partition, b: &Partition| a.instances.iter().filter(|s| !b.instances.contains(s)).count();
             restored.destroyed = gone(&now, &self.found);
@@ -165,7 +165,7 @@ impl Hold {
             Some(journal) => Some(journal.restore().map_err(|e| e.mistake())?),
             None => None,
         };
-        let found = cut::read(&at.uuid).map_err(|e| e.mistake())?.partition;
+        let found = cut::read(&at.uuid, &gpu.label()).map_err(|e| e.mistake())?.partition;
         let journal = Journal {
             schema: 1,
             uuid: at.uuid.clone(),
@@ -194,7 +194,7 @@ impl Hold {
 
     /// Cut the card as wanted, if it is not.
     pub fn bring(&mut self, wanted: &Partition) -> Result<CutCard, NotCut> {
-        let now = cut::read(&self.journal.uuid)?;
+        let now = cut::read(&self.journal.uuid, &self.journal.label)?;
         if now.partition == *wanted {
             return Ok(now);
         }
@@ -251,6 +251,13 @@ impl Hold {
         self.journal.daemons.clear();
         self.journal.found_compute_mode = None;
         Ok(restored)
+    }
+}
+
+impl Hold {
+    /// It could not be put back: the journal stays, and nobody tries again by the way.
+    pub fn give_up(&mut self) {
+        self.written = false;
     }
 }
 

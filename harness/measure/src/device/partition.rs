@@ -74,6 +74,9 @@ impl Slice {
 /// `3g.20gb@4`, `1c+1c.3g.20gb@4`: what a layout's file holds.
 impl fmt::Display for Slice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.compute.is_empty() {
+            return write!(f, "{}@{} without compute instance", self.profile, self.start);
+        }
         if !self.is_whole() {
             let parts: Vec<String> = self.compute.iter().map(|c| format!("{c}c")).collect();
             write!(f, "{}.", parts.join("+"))?;

@@ -68,6 +68,11 @@ pub static EXPERIMENT: Shape = Shape {
             "\"shared\"",
             "`shared`: the system decides; `spread`: each member has its own; `gpu-local`: those near the card; or a list such as `0-3,8`",
         ),
+        bare(
+            "limits",
+            Kind::Table(&SLICES),
+            "the limits of each workload in mixed groups under `mps:each`, as in `small = \"20%,mem=4GB\"`",
+        ),
         bare("slices", Kind::Table(&SLICES), "the MIG profile of each workload in mixed groups, as in `small = \"1g.5gb\"`"),
         bare(
             "search",

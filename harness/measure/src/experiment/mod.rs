@@ -8,7 +8,6 @@ pub mod keys;
 mod locate;
 mod read;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +21,7 @@ use crate::device::{self, DeviceFacts, Driver, Gpu};
 use crate::mistake::{Mistake, Mistakes};
 use crate::sampler::SourceChoice;
 use crate::select::Expression;
-use crate::sharing::SharingMode;
+use crate::sharing::{Each, SharingMode};
 use crate::workload::Workload;
 
 pub use explain::Origin;
@@ -56,8 +55,8 @@ pub struct Experiment {
     pub cores: Cores,
     /// Find the largest degree that fits, instead of measuring each of the axis.
     pub search: bool,
-    /// The MIG profile of each workload in mixed groups.
-    pub slices: BTreeMap<String, String>,
+    /// What single workloads get in mixed groups.
+    pub each: Each,
     pub axes: Axes,
     pub exclude: Vec<Expression>,
     pub groups: Vec<Group>,
@@ -165,7 +164,13 @@ impl Experiment {
             (_, choice) => {
                 let driver = Driver::ask(cards).map_err(|e| self.no_gpu(&e.to_string(), choice.as_deref(), cards))?;
                 let choice = choice.as_deref().map(device::Choice::parse).unwrap_or_default();
-                let mut facts = DeviceFacts::on_gpus(choice.of(&driver)?, Some(&driver));
+                let chosen = choice.of(&driver)?;
+                if let [first, second, ..] = &chosen[..] {
+                    let what = format!("a campaign runs on one card, and {} and {} are named", first.label(), second.label());
+                    let hint = "start a collo for each: `--gpu 0` and `--gpu 1`, each with a part of the cells by `--where`";
+                    return Err(Mistake::new(what).hint(hint).into());
+                }
+                let mut facts = DeviceFacts::on_gpus(chosen, Some(&driver));
                 facts.as_found = asked.as_found;
                 Ok(self.with_its_cores(facts)?)
             }

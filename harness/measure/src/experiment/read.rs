@@ -18,7 +18,7 @@ use crate::mistake::{Mistake, Mistakes, Source, quoted};
 use crate::project::{Project, shown};
 use crate::sampler::{self, SourceChoice};
 use crate::select::Expression;
-use crate::sharing::{self, Naive};
+use crate::sharing::{self, Each, Naive};
 use crate::workload::{Workload, Workloads};
 
 /// No experiment that a person wrote is larger.
@@ -119,7 +119,7 @@ impl Reader<'_> {
             threads: fields.whole_u32("threads").unwrap_or(1),
             cores: self.cores(fields),
             search: self.search(fields, &groups),
-            slices: self.slices(fields),
+            each: Each { slices: self.slices(fields), limits: self.limits(fields) },
             axes,
             exclude,
             groups,
@@ -159,6 +159,22 @@ impl Reader<'_> {
                 Cores::Shared
             }),
         }
+    }
+
+    /// Which workload gets which limits under MPS.
+    fn limits(&mut self, fields: &Fields) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        for (workload, key_span, found) in fields.table("limits").map(Fields::in_order).unwrap_or_default() {
+            let Some(limits) = found.text() else { continue };
+            if let Err(wrong) = sharing::parse(&format!("mps:{limits}")) {
+                self.wrong(&found.span, wrong);
+            }
+            if let Err(unknown) = self.workloads.find(workload) {
+                unknown.iter().for_each(|m| self.wrong(key_span, m.clone()));
+            }
+            all.insert(workload.to_string(), limits.to_string());
+        }
+        all
     }
 
     fn search(&mut self, fields: &Fields, groups: &[Group]) -> bool {

@@ -259,7 +259,7 @@ fn a_machine_without_a_gpu_says_so_and_tells_the_ways_out() {
 #[test]
 fn slices_name_workloads_and_profiles() {
     let e = experiment(&format!("slices = {{ tiny = \"1g.5gb\" }}\n{AXES}"));
-    assert_eq!(e.slices["tiny"], "1g.5gb");
+    assert_eq!(e.each.slices["tiny"], "1g.5gb");
     let wrong = said(&mine(&format!("slices = {{ tiny = \"half\", nobody = \"1g.5gb\" }}\n{AXES}")));
     assert!(wrong.contains("`half` is not a name for a profile") && wrong.contains("unknown workload `nobody`"), "{wrong}");
 }

@@ -18,7 +18,7 @@ use super::adapter::Adapter;
 use super::channel::{LONGEST_LINE, Line, Lines};
 use super::protocol::{self, Command, Event};
 use super::supervisor::{self, Orders, Report};
-use super::tree;
+use super::{service, tree};
 
 /// What to start as one member.
 #[derive(Debug, Clone)]
@@ -134,10 +134,10 @@ impl Group {
         self.members.iter().map(|m| m.supervisor).collect()
     }
 
-    /// End what a killed supervisor left to us: direct children of ours that are none of the supervisors.
+    /// End what a killed supervisor left to us: direct children of ours that are none of the supervisors, those of services included.
     pub fn sweep(&self) {
         let own = std::process::id();
-        let known = self.supervisors();
+        let known = [self.supervisors(), service::supervisors()].concat();
         for pid in tree::descendants(own) {
             if tree::parent_of(pid) == Some(own) && !known.contains(&pid) {
                 tree::kill_descendants(pid);

@@ -6,11 +6,20 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt, FdMapping};
 
 use super::supervisor::{self, Orders, Report};
+
+/// The supervisors of all services of this process: a group that sweeps up its own must know them.
+static SUPERVISORS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// Their pids.
+pub fn supervisors() -> Vec<u32> {
+    SUPERVISORS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
 
 /// A program that runs. Dropped, it is ended by its supervisor.
 pub struct Service {
@@ -41,6 +50,7 @@ impl Service {
         ];
         command.fd_mappings(mappings).map_err(std::io::Error::other)?;
         let mut supervisor = command.spawn()?;
+        SUPERVISORS.lock().unwrap_or_else(PoisonError::into_inner).push(supervisor.id());
         // The command holds this side's copies of both sockets.
         drop(command);
         drop(channel);
@@ -104,11 +114,13 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
+        let own = self.supervisor.id();
         let _ = self.control.shutdown(std::net::Shutdown::Both);
         // A zombie of ours would count as a process that is left.
         let deadline = Instant::now() + Duration::from_secs(15);
         while matches!(self.supervisor.try_wait(), Ok(None)) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }
+        SUPERVISORS.lock().unwrap_or_else(PoisonError::into_inner).retain(|pid| *pid != own);
     }
 }

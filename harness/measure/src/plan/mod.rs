@@ -56,7 +56,10 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts) ->
             Ok(seating) => {
                 record.slots = Some(match facts.kind {
                     DeviceKind::Cpu => slots(cell, experiment),
-                    DeviceKind::Gpu => seating.to_string(),
+                    DeviceKind::Gpu => match cell.mode().remark() {
+                        None => seating.to_string(),
+                        Some(remark) => format!("{seating}: {remark}"),
+                    },
                 });
                 record.alone_on_slice = slices::labels(cell, &seating);
                 fitting.push(Fitting { expanded, record, seating });
@@ -108,6 +111,7 @@ fn seat(cell: &Cell, record: &CellRecord, experiment: &Experiment, facts: &Devic
     let seating = cell.mode().seat(facts, &record.members)?;
     refuse(too_large(cell, facts))?;
     refuse(too_wide(cell, experiment, facts))?;
+    refuse(far(experiment, facts))?;
     match facts.gpu().and_then(|g| g.partition.as_ref()).filter(|_| facts.as_found) {
         None => Ok(seating),
         Some(found) => seating.inside(found).ok_or_else(|| {
@@ -147,6 +151,21 @@ fn too_wide(cell: &Cell, experiment: &Experiment, facts: &DeviceFacts) -> Option
     let each = if threads == 1 { String::new() } else { format!(" of {threads} threads") };
     let reason = format!("{}{each} need {needed} cores of their own, this machine has {there}", members(cell.degree()));
     Some(Refusal { reason, hint: Some("`cores = \"shared\"` lets them share".into()) })
+}
+
+/// Cores near the card are asked for, and nobody tells which these are.
+fn far(experiment: &Experiment, facts: &DeviceFacts) -> Option<Refusal> {
+    if experiment.cores != Cores::GpuLocal {
+        return None;
+    }
+    let hint = Some("`cores = \"shared\"`, or a list such as `0-15`".into());
+    match facts.gpu() {
+        None => Some(Refusal { reason: "`cores = \"gpu-local\"` needs a GPU to be near to".into(), hint }),
+        Some(gpu) if gpu.at.is_some() && gpu.near_cores().is_none() => {
+            Some(Refusal { reason: format!("the kernel does not tell which cores are near {}", gpu.label()), hint })
+        }
+        Some(_) => None,
+    }
 }
 
 /// What the members of a cell get of a CPU, in words.

@@ -38,10 +38,10 @@ pub struct Computing {
     pub compute_instance: Option<u32>,
 }
 
-/// Look at the card and hold what is seen against what was asked for; `percent` is the limit of active threads.
-pub fn on_gpu(staged: &Staged, members: &[InForce], percent: Option<u8>) -> Attestation {
+/// Look at the card and hold what is seen against what was asked for.
+pub fn on_gpu(staged: &Staged, members: &[InForce]) -> Attestation {
     let Some(card) = &staged.card else { return Attestation::absent("no card was staged") };
-    judge(&Seen::of(card), card, members, percent)
+    judge(&Seen::of(card), card, members)
 }
 
 impl Seen {
@@ -93,7 +93,7 @@ impl Seen {
 }
 
 /// Pure: what was seen against what was asked.
-fn judge(seen: &Seen, card: &StagedCard, members: &[InForce], percent: Option<u8>) -> Attestation {
+fn judge(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Attestation {
     let hidden = seen.hidden(members);
     let mut checks = vec![of_mig(seen, card)];
     if !hidden {
@@ -106,7 +106,7 @@ fn judge(seen: &Seen, card: &StagedCard, members: &[InForce], percent: Option<u8
             checks.push(on_its_device(seen, card, member, device));
             checks.push(through_mps(seen, member, device));
         }
-        checks.extend(as_it_sees(card, member, device, percent));
+        checks.extend(as_it_sees(card, member, device));
     }
     let mut attestation = Attestation::from_checks(checks);
     if hidden {
@@ -194,7 +194,7 @@ fn through_mps(seen: &Seen, member: &InForce, device: &Visible) -> Check {
 }
 
 /// The device, and how many SMs of it, as CUDA shows them to the member.
-fn as_it_sees(card: &StagedCard, member: &InForce, device: &Visible, percent: Option<u8>) -> Vec<Check> {
+fn as_it_sees(card: &StagedCard, member: &InForce, device: &Visible) -> Vec<Check> {
     let Some(hello) = &member.hello else { return Vec::new() };
     // Inside an instance CUDA gives its digits, or the card's, with a prefix of the script's: the digits tell.
     let digits = |text: &str| text.trim_start_matches("GPU-").trim_start_matches("MIG-").to_lowercase();
@@ -202,7 +202,7 @@ fn as_it_sees(card: &StagedCard, member: &InForce, device: &Visible, percent: Op
     let holds = seen == digits(&device.uuid) || (card.mig && seen == digits(&card.uuid) && hello.sm_count.is_some());
     let mut checks = vec![check(member, "device as it sees it", device.uuid.clone(), Some(hello.device.clone()), holds)];
     if let (Some(all), Some(sms)) = (device.sms, hello.sm_count) {
-        let (least, most) = match percent {
+        let (least, most) = match device.percent {
             None => (all, all),
             // The limit is rounded to what the hardware can divide: two SMs at a time, never to nothing.
             Some(percent) => {

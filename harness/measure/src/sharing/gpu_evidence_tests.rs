@@ -23,7 +23,7 @@ fn member(number: usize, pid: u32, device: &str, sms: u32) -> InForce {
 }
 
 fn whole() -> Visible {
-    Visible { uuid: GPU.into(), sms: Some(108), gpu_instance: None, compute_instance: None, daemon: None }
+    Visible { uuid: GPU.into(), sms: Some(108), gpu_instance: None, compute_instance: None, daemon: None, percent: None }
 }
 
 fn card(devices: Vec<Visible>, mig: bool) -> StagedCard {
@@ -58,7 +58,7 @@ fn two() -> Vec<InForce> {
 }
 
 fn naive(seen: &Seen, members: &[InForce]) -> Attestation {
-    judge(seen, &card(vec![whole(), whole()], false), members, None)
+    judge(seen, &card(vec![whole(), whole()], false), members)
 }
 
 /// The first check that does not hold.
@@ -107,18 +107,20 @@ fn under_mps_every_member_is_on_the_client_list_of_its_own_server() {
         servers: BTreeSet::from([77]),
         ..on_card(&[NOBODY, NOBODY + 1, 77])
     };
-    assert_eq!(judge(&seen(Some(&[NOBODY, NOBODY + 1])), &card, &two(), None).verdict, AttestationVerdict::Attested);
-    let a = judge(&seen(Some(&[NOBODY])), &card, &two(), None);
+    assert_eq!(judge(&seen(Some(&[NOBODY, NOBODY + 1])), &card, &two()).verdict, AttestationVerdict::Attested);
+    let a = judge(&seen(Some(&[NOBODY])), &card, &two());
     assert_eq!((a.verdict, unmet(&a)), (AttestationVerdict::Absent, Some("on the MPS server's client list")));
     let lacking: Vec<Option<u32>> = a.checks.iter().filter(|c| !c.holds).map(|c| c.member).collect();
     assert_eq!(lacking, [Some(1)], "the one that ran without is named");
-    assert_eq!(judge(&seen(None), &card, &two(), None).verdict, AttestationVerdict::Absent, "a daemon that is silent");
+    assert_eq!(judge(&seen(None), &card, &two()).verdict, AttestationVerdict::Absent, "a daemon that is silent");
 }
 
 #[test]
 fn a_limit_of_threads_shows_in_the_sms_that_a_member_sees() {
-    let card = card(vec![whole()], false);
-    let verdict = |sms: u32, percent| judge(&on_card(&[NOBODY]), &card, &[member(0, NOBODY, GPU, sms)], percent).verdict;
+    let verdict = |sms: u32, percent| {
+        let card = card(vec![Visible { percent, ..whole() }], false);
+        judge(&on_card(&[NOBODY]), &card, &[member(0, NOBODY, GPU, sms)]).verdict
+    };
     assert_eq!(verdict(54, Some(50)), AttestationVerdict::Attested);
     assert_eq!(verdict(108, Some(50)), AttestationVerdict::Absent, "the limit was not in force");
     assert_eq!(verdict(54, None), AttestationVerdict::Absent, "a limit that nobody asked for");
@@ -127,15 +129,21 @@ fn a_limit_of_threads_shows_in_the_sms_that_a_member_sees() {
 
 #[test]
 fn on_a_slice_the_instance_the_device_and_its_sms_must_agree() {
-    let slice =
-        Visible { uuid: "MIG-1111".into(), sms: Some(14), gpu_instance: Some(9), compute_instance: Some(0), daemon: None };
+    let slice = Visible {
+        uuid: "MIG-1111".into(),
+        sms: Some(14),
+        gpu_instance: Some(9),
+        compute_instance: Some(0),
+        daemon: None,
+        percent: None,
+    };
     let card = card(vec![slice], true);
     let seen = |gi: u32| Seen {
         computing: Some(vec![Computing { pid: NOBODY, gpu_instance: Some(gi), compute_instance: Some(0) }]),
         mig: Some(true),
         ..on_card(&[])
     };
-    let verdict = |gi, device: &str, sms| judge(&seen(gi), &card, &[member(0, NOBODY, device, sms)], None).verdict;
+    let verdict = |gi, device: &str, sms| judge(&seen(gi), &card, &[member(0, NOBODY, device, sms)]).verdict;
     assert_eq!(verdict(9, "MIG-1111", 14), AttestationVerdict::Attested);
     assert_eq!(verdict(9, "GPU-1111", 14), AttestationVerdict::Attested, "the prefix is the script's");
     assert_eq!(verdict(9, GPU, 14), AttestationVerdict::Attested, "CUDA may show the card's digits; then the SMs tell");
@@ -143,7 +151,7 @@ fn on_a_slice_the_instance_the_device_and_its_sms_must_agree() {
     assert_eq!(verdict(9, "MIG-2222", 14), AttestationVerdict::Absent, "another device");
     assert_eq!(verdict(9, GPU, 108), AttestationVerdict::Absent, "the whole card");
     let off = Seen { mig: Some(false), ..seen(9) };
-    assert_eq!(judge(&off, &card, &[member(0, NOBODY, "MIG-1111", 14)], None).verdict, AttestationVerdict::Absent);
+    assert_eq!(judge(&off, &card, &[member(0, NOBODY, "MIG-1111", 14)]).verdict, AttestationVerdict::Absent);
 }
 
 #[test]
@@ -153,7 +161,7 @@ fn somebody_else_on_the_card_is_named_and_voids_unless_it_was_allowed() {
     assert_eq!((a.verdict, unmet(&a)), (AttestationVerdict::Absent, Some(OTHERS)));
     let mut card = card(vec![whole(), whole()], false);
     card.foreign = true;
-    let a = judge(&on_card(&[NOBODY, NOBODY + 1, own]), &card, &two(), None);
+    let a = judge(&on_card(&[NOBODY, NOBODY + 1, own]), &card, &two());
     assert_eq!(a.verdict, AttestationVerdict::Attested);
     let found = a.checks.iter().find(|c| c.what == OTHERS).and_then(|c| c.found.clone()).unwrap();
     assert!(found.contains(&own.to_string()), "{found}");

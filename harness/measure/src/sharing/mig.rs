@@ -9,7 +9,7 @@ use collo_store::{Attestation, MemberSpec};
 
 use super::mig_seats::Seats;
 use super::mps::Mps;
-use super::{Family, Ground, InForce, NotStaged, Refusal, Seating, SharingMode, Staged, evidence, needs_a_gpu, stage};
+use super::{Each, Family, Ground, InForce, NotStaged, Refusal, Seating, SharingMode, Staged, evidence, needs_a_gpu, stage};
 use crate::device::{DeviceFacts, DeviceKind};
 
 pub static MIG: Family = Family {
@@ -109,8 +109,8 @@ impl SharingMode for Mig {
         MIG.name
     }
 
-    fn with_slices(&self, slices: &BTreeMap<String, String>) -> Option<Arc<dyn SharingMode>> {
-        Some(Arc::new(Mig { slices: slices.clone(), ..self.clone() }))
+    fn for_workloads(&self, each: &Each) -> Option<Arc<dyn SharingMode>> {
+        Some(Arc::new(Mig { slices: each.slices.clone(), ..self.clone() }))
     }
 
     fn seat(&self, facts: &DeviceFacts, members: &[MemberSpec]) -> Result<Seating, Refusal> {
@@ -128,10 +128,10 @@ impl SharingMode for Mig {
     }
 
     fn stage(&self, ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged> {
-        stage::on_gpu(ground, seating, self.mps.then(Mps::default).as_ref())
+        stage::on_gpu(ground, seating, self.mps.then(Mps::default).as_ref(), &[])
     }
 
     fn attest(&self, staged: &Staged, members: &[InForce]) -> Attestation {
-        evidence::on_gpu(staged, members, None)
+        evidence::on_gpu(staged, members)
     }
 }

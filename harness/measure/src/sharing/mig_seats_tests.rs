@@ -1,7 +1,7 @@
 use super::*;
 use crate::device::mig::Cards;
 use crate::device::{DeviceFacts, Gpu};
-use crate::sharing::parse;
+use crate::sharing::{Each, parse};
 
 fn facts(card: &str) -> DeviceFacts {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mig-profiles");
@@ -72,7 +72,7 @@ fn a_layout_seats_equal_members_in_the_order_of_its_places() {
 
 fn mixed(slices: &[(&str, &str)], names: &[&str]) -> Result<Seating, Refusal> {
     let slices: BTreeMap<String, String> = slices.iter().map(|(w, p)| (w.to_string(), p.to_string())).collect();
-    let mode = parse("mig").expect("a mode").with_slices(&slices).expect("takes slices");
+    let mode = parse("mig").expect("a mode").for_workloads(&Each { slices, ..Each::default() }).expect("takes slices");
     mode.seat(&facts("a100-40gb"), &members(names))
 }
 

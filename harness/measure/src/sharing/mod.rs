@@ -40,8 +40,18 @@ pub trait SharingMode: fmt::Debug + Send + Sync {
     /// What these members get of this device, and the state that it must be in; or why they cannot run in this mode. Pure.
     fn seat(&self, facts: &DeviceFacts, members: &[MemberSpec]) -> Result<Seating, Refusal>;
 
-    /// The same mode with a profile for each workload of a mixed group; none where a mode has no use for it.
-    fn with_slices(&self, _slices: &BTreeMap<String, String>) -> Option<Arc<dyn SharingMode>> {
+    /// The same mode with what each workload of a mixed group gets; none where a mode has no use for it.
+    fn for_workloads(&self, _each: &Each) -> Option<Arc<dyn SharingMode>> {
+        None
+    }
+
+    /// What its label does not say of what the members get.
+    fn remark(&self) -> Option<String> {
+        None
+    }
+
+    /// The same mode, knowing who the members of the group are; none where that does not matter.
+    fn for_members(&self, _members: &[MemberSpec]) -> Option<Arc<dyn SharingMode>> {
         None
     }
 
@@ -50,6 +60,15 @@ pub trait SharingMode: fmt::Debug + Send + Sync {
 
     /// The evidence, gathered inside the measured window, that this mode was in force for these members.
     fn attest(&self, staged: &Staged, members: &[InForce]) -> Attestation;
+}
+
+/// What an experiment says of single workloads in mixed groups.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Each {
+    /// MIG profiles.
+    pub slices: BTreeMap<String, String>,
+    /// Limits under MPS, as behind `mps:`.
+    pub limits: BTreeMap<String, String>,
 }
 
 /// Why something cannot run here, and the way out.

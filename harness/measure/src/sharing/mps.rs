@@ -1,19 +1,25 @@
 //! `mps`: the kernels of all members run side by side through NVIDIA's daemon, perhaps with limits for each.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use collo_store::{Attestation, MemberSpec};
 
-use super::{Family, Ground, InForce, NotStaged, Refusal, Seating, SharingMode, Staged, evidence, naive, needs_a_gpu, stage};
+use super::{
+    Each, Family, Ground, InForce, NotStaged, Refusal, Seating, SharingMode, Staged, evidence, naive, needs_a_gpu, stage,
+};
 use crate::device::{DeviceFacts, DeviceKind};
 use crate::units;
 
 pub static MPS: Family = Family {
     name: "mps",
-    examples: &["mps", "mps:50%", "mps:50%,mem=4GB", "mps:mem=4GB"],
+    examples: &["mps", "mps:50%", "mps:50%,mem=4GB", "mps:mem=4GB", "mps:each"],
     about: "kernels of all members side by side through NVIDIA's Multi-Process Service, perhaps with limits per member",
     parse: |label| {
         let rest = label.strip_prefix("mps")?;
+        if rest == ":each" {
+            return Some(Ok(Arc::new(MpsEach::default())));
+        }
         let limits = if rest.is_empty() { Ok(Mps::default()) } else { Mps::limits(rest.strip_prefix(':')?) };
         Some(limits.map(|mps| Arc::new(mps) as Arc<dyn SharingMode>))
     },
@@ -83,10 +89,66 @@ impl SharingMode for Mps {
     }
 
     fn stage(&self, ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged> {
-        stage::on_gpu(ground, seating, Some(self))
+        stage::on_gpu(ground, seating, Some(self), &[])
     }
 
     fn attest(&self, staged: &Staged, members: &[InForce]) -> Attestation {
-        evidence::on_gpu(staged, members, self.active_thread_percent)
+        evidence::on_gpu(staged, members)
+    }
+}
+
+/// `mps:each`: in a mixed group every workload has limits of its own, which the experiment's `limits` say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MpsEach {
+    limits: BTreeMap<String, Mps>,
+    /// By member, once it is known who they are.
+    members: Vec<Mps>,
+}
+
+impl SharingMode for MpsEach {
+    fn label(&self) -> String {
+        "mps:each".into()
+    }
+
+    fn family(&self) -> &'static str {
+        MPS.name
+    }
+
+    fn for_workloads(&self, each: &Each) -> Option<Arc<dyn SharingMode>> {
+        // What could not be read was said when the experiment was.
+        let read = |(workload, text): (&String, &String)| Some((workload.clone(), Mps::limits(text).ok()?));
+        Some(Arc::new(MpsEach { limits: each.limits.iter().filter_map(read).collect(), members: Vec::new() }))
+    }
+
+    fn remark(&self) -> Option<String> {
+        let text = |(name, mps): (&String, &Mps)| format!("{name} {}", mps.label().trim_start_matches("mps:"));
+        Some(self.limits.iter().map(text).collect::<Vec<_>>().join(", "))
+    }
+
+    fn for_members(&self, members: &[MemberSpec]) -> Option<Arc<dyn SharingMode>> {
+        let own = |m: &MemberSpec| self.limits.get(&m.workload).copied().unwrap_or_default();
+        Some(Arc::new(MpsEach { limits: self.limits.clone(), members: members.iter().map(own).collect() }))
+    }
+
+    fn seat(&self, facts: &DeviceFacts, members: &[MemberSpec]) -> Result<Seating, Refusal> {
+        let seating = Mps::default().seat(facts, members)?;
+        if let Some(member) = members.iter().find(|m| !self.limits.contains_key(&m.workload)) {
+            let name = &member.workload;
+            return Err(Refusal {
+                reason: format!(
+                    "`mps:each` gives each workload of a mixed group its limits, and `limits` says none for `{name}`"
+                ),
+                hint: Some(format!("as in `limits = {{ {name} = \"50%\" }}`; where all are alike: `mps:50%`")),
+            });
+        }
+        Ok(seating)
+    }
+
+    fn stage(&self, ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged> {
+        stage::on_gpu(ground, seating, Some(&Mps::default()), &self.members)
+    }
+
+    fn attest(&self, staged: &Staged, members: &[InForce]) -> Attestation {
+        evidence::on_gpu(staged, members)
     }
 }

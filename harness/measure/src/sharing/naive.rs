@@ -39,14 +39,14 @@ impl SharingMode for Naive {
                 let slot = |m| Slot::on_cpu(m, members, ground.cores, &facts.cores);
                 Ok(Staged::on_cpu((0..members).map(slot).collect()))
             }
-            DeviceKind::Gpu => stage::on_gpu(ground, seating, None),
+            DeviceKind::Gpu => stage::on_gpu(ground, seating, None, &[]),
         }
     }
 
     fn attest(&self, staged: &Staged, members: &[InForce]) -> Attestation {
         match &staged.card {
             None => evidence::on_cpu(members),
-            Some(_) => evidence::on_gpu(staged, members, None),
+            Some(_) => evidence::on_gpu(staged, members),
         }
     }
 }

@@ -54,6 +54,8 @@ pub struct Visible {
     pub compute_instance: Option<u32>,
     /// The daemon that it is to be a client of.
     pub daemon: Option<usize>,
+    /// Its limit of active threads.
+    pub percent: Option<u8>,
 }
 
 /// An MPS daemon of ours.
@@ -69,8 +71,8 @@ const READY_WITHIN: Duration = Duration::from_secs(10);
 /// How long ending one may take, its supervisor's own patience included.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
 
-/// Naive, MPS or MIG, by what the seating asks for; with `limits` there are daemons.
-pub fn on_gpu(ground: &mut Ground<'_>, seating: &Seating, limits: Option<&Mps>) -> Result<Staged, NotStaged> {
+/// Naive, MPS or MIG, by what the seating asks for; with `limits` there are daemons. `own` are limits of each member, where they differ.
+pub fn on_gpu(ground: &mut Ground<'_>, seating: &Seating, limits: Option<&Mps>, own: &[Mps]) -> Result<Staged, NotStaged> {
     let Some((gpu, hold)) = ground.card.as_mut() else { return Err(NotStaged::because("no card is held")) };
     let cut = match &seating.partition {
         Some(partition) => Some(hold.bring(partition).map_err(NotStaged::from)?),
@@ -99,10 +101,13 @@ pub fn on_gpu(ground: &mut Ground<'_>, seating: &Seating, limits: Option<&Mps>) 
         }
     }
     let members = card.devices.len();
+    for (member, device) in card.devices.iter_mut().enumerate() {
+        device.percent = own.get(member).or(limits).and_then(|l| l.active_thread_percent);
+    }
     let near = gpu.near_cores();
     let slots = (0..members)
         .map(|member| Slot {
-            env: environment(&card, member, limits),
+            env: environment(&card, member, own.get(member).or(limits)),
             cores: cores_of(member, members, ground.cores, &ground.facts.cores, near.as_deref()),
             on_card: true,
         })
@@ -111,7 +116,8 @@ pub fn on_gpu(ground: &mut Ground<'_>, seating: &Seating, limits: Option<&Mps>) 
 }
 
 fn devices(seating: &Seating, uuid: &str, sms: Option<u32>, cut: Option<&CutCard>) -> Result<Vec<Visible>, NotStaged> {
-    let whole = || Visible { uuid: uuid.to_string(), sms, gpu_instance: None, compute_instance: None, daemon: None };
+    let whole =
+        || Visible { uuid: uuid.to_string(), sms, gpu_instance: None, compute_instance: None, daemon: None, percent: None };
     let visible = |seat: &Seat| match *seat {
         Seat::Whole => Some(whole()),
         Seat::Slice { instance, compute } => {
@@ -122,6 +128,7 @@ fn devices(seating: &Seating, uuid: &str, sms: Option<u32>, cut: Option<&CutCard
                 gpu_instance: Some(device.gpu_instance),
                 compute_instance: Some(device.compute_instance),
                 daemon: None,
+                percent: None,
             })
         }
     };

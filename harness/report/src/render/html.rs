@@ -111,7 +111,7 @@ pub fn title(analysis: &Analysis) -> String {
     match (device.kind.as_str(), device.cores) {
         ("cpu", Some(1)) => "How to share one core".into(),
         ("cpu", Some(n)) => format!("How to share {} cores", number::word(n)),
-        _ => format!("How to share the {}", device.name),
+        _ => format!("How to share the {}", device.name_said()),
     }
 }
 

@@ -139,8 +139,7 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     let campaign = &analysis.campaign;
     let last = campaign.id.rsplit('-').next().unwrap_or(&campaign.id);
     let of = number::count(cell.record.repetitions.max(cell.repetitions.len() as u32) as usize, "repetition");
-    let device =
-        if campaign.device.simulated { format!("simulated {}", campaign.device.name) } else { campaign.device.name.clone() };
+    let device = campaign.device.name_said();
     let verdict = words::verdict(cell.validity.verdict);
     let mut out =
         vec![format!("{} of {last}, {}, {device}: {verdict}, {} of {of}", cell.name(), campaign.experiment, cell.counted.len())];

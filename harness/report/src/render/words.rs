@@ -62,8 +62,7 @@ pub fn time_unit<'a>(quantities: impl Iterator<Item = &'a Quantity>) -> (f64, &'
 /// `quickstart on cpu: 12 of 12 runs completed in 2 min 4 s`.
 pub fn title(analysis: &Analysis) -> String {
     let (campaign, completed) = (&analysis.campaign, analysis.count("completed"));
-    let device =
-        if campaign.device.simulated { format!("simulated {}", campaign.device.name) } else { campaign.device.name.clone() };
+    let device = campaign.device.name_said();
     let others: Vec<String> = analysis
         .accounted
         .iter()

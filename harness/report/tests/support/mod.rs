@@ -2,6 +2,7 @@
 //! `collo run` would have left it. Noise is log-normal: one draw per run that all members share, one per member.
 #![expect(dead_code, reason = "each test binary and the benchmark use their own part of the builder")]
 
+pub mod card;
 mod random;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use collo_store::{
     SamplingQuality, Thresholds, Timeline, Validity,
 };
 
+use card::{CardTruth, Life};
 use random::Random;
 
 const GIB: f64 = 1073741824.0;
@@ -27,6 +29,10 @@ pub struct Truth {
     /// True footprint of each member, GiB.
     pub memory_gib: Vec<f64>,
     pub outcome: Outcome,
+    /// The cell's own noise per run, in the place of the campaign's.
+    pub noise: Option<f64>,
+    /// What the card does meanwhile; without it the campaign is on a CPU.
+    pub card: Option<CardTruth>,
 }
 
 /// A campaign in the making.
@@ -135,6 +141,19 @@ impl Fixture {
         self
     }
 
+    /// A group on a card: each member's workload and true epoch time, what the card does meanwhile, and the noise of a run.
+    pub fn on_card(mut self, sharing: &str, members: &[(&str, f64)], card: CardTruth, noise: f64) -> Self {
+        let alike = members.iter().all(|m| m.0 == members[0].0);
+        let names: Vec<&str> = members.iter().map(|m| m.0).collect();
+        let who = if alike { format!("{}×{}", names[0], names.len()) } else { names.join("+") };
+        let label = if sharing == "solo" { format!("{who} solo b32").replace("×1", "") } else { format!("{who} {sharing} b32") };
+        let specs = members.iter().map(|m| spec(m.0, 32)).collect();
+        let mut cell = truth(label, sharing, specs, members.iter().map(|m| m.1).collect(), vec![1.0; members.len()]);
+        (cell.card, cell.noise) = (Some(card), Some(noise));
+        self.cells.push(cell);
+        self
+    }
+
     pub fn ends(mut self, outcome: Outcome) -> Self {
         self.cells.last_mut().expect("a cell before its outcome").outcome = outcome;
         self
@@ -216,7 +235,7 @@ impl Fixture {
         let cell = &plan.cells[planned.cell];
         let completed = truth.outcome == Outcome::Completed;
         let drift = if planned.edge == Some(BlockEdge::Closes) { self.drift } else { 1.0 };
-        let shared = random.log_normal(self.shared_noise) * drift;
+        let shared = random.log_normal(truth.noise.unwrap_or(self.shared_noise)) * drift;
         let go = launched_ns + ns(3.0);
         let mut epochs = Vec::new();
         let (mut starts, mut dones) = (Vec::new(), Vec::new());
@@ -243,7 +262,22 @@ impl Fixture {
         let mut samples = draft.samples().expect("a sample writer");
         if completed {
             let ends: Vec<u64> = (0..starts.len()).map(trained_until).collect();
-            let rows = self.samples(truth, &starts, &ends);
+            let rows = match &truth.card {
+                Some(card) => {
+                    let first = |e: &&EpochRecord| e.measured && e.index <= 1;
+                    let measured = epochs.iter().filter(first).map(|e| e.start_ns).max().expect("a measured epoch");
+                    let life = Life {
+                        launched_ns,
+                        starts: &starts,
+                        measured_ns: measured,
+                        ends: &ends,
+                        ended_ns: ended,
+                        pace: 1.0 / shared,
+                    };
+                    card.samples(&life, self.samples_hz, random)
+                }
+                None => self.samples(truth, &starts, &ends),
+            };
             self.written.set(self.written.get() + rows.len() as u64);
             samples.write(&rows).expect("samples");
         }
@@ -395,7 +429,7 @@ fn truth(label: String, sharing: &str, members: Vec<MemberSpec>, epoch_s: Vec<f6
         slots: None,
         alone_on_slice: Vec::new(),
     };
-    Truth { record, epoch_s, memory_gib, outcome: Outcome::Completed }
+    Truth { record, epoch_s, memory_gib, outcome: Outcome::Completed, noise: None, card: None }
 }
 
 fn machine() -> Machine {

@@ -1,0 +1,229 @@
+//! The simulation knows the true gain, SM activity and energy of every cell. Campaigns are stored as if they had been measured on it;
+//! what the report says of them has to cover the truth as often as it promises.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use collo_report::{Analysis, analyse};
+use collo_store::{CampaignFolder, DeviceRecord};
+use simgpu::card::Card;
+use simgpu::truth::{Sharing, truth};
+use simgpu::workload::Workload;
+use support::Fixture;
+use support::card::CardTruth;
+
+/// Seconds of an epoch alone.
+const EPOCH_S: f64 = 6.0;
+/// What a context takes of a card's memory beside the allocator, MiB; more than any card's.
+const CONTEXT_MIB: u64 = 600;
+
+/// Small, medium and large ones, by the folder and the options that find them.
+const WORKLOADS: [(&str, &str, &[(&str, &str)]); 10] = [
+    ("small", "vision", &[("model", "resnet26"), ("dataset", "cifar-10")]),
+    ("medium", "vision", &[("model", "resnet50"), ("dataset", "imagenet64")]),
+    ("large", "vision", &[("model", "resnet152"), ("dataset", "imagenet")]),
+    ("cait", "vision", &[("model", "cait_xxs24_224")]),
+    ("effnet", "vision", &[("model", "efficientnetv2_s"), ("dataset", "imagenet64")]),
+    ("mobile", "vision", &[("model", "mobilenetv2_100"), ("dataset", "imagenet")]),
+    ("vgg", "vision", &[("model", "vgg16"), ("dataset", "imagenet")]),
+    ("bert", "language", &[]),
+    ("dlrm", "dlrm", &[]),
+    ("gpt", "gpt", &[]),
+];
+const MIXES: [(&str, &str); 3] = [("small", "large"), ("medium", "dlrm"), ("bert", "mobile")];
+
+/// What is true of a cell.
+#[derive(Debug)]
+struct Known {
+    cell: String,
+    mode: &'static str,
+    /// Cells that are held against the same baselines.
+    family: usize,
+    gain: f64,
+    energy_j_per_epoch: f64,
+    sm_active_ratio: f64,
+}
+
+fn workload(name: &str) -> Workload {
+    let (_, folder, options) = WORKLOADS.iter().find(|w| w.0 == name).unwrap();
+    Workload::find(folder, &options.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect()).unwrap()
+}
+
+/// The largest instance of which a card holds so many.
+fn slice(card: &Card, degree: usize) -> &simgpu::card::Profile {
+    let plain = |name: &str| !name.contains(['+', '-']);
+    let profiles = card.mig.as_ref().unwrap().profiles.iter();
+    profiles.filter(|p| plain(&p.name) && p.most as usize >= degree).max_by_key(|p| p.sms).unwrap()
+}
+
+/// A group on a card: how long its epochs take, what the card does, and what it gains; none where its memory does not fit.
+fn group(card: &Card, members: &[&str], mode: &str) -> Option<(Vec<f64>, CardTruth, f64)> {
+    let each: Vec<Workload> = members.iter().map(|m| workload(m)).collect();
+    let profile = slice(card, members.len());
+    let (sharing, sum, room) = match mode {
+        "mps" => (Sharing::Mps(None), true, card.total_mib),
+        "mig" => (Sharing::Mig(vec![profile.name.clone(); members.len()]), false, profile.memory_mib),
+        _ => (Sharing::Naive, true, card.total_mib),
+    };
+    let footprints = each.iter().map(|w| w.memory_mib + CONTEXT_MIB);
+    if (if sum { footprints.sum::<u64>() } else { footprints.max()? }) > room {
+        return None;
+    }
+    let known = truth(card, &each, &sharing).unwrap();
+    let share = f64::from(profile.sms) / f64::from(card.sms);
+    let of_instance = |(w, pace): (&Workload, &f64)| {
+        let load = w.on(card).load;
+        pace * load.u * load.a / share
+    };
+    let truth = CardTruth {
+        sm_active_ratio: known.sm_active_ratio,
+        idle_w: card.extra.idle_w,
+        power_w: known.power_w,
+        instances: if mode == "mig" { each.iter().zip(&known.paces).map(of_instance).collect() } else { Vec::new() },
+        sources: vec![(if card.has_gpm() { "gpm" } else { "dcgm" }, 1.0)],
+        counter_resets: false,
+        counters_of_instances: false,
+    };
+    Some((known.paces.iter().map(|pace| EPOCH_S / pace).collect(), truth, known.gain))
+}
+
+fn on(card: &Card, name: &str) -> Fixture {
+    let mut fixture = Fixture::named(name);
+    fixture.device = DeviceRecord {
+        name: card.name.clone(),
+        kind: "gpu".into(),
+        simulated: true,
+        memory_bytes: Some(card.total_mib << 20),
+        cores: None,
+        persistence: Some(true),
+    };
+    // Baselines vary as much as anything: blocks are not thrown away for it.
+    fixture.thresholds.baseline_drift_ratio = 1.0;
+    fixture
+}
+
+/// All workloads in all ways on one card, each cell with noise of its own.
+fn campaign(key: &str, seed: u64, repetitions: u32) -> (Fixture, Vec<Known>) {
+    let card = Card::find(key).unwrap();
+    let mut fixture = on(&card, "ground-truth").seed(seed).repetitions(repetitions);
+    fixture.samples_hz = 5.0;
+    let mut known = Vec::new();
+    let mut add = |fixture: Fixture, members: &[&str], mode: &'static str, family| {
+        let Some((epochs, truth, gain)) = group(&card, members, mode) else { return fixture };
+        let paired: Vec<(&str, f64)> = members.iter().copied().zip(epochs.iter().copied()).collect();
+        // From 1 to 8 %, as likely below 3 % as above. A card that is nearly full has no room to be much faster.
+        let number = known.len() as f64 + seed as f64;
+        let noise = 0.01 * 8f64.powf((number * 0.618034).fract());
+        let room = -truth.sm_active_ratio.ln() / 2.5;
+        let (sm_active_ratio, power_w) = (truth.sm_active_ratio, truth.power_w);
+        let fixture = fixture.on_card(mode, &paired, truth, noise.min(room));
+        known.push(Known {
+            cell: fixture.cells.last().unwrap().record.cell.clone(),
+            mode,
+            family,
+            gain,
+            energy_j_per_epoch: power_w / epochs.iter().map(|e| 1.0 / e).sum::<f64>(),
+            sm_active_ratio,
+        });
+        fixture
+    };
+    for (family, (name, _, _)) in WORKLOADS.iter().enumerate() {
+        fixture = add(fixture, &[*name], "solo", family);
+        for mode in ["naive", "mps", "mig"] {
+            for degree in [1, 2, 3, 7].into_iter().filter(|d| mode != "naive" || *d > 1) {
+                fixture = add(fixture, &vec![*name; degree], mode, family);
+            }
+        }
+    }
+    for (a, b) in MIXES {
+        let family = WORKLOADS.iter().position(|w| w.0 == a).unwrap();
+        for mode in ["naive", "mps", "mig"] {
+            fixture = add(fixture, &[a, b], mode, family);
+        }
+    }
+    (fixture, known)
+}
+
+fn altered(fixture: &Fixture, alter: impl Fn(&CampaignFolder)) -> Analysis {
+    let folder = tempfile::tempdir().unwrap();
+    let campaign = fixture.write(folder.path());
+    alter(&campaign);
+    analyse(&campaign).unwrap()
+}
+
+fn analysed(fixture: &Fixture) -> Analysis {
+    altered(fixture, |_| ())
+}
+
+/// How estimates of one quantity lie around the truth.
+#[derive(Default)]
+struct Held {
+    /// Campaign and family, whether the interval covers, and the logarithm of estimate over truth.
+    cells: Vec<((u64, usize), bool, f64)>,
+}
+
+impl Held {
+    fn coverage(&self) -> f64 {
+        self.cells.iter().filter(|c| c.1).count() as f64 / self.cells.len() as f64
+    }
+
+    /// Mean of the logarithms and its standard error; those of one family share a baseline, so families are what is independent.
+    fn lean(&self) -> (f64, f64) {
+        let n = self.cells.len() as f64;
+        let mean = self.cells.iter().map(|c| c.2).sum::<f64>() / n;
+        let mut families = BTreeMap::<(u64, usize), f64>::new();
+        for (family, _, error) in &self.cells {
+            *families.entry(*family).or_default() += error - mean;
+        }
+        (mean, families.values().map(|sum| sum * sum).sum::<f64>().sqrt() / n)
+    }
+}
+
+#[test]
+fn intervals_of_gain_energy_and_activity_cover_the_truth_of_two_thousand_cells() {
+    let campaigns: Vec<(&str, u64, u32)> =
+        (0..21).map(|i| (["a100-40gb", "h100-80gb", "a100-80gb"][i as usize % 3], 1000 + i, [3, 2, 4][i as usize % 3])).collect();
+    let next = std::sync::Mutex::new(campaigns.into_iter());
+    let held = std::sync::Mutex::new(BTreeMap::<(&str, &str), Held>::new());
+    let work = || {
+        loop {
+            let Some((key, seed, repetitions)) = next.lock().unwrap().next() else { return };
+            let began = std::time::Instant::now();
+            let (fixture, known) = campaign(key, seed, repetitions);
+            let folder = tempfile::tempdir().unwrap();
+            let stored = fixture.write(folder.path());
+            let wrote = began.elapsed();
+            let analysis = analyse(&stored).unwrap();
+            eprintln!("{key} {} cells wrote {wrote:?} all {:?} rows {}", known.len(), began.elapsed(), fixture.written.get());
+            let mut held = held.lock().unwrap();
+            for k in &known {
+                let cell = analysis.cells.iter().find(|c| c.name() == k.cell).unwrap();
+                let mut hold = |name: &'static str, mode, q: &collo_report::stats::Quantity, truth: f64| {
+                    let covers = q.low.unwrap() <= truth && truth <= q.high.unwrap();
+                    held.entry((name, mode)).or_default().cells.push(((seed, k.family), covers, (q.estimate / truth).ln()));
+                };
+                for mode in ["all", k.mode] {
+                    if k.mode != "solo" {
+                        hold("throughput_gain", mode, cell.get("throughput_gain").unwrap(), k.gain);
+                    }
+                    hold("energy_j_per_epoch", mode, cell.get("energy_j_per_epoch").unwrap(), k.energy_j_per_epoch);
+                    hold("sm_active_ratio", mode, &cell.metrics["sm_active_ratio"], k.sm_active_ratio);
+                }
+                let overlap = cell.get("overlap_ratio").map(|q| (q.estimate, q.low, q.high));
+                let company = k.cell.contains("×1 ") || k.mode == "solo";
+                assert_eq!(overlap, (!company).then_some((1.0, Some(1.0), Some(1.0))), "{}", k.cell);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        scope.spawn(work);
+    });
+    for ((name, mode), held) in held.lock().unwrap().iter() {
+        let (lean, se) = held.lean();
+        println!("{name:20} {mode:6} {:5} cells  {:.4} covered  lean {lean:+.5} ± {se:.5}", held.cells.len(), held.coverage());
+    }
+}
