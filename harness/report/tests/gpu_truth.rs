@@ -6,7 +6,9 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
+use collo_report::stats::Quantity;
 use collo_report::{Analysis, analyse};
 use collo_store::{CampaignFolder, DeviceRecord};
 use simgpu::card::Card;
@@ -16,7 +18,7 @@ use support::Fixture;
 use support::card::CardTruth;
 
 /// Seconds of an epoch alone.
-const EPOCH_S: f64 = 6.0;
+const EPOCH_S: f64 = 3.0;
 /// What a context takes of a card's memory beside the allocator, MiB; more than any card's.
 const CONTEXT_MIB: u64 = 600;
 
@@ -148,7 +150,9 @@ fn campaign(key: &str, seed: u64, repetitions: u32) -> (Fixture, Vec<Known>) {
 }
 
 fn altered(fixture: &Fixture, alter: impl Fn(&CampaignFolder)) -> Analysis {
-    let folder = tempfile::tempdir().unwrap();
+    // Thousands of runs, each of them flushed: where there is a file system in memory, it is used.
+    let memory = std::path::Path::new("/dev/shm");
+    let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
     let campaign = fixture.write(folder.path());
     alter(&campaign);
     analyse(&campaign).unwrap()
@@ -182,39 +186,33 @@ impl Held {
     }
 }
 
-#[test]
-fn intervals_of_gain_energy_and_activity_cover_the_truth_of_two_thousand_cells() {
-    let campaigns: Vec<(&str, u64, u32)> =
-        (0..21).map(|i| (["a100-40gb", "h100-80gb", "a100-80gb"][i as usize % 3], 1000 + i, [3, 2, 4][i as usize % 3])).collect();
-    let next = std::sync::Mutex::new(campaigns.into_iter());
-    let held = std::sync::Mutex::new(BTreeMap::<(&str, &str), Held>::new());
+/// Estimates of every cell of some campaigns, by quantity and mode; `all` are all modes.
+fn held(campaigns: Vec<(&'static str, u64, u32)>) -> BTreeMap<(&'static str, &'static str), Held> {
+    let next = Mutex::new(campaigns.into_iter());
+    let held = Mutex::new(BTreeMap::<_, Held>::new());
     let work = || {
         loop {
             let Some((key, seed, repetitions)) = next.lock().unwrap().next() else { return };
-            let began = std::time::Instant::now();
             let (fixture, known) = campaign(key, seed, repetitions);
-            let folder = tempfile::tempdir().unwrap();
-            let stored = fixture.write(folder.path());
-            let wrote = began.elapsed();
-            let analysis = analyse(&stored).unwrap();
-            eprintln!("{key} {} cells wrote {wrote:?} all {:?} rows {}", known.len(), began.elapsed(), fixture.written.get());
+            let analysis = analysed(&fixture);
             let mut held = held.lock().unwrap();
             for k in &known {
                 let cell = analysis.cells.iter().find(|c| c.name() == k.cell).unwrap();
-                let mut hold = |name: &'static str, mode, q: &collo_report::stats::Quantity, truth: f64| {
+                let mut hold = |name: &'static str, q: &Quantity, truth: f64| {
                     let covers = q.low.unwrap() <= truth && truth <= q.high.unwrap();
-                    held.entry((name, mode)).or_default().cells.push(((seed, k.family), covers, (q.estimate / truth).ln()));
-                };
-                for mode in ["all", k.mode] {
-                    if k.mode != "solo" {
-                        hold("throughput_gain", mode, cell.get("throughput_gain").unwrap(), k.gain);
+                    for mode in ["all", k.mode] {
+                        let found = ((seed, k.family), covers, (q.estimate / truth).ln());
+                        held.entry((name, mode)).or_default().cells.push(found);
                     }
-                    hold("energy_j_per_epoch", mode, cell.get("energy_j_per_epoch").unwrap(), k.energy_j_per_epoch);
-                    hold("sm_active_ratio", mode, &cell.metrics["sm_active_ratio"], k.sm_active_ratio);
+                };
+                if k.mode != "solo" {
+                    hold("throughput_gain", cell.get("throughput_gain").unwrap(), k.gain);
                 }
+                hold("energy_j_per_epoch", cell.get("energy_j_per_epoch").unwrap(), k.energy_j_per_epoch);
+                hold("sm_active_ratio", &cell.metrics["sm_active_ratio"], k.sm_active_ratio);
                 let overlap = cell.get("overlap_ratio").map(|q| (q.estimate, q.low, q.high));
-                let company = k.cell.contains("×1 ") || k.mode == "solo";
-                assert_eq!(overlap, (!company).then_some((1.0, Some(1.0), Some(1.0))), "{}", k.cell);
+                let has_company = cell.record.degree > 1;
+                assert_eq!(overlap, has_company.then_some((1.0, Some(1.0), Some(1.0))), "{}", k.cell);
             }
         }
     };
@@ -222,8 +220,28 @@ fn intervals_of_gain_energy_and_activity_cover_the_truth_of_two_thousand_cells()
         scope.spawn(work);
         scope.spawn(work);
     });
-    for ((name, mode), held) in held.lock().unwrap().iter() {
-        let (lean, se) = held.lean();
-        println!("{name:20} {mode:6} {:5} cells  {:.4} covered  lean {lean:+.5} ± {se:.5}", held.cells.len(), held.coverage());
+    held.into_inner().unwrap()
+}
+
+#[test]
+fn intervals_of_gain_energy_and_activity_cover_the_truth_of_two_thousand_cells() {
+    const CARDS: [(&str, u32); 3] = [("a100-40gb", 3), ("h100-80gb", 2), ("a100-80gb", 3)];
+    let campaigns = (0..18).map(|i| (CARDS[i % 3].0, 1000 + i as u64, CARDS[i % 3].1));
+    let mut wrong = Vec::new();
+    for ((name, mode), held) in held(campaigns.collect()) {
+        let (n, coverage, (lean, se)) = (held.cells.len(), held.coverage(), held.lean());
+        let line = format!("{name:18} {mode:5} {n:5} cells, {:5.2} % covered, leans by {lean:+.5} ± {se:.5}", coverage * 100.0);
+        println!("{line}");
+        // By chance alone 2000 independent intervals of 95 % cover by 0.49 % more or less (one standard error). Those of one family
+        // share a baseline, which makes it 0.63 %: the correlation of errors is 1/3 then, that of covering 0.06, in families of 12.
+        // Three such errors are 1.9 %. Upwards there is a little more room, because terms that share a pool get the fewest degrees
+        // of freedom of them all. One mode alone has a third of the cells, and its variances are not those of the whole pool.
+        let (least, most) = if mode == "all" { (0.93, 0.975) } else { (0.90, 0.99) };
+        // A tenth of a percent is what means of logarithms, the steps of a counter and the edges of a window may leave.
+        let leans = lean.abs() > 4.0 * se + 0.001;
+        if !(least..=most).contains(&coverage) || leans || (mode == "all" && n < 2000) {
+            wrong.push(line);
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

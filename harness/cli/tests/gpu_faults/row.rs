@@ -23,7 +23,7 @@ pub struct Row {
     pub name: &'static str,
     pub words: String,
     toml: String,
-    arguments: Vec<&'static str>,
+    arguments: Vec<String>,
     env: Vec<(&'static str, String)>,
     without: Option<&'static str>,
     opened_with: Option<&'static str>,
@@ -55,8 +55,8 @@ pub fn row(name: &'static str, words: impl Into<String>, toml: impl Into<String>
 }
 
 impl Row {
-    pub fn with(mut self, arguments: &[&'static str]) -> Row {
-        self.arguments.extend(arguments);
+    pub fn with(mut self, arguments: &[&str]) -> Row {
+        self.arguments.extend(arguments.iter().map(|a| a.to_string()));
         self
     }
 
@@ -126,14 +126,15 @@ impl Row {
             machine = machine.anew(&self.words);
         }
         let found = machine.cards();
-        let (answer, pipes) = watched(&machine, || machine.run(&self.arguments));
+        let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
+        let (answer, pipes) = watched(&machine, || machine.run(&arguments));
         let context =
             |what: String| format!("{what}\nstderr:\n{}\nstdout:\n{}\n{}", answer.stderr, answer.stdout, told(&machine));
         let judged = self.judge(&machine, &answer, &found, &pipes).map_err(context);
         match (judged, self.repaired_under) {
             (Ok(()), Some(words)) => {
                 let machine = machine.under(words);
-                let again = machine.run(&[]);
+                let again = machine.run(&["--only", "failed"]);
                 nothing_lies_about(&machine, &found, &pipes).map_err(|e| format!("after the repair: {e}\n{again:?}"))?;
                 hold(again.code == Some(0), || format!("the run that repairs: {again:?}"))
             }
@@ -265,6 +266,19 @@ pub fn honest(run: &StoredRun) -> Result<(), String> {
 
 /// Run rows, two at a time over all tests, and fail with everything that is wrong.
 pub fn all(rows: Vec<Row>) {
+    let scenarios = rows.into_iter().map(|row| Scenario { name: row.name, words: row.words.clone(), act: Box::new(move || row.run()) });
+    all_of(scenarios.collect());
+}
+
+/// Something with an end that can be told.
+pub struct Scenario {
+    pub name: &'static str,
+    pub words: String,
+    pub act: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
+}
+
+/// The same for what no row can say.
+pub fn all_of(rows: Vec<Scenario>) {
     let queue = Mutex::new(rows.iter());
     let wrong = Mutex::new(Vec::new());
     let work = || {
@@ -272,7 +286,7 @@ pub fn all(rows: Vec<Row>) {
             let Some(row) = queue.lock().expect("nobody panicked").next() else { return };
             let _seat = Seat::take();
             let began = std::time::Instant::now();
-            let result = std::panic::catch_unwind(|| row.run()).unwrap_or_else(|cause| Err(words_of(&*cause)));
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (row.act)())).unwrap_or_else(|cause| Err(words_of(&*cause)));
             eprintln!("{:5.1} s  {}", began.elapsed().as_secs_f64(), row.name);
             if let Err(what) = result {
                 wrong.lock().expect("nobody panicked").push(format!("## {} [{}]\n{what}", row.name, row.words));

@@ -2,7 +2,7 @@
 
 use super::common::{nothing, tags, without};
 use super::{Block, Figure, Section, Table, TableCell};
-use crate::analysis::{Analysis, Timeline};
+use crate::analysis::{Analysis, MemoryKind, Timeline};
 use crate::number;
 use crate::plot::{Area, Lane, Panel, Timelines, peak};
 
@@ -27,10 +27,14 @@ pub fn section(analysis: &Analysis) -> Section {
         title: "Members' lives, CPU and memory".into(),
         legend: modes,
         panels,
-        caption: "One repetition of each; seconds from go. Outlined: warm-up and tail, not measured. CPU in cores and memory in GiB, \
-                  members stacked, at most 60 points a line; dashed: what the device has. All panels share one time axis. Memory here is \
-                  RSS, which counts shared pages once per member."
-            .into(),
+        caption: format!(
+            "One repetition of each; seconds from go. Outlined: warm-up and tail, not measured. CPU in cores and memory in GiB, \
+             members stacked, at most 60 points a line; dashed: what the device has. All panels share one time axis. Memory here is {}.",
+            match analysis.timelines.iter().any(|t| t.memory_kind == Some(MemoryKind::Gpu)) {
+                true => "that of the card, by process, as the driver tells it",
+                false => "RSS, which counts shared pages once per member",
+            }
+        ),
         values: values(analysis),
         simulated: analysis.campaign.device.simulated,
         tags: tags(analysis),
