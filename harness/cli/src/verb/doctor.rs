@@ -39,7 +39,7 @@ impl Check {
     }
 }
 
-pub fn run(context: &Context<'_>) -> Ended {
+pub fn run(context: &Context<'_>, _a: &crate::args::Doctor) -> Ended {
     let facts = DeviceFacts::cpu();
     let checks = vec![cpu(&facts), load(&facts), memory(), python(context), gpu(), energy(), pressure(), build(), store(context)];
     let verdict = "can measure: workloads on the CPU, `solo` and `naive`. Cannot yet: anything on a GPU";

@@ -1,11 +1,13 @@
 //! What a device is, as far as a plan needs it: facts that were read, never changed.
 
+pub mod apply;
 mod cpu;
 pub mod cut;
 mod find;
 mod gpu;
 pub mod hold;
 pub mod holders;
+pub mod layout;
 pub mod mig;
 pub mod mps;
 pub mod nvml;
