@@ -1,8 +1,8 @@
 //! The verbs that are about the card itself, on a simulated one: how it is cut, whether it is as it was found, what it can measure.
 
-mod support;
 #[path = "support/sim.rs"]
 mod sim;
+mod support;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -67,12 +67,10 @@ fn all_37_layouts_are_applied_exported_asserted_and_cleared() {
 
 #[test]
 fn a_layout_is_asserted_and_applied_by_its_name() {
-    let bench = sim::bench("a100-40gb,mig=3g.20gb+2g.10gb+1g.5gb+1g.5gb");
+    let bench = sim::bench("a100-40gb");
+    bench.collo(&["mig", "apply", "balanced"]).exits(0);
     let answer = bench.collo(&["mig", "assert", "sevenths"]).exits(1).says("hint: collo mig apply sevenths");
-    assert_eq!(
-        answer.stdout,
-        "simulated GPU 0 is not cut as `sevenths`: asked 7×1g.5gb, found 3g.20gb + 2g.10gb + 2×1g.5gb\n"
-    );
+    assert_eq!(answer.stdout, "simulated GPU 0 is not cut as `sevenths`: asked 7×1g.5gb, found 3g.20gb + 2g.10gb + 2×1g.5gb\n");
     let answer = bench.collo(&["mig", "apply", "sevenths"]).exits(0).answers("  ✓ created    ");
     let back = answer.last_line().strip_prefix("back: collo ").expect("it names the way back").to_string();
     bench.collo(&["mig", "assert", "sevenths"]).exits(0).answers("GPU 0 is cut as `sevenths`");
@@ -213,7 +211,8 @@ GPU 0 is as it was found
 
 #[test]
 fn instances_that_an_administrator_had_made_are_there_again_after_a_restore() {
-    let bench = sim::bench("a100-40gb,mig=3g.20gb+2g.10gb");
+    let bench = sim::bench("a100-40gb");
+    bench.collo(&["mig", "apply", "3g.20gb+2g.10gb"]).exits(0);
     killed(&bench, "sevenths");
     bench.collo(&["restore", "--gpu", "0"]).exits(0).answers("2 created again, as found at 02:10:41");
     is_as_before(&bench);
