@@ -264,3 +264,54 @@ fn a_journal_that_is_none_is_an_error_and_not_an_all_clear() {
     let answer = bench.collo(&["restore"]).exits(3).says("cannot be read, so what was found is not known");
     assert_eq!(answer.stdout, "");
 }
+
+#[test]
+fn the_doctor_says_what_simulated_cards_can_measure_and_that_they_are_simulated() {
+    let bench = sim::bench("a100-40gb,gpus=2");
+    let answer = bench.collo(&["doctor", "--require", "gpu,mps,mig,smact,energy"]).exits(0);
+    assert!(answer.stdout.starts_with("! simulated: every number here is invented by a model\n"), "{}", answer.stdout);
+    let answer =
+        answer.answers("gpus        0 and 1 NVIDIA A100-SXM4-40GB; MIG off").answers("a private daemon starts and answers in");
+    let answer = answer.answers("agree on 7 of 7 profiles");
+    assert!(answer.stdout.ends_with("can measure: naive, mps, mig on GPUs 0 and 1\n"), "{}", answer.stdout);
+    assert!(bench.left().is_empty(), "{:?}", bench.left());
+}
+
+#[test]
+fn the_doctor_names_what_is_required_and_missing() {
+    let own = std::process::id();
+    let bench = sim::bench(&format!("a100-40gb,no-dcgm,no-persistence,mps-no-start,foreign={own}"));
+    let answer = bench.collo(&["doctor", "--require", "gpu,mps,smact,energy"]).exits(3);
+    let answer = answer.says("missing of what is required: mps, smact, energy").answers("✗ mps ");
+    let answer = answer.answers("hint: `sudo nvidia-smi -pm 1`").answers(&format!("! in use      GPU 0: pid {own}"));
+    answer.answers("Cannot: anything on a GPU: none is free, mps");
+    let value = bench.collo(&["doctor", "--json"]).exits(0).json();
+    assert_eq!(value["checks"][0]["check"], "simulated");
+    Bench::new()
+        .env("COLLO_NVML", "/no/such.so")
+        .collo(&["doctor", "--require", "gpu"])
+        .exits(3)
+        .says("missing of what is required: gpu");
+}
+
+#[test]
+fn a_daemon_that_hangs_does_not_hang_the_doctor() {
+    let bench = sim::bench("a100-40gb,mps-slow=30s");
+    let begun = std::time::Instant::now();
+    bench.collo(&["doctor"]).exits(0).answers("✗ mps ");
+    assert!(begun.elapsed().as_secs() < 12, "{:?}", begun.elapsed());
+    bench.nothing_is_left(std::time::Duration::from_secs(20));
+}
+
+#[test]
+fn status_and_doctor_tell_a_card_that_is_not_as_it_was_found() {
+    let bench = sim::bench("a100-40gb");
+    killed(&bench, "sevenths");
+    let text = "GPU 0  left staged: 7×1g.5gb; found: MIG off";
+    bench.collo(&["status"]).exits(4).answers(text).says("back: collo restore");
+    bench.collo(&["doctor"]).exits(0).answers("GPU 0 is not as it was found (MIG off): 20261120-0210-c41d of small-7way-mig");
+    let value = bench.collo(&["status", "--json"]).exits(4).json();
+    assert_eq!((&value["gpus"][0]["held"], &value["gpus"][0]["found"]), (&false.into(), &"MIG off".into()));
+    bench.collo(&["restore"]).exits(0);
+    bench.collo(&["status"]).exits(0);
+}

@@ -15,7 +15,7 @@ pub mod partition;
 
 pub use cpu::core_list;
 pub use find::Choice;
-pub use gpu::{Driver, Gpu};
+pub use gpu::{Address, Driver, Gpu};
 pub use partition::Partition;
 
 use std::fmt;

@@ -6,6 +6,8 @@ mod machine;
 mod matrix;
 mod patience;
 mod smact;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 use collo_measure::{DeviceFacts, Driver, has_gpu, nvml::NoDriver};
@@ -58,14 +60,14 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
         Ok(driver) => on_gpus(context, &driver),
         Err(reason) => {
             let can = "workloads on the CPU, `solo` and `naive`. Cannot: anything on a GPU".to_string();
-            (vec![none(&reason), machine::energy()], can, Vec::new())
+            (vec![none(&reason)], can, Vec::new())
         }
     };
     let simulated = checks.iter().position(|c| c.subject == "simulated").map(|at| checks.remove(at));
     let mut all: Vec<Check> = simulated.into_iter().collect();
     all.extend([machine::cpu(&facts), machine::load(&facts), machine::memory(), machine::python(context)]);
     all.extend(checks);
-    all.extend([machine::pressure(), machine::shared_memory(), machine::build(), machine::store(context)]);
+    all.extend([machine::energy(), machine::pressure(), machine::shared_memory(), machine::build(), machine::store(context)]);
     if context.arguments.json {
         let list: Vec<_> =
             all.iter().map(|c| json!({"check": c.subject, "mark": word(c.mark), "text": c.text, "hint": c.hint})).collect();
@@ -178,35 +180,5 @@ fn word(mark: Mark) -> &'static str {
         Mark::Changes => "changes numbers",
         Mark::Fixable => "fixable",
         Mark::Absent => "absent",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_has_its_sign_its_subject_and_its_hint_below() {
-        let checks = [
-            Check::new(Mark::Changes, "simulated", "every number here is invented by a model"),
-            Check::new(Mark::Good, "driver", "580.95.05"),
-            Check::new(Mark::Fixable, "persistence", "off on GPU 0").hint("`sudo nvidia-smi -pm 1`"),
-        ];
-        insta::assert_snapshot!(lines(&checks, &[]).join("\n"), @"
-        ! simulated: every number here is invented by a model
-        ✓ driver      580.95.05
-        ✗ persistence off on GPU 0
-                      hint: `sudo nvidia-smi -pm 1`
-        ");
-    }
-
-    #[test]
-    fn what_is_required_is_held_against_the_checks() {
-        let good = |subject| Check::new(Mark::Good, subject, "");
-        let all = [Need::Gpu, Need::Mps, Need::Mig, Need::Smact, Need::Energy];
-        let checks = [good("driver"), good("gpus"), good("mps"), Check::new(Mark::Fixable, "mig", ""), good("energy")];
-        // With a GPU, the processor's energy is not the one that is meant.
-        assert_eq!(missing(&all, &checks), ["mig", "smact", "energy"]);
-        assert_eq!(missing(&[Need::Energy, Need::Gpu], &[good("energy")]), ["gpu"]);
     }
 }
