@@ -315,3 +315,23 @@ fn status_and_doctor_tell_a_card_that_is_not_as_it_was_found() {
     bench.collo(&["restore"]).exits(0);
     bench.collo(&["status"]).exits(0);
 }
+
+#[test]
+fn a_campaign_that_is_killed_on_a_cut_card_is_put_back_from_its_own_journal() {
+    let bench = sim::bench("a100-40gb");
+    bench.write(
+        "experiments/x.toml",
+        "schema = 1\ndevice = \"gpu\"\nrepetitions = 1\ncooldown = \"0s\"\n[axes]\nworkload = \"small\"\nbatch_size = 32\ndegree = 7\nsharing = \"mig\"\n",
+    );
+    let python = sim::program("sim-train").display().to_string();
+    bench.write("before.toml", &bench.collo(&["mig", "export"]).exits(0).stdout);
+    let mut running = bench.start(&["run", "x", "--no-report", "--python", &python]);
+    support::wait_for("a journal", || (!journals(&bench.at(".state")).is_empty()).then_some(()));
+    support::wait_for("a cut", || (bench.collo(&["mig", "assert", "off"]).code == Some(1)).then_some(()));
+    bench.collo(&["restore"]).exits(3).says("GPU 0 is held by another collo: process");
+    running.signal(nix::sys::signal::Signal::SIGKILL);
+    running.ends();
+    bench.nothing_is_left(std::time::Duration::from_secs(10));
+    bench.collo(&["restore"]).exits(0).says("resume: collo run x").answers("runs are stored");
+    is_as_before(&bench);
+}

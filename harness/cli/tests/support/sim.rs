@@ -16,6 +16,11 @@ fn folder_with(name: &str) -> PathBuf {
     tried.iter().find(|folder| folder.join(name).is_file()).cloned().unwrap_or_else(|| panic!("no {name} in {tried:?}"))
 }
 
+/// One of its programs.
+pub fn program(name: &str) -> PathBuf {
+    folder_with(name).join(name)
+}
+
 /// A project with cards that are simulated by this scenario, and a state folder of its own.
 pub fn bench(scenario: &str) -> Bench {
     put_on(Bench::new(), scenario)
