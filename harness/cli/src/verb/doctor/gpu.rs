@@ -105,7 +105,8 @@ pub fn mig(driver: &Driver, right: bool) -> Check {
         return Check::new(Mark::Absent, "mig", "no GPU here has MIG");
     }
     if right {
-        return Check::new(Mark::Good, "mig", format!("{} can be cut by this user", named(&able)));
+        let who = if driver.gpus.iter().any(|g| g.simulated) { "whoever the model lets" } else { "this user" };
+        return Check::new(Mark::Good, "mig", format!("{} can be cut by {who}", named(&able)));
     }
     let text = format!("no right to change {}: not root, capability `mig/config` not readable", named(&able));
     let cut = indices(driver.gpus.iter().filter(|g| g.partition.as_ref().is_some_and(|p| p.mig)));
