@@ -47,8 +47,18 @@ show *ARGS:
 
 # Say what this machine can measure, and what is missing
 [group('this machine')]
-doctor:
-    {{ collo }} doctor
+doctor *ARGS:
+    {{ collo }} doctor "$@"
+
+# Put a GPU back after a crash
+[group('this machine')]
+restore *ARGS:
+    {{ collo }} restore "$@"
+
+# Export, assert, apply or clear a MIG layout: just mig assert sevenths
+[group('this machine')]
+mig *ARGS:
+    {{ collo }} mig "$@"
 
 # Install a release build, for real campaigns (a quarter of an hour on two cores)
 [group('this machine')]

@@ -47,6 +47,7 @@ impl Ground {
         fs::create_dir(root.join("experiments"))?;
         copy(&checkout.workloads(), &root.join("workloads"))?;
         copy(&checkout.root().join("harness/bench/workloads"), &root.join("workloads"))?;
+        copy(&checkout.mig_profiles(), &root.join("mig-profiles"))?;
         // Data sets are large and the same for all.
         fs::create_dir_all(checkout.data())?;
         fs_err::os::unix::fs::symlink(checkout.data(), root.join("data"))?;

@@ -7,6 +7,7 @@ mod bench;
 mod figure;
 mod ground;
 mod load;
+mod simulated;
 mod statistics;
 
 use std::path::Path;
@@ -25,6 +26,9 @@ use load::Watch;
 fn main() -> ExitCode {
     // Members of the runs measured here are supervised by this very binary.
     if let Some(code) = collo_measure::launch::supervisor::entry() {
+        return code;
+    }
+    if let Some(code) = simulated::entry() {
         return code;
     }
     match run(std::env::args().skip(1)) {

@@ -1,9 +1,13 @@
 //! The command line, as people type it.
 
+mod gpu;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use gpu::{Doctor, Format, Mig, MigVerb, Need, Restore};
 
 /// Verbs by what they are for; a test holds this page against the verbs that there are.
 const HELP: &str = "\
@@ -14,7 +18,8 @@ const HELP: &str = "\
 Measure
   plan         Show the cells of an experiment, their order, the forecast, and what cannot run here
   run          Measure an experiment, or finish an unfinished campaign
-  status       Show what is running, and what is unfinished
+  status       Show what is running, and whether each GPU is as it was found
+  restore      Put a GPU back after a crash
 Conclude
   report       Write the guideline report of a campaign
 Stored
@@ -23,6 +28,7 @@ Stored
   verify       Check that a campaign is complete, attested and intact
 This machine
   doctor       Say what this machine can measure, and what is missing
+  mig          Export, assert, apply or clear a MIG layout
   data         Check a data set, or synthesize a stand-in
   workload     List, show or check workloads
   init         Write the experiments, workloads and MIG profiles that collo carries
@@ -69,8 +75,10 @@ pub enum Verb {
     Plan(Plan),
     /// Measure an experiment, or finish an unfinished campaign
     Run(Run),
-    /// Show what is running, and what is unfinished
+    /// Show what is running, and whether each GPU is as it was found
     Status(Status),
+    /// Put a GPU back after a crash
+    Restore(Restore),
     /// Write the guideline report of a campaign
     Report(Report),
     /// List campaigns; or experiments, workloads, modes, gpus, layouts
@@ -80,7 +88,9 @@ pub enum Verb {
     /// Check that a campaign is complete, attested and intact
     Verify(Verify),
     /// Say what this machine can measure, and what is missing
-    Doctor,
+    Doctor(Doctor),
+    /// Export, assert, apply or clear a MIG layout
+    Mig(Mig),
     /// Check a data set, or synthesize a stand-in
     Data(Data),
     /// List, show or check workloads

@@ -1,11 +1,15 @@
 //! collo is killed at random instants, as a machine under memory pressure or an impatient administrator would: nothing that it
 //! started survives, nothing that it stored is harmed, and the campaign ends as if nothing had happened.
 
+#[path = "gpu_kill/kills.rs"]
+mod kills;
+#[path = "support/sim.rs"]
+mod sim;
 mod support;
 
 use std::time::{Duration, Instant};
 
-use collo_store::Level;
+use kills::{Random, intact_runs, is_complete};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -28,19 +32,6 @@ members = [
 /// How long the processes of a killed collo may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// SplitMix64: small, and the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: Duration) -> Duration {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        limit.mul_f64(((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64)
-    }
-}
-
 /// What of a report does not depend on times; how many repetitions count does, because a busy machine drifts.
 fn shape(report: &Value) -> Value {
     let cells = report["cells"].as_array().expect("cells");
@@ -50,20 +41,6 @@ fn shape(report: &Value) -> Value {
     let keys: Vec<&String> = report.as_object().expect("an object").keys().collect();
     json!({"keys": keys, "planned": report["planned"], "accounted": report["accounted"], "refusals": report["refusals"],
         "cells": cells.iter().map(cell).collect::<Vec<_>>()})
-}
-
-/// How many runs are stored; every one of them must be intact.
-fn intact_runs(bench: &Bench) -> usize {
-    let Ok(campaign) = bench.runs_folder().find("last") else { return 0 };
-    let findings = collo_store::verify(&campaign).expect("readable");
-    let intact = findings.iter().find(|f| f.subject == "intact").expect("it is looked at");
-    assert_eq!(intact.level, Level::Ok, "{}", intact.text);
-    bench.runs().len()
-}
-
-fn is_complete(bench: &Bench) -> bool {
-    let planned = bench.runs_folder().find("last").map(|c| c.manifest().plan.order.len());
-    planned.is_ok_and(|planned| bench.runs().len() == planned)
 }
 
 /// Kill a campaign so many times, let it end, and hold it against an undisturbed one.
@@ -119,8 +96,20 @@ fn killed_at_random_instants_a_campaign_still_ends_whole() {
 #[test]
 #[ignore = "minutes; `just torture` runs it"]
 fn killed_many_times() {
-    let kills = std::env::var("COLLO_TORTURE").ok().and_then(|n| n.parse().ok()).unwrap_or(50);
-    torture(kills, 2);
+    torture(asked(), 2);
+}
+
+#[test]
+#[ignore = "minutes; `just torture` runs it"]
+fn killed_many_times_on_a_simulated_gpu() {
+    // Half of them on a card that an administrator has cut.
+    kills::kills("a100-40gb", asked().div_ceil(2), 3);
+    kills::kills("a100-40gb,mig=2×3g.20gb", asked() / 2, 4);
+}
+
+/// How many kills.
+fn asked() -> u32 {
+    std::env::var("COLLO_TORTURE").ok().and_then(|n| n.parse().ok()).unwrap_or(50)
 }
 
 #[test]

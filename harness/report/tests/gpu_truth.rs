@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use collo_report::stats::Quantity;
-use collo_report::{Analysis, analyse};
-use collo_store::{CampaignFolder, DeviceRecord};
+use collo_report::{Analysis, analyse, json};
+use collo_store::DeviceRecord;
+use serde_json::Value;
 use simgpu::card::Card;
 use simgpu::truth::{Sharing, truth};
 use simgpu::workload::Workload;
@@ -149,17 +150,12 @@ fn campaign(key: &str, seed: u64, repetitions: u32) -> (Fixture, Vec<Known>) {
     (fixture, known)
 }
 
-fn altered(fixture: &Fixture, alter: impl Fn(&CampaignFolder)) -> Analysis {
+fn analysed(fixture: &Fixture) -> Analysis {
     // Thousands of runs, each of them flushed: where there is a file system in memory, it is used.
     let memory = std::path::Path::new("/dev/shm");
     let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
     let campaign = fixture.write(folder.path());
-    alter(&campaign);
     analyse(&campaign).unwrap()
-}
-
-fn analysed(fixture: &Fixture) -> Analysis {
-    altered(fixture, |_| ())
 }
 
 /// How estimates of one quantity lie around the truth.
@@ -225,8 +221,9 @@ fn held(campaigns: Vec<(&'static str, u64, u32)>) -> BTreeMap<(&'static str, &'s
 
 #[test]
 fn intervals_of_gain_energy_and_activity_cover_the_truth_of_two_thousand_cells() {
-    const CARDS: [(&str, u32); 3] = [("a100-40gb", 3), ("h100-80gb", 2), ("a100-80gb", 3)];
-    let campaigns = (0..18).map(|i| (CARDS[i % 3].0, 1000 + i as u64, CARDS[i % 3].1));
+    // Two repetitions are the fewest that carry an interval; some have three.
+    let card = |i: u64| ["a100-40gb", "h100-80gb", "a100-80gb"][i as usize % 3];
+    let campaigns = (0..18).map(|i| (card(i), 1000 + i, if i < 4 { 3 } else { 2 }));
     let mut wrong = Vec::new();
     for ((name, mode), held) in held(campaigns.collect()) {
         let (n, coverage, (lean, se)) = (held.cells.len(), held.coverage(), held.lean());
@@ -244,4 +241,114 @@ fn intervals_of_gain_energy_and_activity_cover_the_truth_of_two_thousand_cells()
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// One workload alone and in pairs under MPS and MIG, without noise; `alter` the truth of every cell.
+fn pairs(alter: impl Fn(&mut CardTruth)) -> (Fixture, Card) {
+    let card = Card::find("h100-80gb").unwrap();
+    let mut fixture = on(&card, "pairs");
+    // Edges of readings weigh little where they are short.
+    (fixture.samples_hz, fixture.member_noise) = (20.0, 1e-6);
+    for (mode, degree) in [("solo", 1), ("mps", 2), ("mig", 2)] {
+        let (epochs, mut truth, _) = group(&card, &["small", "small"][..degree], mode).unwrap();
+        alter(&mut truth);
+        let members: Vec<(&str, f64)> = epochs.iter().map(|e| ("small", *e)).collect();
+        fixture = fixture.on_card(mode, &members, truth, 1e-4);
+    }
+    (fixture, card)
+}
+
+/// What a report says of a quantity of the cell of a mode.
+fn told(report: &Value, mode: &str, pointer: &str) -> Option<f64> {
+    let cell = report["cells"].as_array().unwrap().iter().find(|c| c["sharing"] == mode).unwrap();
+    cell.pointer(&format!("/{pointer}/estimate")).map(|v| v.as_f64().unwrap())
+}
+
+#[track_caller]
+fn near(found: Option<f64>, truth: f64) {
+    assert!(found.is_some_and(|found| (found / truth - 1.0).abs() < 0.02), "{found:?} is not {truth}");
+}
+
+#[test]
+fn of_two_sources_that_disagree_one_is_told_and_never_a_mixture() {
+    for (sources, factor) in [
+        (vec![("dcgm", 1.2), ("gpm", 1.0)], 1.0),
+        (vec![("gpm", 0.8), ("dcgm", 1.0)], 0.8),
+        (vec![("dcgm", 1.2)], 1.2),
+        // What is first in rank and reads nothing leaves the place to the other.
+        (vec![("gpm", f64::NAN), ("dcgm", 1.0)], 1.0),
+    ] {
+        let (fixture, _) = pairs(|truth| truth.sources = sources.clone());
+        let report = json(&analysed(&fixture));
+        for cell in &fixture.cells {
+            let truth = cell.card.as_ref().unwrap().sm_active_ratio;
+            near(told(&report, &cell.record.sharing, "metrics/sm_active_ratio"), truth * factor);
+        }
+    }
+}
+
+#[test]
+fn the_activity_and_the_energy_of_a_cut_card_are_the_card_s_and_not_its_instances() {
+    let (fixture, card) = pairs(|truth| truth.counters_of_instances = true);
+    let report = json(&analysed(&fixture));
+    for cell in &fixture.cells {
+        let (mode, truth) = (&*cell.record.sharing, cell.card.as_ref().unwrap());
+        near(told(&report, mode, "metrics/sm_active_ratio"), truth.sm_active_ratio);
+        near(told(&report, mode, "energy_j_per_epoch"), truth.power_w * cell.epoch_s[0] / cell.record.degree as f64);
+    }
+    let cut = fixture.cells[2].card.as_ref().unwrap();
+    // The sum of the parts, each of its own SMs, is another number: that it is not told says something.
+    assert!(cut.instances.len() == 2 && cut.instances[0] > 1.05 * cut.sm_active_ratio, "{:?} of {}", cut.instances, card.name);
+}
+
+#[test]
+fn a_counter_that_began_anew_tells_no_energy() {
+    let (fixture, _) = pairs(|truth| truth.counter_resets = truth.instances.is_empty());
+    let report = json(&analysed(&fixture));
+    for mode in ["solo", "mps"] {
+        let cell = report["cells"].as_array().unwrap().iter().find(|c| c["sharing"] == mode).unwrap();
+        assert!(cell["energy_j_per_epoch"].is_null(), "{cell:#}");
+        assert_eq!(cell["absent"]["energy_j_per_epoch"], "no readable counter");
+        assert!(told(&report, mode, "metrics/sm_active_ratio").is_some(), "the rest stands");
+    }
+    assert!(told(&report, "mig", "energy_j_per_epoch").is_some(), "where it ran on, it is told");
+}
+
+#[test]
+fn without_persistence_mode_there_is_no_energy() {
+    for (persistence, is_told) in [(Some(false), false), (Some(true), true), (None, true)] {
+        let (mut fixture, _) = pairs(|_| ());
+        fixture.device.persistence = persistence;
+        let report = json(&analysed(&fixture));
+        for mode in ["solo", "mps", "mig"] {
+            assert_eq!(told(&report, mode, "energy_j_per_epoch").is_some(), is_told, "{mode}, {persistence:?}");
+        }
+    }
+}
+
+#[test]
+fn activity_that_nobody_reads_is_absent_and_never_zero() {
+    for sources in [vec![], vec![("gpm", f64::NAN)], vec![("gpm", f64::NAN), ("dcgm", f64::NAN)]] {
+        let (fixture, _) = pairs(|truth| truth.sources = sources.clone());
+        let analysis = analysed(&fixture);
+        assert!(analysis.cells.iter().all(|c| !c.metrics.contains_key("sm_active_ratio")), "{sources:?}");
+        let report = json(&analysis);
+        assert!(report["cells"].as_array().unwrap().iter().all(|c| c["metrics"].get("sm_active_ratio").is_none()));
+        assert!(told(&report, "mps", "throughput_gain").is_some(), "the rest stands");
+    }
+}
+
+#[test]
+fn overlap_is_the_share_of_an_epoch_in_which_all_train() {
+    let card = Card::find("a100-40gb").unwrap();
+    let (_, truth, _) = group(&card, &["small", "medium"], "mps").unwrap();
+    let mut fixture = on(&card, "overlap").on_card("mps", &[("small", 3.0), ("medium", 5.0)], truth, 0.0);
+    (fixture.samples_hz, fixture.member_noise) = (5.0, 0.0);
+    fixture.cells[0].record.tail = "release".into();
+    // Warm-up epochs take a tenth longer: the short one leaves after 6.3 s, when the long one's measured epoch is 0.8 s old.
+    let analysis = analysed(&fixture);
+    let told = analysis.cells[0].get("overlap_ratio").unwrap().estimate;
+    assert!((told - (1.0 + 0.8 / 5.0) / 2.0).abs() < 2e-4, "{told}");
+    fixture.cells[0].record.tail = "hold".into();
+    assert_eq!(analysed(&fixture).cells[0].get("overlap_ratio").unwrap().estimate, 1.0);
 }

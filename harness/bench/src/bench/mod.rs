@@ -1,5 +1,7 @@
 //! The benchmarks, one file each.
 
+pub mod gpu_sampler;
+mod orchestration;
 mod overhead;
 mod peer;
 mod perturbation;
@@ -7,6 +9,7 @@ mod plan;
 mod report;
 mod sampler;
 mod skew;
+pub mod staging;
 
 use std::time::Duration;
 
@@ -22,11 +25,14 @@ pub struct Bench {
 }
 
 /// In the order in which they are run: what takes longest comes last.
-pub static BENCHES: [Bench; 7] = [
+pub static BENCHES: [Bench; 10] = [
     Bench { name: "plan", about: "a plan of 10⁴ cells, and the help", run: plan::run },
     Bench { name: "overhead", about: "the fixed cost of a run", run: overhead::run },
     Bench { name: "skew", about: "how far apart members start", run: skew::run },
     Bench { name: "sampler", about: "what sampling costs, and how punctual it is", run: sampler::run },
+    Bench { name: "staging", about: "cutting a simulated card in seven, an MPS daemon, and back", run: staging::run },
+    Bench { name: "gpu-sampler", about: "what sampling eight simulated cards costs", run: gpu_sampler::run },
+    Bench { name: "orchestration", about: "a simulated campaign beside its members", run: orchestration::run },
     Bench { name: "report", about: "reports of 10⁶ and 10⁷ samples, if that benchmark was built", run: report::run },
     Bench { name: "peer", about: "radT and collo on the same two scripts", run: peer::run },
     Bench { name: "perturbation", about: "what being measured costs a training", run: perturbation::run },

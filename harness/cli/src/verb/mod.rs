@@ -6,8 +6,10 @@ pub mod data;
 pub mod doctor;
 pub mod init;
 pub mod list;
+pub mod mig;
 pub mod plan;
 pub mod report;
+pub mod restore;
 pub mod run;
 pub mod schema;
 pub mod show;
@@ -19,7 +21,7 @@ use std::path::PathBuf;
 
 use collo_measure::experiment::Asked;
 use collo_measure::mig::Cards;
-use collo_measure::{DeviceFacts, Expanded, Experiment, Expression, Plan, Project, Workloads};
+use collo_measure::{DeviceFacts, Driver, Expanded, Experiment, Expression, Plan, Project, Workloads};
 use collo_store::Runs;
 
 use crate::args::{Arguments, Selection};
@@ -76,6 +78,15 @@ pub fn planned(project: &Project, experiment: Experiment, selection: &Selection,
 /// The cards of a project; none where it has no `mig-profiles/`, and a driver's own word has to do.
 pub fn cards(project: &Project) -> Cards {
     Cards::load(&project.mig_profiles()).unwrap_or_default()
+}
+
+/// The driver of this machine with its cards, for a verb that is about them; a project around it is not needed.
+pub fn driver(context: &Context<'_>, verb: &str) -> Result<Driver, Failure> {
+    let cards = context.project().map(|project| cards(&project)).unwrap_or_default();
+    Driver::ask(&cards).map_err(|e| {
+        Failure::new(crate::exit::MACHINE, format!("`collo {verb}` needs an NVIDIA GPU: {e}"))
+            .hint("what this machine has: `collo doctor`")
+    })
 }
 
 /// The experiments that a name or a tag stands for, in order of their names.

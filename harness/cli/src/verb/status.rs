@@ -1,7 +1,9 @@
-//! `collo status`: what is running, and what is unfinished.
+//! `collo status`: what is running, what is unfinished, and whether each GPU is as it was found.
 
+use collo_measure::hold::{self, Journal};
+use collo_measure::{Partition, cut};
 use collo_store::JournalEntry;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::list::State;
 use super::{Context, Ended};
@@ -17,10 +19,7 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
             let running = campaigns.iter().find(|c| c.running().is_some()).or(campaigns.first()).cloned();
             match running {
                 Some(campaign) => campaign,
-                None => {
-                    say::remark("no campaign is stored yet, and nothing runs");
-                    return Ok(exit::DONE);
-                }
+                None => return Ok(without_campaign(context)),
             }
         }
     };
@@ -31,6 +30,8 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
         JournalEntry::Began { folder, at_utc } => Some((folder, at_utc)),
         _ => None,
     });
+    let staged = Staged::all();
+    let left = staged.iter().any(|s| !s.held);
     let unfinished = running.is_none() && state.stored < m.plan.order.len();
     let planned = now.as_ref().and_then(|(folder, _)| m.plan.order.iter().find(|p| m.plan.folder(p) == *folder));
     let cell = planned.map(|p| {
@@ -40,7 +41,8 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
     if context.arguments.json {
         say::json(&json!({"schema": 1, "campaign": m.id, "experiment": m.experiment, "planned": m.plan.order.len(),
             "stored": state.stored, "failed": state.failed, "process": running.as_ref().map(|r| r.0),
-            "since": running.as_ref().map(|r| &r.1), "now": if running.is_some() { cell } else { None }}));
+            "since": running.as_ref().map(|r| &r.1), "now": if running.is_some() { cell } else { None },
+            "gpus": staged.iter().map(Staged::value).collect::<Vec<_>>()}));
     } else {
         let id = m.id.rsplit('-').next().unwrap_or(&m.id);
         let count = format!("{} of {} runs", state.stored, m.plan.order.len());
@@ -53,14 +55,121 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
             }
             None => say::result(format!("{} {id} is not running: {count} are stored, {}", m.experiment, state.text())),
         }
+        staged.iter().for_each(|s| say::result(s.line()));
+        if left {
+            say::remark("back: collo restore");
+        }
         if unfinished {
             say::remark(format!("resume: collo run {}", m.experiment));
         }
     }
-    Ok(if unfinished { exit::INCOMPLETE } else { exit::DONE })
+    Ok(if unfinished || left { exit::INCOMPLETE } else { exit::DONE })
+}
+
+/// No campaign is stored here; a card may be left staged all the same, by one that is stored elsewhere.
+fn without_campaign(context: &Context<'_>) -> u8 {
+    let staged = Staged::all();
+    let left = staged.iter().any(|s| !s.held);
+    if context.arguments.json {
+        say::json(&json!({"schema": 1, "campaign": null, "gpus": staged.iter().map(Staged::value).collect::<Vec<_>>()}));
+    } else {
+        say::remark("no campaign is stored yet, and nothing runs from here");
+        staged.iter().for_each(|s| say::result(s.line()));
+        if left {
+            say::remark("back: collo restore");
+        }
+    }
+    if left { exit::INCOMPLETE } else { exit::DONE }
+}
+
+/// A card that is not as it was found, or may not be.
+struct Staged {
+    journal: Journal,
+    /// A living collo has it, and puts it back.
+    held: bool,
+    /// Absent where the driver does not tell.
+    now: Option<Partition>,
+}
+
+impl Staged {
+    fn all() -> Vec<Staged> {
+        let look = |journal: Journal| {
+            let now = cut::read(&journal.uuid, &journal.label).ok().map(|cut| cut.partition);
+            Staged { held: journal.is_held(), now, journal }
+        };
+        hold::left().into_iter().map(look).collect()
+    }
+
+    /// `  GPU 0  staged: 7×1g.5gb; found: MIG off`
+    fn line(&self) -> String {
+        let journal = &self.journal;
+        let mut staged: Vec<String> = self.now.iter().filter(|now| **now != journal.found).map(Partition::to_string).collect();
+        match journal.daemons.len() {
+            0 => {}
+            1 => staged.push("MPS daemon".into()),
+            n => staged.push(format!("{n} MPS daemons")),
+        }
+        if journal.found_compute_mode.is_some() {
+            staged.push("compute mode ExclusiveProcess".into());
+        }
+        let staged = match (&self.now, staged.is_empty()) {
+            (None, true) => "the driver does not tell".into(),
+            (Some(_), true) => "nothing".into(),
+            _ => staged.join(", "),
+        };
+        let left = if self.held { "" } else { "left " };
+        let mode = journal.found_compute_mode.as_ref().map(|mode| format!(", compute mode {mode}")).unwrap_or_default();
+        let mps = if journal.daemons.is_empty() { "" } else { ", no MPS" };
+        format!("  {}  {left}staged: {staged}; found: {}{mode}{mps}", journal.label, journal.found)
+    }
+
+    fn value(&self) -> Value {
+        let j = &self.journal;
+        json!({"gpu": j.label, "uuid": j.uuid, "simulated": j.simulated, "held": self.held, "process": j.process,
+            "campaign": j.campaign, "experiment": j.experiment, "found": j.found.to_string(),
+            "now": self.now.as_ref().map(Partition::to_string), "daemons": j.daemons.len(),
+            "found_compute_mode": j.found_compute_mode})
+    }
 }
 
 /// `2026-11-20T18:42:09Z` → `18:42`
 fn clock(utc: &str) -> &str {
     utc.get(11..16).unwrap_or(utc)
+}
+
+#[cfg(test)]
+mod tests {
+    use collo_measure::partition::Slice;
+
+    use super::*;
+
+    fn staged(held: bool, now: Option<Partition>) -> Staged {
+        let journal = Journal {
+            schema: 1,
+            uuid: "GPU-1".into(),
+            label: "GPU 0".into(),
+            name: "NVIDIA A100-SXM4-40GB".into(),
+            simulated: true,
+            experiment: "small-7way-mps".into(),
+            campaign: "20261120-1905-a07b".into(),
+            process: 40117,
+            since_utc: "2026-11-20T19:05:00Z".into(),
+            found: Partition::off(),
+            found_compute_mode: None,
+            daemons: Vec::new(),
+        };
+        Staged { journal, held, now }
+    }
+
+    #[test]
+    fn a_card_is_told_as_it_is_and_as_it_was_found() {
+        let sevenths = Partition::on((0..7).map(|start| Slice { profile: "1g.5gb".into(), start, compute: vec![1] }).collect());
+        assert_eq!(staged(true, Some(sevenths.clone())).line(), "  GPU 0  staged: 7×1g.5gb; found: MIG off");
+        assert_eq!(staged(false, Some(sevenths)).line(), "  GPU 0  left staged: 7×1g.5gb; found: MIG off");
+        let mut mps = staged(true, Some(Partition::off()));
+        mps.journal.daemons.push("/tmp/collo-mps-x".into());
+        assert_eq!(mps.line(), "  GPU 0  staged: MPS daemon; found: MIG off, no MPS");
+        assert_eq!(staged(false, None).line(), "  GPU 0  left staged: the driver does not tell; found: MIG off");
+        assert_eq!(staged(false, Some(Partition::off())).line(), "  GPU 0  left staged: nothing; found: MIG off");
+    }
 }

@@ -266,7 +266,8 @@ pub fn honest(run: &StoredRun) -> Result<(), String> {
 
 /// Run rows, two at a time over all tests, and fail with everything that is wrong.
 pub fn all(rows: Vec<Row>) {
-    let scenarios = rows.into_iter().map(|row| Scenario { name: row.name, words: row.words.clone(), act: Box::new(move || row.run()) });
+    let scenarios =
+        rows.into_iter().map(|row| Scenario { name: row.name, words: row.words.clone(), act: Box::new(move || row.run()) });
     all_of(scenarios.collect());
 }
 
@@ -286,7 +287,8 @@ pub fn all_of(rows: Vec<Scenario>) {
             let Some(row) = queue.lock().expect("nobody panicked").next() else { return };
             let _seat = Seat::take();
             let began = std::time::Instant::now();
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (row.act)())).unwrap_or_else(|cause| Err(words_of(&*cause)));
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (row.act)()))
+                .unwrap_or_else(|cause| Err(words_of(&*cause)));
             eprintln!("{:5.1} s  {}", began.elapsed().as_secs_f64(), row.name);
             if let Err(what) = result {
                 wrong.lock().expect("nobody panicked").push(format!("## {} [{}]\n{what}", row.name, row.words));

@@ -2,6 +2,8 @@
 //!
 //! In: words of the simulation and an experiment. Out: a [`Machine`] with the command in it, its card's state, and what is left of it.
 
+#![expect(dead_code, reason = "each test program uses its part of it")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -50,26 +52,49 @@ pub fn short(toml: &str) -> String {
     text + toml
 }
 
+/// One of its programs.
+pub fn program(name: &str) -> PathBuf {
+    built().1.join(name)
+}
+
+/// A project with cards that are simulated by this scenario, and a state folder of its own.
+pub fn bench(scenario: &str) -> Bench {
+    put_on(Bench::new(), scenario)
+}
+
+/// The same for a project that is there.
+pub fn put_on(bench: Bench, scenario: &str) -> Bench {
+    let (library, programs) = built();
+    let profiles = checkout().join("mig-profiles");
+    for entry in fs_err::read_dir(&profiles).expect("readable") {
+        let path = entry.expect("readable").path();
+        let name = path.file_name().expect("named").to_string_lossy().into_owned();
+        bench.write(&format!("mig-profiles/{name}"), &fs_err::read_to_string(&path).expect("readable"));
+    }
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+    let at = |name: &str| bench.at(name).display().to_string();
+    let (folder, state) = (at(".sim"), at(".state"));
+    bench
+        .env("COLLO_NVML", &library.display().to_string())
+        .env("COLLO_SIM", scenario)
+        .env("COLLO_SIM_DIR", &folder)
+        .env("COLLO_SIM_CARDS", &profiles.display().to_string())
+        .env("COLLO_STATE", &state)
+        .env("PATH", &path)
+}
+
 impl Machine {
     /// A card with these words, and experiment `x`.
     pub fn new(words: &str, toml: &str) -> Machine {
         let folder = tempfile::Builder::new().prefix("collo-gpu-").tempdir().expect("a folder");
-        let (library, programs) = built();
+        let (_, programs) = built();
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
-        let at = |name: &str| folder.path().join(name).display().to_string();
-        let bench = Bench::new()
+        let state = folder.path().join("state").display().to_string();
+        let bench = put_on(Bench::new(), words)
             .file("experiments/x.toml", &short(toml))
-            .env("COLLO_NVML", &library.display().to_string())
             .env("COLLO_PYTHON", &programs.join("sim-train").display().to_string())
-            .env("COLLO_STATE", &at("state"))
-            .env("COLLO_SIM_CARDS", &checkout().join("mig-profiles").display().to_string())
-            .env("COLLO_SIM_EPOCH_S", EPOCH_S)
-            .env("PATH", &path);
-        for entry in fs_err::read_dir(checkout().join("mig-profiles")).expect("readable") {
-            let file = entry.expect("readable").path();
-            let name = format!("mig-profiles/{}", file.file_name().expect("named").to_string_lossy());
-            bench.write(&name, &fs_err::read_to_string(&file).expect("readable"));
-        }
+            .env("COLLO_STATE", &state)
+            .env("COLLO_SIM_EPOCH_S", EPOCH_S);
         Machine { bench, folder, room: "sim".into(), path }.under(words)
     }
 

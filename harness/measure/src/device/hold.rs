@@ -110,10 +110,6 @@ impl Journal {
             }
             let _ = fs::remove_dir_all(pipe);
         }
-        if let Some(mode) = &self.found_compute_mode {
-            set_compute_mode(&self.uuid, &self.label, mode)?;
-            restored.compute_mode = Some(mode.clone());
-        }
         let now = cut::read(&self.uuid, &self.label)?.partition;
         if now != self.found {
             let gone = |a: &Partition, b: &Partition| a.instances.iter().filter(|s| !b.instances.contains(s)).count();
@@ -121,6 +117,11 @@ impl Journal {
             restored.created = gone(&self.found, &now);
             restored.mode = (now.mig != self.found.mig).then_some(now.mig);
             cut::bring(&self.uuid, &self.label, &self.found)?;
+        }
+        // Behind the cut: a change of MIG mode resets it.
+        if let Some(mode) = self.found_compute_mode.as_ref().filter(|mode| compute_mode(&self.uuid).as_ref() != Some(mode)) {
+            set_compute_mode(&self.uuid, &self.label, mode)?;
+            restored.compute_mode = Some(mode.clone());
         }
         forget(&self.uuid).map_err(|e| NotCut::from(nvml::NoDriver::Silent(e.to_string())))?;
         Ok(restored)
@@ -201,6 +202,10 @@ impl Hold {
         if self.as_found {
             return Err(NotCut::as_found(&self.journal.label, wanted, &now.partition));
         }
+        if now.partition.mig != wanted.mig && self.journal.found_compute_mode.is_none() {
+            // A change of MIG mode resets it.
+            self.journal.found_compute_mode = compute_mode(&self.journal.uuid);
+        }
         self.write()?;
         cut::bring(&self.journal.uuid, &self.journal.label, wanted).inspect_err(|_| {
             // Half of a change is nobody's state. If this does not work either, the journal stays.
@@ -210,16 +215,16 @@ impl Hold {
 
     /// From now on only one process may use the card, which is then the MPS server.
     pub fn make_exclusive(&mut self) -> Result<(), NotCut> {
-        if self.journal.found_compute_mode.is_some() {
+        const EXCLUSIVE: &str = "ExclusiveProcess";
+        let now = compute_mode(&self.journal.uuid);
+        if now.as_deref() == Some(EXCLUSIVE) {
             return Ok(());
         }
-        let nvml = nvml::open()?;
-        let mode = nvml.device_by_uuid(self.uuid()).and_then(|d| d.compute_mode());
-        let mode = mode.map_err(|e| nvml::NoDriver::Silent(nvml::text(&e)))?;
-        drop(nvml);
-        self.journal.found_compute_mode = Some(format!("{mode:?}"));
+        if self.journal.found_compute_mode.is_none() {
+            self.journal.found_compute_mode = now;
+        }
         self.write()?;
-        set_compute_mode(&self.journal.uuid, &self.journal.label, "ExclusiveProcess")
+        set_compute_mode(&self.journal.uuid, &self.journal.label, EXCLUSIVE)
     }
 
     /// A daemon is about to be started there, or is over.
@@ -266,6 +271,13 @@ impl Drop for Hold {
         // Whoever forgot to, or could not: the journal stays if this does not work.
         let _ = self.restore();
     }
+}
+
+/// `Default`, `ExclusiveProcess`; none if the driver does not tell.
+fn compute_mode(uuid: &str) -> Option<String> {
+    let nvml = nvml::open().ok()?;
+    let mode = nvml.device_by_uuid(uuid).and_then(|device| device.compute_mode()).ok()?;
+    Some(format!("{mode:?}"))
 }
 
 fn set_compute_mode(uuid: &str, label: &str, word: &str) -> Result<(), NotCut> {

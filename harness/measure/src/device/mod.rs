@@ -1,11 +1,13 @@
 //! What a device is, as far as a plan needs it: facts that were read, never changed.
 
+pub mod apply;
 mod cpu;
 pub mod cut;
 mod find;
 mod gpu;
 pub mod hold;
 pub mod holders;
+pub mod layout;
 pub mod mig;
 pub mod mps;
 pub mod nvml;
@@ -13,7 +15,7 @@ pub mod partition;
 
 pub use cpu::core_list;
 pub use find::Choice;
-pub use gpu::{Driver, Gpu};
+pub use gpu::{Address, Driver, Gpu};
 pub use partition::Partition;
 
 use std::fmt;

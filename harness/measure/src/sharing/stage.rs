@@ -235,7 +235,10 @@ impl Daemon {
             Err(e) => Some(format!("the MPS daemon does not answer any more: {e}")),
             Ok(servers) => {
                 let fault = |s: &u32| matches!(self.control.status(*s), Ok(Status::Fault));
-                servers.iter().any(fault).then(|| format!("the MPS server is in FAULT{}", self.said()))
+                // A server leaves FAULT when its clients are gone, which they are by now; its log stays.
+                let log = fs_err::read_to_string(self.log.join("server.log")).unwrap_or_default();
+                let faulted = servers.iter().any(fault) || log.contains("fatal GPU error") || log.contains("sticky error");
+                faulted.then(|| format!("the MPS server is in FAULT{}", self.said()))
             }
         }
     }

@@ -22,7 +22,7 @@ pub struct CardTruth {
     pub power_w: f64,
     /// SM activity of each GPU instance, of its own SMs; empty without MIG.
     pub instances: Vec<f64>,
-    /// Who tells the SM activity, and what each multiplies the truth by; empty: nobody.
+    /// Who tells the SM activity, and what each multiplies the truth by: not a number where it reads nothing. Empty: nobody.
     pub sources: Vec<(&'static str, f64)>,
     /// The energy counter begins anew in the middle of the measured window.
     pub counter_resets: bool,
@@ -73,7 +73,7 @@ impl CardTruth {
                 for (scope, truth) in &scopes {
                     let read = random.log_normal(READING) / (READING * READING / 2.0).exp();
                     let (at_ns, window_ns, scope) = (at as u64, span_ns as u64, (*scope).clone());
-                    let value = Some(truth * factor * share * read);
+                    let value = Some(truth * factor * share * read).filter(|v| v.is_finite());
                     out.push(Sample { at_ns, window_ns, source, scope, metric: "sm_active_ratio", value });
                 }
             }

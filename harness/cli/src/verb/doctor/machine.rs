@@ -1,83 +1,13 @@
-//! `collo doctor`: what this machine can measure, what is missing, and what to do about it. Looks, and touches nothing.
+//! What a machine has without a GPU: cores, memory, Python, a store.
 
 use collo_measure::python::{self, Environment, PinSet};
 use collo_measure::sampler::PackageEnergy;
 use collo_measure::{DeviceFacts, machine};
-use serde_json::json;
 
-use super::{Context, Ended};
-use crate::{exit, say};
+use super::super::Context;
+use super::{Check, Mark};
 
-/// How a check came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mark {
-    /// As it should be.
-    Good,
-    /// Changes numbers.
-    Changes,
-    /// Can be put right.
-    Fixable,
-    /// Does not exist here.
-    Absent,
-}
-
-struct Check {
-    mark: Mark,
-    subject: &'static str,
-    text: String,
-    hint: Option<String>,
-}
-
-impl Check {
-    fn new(mark: Mark, subject: &'static str, text: impl Into<String>) -> Self {
-        Check { mark, subject, text: text.into(), hint: None }
-    }
-
-    fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-}
-
-pub fn run(context: &Context<'_>) -> Ended {
-    let facts = DeviceFacts::cpu();
-    let checks = vec![cpu(&facts), load(&facts), memory(), python(context), gpu(), energy(), pressure(), build(), store(context)];
-    let verdict = "can measure: workloads on the CPU, `solo` and `naive`. Cannot yet: anything on a GPU";
-    if context.arguments.json {
-        let list: Vec<_> =
-            checks.iter().map(|c| json!({"check": c.subject, "mark": word(c.mark), "text": c.text, "hint": c.hint})).collect();
-        say::json(&json!({"schema": 1, "checks": list, "device": facts.record()}));
-        return Ok(exit::DONE);
-    }
-    for c in &checks {
-        say::result(format!("{} {:<8} {}", sign(c.mark), c.subject, c.text));
-        if let Some(hint) = &c.hint {
-            say::result(format!("           hint: {hint}"));
-        }
-    }
-    say::result(verdict);
-    Ok(exit::DONE)
-}
-
-fn sign(mark: Mark) -> char {
-    match mark {
-        Mark::Good => '✓',
-        Mark::Changes => '!',
-        Mark::Fixable => '✗',
-        Mark::Absent => '–',
-    }
-}
-
-fn word(mark: Mark) -> &'static str {
-    match mark {
-        Mark::Good => "good",
-        Mark::Changes => "changes numbers",
-        Mark::Fixable => "fixable",
-        Mark::Absent => "absent",
-    }
-}
-
-fn cpu(facts: &DeviceFacts) -> Check {
+pub fn cpu(facts: &DeviceFacts) -> Check {
     let kernel = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned()).unwrap_or_default();
     let version = kernel.split('.').take(2).collect::<Vec<_>>().join(".");
     let cores = match facts.cores.len() {
@@ -88,7 +18,7 @@ fn cpu(facts: &DeviceFacts) -> Check {
     Check::new(Mark::Good, "cpu", format!("{cores}{memory}, Linux {version}: naive sharing can be measured"))
 }
 
-fn load(facts: &DeviceFacts) -> Check {
+pub fn load(facts: &DeviceFacts) -> Check {
     let load = fs_err::read_to_string("/proc/loadavg").unwrap_or_default();
     match load.split_whitespace().next().and_then(|l| l.parse::<f64>().ok()) {
         None => Check::new(Mark::Absent, "load", "the load of this machine cannot be read"),
@@ -100,7 +30,7 @@ fn load(facts: &DeviceFacts) -> Check {
     }
 }
 
-fn memory() -> Check {
+pub fn memory() -> Check {
     match machine::available_memory_bytes() {
         None => Check::new(Mark::Absent, "memory", "the free memory of this machine cannot be read"),
         Some(free) => {
@@ -111,7 +41,7 @@ fn memory() -> Check {
     }
 }
 
-fn python(context: &Context<'_>) -> Check {
+pub fn python(context: &Context<'_>) -> Check {
     let found = match python::find_system() {
         Ok(found) => found,
         Err(e) => {
@@ -147,15 +77,7 @@ fn python(context: &Context<'_>) -> Check {
     }
 }
 
-fn gpu() -> Check {
-    match collo_measure::has_gpu() {
-        true => Check::new(Mark::Absent, "gpu", "an NVIDIA driver is there, and this collo measures on the CPU only"),
-        false => Check::new(Mark::Absent, "gpu", "no NVIDIA GPU: there is no /dev/nvidiactl"),
-    }
-    .hint("`collo run quickstart` measures the CPU")
-}
-
-fn energy() -> Check {
+pub fn energy() -> Check {
     match PackageEnergy::missing() {
         None => Check::new(Mark::Good, "energy", "RAPL: the processor packages' counters can be read"),
         Some(reason) if reason.contains("root") => {
@@ -165,14 +87,14 @@ fn energy() -> Check {
     }
 }
 
-fn pressure() -> Check {
+pub fn pressure() -> Check {
     match std::path::Path::new("/proc/pressure/cpu").exists() {
         true => Check::new(Mark::Good, "pressure", "the kernel tells how long tasks wait for CPU, memory and storage"),
         false => Check::new(Mark::Absent, "pressure", "this kernel does not tell pressure (PSI)"),
     }
 }
 
-fn build() -> Check {
+pub fn build() -> Check {
     match cfg!(debug_assertions) {
         false => Check::new(Mark::Good, "build", "release"),
         true => Check::new(Mark::Changes, "build", "dev: sampling and small reports are as good, large reports are slow")
@@ -180,7 +102,7 @@ fn build() -> Check {
     }
 }
 
-fn store(context: &Context<'_>) -> Check {
+pub fn store(context: &Context<'_>) -> Check {
     let Ok(runs) = context.runs() else { return Check::new(Mark::Absent, "runs", "this folder cannot be read") };
     let mut folder = runs.path().to_path_buf();
     while !folder.exists() && folder.pop() {}
@@ -196,5 +118,18 @@ fn store(context: &Context<'_>) -> Check {
             let gb = free.map(|f| format!("{:.0} GB are free", f / 1e9)).unwrap_or_else(|| "writable".into());
             Check::new(Mark::Good, "runs", format!("{gb} in {}", folder.display()))
         }
+    }
+}
+
+/// Shared memory, through which workers of a data loader hand over batches.
+pub fn shared_memory() -> Check {
+    let size = nix::sys::statvfs::statvfs("/dev/shm").map(|s| s.blocks() as f64 * s.fragment_size() as f64).ok();
+    match size {
+        None => Check::new(Mark::Absent, "/dev/shm", "there is none: data loaders with workers cannot run"),
+        Some(bytes) if bytes < 1e9 => {
+            Check::new(Mark::Changes, "/dev/shm", format!("{:.0} MB: data loaders with workers may run out of it", bytes / 1e6))
+                .hint("a container takes `--ipc=host` or `--shm-size=8g`")
+        }
+        Some(bytes) => Check::new(Mark::Good, "/dev/shm", format!("{:.0} GB", bytes / 1e9)),
     }
 }

@@ -1,0 +1,219 @@
+//! What it costs to sample many cards: eight simulated ones, each cut in seven, NVML at 10 Hz and GPM at 5 Hz.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use collo_measure::mig::Cards;
+use collo_measure::sampler::{Board, BoardInstance, Rates, Sampling, Source, SourceChoice};
+use collo_measure::{DeviceFacts, Driver, Project, cut, machine};
+use collo_store::{Campaign, PlanRecord, Runs, SCHEMA, SamplingQuality, Thresholds, read_samples, utc_now};
+use serde::{Deserialize, Serialize};
+
+use super::Effort;
+use crate::figure::{Asked, Figure, Unit};
+use crate::ground::Ground;
+use crate::simulated::{Job, Room};
+
+pub const PART: &str = "gpu-sampler";
+/// The variable in which a part is told which program trains, and where.
+const TRAINS: &str = "COLLO_BENCH_TRAINS";
+const CARDS: usize = 8;
+const SECONDS: usize = 30;
+const MOST: f64 = 0.02;
+/// The threads that read cards, as they call themselves.
+const THREADS: [(&str, f64); 3] = [("nvml", 10.0), ("gpm", 5.0), ("nvml-slow", 1.0)];
+
+pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
+    let room = match Room::new(ground, PART, &format!("h100-80gb,gpus={CARDS},mig=sevenths")) {
+        Ok(room) => room,
+        Err(why) => return Ok(vec![Figure::absent("GPU sampling threads", format!("{why:#}"))]),
+    };
+    let folder = ground.path().join("workloads/vision");
+    let seconds = if effort.smoke { 2 } else { SECONDS };
+    // Nobody's training is to end while it is sampled.
+    let more = [(TRAINS, folder.to_str().context("a path of text")?), ("COLLO_SIM_EPOCH_S", "1000")];
+    Ok(figures(&room.ask(PART, seconds, &more)?))
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    boards: usize,
+    instances: usize,
+    /// By the source that they name, numbers alone.
+    readings: BTreeMap<String, u64>,
+    seconds: f64,
+    quality: Vec<SamplingQuality>,
+}
+
+impl Measured {
+    fn thread(&self, name: &str) -> Option<&SamplingQuality> {
+        self.quality.iter().find(|q| q.source == name)
+    }
+}
+
+fn figures(m: &Measured) -> Vec<Figure> {
+    let costs: Option<Vec<f64>> = THREADS.iter().map(|(name, _)| m.thread(name)?.cpu_ratio).collect();
+    let each = m.instances.checked_div(m.boards).unwrap_or_default();
+    let per_s = |source: &str| m.readings.get(source).copied().unwrap_or_default() as f64 / m.seconds;
+    let mut all = vec![Figure {
+        name: format!("GPU sampling threads, {} cards × {each}", m.boards),
+        unit: Unit::Share,
+        value: costs.map(|c| c.iter().sum()),
+        count: m.thread(THREADS[0].0).map_or(0, |q| q.ticks as usize),
+        limit: Some((MOST, Asked::Value)),
+        note: Some(format!(
+            "all three, what the simulated library does included; values in a second: {:.0} of NVML, {:.0} of GPM",
+            per_s("nvml"),
+            per_s("gpm")
+        )),
+        ..Figure::default()
+    }];
+    all.extend(THREADS.iter().map(|(name, asked_hz)| match m.thread(name) {
+        Some(q) => thread(q),
+        None => Figure::absent(format!("{name}, {asked_hz} Hz"), "there was no such thread"),
+    }));
+    all
+}
+
+fn thread(q: &SamplingQuality) -> Figure {
+    let ms = |s: Option<f64>| s.map_or("–".into(), |s| format!("{:.1} ms", s * 1e3));
+    let tick = q.cpu_ratio.zip(q.achieved_hz).map(|(ratio, hz)| ratio / hz);
+    Figure {
+        name: format!("{}, {:.0} Hz", q.source, q.asked_hz),
+        unit: Unit::Share,
+        value: q.cpu_ratio,
+        count: q.ticks as usize,
+        note: Some(format!(
+            "{} Hz achieved; {} of a core's time each tick; longest gap {}, {} of {} ticks missed; {} metrics absent",
+            q.achieved_hz.map_or("–".into(), |hz| format!("{hz:.2}")),
+            tick.map_or("–".into(), |s| format!("{:.3} ms", s * 1e3)),
+            ms(q.longest_gap_s),
+            q.missed,
+            q.ticks + q.missed,
+            q.absent.len()
+        )),
+        ..Figure::default()
+    }
+}
+
+/// In the simulated machine.
+pub fn inside(job: &Job) -> Result<Measured> {
+    let checkout = Project::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
+    let driver = Driver::ask(&Cards::load(&checkout.mig_profiles())?)?;
+    let facts = DeviceFacts::on_gpus(driver.gpus.clone(), Some(&driver));
+    ensure!(facts.gpus.iter().all(|g| g.simulated), "there is a real card, and these are to be simulated ones");
+    let boards: Vec<Board> = facts.gpus.iter().map(board).collect::<Result<_>>()?;
+    let instances = boards.iter().map(|b| b.instances.len()).sum();
+    ensure!(boards.len() == CARDS && instances == 7 * CARDS, "{} cards and {instances} instances are not as asked", boards.len());
+    // One trains on each card, so that there is something to read; more of them would want the cores that are measured.
+    let mut members = Members::start(&boards)?;
+    std::thread::sleep(Duration::from_millis(500));
+    let campaign = Runs::at(job.folder.join("runs")).create(campaign(&checkout, &facts))?;
+    let draft = campaign.begin("run")?;
+    let rates = Rates { fast_hz: 10.0, slow_hz: 1.0, pss_every: Duration::from_secs(3600) };
+    let sampling = Sampling::start(&[std::process::id()], rates, draft.samples()?, &boards);
+    std::thread::sleep(Duration::from_secs(job.amount as u64));
+    let lost = sampling.lost();
+    let quality = sampling.stop()?;
+    ensure!(lost.is_none(), "{}", lost.unwrap_or_default());
+    ensure!(members.all_live()?, "a member ended while it was sampled");
+    let mut readings = BTreeMap::new();
+    for source in ["nvml", "gpm"] {
+        let found = read_samples(&draft.path().join("samples.parquet"), |s, _, _| s == source)?;
+        let numbers = found.values().flatten().filter(|(_, _, value)| value.is_some()).count();
+        readings.insert(source.to_string(), numbers as u64);
+    }
+    Ok(Measured { boards: boards.len(), instances, readings, seconds: job.amount as f64, quality })
+}
+
+/// A card as it is cut. DCGM is another process, which is not asked here.
+fn board(gpu: &collo_measure::Gpu) -> Result<Board> {
+    let uuid = gpu.at.as_ref().context("the card has a place")?.uuid.clone();
+    let devices = cut::read(&uuid, &gpu.label())?.instances.into_iter().flat_map(|part| part.devices);
+    let instances =
+        devices.map(|d| BoardInstance { uuid: d.uuid, gpu_instance: d.gpu_instance, compute_instance: Some(d.compute_instance) });
+    Ok(Board { uuid, instances: instances.collect(), sources: SourceChoice { sm: Some(Source::Gpm), both: false } })
+}
+
+/// Who trains meanwhile; ended with this.
+struct Members(Vec<Child>);
+
+impl Members {
+    fn start(boards: &[Board]) -> Result<Members> {
+        let folder = std::env::var_os(TRAINS).context("nobody said who trains")?;
+        let program = std::env::var_os("COLLO_PYTHON").context("nobody said what trains")?;
+        let mut members = Members(Vec::new());
+        for board in boards {
+            let instance = board.instances.first().context("an instance")?;
+            let mut command = Command::new(&program);
+            command.args(["train.py", "--model=resnet26", "--dataset=cifar10", "--batch-size=128"]).current_dir(&folder);
+            command.env("CUDA_VISIBLE_DEVICES", &instance.uuid).stdin(Stdio::null()).stdout(Stdio::null());
+            members.0.push(command.spawn()?);
+        }
+        Ok(members)
+    }
+
+    fn all_live(&mut self) -> Result<bool> {
+        let ended: Vec<_> = self.0.iter_mut().map(Child::try_wait).collect::<std::io::Result<_>>()?;
+        Ok(ended.iter().all(Option::is_none))
+    }
+}
+
+impl Drop for Members {
+    fn drop(&mut self) {
+        for member in &mut self.0 {
+            let _ = member.kill();
+            let _ = member.wait();
+        }
+    }
+}
+
+/// A campaign of nothing, for its folder: samples are written as those of a run are.
+fn campaign(checkout: &Project, facts: &DeviceFacts) -> Campaign {
+    let cores = facts.cores.len() as u32;
+    Campaign {
+        schema: SCHEMA,
+        id: "bench".into(),
+        experiment: "bench".into(),
+        description: None,
+        tags: Vec::new(),
+        created_utc: utc_now(),
+        source_toml: String::new(),
+        thresholds: Thresholds::default(),
+        plan: PlanRecord { seed: 0, epochs: 1, cells: Vec::new(), order: Vec::new(), refusals: Vec::new() },
+        device: facts.record(),
+        machine: machine::describe(checkout.root(), cores, 0, BTreeMap::new()),
+        ingredients: BTreeMap::new(),
+        informative: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::Verdict;
+    use crate::load::Load;
+
+    fn quality(source: &str, cpu_ratio: Option<f64>) -> SamplingQuality {
+        let text = format!(r#"{{"source": "{source}", "asked_hz": 10.0, "ticks": 300, "missed": 2, "moved_ratio": {{}}}}"#);
+        SamplingQuality { cpu_ratio, achieved_hz: Some(9.9), ..serde_json::from_str(&text).expect("a quality") }
+    }
+
+    #[test]
+    fn the_limit_is_asked_of_all_threads_together_and_one_that_is_missing_leaves_no_sum() {
+        let readings = BTreeMap::from([("nvml".to_string(), 600)]);
+        let mut m = Measured { boards: 8, instances: 56, readings, seconds: 30.0, quality: Vec::new() };
+        m.quality = vec![quality("nvml", Some(0.008)), quality("gpm", Some(0.009)), quality("nvml-slow", Some(0.001))];
+        let found = figures(&m);
+        assert!((found[0].value.expect("a sum") - 0.018).abs() < 1e-12);
+        assert_eq!(found[0].name, "GPU sampling threads, 8 cards × 7");
+        assert!(found[1].note.as_deref().is_some_and(|n| n.contains("2 of 302 ticks missed")));
+        m.quality.pop();
+        let found = figures(&m);
+        let idle = Load { average: 0.0, others_cores: 0.0 };
+        assert_eq!(found[0].verdict(&idle), Verdict::NotComparable("not measured".into()));
+    }
+}

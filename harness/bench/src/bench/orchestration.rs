@@ -1,0 +1,165 @@
+//! What a campaign costs beside its members: a part of `study-uniform` on a simulated card, by the command itself, from its start to
+//! its end less the time in which there was a member.
+
+use std::process::Stdio;
+
+use anyhow::{Context, Result, ensure};
+use collo_store::{Outcome, Runs, StoredRun, monotonic_ns};
+use fs_err as fs;
+use serde_json::Value as Json;
+
+use super::Effort;
+use crate::figure::{Asked, Figure};
+use crate::ground::Ground;
+use crate::simulated::Room;
+use crate::statistics::{median, quantile};
+
+/// In every mode, at every degree and batch size.
+const PART: &str = r#"workload == "small""#;
+const SMOKE: &str = r#"workload == "small" && batch_size == 32 && degree == 2 && sharing == "mps""#;
+const EPOCH_S: &str = "0.2";
+const MOST_S: f64 = 0.5;
+const NAME: &str = "a run's cost outside its members";
+
+pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
+    let found = Room::new(ground, "orchestration", "a100-40gb").and_then(|room| Ok((room.collo()?, room)));
+    let (collo, room) = match found {
+        Ok(found) => found,
+        Err(why) => return Ok(vec![Figure::absent(NAME, format!("{why:#}"))]),
+    };
+    write_experiment(ground)?;
+    let part = if effort.smoke { SMOKE } else { PART };
+    let mut command = room.command(&collo);
+    command.arg("-C").arg(ground.path()).args(["run", "study-uniform", "--where", part, "--new", "--no-report", "--quiet"]);
+    command.env("COLLO_SIM_EPOCH_S", EPOCH_S).stdout(Stdio::null()).stderr(Stdio::piped());
+    let begun_ns = monotonic_ns();
+    let output = command.output()?;
+    let ended_ns = monotonic_ns();
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "`collo run` ended with {}: {}", output.status, said.trim());
+    let campaign = Runs::at(ground.path().join("runs")).find("study-uniform/last")?;
+    let (runs, foreign) = campaign.runs()?;
+    ensure!(foreign.is_empty() && runs.len() == campaign.manifest().plan.order.len(), "not every run was stored");
+    let mut lives = runs.values().map(life).collect::<Result<Vec<_>>>()?;
+    lives.sort_by_key(|life| life.begun_ns);
+    Ok(figures(begun_ns, &lives, ended_ns))
+}
+
+/// The study as it is, but each cell once and without pauses.
+fn write_experiment(ground: &Ground) -> Result<()> {
+    let text = fs::read_to_string(ground.checkout().experiments().join("study-uniform.toml"))?;
+    let line = |line: &str| match line.split('=').next().map(str::trim) {
+        Some("repetitions") => "repetitions = 1".to_string(),
+        Some("cooldown") => "cooldown = \"0s\"".to_string(),
+        _ => line.to_string(),
+    };
+    let text: Vec<String> = text.lines().map(line).collect();
+    fs::write(ground.path().join("experiments/study-uniform.toml"), text.join("\n") + "\n")?;
+    Ok(())
+}
+
+/// When members of a run lived, and what of it they waited for collo.
+#[derive(Debug, Clone, PartialEq)]
+struct Life {
+    cell: String,
+    begun_ns: u64,
+    ended_ns: u64,
+    /// From the last one's readiness until they might go, and from the last measured epoch until nobody was left.
+    waited_s: Option<(f64, f64)>,
+}
+
+fn life(run: &StoredRun) -> Result<Life> {
+    let cell = run.record.cell.cell.clone();
+    ensure!(run.record.outcome == Outcome::Completed, "`{cell}` ended as {}", run.record.outcome.text());
+    let events = fs::read_to_string(run.path.join("events.jsonl"))?;
+    let (begun_ns, ended_ns) = lived(&events).with_context(|| format!("`{cell}` has no member that began and ended"))?;
+    let t = &run.record.timeline;
+    let s = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
+    let waited_s = t.ready_ns.zip(t.go_ns).zip(t.done_ns).map(|((ready, go), done)| (s(ready, go), s(done, ended_ns)));
+    Ok(Life { cell, begun_ns, ended_ns, waited_s })
+}
+
+/// From the first member's start to the last one's end.
+fn lived(events: &str) -> Option<(u64, u64)> {
+    let events: Vec<Json> = events.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let at = |what: &'static str| events.iter().filter(move |e| e.get(what).is_some()).filter_map(|e| e["at_ns"].as_u64());
+    at("started").min().zip(at("ended").max())
+}
+
+/// `lives` in the order in which they were lived.
+fn figures(begun_ns: u64, lives: &[Life], ended_ns: u64) -> Vec<Figure> {
+    let s = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
+    let Some((first, last)) = lives.first().zip(lives.last()) else { return vec![Figure::absent(NAME, "no run was stored")] };
+    let (before_s, after_s) = (s(begun_ns, first.begun_ns), s(last.ended_ns, ended_ns));
+    let between: Vec<(f64, &str)> = lives.windows(2).map(|w| (s(w[0].ended_ns, w[1].begun_ns), w[1].cell.as_str())).collect();
+    let between_s: Vec<f64> = between.iter().map(|(s, _)| *s).collect();
+    let all_s = before_s + after_s + between_s.iter().sum::<f64>();
+    let largest = between.iter().max_by(|a, b| a.0.total_cmp(&b.0));
+    let waits: Vec<(f64, f64)> = lives.iter().filter_map(|life| life.waited_s).collect();
+    let (barrier_s, end_s): (Vec<f64>, Vec<f64>) = waits.into_iter().unzip();
+    let told = |name: &str, values: &[f64], note: String| Figure {
+        name: name.into(),
+        value: median(values),
+        p99: quantile(values, 0.99),
+        count: values.len(),
+        note: Some(note),
+        ..Figure::default()
+    };
+    vec![
+        Figure {
+            name: NAME.into(),
+            value: Some(all_s / lives.len() as f64),
+            count: lives.len(),
+            limit: Some((MOST_S, Asked::Value)),
+            note: Some(format!(
+                "mean of {} runs of `study-uniform` (`small` alone, each cell once, epochs of about {EPOCH_S} s), {:.1} s in all; \
+                 before the first {before_s:.2} s, after the last {after_s:.2} s, which more runs would share",
+                lives.len(),
+                s(begun_ns, ended_ns)
+            )),
+            ..Figure::default()
+        },
+        told(
+            "from one run's members to the next",
+            &between_s,
+            largest.map_or("there was one run".into(), |(s, cell)| format!("median; the largest {s:.3} s, before `{cell}`")),
+        ),
+        told("members are ready, until go", &barrier_s, "median; inside their lives, so not in the figure above".into()),
+        told("the last epoch, until nobody is left", &end_s, "median; as above".into()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn life(cell: &str, begun_s: u64, ended_s: u64) -> Life {
+        Life { cell: cell.into(), begun_ns: begun_s * S, ended_ns: ended_s * S, waited_s: None }
+    }
+
+    #[test]
+    fn what_no_member_lived_through_is_the_cost_of_the_campaign() {
+        let found = figures(10 * S, &[life("a", 11, 15), life("b", 18, 20), life("c", 21, 25)], 27 * S);
+        // 17 s in all, of which members lived 4 + 2 + 4.
+        assert_eq!(found[0].value, Some(7.0 / 3.0));
+        assert_eq!((found[1].value, found[1].p99), (Some(2.0), Some(3.0)));
+        assert!(found[1].note.as_deref().is_some_and(|n| n.contains("the largest 3.000 s, before `b`")));
+        assert_eq!((found[2].value, figures(0, &[], 9)[0].value), (None, None));
+    }
+
+    #[test]
+    fn a_run_is_lived_from_the_first_start_to_the_last_end() {
+        let events = [
+            r#"{"at_ns": 5, "member": 1, "started": {"pid": 2}}"#,
+            r#"{"at_ns": 4, "member": 0, "started": {"pid": 1}}"#,
+            r#"{"at_ns": 6, "member": 0, "said": {"event": "ready"}}"#,
+            r#"{"at_ns": 9, "member": 0, "ended": "exited with 0", "orphans": []}"#,
+            r#"{"at_ns": 8, "member": 1, "ended": "exited with 0", "orphans": []}"#,
+            "half a li",
+        ];
+        assert_eq!(lived(&events.join("\n")), Some((4, 9)));
+        assert_eq!(lived(&events[..3].join("\n")), None);
+    }
+}

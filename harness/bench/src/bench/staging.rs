@@ -1,0 +1,264 @@
+//! What a change of the card's state costs: cutting it in seven and putting it back, an MPS daemon's start and its end. The card is
+//! simulated: its driver answers at once, so that what is left is collo's own, beside the bare calls and a daemon started by hand.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use collo_measure::experiment::Cores;
+use collo_measure::hold::{Hold, Who};
+use collo_measure::mig::Cards;
+use collo_measure::nvml::instances::Raw;
+use collo_measure::sharing::{self, Ground as Stage};
+use collo_measure::{DeviceFacts, Driver, Gpu, GpuChoice, Partition, Project, cut, mps, nvml};
+use collo_store::MemberSpec;
+use serde::{Deserialize, Serialize};
+
+use super::Effort;
+use crate::figure::Figure;
+use crate::ground::Ground;
+use crate::simulated::{Job, Room};
+use crate::statistics::{median, quantile};
+
+pub const PART: &str = "staging";
+const MEMBERS: usize = 7;
+const TIMES: usize = 40;
+
+pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
+    let room = match Room::new(ground, PART, "a100-40gb") {
+        Ok(room) => room,
+        Err(why) => return Ok(vec![Figure::absent("a card cut in seven", format!("{why:#}"))]),
+    };
+    Ok(figures(&room.ask(PART, effort.times(TIMES), &[])?))
+}
+
+/// Seconds of each time, there and back.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// What the card was cut into, and what it was before.
+    there: String,
+    back: String,
+    /// As a campaign does it: the journal first.
+    held: Both,
+    /// The same without the journal.
+    cut: Both,
+    /// The calls that change the card, and no other.
+    calls: Both,
+    /// To look how the card is cut, in seven.
+    look_s: Vec<f64>,
+    /// A daemon, staged for seven members.
+    daemon: Both,
+    by_hand: Both,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Both {
+    there_s: Vec<f64>,
+    back_s: Vec<f64>,
+}
+
+fn figures(m: &Measured) -> Vec<Figure> {
+    let ms = |values: &[f64]| median(values).map_or("–".into(), |s| format!("{:.3} ms", s * 1e3));
+    let figure = |name: String, ours: &[f64], peer: &'static str, theirs: &[f64], note: Option<String>| Figure {
+        name,
+        value: median(ours),
+        p99: quantile(ours, 0.99),
+        count: ours.len(),
+        peer: median(theirs).map(|s| (peer, s)),
+        note,
+        ..Figure::default()
+    };
+    let parts = |cut: &[f64]| {
+        format!("median of {}; without the journal {}, one look at the card cut in seven {}", cut.len(), ms(cut), ms(&m.look_s))
+    };
+    let calls = "the calls alone";
+    let hand = "by hand";
+    vec![
+        figure(format!("{} → {}", m.back, m.there), &m.held.there_s, calls, &m.calls.there_s, Some(parts(&m.cut.there_s))),
+        figure(format!("{} → {}", m.there, m.back), &m.held.back_s, calls, &m.calls.back_s, Some(parts(&m.cut.back_s))),
+        figure(
+            "MPS daemon, until it answers".into(),
+            &m.daemon.there_s,
+            hand,
+            &m.by_hand.there_s,
+            Some("both are asked until they answer; staged, its place is written down first".into()),
+        ),
+        figure("MPS daemon, its end".into(), &m.daemon.back_s, hand, &m.by_hand.back_s, None),
+    ]
+}
+
+/// In the simulated machine.
+pub fn inside(job: &Job) -> Result<Measured> {
+    let checkout = Project::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
+    let driver = Driver::ask(&Cards::load(&checkout.mig_profiles())?)?;
+    let facts = DeviceFacts::on_gpus(GpuChoice::Auto.of(&driver)?, Some(&driver));
+    let gpu = facts.gpu().context("there is no card")?;
+    ensure!(gpu.simulated, "{} is a real card, and this is to be done to a simulated one", gpu.label());
+    let who = Who { experiment: "bench".into(), campaign: "bench".into() };
+    let (mut hold, _) = Hold::take(gpu, &who, false)?;
+    let seven = seating(&facts, "mig")?.partition.context("a card with MIG is cut")?;
+    let found = hold.found().clone();
+    let mut m = Measured { there: seven.to_string(), back: found.to_string(), ..Measured::default() };
+    for time in 0..job.amount {
+        // First one, then the other.
+        for way in if time % 2 == 0 { [0, 1, 2] } else { [2, 1, 0] } {
+            match way {
+                0 => held(&mut hold, &seven, &mut m)?,
+                1 => bare_cut(&mut hold, gpu, &seven, &found, &mut m)?,
+                _ => calls(gpu, &seven, &mut m.calls)?,
+            }
+            let now = cut::read(hold.uuid(), &gpu.label())?.partition;
+            ensure!(now == found, "the card was not put back: it is {now}");
+        }
+        let stand = Stand { facts: &facts, gpu, folder: &job.folder };
+        for way in [time % 2, 1 - time % 2] {
+            match way {
+                0 => staged(&stand, &mut hold, &mut m)?,
+                _ => by_hand(&stand, &hold, &mut m)?,
+            }
+        }
+    }
+    Ok(m)
+}
+
+struct Stand<'a> {
+    facts: &'a DeviceFacts,
+    gpu: &'a Gpu,
+    folder: &'a Path,
+}
+
+fn seating(facts: &DeviceFacts, mode: &str) -> Result<sharing::Seating> {
+    let member = MemberSpec { workload: "small".into(), batch_size: None, settings: Default::default(), solo: "small".into() };
+    sharing::parse(mode)?.seat(facts, &vec![member; MEMBERS]).map_err(|refusal| anyhow!(refusal.reason))
+}
+
+fn timed<T, E>(seconds: &mut Vec<f64>, work: impl FnOnce() -> std::result::Result<T, E>) -> std::result::Result<T, E> {
+    let begin = Instant::now();
+    let done = work()?;
+    seconds.push(begin.elapsed().as_secs_f64());
+    Ok(done)
+}
+
+fn held(hold: &mut Hold, seven: &Partition, m: &mut Measured) -> Result<()> {
+    timed(&mut m.held.there_s, || hold.bring(seven))?;
+    let label = hold.uuid().to_string();
+    timed(&mut m.look_s, || cut::read(&label, "the card"))?;
+    let restored = timed(&mut m.held.back_s, || hold.restore())?;
+    ensure!(restored.destroyed == MEMBERS, "{} instances were destroyed, not {MEMBERS}", restored.destroyed);
+    Ok(())
+}
+
+fn bare_cut(hold: &mut Hold, gpu: &Gpu, seven: &Partition, found: &Partition, m: &mut Measured) -> Result<()> {
+    let (uuid, label) = (hold.uuid().to_string(), gpu.label());
+    timed(&mut m.cut.there_s, || cut::bring(&uuid, &label, seven))?;
+    timed(&mut m.cut.back_s, || cut::bring(&uuid, &label, found))?;
+    Ok(())
+}
+
+/// What nobody can do without: open the library, turn the mode, make seven instances of each kind; and all of it back.
+fn calls(gpu: &Gpu, seven: &Partition, both: &mut Both) -> Result<()> {
+    let uuid = &gpu.at.as_ref().context("the card has a place")?.uuid;
+    let profile = seven.instances.first().and_then(|s| gpu.card.as_ref()?.profile(&s.profile).ok()).context("a profile")?;
+    let (id, units) = (profile.id.context("a number")?, profile.places.as_ref().context("places")?.units);
+    let begin = Instant::now();
+    let nvml = nvml::open()?;
+    let device = nvml.device_by_uuid(uuid.as_str())?;
+    device.set_mig_mode(true)?;
+    let raw = Raw::new(&nvml, &device);
+    let mut made = Vec::new();
+    for slice in &seven.instances {
+        let instance = raw.create_gpu_instance(id, slice.start, units)?;
+        // Number 0 is the size of one slice, in every version of the library.
+        let inside = raw.create_compute_instance(&instance, 0)?;
+        made.push((instance, inside));
+    }
+    both.there_s.push(begin.elapsed().as_secs_f64());
+    let begin = Instant::now();
+    for (instance, inside) in &made {
+        raw.destroy_compute_instance(inside)?;
+        raw.destroy_gpu_instance(instance)?;
+    }
+    device.set_mig_mode(false)?;
+    drop(made);
+    nvml.shutdown()?;
+    both.back_s.push(begin.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn staged(stand: &Stand<'_>, hold: &mut Hold, m: &mut Measured) -> Result<()> {
+    let (mode, seating) = (sharing::parse("mps")?, seating(stand.facts, "mps")?);
+    let staged = timed(&mut m.daemon.there_s, || {
+        let mut ground = Stage {
+            facts: stand.facts,
+            card: Some((stand.gpu, &mut *hold)),
+            cores: &Cores::Shared,
+            folder: stand.folder,
+            exclusive: false,
+            foreign: false,
+        };
+        mode.stage(&mut ground, &seating)
+    })?;
+    let begin = Instant::now();
+    let trouble = staged.trouble_and_end(Some(&mut *hold));
+    m.daemon.back_s.push(begin.elapsed().as_secs_f64());
+    ensure!(trouble.is_none(), "{}", trouble.unwrap_or_default());
+    // What is left is the journal, which a campaign keeps to its end.
+    hold.restore()?;
+    Ok(())
+}
+
+fn by_hand(stand: &Stand<'_>, hold: &Hold, m: &mut Measured) -> Result<()> {
+    // A Unix socket lies in it, so its path is short.
+    let pipe = tempfile::Builder::new().prefix("collo-bench-").tempdir_in("/tmp")?;
+    let control = mps::Control::at(pipe.path());
+    let begin = Instant::now();
+    let mut daemon = Command::new(mps::PROGRAM)
+        .arg("-f")
+        .env("CUDA_VISIBLE_DEVICES", hold.uuid())
+        .env("CUDA_MPS_PIPE_DIRECTORY", pipe.path())
+        .env("CUDA_MPS_LOG_DIRECTORY", stand.folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    while !control.is_ready() {
+        if begin.elapsed() > Duration::from_secs(10) {
+            daemon.kill()?;
+            daemon.wait()?;
+            return Err(anyhow!("the MPS daemon by hand did not answer"));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    m.by_hand.there_s.push(begin.elapsed().as_secs_f64());
+    let begin = Instant::now();
+    control.end(Duration::from_secs(5))?;
+    daemon.wait()?;
+    m.by_hand.back_s.push(begin.elapsed().as_secs_f64());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_stands_beside_the_calls_that_it_is_made_of() {
+        let both = |there: f64| Both { there_s: vec![there], back_s: vec![there / 2.0] };
+        let m = Measured {
+            there: "7×1g.5gb".into(),
+            back: "MIG off".into(),
+            held: both(0.006),
+            cut: both(0.004),
+            calls: both(0.002),
+            look_s: vec![0.001],
+            ..Measured::default()
+        };
+        let found = figures(&m);
+        assert_eq!((found[0].name.as_str(), found[0].value), ("MIG off → 7×1g.5gb", Some(0.006)));
+        assert_eq!(found[0].peer, Some(("the calls alone", 0.002)));
+        assert_eq!(found[1].peer, Some(("the calls alone", 0.001)));
+        assert!(found[0].note.as_deref().is_some_and(|n| n.contains("without the journal 4.000 ms")));
+        assert_eq!((found[2].value, found[2].peer), (None, None), "a daemon that was not started has no time");
+    }
+}

@@ -1,0 +1,133 @@
+//! A machine with simulated cards for one benchmark, and processes in it.
+//!
+//! NVML is told in the environment where its library is, before it is opened: so a part that calls it runs in a process of its own,
+//! this binary executed again. In: the words of the machine and the name of a part. Out: what the part measured, as one line of JSON.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use fs_err as fs;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::bench::{gpu_sampler, staging};
+use crate::ground::Ground;
+
+/// The hidden first argument that makes this binary measure one part inside a simulated machine.
+const VERB: &str = "__simulated";
+
+/// The parts by name; each is given an empty folder and how much to do.
+const PARTS: [(&str, Part); 2] =
+    [(staging::PART, |job| say(&staging::inside(job)?)), (gpu_sampler::PART, |job| say(&gpu_sampler::inside(job)?))];
+
+type Part = fn(&Job) -> Result<()>;
+
+/// What a part has to do.
+pub struct Job {
+    /// A folder of its own.
+    pub folder: PathBuf,
+    /// Times to repeat, or seconds to go on, as the part has it.
+    pub amount: usize,
+}
+
+/// What must lie beside this binary.
+const LIBRARY: &str = "libsimgpu.so";
+const PROGRAMS: [&str; 4] = ["sim-train", "nvidia-cuda-mps-control", "nvidia-smi", "dcgmi"];
+
+/// A simulated machine of its own: its state, the state folder of collo, and the environment that leads there.
+pub struct Room {
+    folder: PathBuf,
+    programs: PathBuf,
+    env: Vec<(&'static str, std::ffi::OsString)>,
+}
+
+impl Room {
+    /// A machine with these words, as in `COLLO_SIM`; the error says what is to be built.
+    pub fn new(ground: &Ground, name: &str, words: &str) -> Result<Room> {
+        let programs = beside()?;
+        for needed in PROGRAMS.iter().chain(&[LIBRARY]) {
+            if !programs.join(needed).is_file() {
+                bail!("`{needed}` is not beside this program; hint: {}", build("collo-simgpu"));
+            }
+        }
+        let folder = ground.path().join(name);
+        fs::create_dir_all(folder.join("work"))?;
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths([programs.clone()].into_iter().chain(std::env::split_paths(&path)))?;
+        let env = vec![
+            ("COLLO_NVML", programs.join(LIBRARY).into()),
+            ("COLLO_PYTHON", programs.join("sim-train").into()),
+            ("COLLO_SIM", words.into()),
+            ("COLLO_SIM_DIR", folder.join("machine").into()),
+            ("COLLO_SIM_CARDS", ground.checkout().mig_profiles().into()),
+            ("COLLO_STATE", folder.join("state").into()),
+            ("PATH", path),
+        ];
+        Ok(Room { folder, programs, env })
+    }
+
+    /// Where collo itself was built, or what is to be done.
+    pub fn collo(&self) -> Result<PathBuf> {
+        let collo = self.programs.join("collo");
+        ensure!(collo.is_file(), "`collo` is not beside this program; hint: {}", build("collo"));
+        Ok(collo)
+    }
+
+    /// A program in this machine. Nothing of the real one's GPU reaches it.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        let cuda = std::env::vars_os().map(|(name, _)| name).filter(|name| name.to_string_lossy().starts_with("CUDA_"));
+        for name in cuda {
+            command.env_remove(name);
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
+        command
+    }
+
+    /// Measure a part inside, in a process of its own.
+    pub fn ask<T: DeserializeOwned>(&self, part: &str, amount: usize, more: &[(&str, &str)]) -> Result<T> {
+        let mut command = self.command(&std::env::current_exe()?);
+        command.args([VERB, part, &amount.to_string()]).arg(self.folder.join("work")).envs(more.iter().copied());
+        let output = command.stderr(Stdio::inherit()).output()?;
+        ensure!(output.status.success(), "inside the simulated machine it ended with {}", output.status);
+        serde_json::from_slice(&output.stdout).context("what was measured inside the simulated machine cannot be read")
+    }
+}
+
+/// If this process is to measure a part inside a simulated machine, do it; to be called at the beginning of `main`.
+pub fn entry() -> Option<ExitCode> {
+    let mut words = std::env::args().skip(1);
+    if words.next().as_deref() != Some(VERB) {
+        return None;
+    }
+    let part = words.next().and_then(|name| PARTS.iter().find(|(part, _)| *part == name));
+    let (amount, folder) = (words.next().and_then(|n| n.parse().ok()), words.next());
+    let Some(((_, part), amount, folder)) = part.zip(amount).zip(folder).map(|((p, a), f)| (p, a, f)) else {
+        eprintln!("error: no such part");
+        return Some(ExitCode::FAILURE);
+    };
+    Some(match part(&Job { folder: folder.into(), amount }) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn say(measured: &impl Serialize) -> Result<()> {
+    println!("{}", serde_json::to_string(measured)?);
+    Ok(())
+}
+
+/// The folder that this binary was built into.
+fn beside() -> Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    Ok(own.parent().context("a program lies in a folder")?.to_path_buf())
+}
+
+fn build(package: &str) -> String {
+    let release = if cfg!(debug_assertions) { "" } else { " --release" };
+    format!("cargo build{release} -p {package}")
+}

@@ -1,0 +1,87 @@
+//! The arguments of the verbs that are about a machine's GPUs.
+
+use clap::{Args, Subcommand, ValueEnum};
+
+#[derive(Debug, Args)]
+pub struct Restore {
+    /// Only this GPU: its index, its UUID or its PCI id
+    #[arg(long, value_name = "GPU")]
+    pub gpu: Option<String>,
+}
+
+/// What a machine may have to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Need {
+    /// An NVIDIA GPU whose driver answers
+    Gpu,
+    /// Sharing through NVIDIA's Multi-Process Service
+    Mps,
+    /// The right to cut a GPU into instances
+    Mig,
+    /// SM activity, from GPM or DCGM
+    Smact,
+    /// Energy whose counter runs through
+    Energy,
+}
+
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// End with exit code 3 where one of these is missing
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    pub require: Vec<Need>,
+}
+
+#[derive(Debug, Args)]
+pub struct Mig {
+    #[command(subcommand)]
+    pub what: MigVerb,
+    /// On this GPU: its index, its UUID or its PCI id; several with commas
+    #[arg(long, value_name = "GPU", global = true)]
+    pub gpu: Option<String>,
+}
+
+/// How a layout is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// With the place of every instance; `apply` makes the same again
+    Toml,
+    /// As NVIDIA's mig-parted reads it, which has no places
+    MigParted,
+}
+
+/// What to do with the MIG layout of a GPU.
+#[derive(Debug, Subcommand)]
+pub enum MigVerb {
+    /// Print the layout that is there, in the form that `apply` reads
+    Export {
+        /// In which form
+        #[arg(long, value_name = "FORMAT", default_value = "toml")]
+        format: Format,
+    },
+    /// Say whether a GPU is cut so: exit code 0, or 1 where it is not
+    Assert {
+        /// A layout of `collo list layouts`, a cut such as `3g.20gb+2×2g.10gb`, `off`, or a file: FILE.toml, FILE.yaml:CONFIG
+        #[arg(value_name = "LAYOUT")]
+        layout: String,
+    },
+    /// Cut a GPU so; what is so already is left alone
+    Apply {
+        /// A layout of `collo list layouts`, a cut such as `3g.20gb+2×2g.10gb`, `off`, or a file: FILE.toml, FILE.yaml:CONFIG
+        #[arg(value_name = "LAYOUT")]
+        layout: String,
+    },
+    /// Take all instances away and turn MIG off
+    Clear,
+}
+
+impl MigVerb {
+    /// As it is typed.
+    pub fn word(&self) -> &'static str {
+        match self {
+            MigVerb::Export { .. } => "export",
+            MigVerb::Assert { .. } => "assert",
+            MigVerb::Apply { .. } => "apply",
+            MigVerb::Clear => "clear",
+        }
+    }
+}

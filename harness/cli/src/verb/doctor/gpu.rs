@@ -1,0 +1,209 @@
+//! The driver and its cards: what they are, who uses them, what may be changed, what would spoil a number.
+
+use collo_measure::mig::{Card, Cards};
+use collo_measure::python::PinSet;
+use collo_measure::{Driver, Gpu, hold};
+
+use super::verdict::{gpus as named, ranges};
+use super::{Check, Mark};
+
+/// Said before everything else.
+pub fn simulated(driver: &Driver) -> Option<Check> {
+    let any = driver.gpus.iter().any(|gpu| gpu.simulated);
+    any.then(|| Check::new(Mark::Changes, "simulated", "every number here is invented by a model"))
+}
+
+pub fn driver(driver: &Driver) -> Check {
+    let version = &driver.version;
+    let cuda = driver.cuda.map(|v| format!("CUDA {}.{}", v / 1000, v % 1000 / 10)).unwrap_or_else(|| "CUDA not told".into());
+    match PinSet::for_driver(driver.cuda) {
+        Ok(set) => Check::new(Mark::Good, "driver", format!("{version}: {cuda}, so Python's `{}` set", set.name())),
+        Err(e) => {
+            let check = Check::new(Mark::Fixable, "driver", format!("{version}: {e}"));
+            match e.hint() {
+                Some(hint) => check.hint(hint),
+                None => check,
+            }
+        }
+    }
+}
+
+fn index(gpu: &Gpu) -> Option<u32> {
+    gpu.at.as_ref().map(|at| at.index)
+}
+
+fn indices<'a>(gpus: impl Iterator<Item = &'a Gpu>) -> Vec<u32> {
+    gpus.filter_map(index).collect()
+}
+
+/// `0–7 NVIDIA A100-SXM4-40GB; MIG off on 0–6, on on 7 (7×1g.5gb)`
+pub fn gpus(driver: &Driver) -> Check {
+    if driver.gpus.is_empty() {
+        return Check::new(Mark::Fixable, "gpus", "the driver answers, and has no GPU")
+            .hint("`nvidia-smi -L`, `dmesg | grep NVRM`");
+    }
+    let mut models: Vec<(&str, Vec<u32>)> = Vec::new();
+    for gpu in &driver.gpus {
+        match models.iter_mut().find(|(name, _)| *name == gpu.name) {
+            Some((_, all)) => all.extend(index(gpu)),
+            None => models.push((&gpu.name, index(gpu).into_iter().collect())),
+        }
+    }
+    let models: Vec<String> = models.iter().map(|(name, all)| format!("{} {name}", ranges(all))).collect();
+    let mut states: Vec<(String, Vec<u32>)> = Vec::new();
+    for gpu in driver.gpus.iter().filter(|g| g.card.is_some()) {
+        let state = match &gpu.partition {
+            None => "not told".to_string(),
+            Some(p) if !p.mig => "off".into(),
+            Some(p) => format!("on ({p})"),
+        };
+        match states.iter_mut().find(|(known, _)| *known == state) {
+            Some((_, all)) => all.extend(index(gpu)),
+            None => states.push((state, index(gpu).into_iter().collect())),
+        }
+    }
+    let states: Vec<String> = match states.as_slice() {
+        [] => vec!["no MIG".into()],
+        [(state, _)] => vec![format!("MIG {state}")],
+        many => many.iter().enumerate().map(|(n, s)| state_words(n == 0, s)).collect(),
+    };
+    let pending = indices(driver.gpus.iter().filter(|g| g.mig_pending));
+    let text = format!("{}; {}", models.join(", "), states.join(", "));
+    match pending.is_empty() {
+        true => Check::new(Mark::Good, "gpus", text),
+        false => Check::new(Mark::Fixable, "gpus", format!("{text}; another MIG mode is pending on {}", ranges(&pending)))
+            .hint("`sudo nvidia-smi --gpu-reset`, or a reboot, brings it"),
+    }
+}
+
+/// `MIG off on 0–6`, `on on 7 (7×1g.5gb)`
+fn state_words(first: bool, (state, all): &(String, Vec<u32>)) -> String {
+    let begin = if first { "MIG " } else { "" };
+    match state.split_once(' ') {
+        Some((word, rest)) => format!("{begin}{word} on {} {rest}", ranges(all)),
+        None => format!("{begin}{state} on {}", ranges(all)),
+    }
+}
+
+/// A line for each process that computes on a card.
+pub fn in_use(driver: &Driver) -> Vec<Check> {
+    let line = |gpu: &Gpu, words: String| Check::new(Mark::Changes, "in use", format!("{}: {words}", gpu.label()));
+    driver.gpus.iter().flat_map(|gpu| gpu.others.iter().map(move |other| line(gpu, other.words()))).collect()
+}
+
+/// Whether this user may cut cards anew.
+pub fn right(driver: &Driver) -> bool {
+    let root = nix::unistd::geteuid().is_root();
+    let capability = || std::fs::File::open("/proc/driver/nvidia/capabilities/mig/config").is_ok();
+    // A model's cards have no rights of their own.
+    root || capability() || driver.gpus.iter().any(|gpu| gpu.simulated)
+}
+
+pub fn mig(driver: &Driver, right: bool) -> Check {
+    let able = indices(driver.gpus.iter().filter(|g| g.card.is_some()));
+    if able.is_empty() {
+        return Check::new(Mark::Absent, "mig", "no GPU here has MIG");
+    }
+    if right {
+        let who = if driver.gpus.iter().any(|g| g.simulated) { "whoever the model lets" } else { "this user" };
+        return Check::new(Mark::Good, "mig", format!("{} can be cut by {who}", named(&able)));
+    }
+    let text = format!("no right to change {}: not root, capability `mig/config` not readable", named(&able));
+    let cut = indices(driver.gpus.iter().filter(|g| g.partition.as_ref().is_some_and(|p| p.mig)));
+    let now = if cut.is_empty() { String::new() } else { format!("; {} can be measured now with `--as-found`", named(&cut)) };
+    Check::new(Mark::Fixable, "mig", text).hint(format!("a sudo rule for `collo mig apply`{now}"))
+}
+
+pub fn persistence(driver: &Driver) -> Check {
+    let of = |state: Option<bool>| indices(driver.gpus.iter().filter(|g| g.computes() && g.persistence == state));
+    let (off, unknown) = (of(Some(false)), of(None));
+    if !off.is_empty() {
+        return Check::new(Mark::Fixable, "persistence", format!("off on {}: energy is refused", named(&off)))
+            .hint("`sudo nvidia-smi -pm 1`");
+    }
+    match unknown.is_empty() {
+        true => Check::new(Mark::Good, "persistence", "on: the energy counter runs through"),
+        false => Check::new(Mark::Absent, "persistence", format!("the driver does not tell it of {}", named(&unknown))),
+    }
+}
+
+/// The files of `mig-profiles/` against what the driver says, a line for each model here.
+pub fn profiles(driver: &Driver, cards: &Cards) -> Vec<Check> {
+    let mut told: Vec<&Card> = Vec::new();
+    for card in driver.gpus.iter().filter_map(|gpu| gpu.card.as_ref()) {
+        if told.iter().all(|other| other.name != card.name) {
+            told.push(card);
+        }
+    }
+    told.into_iter().map(|card| profile(card, cards.find(&card.name).ok())).collect()
+}
+
+fn profile(told: &Card, file: Option<&Card>) -> Check {
+    let Some(file) = file else {
+        let text =
+            format!("no file of mig-profiles/ is about {}: the driver's word is taken, and there are no layouts", told.name);
+        return Check::new(Mark::Absent, "profile", text);
+    };
+    let place = format!("mig-profiles/{}.toml", file.name);
+    if told == file {
+        return Check::new(Mark::Absent, "profile", format!("with MIG off the driver tells no profile, so {place} is taken"));
+    }
+    let differences = file.differences(told);
+    let total = told.profiles.len();
+    if differences.is_empty() {
+        return Check::new(Mark::Good, "profile", format!("{place} and the card agree on {total} of {total} profiles"));
+    }
+    let differs = |name: &str| differences.iter().any(|d| d.starts_with(&format!("`{name}`")));
+    let agree = told.profiles.iter().filter(|p| !differs(&p.name)).count();
+    let text = format!("{place} and the card agree on {agree} of {total} profiles: {}", differences.join("; "));
+    Check::new(Mark::Changes, "profile", text).hint(format!("the driver's word is taken; write it into {place}"))
+}
+
+/// The cores near each card, which `cores = "gpu-local"` pins members to.
+pub fn near(driver: &Driver) -> Check {
+    let mut parts: Vec<String> = Vec::new();
+    for gpu in driver.gpus.iter().filter(|g| g.computes()) {
+        if let (Some(cores), Some(index)) = (gpu.near_cores(), index(gpu)) {
+            parts.push(format!("{index} near cores {}", ranges(&cores)));
+        }
+    }
+    match parts.is_empty() {
+        true => Check::new(Mark::Absent, "numa", "the kernel does not tell which cores are near a GPU"),
+        false => Check::new(Mark::Good, "numa", format!("GPU {}", parts.join("; "))),
+    }
+}
+
+/// The inode of the first pid namespace of a machine, a constant of the kernel.
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+
+/// NVML tells the host's pids; a container has others. None for a model's cards, which have the pids of where they run.
+pub fn pids(driver: &Driver) -> Option<Check> {
+    if driver.gpus.iter().all(|gpu| gpu.simulated) {
+        return None;
+    }
+    let own = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(of_namespace(&own.to_string_lossy()))
+}
+
+fn of_namespace(own: &str) -> Check {
+    match own == FIRST_NAMESPACE {
+        true => Check::new(Mark::Good, "pids", "the host's: evidence names each member"),
+        false => {
+            Check::new(Mark::Changes, "pids", "a container's: NVML shows the host's, so evidence is by counts, and informative")
+                .hint("start the container with `--pid=host`")
+        }
+    }
+}
+
+/// Cards that are not as they were found.
+pub fn left() -> Vec<Check> {
+    let journals = hold::left();
+    let line = |j: &hold::Journal| match j.is_held() {
+        true => Check::new(Mark::Changes, "held", format!("{}: process {} runs `{}`", j.label, j.process, j.experiment)),
+        false => {
+            let text = format!("{} is not as it was found ({}): {} of {}", j.label, j.found, j.campaign, j.experiment);
+            Check::new(Mark::Fixable, "left", text).hint("`collo restore`")
+        }
+    };
+    journals.iter().map(line).collect()
+}

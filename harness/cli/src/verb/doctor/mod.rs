@@ -1,0 +1,184 @@
+//! `collo doctor`: what this machine can measure, what is missing, and what to do about it. Looks, and leaves nothing behind.
+
+mod daemon;
+mod gpu;
+mod machine;
+mod matrix;
+mod patience;
+mod smact;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+use collo_measure::{DeviceFacts, Driver, has_gpu, nvml::NoDriver};
+use serde_json::json;
+
+use super::{Context, Ended};
+use crate::args::{self, Need};
+use crate::exit::{self, Failure};
+use crate::say;
+
+/// How a check came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    /// As it should be.
+    Good,
+    /// Changes numbers.
+    Changes,
+    /// Can be put right.
+    Fixable,
+    /// Does not exist here.
+    Absent,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Check {
+    mark: Mark,
+    subject: &'static str,
+    text: String,
+    hint: Option<String>,
+}
+
+impl Check {
+    fn new(mark: Mark, subject: &'static str, text: impl Into<String>) -> Self {
+        Check { mark, subject, text: text.into(), hint: None }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    fn is_good(&self) -> bool {
+        self.mark == Mark::Good
+    }
+}
+
+pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
+    let facts = DeviceFacts::cpu();
+    let (mut checks, can, rows) = match ask(context) {
+        Ok(driver) => on_gpus(context, &driver),
+        Err(reason) => {
+            let can = "workloads on the CPU, `solo` and `naive`. Cannot: anything on a GPU".to_string();
+            (vec![none(&reason)], can, Vec::new())
+        }
+    };
+    let simulated = checks.iter().position(|c| c.subject == "simulated").map(|at| checks.remove(at));
+    let mut all: Vec<Check> = simulated.into_iter().collect();
+    all.extend([machine::cpu(&facts), machine::load(&facts), machine::memory(), machine::python(context)]);
+    all.extend(checks);
+    all.extend([machine::energy(), machine::pressure(), machine::shared_memory(), machine::build(), machine::store(context)]);
+    if context.arguments.json {
+        let list: Vec<_> =
+            all.iter().map(|c| json!({"check": c.subject, "mark": word(c.mark), "text": c.text, "hint": c.hint})).collect();
+        let matrix: Vec<_> = rows.iter().map(matrix::value).collect();
+        say::json(&json!({"schema": 1, "checks": list, "device": facts.record(), "matrix": matrix, "can_measure": can}));
+    } else {
+        lines(&all, &rows).iter().for_each(say::result);
+        say::result(format!("can measure: {can}"));
+    }
+    let missing = missing(&a.require, &all);
+    if missing.is_empty() {
+        return Ok(exit::DONE);
+    }
+    Err(Failure::new(exit::MACHINE, format!("missing of what is required: {}", missing.join(", ")))
+        .hint("the line of each says what to do about it"))
+}
+
+/// The driver, if it answers in time.
+fn ask(context: &Context<'_>) -> Result<Driver, NoDriver> {
+    let cards = context.project().map(|project| super::cards(&project)).unwrap_or_default();
+    let slow = || Err(NoDriver::Silent(format!("nothing within {} s", patience::PATIENCE.as_secs())));
+    patience::within(move || Driver::ask(&cards)).unwrap_or_else(slow)
+}
+
+/// No GPU, or one whose driver does not answer.
+fn none(reason: &NoDriver) -> Check {
+    match reason {
+        NoDriver::Silent(_) if has_gpu() => Check::new(Mark::Fixable, "gpu", reason.to_string())
+            .hint("`nvidia-smi` says more; mostly the driver and its library differ until a reboot"),
+        _ => Check::new(Mark::Absent, "gpu", format!("no NVIDIA GPU: {reason}"))
+            .hint("plan for one with `--gpu a100-40gb`, try one with `just sim small-7way-mps`"),
+    }
+}
+
+/// The checks of a machine with a driver, what it can measure, and where its numbers come from.
+fn on_gpus(context: &Context<'_>, driver: &Driver) -> (Vec<Check>, String, Vec<matrix::Row>) {
+    let cards = context.project().map(|project| super::cards(&project)).unwrap_or_default();
+    let (mps, mig, smact) = (daemon::mps(driver), gpu::mig(driver, gpu::right(driver)), smact::check(driver));
+    let can = verdict::can(driver, mps.is_good(), gpu::right(driver));
+    let mut checks: Vec<Check> = gpu::simulated(driver).into_iter().collect();
+    checks.extend([gpu::driver(driver), gpu::gpus(driver)]);
+    checks.extend(gpu::in_use(driver));
+    checks.extend([mps, daemon::descriptors(), mig, smact, gpu::persistence(driver)]);
+    checks.extend(gpu::profiles(driver, &cards));
+    checks.extend([gpu::near(driver)]);
+    checks.extend(gpu::pids(driver));
+    checks.extend(gpu::left());
+    (checks, can, matrix::matrix(driver))
+}
+
+/// What is required and not there, as it was asked for.
+fn missing(required: &[Need], checks: &[Check]) -> Vec<&'static str> {
+    let good = |subject: &str| checks.iter().any(|c| c.subject == subject && c.is_good());
+    let has_driver = good("driver");
+    let there = |need: &Need| match need {
+        Need::Gpu => has_driver && good("gpus"),
+        Need::Mps => good("mps"),
+        Need::Mig => good("mig"),
+        Need::Smact => good("smact"),
+        // Of the GPU where there is one, else of the processor.
+        Need::Energy => {
+            if has_driver {
+                good("persistence")
+            } else {
+                good("energy")
+            }
+        }
+    };
+    let word = |need: &Need| match need {
+        Need::Gpu => "gpu",
+        Need::Mps => "mps",
+        Need::Mig => "mig",
+        Need::Smact => "smact",
+        Need::Energy => "energy",
+    };
+    required.iter().filter(|need| !there(need)).map(word).collect()
+}
+
+/// A line for each check, its hint below, and the matrix.
+fn lines(checks: &[Check], rows: &[matrix::Row]) -> Vec<String> {
+    // What is simulated is no subject among others: it is said of all that follows.
+    let subjects = checks.iter().filter(|c| c.subject != "simulated").map(|c| c.subject.chars().count());
+    let width = subjects.max().unwrap_or(0).max(8);
+    let mut all = Vec::new();
+    for c in checks {
+        all.push(match c.subject {
+            "simulated" => format!("{} simulated: {}", sign(c.mark), c.text),
+            subject => format!("{} {subject:<width$} {}", sign(c.mark), c.text),
+        });
+        all.extend(c.hint.as_ref().map(|hint| format!("{}hint: {hint}", " ".repeat(width + 3))));
+    }
+    if !rows.is_empty() {
+        all.extend(matrix::render(rows, say::width()).lines().map(str::to_string));
+    }
+    all
+}
+
+fn sign(mark: Mark) -> char {
+    match mark {
+        Mark::Good => '✓',
+        Mark::Changes => '!',
+        Mark::Fixable => '✗',
+        Mark::Absent => '–',
+    }
+}
+
+fn word(mark: Mark) -> &'static str {
+    match mark {
+        Mark::Good => "good",
+        Mark::Changes => "changes numbers",
+        Mark::Fixable => "fixable",
+        Mark::Absent => "absent",
+    }
+}

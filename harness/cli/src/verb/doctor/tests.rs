@@ -1,0 +1,129 @@
+use collo_measure::holders::Holder;
+use collo_measure::mig::{Card, Cards};
+use collo_measure::partition::Slice;
+use collo_measure::{Gpu, GpuAddress, Partition};
+
+use super::*;
+
+fn cards() -> Cards {
+    Cards::load(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mig-profiles")).expect("the cards are there")
+}
+
+fn card() -> Card {
+    cards().find("a100-40gb").expect("it is known").clone()
+}
+
+#[test]
+fn a_line_has_its_sign_its_subject_and_its_hint_below() {
+    let checks = [
+        Check::new(Mark::Changes, "simulated", "every number here is invented by a model"),
+        Check::new(Mark::Good, "driver", "580.95.05"),
+        Check::new(Mark::Fixable, "persistence", "off on GPU 0").hint("`sudo nvidia-smi -pm 1`"),
+    ];
+    insta::assert_snapshot!(lines(&checks, &[]).join("\n"), @"
+    ! simulated: every number here is invented by a model
+    ✓ driver      580.95.05
+    ✗ persistence off on GPU 0
+                  hint: `sudo nvidia-smi -pm 1`
+    ");
+}
+
+#[test]
+fn what_is_required_is_held_against_the_checks() {
+    let good = |subject| Check::new(Mark::Good, subject, "");
+    let all = [Need::Gpu, Need::Mps, Need::Mig, Need::Smact, Need::Energy];
+    let checks = [good("driver"), good("gpus"), good("mps"), Check::new(Mark::Fixable, "mig", ""), good("energy")];
+    // With a GPU, the processor's energy is not the one that is meant.
+    assert_eq!(missing(&all, &checks), ["mig", "smact", "energy"]);
+    assert_eq!(missing(&[Need::Energy, Need::Gpu], &[good("energy")]), ["gpu"]);
+}
+
+fn gpu_at(index: u32) -> Gpu {
+    let at = GpuAddress { index, uuid: format!("GPU-{index}"), pci: format!("00000000:{:02X}:00.0", 0x36 + index) };
+    Gpu { at: Some(at), partition: Some(Partition::off()), persistence: Some(true), ..Gpu::planned(&card()) }
+}
+
+fn sevenths() -> Partition {
+    Partition::on((0..7).map(|start| Slice { profile: "1g.5gb".into(), start, compute: vec![1] }).collect())
+}
+
+/// Eight cards, one in use, one cut.
+fn dgx() -> Driver {
+    let mut gpus: Vec<Gpu> = (0..8).map(gpu_at).collect();
+    let bob = Holder { pid: 88121, name: Some("python".into()), user: Some("bob".into()), memory_bytes: Some(33_500_000_000) };
+    gpus[3].others = vec![bob];
+    gpus[7].partition = Some(sevenths());
+    Driver { version: "535.183.06".into(), cuda: Some(12_020), gpus }
+}
+
+#[test]
+fn a_dgx_is_told_in_few_lines() {
+    let driver = dgx();
+    let mut checks = vec![gpu::gpus(&driver)];
+    checks.extend(gpu::in_use(&driver));
+    checks.extend([gpu::mig(&driver, false), gpu::persistence(&driver)]);
+    checks.extend(gpu::profiles(&driver, &cards()));
+    insta::assert_snapshot!(lines(&checks, &[]).join("\n"), @"
+    ✓ gpus        0–7 NVIDIA A100-SXM4-40GB; MIG off on 0–6, on on 7 (7×1g.5gb)
+    ! in use      GPU 3: pid 88121 `python` of bob, 31.2 GiB
+    ✗ mig         no right to change GPUs 0–7: not root, capability `mig/config` not readable
+                  hint: a sudo rule for `collo mig apply`; GPU 7 can be measured now with `--as-found`
+    ✓ persistence on: the energy counter runs through
+    – profile     with MIG off the driver tells no profile, so mig-profiles/a100-40gb.toml is taken
+    ");
+    assert_eq!(
+        verdict::can(&driver, true, false),
+        "naive, mps on GPUs 0–2 and 4–6; mig on GPU 7 as found. Cannot: any other MIG layout"
+    );
+    assert_eq!(verdict::can(&driver, true, true), "naive, mps, mig on GPUs 0–2 and 4–7");
+    assert_eq!(verdict::can(&driver, false, true), "naive, mig on GPUs 0–2 and 4–7. Cannot: mps");
+}
+
+#[test]
+fn the_driver_decides_the_python_and_one_that_is_too_old_says_so() {
+    let of = |cuda| gpu::driver(&Driver { cuda, ..dgx() });
+    assert_eq!(of(Some(13_000)).text, "535.183.06: CUDA 13.0, so Python's `cuda13` set");
+    assert_eq!(of(Some(11_040)).mark, Mark::Fixable);
+}
+
+#[test]
+fn a_card_that_nobody_may_use_leaves_the_cpu() {
+    let mut driver = dgx();
+    driver.gpus.retain(|gpu| !gpu.others.is_empty());
+    assert_eq!(verdict::can(&driver, true, true), "workloads on the CPU. Cannot: anything on a GPU: none is free");
+    driver.gpus[0].others.clear();
+    assert_eq!(verdict::can(&driver, true, false), "naive, mps on GPU 3. Cannot: mig");
+    // A card without MIG beside one that has it.
+    driver.gpus.push(Gpu { card: None, ..gpu_at(4) });
+    assert_eq!(verdict::can(&driver, true, true), "naive, mps on GPUs 3 and 4; mig on GPU 3");
+}
+
+#[test]
+fn energy_without_persistence_is_refused_by_the_card() {
+    let mut driver = dgx();
+    driver.gpus[2].persistence = Some(false);
+    let check = gpu::persistence(&driver);
+    assert_eq!((check.mark, check.text.as_str()), (Mark::Fixable, "off on GPU 2: energy is refused"));
+    driver.gpus.iter_mut().for_each(|gpu| gpu.persistence = None);
+    assert_eq!(gpu::persistence(&driver).mark, Mark::Absent);
+}
+
+#[test]
+fn a_file_that_differs_from_the_card_says_in_what() {
+    let mut driver = dgx();
+    let mut told = card();
+    let mut wrong = (*told.profiles[0]).clone();
+    wrong.sms = Some(16);
+    told.profiles[0] = wrong.into();
+    driver.gpus.iter_mut().for_each(|gpu| gpu.card = Some(told.clone()));
+    let checks = gpu::profiles(&driver, &cards());
+    assert_eq!(checks.len(), 1);
+    assert!(checks[0].text.starts_with("mig-profiles/a100-40gb.toml and the card agree on 6 of 7 profiles: `1g.5gb`: SMs 14"));
+}
+
+#[test]
+fn ranges_read_as_people_write_them() {
+    let text = |numbers: &[u32]| verdict::ranges(numbers);
+    assert_eq!((text(&[0, 1, 2, 4, 5, 6]), text(&[0, 2, 5])), ("0–2 and 4–6".into(), "0, 2 and 5".into()));
+    assert_eq!((text(&[0, 1]), text(&[7]), text(&[])), ("0 and 1".into(), "7".into(), String::new()));
+}

@@ -1,0 +1,238 @@
+//! `collo mig`: how a card is cut, as an administrator sees and sets it. What is set stays; nothing is put back.
+
+use collo_measure::apply::{self, Applied};
+use collo_measure::layout::{self, Layout, Wanted};
+use collo_measure::{Driver, Gpu, GpuChoice, Partition};
+use serde_json::{Value, json};
+
+use super::{Context, Ended, driver};
+use crate::args::{self, Format, MigVerb};
+use crate::exit::{self, Failure};
+use crate::progress;
+use crate::say;
+
+pub fn run(context: &Context<'_>, a: &args::Mig) -> Ended {
+    match &a.what {
+        MigVerb::Export { format } => export(context, a, *format),
+        MigVerb::Assert { layout } => assert(context, a, layout),
+        MigVerb::Apply { layout } => {
+            let meant = meant(context, a, layout)?;
+            change(context, &meant, |gpu| Words::of_layout(gpu, layout))
+        }
+        MigVerb::Clear => {
+            let meant = meant(context, a, "off")?;
+            change(context, &meant, |gpu| Words { is: format!("{} is not cut: MIG is off", simply(gpu)) })
+        }
+    }
+}
+
+/// The cards that were named, or all there are.
+fn gpus(a: &args::Mig, driver: Driver) -> Result<Vec<Gpu>, Failure> {
+    match a.gpu.as_deref().map(GpuChoice::parse) {
+        None => Ok(driver.gpus),
+        Some(choice) => Ok(choice.of(&driver)?),
+    }
+}
+
+/// Which cards a layout is for, and how each is to be cut.
+fn meant(context: &Context<'_>, a: &args::Mig, text: &str) -> Result<Vec<(Gpu, Wanted)>, Failure> {
+    let layout = Layout::parse(text, &context.folder()?)?;
+    let gpus = gpus(a, driver(context, &format!("mig {}", a.what.word()))?)?;
+    let meant = layout.on(&gpus, a.gpu.is_some(), &apply::pci_device)?;
+    Ok(meant.into_iter().map(|(gpu, wanted)| (gpu.clone(), wanted)).collect())
+}
+
+fn state(gpu: &Gpu) -> Result<&Partition, Failure> {
+    gpu.partition.as_ref().ok_or_else(|| {
+        Failure::new(exit::MACHINE, format!("the driver does not tell how {} is cut", gpu.label()))
+            .hint("`nvidia-smi mig -lgi` asks the same of it")
+    })
+}
+
+fn index(gpu: &Gpu) -> Option<u32> {
+    gpu.at.as_ref().map(|at| at.index)
+}
+
+/// `GPU 0`, and whether it is one.
+fn simply(gpu: &Gpu) -> String {
+    if gpu.simulated { format!("simulated {}", gpu.label()) } else { gpu.label() }
+}
+
+fn export(context: &Context<'_>, a: &args::Mig, format: Format) -> Ended {
+    let gpus = gpus(a, driver(context, "mig export")?)?;
+    if gpus.iter().all(|gpu| gpu.card.is_none()) {
+        layout::one_of(&gpus)?;
+    }
+    let mut cards = Vec::new();
+    for gpu in gpus.iter().filter(|gpu| gpu.card.is_some()) {
+        cards.push((gpu, state(gpu)?));
+    }
+    if context.arguments.json {
+        let list: Vec<Value> = cards.iter().map(|(gpu, partition)| card_value(gpu, partition)).collect();
+        say::json(&json!({"schema": 1, "gpus": list}));
+        return Ok(exit::DONE);
+    }
+    let text = match format {
+        Format::Toml => layout::toml_text(cards),
+        Format::MigParted => layout::parted_text(cards),
+    };
+    say::result(text.trim_end());
+    Ok(exit::DONE)
+}
+
+fn card_value(gpu: &Gpu, partition: &Partition) -> Value {
+    json!({"gpu": index(gpu), "uuid": gpu.at.as_ref().map(|at| &at.uuid), "model": gpu.card.as_ref().map(|c| &c.name),
+        "simulated": gpu.simulated, "mig": partition.mig, "cut": cut_value(partition)})
+}
+
+fn cut_value(partition: &Partition) -> Vec<String> {
+    partition.instances.iter().map(ToString::to_string).collect()
+}
+
+fn assert(context: &Context<'_>, a: &args::Mig, layout: &str) -> Ended {
+    let mut all = true;
+    let mut list = Vec::new();
+    for (gpu, wanted) in meant(context, a, layout)? {
+        let found = state(&gpu)?;
+        let met = wanted.is_met_by(found);
+        all &= met;
+        if context.arguments.json {
+            list.push(json!({"gpu": index(&gpu), "simulated": gpu.simulated, "is": met, "asked": wanted.partition.to_string(),
+                "found": found.to_string(), "cut": cut_value(found)}));
+        } else if met {
+            say::result(Words::of_layout(&gpu, layout).is);
+        } else {
+            say::result(differs(&gpu, layout, &wanted, found));
+        }
+    }
+    if context.arguments.json {
+        say::json(&json!({"schema": 1, "gpus": list}));
+    } else if !all {
+        let gpu = a.gpu.as_ref().map(|gpu| format!(" --gpu {gpu}")).unwrap_or_default();
+        say::hint(format!("collo mig apply {layout}{gpu}"));
+    }
+    Ok(if all { exit::DONE } else { exit::FAILED })
+}
+
+/// `GPU 0 is not cut as `sevenths`: asked 7×1g.5gb, found 3g.20gb + 2g.10gb + 2×1g.5gb`
+fn differs(gpu: &Gpu, layout: &str, wanted: &Wanted, found: &Partition) -> String {
+    let label = simply(gpu);
+    // The same instances in other places read alike without their places.
+    let (asked, found) = match wanted.partition.to_string() == found.to_string() {
+        true => (places(&wanted.partition), places(found)),
+        false => (wanted.partition.to_string(), found.to_string()),
+    };
+    format!("{label} is not cut as `{layout}`: asked {asked}, found {found}")
+}
+
+fn places(partition: &Partition) -> String {
+    cut_value(partition).join(" + ")
+}
+
+/// What is said of a card in the end.
+struct Words {
+    is: String,
+}
+
+impl Words {
+    fn of_layout(gpu: &Gpu, layout: &str) -> Words {
+        Words { is: format!("{} is cut as `{layout}`", simply(gpu)) }
+    }
+}
+
+fn change(context: &Context<'_>, meant: &[(Gpu, Wanted)], words: impl Fn(&Gpu) -> Words) -> Ended {
+    let mut list = Vec::new();
+    for (gpu, wanted) in meant {
+        let applied = apply::apply(gpu, wanted)?;
+        if let Some(restored) = &applied.restored {
+            say::remark(format!("{} was left staged and is put back first: {}", gpu.label(), progress::put_back(restored)));
+        }
+        if context.arguments.json {
+            list.push(json!({"gpu": index(gpu), "simulated": gpu.simulated, "changed": applied.before != applied.now,
+                "before": applied.before.to_string(), "now": applied.now.to_string(), "cut": cut_value(&applied.now)}));
+            continue;
+        }
+        lines(&applied).iter().for_each(say::result);
+        say::result(last(&words(gpu).is, &applied));
+        if applied.before != applied.now
+            && let Some(before) = layout::cut_text(&applied.before)
+        {
+            let gpu = index(gpu).filter(|_| meant.len() > 1).map(|index| format!(" --gpu {index}")).unwrap_or_default();
+            say::remark(format!("back: collo mig apply {before}{gpu}"));
+        }
+    }
+    if context.arguments.json {
+        say::json(&json!({"schema": 1, "gpus": list}));
+    }
+    Ok(exit::DONE)
+}
+
+/// What was done, a line each.
+fn lines(applied: &Applied) -> Vec<String> {
+    let (before, now) = (&applied.before, &applied.now);
+    let mut all = Vec::new();
+    let mut add = |what: &str, text: String| all.push(format!("  ✓ {what:<9}  {text}"));
+    let gone = |a: &Partition, b: &Partition| {
+        let gone = a.instances.iter().filter(|s| !b.instances.contains(s)).cloned().collect::<Vec<_>>();
+        Some(Partition::on(gone)).filter(|p| !p.instances.is_empty())
+    };
+    if let Some(destroyed) = gone(before, now) {
+        add("destroyed", destroyed.to_string());
+    }
+    if before.mig != now.mig {
+        add("MIG mode", if now.mig { "off → on".into() } else { "on → off".into() });
+    }
+    if let Some(created) = gone(now, before) {
+        let one_each = created.instances.iter().all(|s| s.is_whole());
+        add("created", format!("{created}{}", if one_each { ", one compute instance each" } else { "" }));
+    }
+    all
+}
+
+/// `GPU 0 is cut as `sevenths` (1.3 s)`
+fn last(is: &str, applied: &Applied) -> String {
+    match applied.before == applied.now {
+        true => format!("{is} already; nothing was changed"),
+        false => format!("{is} ({:.1} s)", applied.took.as_secs_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use collo_measure::partition::Slice;
+
+    use super::*;
+
+    fn slice(profile: &str, start: u32, slices: u32) -> Slice {
+        Slice { profile: profile.into(), start, compute: vec![slices] }
+    }
+
+    fn balanced() -> Partition {
+        Partition::on(vec![slice("2g.10gb", 0, 2), slice("1g.5gb", 2, 1), slice("1g.5gb", 3, 1), slice("3g.20gb", 4, 3)])
+    }
+
+    fn applied(before: Partition, now: Partition) -> String {
+        let applied = Applied { restored: None, before, now, took: Duration::from_millis(1312) };
+        let mut all = lines(&applied);
+        all.push(last("GPU 0 is cut as `sevenths`", &applied));
+        all.join("\n")
+    }
+
+    #[test]
+    fn what_was_done_to_a_card_is_said_a_line_each() {
+        let sevenths = Partition::on((0..7).map(|n| slice("1g.5gb", n, 1)).collect());
+        insta::assert_snapshot!(applied(balanced(), sevenths.clone()), @"
+          ✓ destroyed  3g.20gb + 2g.10gb
+          ✓ created    5×1g.5gb, one compute instance each
+        GPU 0 is cut as `sevenths` (1.3 s)
+        ");
+        insta::assert_snapshot!(applied(Partition::off(), sevenths.clone()), @"
+          ✓ MIG mode   off → on
+          ✓ created    7×1g.5gb, one compute instance each
+        GPU 0 is cut as `sevenths` (1.3 s)
+        ");
+        insta::assert_snapshot!(applied(sevenths.clone(), sevenths), @"GPU 0 is cut as `sevenths` already; nothing was changed");
+    }
+}

@@ -1,0 +1,253 @@
+//! `collo restore`: cards that a collo left otherwise than it found them go back to what they were.
+//!
+//! What was found is in the journals of the state folder. A journal stays until its card is as it was found.
+
+use collo_measure::hold::{self, Hold, Journal, Restored, Who};
+use collo_measure::{Driver, Gpu, GpuChoice, cut, holders, nvml};
+use serde_json::{Value, json};
+
+use super::list::State;
+use super::{Context, Ended, driver};
+use crate::args;
+use crate::exit::{self, Failure};
+use crate::say;
+
+pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
+    let (left, unreadable) = (hold::left(), unreadable());
+    if let Some(path) = unreadable.first() {
+        say::failure(
+            &Failure::new(
+                exit::MACHINE,
+                format!("the journal {} cannot be read, so what was found is not known", path.display()),
+            )
+            .hint("`collo mig apply LAYOUT` cuts the card by hand; then delete the journal"),
+        );
+    }
+    let mut code = if unreadable.is_empty() { exit::DONE } else { exit::MACHINE };
+    if left.is_empty() {
+        if context.arguments.json {
+            say::json(&json!({"schema": 1, "restored": []}));
+        } else if unreadable.is_empty() {
+            say::result("every GPU is as it was found: no collo left one otherwise");
+        }
+        return Ok(code);
+    }
+    let driver = driver(context, "restore")?;
+    let wanted = match a.gpu.as_deref().map(GpuChoice::parse) {
+        Some(GpuChoice::Named(names)) => Some(GpuChoice::Named(names).of(&driver)?),
+        Some(GpuChoice::Auto) | None => None,
+    };
+    let is_meant = |journal: &&Journal| match &wanted {
+        None => true,
+        Some(gpus) => gpus.iter().filter_map(|gpu| gpu.at.as_ref()).any(|at| at.uuid == journal.uuid),
+    };
+    let mut list = Vec::new();
+    let mut resumes = Vec::new();
+    let mut count = 0;
+    for journal in left.iter().filter(is_meant) {
+        count += 1;
+        match one(context, journal, &driver) {
+            Ok((value, resume)) => {
+                list.push(value);
+                resumes.extend(resume);
+            }
+            Err(failure) => {
+                say::failure(&failure);
+                code = exit::MACHINE;
+            }
+        }
+    }
+    if context.arguments.json {
+        say::json(&json!({"schema": 1, "restored": list}));
+    } else if count == 0 {
+        say::result("that GPU is as it was found: no collo left it otherwise");
+    }
+    resumes.dedup();
+    resumes.iter().for_each(|name| say::remark(format!("resume: collo run {name}")));
+    Ok(code)
+}
+
+/// Journals that are no journals: written by a newer collo, or damaged.
+fn unreadable() -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(hold::state_folder()).into_iter().flatten().flatten();
+    let journals = entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "json"));
+    let is_one = |path: &std::path::PathBuf| {
+        let text = fs_err::read_to_string(path).unwrap_or_default();
+        serde_json::from_str::<Journal>(&text).is_ok()
+    };
+    journals.filter(|path| !is_one(path)).collect()
+}
+
+/// Put one card back; what was done, and the experiment to go on with.
+fn one(context: &Context<'_>, journal: &Journal, driver: &Driver) -> Result<(Value, Option<String>), Failure> {
+    if journal.is_held() {
+        return Err(held(journal));
+    }
+    let gpu = driver.gpus.iter().find(|gpu| gpu.at.as_ref().is_some_and(|at| at.uuid == journal.uuid)).ok_or_else(|| {
+        Failure::new(exit::MACHINE, format!("{} ({}) of {} is not here", journal.label, journal.uuid, journal.campaign))
+            .hint("when it is back, `collo restore` again; the journal is kept")
+    })?;
+    let text = !context.arguments.json;
+    if text {
+        say::result(begun(journal));
+    }
+    let before = cut::read(&journal.uuid, &journal.label).ok().map(|cut| cut.partition.mig);
+    // The lock is taken with it, so that no collo that starts meanwhile does the same.
+    let who = Who { experiment: "collo restore".into(), campaign: String::new() };
+    let (_hold, restored) = Hold::take(gpu, &who, false).map_err(|e| not_restored(journal, Failure::from(e)))?;
+    let restored = restored.unwrap_or_default();
+    let computing = nvml::open().ok().and_then(|nvml| holders::computing(&nvml, &journal.uuid)).unwrap_or_default();
+    let campaign = context.runs().ok().and_then(|runs| runs.find(&journal.campaign).ok());
+    let stored = campaign.as_ref().and_then(|c| Some((State::of(c).ok()?.stored, c.manifest().plan.order.len())));
+    if text {
+        let others: Vec<String> = computing.iter().map(holders::Holder::words).collect();
+        lines(journal, &restored, before, &others).iter().for_each(say::result);
+        say::result(ended(gpu, stored));
+    }
+    let value = json!({"gpu": gpu.at.as_ref().map(|at| at.index), "uuid": journal.uuid, "simulated": journal.simulated,
+        "campaign": journal.campaign, "experiment": journal.experiment, "process": journal.process,
+        "found": journal.found.to_string(), "destroyed": restored.destroyed, "created": restored.created,
+        "daemons": restored.daemons, "compute_mode": restored.compute_mode,
+        "stored": stored.map(|s| s.0), "planned": stored.map(|s| s.1)});
+    // Someone else's folder may hold the campaign: what is stored there is not seen from here, but its name is known.
+    let unfinished = stored.is_none_or(|(stored, planned)| stored < planned);
+    Ok((value, unfinished.then(|| journal.experiment.clone())))
+}
+
+fn held(journal: &Journal) -> Failure {
+    let what = format!(
+        "{} is held by another collo: process {} runs `{}` since {}",
+        journal.label,
+        journal.process,
+        journal.experiment,
+        clock(&journal.since_utc)
+    );
+    Failure::new(exit::MACHINE, what).hint("it puts the card back when it ends: `collo status`")
+}
+
+/// What is in the way, and that nothing is lost by it.
+fn not_restored(journal: &Journal, failure: Failure) -> Failure {
+    let cause = failure.text.strip_prefix("error: ").unwrap_or(&failure.text);
+    let mut lines = cause.lines();
+    let what = format!("{} is not as it was found ({})", journal.label, journal.found);
+    let mut text = format!("error: {what}\n  caused by: {}", lines.next().unwrap_or_default());
+    let mut hint = None;
+    for line in lines {
+        match line.strip_prefix("hint: ") {
+            Some(way) => hint = Some(way.to_string()),
+            None => text.push_str(&format!("\n{line}")),
+        }
+    }
+    let hint = hint.map(|hint| format!("{hint}; then ")).unwrap_or_default();
+    text.push_str(&format!("\nhint: {hint}`collo restore` again; the journal is kept"));
+    Failure { text, exit: exit::MACHINE }
+}
+
+/// `20261120-0210-c41d of small-7way-mig left GPU 0 staged (process 31882 is gone; simulated NVIDIA A100)`
+fn begun(journal: &Journal) -> String {
+    let Journal { campaign, experiment, label, process, name, .. } = journal;
+    let simulated = if journal.simulated { "simulated " } else { "" };
+    format!("{campaign} of {experiment} left {label} staged (process {process} is gone; {simulated}{name})")
+}
+
+fn lines(journal: &Journal, restored: &Restored, mig_before: Option<bool>, others: &[String]) -> Vec<String> {
+    let at = format!("as found at {}", clock_s(&journal.since_utc));
+    let mut all = Vec::new();
+    let mut add = |mark: char, what: &str, text: String| all.push(format!("  {mark} {what:<13}  {text}"));
+    match others {
+        [] => add('✓', "members", "none left".into()),
+        others => others.iter().for_each(|other| add('!', "in use", other.clone())),
+    }
+    if restored.daemons > 0 {
+        add('✓', "MPS daemons", format!("{} ended", restored.daemons));
+    }
+    if restored.destroyed > 0 {
+        add('✓', "GPU instances", format!("{} destroyed, with their compute instances", restored.destroyed));
+    }
+    if restored.created > 0 {
+        add('✓', "GPU instances", format!("{} created again, {at}", restored.created));
+    }
+    if restored.mode.is_some() || mig_before.is_some_and(|before| before != journal.found.mig) {
+        let way = if journal.found.mig { "off → on" } else { "on → off" };
+        add('✓', "MIG mode", format!("{way}, {at}"));
+    }
+    if let Some(mode) = &restored.compute_mode {
+        add('✓', "compute mode", format!("{mode}, {at}"));
+    }
+    if *restored == Restored::default() {
+        add('✓', "state", format!("{}, {at}: nothing was left to do", journal.found));
+    }
+    all
+}
+
+fn ended(gpu: &Gpu, stored: Option<(usize, usize)>) -> String {
+    let runs = stored.map(|(stored, planned)| format!("; {stored} of {planned} runs are stored")).unwrap_or_default();
+    format!("{} is as it was found{runs}", gpu.label())
+}
+
+/// `2026-11-20T18:42:09Z` → `18:42`
+fn clock(utc: &str) -> &str {
+    utc.get(11..16).unwrap_or(utc)
+}
+
+/// `2026-11-20T18:42:09Z` → `18:42:09`
+fn clock_s(utc: &str) -> &str {
+    utc.get(11..19).unwrap_or(utc)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use collo_measure::Partition;
+
+    fn journal() -> Journal {
+        Journal {
+            schema: 1,
+            uuid: "GPU-1".into(),
+            label: "GPU 0".into(),
+            name: "NVIDIA A100-SXM4-40GB".into(),
+            simulated: true,
+            experiment: "small-7way-mig".into(),
+            campaign: "20261120-0210-c41d".into(),
+            process: 31882,
+            since_utc: "2026-11-20T02:10:41Z".into(),
+            found: Partition::off(),
+            found_compute_mode: None,
+            daemons: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_card_that_is_put_back_says_what_was_done_to_it() {
+        let restored = Restored { destroyed: 7, mode: Some(true), daemons: 1, ..Restored::default() };
+        let text = [vec![begun(&journal())], lines(&journal(), &restored, Some(true), &[])].concat().join("\n");
+        insta::assert_snapshot!(text, @"
+        20261120-0210-c41d of small-7way-mig left GPU 0 staged (process 31882 is gone; simulated NVIDIA A100-SXM4-40GB)
+          ✓ members        none left
+          ✓ MPS daemons    1 ended
+          ✓ GPU instances  7 destroyed, with their compute instances
+          ✓ MIG mode       on → off, as found at 02:10:41
+        ");
+    }
+
+    #[test]
+    fn a_card_that_was_as_found_already_says_so_and_whoever_is_on_it_is_named() {
+        let text = lines(&journal(), &Restored::default(), Some(false), &["pid 9 `python` of bob".into()]).join("\n");
+        insta::assert_snapshot!(text, @"
+          ! in use         pid 9 `python` of bob
+          ✓ state          MIG off, as found at 02:10:41: nothing was left to do
+        ");
+    }
+
+    #[test]
+    fn what_is_in_the_way_is_told_and_the_journal_stays() {
+        let cause =
+            Failure::new(exit::MACHINE, "1g.5gb@0 of GPU 0 cannot be destroyed").because("NVML says in use").hint("end it");
+        insta::assert_snapshot!(not_restored(&journal(), cause).text, @"
+        error: GPU 0 is not as it was found (MIG off)
+          caused by: 1g.5gb@0 of GPU 0 cannot be destroyed
+          caused by: NVML says in use
+        hint: end it; then `collo restore` again; the journal is kept
+        ");
+    }
+}

@@ -1,0 +1,60 @@
+//! An administrator's act: a card is cut as asked and stays so.
+//!
+//! It is done under the lock of the card, so that no campaign loses it, and not while others compute on it. No journal stays: what is
+//! made here is what the next campaign finds.
+
+use std::time::{Duration, Instant};
+
+use super::cut;
+use super::gpu::Gpu;
+use super::hold::{Hold, Restored, Who};
+use super::layout::Wanted;
+use super::partition::Partition;
+use super::{holders, nvml};
+use crate::mistake::Mistake;
+
+/// What was done to a card.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Applied {
+    /// What a collo that is gone had left of it, if it was put back first.
+    pub restored: Option<Restored>,
+    pub before: Partition,
+    /// The same as before where there was no need.
+    pub now: Partition,
+    pub took: Duration,
+}
+
+/// Cut a card as wanted, if it is not.
+pub fn apply(gpu: &Gpu, wanted: &Wanted) -> Result<Applied, Mistake> {
+    let begun = Instant::now();
+    let who = Who { experiment: "collo mig".into(), campaign: String::new() };
+    let (hold, restored) = Hold::take(gpu, &who, false)?;
+    let before = hold.found().clone();
+    if wanted.is_met_by(&before) {
+        return Ok(Applied { restored, now: before.clone(), before, took: begun.elapsed() });
+    }
+    let computing = nvml::open().ok().and_then(|nvml| holders::computing(&nvml, hold.uuid())).unwrap_or_default();
+    if let Some(other) = computing.first() {
+        return Err(Mistake::new(format!("{} is in use: {}", gpu.label(), other.words()))
+            .hint("what computes on a card ends before it is cut anew; nothing was changed")
+            .of_machine());
+    }
+    let cut = cut::bring(hold.uuid(), &gpu.label(), &wanted.partition);
+    let now = cut.map_err(|e| {
+        // Half of a change is nobody's state.
+        let back = cut::bring(hold.uuid(), &gpu.label(), &before);
+        let mistake = e.mistake();
+        match back {
+            Ok(_) => mistake,
+            Err(stays) => mistake.caused_by(format!("it could not be put back to {before} either: {}", stays.line())),
+        }
+    })?;
+    Ok(Applied { restored, before, now: now.partition, took: begun.elapsed() })
+}
+
+/// The PCI device id of a card as NVML has it: the device's sixteen bits before the vendor's.
+pub fn pci_device(gpu: &Gpu) -> Option<u32> {
+    let nvml = nvml::open().ok()?;
+    let device = nvml.device_by_uuid(gpu.at.as_ref()?.uuid.as_str()).ok()?;
+    device.pci_info().ok().map(|pci| pci.pci_device_id)
+}

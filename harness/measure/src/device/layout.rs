@@ -1,0 +1,249 @@
+//! Layouts as people write them: a name, a cut such as `7×1g.5gb`, a file of collo, a file of mig-parted.
+//!
+//! In: what was typed, and the cards that are meant. Out: how each of them is to be cut. The other way: a card's state as the file that
+//! `collo mig apply` reads. It reads files and touches no card; `apply.rs` does.
+
+mod cut;
+mod parted;
+#[cfg(test)]
+mod tests;
+mod toml;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fs_err as fs;
+
+use super::gpu::Gpu;
+use super::mig::{Card, Instance, Profile};
+use super::partition::{Partition, Slice};
+use crate::mistake::{Mistake, Source, quoted};
+
+pub use cut::written as cut_text;
+pub use parted::written as parted_text;
+pub use toml::written as toml_text;
+
+/// How a card is to be cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    pub partition: Partition,
+    /// Where the instances lie is part of what was asked; otherwise any place will do.
+    pub placed: bool,
+}
+
+impl Wanted {
+    /// Whether a card that is cut so needs no change.
+    pub fn is_met_by(&self, found: &Partition) -> bool {
+        match self.placed {
+            true => *found == self.partition,
+            false => found.mig == self.partition.mig && found.sizes() == self.partition.sizes(),
+        }
+    }
+}
+
+/// A layout as it was asked for.
+#[derive(Debug, Clone)]
+pub enum Layout {
+    /// A name or a cut, whose meaning depends on the card.
+    Words(String),
+    Collo(toml::File),
+    MigParted(parted::Config),
+}
+
+/// One item of a cut, before it has a place: its profile, and its compute instances where it is divided.
+struct Item {
+    profile: Arc<Profile>,
+    compute: Vec<u32>,
+}
+
+impl Layout {
+    /// From the command line; files are read.
+    pub fn parse(text: &str, folder: &Path) -> Result<Layout, Mistake> {
+        let Some((path, name)) = file_and_name(text) else { return Ok(Layout::Words(text.trim().into())) };
+        let path = folder.join(path);
+        let shown = crate::project::shown(&path);
+        let content = fs::read_to_string(&path)
+            .map_err(|e| Mistake::new(format!("layout `{shown}` cannot be read")).caused_by(e.to_string()))?;
+        let source = Source::file(shown, content);
+        match path.extension().is_some_and(|e| e == "toml") {
+            true => Ok(Layout::Collo(toml::File::read(&source, name.as_deref())?)),
+            false => Ok(Layout::MigParted(parted::Config::read(&source, name.as_deref())?)),
+        }
+    }
+
+    /// Which of these cards it speaks of, and how each is to be cut. `pci` tells the PCI device id as NVML has it.
+    ///
+    /// A layout without cards of its own is for the one that is there: of several, `chosen` ones have to be named.
+    pub fn on<'a>(
+        &self,
+        gpus: &'a [Gpu],
+        chosen: bool,
+        pci: &dyn Fn(&Gpu) -> Option<u32>,
+    ) -> Result<Vec<(&'a Gpu, Wanted)>, Mistake> {
+        let mut all = Vec::new();
+        let own_cards = match self {
+            Layout::MigParted(_) => true,
+            Layout::Collo(file) => !chosen && file.names_cards(),
+            Layout::Words(_) => false,
+        };
+        if !own_cards && !chosen {
+            one_of(gpus)?;
+        }
+        for gpu in gpus.iter().filter(|gpu| chosen || own_cards || gpu.card.is_some()) {
+            let wanted = match self {
+                Layout::Words(text) => Some(words(text, card_of(gpu)?)?),
+                Layout::Collo(file) => file.of(gpu, own_cards)?,
+                Layout::MigParted(config) => config.of(gpu, pci(gpu))?,
+            };
+            all.extend(wanted.map(|wanted| (gpu, wanted)));
+        }
+        if all.is_empty() {
+            let what = "the layout speaks of none of these cards".to_string();
+            return Err(Mistake::new(what).hint("`devices` and `device-filter` decide; cards here: `collo doctor`"));
+        }
+        Ok(all)
+    }
+}
+
+/// A layout that names no card is for the only one that can be cut.
+pub fn one_of(gpus: &[Gpu]) -> Result<&Gpu, Mistake> {
+    let able: Vec<&Gpu> = gpus.iter().filter(|gpu| gpu.card.is_some()).collect();
+    match able.as_slice() {
+        [only] => Ok(only),
+        [] => Err(Mistake::new("no GPU here can be cut: none has MIG").hint("GPUs that have it: `collo list gpus`").of_machine()),
+        [first, .., last] => {
+            let number = |gpu: &Gpu| gpu.at.as_ref().map_or(0, |at| at.index);
+            let what = format!("{} GPUs can be cut, and none is named", able.len());
+            Err(Mistake::new(what).hint(format!(
+                "name one, as in `--gpu {}`, or several: `--gpu {0},{}`",
+                number(first),
+                number(last)
+            )))
+        }
+    }
+}
+
+/// `layouts.toml`, `configs.yaml:half`: the path and the name behind it. None for what is no file.
+fn file_and_name(text: &str) -> Option<(PathBuf, Option<String>)> {
+    let is_file = |path: &str| [".toml", ".yaml", ".yml"].iter().any(|end| path.ends_with(end));
+    if is_file(text) {
+        return Some((text.into(), None));
+    }
+    let (path, name) = text.rsplit_once(':')?;
+    is_file(path).then(|| (path.into(), Some(name.to_string())))
+}
+
+fn card_of(gpu: &Gpu) -> Result<&Card, Mistake> {
+    gpu.card.as_ref().ok_or_else(|| {
+        let what = format!("{} ({}) has no MIG, so it cannot be cut", gpu.label(), gpu.name);
+        Mistake::new(what).hint("GPUs that have it: `collo list gpus`").of_machine()
+    })
+}
+
+/// `off`, the name of a layout, or a cut.
+fn words(text: &str, card: &Card) -> Result<Wanted, Mistake> {
+    if text == "off" {
+        return Ok(Wanted { partition: Partition::off(), placed: true });
+    }
+    if text.contains("g.") {
+        return cut::read(text, card);
+    }
+    let layout = card.layout(text).map_err(|e| e.hint("or a file, or a cut such as `3g.20gb+2×2g.10gb`"))?;
+    Ok(Wanted { partition: Partition::of(&layout.instances), placed: false })
+}
+
+/// Find a place for each.
+fn placed(items: Vec<Item>, card: &Card) -> Result<Wanted, Mistake> {
+    let profiles: Vec<Arc<Profile>> = items.iter().map(|item| Arc::clone(&item.profile)).collect();
+    let mut left = items;
+    let mut slices = Vec::new();
+    for Instance { profile, start } in card.place(&profiles, &[])? {
+        let Some(at) = left.iter().position(|item| item.profile.name == profile.name) else { continue };
+        let item = left.remove(at);
+        slices.push(Slice { profile: profile.name.clone(), start, compute: item.compute });
+    }
+    Ok(Wanted { partition: Partition::on(slices), placed: false })
+}
+
+/// Compute instances of these sizes, packed into as few GPU instances of a profile as hold them.
+fn packed(profile: &Arc<Profile>, sizes: &[u32]) -> Result<Vec<Item>, Mistake> {
+    let mut items: Vec<Item> = Vec::new();
+    for size in sizes {
+        if *size == 0 || *size > profile.slices {
+            let what = format!("`{size}c.{}` cannot be: {} has {} compute slices", profile.name, profile.name, profile.slices);
+            return Err(Mistake::new(what));
+        }
+        let room = items.iter_mut().find(|item| item.compute.iter().sum::<u32>() + size <= profile.slices);
+        match room {
+            Some(item) => item.compute.push(*size),
+            None => items.push(Item { profile: Arc::clone(profile), compute: vec![*size] }),
+        }
+    }
+    Ok(items)
+}
+
+/// `1c.3g.20gb` → the size of its compute instance and its profile; `3g.20gb` has one with all of it.
+fn compute_size(name: &str) -> (Option<u32>, &str) {
+    let divided = name.split_once('.').and_then(|(c, profile)| Some((c.strip_suffix('c')?.parse().ok()?, profile)));
+    divided.map_or((None, name), |(size, profile)| (Some(size), profile))
+}
+
+/// Instances that were written with their places: each where its profile may lie, none over another, no more slices than there are.
+fn checked(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Mistake> {
+    let mut taken = 0u64;
+    let mut compute = 0;
+    for slice in &slices {
+        let profile = card.profile(&slice.profile)?;
+        let divided: u32 = slice.compute.iter().sum();
+        if divided > profile.slices || slice.compute.contains(&0) {
+            let what = format!("`{}` cannot be: {} has {} compute slices", slice_text(slice), slice.profile, profile.slices);
+            return Err(Mistake::new(what));
+        }
+        compute += profile.slices;
+        let Some(places) = &profile.places else { continue };
+        if !places.starts.contains(&slice.start) {
+            let starts: Vec<String> = places.starts.iter().map(u32::to_string).collect();
+            let what = format!("`{}` cannot begin at unit {} of {}", slice.profile, slice.start, card.name);
+            return Err(Mistake::new(what).hint(format!("it can begin at {}", starts.join(", "))));
+        }
+        let own = (0..places.units).fold(0u64, |bits, unit| bits | 1 << ((slice.start + unit) % 64));
+        if taken & own != 0 {
+            return Err(Mistake::new(format!("`{}` lies over another instance", slice_text(slice))));
+        }
+        taken |= own;
+    }
+    if compute > card.compute_slices {
+        let what = format!("together they need {compute} compute slices, {} has {}", card.name, card.compute_slices);
+        return Err(Mistake::new(what));
+    }
+    Ok(Wanted { partition: Partition::on(slices), placed: true })
+}
+
+/// `3g.20gb@4`, `1c+1c.3g.20gb@4`; `0c.` in front of one that has no compute instance.
+fn slice_text(slice: &Slice) -> String {
+    match slice.compute.is_empty() {
+        true => format!("0c.{}@{}", slice.profile, slice.start),
+        false => slice.to_string(),
+    }
+}
+
+/// Reads what [`slice_text`] writes.
+fn slice_of(text: &str, card: &Card) -> Result<Slice, Mistake> {
+    let not_one = || {
+        Mistake::new(format!("{} is not an instance with its place", quoted(text))).note("as in `3g.20gb@4` or `1c+1c.3g.20gb@0`")
+    };
+    let (name, start) = text.rsplit_once('@').ok_or_else(not_one)?;
+    if !start.parse::<u32>().is_ok_and(|start| start < 64) {
+        return Err(not_one());
+    }
+    let profile = match name.split_once('.') {
+        Some((compute, profile)) if compute.ends_with('c') => profile,
+        _ => name,
+    };
+    card.profile(profile)?;
+    let mut slice = Slice::parse(text, card).ok_or_else(not_one)?;
+    if slice.compute == [0] {
+        slice.compute.clear();
+    }
+    Ok(slice)
+}

@@ -1,0 +1,225 @@
+//! mig-parted's file: configurations by name, each a list of which cards, whether MIG is on, and how many instances of which profile.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::{Item, Wanted, card_of, compute_size, packed, placed};
+use crate::device::gpu::Gpu;
+use crate::device::mig::Card;
+use crate::device::partition::Partition;
+use crate::mistake::{Mistake, Source, quoted};
+
+/// One configuration.
+#[derive(Debug, Clone)]
+pub struct Config {
+    name: String,
+    /// The file, for messages.
+    file: String,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Document {
+    version: String,
+    mig_configs: BTreeMap<String, Vec<Entry>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Entry {
+    #[serde(default)]
+    device_filter: Option<OneOrMany>,
+    devices: Devices,
+    mig_enabled: bool,
+    #[serde(default)]
+    mig_devices: Option<BTreeMap<String, u32>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// `all`, or cards by their index.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+enum Devices {
+    Some(Vec<u32>),
+    Word(String),
+}
+
+/// The version of the form that is read.
+const VERSION: &str = "v1";
+/// More is on no card; it keeps a file's number from becoming a long list.
+const MOST: u32 = 64;
+
+impl Config {
+    /// The configuration of this name; a file that has only one need not be asked for it.
+    pub fn read(source: &Arc<Source>, name: Option<&str>) -> Result<Config, Mistake> {
+        let document: Document = serde_saphyr::from_str(source.text()).map_err(|e| not_read(source, &e))?;
+        let file = source.name();
+        if document.version != VERSION {
+            let what = format!("{file} has version {}, `{VERSION}` is read", quoted(&document.version));
+            return Err(Mistake::new(what));
+        }
+        let names: Vec<String> = document.mig_configs.keys().map(|n| format!("`{n}`")).collect();
+        let mut all = document.mig_configs;
+        let chosen = match name {
+            Some(name) => all.remove_entry(name),
+            None if all.len() == 1 => all.pop_first(),
+            None => {
+                let first = all.keys().next().cloned().unwrap_or_default();
+                let what = format!("{file} has several configurations: {}", names.join(", "));
+                return Err(Mistake::new(what).hint(format!("name one, as in `{file}:{first}`")));
+            }
+        };
+        let Some((name, entries)) = chosen else {
+            let what = format!("there is no configuration {} in {file}", quoted(name.unwrap_or_default()));
+            return Err(Mistake::new(what).hint(format!("it has {}", names.join(", "))));
+        };
+        for entry in &entries {
+            entry.check(&name, file)?;
+        }
+        Ok(Config { name, file: file.into(), entries })
+    }
+
+    /// What this card is to become; none where no entry is about it.
+    pub fn of(&self, gpu: &Gpu, pci: Option<u32>) -> Result<Option<Wanted>, Mistake> {
+        let mut found: Option<Wanted> = None;
+        for entry in &self.entries {
+            if !entry.is_about(gpu, pci)? {
+                continue;
+            }
+            let Some(wanted) = entry.wanted(gpu)? else { continue };
+            if found.as_ref().is_some_and(|other| *other != wanted) {
+                let what = format!("two entries of `{}` in {} are about {}, and differ", self.name, self.file, gpu.label());
+                return Err(Mistake::new(what));
+            }
+            found = Some(wanted);
+        }
+        Ok(found)
+    }
+}
+
+fn not_read(source: &Arc<Source>, e: &serde_saphyr::Error) -> Mistake {
+    let whole = e.without_snippet().to_string();
+    let what = Mistake::new(format!("not a configuration of mig-parted: {}", whole.lines().next().unwrap_or_default()));
+    let Some(place) = e.location() else { return what.hint(format!("the file is {}", source.name())) };
+    let (line, column) = (place.line() as usize, place.column() as usize);
+    let before: usize = source.text().split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let in_line = source.text()[before.min(source.text().len())..].chars().take(column.saturating_sub(1));
+    let at = before + in_line.map(char::len_utf8).sum::<usize>();
+    what.at(source, at..at + 1)
+}
+
+impl Entry {
+    fn check(&self, config: &str, file: &str) -> Result<(), Mistake> {
+        let wrong = |what: String| Err(Mistake::new(format!("`{config}` of {file}: {what}")));
+        if let Devices::Word(word) = &self.devices
+            && word != "all"
+        {
+            return wrong(format!("`devices` is `all` or a list of indices, not {}", quoted(word)));
+        }
+        if !self.mig_enabled && self.mig_devices.as_ref().is_some_and(|d| !d.is_empty()) {
+            return wrong("`mig-devices` is for cards with `mig-enabled: true`".into());
+        }
+        if let Some((name, _)) = self.mig_devices.iter().flatten().find(|(_, count)| **count > MOST) {
+            return wrong(format!("more than {MOST} instances of `{name}`"));
+        }
+        if let Some(text) = self.filters().iter().find(|text| pci_id(text).is_none()) {
+            return wrong(format!("{} is not a PCI device id, as in `0x20B010DE`", quoted(text)));
+        }
+        Ok(())
+    }
+
+    fn filters(&self) -> Vec<&str> {
+        match &self.device_filter {
+            None => Vec::new(),
+            Some(OneOrMany::One(one)) if one.is_empty() => Vec::new(),
+            Some(OneOrMany::One(one)) => vec![one],
+            Some(OneOrMany::Many(many)) => many.iter().map(String::as_str).collect(),
+        }
+    }
+
+    fn is_about(&self, gpu: &Gpu, pci: Option<u32>) -> Result<bool, Mistake> {
+        let listed = match &self.devices {
+            Devices::Word(_) => true,
+            Devices::Some(list) => gpu.at.as_ref().is_some_and(|at| list.contains(&at.index)),
+        };
+        let filters = self.filters();
+        if !listed || filters.is_empty() {
+            return Ok(listed);
+        }
+        let Some(pci) = pci else {
+            let what = format!("the PCI device id of {} is not known, so `device-filter` cannot be held against it", gpu.label());
+            return Err(Mistake::new(what).of_machine());
+        };
+        Ok(filters.iter().any(|text| pci_id(text) == Some(pci)))
+    }
+
+    /// None for a card without MIG that is to have none: there is nothing to say of it.
+    fn wanted(&self, gpu: &Gpu) -> Result<Option<Wanted>, Mistake> {
+        if !self.mig_enabled {
+            return Ok(gpu.card.as_ref().map(|_| Wanted { partition: Partition::off(), placed: true }));
+        }
+        // `all` means all that can be cut; a card that is listed is meant.
+        if gpu.card.is_none() && matches!(self.devices, Devices::Word(_)) {
+            return Ok(None);
+        }
+        let card = card_of(gpu)?;
+        placed(self.items(card)?, card).map(Some)
+    }
+
+    fn items(&self, card: &Card) -> Result<Vec<Item>, Mistake> {
+        let mut items: Vec<Item> = Vec::new();
+        let mut divided: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        for (name, count) in self.mig_devices.iter().flatten() {
+            let (size, profile) = compute_size(name);
+            let profile = card.profile(profile)?;
+            match size {
+                Some(size) => divided.entry(profile.name.clone()).or_default().extend((0..*count).map(|_| size)),
+                None => items.extend((0..*count).map(|_| Item { profile: profile.clone(), compute: vec![profile.slices] })),
+            }
+        }
+        for (profile, sizes) in divided {
+            items.extend(packed(card.profile(&profile)?, &sizes)?);
+        }
+        Ok(items)
+    }
+}
+
+/// `0x233010DE`: the device before the vendor, as NVML has the two in one number.
+fn pci_id(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
+    u32::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 8)
+}
+
+/// States of cards as a file with one configuration, `current`. It has no places, and no instance that CUDA cannot see.
+pub fn written<'a>(cards: impl IntoIterator<Item = (&'a Gpu, &'a Partition)>) -> String {
+    let mut text = format!("version: {VERSION}\nmig-configs:\n  current:\n");
+    for (gpu, partition) in cards {
+        let index = gpu.at.as_ref().map_or(0, |at| at.index);
+        // A string takes any text.
+        let _ = writeln!(text, "  - devices: [{index}]\n    mig-enabled: {}", partition.mig);
+        let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+        for slice in &partition.instances {
+            for size in &slice.compute {
+                let name = if slice.is_whole() { slice.profile.clone() } else { format!("{size}c.{}", slice.profile) };
+                *counts.entry(name).or_default() += 1;
+            }
+        }
+        if partition.mig {
+            let _ = writeln!(text, "    mig-devices:{}", if counts.is_empty() { " {}" } else { "" });
+        }
+        for (name, count) in counts {
+            let _ = writeln!(text, "      \"{name}\": {count}");
+        }
+    }
+    text
+}

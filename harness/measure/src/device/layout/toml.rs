@@ -1,0 +1,135 @@
+//! The file of `collo mig export`: a `[layout.NAME]` for each card, `cut` with the place of every instance, or `mig = false`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::Arc;
+
+use ::toml::Spanned;
+use serde::Deserialize;
+
+use super::{Wanted, card_of, checked, slice_of, slice_text};
+use crate::device::gpu::Gpu;
+use crate::device::partition::Partition;
+use crate::mistake::{Mistake, Source, quoted};
+use crate::nearest::nearest;
+
+/// The layouts of a file that are meant.
+#[derive(Debug, Clone)]
+pub struct File {
+    source: Arc<Source>,
+    layouts: BTreeMap<String, Section>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    layout: BTreeMap<String, Section>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Section {
+    /// The model that it is for, if only for one.
+    gpu: Option<Spanned<String>>,
+    mig: Option<Spanned<bool>>,
+    cut: Option<Vec<Spanned<String>>>,
+}
+
+impl File {
+    /// All layouts of a file, or the one of this name.
+    pub fn read(source: &Arc<Source>, name: Option<&str>) -> Result<File, Mistake> {
+        let document: Document = ::toml::from_str(source.text()).map_err(|e| {
+            let what = e.message().lines().next().unwrap_or("it cannot be read").to_string();
+            Mistake::new(format!("not a layout: {what}")).at(source, e.span().unwrap_or(0..0))
+        })?;
+        let mut layouts = document.layout;
+        if let Some(name) = name {
+            let only = layouts.remove(name).ok_or_else(|| unknown(source, name, layouts.keys()))?;
+            layouts = BTreeMap::from([(name.to_string(), only)]);
+        }
+        if layouts.is_empty() {
+            return Err(Mistake::new(format!("there is no layout in {}", source.name())).hint("`collo mig export` writes one"));
+        }
+        let file = File { source: source.clone(), layouts };
+        if file.layouts.len() > 1 && !file.names_cards() {
+            let first = file.layouts.keys().next().cloned().unwrap_or_default();
+            let names: Vec<String> = file.layouts.keys().map(|n| format!("`{n}`")).collect();
+            let what = format!("{} has several layouts: {}", source.name(), names.join(", "));
+            return Err(Mistake::new(what).hint(format!("name one, as in `{}:{first}`", source.name())));
+        }
+        Ok(file)
+    }
+
+    /// Whether every layout is named after a card: `gpu0`.
+    pub fn names_cards(&self) -> bool {
+        self.layouts.keys().all(|name| index(name).is_some())
+    }
+
+    /// What this card is to become; none where each layout has a card of its own and this one has no layout.
+    pub fn of(&self, gpu: &Gpu, own_cards: bool) -> Result<Option<Wanted>, Mistake> {
+        let at = gpu.at.as_ref().map(|at| at.index);
+        let own = self.layouts.iter().find(|(name, _)| index(name).is_some() && index(name) == at);
+        let only = self.layouts.iter().next().filter(|_| self.layouts.len() == 1 && !own_cards);
+        match own.or(only) {
+            Some((name, section)) => self.wanted(name, section, gpu).map(Some),
+            None if own_cards => Ok(None),
+            None => Err(Mistake::new(format!("{} has no layout for {}", self.source.name(), gpu.label()))
+                .hint(format!("`[layout.gpu{}]` would be one", at.unwrap_or(0)))),
+        }
+    }
+
+    fn wanted(&self, name: &str, section: &Section, gpu: &Gpu) -> Result<Wanted, Mistake> {
+        let card = card_of(gpu)?;
+        let at = |mistake: Mistake, span: Range<usize>| mistake.at(&self.source, span);
+        if let Some(model) = section.gpu.as_ref().filter(|model| *model.get_ref() != card.name) {
+            let what = format!("layout {} is for a {}, {} is a {}", quoted(name), model.get_ref(), gpu.label(), card.name);
+            return Err(at(Mistake::new(what), model.span()));
+        }
+        match (&section.mig, &section.cut) {
+            (Some(mig), None) if !mig.get_ref() => Ok(Wanted { partition: Partition::off(), placed: true }),
+            (Some(mig), Some(_)) if !mig.get_ref() => {
+                Err(at(Mistake::new(format!("layout {} has MIG off and a cut", quoted(name))).note("one of the two"), mig.span()))
+            }
+            (_, Some(cut)) => {
+                let mut slices = Vec::new();
+                for text in cut {
+                    slices.push(slice_of(text.get_ref(), card).map_err(|e| at(e, text.span()))?);
+                }
+                let span = cut.first().zip(cut.last()).map(|(first, last)| first.span().start..last.span().end);
+                checked(slices, card).map_err(|e| at(e, span.unwrap_or(0..0)))
+            }
+            (_, None) => Err(Mistake::new(format!("layout {} of {} has no `cut`", quoted(name), self.source.name()))
+                .hint("as in `cut = [\"3g.20gb@4\", \"2g.10gb@0\"]`, or `mig = false`")),
+        }
+    }
+}
+
+fn unknown<'a>(source: &Source, name: &str, names: impl Iterator<Item = &'a String> + Clone) -> Mistake {
+    let all: Vec<String> = names.clone().map(|n| format!("`{n}`")).collect();
+    let note = match nearest(name, names.map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("it has {}", all.join(", ")),
+    };
+    Mistake::new(format!("there is no layout {} in {}", quoted(name), source.name())).hint(note)
+}
+
+/// `gpu0` → 0
+fn index(name: &str) -> Option<u32> {
+    name.strip_prefix("gpu").and_then(|n| n.parse().ok())
+}
+
+/// States of cards as a file.
+pub fn written<'a>(cards: impl IntoIterator<Item = (&'a Gpu, &'a Partition)>) -> String {
+    let mut text = String::new();
+    for (gpu, partition) in cards {
+        let index = gpu.at.as_ref().map_or(0, |at| at.index);
+        let model = gpu.card.as_ref().map(|card| format!("gpu = {}\n", ::toml::Value::from(card.name.as_str())));
+        let cut: Vec<String> = partition.instances.iter().map(|s| format!("\"{}\"", slice_text(s))).collect();
+        let state = if partition.mig { format!("cut = [{}]", cut.join(", ")) } else { "mig = false".into() };
+        let gap = if text.is_empty() { "" } else { "\n" };
+        // A string takes any text.
+        let _ = writeln!(text, "{gap}[layout.gpu{index}]\n{}{state}", model.unwrap_or_default());
+    }
+    text
+}
