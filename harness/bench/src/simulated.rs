@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use fs_err as fs;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -46,17 +46,14 @@ impl Room {
     /// A machine with these words, as in `COLLO_SIM`; the error says what is to be built.
     pub fn new(ground: &Ground, name: &str, words: &str) -> Result<Room> {
         let programs = beside()?;
-        for needed in PROGRAMS.iter().chain(&[LIBRARY]) {
-            if !programs.join(needed).is_file() {
-                bail!("`{needed}` is not beside this program; hint: {}", build("collo-simgpu"));
-            }
-        }
+        let library = library(&programs)
+            .with_context(|| format!("the simulated GPU is not beside this program; hint: {}", build("collo-simgpu")))?;
         let folder = ground.path().join(name);
         fs::create_dir_all(folder.join("work"))?;
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path = std::env::join_paths([programs.clone()].into_iter().chain(std::env::split_paths(&path)))?;
         let env = vec![
-            ("COLLO_NVML", programs.join(LIBRARY).into()),
+            ("COLLO_NVML", library.into()),
             ("COLLO_PYTHON", programs.join("sim-train").into()),
             ("COLLO_SIM", words.into()),
             ("COLLO_SIM_DIR", folder.join("machine").into()),
@@ -125,6 +122,14 @@ fn say(measured: &impl Serialize) -> Result<()> {
 fn beside() -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     Ok(own.parent().context("a program lies in a folder")?.to_path_buf())
+}
+
+/// The library that the programs understand, if all are there. They are linked after it: a newer one is of another build.
+fn library(programs: &Path) -> Option<PathBuf> {
+    let made = |path: &PathBuf| path.metadata().and_then(|m| m.modified()).ok();
+    let linked = PROGRAMS.iter().map(|program| made(&programs.join(program))).min().flatten()?;
+    let places = [programs.join(LIBRARY), programs.join("deps").join(LIBRARY)];
+    places.into_iter().filter(|place| place.is_file()).max_by_key(|place| (made(place) <= Some(linked), made(place)))
 }
 
 fn build(package: &str) -> String {

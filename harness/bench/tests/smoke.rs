@@ -27,6 +27,24 @@ fn each_benchmark_tells_its_figures() {
 }
 
 #[test]
+fn on_simulated_cards_it_tells_its_figures_or_what_to_build() {
+    for (name, figures) in [
+        ("staging", &["MIG off → 7×1g.5gb ", "7×1g.5gb → MIG off ", "MPS daemon, until it answers ", "MPS daemon, its end "][..]),
+        ("gpu-sampler", &["GPU sampling threads, 8 cards × 7 ", "gpm, 5 Hz "]),
+        ("orchestration", &["a run's cost outside its members ", "from one run's members to the next "]),
+    ] {
+        let said = smoke(name);
+        if said.contains("hint: cargo build") {
+            continue;
+        }
+        for figure in figures {
+            let row = said.lines().find(|l| l.contains(figure)).unwrap_or_else(|| panic!("no `{figure}` in:\n{said}"));
+            assert!(!row.contains("not measured") && !row.contains('–'), "{row}");
+        }
+    }
+}
+
+#[test]
 fn what_is_not_built_is_said() {
     assert!(smoke("report").contains("report of 10⁷ samples"));
     assert!(smoke("plan").contains("collo plan, 10⁴ cells"));

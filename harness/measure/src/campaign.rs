@@ -103,7 +103,28 @@ pub struct Finished {
 pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, RunError> {
     let runs = Runs::at(order.project.runs());
     let ingredients = order.ingredients()?;
-    let (campaign, resumed) = order.open(&runs, &ingredients, watcher)?;
+    // First of all the card, if there is one: what it refuses is said before a campaign is there.
+    let mut held = order.hold(watcher)?;
+    let result = on_card(order, held.as_mut(), &runs, &ingredients, watcher).await;
+    // Whatever the result: the card goes back to how it was found.
+    if let Some((gpu, hold)) = &mut held {
+        put_back(gpu, hold, watcher);
+    }
+    result
+}
+
+/// The same, with the card in hand.
+async fn on_card(
+    order: &Order<'_>,
+    mut held: Option<&mut (&Gpu, Hold)>,
+    runs: &Runs,
+    ingredients: &BTreeMap<String, Ingredient>,
+    watcher: Watcher<'_>,
+) -> Result<Finished, RunError> {
+    let (campaign, resumed) = order.open(runs, ingredients, watcher)?;
+    if let Some((_, hold)) = held.as_deref_mut() {
+        hold.belongs_to(&campaign.manifest().id);
+    }
     let _lock = campaign.lock()?;
     // Another collo may have changed it until a moment ago.
     let mut campaign = CampaignFolder::open(campaign.path())?;
@@ -111,7 +132,7 @@ pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, Ru
         campaign.extend(&order.plan.record)?;
     }
     if resumed && order.choice.force {
-        let changes = ingredients::changes(&campaign.manifest().ingredients, &ingredients);
+        let changes = ingredients::changes(&campaign.manifest().ingredients, ingredients);
         if !changes.is_empty() {
             let names: Vec<String> = changes.into_iter().map(|c| c.name).collect();
             campaign.mark_informative(&format!("continued with --force although {} changed", names.join(", ")))?;
@@ -129,17 +150,7 @@ pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, Ru
     let mut journal = campaign.journal()?;
     journal.opened(todo.len() as u32)?;
     let interrupts = Interrupts::listen().map_err(collo_store::Error::from)?;
-    let result = match order.hold(&campaign, &todo, watcher) {
-        Ok(mut held) => {
-            let result = order.measure(&campaign, &todo, held.as_mut(), &ingredients, &interrupts, &mut journal, watcher).await;
-            // Whatever the result: the card goes back to how it was found.
-            if let Some((gpu, hold)) = &mut held {
-                put_back(gpu, hold, watcher);
-            }
-            result
-        }
-        Err(e) => Err(e),
-    };
+    let result = order.measure(&campaign, &todo, held, ingredients, &interrupts, &mut journal, watcher).await;
     let stopping = interrupts.since();
     let (end, done) = match result {
         Ok(ended) => ended,
@@ -173,20 +184,14 @@ fn put_back(gpu: &Gpu, hold: &mut Hold, watcher: Watcher<'_>) {
 
 impl Order<'_> {
     /// Take the card of this campaign, if it is to run on one: nobody else may be on it, and it must let itself be cut as planned.
-    fn hold(
-        &self,
-        campaign: &CampaignFolder,
-        todo: &[PlannedRun],
-        watcher: Watcher<'_>,
-    ) -> Result<Option<(&Gpu, Hold)>, RunError> {
+    fn hold(&self, watcher: Watcher<'_>) -> Result<Option<(&Gpu, Hold)>, RunError> {
         let Some(gpu) = self.facts.gpu().filter(|_| self.facts.kind == DeviceKind::Gpu) else { return Ok(None) };
-        let m = campaign.manifest();
-        let who = Who { experiment: m.experiment.clone(), campaign: m.id.clone() };
+        let who = Who { experiment: self.experiment.name.clone(), campaign: String::new() };
         let (mut hold, repaired) = Hold::take(gpu, &who, self.facts.as_found)?;
         if let Some(restored) = repaired {
             watcher(Event::Restored { label: gpu.label(), restored });
         }
-        let checked = self.check_card(gpu, &mut hold, &m.plan, todo);
+        let checked = self.check_card(gpu, &mut hold);
         if checked.is_err() {
             put_back(gpu, &mut hold, watcher);
         }
@@ -196,13 +201,7 @@ impl Order<'_> {
 
     /// Nobody else may be on the card, and it must let itself be cut as planned: a right that is missing is told before anything is
     /// measured, not after a night.
-    fn check_card(
-        &self,
-        gpu: &Gpu,
-        hold: &mut Hold,
-        plan: &collo_store::PlanRecord,
-        todo: &[PlannedRun],
-    ) -> Result<(), RunError> {
+    fn check_card(&self, gpu: &Gpu, hold: &mut Hold) -> Result<(), RunError> {
         let others = nvml::open().ok().and_then(|nvml| holders::computing(&nvml, hold.uuid())).unwrap_or_default();
         if let (Some(other), false) = (others.first(), self.choice.foreign) {
             return Err(Mistake::new(format!("{} is in use: {}", gpu.label(), other.words()))
@@ -210,8 +209,7 @@ impl Order<'_> {
                 .of_machine()
                 .into());
         }
-        let seatings = self.seatings();
-        let wanted = todo.iter().filter_map(|run| seatings.get(&plan.cells[run.cell].slug)?.1.partition.as_ref());
+        let wanted = self.plan.record.order.iter().filter_map(|run| self.plan.seatings[run.cell].partition.as_ref());
         if let Some(partition) = wanted.into_iter().find(|p| *p != hold.found()) {
             hold.bring(partition).map_err(|e| e.mistake())?;
         }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use collo_measure::experiment::{Asked, DeviceChoice};
+use collo_measure::mig::Cards;
 use collo_measure::{Expression, Project, Workloads, expand, experiment, plan};
 
 fn project() -> Project {
@@ -19,12 +21,15 @@ fn every_workload_of_the_project_is_right() {
 fn every_experiment_of_the_project_plans_under_its_own_name() {
     let workloads = Workloads::load(&project().workloads()).expect("readable");
     let all = experiment::all(&project(), &workloads).expect("readable");
+    let cards = Cards::load(&project().mig_profiles()).expect("readable");
     assert!(all.len() >= 2);
     for (path, read) in all {
         let experiment = read.unwrap_or_else(|mistakes| panic!("{mistakes}"));
         assert_eq!(experiment.warnings, [""; 0], "{}", path.display());
-        let facts =
-            experiment.device_facts(&Default::default(), &Default::default()).unwrap_or_else(|mistake| panic!("{mistake}"));
+        // What needs a GPU is planned for the study's.
+        let gpu = (experiment.device == DeviceChoice::Gpu).then(|| "a100-40gb".to_string());
+        let asked = Asked { gpu, planning: true, as_found: false };
+        let facts = experiment.device_facts(&asked, &cards).unwrap_or_else(|mistake| panic!("{mistake}"));
         let cells = expand(&experiment, None).unwrap_or_else(|mistake| panic!("{mistake}"));
         let plan = plan(&experiment, &cells, &facts);
         assert_eq!(plan.record.cells.len() + plan.record.refusals.len(), cells.len(), "{}", path.display());

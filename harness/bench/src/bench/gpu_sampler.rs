@@ -42,9 +42,8 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
 pub struct Measured {
     boards: usize,
     instances: usize,
-    /// By the source that they name, numbers alone.
+    /// Values that are numbers, by the thread that read them.
     readings: BTreeMap<String, u64>,
-    seconds: f64,
     quality: Vec<SamplingQuality>,
 }
 
@@ -57,28 +56,24 @@ impl Measured {
 fn figures(m: &Measured) -> Vec<Figure> {
     let costs: Option<Vec<f64>> = THREADS.iter().map(|(name, _)| m.thread(name)?.cpu_ratio).collect();
     let each = m.instances.checked_div(m.boards).unwrap_or_default();
-    let per_s = |source: &str| m.readings.get(source).copied().unwrap_or_default() as f64 / m.seconds;
     let mut all = vec![Figure {
         name: format!("GPU sampling threads, {} cards × {each}", m.boards),
         unit: Unit::Share,
         value: costs.map(|c| c.iter().sum()),
         count: m.thread(THREADS[0].0).map_or(0, |q| q.ticks as usize),
         limit: Some((MOST, Asked::Value)),
-        note: Some(format!(
-            "all three, what the simulated library does included; values in a second: {:.0} of NVML, {:.0} of GPM",
-            per_s("nvml"),
-            per_s("gpm")
-        )),
+        note: Some("all three, with what the simulated library does in them".into()),
         ..Figure::default()
     }];
     all.extend(THREADS.iter().map(|(name, asked_hz)| match m.thread(name) {
-        Some(q) => thread(q),
+        Some(q) => thread(q, m.readings.get(*name).copied()),
         None => Figure::absent(format!("{name}, {asked_hz} Hz"), "there was no such thread"),
     }));
     all
 }
 
-fn thread(q: &SamplingQuality) -> Figure {
+fn thread(q: &SamplingQuality, readings: Option<u64>) -> Figure {
+    let each = readings.filter(|_| q.ticks > 0).map(|n| n as f64 / q.ticks as f64);
     let ms = |s: Option<f64>| s.map_or("–".into(), |s| format!("{:.1} ms", s * 1e3));
     let tick = q.cpu_ratio.zip(q.achieved_hz).map(|(ratio, hz)| ratio / hz);
     Figure {
@@ -87,8 +82,9 @@ fn thread(q: &SamplingQuality) -> Figure {
         value: q.cpu_ratio,
         count: q.ticks as usize,
         note: Some(format!(
-            "{} Hz achieved; {} of a core's time each tick; longest gap {}, {} of {} ticks missed; {} metrics absent",
+            "{} Hz achieved; {} values and {} of a core each tick; longest gap {}, {} of {} ticks missed; {} metrics absent",
             q.achieved_hz.map_or("–".into(), |hz| format!("{hz:.2}")),
+            each.map_or("–".into(), |n| format!("{n:.0}")),
             tick.map_or("–".into(), |s| format!("{:.3} ms", s * 1e3)),
             ms(q.longest_gap_s),
             q.missed,
@@ -121,12 +117,16 @@ pub fn inside(job: &Job) -> Result<Measured> {
     ensure!(lost.is_none(), "{}", lost.unwrap_or_default());
     ensure!(members.all_live()?, "a member ended while it was sampled");
     let mut readings = BTreeMap::new();
-    for source in ["nvml", "gpm"] {
-        let found = read_samples(&draft.path().join("samples.parquet"), |s, _, _| s == source)?;
+    let file = draft.path().join("samples.parquet");
+    for (name, _) in THREADS {
+        // The slow thread's samples name NVML too; it alone says what members hold.
+        let of_members = name == "nvml-slow";
+        let source = name.trim_end_matches("-slow");
+        let found = read_samples(&file, |s, scope, _| s == source && scope.starts_with("member:") == of_members)?;
         let numbers = found.values().flatten().filter(|(_, _, value)| value.is_some()).count();
-        readings.insert(source.to_string(), numbers as u64);
+        readings.insert(name.to_string(), numbers as u64);
     }
-    Ok(Measured { boards: boards.len(), instances, readings, seconds: job.amount as f64, quality })
+    Ok(Measured { boards: boards.len(), instances, readings, quality })
 }
 
 /// A card as it is cut. DCGM is another process, which is not asked here.
@@ -205,12 +205,13 @@ mod tests {
     #[test]
     fn the_limit_is_asked_of_all_threads_together_and_one_that_is_missing_leaves_no_sum() {
         let readings = BTreeMap::from([("nvml".to_string(), 600)]);
-        let mut m = Measured { boards: 8, instances: 56, readings, seconds: 30.0, quality: Vec::new() };
+        let mut m = Measured { boards: 8, instances: 56, readings, quality: Vec::new() };
         m.quality = vec![quality("nvml", Some(0.008)), quality("gpm", Some(0.009)), quality("nvml-slow", Some(0.001))];
         let found = figures(&m);
         assert!((found[0].value.expect("a sum") - 0.018).abs() < 1e-12);
         assert_eq!(found[0].name, "GPU sampling threads, 8 cards × 7");
-        assert!(found[1].note.as_deref().is_some_and(|n| n.contains("2 of 302 ticks missed")));
+        let note = found[1].note.as_deref().expect("a note");
+        assert!(note.starts_with("9.90 Hz achieved; 2 values") && note.contains("2 of 302 ticks missed"), "{note}");
         m.quality.pop();
         let found = figures(&m);
         let idle = Load { average: 0.0, others_cores: 0.0 };

@@ -64,8 +64,8 @@ struct Life {
     cell: String,
     begun_ns: u64,
     ended_ns: u64,
-    /// From the last one's readiness until they might go, and from the last measured epoch until nobody was left.
-    waited_s: Option<(f64, f64)>,
+    /// From the last measured epoch until nobody was left.
+    farewell_s: Option<f64>,
 }
 
 fn life(run: &StoredRun) -> Result<Life> {
@@ -73,10 +73,8 @@ fn life(run: &StoredRun) -> Result<Life> {
     ensure!(run.record.outcome == Outcome::Completed, "`{cell}` ended as {}", run.record.outcome.text());
     let events = fs::read_to_string(run.path.join("events.jsonl"))?;
     let (begun_ns, ended_ns) = lived(&events).with_context(|| format!("`{cell}` has no member that began and ended"))?;
-    let t = &run.record.timeline;
-    let s = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
-    let waited_s = t.ready_ns.zip(t.go_ns).zip(t.done_ns).map(|((ready, go), done)| (s(ready, go), s(done, ended_ns)));
-    Ok(Life { cell, begun_ns, ended_ns, waited_s })
+    let farewell_s = run.record.timeline.done_ns.map(|done_ns| ended_ns.saturating_sub(done_ns) as f64 / 1e9);
+    Ok(Life { cell, begun_ns, ended_ns, farewell_s })
 }
 
 /// From the first member's start to the last one's end.
@@ -95,8 +93,7 @@ fn figures(begun_ns: u64, lives: &[Life], ended_ns: u64) -> Vec<Figure> {
     let between_s: Vec<f64> = between.iter().map(|(s, _)| *s).collect();
     let all_s = before_s + after_s + between_s.iter().sum::<f64>();
     let largest = between.iter().max_by(|a, b| a.0.total_cmp(&b.0));
-    let waits: Vec<(f64, f64)> = lives.iter().filter_map(|life| life.waited_s).collect();
-    let (barrier_s, end_s): (Vec<f64>, Vec<f64>) = waits.into_iter().unzip();
+    let farewells_s: Vec<f64> = lives.iter().filter_map(|life| life.farewell_s).collect();
     let told = |name: &str, values: &[f64], note: String| Figure {
         name: name.into(),
         value: median(values),
@@ -124,8 +121,11 @@ fn figures(begun_ns: u64, lives: &[Life], ended_ns: u64) -> Vec<Figure> {
             &between_s,
             largest.map_or("there was one run".into(), |(s, cell)| format!("median; the largest {s:.3} s, before `{cell}`")),
         ),
-        told("members are ready, until go", &barrier_s, "median; inside their lives, so not in the figure above".into()),
-        told("the last epoch, until nobody is left", &end_s, "median; as above".into()),
+        told(
+            "from the last epoch until nobody is left",
+            &farewells_s,
+            "median; members are told to stop and end: inside their lives, so not in the figures above".into(),
+        ),
     ]
 }
 
@@ -136,7 +136,7 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     fn life(cell: &str, begun_s: u64, ended_s: u64) -> Life {
-        Life { cell: cell.into(), begun_ns: begun_s * S, ended_ns: ended_s * S, waited_s: None }
+        Life { cell: cell.into(), begun_ns: begun_s * S, ended_ns: ended_s * S, farewell_s: None }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use crate::row::{Scenario, all, all_of, hold, honest, nothing_lies_about, row, watched};
 use crate::sim::Machine;
 use crate::support::{Answer, Running, wait_for};
-use crate::{MIG, MPS, NAIVE};
+use crate::{BLOCKED, HALVES, MIG, MPS, NAIVE};
 
 /// Long enough to be caught in the middle.
 const LONG: &str = "epochs = 4\n";
@@ -52,14 +52,14 @@ fn a_card_that_somebody_uses_is_left_alone_or_its_numbers_are_informative() {
     let busy = somebody.on("a100-40gb");
     let two = somebody.on("a100-40gb,gpus=2");
     all(vec![
-        row("somebody computes there", &*busy, NAIVE).exits(3).says("GPU 0 is in use: pid ").says("--foreign allow"),
-        row("somebody computes there, MPS", &*busy, MPS).exits(3).says("GPU 0 is in use"),
-        row("somebody computes there, instances", &*busy, MIG).exits(3).says("GPU 0 is in use"),
+        row("somebody computes there", &*busy, NAIVE).exits(BLOCKED).says("GPU 0 is in use: pid ").says("--foreign allow"),
+        row("somebody computes there, MPS", &*busy, MPS).exits(BLOCKED).says("GPU 0 is in use"),
+        row("somebody computes there, instances", &*busy, MIG).exits(BLOCKED).says("GPU 0 is in use"),
         row("somebody may", &*busy, NAIVE).with(&["--foreign", "allow"]).looks(only_informative),
         row("somebody may, MPS", &*busy, MPS).with(&["--foreign", "allow"]).looks(only_informative),
         row("somebody may, but the card cannot be cut under them", &*busy, MIG)
             .with(&["--foreign", "allow"])
-            .exits(4)
+            .exits(BLOCKED)
             .says("`sleep` (pid "),
         row("another card is free", two, NAIVE),
     ]);
@@ -113,7 +113,7 @@ fn trainer(machine: &Machine) -> String {
 }
 
 /// Signals end it in good order, with the card as it was.
-fn signalled(toml: &str, signals: &[Signal], code: i32, is_kept: bool) -> Result<(), String> {
+fn signalled(toml: &str, signals: &[Signal], code: i32) -> Result<(), String> {
     let (machine, mut running, found) = caught("a100-40gb", toml, &[]);
     let (answer, pipes) = watched(&machine, || {
         for (number, signal) in signals.iter().enumerate() {
@@ -127,8 +127,10 @@ fn signalled(toml: &str, signals: &[Signal], code: i32, is_kept: bool) -> Result
     hold(answer.code == Some(code), || format!("{answer:?}"))?;
     hold(answer.stderr.contains("resume: collo run x"), || format!("nobody says how to resume: {answer:?}"))?;
     let runs = machine.bench.runs();
-    let interrupted = runs.values().any(|r| r.record.outcome == Outcome::Interrupted);
-    hold(interrupted == is_kept, || format!("kept as interrupted: {interrupted}: {answer:?}"))?;
+    // With one signal it is kept as interrupted; a second one that came in time has thrown it away.
+    let interrupted = runs.values().filter(|r| r.record.outcome == Outcome::Interrupted).count();
+    let kept = interrupted == 1 || (signals.len() > 1 && interrupted == 0);
+    hold(kept, || format!("{interrupted} are kept as interrupted: {answer:?}"))?;
     runs.values().try_for_each(honest)?;
     nothing_lies_about(&machine, &found, &pipes)
 }
@@ -136,12 +138,12 @@ fn signalled(toml: &str, signals: &[Signal], code: i32, is_kept: bool) -> Result
 #[test]
 fn a_signal_ends_the_run_with_the_card_as_it_was_found() {
     all_of(vec![
-        scenario("Ctrl-C on instances", "", |_| signalled(MIG, &[Signal::SIGINT], 130, true)),
-        scenario("Ctrl-C twice on instances", "", |_| signalled(MIG, &[Signal::SIGINT, Signal::SIGINT], 130, false)),
-        scenario("SIGTERM on instances", "", |_| signalled(MIG, &[Signal::SIGTERM], 4, true)),
-        scenario("Ctrl-C under MPS", "", |_| signalled(MPS, &[Signal::SIGINT], 130, true)),
-        scenario("Ctrl-C twice under MPS", "", |_| signalled(MPS, &[Signal::SIGINT, Signal::SIGINT], 130, false)),
-        scenario("SIGTERM under MPS", "", |_| signalled(MPS, &[Signal::SIGTERM], 4, true)),
+        scenario("Ctrl-C on instances", "", |_| signalled(HALVES, &[Signal::SIGINT], 130)),
+        scenario("Ctrl-C twice on instances", "", |_| signalled(HALVES, &[Signal::SIGINT, Signal::SIGINT], 130)),
+        scenario("SIGTERM on instances", "", |_| signalled(HALVES, &[Signal::SIGTERM], 4)),
+        scenario("Ctrl-C under MPS", "", |_| signalled(MPS, &[Signal::SIGINT], 130)),
+        scenario("Ctrl-C twice under MPS", "", |_| signalled(MPS, &[Signal::SIGINT, Signal::SIGINT], 130)),
+        scenario("SIGTERM under MPS", "", |_| signalled(MPS, &[Signal::SIGTERM], 4)),
     ]);
 }
 
@@ -166,8 +168,8 @@ fn killed(words: &str, toml: &str, arguments: &[&str]) -> Result<(), String> {
 #[test]
 fn the_run_after_a_killed_one_puts_the_card_right_and_finishes() {
     all_of(vec![
-        scenario("killed on instances", "a100-40gb", |words| killed(words, MIG, &[])),
-        scenario("killed on instances, others were found", "a100-40gb,mig=3g.20gb/2g.10gb", |words| killed(words, MIG, &[])),
+        scenario("killed on instances", "a100-40gb", |words| killed(words, HALVES, &[])),
+        scenario("killed on instances, others were found", "a100-40gb,mig=3g.20gb/2g.10gb", |words| killed(words, HALVES, &[])),
         scenario("killed under MPS", "a100-40gb", |words| killed(words, MPS, &[])),
         scenario("killed under exclusive MPS", "a100-40gb", |words| killed(words, MPS, &["--exclusive"])),
         scenario("killed with MPS in instances", "a100-40gb", |words| killed(words, &crate::two("mig:2×3g.20gb+mps"), &[])),

@@ -78,19 +78,17 @@ fn collect(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
     }
 }
 
-/// Kill collo; `deeply`, its supervisors die at the same moment, so that nobody is left to sweep up.
-fn kill_all(bench: &Bench, running: &mut Running, deeply: bool) {
+/// Kill collo; `deeply`, its supervisors die at the same moment, so that nobody is left to sweep up. Returns what there was.
+fn kill_all(bench: &Bench, running: &mut Running, deeply: bool) -> Vec<String> {
     // Nothing is started while it is looked what there is.
     running.signal(Signal::SIGSTOP);
-    let supervisors: Vec<u32> = match deeply {
-        true => bench.left().into_iter().filter(|(_, line)| line.contains("__supervise")).map(|(pid, _)| pid).collect(),
-        false => Vec::new(),
-    };
+    let left = bench.left();
     running.signal_group(Signal::SIGKILL);
-    for pid in supervisors {
+    for (pid, _) in left.iter().filter(|(_, line)| deeply && line.contains("__supervise")) {
         // It may have ended by itself.
-        let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
+        let _ = kill(Pid::from_raw(*pid as i32), Signal::SIGKILL);
     }
+    left.into_iter().map(|(_, line)| line).collect()
 }
 
 /// What was seen over all kills.
@@ -98,9 +96,12 @@ fn kill_all(bench: &Bench, running: &mut Running, deeply: bool) {
 struct Seen {
     kills: u32,
     finished: u32,
-    /// After so many kills the card was not as it was found, a daemon was written down, a run was cut off.
-    changed: u32,
+    /// At so many kills a daemon ran, members trained.
     daemons: u32,
+    members: u32,
+    /// After so many the card was not as it was found, a daemon was written down, a run was cut off.
+    changed: u32,
+    noted: u32,
     cut_off: u32,
     restored: u32,
     longest: Duration,
@@ -126,7 +127,7 @@ impl Trial {
         let runs = intact_runs(self.bench());
         let mut running = self.machine.start(&[]);
         std::thread::sleep(after);
-        kill_all(self.bench(), &mut running, deeply);
+        let there = kill_all(self.bench(), &mut running, deeply);
         let at = Instant::now();
         self.bench().nothing_is_left(PATIENCE);
         self.seen.longest = self.seen.longest.max(at.elapsed());
@@ -134,7 +135,10 @@ impl Trial {
         let is_changed = self.machine.cards() != self.found;
         match answer.code {
             None => {
+                let ran = |name: &str| u32::from(there.iter().any(|line| line.contains(name)));
                 self.seen.kills += 1;
+                self.seen.daemons += ran("nvidia-cuda-mps");
+                self.seen.members += ran("sim-train");
                 self.seen.changed += u32::from(is_changed);
                 assert!(!is_changed || self.machine.journals().len() == 1, "it is changed and nobody knows: {answer:?}");
             }
@@ -145,7 +149,7 @@ impl Trial {
             }
         }
         let pipes = self.machine.pipes();
-        self.seen.daemons += u32::from(!pipes.is_empty());
+        self.seen.noted += u32::from(!pipes.is_empty());
         self.pipes.extend(pipes);
         let partials = self.bench().runs_folder().find("last").map(|c| c.partials().expect("readable").len());
         self.seen.cut_off += u32::from(partials.is_ok_and(|n| n > 0));
@@ -207,6 +211,10 @@ pub fn kills(words: &str, count: u32, seed: u64) {
     trial.is_right();
     trial.nothing_stored_is_lost();
     ends_whole(trial.bench());
+    let seen = &trial.seen;
+    // So many kills meet everything that there is to meet.
+    let met = [seen.daemons, seen.members, seen.changed, seen.noted, seen.cut_off, seen.restored];
+    assert!(count < 25 || met.iter().all(|n| *n > 0), "{seen:?}");
     println!("{words}, seed {seed}: {:?}; {} campaigns", trial.seen, trial.bench().campaigns());
 }
 

@@ -189,6 +189,15 @@ impl Hold {
         &self.journal.uuid
     }
 
+    /// The campaign, once there is one; it is written down with the next change.
+    pub fn belongs_to(&mut self, campaign: &str) {
+        self.journal.campaign = campaign.into();
+        if self.written {
+            // What was found stands there already, and that is what counts.
+            let _ = self.write();
+        }
+    }
+
     pub fn found(&self) -> &Partition {
         &self.journal.found
     }

@@ -30,23 +30,46 @@ pub fn value(row: &Row) -> Value {
         "moved_every_ns": row.moved_every_ns, "reason": row.reason})
 }
 
+/// A row for each metric: who tells it of a card, of its GPU instances, of members, and how often. Scopes of one kind stand together,
+/// because they are alike; where they differ the slowest is told.
 pub fn render(rows: &[Row], width: usize) -> String {
     let columns = [
         ("metric", Align::Left),
-        ("of", Align::Left),
-        ("source", Align::Left),
-        ("rate", Align::Right),
+        ("GPU", Align::Left),
+        ("GPU instance", Align::Left),
         ("moves every", Align::Right),
         ("remark", Align::Left),
     ];
-    let mut table = Table::new(&columns, 3).with_prose_last();
-    for row in rows {
-        let rate = row.rate_hz.map(|hz| format!("{hz:.1} Hz"));
-        let moves = row.moved_every_ns.map(|ns| format!("{:.0} ms", ns as f64 / 1e6));
-        let reason = Some(row.reason.clone().unwrap_or_default());
-        table.row([Some(row.metric.clone()), Some(row.scope.clone()), Some(row.source.clone()), rate, moves, reason]);
+    let mut table = Table::new(&columns, 1).with_prose_last();
+    let mut metrics: Vec<&str> = rows.iter().map(|r| r.metric.as_str()).collect();
+    metrics.sort_unstable();
+    metrics.dedup();
+    for metric in metrics {
+        let of = |row: &&Row| row.metric == metric;
+        let moves = rows.iter().filter(of).filter_map(|r| r.moved_every_ns).max();
+        let of_card = told(rows.iter().filter(of).filter(|r| r.scope.starts_with("gpu:")));
+        let of_instance = told(rows.iter().filter(of).filter(|r| !r.scope.starts_with("gpu:")));
+        let reason = rows.iter().filter(of).find_map(|r| r.reason.clone()).filter(|_| of_card.is_none());
+        let moves = moves.map(|ns| format!("{:.0} ms", ns as f64 / 1e6));
+        table.row([Some(metric.to_string()), of_card, of_instance, moves, Some(reason.unwrap_or_default())]);
     }
     table.render(width)
+}
+
+/// `gpm 5.0 Hz, dcgm 10.0 Hz`; none where nobody tells it.
+fn told<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<String> {
+    let mut sources: Vec<(&str, f64)> = Vec::new();
+    for row in rows {
+        let Some(hz) = row.rate_hz else { continue };
+        // Streams of one source differ in what they are about, which the column says.
+        let source = row.source.split(' ').next().unwrap_or(&row.source);
+        match sources.iter_mut().find(|(s, _)| *s == source) {
+            Some((_, slowest)) => *slowest = slowest.min(hz),
+            None => sources.push((source, hz)),
+        }
+    }
+    let texts: Vec<String> = sources.iter().map(|(source, hz)| format!("{source} {hz:.1} Hz")).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
 }
 
 #[cfg(test)]
@@ -54,21 +77,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_metric_has_its_source_its_rate_and_why_it_is_absent() {
-        let row = |scope: &str, rate_hz, moved_every_ns, reason: Option<&str>| Row {
+    fn a_metric_has_its_sources_their_rates_and_why_it_is_absent() {
+        let row = |metric: &str, scope: &str, source: &str, rate_hz, moved_every_ns, reason: Option<&str>| Row {
             scope: scope.into(),
-            metric: "sm_active_ratio".into(),
-            source: "gpm".into(),
+            metric: metric.into(),
+            source: source.into(),
             rate_hz,
             moved_every_ns,
             reason: reason.map(str::to_string),
         };
-        let rows =
-            [row("gpu", Some(5.0), Some(100_000_000), None), row("member", None, None, Some("the driver does not tell it"))];
-        insta::assert_snapshot!(render(&rows, 100), @"
-        metric           of      source    rate  moves every  remark
-        sm_active_ratio  gpu     gpm     5.0 Hz       100 ms
-        sm_active_ratio  member  gpm          –            –  the driver does not tell it
+        let rows = [
+            row("sm_active_ratio", "gpu:A", "gpm", Some(5.0), Some(200_000_000), None),
+            row("sm_active_ratio", "gpu:A", "dcgm", Some(10.0), None, None),
+            row("sm_active_ratio", "mig:B", "gpm", Some(4.9), None, None),
+            row("sm_active_ratio", "mig:C", "gpm", Some(5.0), None, None),
+            row("gpu_utilization_ratio", "gpu:A", "nvml", None, None, Some("not told while MIG is on")),
+        ];
+        insta::assert_snapshot!(render(&rows, 100), @r"
+        metric                 GPU                       GPU instance  moves every  remark
+        gpu_utilization_ratio  –                         –                       –  not told while MIG is on
+        sm_active_ratio        gpm 5.0 Hz, dcgm 10.0 Hz  gpm 4.9 Hz         200 ms
         ");
     }
 }

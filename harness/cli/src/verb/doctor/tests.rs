@@ -53,7 +53,7 @@ fn dgx() -> Driver {
     let bob = Holder { pid: 88121, name: Some("python".into()), user: Some("bob".into()), memory_bytes: Some(33_500_000_000) };
     gpus[3].others = vec![bob];
     gpus[7].partition = Some(sevenths());
-    Driver { version: "535.183.06".into(), cuda: Some(12_020), gpus }
+    Driver { version: "535.183.06".into(), cuda: Some(12_020), gpus, silent: Vec::new() }
 }
 
 #[test]

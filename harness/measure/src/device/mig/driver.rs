@@ -15,8 +15,11 @@ impl Card {
         profiles: &[instances::Profile],
         known: Option<&Card>,
     ) -> Card {
+        // A driver that tells no engines of the whole card has not counted them: nothing is limited by them then.
+        let whole = profiles.iter().max_by_key(|p| p.slices).map_or([0; 5], |p| p.engines);
         let profile = |p: &instances::Profile| {
-            let [copy, decode, encode, jpeg, ofa] = p.engines.map(Some);
+            let count = |kind: usize| Some(p.engines[kind]).filter(|n| *n <= whole[kind]);
+            let [copy, decode, encode, jpeg, ofa] = [count(0), count(1), count(2), count(3), count(4)];
             Arc::new(Profile {
                 name: cut::name(p),
                 slices: p.slices,
