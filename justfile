@@ -78,6 +78,7 @@ check:
 # Print the benchmarks' figures and write target/bench/NAME.json: just bench [NAME]
 [group('develop')]
 bench *NAMES:
+    cargo build --release --package collo-simgpu
     cargo run --release --package collo-bench -- "$@"
 
 # Kill campaigns at random instants, and the other long random tests

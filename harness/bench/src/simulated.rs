@@ -134,5 +134,5 @@ fn library(programs: &Path) -> Option<PathBuf> {
 
 fn build(package: &str) -> String {
     let release = if cfg!(debug_assertions) { "" } else { " --release" };
-    format!("cargo build{release} -p {package}")
+    format!("`cargo build{release} -p {package}`")
 }

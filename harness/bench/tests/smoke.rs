@@ -34,7 +34,7 @@ fn on_simulated_cards_it_tells_its_figures_or_what_to_build() {
         ("orchestration", &["a run's cost outside its members ", "from one run's members to the next "]),
     ] {
         let said = smoke(name);
-        if said.contains("hint: cargo build") {
+        if said.contains("hint: `cargo build") {
             continue;
         }
         for figure in figures {

@@ -102,8 +102,12 @@ fn killed_many_times() {
 #[test]
 #[ignore = "minutes; `just torture` runs it"]
 fn killed_many_times_on_a_simulated_gpu() {
-    // Half of them on a card that an administrator has cut.
     kills::kills("a100-40gb", asked().div_ceil(2), 3);
+}
+
+#[test]
+#[ignore = "minutes; `just torture` runs it"]
+fn killed_many_times_on_a_simulated_gpu_that_an_administrator_has_cut() {
     kills::kills("a100-40gb,mig=2×3g.20gb", asked() / 2, 4);
 }
 

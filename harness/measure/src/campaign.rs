@@ -150,7 +150,18 @@ async fn on_card(
     let mut journal = campaign.journal()?;
     journal.opened(todo.len() as u32)?;
     let interrupts = Interrupts::listen().map_err(collo_store::Error::from)?;
-    let result = order.measure(&campaign, &todo, held, ingredients, &interrupts, &mut journal, watcher).await;
+    let bench = Bench {
+        project: order.project,
+        experiment: order.experiment,
+        facts: order.facts,
+        interpreters: order.interpreters,
+        campaign: &campaign,
+        ingredients,
+        stop: interrupts.receiver(),
+        exclusive: order.choice.exclusive,
+        foreign: order.choice.foreign,
+    };
+    let result = order.measure(&bench, &todo, held, &interrupts, &mut journal, watcher).await;
     let stopping = interrupts.since();
     let (end, done) = match result {
         Ok(ended) => ended,
@@ -225,26 +236,14 @@ impl Order<'_> {
 
     async fn measure(
         &self,
-        campaign: &CampaignFolder,
+        bench: &Bench<'_>,
         todo: &[PlannedRun],
         mut held: Option<&mut (&Gpu, Hold)>,
-        ingredients: &BTreeMap<String, Ingredient>,
         interrupts: &Interrupts,
         journal: &mut collo_store::Journal,
         watcher: Watcher<'_>,
     ) -> Result<(End, usize), RunError> {
-        let cells = self.seatings();
-        let bench = Bench {
-            project: self.project,
-            experiment: self.experiment,
-            facts: self.facts,
-            interpreters: self.interpreters,
-            campaign,
-            ingredients,
-            stop: interrupts.receiver(),
-            exclusive: self.choice.exclusive,
-            foreign: self.choice.foreign,
-        };
+        let (cells, campaign) = (self.seatings(), bench.campaign);
         let begun = Instant::now();
         let mut done = 0;
         for (index, planned) in todo.iter().enumerate() {
@@ -264,7 +263,7 @@ impl Order<'_> {
                     .hint("`--new` starts a new campaign")
                     .into());
             };
-            if let Some(name) = ingredients::changed_file(self.project.root(), ingredients) {
+            if let Some(name) = ingredients::changed_file(self.project.root(), bench.ingredients) {
                 let what = Mistake::new(format!("`{name}` changed while the campaign ran"));
                 return Err(what.note("what is run from now on would not belong to it").into());
             }

@@ -277,10 +277,9 @@ fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) 
         let why = format!("{}: no time of it is used", record.outcome.text());
         record.validity.lower(Verdict::Void, why);
     }
-    if let Some(check) = record.attestation.checks.iter().find(|c| c.what == OTHERS && c.holds) {
-        if let Some(who) = check.found.as_deref().filter(|who| *who != "nobody") {
-            record.validity.lower(Verdict::Informative, format!("{who} computed on the same card"));
-        }
+    let others = record.attestation.checks.iter().find(|c| c.what == OTHERS && c.holds);
+    if let Some(who) = others.and_then(|c| c.found.clone()).filter(|who| who != "nobody") {
+        record.validity.lower(Verdict::Informative, format!("{who} computed on the same card"));
     }
     let barrier = record.members.iter().all(|m| m.barrier);
     if let Some(skew_s) = skew_ns.map(|ns| ns as f64 / 1e9).filter(|s| barrier && *s > thresholds.start_skew_s) {

@@ -24,17 +24,17 @@ const EPOCH_S: f64 = 3.0;
 const CONTEXT_MIB: u64 = 600;
 
 /// Small, medium and large ones, by the folder and the options that find them.
-const WORKLOADS: [(&str, &str, &[(&str, &str)]); 10] = [
-    ("small", "vision", &[("model", "resnet26"), ("dataset", "cifar-10")]),
-    ("medium", "vision", &[("model", "resnet50"), ("dataset", "imagenet64")]),
-    ("large", "vision", &[("model", "resnet152"), ("dataset", "imagenet")]),
-    ("cait", "vision", &[("model", "cait_xxs24_224")]),
-    ("effnet", "vision", &[("model", "efficientnetv2_s"), ("dataset", "imagenet64")]),
-    ("mobile", "vision", &[("model", "mobilenetv2_100"), ("dataset", "imagenet")]),
-    ("vgg", "vision", &[("model", "vgg16"), ("dataset", "imagenet")]),
-    ("bert", "language", &[]),
-    ("dlrm", "dlrm", &[]),
-    ("gpt", "gpt", &[]),
+const WORKLOADS: [(&str, &str, &str); 10] = [
+    ("small", "vision", "model=resnet26 dataset=cifar-10"),
+    ("medium", "vision", "model=resnet50 dataset=imagenet64"),
+    ("large", "vision", "model=resnet152 dataset=imagenet"),
+    ("cait", "vision", "model=cait_xxs24_224"),
+    ("effnet", "vision", "model=efficientnetv2_s dataset=imagenet64"),
+    ("mobile", "vision", "model=mobilenetv2_100 dataset=imagenet"),
+    ("vgg", "vision", "model=vgg16 dataset=imagenet"),
+    ("bert", "language", ""),
+    ("dlrm", "dlrm", ""),
+    ("gpt", "gpt", ""),
 ];
 const MIXES: [(&str, &str); 3] = [("small", "large"), ("medium", "dlrm"), ("bert", "mobile")];
 
@@ -52,7 +52,8 @@ struct Known {
 
 fn workload(name: &str) -> Workload {
     let (_, folder, options) = WORKLOADS.iter().find(|w| w.0 == name).unwrap();
-    Workload::find(folder, &options.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect()).unwrap()
+    let option = |text: &str| text.split_once('=').map(|(name, value)| (name.to_string(), value.to_string()));
+    Workload::find(folder, &options.split_whitespace().filter_map(option).collect()).unwrap()
 }
 
 /// The largest instance of which a card holds so many.

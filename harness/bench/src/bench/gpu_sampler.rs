@@ -106,7 +106,7 @@ pub fn inside(job: &Job) -> Result<Measured> {
     ensure!(boards.len() == CARDS && instances == 7 * CARDS, "{} cards and {instances} instances are not as asked", boards.len());
     // One trains on each card, so that there is something to read; more of them would want the cores that are measured.
     let mut members = Members::start(&boards)?;
-    std::thread::sleep(Duration::from_millis(500));
+    std::thread::sleep(Duration::from_secs(1));
     let campaign = Runs::at(job.folder.join("runs")).create(campaign(&checkout, &facts))?;
     let draft = campaign.begin("run")?;
     let rates = Rates { fast_hz: 10.0, slow_hz: 1.0, pss_every: Duration::from_secs(3600) };
@@ -126,6 +126,9 @@ pub fn inside(job: &Job) -> Result<Measured> {
         let numbers = found.values().flatten().filter(|(_, _, value)| value.is_some()).count();
         readings.insert(name.to_string(), numbers as u64);
     }
+    let active = read_samples(&file, |s, scope, metric| (s, metric) == ("gpm", "sm_active_ratio") && scope.starts_with("mig:"))?;
+    let trained = active.values().filter(|read| read.iter().any(|(_, _, value)| value.is_some_and(|v| v > 0.0))).count();
+    ensure!(trained == CARDS, "{trained} instances were seen to train, not {CARDS}");
     Ok(Measured { boards: boards.len(), instances, readings, quality })
 }
 

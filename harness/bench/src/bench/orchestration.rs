@@ -38,14 +38,16 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "`collo run` ended with {}: {}", output.status, said.trim());
     let campaign = Runs::at(ground.path().join("runs")).find("study-uniform/last")?;
+    let plan = &campaign.manifest().plan;
     let (runs, foreign) = campaign.runs()?;
-    ensure!(foreign.is_empty() && runs.len() == campaign.manifest().plan.order.len(), "not every run was stored");
+    ensure!(foreign.is_empty() && runs.len() == plan.order.len(), "not every run was stored");
+    ensure!(plan.refusals.is_empty(), "`{}` was refused", plan.refusals.first().map_or("", |r| &r.cell));
     let mut lives = runs.values().map(life).collect::<Result<Vec<_>>>()?;
     lives.sort_by_key(|life| life.begun_ns);
-    Ok(figures(begun_ns, &lives, ended_ns))
+    Ok(figures(begun_ns, &lives, ended_ns, plan.cells.len()))
 }
 
-/// The study as it is, but each cell once and without pauses.
+/// The study as it is, but one repetition of each cell, and no pauses.
 fn write_experiment(ground: &Ground) -> Result<()> {
     let text = fs::read_to_string(ground.checkout().experiments().join("study-uniform.toml"))?;
     let line = |line: &str| match line.split('=').next().map(str::trim) {
@@ -85,7 +87,7 @@ fn lived(events: &str) -> Option<(u64, u64)> {
 }
 
 /// `lives` in the order in which they were lived.
-fn figures(begun_ns: u64, lives: &[Life], ended_ns: u64) -> Vec<Figure> {
+fn figures(begun_ns: u64, lives: &[Life], ended_ns: u64, cells: usize) -> Vec<Figure> {
     let s = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
     let Some((first, last)) = lives.first().zip(lives.last()) else { return vec![Figure::absent(NAME, "no run was stored")] };
     let (before_s, after_s) = (s(begun_ns, first.begun_ns), s(last.ended_ns, ended_ns));
@@ -109,7 +111,7 @@ fn figures(begun_ns: u64, lives: &[Life], ended_ns: u64) -> Vec<Figure> {
             count: lives.len(),
             limit: Some((MOST_S, Asked::Value)),
             note: Some(format!(
-                "mean of {} runs of `study-uniform` (`small` alone, each cell once, epochs of about {EPOCH_S} s), {:.1} s in all; \
+                "mean of {} runs of {cells} cells of `study-uniform` (`small` alone, one repetition, epochs of about {EPOCH_S} s), {:.1} s in all; \
                  before the first {before_s:.2} s, after the last {after_s:.2} s, which more runs would share",
                 lives.len(),
                 s(begun_ns, ended_ns)
@@ -141,12 +143,12 @@ mod tests {
 
     #[test]
     fn what_no_member_lived_through_is_the_cost_of_the_campaign() {
-        let found = figures(10 * S, &[life("a", 11, 15), life("b", 18, 20), life("c", 21, 25)], 27 * S);
+        let found = figures(10 * S, &[life("a", 11, 15), life("b", 18, 20), life("c", 21, 25)], 27 * S, 3);
         // 17 s in all, of which members lived 4 + 2 + 4.
         assert_eq!(found[0].value, Some(7.0 / 3.0));
         assert_eq!((found[1].value, found[1].p99), (Some(2.0), Some(3.0)));
         assert!(found[1].note.as_deref().is_some_and(|n| n.contains("the largest 3.000 s, before `b`")));
-        assert_eq!((found[2].value, figures(0, &[], 9)[0].value), (None, None));
+        assert_eq!((found[2].value, figures(0, &[], 9, 0)[0].value), (None, None));
     }
 
     #[test]

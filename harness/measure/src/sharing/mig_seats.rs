@@ -185,7 +185,8 @@ impl Seats<'_> {
             all.sort_by_key(|p| std::cmp::Reverse(p.slices));
             [None].into_iter().chain(all.into_iter().map(Some)).collect()
         };
-        let mut choices: Vec<Vec<(&str, Option<&Arc<Profile>>)>> = vec![Vec::new()];
+        type Change<'a> = (&'a str, Option<&'a Arc<Profile>>);
+        let mut choices: Vec<Vec<Change<'_>>> = vec![Vec::new()];
         for name in names.into_iter().take(4) {
             let options = smaller(name);
             choices = choices.iter().flat_map(|c| options.iter().map(|o| [c.as_slice(), &[(name, *o)]].concat())).collect();
