@@ -81,7 +81,9 @@ bench *NAMES:
     cargo build --release --package collo-simgpu
     cargo run --release --package collo-bench -- "$@"
 
-# Kill campaigns at random instants, and the other long random tests
+# Kill campaigns at random instants, feed the parsers nonsense, and the other long random tests
 [group('develop')]
 torture COUNT="50":
+    cargo build --package collo-simgpu
     COLLO_TORTURE={{ COUNT }} cargo test --package collo --test torture -- --ignored --nocapture
+    cargo test --package collo-measure --lib fuzz_ -- --ignored --nocapture

@@ -72,6 +72,20 @@ impl Seen {
             let all = plain.into_iter().flatten().chain(clients.clone().into_iter().flatten());
             seen.computing = Some(all.map(computing).collect());
         }
+        // The list of the whole card may be closed to us, or without instances, where those of the instances are open.
+        for part in card.devices.iter().filter(|d| d.gpu_instance.is_some()) {
+            let Ok(listed) = nvml.device_by_uuid(part.uuid.as_str()).and_then(|d| d.running_compute_processes()) else {
+                continue;
+            };
+            let all = seen.computing.get_or_insert_default();
+            for process in listed {
+                let (gpu_instance, compute_instance) = (part.gpu_instance, part.compute_instance);
+                let found = Computing { pid: process.pid, gpu_instance, compute_instance };
+                if !all.contains(&found) {
+                    all.push(found);
+                }
+            }
+        }
         seen.mps_clients = clients.map(|all| all.into_iter().map(|p| p.pid).collect());
         seen
     }

@@ -1,7 +1,9 @@
 //! Bringing a card into a state: cut it, start the MPS daemons, and say what each member may see.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::mps::Mps;
@@ -181,13 +183,21 @@ fn start_daemons(card: &mut StagedCard, hold: &mut Hold, folder: &Path, limits: 
     Ok(())
 }
 
+/// A name in `/tmp` that nobody has: this process's number, a count, and the nanoseconds of the clock.
+fn free_folder() -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let (count, ns) = (COUNT.fetch_add(1, Ordering::Relaxed), collo_store::monotonic_ns());
+    PathBuf::from(format!("/tmp/collo-mps-{}-{count}-{:x}", std::process::id(), ns & 0xff_ffff))
+}
+
 impl Daemon {
     fn start(uuid: &str, log: &Path, hold: &mut Hold, limits: &Mps) -> Result<Daemon, NotStaged> {
         let io = |e: std::io::Error| NotStaged::because(format!("the MPS daemon cannot be started: {e}"));
         fs_err::create_dir_all(log).map_err(io)?;
-        // A short path: a Unix socket lies in it.
-        let pipe = tempfile::Builder::new().prefix("collo-mps-").tempdir_in("/tmp").map_err(io)?.keep();
+        // A short path: a Unix socket lies in it. It is written down before it is made, so that none is left that nobody knows.
+        let pipe = free_folder();
         hold.note_daemon(&pipe, true).map_err(NotStaged::from)?;
+        std::fs::DirBuilder::new().mode(0o700).create(&pipe).map_err(io)?;
         let mut env: BTreeMap<String, Option<String>> = scrubbed();
         env.insert("CUDA_VISIBLE_DEVICES".into(), Some(uuid.into()));
         env.insert("CUDA_MPS_PIPE_DIRECTORY".into(), Some(pipe.display().to_string()));

@@ -60,7 +60,8 @@ pub fn summarise(path: &Path, measured: Window, training: Window) -> PolarsResul
     let later = |a: Expr, b: Expr| when(a.clone().gt(b.clone())).then(a).otherwise(b);
     let earlier = |a: Expr, b: Expr| when(a.clone().lt(b.clone())).then(a).otherwise(b);
     let inside = at.clone().gt_eq(start.clone()).and(at.clone().lt_eq(end.clone()));
-    let shared = earlier(at.clone(), end) - later(at.clone() - span.clone(), start);
+    let shared = earlier(at.clone(), end) - later(at.clone() - span.clone(), start.clone());
+    let whole = inside.clone().and((at.clone() - span.clone()).gt_eq(start.clone()));
     let weight = when(span.clone().gt(lit(0)))
         .then(later(shared, lit(0i64)).cast(DataType::Float64))
         .otherwise(inside.clone().cast(DataType::Float64));
@@ -69,12 +70,14 @@ pub fn summarise(path: &Path, measured: Window, training: Window) -> PolarsResul
         .filter(value.clone().is_not_null())
         .filter(at.clone().gt_eq(lit(training.start_ns as i64)))
         .filter((at.clone() - span).lt_eq(lit(training.end_ns as i64)))
-        .with_columns([weight.alias("weight"), inside.alias("inside")])
+        .with_columns([weight.alias("weight"), inside.alias("inside"), whole.alias("whole")])
         .group_by([col("scope"), col("metric"), col("source")])
         .agg([
             (inner.clone() - inner.shift(lit(1))).min().alias("least_step"),
             (value.clone() * col("weight")).sum().alias("sum"),
             col("weight").sum().alias("weights"),
+            (value.clone() * col("weight")).filter(col("whole")).sum().alias("whole_sum"),
+            col("weight").filter(col("whole")).sum().alias("whole_weights"),
             value.clone().max().alias("peak"),
             col("inside").cast(DataType::UInt32).sum().alias("readings"),
             value.clone().filter(col("inside")).first().alias("first"),
@@ -87,6 +90,7 @@ pub fn summarise(path: &Path, measured: Window, training: Window) -> PolarsResul
     let (scope, metric) = (table.column("scope")?.str()?, table.column("metric")?.str()?);
     let (source, least_step) = (table.column("source")?.str()?, number("least_step")?);
     let (sum, weights, peak) = (number("sum")?, number("weights")?, number("peak")?);
+    let (whole_sum, whole_weights) = (number("whole_sum")?, number("whole_weights")?);
     let (first, last) = (number("first")?, number("last")?);
     let (first_at, last_at) = (table.column("first_at")?.i64()?, table.column("last_at")?.i64()?);
     let readings = table.column("readings")?.u32()?;
@@ -100,7 +104,9 @@ pub fn summarise(path: &Path, measured: Window, training: Window) -> PolarsResul
             continue;
         }
         from.insert(key.clone(), rank);
-        let mean = sum.get(i).zip(weights.get(i).filter(|w| *w > 0.0)).map(|(s, w)| s / w);
+        // A reading that straddles an edge is diluted with what was outside: it counts only where there is nothing better.
+        let ratio = |sum: Option<f64>, weights: Option<f64>| sum.zip(weights.filter(|w| *w > 0.0)).map(|(s, w)| s / w);
+        let mean = ratio(whole_sum.get(i), whole_weights.get(i)).or_else(|| ratio(sum.get(i), weights.get(i)));
         let elapsed_s = first_at.get(i).zip(last_at.get(i)).map(|(a, b)| (b - a) as f64 * 1e-9).filter(|s| *s > 0.0);
         let grown = first.get(i).zip(last.get(i)).map(|(a, b)| b - a);
         let summary = Summary {
