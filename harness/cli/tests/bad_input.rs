@@ -97,7 +97,7 @@ fn a_machine_without_a_gpu_says_so_with_the_ways_out() {
         eprintln!("skipped: this machine has a GPU");
         return;
     }
-    mistake("device = \"gpu\"\n[axes]\nworkload = \"sleep\"\n", 3, &["just sim x", "collo run quickstart"]);
+    mistake("device = \"gpu\"\n[axes]\nworkload = \"sleep\"\n", 3, &["just sim mine", "collo run quickstart"]);
 }
 
 #[test]

@@ -28,6 +28,13 @@ pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
                 say::result(format!("{}\n", origins(&planned.experiment)));
             }
             say::result(plan_text::text(&planned.plan, &planned.facts, say::width()).trim_end());
+            if planned.experiment.search {
+                let degrees = &planned.experiment.axes.degree;
+                let (least, most) = (degrees.iter().min().unwrap_or(&1), degrees.iter().max().unwrap_or(&1));
+                say::result(format!(
+                    "search    the largest degree that fits, between {least} and {most}; above are the bounds, a run tries what it needs"
+                ));
+            }
             if a.order {
                 say::result(plan_text::order(&planned.plan, say::width()).trim_end());
             }
