@@ -21,8 +21,8 @@ fn two(sharing: &str) -> String {
 
 const NAIVE: &str = "[axes]\nworkload = \"small\"\nsharing = \"naive\"\ndegree = 2";
 const MPS: &str = "[axes]\nworkload = \"small\"\nsharing = \"mps\"\ndegree = 2";
-const MIG: &str = "[axes]\nworkload = \"small\"\nsharing = \"mig:2×1g.5gb\"\ndegree = 2";
-const CUT: &str = "mig:2×1g.5gb";
+const MIG: &str = "[axes]\nworkload = \"small\"\nsharing = \"mig:2×2g.10gb\"\ndegree = 2";
+const CUT: &str = "mig:2×2g.10gb";
 /// Instances that are quicker.
 const HALVES: &str = "[axes]\nworkload = \"small\"\nsharing = \"mig:2×3g.20gb\"\ndegree = 2";
 
@@ -75,7 +75,7 @@ fn a_cut_that_is_refused_names_the_reason_and_leaves_the_card_as_it_was() {
             .exits(1)
             .ends("solo", "completed|not_staged")
             .ends(CUT, "completed|not_staged")
-            .ends("mig:1g.5gb", "completed|not_staged")
+            .ends("mig:2g.10gb", "completed|not_staged")
             .says("GPU 0 is not as it was found")
             .is_repaired_under("a100-40gb"),
         row("instances that were found stay busy", "a100-40gb,gi-busy=50,mig=2×3g.20gb", MIG)
@@ -208,7 +208,7 @@ fn a_call_of_nvml_that_fails_never_leaves_a_number_under_another_mode() {
             .exits(1)
             .ends("solo", "mode_lost|completed")
             .ends(CUT, "mode_lost|completed")
-            .ends("mig:1g.5gb", "mode_lost|completed"),
+            .ends("mig:2g.10gb", "mode_lost|completed"),
         unseen("nvmlDeviceGetMigMode@100ms", NAIVE)
             .exits(1)
             .ends("solo", "mode_lost|not_staged")
@@ -231,8 +231,8 @@ fn a_member_that_goes_wrong_ends_its_group_with_its_own_reason() {
         row("one runs out of memory on an instance", "a100-40gb,oom=1", MIG).ends(CUT, "out_of_memory"),
         row("five large ones", "a100-40gb", two("naive").replace("small", "large").replace("= 2", "= 5"))
             .ends("naive", "out_of_memory"),
-        row("a large one on the smallest instance", "a100-40gb", MIG.replace("small", "large"))
-            .ends(CUT, "out_of_memory")
+        row("a large one on the smallest instance", "a100-40gb", two("mig:2×1g.5gb").replace("small", "large"))
+            .ends("mig:2×1g.5gb", "out_of_memory")
             .ends("mig:1g.5gb", "out_of_memory"),
         row("one crashes", "a100-40gb,crash=1@200ms", NAIVE)
             .once_opened()
@@ -258,12 +258,12 @@ fn a_member_that_goes_wrong_ends_its_group_with_its_own_reason() {
         row("all see another device", "a100-40gb,wrong-device", MIG)
             .exits(1)
             .ends("solo", "mode_lost")
-            .ends("mig:1g.5gb", "mode_lost")
+            .ends("mig:2g.10gb", "mode_lost")
             .ends(CUT, "mode_lost"),
         row("one sees another number of SMs on an instance", "a100-40gb,wrong-sm=0", MIG)
             .exits(1)
             .ends("solo", "mode_lost")
-            .ends("mig:1g.5gb", "mode_lost")
+            .ends("mig:2g.10gb", "mode_lost")
             .ends(CUT, "mode_lost"),
         row("a container hides the pids", "a100-40gb,hidden-pids", NAIVE).looks(informative),
         row("a container hides the pids of MPS", "a100-40gb,hidden-pids", MPS).looks(informative),

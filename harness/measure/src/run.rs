@@ -21,7 +21,7 @@ use crate::mistake::Mistake;
 use crate::observe::{self, Observation, ObserveError, Rules, Setting, Stop, View};
 use crate::project::Project;
 use crate::sampler::Rates;
-use crate::sharing::{Ground, NotStaged, OTHERS, Seating, Slot, scrubbed};
+use crate::sharing::{Ground, MEMORY_LIMIT, NotStaged, OTHERS, Seating, Slot, scrubbed};
 use crate::workload::Workload;
 
 /// What all runs of a campaign have in common.
@@ -276,6 +276,9 @@ fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) 
     } else {
         let why = format!("{}: no time of it is used", record.outcome.text());
         record.validity.lower(Verdict::Void, why);
+    }
+    if record.attestation.checks.iter().any(|c| c.what == MEMORY_LIMIT && c.found.is_none()) {
+        record.validity.lower(Verdict::Informative, "the memory limit of MPS could not be read back");
     }
     let others = record.attestation.checks.iter().find(|c| c.what == OTHERS && c.holds);
     if let Some(who) = others.and_then(|c| c.found.clone()).filter(|who| who != "nobody") {

@@ -109,16 +109,15 @@ impl Staged {
             1 => staged.push("MPS daemon".into()),
             n => staged.push(format!("{n} MPS daemons")),
         }
-        if journal.found_compute_mode.is_some() {
-            staged.push("compute mode ExclusiveProcess".into());
-        }
         let staged = match (&self.now, staged.is_empty()) {
             (None, true) => "the driver does not tell".into(),
             (Some(_), true) => "nothing".into(),
             _ => staged.join(", "),
         };
         let left = if self.held { "" } else { "left " };
-        let mode = journal.found_compute_mode.as_ref().map(|mode| format!(", compute mode {mode}")).unwrap_or_default();
+        // Written down also where only a change of MIG mode could have reset it.
+        let mode = journal.found_compute_mode.as_ref().filter(|mode| *mode != "Default");
+        let mode = mode.map(|mode| format!(", compute mode {mode}")).unwrap_or_default();
         let mps = if journal.daemons.is_empty() { "" } else { ", no MPS" };
         format!("  {}  {left}staged: {staged}; found: {}{mode}{mps}", journal.label, journal.found)
     }

@@ -14,6 +14,9 @@ use crate::device::{holders, nvml};
 /// The check that somebody else's work on the card does not pass.
 pub const OTHERS: &str = "others on the card";
 
+/// The check of a limit that the MPS daemon was told.
+pub const MEMORY_LIMIT: &str = "memory limit of the MPS daemon";
+
 /// What was read of a card at one moment. A list that could not be read is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
@@ -26,6 +29,8 @@ pub struct Seen {
     /// The servers of our daemons, which compute on the card too.
     pub servers: BTreeSet<u32>,
     pub mig: Option<bool>,
+    /// By daemon: the limit of memory that it says its clients have.
+    pub memory_limits: Vec<Option<u64>>,
     /// Whether something lies where members without MPS look for a daemon.
     pub daemon_in_the_way: bool,
 }
@@ -52,6 +57,7 @@ impl Seen {
         };
         for daemon in &card.daemons {
             seen.servers.extend(daemon.control.servers().unwrap_or_default());
+            seen.memory_limits.push(daemon.control.memory_limit_bytes().ok().flatten());
             seen.clients.push(daemon.control.all_clients().ok().map(BTreeSet::from_iter));
         }
         let Ok(nvml) = nvml::open() else { return seen };
@@ -113,6 +119,7 @@ fn judge(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Attestation {
     if !hidden {
         checks.push(of_others(seen, card, members));
     }
+    checks.extend(of_memory(seen, card));
     for member in members {
         let Some(device) = card.devices.get(member.member) else { continue };
         checks.extend(process(member));
@@ -164,6 +171,21 @@ fn of_others(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Check {
         found: seen.computing.as_ref().map(|_| found),
         holds: seen.computing.is_some() && (card.foreign || others.is_empty()),
     }
+}
+
+/// The limit of memory that every daemon says its clients have. Drivers may write it in a form that is not known here: then nothing is found,
+/// and the run is informative.
+fn of_memory(seen: &Seen, card: &StagedCard) -> Vec<Check> {
+    let Some(asked) = card.memory_limit_bytes else { return Vec::new() };
+    let mib = |bytes: u64| bytes >> 20;
+    let check = |found: &Option<u64>| Check {
+        what: MEMORY_LIMIT.into(),
+        member: None,
+        asked: format!("{} MiB", mib(asked)),
+        found: found.map(|bytes| format!("{} MiB", mib(bytes))),
+        holds: found.is_none_or(|bytes| mib(bytes) == mib(asked)),
+    };
+    seen.memory_limits.iter().map(check).collect()
 }
 
 /// The driver has one of its processes on its device.

@@ -36,6 +36,7 @@ fn card(devices: Vec<Visible>, mig: bool) -> StagedCard {
         daemons: Vec::new(),
         empty: PathBuf::new(),
         foreign: false,
+        memory_limit_bytes: None,
         instances: Vec::new(),
     }
 }
@@ -125,6 +126,22 @@ fn a_limit_of_threads_shows_in_the_sms_that_a_member_sees() {
     assert_eq!(verdict(108, Some(50)), AttestationVerdict::Absent, "the limit was not in force");
     assert_eq!(verdict(54, None), AttestationVerdict::Absent, "a limit that nobody asked for");
     assert_eq!(verdict(1, Some(1)), AttestationVerdict::Attested);
+}
+
+#[test]
+fn a_memory_limit_must_be_the_one_that_was_asked_for_where_the_daemon_says_it() {
+    let mut card = card(vec![Visible { daemon: Some(0), ..whole() }], false);
+    card.memory_limit_bytes = Some(4_000_000_000);
+    let judged = |limit: Option<u64>| {
+        let clients = vec![Some(BTreeSet::from([NOBODY]))];
+        let seen = Seen { clients, memory_limits: vec![limit], ..on_card(&[NOBODY]) };
+        judge(&seen, &card, &[member(0, NOBODY, GPU, 108)])
+    };
+    assert_eq!(judged(Some(3814 << 20)).verdict, AttestationVerdict::Attested);
+    assert_eq!(unmet(&judged(Some(0))), Some(MEMORY_LIMIT));
+    let unread = judged(None);
+    assert_eq!(unread.verdict, AttestationVerdict::Attested, "the run is lowered elsewhere");
+    assert!(unread.checks.iter().any(|c| c.what == MEMORY_LIMIT && c.found.is_none()));
 }
 
 #[test]

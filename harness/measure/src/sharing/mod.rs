@@ -14,7 +14,7 @@ mod slot;
 mod stage;
 
 pub use evidence::{CPU_TIME, InForce, core_text};
-pub use gpu_evidence::OTHERS;
+pub use gpu_evidence::{MEMORY_LIMIT, OTHERS};
 pub use mig::is_profile;
 pub use naive::Naive;
 pub use seat::{Seat, Seating};

@@ -43,6 +43,8 @@ pub struct StagedCard {
     /// The folder in which members without MPS look for a daemon, and find none.
     pub empty: PathBuf,
     pub foreign: bool,
+    /// The limit of memory that the daemons were told, for each client.
+    pub memory_limit_bytes: Option<u64>,
     /// The GPU instances that are used, to be sampled: UUID, GPU instance, compute instance.
     pub instances: Vec<(String, u32, u32)>,
 }
@@ -92,6 +94,7 @@ pub fn on_gpu(ground: &mut Ground<'_>, seating: &Seating, limits: Option<&Mps>, 
         daemons: Vec::new(),
         empty: empty_folder()?,
         foreign: ground.foreign,
+        memory_limit_bytes: limits.and_then(|l| l.memory_bytes),
     };
     if let Some(limits) = limits {
         if ground.exclusive && !mig {

@@ -94,6 +94,11 @@ impl Control {
         self.say("get_default_active_thread_percentage").map(|answer| replies::number(&answer))
     }
 
+    /// The memory that each client may have on the daemon's only device, bytes; none where the answer is not understood.
+    pub fn memory_limit_bytes(&self) -> Result<Option<u64>, Unanswered> {
+        self.say("get_default_device_pinned_mem_limit 0").map(|answer| replies::size_bytes(&answer))
+    }
+
     /// End it in good order: its clients first, each by the server's own way, then itself, and only so long.
     pub fn end(&self, patience: Duration) -> Result<(), Unanswered> {
         let deadline = Instant::now() + patience;

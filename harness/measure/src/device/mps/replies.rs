@@ -29,6 +29,21 @@ pub fn number(answer: &str) -> Option<f64> {
     answer.lines().next()?.trim().parse().ok().filter(|n: &f64| n.is_finite())
 }
 
+/// A size alone on the first line, as `4G`, `3814M` or `3814 MB`; what has another form is not guessed at.
+pub fn size_bytes(answer: &str) -> Option<u64> {
+    let text = answer.lines().next()?.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    let shift = match text[digits..].trim() {
+        "" | "B" => 0,
+        "K" | "KB" => 10,
+        "M" | "MB" => 20,
+        "G" | "GB" => 30,
+        _ => return None,
+    };
+    number.checked_shl(shift).filter(|bytes| bytes >> shift == number)
+}
+
 /// A line of the daemon's logs that says what went wrong, without its stamp.
 pub fn trouble(log: &str) -> Option<String> {
     const WORDS: [&str; 6] =
@@ -63,6 +78,16 @@ mod tests {
     }
 
     #[test]
+    fn a_memory_limit_is_read_in_its_units_and_never_guessed() {
+        assert_eq!(size_bytes("4G\n"), Some(4 << 30));
+        assert_eq!(size_bytes("3814MB"), Some(3814 << 20));
+        assert_eq!(size_bytes("0"), Some(0));
+        for other in ["", "no limit", "4T", "-1", "99999999999999999999G"] {
+            assert_eq!(size_bytes(other), None, "{other}");
+        }
+    }
+
+    #[test]
     fn the_log_tells_what_went_wrong() {
         let log = "[2026-11-20 18:42:09.123 Server  4711] Accepting connection...\n\
             [2026-11-20 18:42:10.123 Server  4711] Volta MPS: Server is handling a fatal GPU error.\n";
@@ -76,7 +101,7 @@ mod tests {
             for pid in pids(&text) {
                 prop_assert!(text.contains(&pid.to_string()) || text.contains('+'));
             }
-            let _ = (status(&text), number(&text), trouble(&text));
+            let _ = (status(&text), number(&text), size_bytes(&text), trouble(&text));
         }
     }
 }
