@@ -176,6 +176,10 @@ fn of_others(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Check {
 /// The limit of memory that every daemon says its clients have. Drivers may write it in a form that is not known here: then nothing is found,
 /// and the run is informative.
 fn of_memory(seen: &Seen, card: &StagedCard) -> Vec<Check> {
+    if card.own_memory_limits {
+        let (what, asked) = (MEMORY_LIMIT.into(), "one for each member".into());
+        return vec![Check { what, member: None, asked, found: None, holds: true }];
+    }
     let Some(asked) = card.memory_limit_bytes else { return Vec::new() };
     let mib = |bytes: u64| bytes >> 20;
     let check = |found: &Option<u64>| Check {

@@ -37,6 +37,7 @@ fn card(devices: Vec<Visible>, mig: bool) -> StagedCard {
         empty: PathBuf::new(),
         foreign: false,
         memory_limit_bytes: None,
+        own_memory_limits: false,
         instances: Vec::new(),
     }
 }

@@ -45,6 +45,8 @@ pub struct StagedCard {
     pub foreign: bool,
     /// The limit of memory that the daemons were told, for each client.
     pub memory_limit_bytes: Option<u64>,
+    /// Members have limits of memory of their own, which no daemon tells.
+    pub own_memory_limits: bool,
     /// The GPU instances that are used, to be sampled: UUID, GPU instance, compute instance.
     pub instances: Vec<(String, u32, u32)>,
 }
@@ -95,6 +97,7 @@ pub fn on_gpu(ground: &mut Ground<'_>, seating: &Seating, limits: Option<&Mps>, 
         empty: empty_folder()?,
         foreign: ground.foreign,
         memory_limit_bytes: limits.and_then(|l| l.memory_bytes),
+        own_memory_limits: own.iter().any(|l| l.memory_bytes.is_some()),
     };
     if let Some(limits) = limits {
         if ground.exclusive && !mig {
