@@ -114,10 +114,13 @@ fn supervise() -> std::io::Result<()> {
     let died = SignalFd::with_flags(&children, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
 
     let mut line = String::new();
-    BufReader::new(&control).read_line(&mut line)?;
+    let mut reader = BufReader::new(&control);
+    reader.read_line(&mut line)?;
+    // Whoever stops at once may have said so behind the orders already.
+    let doomed = !reader.buffer().is_empty();
     let orders: Orders = serde_json::from_str(&line)?;
     match start(&orders, channel) {
-        Ok(member) => watch(&mut control, &died, member, orders.mps_pipe.as_deref()),
+        Ok(member) => watch(&mut control, &died, member, orders.mps_pipe.as_deref(), doomed),
         Err(reason) => report(&mut control, &Report::NotStarted { reason }),
     }
     tree::end_descendants(Duration::from_secs(10));
@@ -199,12 +202,12 @@ fn start(orders: &Orders, channel: OwnedFd) -> Result<Member, String> {
 }
 
 /// Until the member ends, or collo does.
-fn watch(control: &mut UnixStream, died: &SignalFd, mut member: Member, mps_pipe: Option<&Path>) {
+fn watch(control: &mut UnixStream, died: &SignalFd, mut member: Member, mps_pipe: Option<&Path>, mut told: bool) {
     report(control, &Report::Started { pid: member.pid.as_raw() as u32, at_ns: monotonic_ns() });
     let mut doomed = false;
     let ended = loop {
         // Anything said after the orders means the end: `kill`, or the end of collo itself.
-        let told = wait(control, died, member.foreign.as_mut());
+        told = told || wait(control, died, member.foreign.as_mut());
         if told
             && !std::mem::replace(&mut doomed, true)
             && let Some(pipe) = mps_pipe
