@@ -106,7 +106,7 @@ impl Row {
     }
 
     /// The card cannot be put back now: its journal stays, and the next run, under these words, puts it right and finishes.
-    pub fn is_repaired_under(mut self, words: &'static str) -> Row {
+    pub fn and_repaired_under(mut self, words: &'static str) -> Row {
         self.changed = true;
         self.repaired_under = Some(words);
         self

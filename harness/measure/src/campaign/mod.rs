@@ -1,5 +1,7 @@
 //! A whole campaign: open or continue it, measure what is missing, in order, and leave it complete or resumable.
 
+mod held;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -7,8 +9,8 @@ use collo_store::{Campaign, CampaignFolder, Ingredient, Outcome, PlannedRun, Run
 use tokio::sync::watch;
 
 use crate::cell::Cell;
-use crate::device::hold::{Hold, Restored, Who};
-use crate::device::{DeviceFacts, DeviceKind, Gpu, holders, nvml};
+use crate::device::hold::Hold;
+use crate::device::{DeviceFacts, Gpu};
 use crate::events::{Event, Watcher};
 use crate::expand::Expanded;
 use crate::experiment::Experiment;
@@ -108,7 +110,7 @@ pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, Ru
     let result = on_card(order, held.as_mut(), &runs, &ingredients, watcher).await;
     // Whatever the result: the card goes back to how it was found.
     if let Some((gpu, hold)) = &mut held {
-        put_back(gpu, hold, watcher);
+        held::put_back(gpu, hold, watcher);
     }
     result
 }
@@ -181,52 +183,7 @@ async fn on_card(
     Ok(Finished { campaign, end, stored: kept + done, stopping })
 }
 
-/// Put a card back as it was found, and say so; what cannot be put back stays written down for `collo restore`.
-fn put_back(gpu: &Gpu, hold: &mut Hold, watcher: Watcher<'_>) {
-    match hold.restore() {
-        Ok(restored) if restored != Restored::default() => watcher(Event::Restored { label: gpu.label(), restored }),
-        Ok(_) => {}
-        Err(e) => {
-            hold.give_up();
-            watcher(Event::NotRestored { label: gpu.label(), reason: e.line() });
-        }
-    }
-}
-
 impl Order<'_> {
-    /// Take the card of this campaign, if it is to run on one: nobody else may be on it, and it must let itself be cut as planned.
-    fn hold(&self, watcher: Watcher<'_>) -> Result<Option<(&Gpu, Hold)>, RunError> {
-        let Some(gpu) = self.facts.gpu().filter(|_| self.facts.kind == DeviceKind::Gpu) else { return Ok(None) };
-        let who = Who { experiment: self.experiment.name.clone(), campaign: String::new() };
-        let (mut hold, repaired) = Hold::take(gpu, &who, self.facts.as_found)?;
-        if let Some(restored) = repaired {
-            watcher(Event::Restored { label: gpu.label(), restored });
-        }
-        let checked = self.check_card(gpu, &mut hold);
-        if checked.is_err() {
-            put_back(gpu, &mut hold, watcher);
-        }
-        checked?;
-        Ok(Some((gpu, hold)))
-    }
-
-    /// Nobody else may be on the card, and it must let itself be cut as planned: a right that is missing is told before anything is
-    /// measured, not after a night.
-    fn check_card(&self, gpu: &Gpu, hold: &mut Hold) -> Result<(), RunError> {
-        let others = nvml::open().ok().and_then(|nvml| holders::computing(&nvml, hold.uuid())).unwrap_or_default();
-        if let (Some(other), false) = (others.first(), self.choice.foreign) {
-            return Err(Mistake::new(format!("{} is in use: {}", gpu.label(), other.words()))
-                .hint("take another with `--gpu`; `--foreign allow` measures all the same, marked informative")
-                .of_machine()
-                .into());
-        }
-        let wanted = self.plan.record.order.iter().filter_map(|run| self.plan.seatings[run.cell].partition.as_ref());
-        if let Some(partition) = wanted.into_iter().find(|p| *p != hold.found()) {
-            hold.bring(partition).map_err(|e| e.mistake())?;
-        }
-        Ok(())
-    }
-
     /// By the slug of a cell: the cell, and what its members get.
     fn seatings(&self) -> BTreeMap<String, (&Cell, &Seating)> {
         let cells: BTreeMap<String, &Cell> = self.cells.iter().map(|e| (e.cell.label(), &e.cell)).collect();

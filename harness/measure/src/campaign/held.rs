@@ -1,0 +1,55 @@
+//! The card of a campaign, from the first look at it until it is as it was found.
+
+use super::Order;
+use crate::device::hold::{Hold, Restored, Who};
+use crate::device::{DeviceKind, Gpu, holders, nvml};
+use crate::events::{Event, Watcher};
+use crate::mistake::Mistake;
+use crate::run::RunError;
+
+/// Put a card back as it was found, and say so; what cannot be put back stays written down for `collo restore`.
+pub(super) fn put_back(gpu: &Gpu, hold: &mut Hold, watcher: Watcher<'_>) {
+    match hold.restore() {
+        Ok(restored) if restored != Restored::default() => watcher(Event::Restored { label: gpu.label(), restored }),
+        Ok(_) => {}
+        Err(e) => {
+            hold.give_up();
+            watcher(Event::NotRestored { label: gpu.label(), reason: e.line() });
+        }
+    }
+}
+
+impl Order<'_> {
+    /// Take the card of this campaign, if it is to run on one: nobody else may be on it, and it must let itself be cut as planned.
+    pub(super) fn hold(&self, watcher: Watcher<'_>) -> Result<Option<(&Gpu, Hold)>, RunError> {
+        let Some(gpu) = self.facts.gpu().filter(|_| self.facts.kind == DeviceKind::Gpu) else { return Ok(None) };
+        let who = Who { experiment: self.experiment.name.clone(), campaign: String::new() };
+        let (mut hold, repaired) = Hold::take(gpu, &who, self.facts.as_found)?;
+        if let Some(restored) = repaired {
+            watcher(Event::Restored { label: gpu.label(), restored });
+        }
+        let checked = self.check_card(gpu, &mut hold);
+        if checked.is_err() {
+            put_back(gpu, &mut hold, watcher);
+        }
+        checked?;
+        Ok(Some((gpu, hold)))
+    }
+
+    /// Nobody else may be on the card, and it must let itself be cut as planned: a right that is missing is told before anything is
+    /// measured, not after a night.
+    fn check_card(&self, gpu: &Gpu, hold: &mut Hold) -> Result<(), RunError> {
+        let others = nvml::open().ok().and_then(|nvml| holders::computing(&nvml, hold.uuid())).unwrap_or_default();
+        if let (Some(other), false) = (others.first(), self.choice.foreign) {
+            return Err(Mistake::new(format!("{} is in use: {}", gpu.label(), other.words()))
+                .hint("take another with `--gpu`; `--foreign allow` measures all the same, marked informative")
+                .of_machine()
+                .into());
+        }
+        let wanted = self.plan.record.order.iter().filter_map(|run| self.plan.seatings[run.cell].partition.as_ref());
+        if let Some(partition) = wanted.into_iter().find(|p| *p != hold.found()) {
+            hold.bring(partition).map_err(|e| e.mistake())?;
+        }
+        Ok(())
+    }
+}
