@@ -300,8 +300,7 @@ fn the_card_that_is_asked_for_is_the_one_that_is_used() {
             members = [{ workload = \"small\" }, { workload = \"medium\" }]\nsharing = [\"mps\", \"mig\"]",
         ),
         row("two compute instances in one", "a100-40gb", &*two("mig:2×1c.3g.20gb")),
-        // Bug 12: two that come at once both get onto the simulated card.
-        // row("exclusive as found, naive", "a100-40gb,exclusive", NAIVE).exits(1).ends("naive", "crashed"),
+        row("exclusive as found, naive", "a100-40gb,exclusive", NAIVE).exits(3).says("compute mode ExclusiveProcess"),
         row("exclusive as found, MPS", "a100-40gb,exclusive", MPS),
         row("exclusive as found, instances", "a100-40gb,exclusive", HALVES),
         row("exclusive for MPS", "a100-40gb", MPS).with(&["--exclusive"]),

@@ -109,6 +109,15 @@ fn a_workload_without_a_slice_is_named() {
 }
 
 #[test]
+fn a_card_for_one_process_at_a_time_refuses_naive_groups_and_not_mps() {
+    let mut facts = facts("a100-40gb");
+    facts.gpus[0].compute_mode = Some("ExclusiveProcess".into());
+    let seat = |label: &str, degree: usize| parse(label).expect("a mode").seat(&facts, &members(&vec!["small"; degree]));
+    assert!(seat("naive", 2).expect_err("one at a time").reason.contains("compute mode ExclusiveProcess"));
+    assert!(seat("naive", 1).is_ok() && seat("mps", 2).is_ok());
+}
+
+#[test]
 fn a_card_without_known_places_refuses_every_cut() {
     let refusal = parse("mig:1g.18gb").expect("a mode").seat(&facts("gh200"), &members(&["small"])).expect_err("unknown");
     assert!(refusal.reason.contains("not known") || refusal.reason.contains("unknown"), "{}", refusal.reason);

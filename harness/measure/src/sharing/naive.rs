@@ -28,6 +28,13 @@ impl SharingMode for Naive {
     }
 
     fn seat(&self, facts: &DeviceFacts, members: &[MemberSpec]) -> Result<Seating, Refusal> {
+        let mode = facts.gpu().and_then(|gpu| gpu.compute_mode.as_deref());
+        if let Some(mode) = mode.filter(|mode| members.len() > 1 && *mode != "Default") {
+            return Err(Refusal {
+                reason: format!("the card is in compute mode {mode}, which does not let {} processes share it", members.len()),
+                hint: Some("`sudo nvidia-smi -c DEFAULT`; `mps` shares it as it is".into()),
+            });
+        }
         Ok(Seating::whole(members.len(), uncut(facts)))
     }
 
