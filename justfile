@@ -35,6 +35,16 @@ plan NAME *ARGS:
 report *ARGS:
     {{ collo }} report "$@"
 
+# Compare two campaigns, or GPU generations, with a verdict per cell: just compare last-1 last
+[group('conclude')]
+compare *ARGS:
+    {{ collo }} compare "$@"
+
+# Run an experiment and hold it against its own history, experiments/nightly.toml if none is named
+[group('conclude')]
+nightly *ARGS:
+    {{ collo }} nightly "$@"
+
 # List campaigns; or experiments, workloads, modes, gpus, layouts
 [group('stored')]
 list *ARGS:
@@ -44,6 +54,11 @@ list *ARGS:
 [group('stored')]
 show *ARGS:
     {{ collo }} show "$@"
+
+# Delete old campaigns, never baselines; says what it would do, and does it with --yes
+[group('stored')]
+prune *ARGS:
+    {{ collo }} prune "$@"
 
 # Say what this machine can measure, and what is missing
 [group('this machine')]

@@ -1,6 +1,9 @@
 //! The command line, as people type it.
 
+pub mod compare;
 mod gpu;
+mod nightly;
+mod report;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,6 +11,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use gpu::{Doctor, Format, Mig, MigVerb, Need, Restore};
+pub use nightly::{Nightly, Prune};
+pub use report::{Report, ReportFormat};
 
 /// Verbs by what they are for; a test holds this page against the verbs that there are.
 const HELP: &str = "\
@@ -22,10 +27,13 @@ Measure
   restore      Put a GPU back after a crash
 Conclude
   report       Write the guideline report of a campaign
+  compare      Compare two campaigns, or GPU generations, with a verdict per cell
+  nightly      Run an experiment and hold it against its own history
 Stored
   list         List campaigns; or experiments, workloads, modes, gpus, layouts
   show         Show a campaign, or one of its cells in full
   verify       Check that a campaign is complete, attested and intact
+  prune        Delete old campaigns, never baselines
 This machine
   doctor       Say what this machine can measure, and what is missing
   mig          Export, assert, apply or clear a MIG layout
@@ -81,12 +89,18 @@ pub enum Verb {
     Restore(Restore),
     /// Write the guideline report of a campaign
     Report(Report),
+    /// Compare two campaigns, or GPU generations, with a verdict per cell
+    Compare(compare::Compare),
+    /// Run an experiment and hold it against its own history
+    Nightly(Nightly),
     /// List campaigns; or experiments, workloads, modes, gpus, layouts
     List(List),
     /// Show a campaign, or one of its cells in full
     Show(Show),
     /// Check that a campaign is complete, attested and intact
     Verify(Verify),
+    /// Delete old campaigns, never baselines
+    Prune(Prune),
     /// Say what this machine can measure, and what is missing
     Doctor(Doctor),
     /// Export, assert, apply or clear a MIG layout
@@ -199,6 +213,9 @@ pub struct Run {
     /// Do not write the report at the end
     #[arg(long)]
     pub no_report: bool,
+    /// Asked for by `collo nightly`, which concludes by itself
+    #[arg(skip)]
+    pub of_a_night: bool,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -210,16 +227,6 @@ pub struct Status {
     /// A campaign; the newest if none is named
     #[arg(value_name = "CAMPAIGN")]
     pub campaign: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub struct Report {
-    /// `last`, `last-1`, `NAME/last`, a folder, or the beginning of an id
-    #[arg(value_name = "CAMPAIGN", default_value = "last")]
-    pub campaign: String,
-    /// Write it here instead of reports/
-    #[arg(long, value_name = "DIR")]
-    pub to: Option<PathBuf>,
 }
 
 /// Things to list.

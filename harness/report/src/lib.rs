@@ -5,8 +5,11 @@
 //! process, and nothing prints. Modes, workloads and metrics are text columns: a new one appears without a change here.
 
 mod analysis;
+pub mod compare;
 mod error;
+pub mod export;
 mod guideline;
+pub mod history;
 pub mod number;
 mod plot;
 mod render;
@@ -18,7 +21,7 @@ pub use error::{Error, Result};
 pub use guideline::{Evidence, Guideline, Verdict};
 pub use render::Written;
 
-/// Write the report under `reports/NAME/CAMPAIGN/`, with copies of page, Markdown and JSON in `reports/NAME/`.
+/// Write the report under `reports/NAME/CAMPAIGN/`, with copies of page, Markdown, JSON and CSV in `reports/NAME/`.
 pub fn write(analysis: &Analysis, reports: &std::path::Path) -> Result<Written> {
     render::write(analysis, reports)
 }

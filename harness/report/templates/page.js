@@ -60,15 +60,32 @@
           if (a === '' || c === '') return (a === '') - (c === '');
           return dir * (isNaN(a) || isNaN(c) ? a.localeCompare(c) : a - c);
         });
-        table.tBodies[0].append(...rows);
+        rows.forEach(r => { table.tBodies[0].append(r); r.classList.remove('first'); });
       });
     }
     const words = document.getElementById('words'), count = document.getElementById('count');
-    const filter = () => {
+    // One box per mode and outcome, made from the rows themselves; a column of very many kinds has the words alone.
+    const heads = all('th', table.tHead).map(th => th.textContent);
+    const picks = ['mode', 'outcome'].flatMap(name => {
+      const i = heads.indexOf(name), kinds = [...new Set(rows.map(r => r.cells[i].textContent))];
+      if (kinds.length < 2 || kinds.length > 10) return [];
+      const set = document.getElementById('picks').appendChild(document.createElement('fieldset'));
+      set.setAttribute('aria-label', name);
+      const boxes = kinds.map(kind => {
+        const label = set.appendChild(document.createElement('label')), box = document.createElement('input');
+        box.type = 'checkbox';
+        box.checked = true;
+        label.append(box, kind);
+        box.addEventListener('change', filter);
+        return box;
+      });
+      return [r => boxes[kinds.indexOf(r.cells[i].textContent)].checked];
+    });
+    function filter() {
       const w = words.value.toLowerCase().split(/\s+/).filter(Boolean);
-      for (const r of rows) r.hidden = !w.every(x => r.textContent.toLowerCase().includes(x));
+      for (const r of rows) r.hidden = !(picks.every(p => p(r)) && w.every(x => r.textContent.toLowerCase().includes(x)));
       count.textContent = `${rows.filter(r => !r.hidden).length} of ${rows.length} cells`;
-    };
+    }
     words.addEventListener('input', filter);
     filter();
   }

@@ -8,156 +8,13 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use collo_report::json;
 use collo_report::stats::Quantity;
-use collo_report::{Analysis, analyse, json};
-use collo_store::DeviceRecord;
 use serde_json::Value;
 use simgpu::card::Card;
-use simgpu::truth::{Sharing, truth};
-use simgpu::workload::Workload;
 use support::Fixture;
 use support::card::CardTruth;
-
-/// Seconds of an epoch alone.
-const EPOCH_S: f64 = 3.0;
-/// What a context takes of a card's memory beside the allocator, MiB; more than any card's.
-const CONTEXT_MIB: u64 = 600;
-
-/// Small, medium and large ones, by the folder and the options that find them.
-const WORKLOADS: [(&str, &str, &str); 10] = [
-    ("small", "vision", "model=resnet26 dataset=cifar-10"),
-    ("medium", "vision", "model=resnet50 dataset=imagenet64"),
-    ("large", "vision", "model=resnet152 dataset=imagenet"),
-    ("cait", "vision", "model=cait_xxs24_224"),
-    ("effnet", "vision", "model=efficientnetv2_s dataset=imagenet64"),
-    ("mobile", "vision", "model=mobilenetv2_100 dataset=imagenet"),
-    ("vgg", "vision", "model=vgg16 dataset=imagenet"),
-    ("bert", "language", ""),
-    ("dlrm", "dlrm", ""),
-    ("gpt", "gpt", ""),
-];
-const MIXES: [(&str, &str); 3] = [("small", "large"), ("medium", "dlrm"), ("bert", "mobile")];
-
-/// What is true of a cell.
-#[derive(Debug)]
-struct Known {
-    cell: String,
-    mode: &'static str,
-    /// Cells that are held against the same baselines.
-    family: usize,
-    gain: f64,
-    energy_j_per_epoch: f64,
-    sm_active_ratio: f64,
-}
-
-fn workload(name: &str) -> Workload {
-    let (_, folder, options) = WORKLOADS.iter().find(|w| w.0 == name).unwrap();
-    let option = |text: &str| text.split_once('=').map(|(name, value)| (name.to_string(), value.to_string()));
-    Workload::find(folder, &options.split_whitespace().filter_map(option).collect()).unwrap()
-}
-
-/// The largest instance of which a card holds so many.
-fn slice(card: &Card, degree: usize) -> &simgpu::card::Profile {
-    let plain = |name: &str| !name.contains(['+', '-']);
-    let profiles = card.mig.as_ref().unwrap().profiles.iter();
-    profiles.filter(|p| plain(&p.name) && p.most as usize >= degree).max_by_key(|p| p.sms).unwrap()
-}
-
-/// A group on a card: how long its epochs take, what the card does, and what it gains; none where its memory does not fit.
-fn group(card: &Card, members: &[&str], mode: &str) -> Option<(Vec<f64>, CardTruth, f64)> {
-    let each: Vec<Workload> = members.iter().map(|m| workload(m)).collect();
-    let profile = slice(card, members.len());
-    let (sharing, sum, room) = match mode {
-        "mps" => (Sharing::Mps(None), true, card.total_mib),
-        "mig" => (Sharing::Mig(vec![profile.name.clone(); members.len()]), false, profile.memory_mib),
-        _ => (Sharing::Naive, true, card.total_mib),
-    };
-    let footprints = each.iter().map(|w| w.memory_mib + CONTEXT_MIB);
-    if (if sum { footprints.sum::<u64>() } else { footprints.max()? }) > room {
-        return None;
-    }
-    let known = truth(card, &each, &sharing).unwrap();
-    let share = f64::from(profile.sms) / f64::from(card.sms);
-    let of_instance = |(w, pace): (&Workload, &f64)| {
-        let load = w.on(card).load;
-        pace * load.u * load.a / share
-    };
-    let truth = CardTruth {
-        sm_active_ratio: known.sm_active_ratio,
-        idle_w: card.extra.idle_w,
-        power_w: known.power_w,
-        instances: if mode == "mig" { each.iter().zip(&known.paces).map(of_instance).collect() } else { Vec::new() },
-        sources: vec![(if card.has_gpm() { "gpm" } else { "dcgm" }, 1.0)],
-        counter_resets: false,
-        counters_of_instances: false,
-    };
-    Some((known.paces.iter().map(|pace| EPOCH_S / pace).collect(), truth, known.gain))
-}
-
-fn on(card: &Card, name: &str) -> Fixture {
-    let mut fixture = Fixture::named(name);
-    fixture.device = DeviceRecord {
-        name: card.name.clone(),
-        kind: "gpu".into(),
-        simulated: true,
-        memory_bytes: Some(card.total_mib << 20),
-        cores: None,
-        persistence: Some(true),
-    };
-    // Baselines vary as much as anything: blocks are not thrown away for it.
-    fixture.thresholds.baseline_drift_ratio = 1.0;
-    fixture
-}
-
-/// All workloads in all ways on one card, each cell with noise of its own.
-fn campaign(key: &str, seed: u64, repetitions: u32) -> (Fixture, Vec<Known>) {
-    let card = Card::find(key).unwrap();
-    let mut fixture = on(&card, "ground-truth").seed(seed).repetitions(repetitions);
-    fixture.samples_hz = 5.0;
-    let mut known = Vec::new();
-    let mut add = |fixture: Fixture, members: &[&str], mode: &'static str, family| {
-        let Some((epochs, truth, gain)) = group(&card, members, mode) else { return fixture };
-        let paired: Vec<(&str, f64)> = members.iter().copied().zip(epochs.iter().copied()).collect();
-        // From 1 to 8 %, as likely below 3 % as above. A card that is nearly full has no room to be much faster.
-        let number = known.len() as f64 + seed as f64;
-        let noise = 0.01 * 8f64.powf((number * 0.618034).fract());
-        let room = -truth.sm_active_ratio.ln() / 2.5;
-        let (sm_active_ratio, power_w) = (truth.sm_active_ratio, truth.power_w);
-        let fixture = fixture.on_card(mode, &paired, truth, noise.min(room));
-        known.push(Known {
-            cell: fixture.cells.last().unwrap().record.cell.clone(),
-            mode,
-            family,
-            gain,
-            energy_j_per_epoch: power_w / epochs.iter().map(|e| 1.0 / e).sum::<f64>(),
-            sm_active_ratio,
-        });
-        fixture
-    };
-    for (family, (name, _, _)) in WORKLOADS.iter().enumerate() {
-        fixture = add(fixture, &[*name], "solo", family);
-        for mode in ["naive", "mps", "mig"] {
-            for degree in [1, 2, 3, 7].into_iter().filter(|d| mode != "naive" || *d > 1) {
-                fixture = add(fixture, &vec![*name; degree], mode, family);
-            }
-        }
-    }
-    for (a, b) in MIXES {
-        let family = WORKLOADS.iter().position(|w| w.0 == a).unwrap();
-        for mode in ["naive", "mps", "mig"] {
-            fixture = add(fixture, &[a, b], mode, family);
-        }
-    }
-    (fixture, known)
-}
-
-fn analysed(fixture: &Fixture) -> Analysis {
-    // Thousands of runs, each of them flushed: where there is a file system in memory, it is used.
-    let memory = std::path::Path::new("/dev/shm");
-    let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
-    let campaign = fixture.write(folder.path());
-    analyse(&campaign).unwrap()
-}
+use support::study::{analysed, campaign, group, on};
 
 /// How estimates of one quantity lie around the truth.
 #[derive(Default)]
@@ -313,6 +170,25 @@ fn a_counter_that_began_anew_tells_no_energy() {
         assert!(told(&report, mode, "metrics/sm_active_ratio").is_some(), "the rest stands");
     }
     assert!(told(&report, "mig", "energy_j_per_epoch").is_some(), "where it ran on, it is told");
+}
+
+#[test]
+fn energy_above_idle_is_what_the_members_add() {
+    let (fixture, _) = pairs(|_| ());
+    let analysis = analysed(&fixture);
+    let idle: Vec<f64> = analysis.idle_w.values().copied().collect();
+    let truth = fixture.cells[0].card.as_ref().unwrap().idle_w;
+    assert!(idle.len() == 2 && idle.iter().all(|w| (w / truth - 1.0).abs() < 1e-6), "{idle:?} W are not {truth}, whole and cut");
+    let report = json(&analysis);
+    for (cell, mode) in fixture.cells.iter().zip(["solo", "mps", "mig"]) {
+        let card = cell.card.as_ref().unwrap();
+        let joules = (card.power_w - card.idle_w) * cell.epoch_s[0] / cell.record.degree as f64;
+        near(told(&report, mode, "energy_j_per_epoch_above_idle"), joules);
+    }
+    // Members that are on the card from the first reading on leave nothing to read it from.
+    let mut busy = fixture.clone();
+    busy.cells.iter_mut().for_each(|c| c.card.as_mut().unwrap().idle_w = f64::NAN);
+    assert!(analysed(&busy).idle_w.is_empty());
 }
 
 #[test]

@@ -72,8 +72,8 @@ fn the_page_needs_nothing_but_itself() {
         for outside in ["http://", "https://", "src=", "@import", "url(\"", "<link"] {
             assert!(!page.contains(outside), "{outside}");
         }
-        assert_eq!(page.matches("<figure ").count(), 6);
-        assert_eq!(written.plots.len(), 6);
+        assert_eq!(page.matches("<figure ").count(), 7);
+        assert_eq!(written.plots.len(), 7);
         let whole = std::fs::read_to_string(written.folder.join("report.json")).unwrap();
         assert_eq!(whole, std::fs::read_to_string(&written.json).unwrap());
         assert!(!written.folder.join("report.html.aside").exists());
@@ -137,7 +137,7 @@ fn simulated_shows_in_every_crop() {
     written(&fixture, |page, written| {
         assert!(page.contains("SIMULATED") && page.contains("<body class=\"sim\">"));
         for figure in page.split("<figure ").skip(1) {
-            let head = &figure[..figure.find("class=\"panels\"").unwrap()];
+            let head = &figure[..figure.find("<div class=\"panels").unwrap()];
             assert!(head.contains(">simulated<"), "{head}");
         }
         for table in page.split("<table").skip(1).map(|t| &t[..t.find("</table>").unwrap()]) {
@@ -171,4 +171,28 @@ fn campaigns_with_nothing_in_them_are_whole_pages() {
     alone.baselines = false;
     alone.samples_hz = 0.5;
     written(&alone, |page, _| assert!(page.contains("No gain can be computed: its baseline")));
+}
+
+#[test]
+fn of_very_many_cells_the_page_has_the_most_telling_and_says_so() {
+    let mut many = Fixture::named("many").repetitions(1);
+    for workload in 0..260 {
+        let name = format!("w{workload}");
+        many = many.solo(&name, 32, 1.0);
+        for sharing in ["naive", "mps", "mig"] {
+            for degree in [2, 3, 4] {
+                many = many.group(&name, 32, degree, sharing, 1.1);
+            }
+        }
+    }
+    // A few were run, so that there are figures; each says how many workloads it leaves out.
+    many.samples_hz = 0.5;
+    many.stop_after = 40;
+    written(&many, |page, written| {
+        assert!(page.contains("500 of 2600 cells: those that failed, then those furthest from running in turn"));
+        assert!(page.contains("The first 240 of") && page.contains("Drawn: the first 12"));
+        assert_eq!(page.matches("class=\"glyph\"").count(), 40, "every cell with a number is among the rows");
+        assert!(page.len() < 2_000_000 && !page.contains("href=\"#c-"), "{}", page.len());
+        assert!(std::fs::metadata(&written.markdown).unwrap().len() < 2_000_000);
+    });
 }

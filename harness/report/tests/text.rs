@@ -138,10 +138,10 @@ fn markdown_begins_with_what_to_do() {
 
     | verdict | guideline | here, 95 % interval | published |
     |---|---|---|---|
-    | supported | **Stop at two members of `tiny b32` under naive.** Two do 1.97 times the work of running in turn; a third changes that by less than 5 %. | 1.97 [1.95, 2.00] (`tiny×2 naive b32`) | two small ones in about the time of one |
-    | supported | **Share naively rather than run in turn.** Least of 2 groups: `tiny×3 naive b32` does 1.92 ±0.02 times the work of running in turn. | 1.92 [1.90, 1.94] (`tiny×3 naive b32`) | large: about 1.0×; small: up to 1.98× |
-    | contradicted | **Plan for less memory than the sum of the footprints.** `tiny×3 naive b32` needs 0.800 ±0 times the sum of its solo footprints; shared pages count once. | 0.800 [0.800, 0.800] (`tiny×3 naive b32`) | = sum of footprints |
-    | supported | **Count on equal members progressing equally.** The slowest member of `tiny×3 naive b32` makes 0.994 ±0.005 of the fastest's progress. | 0.994 [0.989, 1.000] (`tiny×3 naive b32`) | not studied |
+    | supported | **Stop at two members of `tiny b32` under naive sharing.** Two do 1.97 times the work of running in turn; a third changes that by less than 5 %. | 1.97× [1.95, 2.00] (`tiny×2 naive b32`) | two small ones in about the time of one |
+    | contradicted | **Plan for less memory than the sum of the footprints.** `tiny×3 naive b32` needs 0.800 ±0 times the sum of its solo footprints; shared pages count once. | 0.800× [0.800, 0.800] (`tiny×3 naive b32`) | = sum of footprints |
+    | supported | **Share naively rather than run in turn.** Least of 2 groups: `tiny×3 naive b32` does 1.92 ±0.02 times the work of running in turn. | 1.92× [1.90, 1.94] (`tiny×3 naive b32`) | large: about 1.0×; small: up to 1.98× |
+    | supported | **Count on equal members progressing equally.** The slowest member of `tiny×3 naive b32` makes 0.994 ±0.005 of the fastest's progress. | 0.994× [0.989, 1.000] (`tiny×3 naive b32`) | not studied |
 
     What to run (synthetic data)
 

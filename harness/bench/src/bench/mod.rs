@@ -33,7 +33,7 @@ pub static BENCHES: [Bench; 10] = [
     Bench { name: "staging", about: "cutting a simulated card in seven, an MPS daemon, and back", run: staging::run },
     Bench { name: "gpu-sampler", about: "what sampling eight simulated cards costs", run: gpu_sampler::run },
     Bench { name: "orchestration", about: "a simulated campaign beside its members", run: orchestration::run },
-    Bench { name: "report", about: "reports of 10⁶ and 10⁷ samples, if that benchmark was built", run: report::run },
+    Bench { name: "report", about: "reports of 10⁶ to 10⁸ samples, if that benchmark was built", run: report::run },
     Bench { name: "peer", about: "radT and collo on the same two scripts", run: peer::run },
     Bench { name: "perturbation", about: "what being measured costs a training", run: perturbation::run },
 ];

@@ -1,13 +1,16 @@
 //! One file per verb.
 
 pub mod cards;
+pub mod compare;
 pub mod completions;
 pub mod data;
 pub mod doctor;
 pub mod init;
 pub mod list;
 pub mod mig;
+pub mod nightly;
 pub mod plan;
+pub mod prune;
 pub mod report;
 pub mod restore;
 pub mod run;

@@ -1,20 +1,96 @@
-//! `collo report`: from stored runs to the page; needs neither the machine nor the project that they were measured with.
+//! `collo report`: from stored runs to the page, or to one file for another program; needs neither the machine nor the project that
+//! they were measured with.
 
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use collo_report::Analysis;
+use collo_report::export::{Format, export};
+use fs_err as fs;
+
+use super::run::shown;
 use super::{Context, Ended};
-use crate::{args, exit, say};
+use crate::args::ReportFormat as Asked;
+use crate::exit::{self, Failure};
+use crate::{args, say};
+
+/// The ending that asks for Parquet.
+const PARQUET: &str = "parquet";
 
 pub fn run(context: &Context<'_>, a: &args::Report) -> Ended {
+    let format = a.format.map(|asked| format(context, asked, a.to.as_deref())).transpose()?;
     let runs = context.runs()?;
     let campaign = runs.find(&a.campaign)?;
     let beside = runs.path().parent().map(|p| p.join("reports")).unwrap_or_else(|| "reports".into());
-    let to = a.to.clone().unwrap_or(beside);
     let analysis = collo_report::analyse(&campaign)?;
-    let written = collo_report::write(&analysis, &to)?;
+    if let Some(format) = format {
+        return exported(&analysis, format, a.to.as_deref());
+    }
+    let written = collo_report::write(&analysis, &a.to.clone().unwrap_or(beside))?;
     if context.arguments.json {
         say::json(&collo_report::json(&analysis));
         return Ok(exit::DONE);
     }
     say::result(collo_report::terminal(&analysis, say::width()).trim_end());
-    say::remark(format!("report: {}", super::run::shown(&written.html)));
+    say::remark(format!("report: {}", shown(&written.html)));
     Ok(exit::DONE)
+}
+
+/// The format that is meant; what cannot be meant is refused before anything is read.
+fn format(context: &Context<'_>, asked: Asked, to: Option<&Path>) -> Result<Format, Failure> {
+    let wrong = |what: String, hint: String| Err(Failure::new(exit::USAGE, what).hint(hint));
+    let is_parquet = to.is_some_and(|path| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(PARQUET)));
+    if context.arguments.json && asked != Asked::Json {
+        return wrong("`--json` and `--format` ask for two formats".into(), "leave one of them out".into());
+    }
+    if let Some(path) = to.filter(|path| path.is_dir()) {
+        let hint =
+            format!("name a file in it; without `--format` the page is written there: `collo report --to {}`", path.display());
+        return wrong(format!("`{}` is a folder, and `--format` makes one file", path.display()), hint);
+    }
+    if is_parquet && asked != Asked::Dataset {
+        return wrong(
+            "only the data set is written as Parquet".into(),
+            "`--format dataset`, or a file with another ending".into(),
+        );
+    }
+    Ok(match asked {
+        Asked::Csv => Format::Csv,
+        Asked::Latex => Format::Latex,
+        Asked::Junit => Format::Junit,
+        Asked::Openmetrics => Format::Openmetrics,
+        Asked::Dataset if is_parquet => Format::DatasetParquet,
+        Asked::Dataset => Format::Dataset,
+        Asked::Json => Format::Json,
+        Asked::Markdown => Format::Markdown,
+    })
+}
+
+fn exported(analysis: &Analysis, format: Format, to: Option<&Path>) -> Ended {
+    let bytes = export(analysis, format)?;
+    // Whoever reads the file does not see the report's own notes.
+    analysis.problems.iter().for_each(say::warning);
+    match to {
+        Some(path) => {
+            place(path, &bytes)?;
+            say::remark(format!("report: {}", shown(path)));
+        }
+        None => match std::io::stdout().lock().write_all(&bytes) {
+            // A reader that has seen enough.
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => {}
+            written => written?,
+        },
+    }
+    Ok(exit::DONE)
+}
+
+/// Written aside and renamed, so that a reader sees the old file or the new one; into a pipe or a device as it is.
+fn place(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if path.exists() && !path.is_file() {
+        return fs::write(path, bytes);
+    }
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".aside");
+    fs::write(&aside, bytes)?;
+    fs::rename(&aside, path)
 }

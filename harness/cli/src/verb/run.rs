@@ -112,7 +112,11 @@ fn one(
     })?;
     // Repetitions that were added belong to that campaign, whatever selected them.
     let id = &finished.campaign.manifest().id;
-    let resume = if a.more.is_some() { format!("collo run {}", id.rsplit('-').next().unwrap_or(id)) } else { resume };
+    let resume = match (a.more, a.of_a_night) {
+        (Some(_), true) => format!("collo nightly {}", planned.experiment.name),
+        (Some(_), false) => format!("collo run {}", id.rsplit('-').next().unwrap_or(id)),
+        (None, _) => resume,
+    };
     conclude(context, a, project, &finished, &resume)
 }
 
@@ -211,7 +215,8 @@ fn resume(a: &args::Run, planned: &Planned) -> String {
     let found = if a.as_found { " --as-found" } else { "" };
     let exclusive = if a.exclusive { " --exclusive" } else { "" };
     let foreign = if a.foreign == args::Foreign::Allow { " --foreign allow" } else { "" };
-    format!("collo run {}{condition}{python}{gpu}{found}{exclusive}{foreign}", planned.experiment.name)
+    let verb = if a.of_a_night { "nightly" } else { "run" };
+    format!("collo {verb} {}{condition}{python}{gpu}{found}{exclusive}{foreign}", planned.experiment.name)
 }
 
 fn check_plan(planned: &Planned) -> Result<(), Failure> {
@@ -322,7 +327,13 @@ fn conclude(context: &Context<'_>, a: &args::Run, project: &Project, finished: &
     }
     let (runs, _) = campaign.runs()?;
     let failed = runs.values().filter(|r| r.record.outcome.is_failure()).count();
-    if a.no_report {
+    if a.of_a_night {
+        return Ok(exit::DONE);
+    }
+    if a.no_report && context.arguments.json {
+        say::json(&serde_json::json!({"schema": 1, "campaign": campaign.manifest().id, "folder": campaign.path(),
+            "planned": total, "accounted": total, "failed": failed}));
+    } else if a.no_report {
         say::result(format!("{total} of {total} runs accounted for in {}", shown(campaign.path())));
     } else {
         let analysis = collo_report::analyse(campaign)?;

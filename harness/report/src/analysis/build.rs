@@ -1,12 +1,12 @@
 //! The way from a campaign folder to an [`Analysis`]: read, check, estimate, conclude, in this order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, Validity, Verdict};
 
-use super::quantities::{self, Baselines, CELL, MEMBER, Pools, Values};
+use super::quantities::{self, Baselines, CELL, MEMBER, POOLED, Pools, Values};
 use super::repetition::{MemoryKind, Repetition};
-use super::{Analysis, Cell, Member, check, data, timeline};
+use super::{Analysis, Cell, Index, Member, check, data, idle, suspect, timeline};
 use crate::stats::{self, Quantity};
 use crate::{Result, guideline, number};
 
@@ -57,6 +57,7 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
     for r in &mut read {
         check::run(r, &campaign);
     }
+    let idle_w = idle::level(&mut read);
     let mixed = data::mixed(&read);
     problems.extend(data::lower(&mut read, &mixed));
     let drifts = check::drift(&mut read, &campaign);
@@ -79,9 +80,11 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
     for cell in &mut cells {
         judge(cell, &campaign);
     }
+    suspect::all(&mut cells);
     compare_gains(&mut cells, campaign.thresholds.relevant_ratio);
 
     let mut analysis = Analysis {
+        index: Index::of(&cells),
         planned: campaign.plan.order.len(),
         accounted: OUTCOMES.map(|w| (w, by_word.get(w).copied().unwrap_or(0))).to_vec(),
         timelines: timeline::of(&cells),
@@ -91,6 +94,7 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
         measured_for_s,
         synthetic,
         shortened,
+        idle_w,
         problems,
         guidelines: Vec::new(),
         campaign,
@@ -126,6 +130,7 @@ fn begin(record: CellRecord, repetitions: Vec<Repetition>, outcomes: BTreeMap<&'
         record,
         outcomes,
         validity,
+        suspicious: Vec::new(),
         repetitions,
         counted,
         quantities: BTreeMap::new(),
@@ -145,8 +150,9 @@ fn joined(reasons: &[&String]) -> String {
 
 /// Fill every cell's quantities. Returns how the intervals of epoch times were made.
 fn estimate(cells: &mut [Cell]) -> Option<&'static str> {
-    let solos = cells.iter().filter(|c| c.is_solo()).map(|c| (&c.record, c.counted().collect()));
-    let baselines = Baselines::of(solos);
+    let on_slices: BTreeSet<&String> = cells.iter().flat_map(|c| &c.record.alone_on_slice).collect();
+    let alone = cells.iter().filter(|c| c.is_solo() || on_slices.contains(&c.record.cell));
+    let baselines = Baselines::of(alone.map(|c| (&c.record, c.counted().collect())));
     let solo_kinds: BTreeMap<String, MemoryKind> =
         cells.iter().filter(|c| c.is_solo()).filter_map(|c| Some((c.record.cell.clone(), c.memory_kind?))).collect();
     let of_cells: Vec<Vec<Values>> =
@@ -158,7 +164,7 @@ fn estimate(cells: &mut [Cell]) -> Option<&'static str> {
             members.map(|i| c.counted().map(|r| quantities::of_member(r, i, &baselines)).collect()).collect()
         })
         .collect();
-    let pools = Pools::fit(of_cells.iter().map(Vec::as_slice), &CELL);
+    let pools = Pools::fit(of_cells.iter().map(Vec::as_slice), &POOLED);
     let member_pools = Pools::fit(of_members.iter().flatten().map(Vec::as_slice), &MEMBER);
     for ((cell, values), members) in cells.iter_mut().zip(&of_cells).zip(&of_members) {
         for name in CELL {
@@ -170,7 +176,7 @@ fn estimate(cells: &mut [Cell]) -> Option<&'static str> {
         let solo = cell.is_solo();
         if solo {
             // A baseline against itself is 1; what it did not have to share has no company and no fairness.
-            for name in ["slowdown", "throughput_gain", "stp", "antt", "memory_of_solo"] {
+            for name in ["slowdown", "throughput_gain", "stp", "antt", "memory_of_solo", "energy_of_solo", "pcie_rx_of_solo"] {
                 if let Some(q) = cell.quantities.get_mut(name) {
                     *q = Quantity::one(q.n);
                 }
@@ -238,7 +244,16 @@ fn absent(cell: &Cell, baselines: &Baselines) -> BTreeMap<&'static str, String> 
             "energy_j_per_epoch" | "cpu_ratio" if cell.counted().all(|r| r.measured.is_none()) => {
                 "there was no time in which all members trained past their warm-up".into()
             }
-            "energy_j_per_epoch" => "no readable counter".into(),
+            "energy_j_per_epoch" | "energy_j_per_item" | "energy_of_solo" => "no readable counter".into(),
+            "energy_j_per_epoch_above_idle" if cell.quantities.contains_key("energy_j_per_epoch") => {
+                "the card's power was not read while nobody was on it".into()
+            }
+            "energy_j_per_epoch_above_idle" => "no readable counter".into(),
+            "slowdown_on_slice" if cell.record.alone_on_slice.is_empty() => "its members are not on slices".into(),
+            "slowdown_on_slice" => "its members were not measured alone on such slices".into(),
+            "pcie_rx_of_solo" if !cell.record.is_uniform() => "its members train different workloads".into(),
+            name if name.starts_with("pcie_") => "the traffic or the items were not recorded".into(),
+            "solo_sm_active_sum_ratio" => "the SM activity of its baselines was not read".into(),
             "memory_of_solo" if cell.quantities.contains_key("memory_bytes") => {
                 "its baseline's memory was read in another way".into()
             }

@@ -1,7 +1,7 @@
 //! What makes a number less trustworthy than it looks. In: the repetitions of a campaign. Out: their validity, lowered with
 //! reasons. Nothing here ever raises a verdict.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use collo_store::{BlockEdge, Campaign, Verdict};
 
@@ -68,13 +68,10 @@ pub struct Drift {
 
 /// Find each block's drift. Where a baseline drifted beyond the threshold, its runs of that block and those held against it are void.
 pub fn drift(repetitions: &mut [Repetition], campaign: &Campaign) -> Vec<Drift> {
-    let edge_of = |r: &Repetition| {
-        let plan = &campaign.plan;
-        let planned = plan.order.iter().find(|p| {
-            p.repetition == r.record().repetition && plan.cells.get(p.cell).is_some_and(|c| c.slug == r.record().cell.slug)
-        });
-        planned.and_then(|p| p.edge)
-    };
+    let plan = &campaign.plan;
+    let edges = plan.order.iter().filter_map(|p| Some(((plan.cells.get(p.cell)?.slug.as_str(), p.repetition), p.edge?)));
+    let edges: HashMap<(&str, u32), BlockEdge> = edges.collect();
+    let edge_of = |r: &Repetition| edges.get(&(r.record().cell.slug.as_str(), r.record().repetition)).copied();
     let mut ends = BTreeMap::<(u32, String), [Option<f64>; 2]>::new();
     for r in repetitions.iter().filter(|r| r.counts()) {
         if let (Some(edge), Some(epoch_s)) = (edge_of(r), r.members.first().and_then(|m| m.epoch_s)) {

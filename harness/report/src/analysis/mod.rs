@@ -4,12 +4,15 @@
 mod build;
 mod check;
 mod data;
+pub mod environment;
+mod idle;
 mod quantities;
 mod repetition;
 mod samples;
+mod suspect;
 mod timeline;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use collo_store::{Campaign, CellRecord, Features, MemberSpec, Validity, Verdict};
 
@@ -41,10 +44,43 @@ pub struct Analysis {
     pub synthetic: Vec<String>,
     /// Workloads whose epochs were cut short, with the batches that were left.
     pub shortened: Vec<(String, u64)>,
+    /// Board power while nobody was on the card, by its state: `whole`, `cut` into instances.
+    pub idle_w: BTreeMap<&'static str, f64>,
     /// What lay in the campaign's folder and could not be read.
     pub problems: Vec<String>,
     pub timelines: Vec<Timeline>,
     pub guidelines: Vec<Guideline>,
+    index: Index,
+}
+
+/// Where cells are: campaigns may have very many.
+#[derive(Debug, Default)]
+struct Index {
+    /// Each solo cell, by its label.
+    solos: HashMap<String, usize>,
+    /// Workloads in the order of the plan.
+    workloads: Vec<String>,
+    /// Uniform cells of a workload.
+    of_workload: HashMap<String, Vec<usize>>,
+}
+
+impl Index {
+    fn of(cells: &[Cell]) -> Self {
+        let mut index = Index::default();
+        for (i, cell) in cells.iter().enumerate() {
+            if cell.is_solo() {
+                index.solos.entry(cell.name().to_string()).or_insert(i);
+            }
+            if let Some(workload) = cell.workload() {
+                let places = index.of_workload.entry(workload.to_string()).or_insert_with(|| {
+                    index.workloads.push(workload.to_string());
+                    Vec::new()
+                });
+                places.push(i);
+            }
+        }
+        index
+    }
 }
 
 /// One cell over its repetitions.
@@ -54,6 +90,8 @@ pub struct Cell {
     /// Outcomes of its runs, by word; runs that were never made are `missing`.
     pub outcomes: BTreeMap<&'static str, usize>,
     pub validity: Validity,
+    /// What looks odd and was not left out: repetitions far from the others, temperature or clocks that moved.
+    pub suspicious: Vec<String>,
     /// All stored runs of the cell.
     pub repetitions: Vec<Repetition>,
     /// Of these, the ones its numbers come from.
@@ -135,7 +173,7 @@ impl Analysis {
 
     /// The solo cell of a workload.
     pub fn solo(&self, label: &str) -> Option<&Cell> {
-        self.cells.iter().find(|c| c.name() == label && c.is_solo())
+        self.index.solos.get(label).and_then(|at| self.cells.get(*at))
     }
 
     /// Groups: every cell that is not a baseline against itself.
@@ -145,18 +183,12 @@ impl Analysis {
 
     /// Workloads in the order of the plan, by the label of their solo cell.
     pub fn workloads(&self) -> Vec<&str> {
-        let mut found: Vec<&str> = Vec::new();
-        for label in self.cells.iter().filter_map(Cell::workload) {
-            if !found.contains(&label) {
-                found.push(label);
-            }
-        }
-        found
+        self.index.workloads.iter().map(String::as_str).collect()
     }
 
     /// Uniform cells of one workload, its solo cell among them.
     pub fn of_workload<'a>(&'a self, workload: &'a str) -> impl Iterator<Item = &'a Cell> {
-        self.cells.iter().filter(move |c| c.workload() == Some(workload))
+        self.index.of_workload.get(workload).into_iter().flatten().filter_map(|at| self.cells.get(*at))
     }
 
     /// Runs with this outcome.

@@ -9,9 +9,10 @@ use super::repetition::Repetition;
 use crate::stats::{self, Pool, Quantity, Term, Variance};
 
 /// Quantities of a cell, in the order in which JSON lists them.
-pub const CELL: [&str; 14] = [
+pub const CELL: [&str; 24] = [
     "epoch_time_s",
     "slowdown",
+    "slowdown_on_slice",
     "throughput_gain",
     "stp",
     "antt",
@@ -21,10 +22,34 @@ pub const CELL: [&str; 14] = [
     "makespan_s",
     "memory_bytes",
     "memory_of_solo",
+    "memory_headroom_bytes",
     "cpu_ratio",
     "items_per_s",
     "energy_j_per_epoch",
+    "energy_j_per_epoch_above_idle",
+    "energy_j_per_item",
+    "energy_of_solo",
+    "solo_sm_active_sum_ratio",
+    "pcie_rx_bytes_per_item",
+    "pcie_tx_bytes_per_item",
+    "pcie_rx_of_solo",
+    "throttled_ratio",
 ];
+
+/// What a baseline is asked for.
+const OF_BASELINES: [&str; 6] =
+    ["epoch_time_s", "makespan_s", "memory_bytes", "energy_j_per_epoch", "pcie_rx_bytes_per_item", "sm_active_ratio"];
+
+/// Quantities that share their variance between cells: those of a cell, and what only others lean on.
+pub const POOLED: [&str; 25] = {
+    let mut all = ["sm_active_ratio"; 25];
+    let mut i = 0;
+    while i < CELL.len() {
+        all[i] = CELL[i];
+        i += 1;
+    }
+    all
+};
 
 /// Quantities of one member.
 pub const MEMBER: [&str; 7] =
@@ -36,6 +61,8 @@ pub const MEMBER: [&str; 7] =
 pub struct Value {
     pub value: f64,
     pub leans_on: Vec<(Source, f64)>,
+    /// Relative standard deviation that the instrument's own resolution adds.
+    pub resolution: f64,
 }
 
 /// A baseline's own quantity: cell label and name.
@@ -57,7 +84,7 @@ impl Baselines {
         let mut known = BTreeMap::new();
         for (cell, repetitions) in solos {
             let own: Vec<Values> = repetitions.iter().map(|r| absolute(r)).collect();
-            for name in ["epoch_time_s", "makespan_s", "memory_bytes"] {
+            for name in OF_BASELINES {
                 let values: Vec<f64> = own.iter().filter_map(|v| v.get(name).map(|x| x.value)).collect();
                 if let Some((mean, variance)) = stats::log_moments(&values) {
                     known.insert((cell.cell.clone(), name), (mean, variance, values.len()));
@@ -78,7 +105,7 @@ impl Baselines {
 }
 
 fn plain(value: f64) -> Value {
-    Value { value, leans_on: Vec::new() }
+    Value { value, leans_on: Vec::new(), resolution: 0.0 }
 }
 
 /// What needs no baseline.
@@ -100,7 +127,25 @@ fn absolute(r: &Repetition) -> Values {
     put("memory_bytes", sum(|m| m.memory.map(|x| x.bytes)));
     put("cpu_ratio", sum(|m| m.cpu_ratio));
     put("items_per_s", sum(|m| m.items_per_s));
-    put("energy_j_per_epoch", r.energy_j_per_epoch);
+    put("sm_active_ratio", r.metrics.get("sm_active_ratio").copied());
+    put("throttled_ratio", r.throttled_ratio);
+    let device = &r.record().device;
+    let held = sum(|m| m.memory.map(|x| x.bytes));
+    put("memory_headroom_bytes", device.memory_bytes.zip(held).map(|(all, held)| all as f64 - held).filter(|free| *free > 0.0));
+    let items_per_s = sum(|m| m.items_per_s).filter(|i| *i > 0.0);
+    for (name, metric) in [("pcie_rx_bytes_per_item", "pcie_rx_bytes_per_s"), ("pcie_tx_bytes_per_item", "pcie_tx_bytes_per_s")] {
+        put(name, r.metrics.get(metric).zip(items_per_s).map(|(bytes, items)| bytes / items));
+    }
+    if let (Some(energy), Some(epochs_per_s)) = (r.energy, r.epochs_per_s()) {
+        let counted = |value: f64| Value { resolution: energy.quantisation(), ..plain(value) };
+        values.insert("energy_j_per_epoch", counted(energy.power_w / epochs_per_s));
+        if let Some(items) = items_per_s {
+            values.insert("energy_j_per_item", counted(energy.power_w / items));
+        }
+        if let Some(above_w) = r.idle_w.map(|idle| energy.power_w - idle).filter(|w| *w > 0.0) {
+            values.insert("energy_j_per_epoch_above_idle", counted(above_w / epochs_per_s));
+        }
+    }
     values
 }
 
@@ -123,8 +168,8 @@ pub fn of_cell(r: &Repetition, baselines: &Baselines) -> Values {
         let progress: Vec<f64> = b.iter().zip(e).map(|(b, e)| b / e).collect();
         let slowdowns: Vec<f64> = progress.iter().map(|p| 1.0 / p).collect();
         let n = e.len() as f64;
-        let antt = Value { value: slowdowns.iter().sum::<f64>() / n, leans_on: lean(&slowdowns, "epoch_time_s", -1.0) };
-        let stp = Value { value: progress.iter().sum(), leans_on: lean(&progress, "epoch_time_s", 1.0) };
+        let antt = Value { leans_on: lean(&slowdowns, "epoch_time_s", -1.0), ..plain(slowdowns.iter().sum::<f64>() / n) };
+        let stp = Value { leans_on: lean(&progress, "epoch_time_s", 1.0), ..plain(progress.iter().sum()) };
         values.insert("slowdown", antt.clone());
         values.insert("antt", antt);
         values.insert("stp", stp);
@@ -134,12 +179,54 @@ pub fn of_cell(r: &Repetition, baselines: &Baselines) -> Values {
     }
     if let (Some(sum), Some(alone)) = (values.get("memory_bytes").map(|v| v.value), solos("memory_bytes")) {
         let leans_on = lean(&alone, "memory_bytes", -1.0);
-        values.insert("memory_of_solo", Value { value: sum / alone.iter().sum::<f64>(), leans_on });
+        values.insert("memory_of_solo", Value { leans_on, ..plain(sum / alone.iter().sum::<f64>()) });
+    }
+    if let Some(alone) = solos("sm_active_ratio") {
+        let leans_on = lean(&alone, "sm_active_ratio", 1.0);
+        values.insert("solo_sm_active_sum_ratio", Value { leans_on, ..plain(alone.iter().sum()) });
+    }
+    if let Some(q) = of_work_in_turn(r, &epochs, &solos, &lean, &values) {
+        values.insert("energy_of_solo", q);
+    }
+    // Traffic per item is of the whole group: equal members alone need as much each.
+    if let (Some(traffic), Some(alone), true) =
+        (values.get("pcie_rx_bytes_per_item").map(|v| v.value), solos("pcie_rx_bytes_per_item"), cell.is_uniform())
+    {
+        let (leans_on, one) = (lean(&alone, "pcie_rx_bytes_per_item", -1.0), alone[0]);
+        values.insert("pcie_rx_of_solo", Value { leans_on, ..plain(traffic / one) });
+    }
+    if let Some(q) = on_slice(r, &epochs, baselines) {
+        values.insert("slowdown_on_slice", q);
     }
     if let Some(fairness) = fairness(cell, &epochs, solos("epoch_time_s")) {
         values.insert("fairness", fairness);
     }
     values
+}
+
+/// Joules of the group ÷ joules that its members need for the same work one after another, each alone on the whole card.
+fn of_work_in_turn(r: &Repetition, epochs: &Option<Vec<f64>>, solos: Solos, lean: Lean, values: &Values) -> Option<Value> {
+    let (e, alone_j) = (epochs.as_ref()?, solos("energy_j_per_epoch")?);
+    let in_turn_w: Vec<f64> = alone_j.iter().zip(e).map(|(joules, seconds)| joules / seconds).collect();
+    let per_epoch = values.get("energy_j_per_epoch")?;
+    Some(Value {
+        value: per_epoch.value * r.epochs_per_s()? / in_turn_w.iter().sum::<f64>(),
+        leans_on: lean(&in_turn_w, "energy_j_per_epoch", -1.0),
+        resolution: per_epoch.resolution,
+    })
+}
+
+/// Mean slowdown against the same workloads alone on slices of the same size: what is left of a slowdown when the slice is taken out of it.
+fn on_slice(r: &Repetition, epochs: &Option<Vec<f64>>, baselines: &Baselines) -> Option<Value> {
+    let (e, labels) = (epochs.as_ref()?, &r.record().cell.alone_on_slice);
+    if labels.is_empty() || labels.len() != e.len() {
+        return None;
+    }
+    let slowdowns: Vec<f64> =
+        labels.iter().zip(e).map(|(label, e)| Some(e / baselines.get(label, "epoch_time_s")?)).collect::<Option<_>>()?;
+    let whole: f64 = slowdowns.iter().sum();
+    let leans_on = labels.iter().zip(&slowdowns).map(|(label, s)| ((label.clone(), "epoch_time_s"), -s / whole)).collect();
+    Some(Value { leans_on, ..plain(whole / e.len() as f64) })
 }
 
 type Solos<'a> = &'a dyn Fn(&'static str) -> Option<Vec<f64>>;
@@ -181,12 +268,12 @@ fn gain(r: &Repetition, epochs: &Option<Vec<f64>>, solos: Solos, lean: Lean, val
     let value = match by {
         GainBy::Makespan => {
             let serial = solos("makespan_s")?;
-            Value { value: serial.iter().sum::<f64>() / r.makespan_s?, leans_on: lean(&serial, "makespan_s", 1.0) }
+            Value { leans_on: lean(&serial, "makespan_s", 1.0), ..plain(serial.iter().sum::<f64>() / r.makespan_s?) }
         }
         GainBy::EpochTime => {
             let (e, b) = (epochs.as_ref()?, solos("epoch_time_s")?);
             let mean = e.iter().sum::<f64>() / e.len() as f64;
-            Value { value: b.iter().sum::<f64>() / mean, leans_on: lean(&b, "epoch_time_s", 1.0) }
+            Value { leans_on: lean(&b, "epoch_time_s", 1.0), ..plain(b.iter().sum::<f64>() / mean) }
         }
         GainBy::Progress => values.get("stp")?.clone(),
     };
@@ -206,7 +293,7 @@ fn fairness(cell: &CellRecord, epochs: &Option<Vec<f64>>, solos: Option<Vec<f64>
     } else {
         vec![((slow.clone(), "epoch_time_s"), 1.0), ((fast.clone(), "epoch_time_s"), -1.0)]
     };
-    Some(Value { value: progress[least] / progress[most], leans_on })
+    Some(Value { leans_on, ..plain(progress[least] / progress[most]) })
 }
 
 /// The quantities of one member of one repetition.
@@ -226,7 +313,7 @@ pub fn of_member(r: &Repetition, index: usize, baselines: &Baselines) -> Values 
     put("involuntary_switches_per_s", member.involuntary_switches_per_s);
     if let (Some(e), Some(b)) = (member.epoch_s, baselines.get(&spec.solo, "epoch_time_s")) {
         let leans_on = vec![((spec.solo.clone(), "epoch_time_s"), -1.0)];
-        values.insert("slowdown", Value { value: e / b, leans_on });
+        values.insert("slowdown", Value { leans_on, ..plain(e / b) });
     }
     values
 }
@@ -269,8 +356,10 @@ impl Pools {
         };
         let n = plain.len();
         let Some(own) = own else { return Some(stats::quantity(mean, n, &[])) };
-        let shrunk = self.known.get(name).map_or(own, |p| p.shrink(own));
-        let mut terms = vec![Term { weight: 1.0, variance: shrunk, n }];
+        let mut variance = self.known.get(name).map_or(own, |p| p.shrink(own));
+        // The steps of a counter are part of what differs between runs; few runs may happen to show less of it than there is.
+        variance.s2 = variance.s2.max(values.iter().map(|v| v.resolution.powi(2)).sum::<f64>() / n as f64);
+        let mut terms = vec![Term { weight: 1.0, variance, n }];
         let mut leans = BTreeMap::<&Source, f64>::new();
         for (source, weight) in values.iter().flat_map(|v| &v.leans_on) {
             *leans.entry(source).or_default() += weight / n as f64;

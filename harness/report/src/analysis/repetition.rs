@@ -2,6 +2,7 @@
 //! nothing tells. It compares with nothing and knows no interval.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use collo_store::{EpochRecord, Outcome, RunRecord, StoredRun, Thresholds, Validity, Verdict};
 
@@ -26,9 +27,14 @@ pub struct Repetition {
     /// From the last member's first measured epoch until the last measured epoch ended or somebody stopped training: all train,
     /// nobody warms up.
     pub measured: Option<Window>,
-    /// Energy per member and epoch, from the counter of the device.
-    pub energy_j_per_epoch: Option<f64>,
-    /// Means over the measured window of what is not a member's: `cpu_frequency_mhz`, `sm_active_ratio`, `power_w` …
+    /// The growth of the device's energy counter.
+    pub energy: Option<Energy>,
+    /// Board power before anybody trained; once all runs are read, the campaign's, by the state of the card.
+    pub idle_w: Option<f64>,
+    /// Share of the readings in which something held the card's clocks down.
+    pub throttled_ratio: Option<f64>,
+    /// Means over the measured window of what is not a member's: `cpu_frequency_mhz`, `sm_active_ratio`, `power_w` …; of shares their
+    /// 95th percentile too, and by how much temperature and clock changed from the first half of the window to the second.
     pub metrics: BTreeMap<String, f64>,
 }
 
@@ -46,6 +52,25 @@ pub struct MemberNumbers {
     pub read_bytes_per_s: Option<f64>,
     /// Switches that it did not ask for: a core was taken away.
     pub involuntary_switches_per_s: Option<f64>,
+}
+
+/// Energy by a counter, over the measured window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Energy {
+    /// Joules per second.
+    pub power_w: f64,
+    /// How often the counter was seen to rise, of how many readings.
+    pub steps: u32,
+    pub readings: u32,
+}
+
+impl Energy {
+    /// Relative standard deviation that the counter's steps leave: each end of the window lies anywhere within one. A counter that rose
+    /// with every reading has steps too short to be seen, which the spread of the repetitions holds.
+    pub fn quantisation(&self) -> f64 {
+        let seen = f64::from(self.steps) < 0.9 * (f64::from(self.readings) - 1.0);
+        if seen { (2.0f64 / 12.0).sqrt() / f64::from(self.steps.max(1)) } else { 0.0 }
+    }
 }
 
 /// A footprint and how it was read.
@@ -114,7 +139,9 @@ impl Repetition {
             start_skew_s: None,
             makespan_s: None,
             measured: None,
-            energy_j_per_epoch: None,
+            energy: None,
+            idle_w: None,
+            throttled_ratio: None,
             metrics: BTreeMap::new(),
             run,
         };
@@ -217,24 +244,52 @@ impl Repetition {
             member.cpu_ratio = of("cpu_ratio").and_then(|s| s.mean);
             member.read_bytes_per_s = of("read_bytes").and_then(|s| s.per_second);
             member.involuntary_switches_per_s = of("involuntary_context_switches").and_then(|s| s.per_second);
-            let sampled = [("gpu_memory_bytes", MemoryKind::Gpu), ("pss_bytes", MemoryKind::Pss), ("rss_bytes", MemoryKind::Rss)]
-                .into_iter()
-                .find_map(|(metric, kind)| Some(Memory { bytes: of(metric)?.peak?, kind }));
-            let kernel = self.run.record.members[index].peak_rss_bytes;
-            member.memory = sampled.or(kernel.map(|b| Memory { bytes: b as f64, kind: MemoryKind::PeakRss }));
+            let peak = |metric: &str, kind: MemoryKind| Some(Memory { bytes: of(metric)?.peak?, kind });
+            // On a card the memory of the host stands for nothing: a member whose reading is missing has none.
+            member.memory = if self.run.record.device.kind == "gpu" {
+                peak("gpu_memory_bytes", MemoryKind::Gpu)
+            } else {
+                let kernel = self.run.record.members[index].peak_rss_bytes;
+                peak("pss_bytes", MemoryKind::Pss)
+                    .or_else(|| peak("rss_bytes", MemoryKind::Rss))
+                    .or(kernel.map(|b| Memory { bytes: b as f64, kind: MemoryKind::PeakRss }))
+            };
         }
         self.level_memory(&summaries);
-        self.energy_j_per_epoch = self.energy(&summaries);
+        self.energy = self.counted_energy(&summaries);
+        self.idle_w = self.power_before(&path);
         let mut sums = BTreeMap::<String, (f64, u32)>::new();
-        for ((scope, metric), summary) in &summaries {
-            // What a member or a slice has is no figure of the card, and never added to one.
-            let of_a_part = ["member:", "mig:", "gi:"].iter().any(|part| scope.starts_with(part));
-            if let Some(mean) = summary.mean.filter(|_| !of_a_part) {
-                let entry = sums.entry(metric.clone()).or_default();
-                *entry = (entry.0 + mean, entry.1 + 1);
+        let mut add = |metric: String, value: Option<f64>| {
+            if let Some(value) = value {
+                let entry = sums.entry(metric).or_default();
+                *entry = (entry.0 + value, entry.1 + 1);
+            }
+        };
+        let of_the_card = summaries.iter().filter(|((scope, _), _)| !of_a_part(scope));
+        for ((_, metric), summary) in of_the_card.clone() {
+            add(metric.clone(), summary.mean);
+            if let Some(stem @ ("sm_active" | "sm_occupancy" | "dram_active")) = metric.strip_suffix("_ratio") {
+                add(format!("{stem}_p95_ratio"), summary.p95);
+            }
+            match (metric.as_str(), summary.halves) {
+                ("temperature_c", Some((early, late))) => add("temperature_drift_c".into(), Some(late - early)),
+                ("sm_clock_mhz", Some((early, late))) if early > 0.0 => add("sm_clock_drift_ratio".into(), Some(late / early)),
+                _ => {}
             }
         }
+        // The mean of a mask says nothing.
+        sums.remove("throttle_reasons");
         self.metrics = sums.into_iter().map(|(metric, (sum, n))| (metric, sum / f64::from(n))).collect();
+        self.throttled_ratio = of_the_card.filter_map(|(_, summary)| summary.throttled_ratio).reduce(f64::max);
+    }
+
+    /// What the card drew before anybody was on it.
+    fn power_before(&mut self, path: &Path) -> Option<f64> {
+        if self.run.record.device.kind != "gpu" || !path.exists() {
+            return None;
+        }
+        // Samples that cannot be read have been said to be so.
+        samples::idle_w(path, self.run.record.timeline.launched_ns, self.any_training()?.start_ns).ok().flatten()
     }
 
     /// Members of one run are added up, so all are read the same way: the least truthful that one of them has.
@@ -249,20 +304,27 @@ impl Repetition {
         }
     }
 
-    fn energy(&self, summaries: &Summaries) -> Option<f64> {
+    fn counted_energy(&self, summaries: &Summaries) -> Option<Energy> {
         let device = &self.run.record.device;
         let metric = if device.kind == "gpu" { "energy_j" } else { "cpu_energy_j" };
         if device.persistence == Some(false) {
             // The driver may have left and come back between two readings, and the counter with it.
             return None;
         }
-        let window_s = self.measured?.seconds();
-        let watts: Vec<f64> = summaries
-            .iter()
-            .filter(|((scope, m), _)| m == metric && !["member:", "mig:", "gi:"].iter().any(|part| scope.starts_with(part)))
-            .filter_map(|(_, s)| s.per_second)
-            .collect();
-        let epochs: f64 = self.members.iter().map(|m| m.epoch_s.map(|e| window_s / e)).sum::<Option<f64>>()?;
-        (!watts.is_empty() && epochs > 0.0).then(|| watts.iter().sum::<f64>() * window_s / epochs)
+        self.measured?;
+        let counters = summaries.iter().filter(|((scope, m), _)| m == metric && !of_a_part(scope));
+        let read: Vec<(f64, u32, u32)> = counters.filter_map(|(_, s)| Some((s.per_second?, s.steps, s.readings))).collect();
+        let coarsest = read.iter().min_by_key(|r| r.1)?;
+        Some(Energy { power_w: read.iter().map(|r| r.0).sum(), steps: coarsest.1, readings: coarsest.2 })
     }
+
+    /// Epochs that all members together finish per second.
+    pub fn epochs_per_s(&self) -> Option<f64> {
+        self.members.iter().map(|m| m.epoch_s.map(|e| 1.0 / e)).sum::<Option<f64>>().filter(|e| *e > 0.0)
+    }
+}
+
+/// What a member or a slice has is no figure of the card, and never added to one.
+fn of_a_part(scope: &str) -> bool {
+    ["member:", "mig:", "gi:"].iter().any(|part| scope.starts_with(part))
 }

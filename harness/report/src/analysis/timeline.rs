@@ -1,46 +1,178 @@
-//! The lives of the members of one run, with what they used meanwhile. In: a repetition. Out: spans and thinned series, in seconds
-//! from `go`, at most sixty points a line.
+//! The lives of the members of one run, with what they used meanwhile. In: cells and their repetitions. Out: for a few sets of
+//! members, one run of each sharing mode: spans and thinned series, in seconds from `go`, at most sixty points a line.
+
+use std::cmp::Reverse;
 
 use super::Cell;
 use super::repetition::{MemoryKind, Repetition};
-use super::samples;
+use super::samples::{self, Window};
 
 /// Points per line.
 const POINTS: u32 = 60;
+/// Sets of equal members whose runs are drawn, at most.
+const SETS: usize = 6;
+/// Sharing modes of one set, at most.
+const MODES: usize = 6;
+
+/// A line: `(seconds from go, value)`.
+pub type Line = Vec<(f64, f64)>;
 
 /// One run, drawn along time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Timeline {
+    /// The cell, or who runs in turn.
     pub cell: String,
+    /// `solo` also where several members run one after the other.
     pub sharing: String,
+    /// Who trains, without how they share: runs of one set belong beside each other.
+    pub set: String,
+    /// The workload of equal members, as its solo cell is called.
+    pub workload: Option<String>,
+    /// True where the members' lives are worth drawing, false where only the card's series are.
+    pub lives_shown: bool,
+    /// True for solo runs of the members put one after the other.
+    pub in_turn: bool,
     pub repetition: u32,
     /// From the first start of training to the last end, seconds from `go`.
     pub start_s: f64,
     pub end_s: f64,
     pub lives: Vec<Life>,
-    /// CPU of each member, cores: `(seconds from go, value)`.
-    pub cpu: Vec<Vec<(f64, f64)>>,
+    /// CPU of each member, cores.
+    pub cpu: Vec<Line>,
     /// Memory of each member, bytes.
-    pub memory: Vec<Vec<(f64, f64)>>,
+    pub memory: Vec<Line>,
     pub memory_kind: Option<MemoryKind>,
+    /// Of the card as a whole; empty where it does not tell.
+    pub sm_active_ratio: Line,
+    pub power_w: Line,
+    pub pcie_rx_bytes_per_s: Line,
 }
 
 /// One member's epochs: `(start, end, measured)`, seconds from `go`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Life {
     pub workload: String,
     pub epochs: Vec<(f64, f64, bool)>,
 }
 
-/// The timelines worth drawing: for each of the first few groups with the most members, its first counting run, solo first.
+/// Cells with the same members, in the order of the plan.
+struct Set<'a> {
+    cells: Vec<&'a Cell>,
+}
+
+impl Set<'_> {
+    fn first(&self) -> Option<&Cell> {
+        self.cells.first().copied()
+    }
+
+    /// `small×7 b32`, `small+large`.
+    fn name(&self) -> String {
+        let Some(cell) = self.first() else { return String::new() };
+        let without = |part: &&str| *part != cell.record.sharing;
+        cell.name().split(' ').filter(without).collect::<Vec<_>>().join(" ")
+    }
+
+    fn kinds(&self) -> usize {
+        let mut solos: Vec<&str> =
+            self.first().map_or_else(Vec::new, |c| c.record.members.iter().map(|m| m.solo.as_str()).collect());
+        solos.sort_unstable();
+        solos.dedup();
+        solos.len()
+    }
+
+    fn degree(&self) -> u32 {
+        self.first().map_or(0, |c| c.record.degree)
+    }
+}
+
+/// The runs worth drawing: of each workload the largest set that ran in the most modes, of the mixed ones the most telling; each
+/// mode's first counting run, and before them what the same members do alone.
 pub fn of(cells: &[Cell]) -> Vec<Timeline> {
-    let mut chosen: Vec<&Cell> = cells.iter().filter(|c| !c.is_solo() && !c.counted.is_empty()).collect();
-    chosen.sort_by_key(|c| std::cmp::Reverse(c.record.degree));
-    chosen.truncate(2);
-    let solo = chosen.first().and_then(|c| cells.iter().find(|s| s.is_solo() && s.name() == c.record.members[0].solo));
-    chosen.extend(solo.filter(|s| !s.counted.is_empty()).or(cells.iter().find(|c| c.is_solo() && !c.counted.is_empty())));
-    chosen.sort_by_key(|c| c.record.degree);
-    chosen.into_iter().filter_map(|c| timeline(c, c.counted().next()?)).collect()
+    let mut sets: Vec<Set> = Vec::new();
+    for cell in cells.iter().filter(|c| !c.is_solo() && c.record.degree > 1 && !c.counted.is_empty()) {
+        let same = |s: &&mut Set| {
+            s.first().is_some_and(|f| f.record.members.iter().map(|m| &m.solo).eq(cell.record.members.iter().map(|m| &m.solo)))
+        };
+        match sets.iter_mut().find(same) {
+            Some(set) => set.cells.push(cell),
+            None => sets.push(Set { cells: vec![cell] }),
+        }
+    }
+    let (mut uniform, mixed): (Vec<Set>, Vec<Set>) = sets.into_iter().partition(|s| s.kinds() == 1);
+    let best = mixed.into_iter().min_by_key(|s| Reverse((s.cells.len(), s.kinds(), Reverse(s.degree()))));
+    // Of each workload one set, in the order of the plan.
+    let order: Vec<Option<String>> = cells.iter().map(|c| c.workload().map(str::to_string)).collect();
+    let place = |s: &Set| order.iter().position(|w| w.as_deref() == s.first().and_then(Cell::workload));
+    uniform.sort_by_key(|s| (place(s), Reverse((s.cells.len(), s.degree()))));
+    uniform.dedup_by_key(|s| place(s));
+    let shown = uniform.iter().enumerate().max_by_key(|(i, s)| (s.cells.len(), s.degree(), Reverse(*i))).map(|(i, _)| i);
+    uniform.truncate(SETS.max(shown.map_or(0, |i| i + 1)));
+    let mut found = Vec::new();
+    if let Some(set) = &best {
+        found.extend(in_turn(cells, set));
+        found.extend(runs(set, true));
+    }
+    for (i, set) in uniform.iter().enumerate() {
+        let lives_shown = Some(i) == shown;
+        let solo = set.first().and_then(|c| cells.iter().find(|s| s.is_solo() && s.name() == c.record.members[0].solo));
+        let alone = solo.and_then(|s| timeline(s, s.counted().next()?));
+        found.extend(alone.map(|t| Timeline { set: set.name(), lives_shown, ..t }));
+        found.extend(runs(set, lives_shown));
+    }
+    if found.is_empty() {
+        let solo = cells.iter().find(|c| c.is_solo() && !c.counted.is_empty());
+        found.extend(solo.and_then(|s| timeline(s, s.counted().next()?)));
+    }
+    found
+}
+
+fn runs(set: &Set, lives_shown: bool) -> Vec<Timeline> {
+    let drawn = set.cells.iter().take(MODES).filter_map(|c| timeline(c, c.counted().next()?));
+    drawn.map(|t| Timeline { set: set.name(), lives_shown, ..t }).collect()
+}
+
+/// The solo runs of a set's members, one after the other; none where one of them was not measured.
+fn in_turn(cells: &[Cell], set: &Set) -> Option<Timeline> {
+    let members = &set.first()?.record.members;
+    let solo = |label: &str| cells.iter().find(|c| c.is_solo() && c.name() == label);
+    let each: Vec<Timeline> =
+        members.iter().map(|m| solo(&m.solo).and_then(|s| timeline(s, s.counted().next()?))).collect::<Option<_>>()?;
+    let later = |line: &Line, by: f64| line.iter().map(|(t, v)| (t + by, *v)).collect::<Line>();
+    let mut at = 0.0;
+    let mut whole = Timeline {
+        cell: format!("{} in turn", set.name()),
+        sharing: "solo".into(),
+        set: set.name(),
+        workload: None,
+        lives_shown: true,
+        in_turn: true,
+        repetition: 1,
+        start_s: 0.0,
+        end_s: 0.0,
+        lives: Vec::new(),
+        cpu: Vec::new(),
+        memory: Vec::new(),
+        memory_kind: each.iter().filter_map(|t| t.memory_kind).max(),
+        sm_active_ratio: Vec::new(),
+        power_w: Vec::new(),
+        pcie_rx_bytes_per_s: Vec::new(),
+    };
+    for t in each {
+        let by = at - t.start_s.min(0.0);
+        let moved = |life: &Life| Life {
+            workload: life.workload.clone(),
+            epochs: life.epochs.iter().map(|(a, b, m)| (a + by, b + by, *m)).collect(),
+        };
+        whole.lives.extend(t.lives.iter().map(moved));
+        whole.cpu.extend(t.cpu.iter().map(|l| later(l, by)));
+        whole.memory.extend(t.memory.iter().map(|l| later(l, by)));
+        whole.sm_active_ratio.extend(later(&t.sm_active_ratio, by));
+        whole.power_w.extend(later(&t.power_w, by));
+        whole.pcie_rx_bytes_per_s.extend(later(&t.pcie_rx_bytes_per_s, by));
+        at = t.end_s + by;
+    }
+    whole.end_s = at;
+    Some(whole)
 }
 
 fn timeline(cell: &Cell, r: &Repetition) -> Option<Timeline> {
@@ -50,16 +182,7 @@ fn timeline(cell: &Cell, r: &Repetition) -> Option<Timeline> {
     let kind = r.members.iter().filter_map(|m| m.memory.map(|x| x.kind)).max();
     // PSS is read too rarely for a line; RSS has the same shape.
     let memory_metric = if kind == Some(MemoryKind::Gpu) { "gpu_memory_bytes" } else { "rss_bytes" };
-    // A series that cannot be read is left out: the run's validity already says that its samples cannot be read.
-    let series =
-        samples::thin(&r.run.path.join("samples.parquet"), window, POINTS, &["cpu_ratio", memory_metric]).unwrap_or_default();
-    let bin_s = window.seconds() / f64::from(POINTS);
-    let line = |member: usize, metric: &str| -> Vec<(f64, f64)> {
-        let points = series.get(&(format!("member:{member}"), metric.to_string()));
-        points.map_or_else(Vec::new, |p| {
-            p.iter().map(|(bin, v)| (since(window.start_ns) + (f64::from(*bin) + 0.5) * bin_s, *v)).collect()
-        })
-    };
+    let series = Series::read(r, window, since(window.start_ns), &["cpu_ratio", memory_metric]);
     let members = 0..r.record().members.len();
     let lives = members.clone().map(|i| Life {
         workload: r.record().members[i].spec.workload.clone(),
@@ -70,16 +193,50 @@ fn timeline(cell: &Cell, r: &Repetition) -> Option<Timeline> {
             .map(|e| (since(e.start_ns), since(e.end_ns), e.measured))
             .collect(),
     });
-    let memory: Vec<_> = members.clone().map(|i| line(i, memory_metric)).collect();
     Some(Timeline {
         cell: cell.record.cell.clone(),
         sharing: cell.record.sharing.clone(),
+        set: cell.record.cell.clone(),
+        workload: cell.workload().map(str::to_string),
+        lives_shown: true,
+        in_turn: false,
         repetition: r.record().repetition,
         start_s: since(window.start_ns),
         end_s: since(window.end_ns),
         lives: lives.collect(),
-        cpu: members.map(|i| line(i, "cpu_ratio")).collect(),
+        cpu: members.clone().map(|i| series.of(&format!("member:{i}"), "cpu_ratio")).collect(),
         memory_kind: if memory_metric == "rss_bytes" { Some(MemoryKind::Rss) } else { kind },
-        memory,
+        memory: members.map(|i| series.of(&format!("member:{i}"), memory_metric)).collect(),
+        sm_active_ratio: series.of_card("sm_active_ratio"),
+        power_w: series.of_card("power_w"),
+        pcie_rx_bytes_per_s: series.of_card("pcie_rx_bytes_per_s"),
     })
+}
+
+/// Thinned samples of one run, placed in seconds from `go`.
+struct Series {
+    found: samples::Series,
+    from_s: f64,
+    bin_s: f64,
+}
+
+impl Series {
+    /// A run whose samples cannot be read has no line: its validity already says so.
+    fn read(r: &Repetition, window: Window, from_s: f64, of_members: &[&str]) -> Self {
+        let metrics = [of_members, &["sm_active_ratio", "power_w", "pcie_rx_bytes_per_s"]].concat();
+        let found = samples::thin(&r.run.path.join("samples.parquet"), window, POINTS, &metrics).unwrap_or_default();
+        Series { found, from_s, bin_s: window.seconds() / f64::from(POINTS) }
+    }
+
+    fn of(&self, scope: &str, metric: &str) -> Line {
+        let points = self.found.get(&(scope.to_string(), metric.to_string()));
+        let place = |(bin, value): &(u32, f64)| (self.from_s + (f64::from(*bin) + 0.5) * self.bin_s, *value);
+        points.map_or_else(Vec::new, |p| p.iter().map(place).collect())
+    }
+
+    /// The line of the whole card; none where only its instances tell.
+    fn of_card(&self, metric: &str) -> Line {
+        let scope = self.found.keys().find(|(scope, m)| m == metric && scope.starts_with("gpu:"));
+        scope.map_or_else(Vec::new, |(scope, _)| self.of(scope, metric))
+    }
 }

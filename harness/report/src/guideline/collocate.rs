@@ -4,7 +4,7 @@ use super::{Evidence, Guideline, Published, STUDY, Verdict, command, without};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::render::words;
-use crate::stats::{Quantity, Verdict as Said, t_quantile};
+use crate::stats::{Quantity, Verdict as Said};
 
 const PUBLISHED: Published = Published {
     statement: "Collocate when the aggregate compute and memory needs fit the device; the gain diminishes when one run alone \
@@ -82,12 +82,7 @@ impl Knee<'_> {
 
 /// The ratio of two groups' gains. Their common baseline cancels, so the interval is wide rather than narrow.
 pub fn step(from: &Cell, to: &Cell) -> Option<Quantity> {
-    let (a, b) = (from.get("throughput_gain")?, to.get("throughput_gain")?);
-    let se = (a.log_se()?.powi(2) + b.log_se()?.powi(2)).sqrt();
-    let df = a.df?.min(b.df?);
-    let (log, half) = ((b.estimate / a.estimate).ln(), t_quantile(0.975, df) * se);
-    let (low, high) = (Some((log - half).exp()), Some((log + half).exp()));
-    Some(Quantity { estimate: log.exp(), low, high, n: a.n.min(b.n), df: Some(df) })
+    to.get("throughput_gain")?.over(from.get("throughput_gain")?)
 }
 
 /// Knees of every workload and mode, from cells whose gain has an interval. The guideline reads the valid ones.
@@ -121,7 +116,10 @@ pub fn knees(analysis: &Analysis) -> Vec<Knee<'_>> {
     found
 }
 
-pub(super) fn guideline(analysis: &Analysis) -> Guideline {
+pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
+    if super::only_mixed(analysis) {
+        return None;
+    }
     let threshold = number::percent(analysis.campaign.thresholds.relevant_ratio);
     let knees: Vec<Knee> = knees(analysis).into_iter().filter(|k| k.groups.iter().all(|c| c.is_valid())).collect();
     let verdicts: Vec<Said> = knees.iter().filter_map(|k| Some(k.cell().gain_verdict.as_ref()?.verdict)).collect();
@@ -137,16 +135,16 @@ pub(super) fn guideline(analysis: &Analysis) -> Guideline {
         (Verdict::Supported, Some(k)) => {
             let degree = number::word(k.cell().record.degree);
             if k.at + 1 < k.groups.len() {
-                format!("Stop at {degree} members of `{}` under {}.", words::workload(k.workload), k.sharing)
+                format!("Stop at {degree} members of `{}` under {}.", words::workload(k.workload), mode_name(k.sharing))
             } else {
-                format!("Collocate `{}` under {}, up to {degree} members.", words::workload(k.workload), k.sharing)
+                format!("Collocate `{}` under {}, up to {degree} members.", words::workload(k.workload), mode_name(k.sharing))
             }
         }
         (Verdict::Contradicted, _) => "Run these workloads one after another.".into(),
         _ => "Whether sharing pays here is open.".into(),
     };
     let finding = best.and_then(Knee::brief).unwrap_or_else(|| without(analysis, "a throughput gain"));
-    Guideline {
+    Some(Guideline {
         id: "collocate",
         statement,
         finding,
@@ -159,7 +157,8 @@ pub(super) fn guideline(analysis: &Analysis) -> Guideline {
         evidence: knees.iter().flat_map(|k| k.groups.iter().filter_map(|c| Evidence::of(c, "throughput_gain"))).collect(),
         published: Some(PUBLISHED),
         command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
-    }
+        summary: false,
+    })
 }
 
 fn gain(cell: &Cell) -> f64 {
@@ -170,4 +169,14 @@ fn gain(cell: &Cell) -> f64 {
 pub(crate) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |c| c.to_uppercase().collect::<String>() + chars.as_str())
+}
+
+/// A mode as sentences call it: `MPS`, `naive sharing`.
+pub(crate) fn mode_name(sharing: &str) -> String {
+    match sharing {
+        "naive" => "naive sharing".into(),
+        "mps" => "MPS".into(),
+        "mig" => "MIG".into(),
+        other => format!("`{other}`"),
+    }
 }

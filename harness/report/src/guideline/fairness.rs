@@ -7,7 +7,10 @@ use crate::number;
 /// Equal members count as treated equally while the slowest makes nine tenths of the fastest's progress.
 const FAIR: f64 = 0.9;
 
-pub(super) fn guideline(analysis: &Analysis) -> Guideline {
+pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
+    if super::only_mixed(analysis) {
+        return None;
+    }
     let has_interval = |c: &&Cell| c.record.is_uniform() && c.get("fairness").is_some_and(|q| q.low.is_some());
     let cells: Vec<&Cell> = analysis.groups().filter(|c| c.is_valid()).filter(has_interval).collect();
     let fairness = |c: &&Cell| c.get("fairness").map_or(f64::INFINITY, |q| q.estimate);
@@ -32,7 +35,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Guideline {
             format!("The slowest member of `{}` makes {value} of the fastest's progress.", c.name())
         }
     };
-    Guideline {
+    Some(Guideline {
         id: "fairness",
         statement: statement.into(),
         finding,
@@ -42,5 +45,6 @@ pub(super) fn guideline(analysis: &Analysis) -> Guideline {
         evidence: cells.iter().filter_map(|c| Evidence::of(c, "fairness")).collect(),
         published: None,
         command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
-    }
+        summary: false,
+    })
 }

@@ -11,10 +11,10 @@ const PUBLISHED: Published = Published {
     source: STUDY,
 };
 
-pub(super) fn guideline(analysis: &Analysis) -> Guideline {
+pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let threshold = analysis.campaign.thresholds.relevant_ratio;
     let has_interval = |c: &&Cell| c.get("memory_of_solo").is_some_and(|q| q.low.is_some());
-    let cells: Vec<&Cell> = analysis.groups().filter(|c| c.is_valid()).filter(has_interval).collect();
+    let cells: Vec<&Cell> = analysis.groups().filter(|c| c.record.degree > 1 && c.is_valid()).filter(has_interval).collect();
     let limit = threshold.ln_1p();
     let away = |c: &&Cell| c.get("memory_of_solo").map_or(0.0, |q| q.estimate.ln().abs());
     let bounds = |c: &&Cell| {
@@ -46,7 +46,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Guideline {
             format!("`{}` needs {ratio} times the sum of its solo footprints{shared}.", c.name())
         }
     };
-    Guideline {
+    Some(Guideline {
         id: "memory-adds-up",
         statement: statement.into(),
         finding,
@@ -56,5 +56,6 @@ pub(super) fn guideline(analysis: &Analysis) -> Guideline {
         evidence: cells.iter().filter_map(|c| Evidence::of(c, "memory_of_solo")).collect(),
         published: Some(PUBLISHED),
         command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
-    }
+        summary: false,
+    })
 }

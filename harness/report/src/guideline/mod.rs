@@ -3,16 +3,31 @@
 //!
 //! To add one: a file here, and its line in [`all`], which is also the order of the page.
 
+mod alone;
+mod best_mode;
 mod collocate;
+mod energy;
 mod fairness;
+mod frontier;
+mod isolation;
 mod memory;
+mod mixing;
 mod naive;
+mod pcie;
+mod settings;
+mod starvation;
+mod thread_limits;
+mod threshold;
 
-use crate::analysis::{Analysis, Cell};
-use crate::stats::Quantity;
+use std::collections::HashMap;
+
+use crate::analysis::{Analysis, Cell, GainBy};
+use crate::number;
+use crate::stats::{self, Quantity, Verdict as Said};
 
 pub(crate) use collocate::capital;
 pub use collocate::{Knee, knees};
+pub use threshold::{Fit, PUBLISHED_RATIO, fit};
 
 /// What the evidence says of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +70,8 @@ impl Verdict {
 #[derive(Debug, Clone)]
 pub struct Evidence {
     pub cell: String,
+    /// Where the value is a ratio of two cells: the one below.
+    pub against: Option<String>,
     /// The quantity's name in JSON.
     pub quantity: &'static str,
     pub value: Quantity,
@@ -63,7 +80,40 @@ pub struct Evidence {
 impl Evidence {
     /// A cell's quantity as evidence.
     pub fn of(cell: &Cell, quantity: &'static str) -> Option<Evidence> {
-        Some(Evidence { cell: cell.name().to_string(), quantity, value: cell.get(quantity)?.clone() })
+        let value = cell.get(quantity).or_else(|| cell.metrics.get(quantity))?.clone();
+        Some(Evidence { cell: cell.name().to_string(), against: None, quantity, value })
+    }
+
+    /// A ratio of two cells as evidence.
+    pub fn between(cell: &Cell, against: &Cell, quantity: &'static str, value: Quantity) -> Evidence {
+        Evidence { cell: cell.name().to_string(), against: Some(against.name().to_string()), quantity, value }
+    }
+
+    /// The cell, or both of a ratio.
+    pub fn name(&self) -> String {
+        self.against.as_ref().map_or_else(|| self.cell.clone(), |other| format!("{} ÷ {other}", self.cell))
+    }
+
+    /// The value as it stands alone: ratios to 1 as `5.35×`, shares of a card in percent, bytes in GiB.
+    pub fn said(&self) -> String {
+        match self.quantity {
+            "solo_sm_active_sum_ratio" => number::percent(self.value.estimate),
+            "memory_bytes" | "memory_headroom_bytes" => number::gib(self.value.estimate),
+            _ => format!("{}×", number::estimate(&self.value)),
+        }
+    }
+
+    /// Its interval in the same unit.
+    pub fn bounds(&self) -> String {
+        match (self.quantity, self.value.low, self.value.high) {
+            ("solo_sm_active_sum_ratio", Some(low), Some(high)) => {
+                format!("[{}, {}]", number::percent(low), number::percent(high))
+            }
+            ("memory_bytes" | "memory_headroom_bytes", Some(low), Some(high)) => {
+                format!("[{}, {}]", number::gib_number(low), number::gib_number(high))
+            }
+            _ => number::bounds(&self.value),
+        }
     }
 }
 
@@ -96,11 +146,132 @@ pub struct Guideline {
     pub published: Option<Published>,
     /// What would bring the missing evidence.
     pub command: Option<String>,
+    /// One of the few that stand on the first screen; the others are one click away.
+    pub summary: bool,
 }
 
-/// Every guideline, in the order in which the page prints them.
+/// On the first screen stand at most so many.
+const SUMMARY: usize = 7;
+
+/// Every guideline whose question arises, in the order in which the page prints them: what was contradicted is never below the first
+/// screen, what is undecided comes after what is decided.
 pub fn all(analysis: &Analysis) -> Vec<Guideline> {
-    vec![collocate::guideline(analysis), naive::guideline(analysis), memory::guideline(analysis), fairness::guideline(analysis)]
+    let questions: [fn(&Analysis) -> Option<Guideline>; 15] = [
+        collocate::guideline,
+        best_mode::guideline,
+        energy::guideline,
+        threshold::guideline,
+        memory::guideline,
+        isolation::guideline,
+        mixing::guideline,
+        naive::guideline,
+        fairness::guideline,
+        starvation::guideline,
+        pcie::guideline,
+        alone::guideline,
+        thread_limits::guideline,
+        settings::guideline,
+        frontier::guideline,
+    ];
+    let mut found: Vec<Guideline> = questions.iter().filter_map(|ask| ask(analysis)).collect();
+    let mut order: Vec<usize> = (0..found.len()).collect();
+    order.sort_by_key(|&i| match found[i].verdict {
+        Verdict::Contradicted => 0,
+        Verdict::Supported => 1,
+        Verdict::NotEnoughEvidence => 2,
+    });
+    let contradicted = found.iter().filter(|g| g.verdict == Verdict::Contradicted).count();
+    for i in order.into_iter().take(SUMMARY.max(contradicted)) {
+        found[i].summary = true;
+    }
+    // Within the first screen and below it the order is that of the list, what is decided first.
+    found.sort_by_key(|g| (!g.summary, g.verdict == Verdict::NotEnoughEvidence));
+    found
+}
+
+/// Groups of the same members under two modes.
+pub(crate) struct Match<'a> {
+    pub left: &'a Cell,
+    pub right: &'a Cell,
+}
+
+/// Valid groups that differ in the sharing mode alone, `left` under one that begins with the first word, `right` with the second.
+pub(crate) fn matched<'a>(analysis: &'a Analysis, left: &str, right: &str) -> Vec<Match<'a>> {
+    let of = |mode: &str| {
+        let mode = mode.to_string();
+        analysis.cells.iter().filter(move |c| family(c) == mode && c.is_valid() && c.record.degree > 1)
+    };
+    let mut others = HashMap::<Vec<&str>, Vec<&Cell>>::new();
+    for b in of(right) {
+        others.entry(who(b)).or_default().push(b);
+    }
+    let mut found = Vec::new();
+    for a in of(left) {
+        let alike = others.get(&who(a)).into_iter().flatten().filter(|b| b.record.tail == a.record.tail);
+        found.extend(alike.map(|b| Match { left: a, right: b }));
+    }
+    found
+}
+
+/// Members by the labels of their solo cells, which name workload and settings.
+fn who(cell: &Cell) -> Vec<&str> {
+    cell.record.members.iter().map(|m| m.solo.as_str()).collect()
+}
+
+/// A mode without its settings, except where a limit makes it another mode: `mps:50%` is not `mps`.
+pub(crate) fn family(cell: &Cell) -> &str {
+    let sharing = cell.record.sharing.as_str();
+    if sharing.starts_with("mig") && !sharing.contains('+') { "mig" } else { sharing }
+}
+
+/// How much more work per second `cell` does than `other` of the same members: from their times, which share no baseline.
+pub(crate) fn advantage(cell: &Cell, other: &Cell) -> Option<Quantity> {
+    match GainBy::of(&cell.record) {
+        GainBy::EpochTime => other.get("epoch_time_s")?.over(cell.get("epoch_time_s")?),
+        GainBy::Makespan => other.get("makespan_s")?.over(cell.get("makespan_s")?),
+        GainBy::Progress => cell.get("throughput_gain")?.over(other.get("throughput_gain")?),
+    }
+}
+
+/// Pairs with their ratio, each held against 1, corrected for all of them.
+pub(crate) struct Held<'a> {
+    pub left: &'a Cell,
+    pub right: &'a Cell,
+    pub ratio: Quantity,
+    pub said: Said,
+}
+
+/// Hold the ratio of every pair against 1.
+pub(crate) fn held<'a>(
+    analysis: &Analysis,
+    pairs: Vec<Match<'a>>,
+    ratio: impl Fn(&Cell, &Cell) -> Option<Quantity>,
+) -> Vec<Held<'a>> {
+    let ratios: Vec<Option<Quantity>> = pairs.iter().map(|m| ratio(m.left, m.right)).collect();
+    let compared = stats::compare(&ratios, analysis.campaign.thresholds.relevant_ratio);
+    let all = pairs.into_iter().zip(ratios).zip(compared);
+    all.filter_map(|((m, ratio), c)| Some(Held { left: m.left, right: m.right, ratio: ratio?, said: c?.verdict })).collect()
+}
+
+/// How many of some pairs have a verdict.
+pub(crate) fn how_many(pairs: &[Held], said: Said) -> usize {
+    pairs.iter().filter(|h| h.said == said).count()
+}
+
+/// True where there are groups and none of them has equal members.
+fn only_mixed(analysis: &Analysis) -> bool {
+    let mut groups = analysis.groups().filter(|c| c.record.degree > 1).peekable();
+    groups.peek().is_some() && groups.all(|c| !c.record.is_uniform())
+}
+
+/// True where the campaign was measured on a GPU.
+fn on_a_card(analysis: &Analysis) -> bool {
+    analysis.campaign.device.kind == "gpu"
+}
+
+/// The command that measures what this experiment does not have: the study's matrix of its smallest workload.
+fn study(condition: &str) -> String {
+    format!("collo run study-uniform --where '{condition}'")
 }
 
 /// The command that measures what is missing: failed runs again, more repetitions, or groups where there are none.

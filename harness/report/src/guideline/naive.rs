@@ -11,7 +11,7 @@ const PUBLISHED: Published = Published {
     source: STUDY,
 };
 
-pub(super) fn guideline(analysis: &Analysis) -> Guideline {
+pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let threshold = analysis.campaign.thresholds.relevant_ratio;
     let usable = |c: &&Cell| c.record.sharing == "naive" && c.is_valid() && c.gain_verdict.is_some();
     let cells: Vec<&Cell> = analysis.groups().filter(usable).collect();
@@ -43,7 +43,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Guideline {
             }
         }
     };
-    Guideline {
+    Some(Guideline {
         id: "naive-in-turn",
         statement,
         finding,
@@ -53,5 +53,6 @@ pub(super) fn guideline(analysis: &Analysis) -> Guideline {
         evidence: cells.iter().filter_map(|c| Evidence::of(c, "throughput_gain")).collect(),
         published: Some(PUBLISHED),
         command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
-    }
+        summary: false,
+    })
 }

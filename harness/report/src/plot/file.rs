@@ -30,9 +30,9 @@ static STYLE: LazyLock<String> = LazyLock::new(|| {
             css,
             ".{family} .bar,.{family} .life{{fill:{hue};stroke:{hue}}}.{family} .seg{{fill:{hue};stroke:#ffffff}}.{family} .area{{fill:{hue}}}\
              .{family} .ln{{stroke:{hue}}}.{family} .band{{fill:{hue}}}.{family} .mk{{fill:{hue};stroke:{hue}}}\
-             .{family} .lb{{fill:{text}}}.{family} .open{{fill:none}}\
-             .sim .{family} .bar,.sim .{family} .seg,.sim .{family} .life{{fill:url(#h-{family})}}\
-             .sim .{family} .mk{{fill:#ffffff}}.sim .{family} .open{{fill:none}}"
+             .{family} .lb{{fill:{text}}}.{family} .open{{fill:none}}.{family} .heat{{fill:{hue}}}.{family} .asked{{stroke:{hue}}}\
+             .sim .{family} .bar,.sim .{family} .seg,.sim .{family} .life,.sim .{family} .area{{fill:url(#h-{family})}}\
+             .sim .{family} .mk{{fill:#ffffff}}.{family} .stroke{{fill:none}}.sim .{family} .open{{fill:none}}"
         );
     }
     css
@@ -110,7 +110,7 @@ static FONTS: LazyLock<Arc<usvg::fontdb::Database>> = LazyLock::new(|| {
 });
 
 /// The most pixels of a PNG.
-const PIXELS: f32 = 3e7;
+const PIXELS: f32 = 8e6;
 
 /// A figure's SVG as PNG, at twice the size.
 pub fn png(id: &str, svg: &str) -> Result<Vec<u8>> {

@@ -21,12 +21,21 @@ pub struct Line {
     pub end: String,
 }
 
+/// A group without a gain.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    pub degree: u32,
+    /// `OOM`, `crashed`.
+    pub why: String,
+    pub title: String,
+}
+
 /// A panel of lines.
 pub struct Lines<'a> {
     pub caption: &'a str,
     pub lines: &'a [Line],
-    /// Degrees at which a group failed, and how.
-    pub failures: &'a [(u32, String)],
+    /// Groups that failed keep their place.
+    pub failures: &'a [Failure],
     /// All panels of one figure share the scales.
     pub largest: f64,
     pub degrees: &'a [u32],
@@ -81,10 +90,27 @@ impl Lines<'_> {
             }
         }
         self.ends(&mut c, &x, &y);
-        for (degree, why) in self.failures {
-            c.text("oom", (x.px(f64::from(*degree)), y.px(1.0) - 8.0), Anchor::Middle, &format!("✕ {why}"));
-        }
+        self.failed(&mut c, &x, top);
         Drawing { width: WIDTH, height: HEIGHT, body: c.into_markup() }
+    }
+
+    /// Failures stand at the top, where no gain of theirs can be: a ✕ for each beside each other, and below them how they failed.
+    fn failed(&self, c: &mut Canvas, x: &Scale, top: f64) {
+        let mut said = f64::NEG_INFINITY;
+        for (i, failure) in self.failures.iter().enumerate() {
+            let same = |f: &&Failure| f.degree == failure.degree;
+            let rank = self.failures[..i].iter().filter(same).count();
+            let all = self.failures.iter().filter(same).count();
+            let middle = x.px(f64::from(failure.degree));
+            let class = if failure.why == "OOM" { "oom" } else { "none" };
+            c.open_mark("", &failure.title);
+            c.text(class, (middle + 10.0 * (rank as f64 - (all as f64 - 1.0) / 2.0), top + 12.0), Anchor::Middle, "✕");
+            if rank == 0 && middle - said > 40.0 {
+                c.text(class, (middle, top + 25.0), Anchor::Middle, &failure.why);
+                said = middle;
+            }
+            c.close();
+        }
     }
 
     /// Labels at the true ends, pushed apart so that none covers another.

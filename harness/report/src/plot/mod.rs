@@ -4,23 +4,39 @@
 mod bars;
 mod dots;
 mod file;
+mod heat;
+mod intervals;
+mod levels;
 mod lines;
+mod over_time;
 mod scale;
+mod scatter;
+mod sparks;
+mod squares;
 mod stacks;
 mod svg;
 mod timelines;
 
 pub use bars::{Bar, BarGroup, Bars};
-pub use dots::{Dot, DotRow, Dots};
+pub use dots::{Dot, DotRow, Dots, cut};
 pub use file::{png, standalone};
-pub use lines::{Line, Lines, Point};
+pub use heat::{Field, Heat};
+pub use intervals::{Interval, Ratios};
+pub use levels::{Level, LevelRow, Levels, row_height};
+pub use lines::{Failure, Line, Lines, Point};
+pub use over_time::{OverTime, Trace};
 pub use scale::Scale;
+pub use scatter::{Dotted, Reference, Scatter};
+pub use sparks::{Spark, SparkDot};
+pub use squares::{Fit, Square, SquareRow, Squares};
 pub use stacks::{Stack, Stacks};
 pub use svg::{Anchor, Canvas, Shape, escape};
 pub use timelines::{Area, Lane, Timelines, peak};
 
 /// Width of a panel: drawn once, wrapped and never shrunk.
 pub const WIDTH: f64 = 336.0;
+/// Width of a panel of timelines, four beside each other.
+pub const NARROW: f64 = 246.0;
 
 /// A drawing, ready to be placed.
 #[derive(Debug, Clone)]
@@ -54,14 +70,26 @@ pub fn family(sharing: &str) -> &'static str {
     }
 }
 
-/// The family's mark.
+/// The family's mark; a variant of a family has its hue and another mark.
 pub fn shape(sharing: &str) -> Shape {
     match family(sharing) {
+        _ if sharing.contains('+') => Shape::Cross,
+        "mps" if sharing.contains(':') => Shape::Plus,
         "naive" => Shape::Circle,
         "mps" => Shape::Square,
         "mig" => Shape::Triangle,
         _ => Shape::Diamond,
     }
+}
+
+/// A sharing mode as legends print it: `naive`, `MPS`, `MIG 4g.20gb`, `MPS 50%`.
+pub fn mode_label(sharing: &str) -> String {
+    let part = |part: &str| match part.split_once(':') {
+        _ if !matches!(family(part), "mps" | "mig") => part.to_string(),
+        Some((head, rest)) => format!("{} {rest}", head.to_uppercase()),
+        None => part.to_uppercase(),
+    };
+    sharing.split('+').map(part).collect::<Vec<_>>().join("+")
 }
 
 /// The order of modes everywhere: solo, naive, MPS, MIG, then the others by name.

@@ -125,6 +125,13 @@ impl Canvas {
         self.put(format_args!(r#"<path class="halo" d="{d}"/><path class="wh" d="{d}"/>"#));
     }
 
+    /// A horizontal whisker with caps.
+    pub fn whisker_across(&mut self, y: f64, low: f64, high: f64) {
+        let (low, high, top, bottom) = (n(low), n(high), n(y - 2.5), n(y + 2.5));
+        let d = format!("M{low} {y}H{high}M{low} {top}V{bottom}M{high} {top}V{bottom}", y = n(y));
+        self.put(format_args!(r#"<path class="halo" d="{d}"/><path class="wh" d="{d}"/>"#));
+    }
+
     /// A mark of a mode's family: circle, square, triangle or diamond.
     pub fn shape(&mut self, shape: Shape, class: &str, (x, y): (f64, f64)) {
         let (xs, ys) = (n(x), n(y));
@@ -132,6 +139,12 @@ impl Canvas {
             Shape::Circle => self.put(format_args!(r#"<circle class="{class}" cx="{xs}" cy="{ys}" r="3.8"/>"#)),
             Shape::Square => self.rect(class, (x - 3.4, y - 3.4), (6.8, 6.8)),
             Shape::Triangle => self.polygon(class, &[(x, y - 4.4), (x + 4.2, y + 3.2), (x - 4.2, y + 3.2)]),
+            Shape::Cross | Shape::Plus => {
+                let (a, b) = if shape == Shape::Cross { (3.4, 3.4) } else { (0.0, 4.6) };
+                let d =
+                    [(x - a, y - b), (x + a, y + b), (x - b, y + a), (x + b, y - a)].map(|(x, y)| format!("{} {}", n(x), n(y)));
+                self.put(format_args!(r#"<path class="{class} stroke" d="M{}L{}M{}L{}"/>"#, d[0], d[1], d[2], d[3]));
+            }
             Shape::Diamond => self.polygon(class, &[(x, y - 4.8), (x + 4.8, y), (x, y + 4.8), (x - 4.8, y)]),
         }
     }
@@ -144,6 +157,8 @@ pub enum Shape {
     Square,
     Triangle,
     Diamond,
+    Cross,
+    Plus,
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The members' lives over what they used, on one time axis.
 
-use super::{Anchor, Canvas, Drawing, Scale, WIDTH, family};
+use super::{Anchor, Canvas, Drawing, NARROW, Scale, cut, family};
 
 /// One member: its epochs `(start, end, measured)`, seconds from go.
 #[derive(Debug, Clone)]
@@ -9,10 +9,10 @@ pub struct Lane {
     pub epochs: Vec<(f64, f64, bool)>,
 }
 
-/// What members used, stacked.
+/// What was used, stacked where there is a series per member.
 pub struct Area<'a> {
     pub caption: &'a str,
-    /// One series per member: `(seconds from go, value)`.
+    /// `(seconds from go, value)`.
     pub series: Vec<Vec<(f64, f64)>>,
     pub capacity: Option<f64>,
     /// The largest sum over all panels of the figure, which share the scale.
@@ -30,70 +30,90 @@ pub struct Timelines<'a> {
     pub lanes: &'a [Lane],
     /// Lanes of the panel that has most, so that panels beside each other line up.
     pub lanes_high: usize,
-    /// Stacked areas below the lives.
+    /// Areas below the lives.
     pub areas: &'a [Area<'a>],
     /// All panels share the axis of the longest.
     pub span_s: (f64, f64),
+    /// When the group ended.
+    pub end_s: f64,
 }
 
 const LANE: f64 = 15.0;
-const AREA: f64 = 74.0;
+const AREA: f64 = 62.0;
+const NAME: usize = 8;
 
 impl Timelines<'_> {
     /// Draw it.
     pub fn draw(&self) -> Drawing {
-        let (left, right) = (40.0, WIDTH - 6.0);
-        let x = Scale::exact(self.span_s.0, self.span_s.1, left, right);
+        let names = self.lanes.iter().map(|l| l.name.chars().count()).max().unwrap_or(1).min(NAME);
+        let (left, right) = ((12.0 + 6.8 * names as f64).max(34.0), NARROW - 10.0);
+        let (unit, per) = if self.span_s.1 > 300.0 { (" min", 60.0) } else { (" s", 1.0) };
+        let x = Scale::exact(self.span_s.0 / per, self.span_s.1 / per, left, right);
+        let px = |t: f64| x.px(t / per);
         let mut c = Canvas::default();
-        let mut top = 20.0;
-        c.text("cap", (0.0, 11.0), Anchor::Start, "members: measured epochs filled");
+        let begin = 18.0;
+        let mut top = begin;
+        c.text("cap", (0.0, 11.0), Anchor::Start, "members");
         for (i, lane) in self.lanes.iter().enumerate() {
             let y = top + i as f64 * LANE;
-            c.text("t", (left - 8.0, y + 10.5), Anchor::End, &i.to_string());
+            c.text("t", (left - 6.0, y + 10.5), Anchor::End, &cut(&lane.name, NAME));
             for (start, end, measured) in &lane.epochs {
                 let kind = if *measured { "measured" } else { "not measured" };
                 c.open_mark(family(self.sharing), &format!("member {i}, {}\n{start:.2} to {end:.2} s, {kind}", lane.name));
                 let class = if *measured { "life" } else { "life open" };
-                c.rect(class, (x.px(*start) + 0.5, y + 2.0), (x.px(*end) - x.px(*start) - 1.0, LANE - 4.0));
+                let wide = px(*end) - px(*start);
+                c.rect(class, (px(*start) + if wide > 3.0 { 0.5 } else { 0.0 }, y + 2.0), ((wide - 1.0).max(0.5), LANE - 4.0));
                 c.close();
             }
         }
         top += self.lanes_high.max(self.lanes.len()) as f64 * LANE + 8.0;
         for area in self.areas {
             c.text("cap", (0.0, top + 11.0), Anchor::Start, area.caption);
-            self.area(&mut c, &x, area, (top + 20.0, top + 20.0 + AREA));
-            top += AREA + 34.0;
+            self.area(&mut c, &px, (left, right), area, (top + 20.0, top + 20.0 + AREA));
+            top += AREA + 32.0;
         }
-        let bottom = top - 14.0;
+        let bottom = top - 12.0;
+        let end = px(self.end_s);
+        c.line("asked", (end, begin), (end, bottom));
         let ticks = x.ticks();
-        for (i, tick) in ticks.iter().enumerate() {
-            let unit = if i + 1 == ticks.len() { " s" } else { "" };
-            c.text("t", (x.px(*tick), bottom + 14.0), Anchor::Middle, &format!("{}{unit}", x.label(*tick)));
+        let every = if ticks.len() > 5 { 2 } else { 1 };
+        let last = (ticks.len().max(1) - 1) / every * every;
+        for (i, tick) in ticks.iter().enumerate().filter(|(i, _)| i % every == 0) {
+            let unit = if i == last { unit } else { "" };
+            let at_edge = x.px(*tick) > right - 10.0;
+            let (at, anchor) = if at_edge { (NARROW, Anchor::End) } else { (x.px(*tick), Anchor::Middle) };
+            c.text("t", (at, bottom + 14.0), anchor, &format!("{}{unit}", x.label(*tick)));
         }
-        Drawing { width: WIDTH, height: bottom + 20.0, body: c.into_markup() }
+        Drawing { width: NARROW, height: bottom + 20.0, body: c.into_markup() }
     }
 
-    fn area(&self, c: &mut Canvas, x: &Scale, area: &Area, (top, bottom): (f64, f64)) {
+    fn area(&self, c: &mut Canvas, px: &dyn Fn(f64) -> f64, (left, right): (f64, f64), area: &Area, (top, bottom): (f64, f64)) {
         let layers = stacked(&area.series);
         let drawn = area.capacity.filter(|v| *v <= 2.5 * area.peak);
         let y = Scale::from_zero(drawn.unwrap_or(0.0).max(area.peak), bottom, top);
-        let (left, right) = (x.px(x.min), x.px(x.max));
         let ticks = y.ticks();
         for tick in ticks.iter().copied().step_by(if ticks.len() > 4 { 2 } else { 1 }) {
             c.line(if tick == 0.0 { "ax" } else { "gr" }, (left, y.px(tick)), (right, y.px(tick)));
             c.text("t", (left - 6.0, y.px(tick) + 4.0), Anchor::End, &y.label(tick));
         }
-        if layers.is_empty() {
-            c.text("it", ((left + right) / 2.0, (top + bottom) / 2.0), Anchor::Middle, "no sample");
+        // One reading has no length.
+        if layers.iter().all(|l| l.len() < 2) {
+            let why = if layers.is_empty() { "no sample" } else { "one sample" };
+            c.text("it", ((left + right) / 2.0, (top + bottom) / 2.0), Anchor::Middle, why);
             return;
         }
         c.open(family(self.sharing));
-        for layer in layers.iter().rev() {
+        for (i, layer) in layers.iter().enumerate().rev() {
             let (Some(first), Some(last)) = (layer.first(), layer.last()) else { continue };
-            let mut points = vec![(x.px(first.0), y.px(0.0))];
-            points.extend(layer.iter().map(|p| (x.px(p.0), y.px(p.1))));
-            points.push((x.px(last.0), y.px(0.0)));
-            c.polygon("area", &points);
+            let mut points = vec![(px(first.0), y.px(0.0))];
+            // A reading holds until the next one: who leaves between two of them ends at once.
+            for (k, p) in layer.iter().enumerate() {
+                points.push((px(p.0), y.px(p.1)));
+                points.extend(layer.get(k + 1).map(|next| (px(next.0), y.px(p.1))));
+            }
+            points.push((px(last.0), y.px(0.0)));
+            // Each layer covers the ones below it, so the outermost alone is filled and the others are outlined.
+            c.polygon(if i + 1 == layers.len() { "area" } else { "layer" }, &points);
         }
         c.close();
         if let Some(value) = drawn {

@@ -32,6 +32,13 @@ struct Page<'a> {
     script: &'static str,
 }
 
+impl Page<'_> {
+    /// Guidelines below the first screen.
+    fn more_guidelines(&self) -> usize {
+        self.guidelines.iter().filter(|g| !g.guideline.summary).count()
+    }
+}
+
 /// A part of the strip that shows planned = accounted.
 struct Part {
     class: &'static str,
@@ -45,6 +52,8 @@ struct Row<'a> {
     key: String,
     bounds: String,
     evidence: Vec<Item<'a>>,
+    /// Evidence that the page does not list.
+    left_out: usize,
 }
 
 struct Item<'a> {
@@ -115,13 +124,16 @@ pub fn title(analysis: &Analysis) -> String {
     }
 }
 
+/// Rows of evidence on the page; all of them are in the JSON.
+const SHOWN: usize = 40;
+
 fn row<'a>(analysis: &Analysis, guideline: &'a Guideline) -> Row<'a> {
     let class = match guideline.verdict {
         crate::guideline::Verdict::Supported => "sup",
         crate::guideline::Verdict::Contradicted => "con",
         crate::guideline::Verdict::NotEnoughEvidence => "not",
     };
-    let evidence = guideline.evidence.iter().map(|e| Item {
+    let evidence = guideline.evidence.iter().take(SHOWN).map(|e| Item {
         link: cell_id(analysis, &e.cell),
         what: words::quantity(e.quantity),
         value: number::estimate(&e.value),
@@ -130,8 +142,9 @@ fn row<'a>(analysis: &Analysis, guideline: &'a Guideline) -> Row<'a> {
     });
     Row {
         class,
-        key: guideline.key.as_ref().map_or_else(|| "–".into(), |k| format!("{}×", number::estimate(&k.value))),
-        bounds: guideline.key.as_ref().map_or_else(String::new, |k| format!("{} {}", number::bounds(&k.value), k.cell)),
+        key: guideline.key.as_ref().map_or_else(|| "–".into(), Evidence::said),
+        bounds: guideline.key.as_ref().map_or_else(String::new, |k| format!("{} {}", k.bounds(), k.name())),
+        left_out: guideline.evidence.len().saturating_sub(SHOWN),
         evidence: evidence.collect(),
         guideline,
     }
@@ -147,8 +160,19 @@ fn mark(sharing: &str) -> String {
     format!(r#"<svg class="mark" viewBox="0 0 12 12" aria-hidden="true">{}</svg>"#, c.into_markup())
 }
 
+/// A ratio on a logarithmic axis from a half to eight, with a line at 1. Digits stand beside it.
+fn glyph(ratio: &f64, sharing: &str) -> String {
+    let place = |x: f64| 4.0 + (x.clamp(0.5, 8.0) / 0.5).ln() / 16f64.ln() * 48.0;
+    let mut c = Canvas::default();
+    c.line("ref", (place(1.0), 1.0), (place(1.0), 13.0));
+    c.open(family(sharing));
+    c.shape(shape(sharing), "mk", (place(*ratio), 7.0));
+    c.close();
+    format!(r#"<svg class="glyph" viewBox="0 0 56 14" aria-hidden="true">{}</svg>"#, c.into_markup())
+}
+
 /// A text in parts, those between backticks marked as names; a lone backtick is a character like any other.
-fn parts(text: &str) -> Vec<(bool, &str)> {
+pub(crate) fn parts(text: &str) -> Vec<(bool, &str)> {
     if text.matches('`').count() % 2 == 1 {
         return vec![(false, text)];
     }

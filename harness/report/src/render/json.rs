@@ -1,9 +1,9 @@
 //! `report.json`, and the schema that describes it. In: an analysis. Out: JSON in which every measured quantity is an object with
-//! `estimate`, `low`, `high`, or null.
+//! `estimate`, `low`, `high`, `repetitions` and `df`, or null. `collo compare` reads nothing else.
 
 use serde_json::{Map, Value, json};
 
-use crate::analysis::{Analysis, CELL, Cell, GainBy, MEMBER};
+use crate::analysis::{Analysis, CELL, Cell, GainBy, MEMBER, environment};
 use crate::guideline::{Evidence, Guideline};
 use crate::render::words;
 use crate::stats::Quantity;
@@ -25,6 +25,7 @@ pub fn report(analysis: &Analysis) -> Value {
         "synthetic": analysis.synthetic,
         "shortened": analysis.shortened.iter().map(|(workload, batches)| json!({ "workload": workload, "limit_batches": batches })).collect::<Vec<_>>(),
         "informative": c.informative,
+        "environment": environment::of(analysis).into_iter().map(|(name, text)| (name, text.into())).collect::<Map<String, Value>>(),
         "thresholds": { "relevant_ratio": c.thresholds.relevant_ratio, "slowdown": c.thresholds.slowdown,
                         "overlap_ratio": c.thresholds.overlap_ratio, "start_skew_s": c.thresholds.start_skew_s,
                         "baseline_drift_ratio": c.thresholds.baseline_drift_ratio },
@@ -40,9 +41,10 @@ pub fn report(analysis: &Analysis) -> Value {
 }
 
 /// A quantity; a number that is not finite is no reading.
-fn quantity(q: Option<&Quantity>) -> Value {
+pub fn quantity(q: Option<&Quantity>) -> Value {
     match q {
-        Some(q) if q.estimate.is_finite() => json!({ "estimate": q.estimate, "low": q.low, "high": q.high }),
+        Some(q) if q.estimate.is_finite() => json!({
+            "estimate": q.estimate, "low": q.low, "high": q.high, "repetitions": q.n, "df": q.df.filter(|df| df.is_finite()) }),
         _ => Value::Null,
     }
 }
@@ -54,12 +56,15 @@ fn cell(c: &Cell) -> Value {
     out.insert("degree".into(), json!(c.record.degree));
     out.insert("baseline".into(), json!(c.record.baseline));
     out.insert("tail".into(), json!(c.record.tail));
+    out.insert("slots".into(), json!(c.record.slots));
     out.insert("members".into(), c.members.iter().map(member).collect());
     out.insert("repetitions".into(), json!(c.counted.len()));
     out.insert("outcome".into(), json!(c.outcome()));
     out.insert("outcomes".into(), json!(c.outcomes));
     out.insert("validity".into(), json!(words::verdict(c.validity.verdict)));
     out.insert("reasons".into(), json!(c.validity.reasons));
+    out.insert("suspicious".into(), json!(c.suspicious));
+    out.insert("slots".into(), json!(c.record.slots));
     for name in CELL {
         out.insert(name.into(), quantity(c.get(name)));
     }
@@ -95,7 +100,7 @@ fn member(m: &crate::analysis::Member) -> Value {
 }
 
 fn evidence(e: &Evidence) -> Value {
-    json!({ "cell": e.cell, "quantity": e.quantity, "value": quantity(Some(&e.value)), "repetitions": e.value.n })
+    json!({ "cell": e.cell, "against": e.against, "quantity": e.quantity, "value": quantity(Some(&e.value)), "repetitions": e.value.n })
 }
 
 fn guideline(g: &Guideline) -> Value {
@@ -108,6 +113,7 @@ fn guideline(g: &Guideline) -> Value {
         "evidence": g.evidence.iter().map(evidence).collect::<Vec<_>>(),
         "published": g.published.map(|p| json!({ "statement": p.statement, "source": p.source })),
         "command": g.command,
+        "summary": g.summary,
     })
 }
 
@@ -139,12 +145,15 @@ pub fn schema() -> Value {
         ("degree", json!({ "type": "integer", "minimum": 1 })),
         ("baseline", json!({ "type": "boolean" })),
         ("tail", json!({ "enum": ["hold", "release"] })),
+        ("slots", maybe("string")),
         ("members", list(object(member))),
         ("repetitions", json!({ "type": "integer", "minimum": 0 })),
         ("outcome", text.clone()),
         ("outcomes", counts.clone()),
         ("validity", json!({ "enum": ["valid", "informative", "void"] })),
         ("reasons", list(text.clone())),
+        ("suspicious", list(text.clone())),
+        ("slots", maybe("string")),
         ("throughput_gain_by", json!({ "enum": ["epoch_time", "makespan", "progress"] })),
         ("throughput_gain_verdict", json!({ "type": ["object", "null"] })),
         ("memory_kind", maybe("string")),
@@ -154,6 +163,7 @@ pub fn schema() -> Value {
     cell.extend(CELL.map(|name| (name.to_string(), quantity.clone())));
     let evidence = object(fields(&[
         ("cell", text.clone()),
+        ("against", maybe("string")),
         ("quantity", text.clone()),
         ("value", quantity.clone()),
         ("repetitions", json!({ "type": "integer", "minimum": 1 })),
@@ -167,6 +177,7 @@ pub fn schema() -> Value {
         ("evidence", list(evidence)),
         ("published", json!({ "type": ["object", "null"] })),
         ("command", maybe("string")),
+        ("summary", json!({ "type": "boolean" })),
     ]));
     let device = object(fields(&[
         ("name", text.clone()),
@@ -190,6 +201,7 @@ pub fn schema() -> Value {
             list(object(fields(&[("workload", text.clone()), ("limit_batches", json!({ "type": "integer", "minimum": 1 }))]))),
         ),
         ("informative", list(text.clone())),
+        ("environment", json!({ "type": "object", "additionalProperties": text })),
         ("thresholds", json!({ "type": "object", "additionalProperties": number })),
         ("method", maybe("string")),
         ("planned", json!({ "type": "integer", "minimum": 0 })),
@@ -202,10 +214,11 @@ pub fn schema() -> Value {
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     root["title"] = json!("collo report");
     root["$defs"] = json!({ "quantity": {
-        "description": "A measured quantity: geometric mean over repetitions with its 95 % interval; null where nothing was measured",
+        "description": "A measured quantity: geometric mean over repetitions with its 95 % interval, the repetitions behind it and the interval's degrees of freedom; null where nothing was measured",
         "type": ["object", "null"],
-        "required": ["estimate", "low", "high"],
-        "properties": { "estimate": { "type": "number" }, "low": { "type": ["number", "null"] }, "high": { "type": ["number", "null"] } },
+        "required": ["estimate", "low", "high", "repetitions", "df"],
+        "properties": { "estimate": { "type": "number" }, "low": { "type": ["number", "null"] }, "high": { "type": ["number", "null"] },
+                        "repetitions": { "type": "integer", "minimum": 1 }, "df": { "type": ["number", "null"] } },
         "additionalProperties": false,
     } });
     root

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use crate::analysis::Analysis;
 use crate::guideline::Guideline;
-use crate::number;
 use crate::render::words;
 use crate::section::{Block, Section, Table};
 
@@ -50,10 +49,8 @@ pub fn report(analysis: &Analysis, sections: &[Section], prefix: &str) -> String
 fn guidelines(guidelines: &[Guideline]) -> String {
     let mut out = String::from("| verdict | guideline | here, 95 % interval | published |\n|---|---|---|---|\n");
     for g in guidelines {
-        let key = g.key.as_ref().map_or_else(
-            || "–".to_string(),
-            |k| format!("{} {} (`{}`)", number::estimate(&k.value), number::bounds(&k.value), code(&k.cell)),
-        );
+        let key =
+            g.key.as_ref().map_or_else(|| "–".to_string(), |k| format!("{} {} (`{}`)", k.said(), k.bounds(), code(&k.name())));
         let published = g.published.map_or("not studied", |p| p.short);
         let command = g.command.as_ref().map_or_else(String::new, |c| format!(" Next: `{}`", code(c)));
         let (verdict, statement, finding) = (g.verdict.text(), escape(&g.statement), escape(&g.finding));

@@ -3,6 +3,7 @@
 use collo_store::Features;
 
 use crate::analysis::{Analysis, Cell};
+use crate::compare::published;
 use crate::guideline::{Knee, capital, knees};
 use crate::number::{self, ABSENT};
 use crate::render::words;
@@ -154,6 +155,9 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     rows.push(("epoch", epoch));
     if !cell.is_solo() {
         let mut gain: Vec<String> = q("throughput_gain").into_iter().collect();
+        let who: Vec<_> = cell.record.members.iter().map(|m| (m.workload.as_str(), m.batch_size.map(u64::from))).collect();
+        let published = published::value(&campaign.device.name, &cell.record.sharing, &who, "throughput_gain");
+        gain.extend(published.map(|value| format!("published {value}")));
         if let (Some(stp), Some(antt)) = (q("stp"), q("antt")) {
             gain.push(format!("STP {stp}, ANTT {antt}"));
         }
@@ -220,7 +224,20 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
         out.push(format!("  {verdict:<10} {reason}"));
     }
     let mut reasons: Vec<(String, &str)> = Vec::new();
-    for (name, why) in cell.absent.iter().filter(|(_, why)| !why.starts_with("one member")) {
+    // What follows from another is absent with it, and what a CPU does not have is not missed there.
+    const FOLLOWS: [&str; 9] = [
+        "slowdown_on_slice",
+        "memory_headroom_bytes",
+        "energy_j_per_epoch_above_idle",
+        "energy_j_per_item",
+        "energy_of_solo",
+        "pcie_rx_of_solo",
+        "pcie_tx_bytes_per_item",
+        "pcie_rx_bytes_per_item",
+        "solo_sm_active_sum_ratio",
+    ];
+    let told = |name: &str| !FOLLOWS.contains(&name) && name != "throttled_ratio";
+    for (name, why) in cell.absent.iter().filter(|(name, why)| told(name) && !why.starts_with("one member")) {
         match reasons.iter_mut().find(|(_, w)| w == why) {
             Some((names, _)) => *names = format!("{names}, {}", words::quantity(name)),
             None => reasons.push((words::quantity(name).to_string(), why)),

@@ -1,14 +1,15 @@
-//! The report's files. In: an analysis and the folder of reports. Out: `NAME/CAMPAIGN/` with the page, Markdown, JSON and plots, and
-//! copies of the three in `NAME/`, which so shows the latest.
+//! The report's files. In: an analysis and the folder of reports. Out: `NAME/CAMPAIGN/` with the page, Markdown, JSON, CSV and plots, and
+//! copies of all but the plots in `NAME/`, which so shows the latest.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fs_err as fs;
 
 use super::{html, json, markdown};
 use crate::analysis::Analysis;
 use crate::plot;
-use crate::section::{self, Block};
+use crate::section::{self, Block, Figure};
 use crate::{Error, Result};
 
 /// Where a report was written.
@@ -30,21 +31,34 @@ pub fn write(analysis: &Analysis, reports: &Path) -> Result<Written> {
     let folder = experiment.join(&analysis.campaign.id);
     fs::create_dir_all(folder.join("plots"))?;
     let sections = section::all(analysis);
-    let mut plots = Vec::new();
-    for block in sections.iter().flat_map(|s| &s.blocks) {
-        if let Block::Figure(figure) = block {
+    let figures = sections.iter().flat_map(|s| &s.blocks).filter_map(|b| if let Block::Figure(f) = b { Some(f) } else { None });
+    let figures: Vec<&Figure> = figures.collect();
+    let plots: Vec<PathBuf> = figures.iter().map(|f| folder.join("plots").join(format!("{}.svg", f.id))).collect();
+    let next = AtomicUsize::new(0);
+    // Pixels take most of the time of a report, and figures know nothing of each other.
+    let draw = || -> Result<()> {
+        while let Some((figure, path)) = figures.iter().zip(&plots).nth(next.fetch_add(1, Ordering::Relaxed)) {
             let svg = plot::standalone(figure);
-            let path = folder.join("plots").join(format!("{}.svg", figure.id));
-            replace(&path, svg.as_bytes())?;
+            replace(path, svg.as_bytes())?;
             replace(&path.with_extension("png"), &plot::png(figure.id, &svg)?)?;
-            plots.push(path);
         }
-    }
+        Ok(())
+    };
+    let workers = std::thread::available_parallelism().map_or(1, |n| n.get()).min(4);
+    std::thread::scope(|scope| -> Result<()> {
+        let drawn: Vec<_> = (0..workers).map(|_| scope.spawn(draw)).collect();
+        drawn.into_iter().try_for_each(|d| match d.join() {
+            Ok(drawn) => drawn,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })?;
     let mut text = serde_json::to_string_pretty(&json::report(analysis)).map_err(|e| Error::Io(e.into()))?;
     text.push('\n');
+    let cells = crate::export::export(analysis, crate::export::Format::Csv)?;
     // The copies lie one folder higher, so their links to the plots differ.
     for (place, prefix) in [(&folder, String::new()), (&experiment, format!("{}/", analysis.campaign.id))] {
         replace(&place.join("report.json"), text.as_bytes())?;
+        replace(&place.join("report.csv"), &cells)?;
         replace(&place.join("report.md"), markdown::report(analysis, &sections, &prefix).as_bytes())?;
         replace(&place.join("report.html"), html::report(analysis, &sections, &prefix)?.as_bytes())?;
     }

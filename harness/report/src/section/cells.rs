@@ -1,9 +1,12 @@
 //! Every cell in one table, in the order of the plan.
 
-use super::common::{tags, without};
+use std::collections::HashMap;
+
+use super::common::{reading, tags, with_reasons, without};
 use super::{Block, Row, Section, Table, TableCell, cell_id};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
+use crate::plot::mode_label;
 use crate::render::words;
 use crate::stats::Quantity;
 
@@ -12,93 +15,150 @@ const TITLE: &str = "All cells";
 
 /// More rows than anybody reads make the page slow: the rest is in `report.json`.
 const ROWS: usize = 500;
-const TOO_MANY: usize = 2000;
+/// From here on the page has the most telling rows only.
+pub const TOO_MANY: usize = 2000;
+
+type Get = Box<dyn Fn(&Cell) -> Option<Quantity>>;
+type Text = Box<dyn Fn(&Quantity) -> String>;
+
+/// A column of numbers: its head, what it reads, and how it is written.
+struct Numbers {
+    head: String,
+    get: Get,
+    text: Text,
+    /// A ratio, drawn beside the digits.
+    drawn: bool,
+}
 
 pub fn section(analysis: &Analysis) -> Section {
     if analysis.cells.is_empty() {
         return without(ID, TITLE, "The plan has no cell.");
     }
-    let (factor, unit) = words::time_unit(analysis.cells.iter().filter_map(|c| c.get("epoch_time_s")));
-    let epoch = format!("#epoch {unit}");
-    let mut heads = vec![
-        "cell",
-        "mode",
-        "outcome",
-        "attested",
-        "#runs",
-        &epoch,
-        "#slowdown",
-        "#gain",
-        "#fairness",
-        "#overlap",
-        "#GiB",
-        "#CPU %",
-    ];
-    let energy = analysis.cells.iter().any(|c| c.get("energy_j_per_epoch").is_some());
-    if energy {
-        heads.push("#J");
-    }
-    heads.push("validity");
-    let mut table = Table::with(&heads);
+    let mut numbers = numbers(analysis);
+    // A column that nobody fills says nothing.
+    numbers.retain(|n| analysis.cells.iter().any(|c| (n.get)(c).is_some()));
+    let mut heads: Vec<String> = ["cell", "mode", "outcome", "attested", "#reps"].map(String::from).to_vec();
+    heads.extend(numbers.iter().map(|n| format!("#{}", n.head)));
+    heads.push("validity".into());
+    let mut table = Table::with(&heads.iter().map(String::as_str).collect::<Vec<_>>());
     table.interactive = true;
     table.tags = tags(analysis);
-    table.caption = "Empty: absent, with its reason in report.json; 0 is printed only when measured".into();
+    table.caption = "Time: one member's epoch, of mixed groups the makespan. Slowdown: mean over members, with the half-width of its 95 % \
+                     interval; the drawing is logarithmic, its line marks 1. Empty: absent, with its reason in report.json; 0 is printed \
+                     only when measured"
+        .into();
+    let reasons: HashMap<&str, usize> = with_reasons(analysis).enumerate().map(|(i, c)| (c.name(), i)).collect();
     let chosen = chosen(analysis);
+    let mut before = None;
     for cell in &chosen {
-        table.rows.push(row(analysis, cell, factor, energy));
+        let row = row(analysis, cell, &numbers, reasons.get(cell.name()).copied());
+        let workload = cell.workload();
+        table.rows.push(Row { begins: before.is_some_and(|b| b != workload), ..row });
+        before = Some(workload);
     }
+    let all = number::count(analysis.cells.len(), "cell");
     let finding = if chosen.len() < analysis.cells.len() {
         format!(
-            "{} of {}: those furthest from their baseline; all of them are in report.json.",
-            chosen.len(),
-            number::count(analysis.cells.len(), "cell")
+            "{} of {all}: those that failed, then those furthest from running in turn; all of them are in `report.csv` and `report.json`.",
+            chosen.len()
         )
     } else {
-        format!("{}, in the order of the plan.", number::count(analysis.cells.len(), "cell"))
+        format!("{all}, in the order of the plan.")
     };
     Section { id: ID, title: TITLE, chip: None, finding, blocks: vec![Block::Table(table)] }
+}
+
+fn numbers(analysis: &Analysis) -> Vec<Numbers> {
+    let time = |c: &Cell| c.get("epoch_time_s").or_else(|| c.get("makespan_s")).cloned();
+    let (factor, unit) = match analysis.cells.iter().filter_map(time).map(|q| q.estimate).reduce(f64::max) {
+        Some(longest) if longest < 1.0 => (1e3, "ms"),
+        _ => (1.0, "s"),
+    };
+    let joules = analysis.cells.iter().filter_map(|c| c.get("energy_j_per_epoch")).map(|q| q.estimate).fold(0.0, f64::max);
+    let (kilo, energy) = if joules >= 2000.0 { (1e-3, "kJ") } else { (1.0, "J") };
+    let plain = |name: &'static str| -> Get { Box::new(move |c| reading(c, name)) };
+    let column = |head: &str, get: Get, text: Text| Numbers { head: head.into(), get, text, drawn: false };
+    let percent = |q: &Quantity| number::percent(q.estimate);
+    let two = |q: &Quantity| format!("{:.2}", q.estimate);
+    let mut all = vec![
+        column("overlap", plain("overlap_ratio"), Box::new(percent)),
+        column(&format!("time {unit}"), Box::new(time), Box::new(move |q| number::estimate(&super::common::times(q, factor)))),
+        Numbers {
+            head: "slowdown".into(),
+            get: Box::new(|c| c.get("slowdown").cloned()),
+            text: Box::new(with_percent),
+            drawn: true,
+        },
+        column("same slice", plain("slowdown_on_slice"), Box::new(two)),
+        column("gain", plain("throughput_gain"), Box::new(number::estimate)),
+        column("SMACT", plain("sm_active_ratio"), Box::new(two)),
+    ];
+    if analysis.campaign.device.kind == "cpu" {
+        all.push(column("CPU %", plain("cpu_ratio"), Box::new(|q| format!("{:.0}", q.estimate * 100.0))));
+    }
+    all.push(column("GiB", plain("memory_bytes"), Box::new(|q| number::gib_number(q.estimate))));
+    let text = move |q: &Quantity| number::estimate(&super::common::times(q, kilo));
+    all.push(column(energy, plain("energy_j_per_epoch"), Box::new(text)));
+    all
+}
+
+/// `1.32 ±2.4 %`.
+fn with_percent(q: &Quantity) -> String {
+    match q.low.zip(q.high) {
+        Some((low, high)) if high > low => {
+            let half = (high - low) / 2.0 / q.estimate * 100.0;
+            format!("{:.2} ±{} %", q.estimate, number::fixed(half, if half < 9.95 { 1 } else { 0 }))
+        }
+        Some(_) if q.df.is_none() => "1".into(),
+        _ => format!("{:.2}", q.estimate),
+    }
 }
 
 /// All cells, or the most telling ones of very many.
 fn chosen(analysis: &Analysis) -> Vec<&Cell> {
     let mut cells: Vec<&Cell> = analysis.cells.iter().collect();
     if cells.len() > TOO_MANY {
-        let told = |c: &&Cell| c.get("throughput_gain").map_or(0.0, |q| q.estimate.ln().abs());
-        cells.sort_by(|a, b| told(b).total_cmp(&told(a)));
+        let failed = |c: &Cell| c.counted.is_empty() && !c.repetitions.is_empty();
+        let told = |c: &Cell| c.get("throughput_gain").map_or(0.0, |q| q.estimate.ln().abs());
+        cells.sort_by(|a, b| failed(b).cmp(&failed(a)).then(told(b).total_cmp(&told(a))));
+        // Failures are told first, but they leave room for the rest.
+        let failures = cells.iter().filter(|c| failed(c)).count();
+        if failures > ROWS / 2 {
+            cells.drain(ROWS / 2..failures);
+        }
         cells.truncate(ROWS);
     }
     cells
 }
 
-fn row(analysis: &Analysis, cell: &Cell, factor: f64, energy: bool) -> Row {
-    let number_of = |q: Option<&Quantity>, text: &dyn Fn(&Quantity) -> String| match q {
-        Some(q) => TableCell { text: text(q), sort: Some(q.estimate), ..Default::default() },
-        None => TableCell::default(),
-    };
-    let with_interval: &dyn Fn(&Quantity) -> String = &number::with_interval;
-    let percent: &dyn Fn(&Quantity) -> String = &|q| number::percent(q.estimate);
+fn row(analysis: &Analysis, cell: &Cell, numbers: &[Numbers], reason: Option<usize>) -> Row {
     let completed = cell.repetitions.iter().filter(|r| r.record().outcome.word() == "completed");
     let verdicts: Vec<_> = completed.map(|r| r.record().attestation.verdict).collect();
     let attested = verdicts.iter().filter(|v| **v == collo_store::AttestationVerdict::Attested).count();
-    let attested = if verdicts.is_empty() { String::new() } else { format!("{attested}/{}", verdicts.len()) };
+    let attested = match verdicts.len() {
+        0 => String::new(),
+        all if all == attested => "✓".into(),
+        all => format!("{attested}/{all}"),
+    };
     let outcome = if cell.repetitions.is_empty() { "not run".into() } else { words::outcome(cell.outcome()) };
     let mut cells = vec![
         TableCell::text(cell.name()),
-        TableCell::text(cell.record.sharing.clone()),
+        TableCell { mode: cell.record.sharing.clone(), ..TableCell::text(mode_label(&cell.record.sharing)) },
         TableCell::text(outcome),
         TableCell::text(attested),
         TableCell { text: cell.counted.len().to_string(), sort: Some(cell.counted.len() as f64), ..Default::default() },
-        number_of(cell.get("epoch_time_s"), &|q| number::scaled(q, factor)),
-        number_of(cell.get("slowdown"), with_interval),
-        number_of(cell.get("throughput_gain"), with_interval),
-        number_of(cell.get("fairness"), &|q| format!("{:.2}", q.estimate)),
-        number_of(cell.get("overlap_ratio"), percent),
-        number_of(cell.get("memory_bytes"), &|q| number::gib_number(q.estimate)),
-        number_of(cell.get("cpu_ratio"), &|q| format!("{:.0}", q.estimate * 100.0)),
     ];
-    if energy {
-        cells.push(number_of(cell.get("energy_j_per_epoch"), with_interval));
-    }
-    cells.push(TableCell::with_note(words::verdict(cell.validity.verdict), cell.validity.reasons.join("; ")));
-    Row { id: cell_id(analysis, cell.name()), cells }
+    cells.extend(numbers.iter().map(|n| match (n.get)(cell) {
+        Some(q) => TableCell {
+            text: (n.text)(&q),
+            sort: Some(q.estimate),
+            ratio: Some(q.estimate).filter(|_| n.drawn),
+            mode: if n.drawn { cell.record.sharing.clone() } else { String::new() },
+            ..Default::default()
+        },
+        None => TableCell::default(),
+    }));
+    let link = reason.map_or_else(String::new, |i| format!("why-{i}"));
+    cells.push(TableCell { link, ..TableCell::text(words::verdict(cell.validity.verdict)) });
+    Row { id: cell_id(analysis, cell.name()), cells, ..Row::default() }
 }

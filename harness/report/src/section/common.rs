@@ -5,7 +5,7 @@ use collo_store::Verdict;
 use super::{Figure, Section, Table, TableCell};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
-use crate::plot::{Bar, BarGroup, Bars, Panel, family, mode_order};
+use crate::plot::{Bar, BarGroup, Bars, Panel, family, mode_label, mode_order};
 use crate::render::words;
 use crate::stats::Quantity;
 
@@ -27,9 +27,21 @@ pub fn tags(analysis: &Analysis) -> Vec<String> {
     tags
 }
 
-/// The anchor of a cell's row. Its label may hold anything, its index cannot.
+/// The anchor of a cell's row. Its label may hold anything, its index cannot. Empty where the page has no such row.
 pub fn cell_id(analysis: &Analysis, label: &str) -> String {
+    if analysis.cells.len() > super::cells::TOO_MANY {
+        // The table has only the most telling rows, and a link must lead somewhere.
+        return String::new();
+    }
     analysis.cells.iter().position(|c| c.name() == label).map_or_else(String::new, |i| format!("c-{i}"))
+}
+
+/// Reasons that the page lists, at most; more are in `report.json`.
+pub const REASONS: usize = 200;
+
+/// The cells whose validity needs a reason, in the order of the plan, as many as the page lists.
+pub fn with_reasons(analysis: &Analysis) -> impl Iterator<Item = &Cell> {
+    analysis.cells.iter().filter(|c| !c.validity.reasons.is_empty()).take(REASONS)
 }
 
 /// A section that has nothing to show.
@@ -74,14 +86,19 @@ pub fn describe(analysis: &Analysis, workload: &str) -> (String, String) {
 
 /// Modes of a set of cells in their order, with the label that legends print.
 pub fn legend<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<(String, String)> {
+    legend_of(cells.map(|c| c.record.sharing.as_str()))
+}
+
+/// The same from the modes themselves.
+pub fn legend_of<'a>(of: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
     let mut modes: Vec<&str> = Vec::new();
-    for cell in cells {
-        if !modes.contains(&cell.record.sharing.as_str()) {
-            modes.push(&cell.record.sharing);
+    for mode in of {
+        if !modes.contains(&mode) {
+            modes.push(mode);
         }
     }
     modes.sort_by_key(|m| mode_order(m));
-    modes.into_iter().map(|m| (m.to_string(), m.to_string())).collect()
+    modes.into_iter().map(|m| (m.to_string(), mode_label(m))).collect()
 }
 
 /// Both ends of an interval.
@@ -91,6 +108,10 @@ pub fn interval(q: &Quantity, factor: f64) -> Option<(f64, f64)> {
 
 /// Why a cell has no number, in the space of a bar.
 pub fn failure(cell: &Cell) -> Option<String> {
+    if !cell.counted.is_empty() {
+        // It ran and has numbers; this one was not measured.
+        return None;
+    }
     match cell.outcome() {
         "completed" if cell.validity.verdict == Verdict::Void => Some("void".into()),
         "completed" => None,
@@ -112,79 +133,187 @@ pub fn hover(cell: &Cell, what: &str, q: Option<&Quantity>, factor: f64, unit: &
     text
 }
 
-/// Panels of bars, one per workload: groups by degree, bars by mode.
-pub fn bar_panels(
-    analysis: &Analysis,
-    what: &str,
-    caption: &str,
-    get: &dyn Fn(&Cell) -> Option<Quantity>,
-    factor: f64,
-) -> Vec<Panel> {
-    let mut panels = Vec::new();
-    for workload in analysis.workloads() {
-        let mut cells: Vec<&Cell> = analysis.of_workload(workload).collect();
-        if cells.iter().all(|c| get(c).is_none()) {
-            continue;
-        }
-        cells.sort_by(|a, b| {
-            (a.record.degree, mode_order(&a.record.sharing)).cmp(&(b.record.degree, mode_order(&b.record.sharing)))
+/// Panels of one figure, at most: a page of hundreds is read by nobody.
+pub const PANELS: usize = 12;
+
+/// Uniform cells by workload, in the order of the plan.
+pub fn by_workload(analysis: &Analysis) -> Vec<(&str, Vec<&Cell>)> {
+    let mut places = std::collections::HashMap::<&str, usize>::new();
+    let mut found: Vec<(&str, Vec<&Cell>)> = Vec::new();
+    for (workload, cell) in analysis.cells.iter().filter_map(|c| Some((c.workload()?, c))) {
+        let at = *places.entry(workload).or_insert_with(|| {
+            found.push((workload, Vec::new()));
+            found.len() - 1
         });
+        found[at].1.push(cell);
+    }
+    found
+}
+
+/// The workloads that a figure draws, and the sentence about those that it leaves out.
+pub fn drawn<'a>(analysis: &'a Analysis, has: &dyn Fn(&Cell) -> bool) -> (Vec<&'a str>, String) {
+    let mut of = by_workload(analysis);
+    of.retain(|(_, cells)| cells.iter().any(|c| has(c)));
+    let left_out = of.len().saturating_sub(PANELS);
+    let said = if left_out == 0 {
+        String::new()
+    } else {
+        format!(" Drawn: the first {PANELS} workloads; {left_out} more are in the cell table or `report.json`.")
+    };
+    (of.into_iter().take(PANELS).map(|(w, _)| w).collect(), said)
+}
+
+/// A reading of a cell.
+pub type Get<'a> = &'a dyn Fn(&Cell) -> Option<Quantity>;
+
+/// What bars show.
+pub struct BarSpec<'a> {
+    /// On hover: `epoch time`.
+    pub what: &'a str,
+    /// Over the axis: `seconds per epoch`.
+    pub caption: &'a str,
+    pub get: Get<'a>,
+    pub factor: f64,
+    /// A second reading as a tick, and what it is called.
+    pub tick: Option<(&'a str, Get<'a>)>,
+    /// What the bar is held against, and what it is called.
+    pub reference: Option<(&'a str, Get<'a>)>,
+    /// Panels share one scale.
+    pub shared: bool,
+    pub limit: Option<(f64, &'a str)>,
+    pub ceiling: Option<f64>,
+}
+
+impl<'a> BarSpec<'a> {
+    /// Bars of one reading, each panel with its own scale.
+    pub fn of(what: &'a str, caption: &'a str, get: Get<'a>, factor: f64) -> Self {
+        BarSpec { what, caption, get, factor, tick: None, reference: None, shared: false, limit: None, ceiling: None }
+    }
+
+    fn bar(&self, cell: &Cell) -> Bar {
+        let q = (self.get)(cell);
+        let other = |extra: &Option<(&str, Get)>| extra.as_ref().and_then(|(_, get)| get(cell)).map(|q| q.estimate * self.factor);
+        let mut title = hover(cell, self.what, q.as_ref(), self.factor, "");
+        for (name, get) in self.tick.iter().chain(&self.reference) {
+            if let Some(q) = get(cell).filter(|_| q.is_some()) {
+                title += &format!("\n{name} {}", number::scaled(&q, self.factor));
+            }
+        }
+        Bar {
+            sharing: cell.record.sharing.clone(),
+            value: q.as_ref().map(|q| q.estimate * self.factor),
+            interval: q.as_ref().and_then(|q| interval(q, self.factor)),
+            tick: other(&self.tick).filter(|_| q.is_some()),
+            reference: other(&self.reference).filter(|_| q.is_some()),
+            failure: failure(cell),
+            informative: !cell.is_valid(),
+            title,
+            text: q.as_ref().map_or_else(String::new, |q| short(q, self.factor)),
+        }
+    }
+}
+
+/// Cells of a workload by degree, modes in their order.
+pub fn by_degree<'a>(analysis: &'a Analysis, workload: &'a str) -> Vec<&'a Cell> {
+    let mut cells: Vec<&Cell> = analysis.of_workload(workload).collect();
+    cells.sort_by(|a, b| (a.record.degree, mode_order(&a.record.sharing)).cmp(&(b.record.degree, mode_order(&b.record.sharing))));
+    cells
+}
+
+/// Panels of bars, one per workload: groups by degree, bars by mode; and the sentence about what is left out.
+pub fn bar_panels(analysis: &Analysis, spec: &BarSpec) -> (Vec<Panel>, String) {
+    let (workloads, left_out) = drawn(analysis, &|c| (spec.get)(c).is_some());
+    let mut of: Vec<(&str, Vec<BarGroup>)> = Vec::new();
+    for workload in workloads {
         let mut groups: Vec<BarGroup> = Vec::new();
-        for cell in &cells {
-            let q = get(cell);
-            let bar = Bar {
-                sharing: cell.record.sharing.clone(),
-                value: q.as_ref().map(|q| q.estimate * factor),
-                interval: q.as_ref().and_then(|q| interval(q, factor)),
-                failure: failure(cell),
-                informative: !cell.is_valid(),
-                title: hover(cell, what, q.as_ref(), factor, ""),
-                text: q.as_ref().map_or_else(String::new, |q| short(q, factor)),
-            };
-            let label = format!("×{}", cell.record.degree);
+        for cell in by_degree(analysis, workload) {
+            let (label, bar) = (format!("×{}", cell.record.degree), spec.bar(cell));
             match groups.iter_mut().find(|g| g.label == label) {
                 Some(group) => group.bars.push(bar),
                 None => groups.push(BarGroup { label, bars: vec![bar] }),
             }
         }
-        let (title, subtitle) = describe(analysis, workload);
-        let label = format!("{what} of {title} by degree and sharing mode");
-        panels.push(Panel { title, subtitle, label, drawing: Bars { caption, groups: &groups }.draw() });
+        of.push((workload, groups));
     }
-    panels
+    let high = |b: &Bar| b.interval.map(|i| i.1).into_iter().chain(b.value).chain(b.tick).reduce(f64::max);
+    let all = of.iter().flat_map(|(_, groups)| groups).flat_map(|g| &g.bars).filter_map(high);
+    let largest = Some(all.fold(0.0, f64::max)).filter(|_| spec.shared);
+    let panel = |(workload, groups): &(&str, Vec<BarGroup>)| {
+        let (title, subtitle) = describe(analysis, workload);
+        let label = format!("{} of {title} by degree and sharing mode", spec.what);
+        let bars = Bars { caption: spec.caption, groups, largest, limit: spec.limit, ceiling: spec.ceiling };
+        Panel { title, subtitle, label, drawing: bars.draw() }
+    };
+    (of.iter().map(panel).collect(), left_out)
 }
 
 /// An estimate above a bar.
 pub fn short(q: &Quantity, factor: f64) -> String {
-    let scaled =
-        Quantity { estimate: q.estimate * factor, low: q.low.map(|x| x * factor), high: q.high.map(|x| x * factor), ..q.clone() };
-    number::estimate(&scaled)
+    number::estimate(&times(q, factor))
 }
 
-/// Value, interval and repetitions of one quantity for every cell that has it.
-pub fn values(analysis: &Analysis, what: &str, get: &dyn Fn(&Cell) -> Option<Quantity>, factor: f64) -> Table {
-    let mut table = Table::with(&["cell", &format!("#{what}"), "95 % interval", "#runs", "validity"]);
-    for cell in &analysis.cells {
-        let mut label = TableCell::text(cell.name());
-        label.link = cell_id(analysis, cell.name());
-        let (value, bounds, n) = match get(cell) {
-            Some(q) => {
-                let scaled = Quantity {
-                    estimate: q.estimate * factor,
-                    low: q.low.map(|x| x * factor),
-                    high: q.high.map(|x| x * factor),
-                    ..q
-                };
-                (
-                    number::estimate(&scaled),
-                    if scaled.low.is_some() { number::bounds(&scaled) } else { "one run has none".into() },
-                    scaled.n.to_string(),
-                )
+/// A quantity after multiplying by `factor`.
+pub fn times(q: &Quantity, factor: f64) -> Quantity {
+    Quantity { estimate: q.estimate * factor, low: q.low.map(|x| x * factor), high: q.high.map(|x| x * factor), ..q.clone() }
+}
+
+/// Rows of a figure's table, at most: more are in `report.json`.
+pub const VALUES: usize = 240;
+
+/// The head of every figure's table: the cell, with a link to its row.
+pub fn label(analysis: &Analysis, cell: &Cell) -> TableCell {
+    TableCell { link: cell_id(analysis, cell.name()), ..TableCell::text(cell.name()) }
+}
+
+/// Say in a table's caption what was left out of it.
+pub fn cut_rows(table: &mut Table) {
+    let all = table.rows.len();
+    if all > VALUES {
+        table.rows.truncate(VALUES);
+        table.caption = format!("The first {VALUES} of {all} cells; all of them are in report.json");
+    }
+}
+
+/// Value, interval and repetitions of one quantity for the uniform cells of every workload that has it.
+pub fn values(analysis: &Analysis, what: &str, get: Get, factor: f64) -> Table {
+    values_of(analysis, &[(what, get, factor)], &|c| c.record.is_uniform())
+}
+
+/// The same for several quantities beside each other, of the cells that are asked for.
+pub fn values_of(analysis: &Analysis, wanted: &[(&str, Get, f64)], of: &dyn Fn(&Cell) -> bool) -> Table {
+    let mut heads = vec!["cell".to_string()];
+    heads.extend(wanted.iter().flat_map(|(what, ..)| [format!("#{what}"), "95 % interval".into()]));
+    heads.extend(["#runs".to_string(), "validity".into()]);
+    let mut table = Table::with(&heads.iter().map(String::as_str).collect::<Vec<_>>());
+    // A workload of which nothing was read has no panel, and no rows.
+    let read: Vec<&str> = by_workload(analysis)
+        .into_iter()
+        .filter(|(_, cells)| wanted.first().is_some_and(|(_, get, _)| cells.iter().any(|c| get(c).is_some())))
+        .map(|(w, _)| w)
+        .collect();
+    let of = |c: &Cell| of(c) && c.workload().is_none_or(|w| read.contains(&w));
+    let all = analysis.cells.iter().filter(|c| of(c)).count();
+    if all > VALUES {
+        table.caption = format!("The first {VALUES} of {all} cells; all of them are in report.json");
+    }
+    for cell in analysis.cells.iter().filter(|c| of(c)).take(VALUES) {
+        let mut row = vec![label(analysis, cell)];
+        let mut runs = String::new();
+        for (i, (_, get, factor)) in wanted.iter().enumerate() {
+            let Some(q) = get(cell) else {
+                let why = if i == 0 { failure(cell).unwrap_or_default() } else { String::new() };
+                row.extend([TableCell::default(), TableCell::text(why)]);
+                continue;
+            };
+            let scaled = times(&q, *factor);
+            let bounds = if scaled.low.is_some() { number::bounds(&scaled) } else { "one run has none".into() };
+            row.extend([TableCell::text(number::estimate(&scaled)), TableCell::text(bounds)]);
+            if runs.is_empty() {
+                runs = q.n.to_string();
             }
-            None => (String::new(), failure(cell).unwrap_or_default(), String::new()),
-        };
-        let validity = words::verdict(cell.validity.verdict);
-        table.row(vec![label, TableCell::text(value), TableCell::text(bounds), TableCell::text(n), TableCell::text(validity)]);
+        }
+        row.extend([TableCell::text(runs), TableCell::text(words::verdict(cell.validity.verdict))]);
+        table.row(row);
     }
     table.tags = tags(analysis);
     table
@@ -207,7 +336,8 @@ pub fn informative_note<'a>(cells: impl Iterator<Item = &'a Cell>) -> &'static s
 
 /// A figure whose tags and look follow from the analysis.
 pub fn figure(analysis: &Analysis, id: &'static str, title: &str, panels: Vec<Panel>, caption: String, values: Table) -> Figure {
-    let shown = analysis.cells.iter().filter(|c| !c.counted.is_empty());
+    // Most figures have a panel per workload; those of mixed groups say their own modes.
+    let shown = analysis.cells.iter().filter(|c| c.record.is_uniform() && !c.repetitions.is_empty());
     Figure {
         id,
         title: title.into(),
@@ -220,17 +350,18 @@ pub fn figure(analysis: &Analysis, id: &'static str, title: &str, panels: Vec<Pa
     }
 }
 
-/// A metric of the device or the host, as bars, where some cell has it.
-pub fn metric_figure(
-    analysis: &Analysis,
-    id: &'static str,
-    title: &str,
-    metric: &str,
-    caption: &str,
-    factor: f64,
-) -> Option<Figure> {
-    let get = |c: &Cell| c.metrics.get(metric).cloned();
-    let panels = bar_panels(analysis, title, caption, &get, factor);
-    let text = format!("Mean over the time in which all members train past their warm-up. {}", whiskers(analysis));
-    (!panels.is_empty()).then(|| figure(analysis, id, title, panels, text, values(analysis, caption, &get, factor)))
+/// A cell's reading by name, among its quantities or the means of the card.
+pub fn reading(cell: &Cell, name: &str) -> Option<Quantity> {
+    cell.get(name).or_else(|| cell.metrics.get(name)).cloned()
+}
+
+/// A metric of the device or the host, as bars on one scale, where some cell has it.
+pub fn metric_figure(analysis: &Analysis, id: &'static str, title: &str, name: &str, spec: &BarSpec) -> Option<Figure> {
+    let (panels, left_out) = bar_panels(analysis, spec);
+    let text = format!(
+        "Mean over the time in which all members train past their warm-up. {} All panels share one scale.{}{left_out}",
+        whiskers(analysis),
+        informative_note(analysis.cells.iter())
+    );
+    (!panels.is_empty()).then(|| figure(analysis, id, title, panels, text, values(analysis, name, spec.get, spec.factor)))
 }

@@ -14,7 +14,7 @@ pub fn section(analysis: &Analysis) -> Section {
     }
     let cores = analysis.campaign.device.cores.filter(|_| analysis.campaign.device.kind == "cpu");
     let capacity = cores.map(|n| (f64::from(n) * 100.0, format!("{} = {n}00 %", number::count(n as usize, "core"))));
-    let panels = super::memory::panels(
+    let (panels, left_out) = super::memory::panels(
         analysis,
         "cpu_ratio",
         "% of one core, one segment per member",
@@ -26,7 +26,7 @@ pub fn section(analysis: &Analysis) -> Section {
     }
     let get = |c: &Cell| c.get("cpu_ratio").cloned();
     let caption = format!(
-        "Mean over the time in which all members train past their warm-up; a member counts with all its threads and descendants. Whiskers: 95 % interval of the sum.{}",
+        "Mean over the time in which all members train past their warm-up; a member counts with all its threads and descendants. Whiskers: 95 % interval of the sum.{}{left_out}",
         informative_note(analysis.cells.iter())
     );
     let fig = figure(analysis, "cpu", "CPU by member", panels, caption, values(analysis, "% of one core", &get, 100.0));

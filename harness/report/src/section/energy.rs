@@ -1,8 +1,12 @@
-//! Energy per member and epoch, and power.
+//! Energy per member and epoch, with and without idle power, and power over time.
 
-use super::common::{bar_panels, figure, metric_figure, nothing, values, whiskers, without};
-use super::{Block, Section};
+use super::common::{
+    BarSpec, Get, bar_panels, figure, informative_note, metric_figure, nothing, reading, values, whiskers, without,
+};
+use super::{Block, Section, over_time};
 use crate::analysis::{Analysis, Cell};
+use crate::number;
+use crate::stats::Quantity;
 
 const ID: &str = "energy";
 const TITLE: &str = "Energy and power";
@@ -11,29 +15,88 @@ pub fn section(analysis: &Analysis) -> Section {
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
-    let get = |c: &Cell| c.get("energy_j_per_epoch").cloned();
-    let panels = bar_panels(analysis, "energy", "joules per member and epoch", &get, 1.0);
-    let power = metric_figure(analysis, "power", "Power of the card", "power_w", "watts", 1.0);
-    if panels.is_empty() && power.is_none() {
-        if analysis.campaign.device.persistence == Some(false) {
-            let why = "Without persistence mode the driver's energy counter can begin anew at any time, so energy is absent, not zero. \
-                `nvidia-smi -pm 1` turns it on.";
-            return without(ID, TITLE, why);
-        }
-        let counter =
-            if analysis.campaign.device.kind == "cpu" { "RAPL, the energy counter of the CPU," } else { "The energy counter" };
-        return without(ID, TITLE, format!("{counter} was not readable on this machine, so energy is absent, not zero."));
+    let get: Get = &|c| c.get("energy_j_per_epoch").cloned();
+    let above: Get = &|c| c.get("energy_j_per_epoch_above_idle").cloned();
+    let power: Get = &|c| reading(c, "power_w");
+    let has = |get: Get| analysis.cells.iter().any(|c| get(c).is_some());
+    if !has(get) && !has(power) {
+        return without(ID, TITLE, absent(analysis));
     }
+    let largest = analysis.cells.iter().filter_map(get).map(|q| q.estimate).fold(0.0, f64::max);
+    let (factor, unit, word) = if largest >= 2000.0 { (1e-3, "kJ", "kilojoules") } else { (1.0, "J", "joules") };
     let mut blocks = Vec::new();
-    if !panels.is_empty() {
-        let caption = format!(
-            "The counter's difference over the measured window, divided by all epochs finished in it. {}",
-            whiskers(analysis)
-        );
-        let table = values(analysis, "J per member and epoch", &get, 1.0);
-        blocks.push(Block::Figure(figure(analysis, "energy", "Energy per member and epoch", panels, caption, table)));
+    let mut bars = |id: &'static str, title: &str, caption: &str, get: Get, meaning: &str| {
+        let (panels, left_out) = bar_panels(analysis, &BarSpec::of("energy", caption, get, factor));
+        if !panels.is_empty() {
+            let text = format!(
+                "{meaning} {}{} Each panel has its own scale.{left_out}",
+                whiskers(analysis),
+                informative_note(analysis.cells.iter())
+            );
+            let table = values(analysis, &format!("{unit} per member and epoch"), get, factor);
+            blocks.push(Block::Figure(figure(analysis, id, title, panels, text, table)));
+        }
+    };
+    let meaning = "Energy of the whole device over the measured window, divided by the epochs that all members trained in it.";
+    bars("energy", "Energy per member and epoch", &format!("{word} per member and epoch"), get, meaning);
+    let meaning = "The same, less what the device draws when nothing runs on it.";
+    bars("energy-above-idle", "Energy above idle", &format!("{word} above idle, per member and epoch"), above, meaning);
+    let cap = analysis.campaign.machine.gpus.first().and_then(|g| g.power_limit_w);
+    let text = cap.map(|w| format!("power cap {w:.0} W"));
+    let limit = cap.zip(text.as_deref());
+    let traces = over_time::Spec {
+        id: "power-over-time",
+        title: "Power over time",
+        caption: "watts",
+        of: &|t| &t.power_w,
+        factor: 1.0,
+        unit: "W",
+        limit,
+    };
+    blocks.extend(over_time::figure(analysis, &traces).map(Block::Figure));
+    let spec = BarSpec { shared: true, limit, ..BarSpec::of("power", "average power, watts", power, 1.0) };
+    blocks.extend(metric_figure(analysis, "power", "Average power of the card", "watts", &spec).map(Block::Figure));
+    Section { id: ID, title: TITLE, chip: None, finding: finding(analysis, factor, unit), blocks }
+}
+
+fn absent(analysis: &Analysis) -> String {
+    if analysis.campaign.device.persistence == Some(false) {
+        return "Without persistence mode the driver's energy counter can begin anew at any time, so energy is absent, not zero. \
+                `nvidia-smi -pm 1` turns it on."
+            .into();
     }
-    blocks.extend(power.map(Block::Figure));
-    let finding = "Energy of the whole device, idle power included, shared among the members' epochs.".into();
-    Section { id: ID, title: TITLE, chip: None, finding, blocks }
+    let counter =
+        if analysis.campaign.device.kind == "cpu" { "RAPL, the energy counter of the CPU," } else { "The energy counter" };
+    format!("{counter} was not readable on this machine, so energy is absent, not zero.")
+}
+
+/// The group that saves most and the one that spends most, against the same work in turn.
+fn finding(analysis: &Analysis, factor: f64, unit: &str) -> String {
+    let ratio = |c: &Cell| c.get("energy_of_solo").filter(|_| c.record.degree > 1).cloned();
+    let mut groups: Vec<(&Cell, Quantity)> = analysis.groups().filter_map(|c| Some((c, ratio(c)?))).collect();
+    groups.sort_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
+    let said = |(cell, q): &(&Cell, Quantity)| {
+        let against = match q.low.zip(q.high) {
+            Some((low, high)) if low <= 1.0 && high >= 1.0 => ", which cannot be told from 1",
+            _ => "",
+        };
+        format!("{} in `{}`{against}", number::with_interval(q), cell.name())
+    };
+    match &groups[..] {
+        [] => {
+            let get = |c: &Cell| c.get("energy_j_per_epoch").cloned();
+            let least =
+                analysis.cells.iter().filter_map(|c| Some((c, get(c)?))).min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
+            least.map_or_else(
+                || "Power of the whole device, idle power included.".into(),
+                |(c, q)| {
+                    format!("The least energy per member and epoch is {} {unit}, in `{}`.", number::scaled(&q, factor), c.name())
+                },
+            )
+        }
+        [only] => format!("Against the same work in turn, the energy is {}.", said(only)),
+        [first, .., last] => {
+            format!("Against the same work in turn, the energy is {} at best and {} at worst.", said(first), said(last))
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Time per epoch by degree and mode.
 
-use super::common::{bar_panels, figure, informative_note, nothing, values, whiskers, without};
+use super::common::{BarSpec, bar_panels, figure, informative_note, nothing, values, whiskers, without};
 use super::{Block, Section};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
@@ -17,7 +17,7 @@ pub fn section(analysis: &Analysis) -> Section {
     let name = if unit == "s" { "seconds" } else { "milliseconds" };
     let caption = format!("{name} per epoch");
     let get = |c: &Cell| c.get("epoch_time_s").cloned();
-    let panels = bar_panels(analysis, "epoch time", &caption, &get, factor);
+    let (panels, left_out) = bar_panels(analysis, &BarSpec::of("epoch time", &caption, &get, factor));
     if panels.is_empty() {
         return without(
             ID,
@@ -26,7 +26,7 @@ pub fn section(analysis: &Analysis) -> Section {
         );
     }
     let text = format!(
-        "×N along the bottom: degree, the number of members. Mean over members of their measured epochs. {}{} Each panel has its own scale; all start at zero.",
+        "×N along the bottom: degree, the number of members. Mean over members of their measured epochs. {}{} Each panel has its own scale; all start at zero.{left_out}",
         whiskers(analysis),
         informative_note(analysis.cells.iter())
     );
@@ -50,6 +50,10 @@ pub fn section(analysis: &Analysis) -> Section {
 fn finding(analysis: &Analysis) -> String {
     let slowdown = |c: &&Cell| c.get("slowdown").map_or(f64::NAN, |q| q.estimate);
     let mut groups: Vec<&Cell> = analysis.groups().filter(|c| c.record.is_uniform() && c.get("slowdown").is_some()).collect();
+    // One alone on a slice is told where nobody shares.
+    if groups.iter().any(|c| c.record.degree > 1) {
+        groups.retain(|c| c.record.degree > 1);
+    }
     groups.sort_by(|a, b| slowdown(a).total_cmp(&slowdown(b)));
     let text = |c: &Cell| c.get("slowdown").map_or_else(String::new, number::with_interval);
     match groups[..] {

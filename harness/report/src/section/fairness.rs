@@ -1,20 +1,26 @@
 //! Slowdown of every member: who pays for the sharing.
 
-use super::common::{describe, figure, hover, interval, legend, nothing, tags, whiskers, without};
-use super::{Block, Section, Table, TableCell};
+use super::common::{cut_rows, describe, drawn, figure, hover, interval, legend, nothing, tags, whiskers, without};
+use super::{Block, Section, Table, TableCell, mixed, pairs};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
-use crate::plot::{Dot, DotRow, Dots, Panel};
+use crate::plot::{Dot, DotRow, Dots, Panel, cut, mode_label, mode_order};
 
 const ID: &str = "fairness";
 const TITLE: &str = "Fairness";
+/// Mixed groups in one panel, at most.
+const ROWS: usize = 20;
+/// Panels of mixed groups, one per sharing mode, at most.
+const MODES: usize = 6;
 
 pub fn section(analysis: &Analysis) -> Section {
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
-    let groups: Vec<&Cell> =
-        analysis.groups().filter(|c| c.members.iter().any(|m| m.quantities.contains_key("slowdown"))).collect();
+    let groups: Vec<&Cell> = analysis
+        .groups()
+        .filter(|c| c.record.degree > 1 && c.members.iter().any(|m| m.quantities.contains_key("slowdown")))
+        .collect();
     if groups.is_empty() {
         let why = analysis.groups().find_map(|c| c.absent.get("slowdown"));
         let why = why.map_or_else(
@@ -29,20 +35,33 @@ pub fn section(analysis: &Analysis) -> Section {
     let limit = analysis.campaign.thresholds.slowdown;
     let text = format!("acceptable up to {}", number::three(limit));
     let mut panels = Vec::new();
-    for workload in analysis.workloads() {
+    let (workloads, left_out) = drawn(analysis, &|c| groups.iter().any(|g| std::ptr::eq(*g, c)));
+    for workload in workloads {
         let rows: Vec<DotRow> = groups.iter().filter(|c| c.workload() == Some(workload)).map(|c| row(c, true)).collect();
         if !rows.is_empty() {
             let (title, subtitle) = describe(analysis, workload);
             panels.push(panel(title, subtitle, &rows, (low, high), (limit, &text)));
         }
     }
-    let mixed: Vec<DotRow> = groups.iter().filter(|c| c.workload().is_none()).map(|c| row(c, false)).collect();
-    if !mixed.is_empty() {
-        panels.push(panel("mixed groups".into(), String::new(), &mixed, (low, high), (limit, &text)));
+    let mixed = || groups.iter().filter(|c| c.workload().is_none());
+    let all_mixed = mixed().count();
+    let mut modes: Vec<&str> = mixed().map(|c| c.record.sharing.as_str()).collect();
+    modes.sort_by_key(|m| mode_order(m));
+    modes.dedup();
+    let mut drawn_mixed = 0;
+    for mode in modes.iter().take(MODES) {
+        let rows: Vec<DotRow> = mixed().filter(|c| c.record.sharing == *mode).take(ROWS).map(|c| row(c, false)).collect();
+        drawn_mixed += rows.len();
+        panels.push(panel("mixed groups".into(), mode_label(mode), &rows, (low, high), (limit, &text)));
     }
     let caption = format!(
-        "Epoch time in the group ÷ epoch time alone, one mark per member, in their order. 1: as fast as alone. {}",
-        whiskers(analysis)
+        "Epoch time in the group ÷ epoch time alone, one mark per member, in their order. 1: as fast as alone. {}{left_out}{}",
+        whiskers(analysis),
+        if all_mixed > drawn_mixed {
+            format!(" Drawn: {drawn_mixed} of {all_mixed} mixed groups; all are in the table.")
+        } else {
+            String::new()
+        }
     );
     let mut fig = figure(analysis, "slowdown", "Slowdown of each member", panels, caption, table(analysis, &groups));
     fig.legend = legend(groups.iter().copied());
@@ -51,21 +70,31 @@ pub fn section(analysis: &Analysis) -> Section {
         id: ID,
         title: TITLE,
         chip: guideline.map(|g| g.verdict),
-        finding: guideline.map_or_else(String::new, |g| g.finding.clone()),
-        blocks: vec![Block::Figure(fig)],
+        finding: [guideline.map(|g| g.finding.clone()), pairs::finding(analysis)]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" "),
+        blocks: pairs::heat(analysis).into_iter().chain([fig]).map(Block::Figure).collect(),
     }
 }
 
 fn row(cell: &Cell, uniform: bool) -> DotRow {
     let degree = cell.record.degree;
-    let label = if uniform { format!("×{degree} {}", cell.record.sharing) } else { cell.name().to_string() };
-    let label = if label.chars().count() > 24 { format!("{}…", label.chars().take(23).collect::<String>()) } else { label };
+    let label = if uniform { format!("×{degree} {}", mode_label(&cell.record.sharing)) } else { mixed::members(cell, false) };
+    let label = cut(&label, 24);
     let dots = cell.members.iter().enumerate().filter_map(|(i, m)| {
         let q = m.quantities.get("slowdown")?;
         let what = format!("member {i}, {}: slowdown", m.spec.workload);
-        Some(Dot { value: q.estimate, interval: interval(q, 1.0), title: hover(cell, &what, Some(q), 1.0, "") })
+        Some(Dot {
+            sharing: cell.record.sharing.clone(),
+            informative: !cell.is_valid(),
+            value: q.estimate,
+            interval: interval(q, 1.0),
+            title: hover(cell, &what, Some(q), 1.0, ""),
+        })
     });
-    DotRow { label, sharing: cell.record.sharing.clone(), informative: !cell.is_valid(), dots: dots.collect() }
+    DotRow { label, dots: dots.collect(), least: 22.0, note: String::new() }
 }
 
 fn panel(title: String, subtitle: String, rows: &[DotRow], range: (f64, f64), threshold: (f64, &str)) -> Panel {
@@ -89,5 +118,6 @@ fn table(analysis: &Analysis, groups: &[&Cell]) -> Table {
             TableCell::text(slowdowns.join(", ")),
         ]);
     }
+    cut_rows(&mut table);
     table
 }

@@ -1,14 +1,15 @@
 //! What ran, what ran out of memory, what was refused.
 
-use super::common::{tags, without};
+use super::common::without;
 use super::{Block, Section, Table, TableCell};
-use crate::analysis::{Analysis, Cell};
+use crate::analysis::Analysis;
 use crate::number;
-use crate::plot::mode_order;
 use crate::render::words;
 
 const ID: &str = "feasibility";
 const TITLE: &str = "Feasibility";
+/// Failures and refusals that are listed, at most.
+const NOTES: usize = 60;
 
 pub fn section(analysis: &Analysis) -> Section {
     let refusals = &analysis.campaign.plan.refusals;
@@ -17,7 +18,7 @@ pub fn section(analysis: &Analysis) -> Section {
     }
     let mut blocks = vec![];
     if !analysis.cells.is_empty() {
-        blocks.push(Block::Table(frontier(analysis)));
+        blocks.push(Block::Figure(super::frontier::figure(analysis)));
     }
     let failed = failures(analysis);
     if !failed.is_empty() {
@@ -26,9 +27,13 @@ pub fn section(analysis: &Analysis) -> Section {
     if !refusals.is_empty() {
         let mut table = Table::with(&["refused cell", "sharing", "reason", "hint"]);
         table.caption = "Cells that cannot run here".into();
-        for r in refusals {
+        if refusals.len() > NOTES {
+            table.caption += &format!(": the first {NOTES} of {}", refusals.len());
+        }
+        for r in refusals.iter().take(NOTES) {
             let hint = r.hint.clone().unwrap_or_default();
-            table.row([&r.cell, &r.sharing, &r.reason, &hint].map(TableCell::text).to_vec());
+            let plain = |text: &String| TableCell::text(text.replace('`', ""));
+            table.row([&r.cell, &r.sharing, &r.reason, &hint].map(plain).to_vec());
         }
         blocks.push(Block::Table(table));
     }
@@ -42,12 +47,20 @@ fn failures(analysis: &Analysis) -> Vec<String> {
         let log = r.record().members.iter().find_map(|m| m.log_tail.last());
         let log = log.map_or_else(String::new, |l| format!("; last line of its log: {l}"));
         let (cell, how) = (r.record().cell.cell.as_str(), format!("{}{log}", why(r)));
-        match found.iter_mut().find(|(c, h, _)| *c == cell && *h == how) {
+        // Runs of one cell stand together.
+        match found.iter_mut().rev().take_while(|f| f.0 == cell).find(|f| f.1 == how) {
             Some((_, _, n)) => *n += 1,
             None => found.push((cell, how, 1)),
         }
     }
-    found.into_iter().map(|(cell, how, n)| format!("`{cell}`, {}: {how}", number::runs(n))).collect()
+    let beyond = found.len().saturating_sub(NOTES);
+    let more = format!("{} more, in `report.json` and with `collo show`.", number::count(beyond, "failure"));
+    found.truncate(NOTES);
+    found
+        .into_iter()
+        .map(|(cell, how, n)| format!("`{cell}`, {}: {how}", number::runs(n)))
+        .chain(Some(more).filter(|_| beyond > 0))
+        .collect()
 }
 
 fn why(r: &crate::analysis::Repetition) -> String {
@@ -60,64 +73,6 @@ fn why(r: &crate::analysis::Repetition) -> String {
         O::ProtocolError { member, message } => format!("{word}, member {member}: {message}"),
         O::ModeLost { reason } | O::NotStaged { reason } | O::DeviceLost { reason } => format!("{word}: {reason}"),
         O::Completed | O::Interrupted => word,
-    }
-}
-
-/// Workload and mode down, degree across.
-fn frontier(analysis: &Analysis) -> Table {
-    let mut degrees: Vec<u32> = analysis.cells.iter().map(|c| c.record.degree).collect();
-    degrees.sort_unstable();
-    degrees.dedup();
-    let mut rows: Vec<(String, String)> = Vec::new();
-    for cell in &analysis.cells {
-        let key = (group(cell), cell.record.sharing.clone());
-        if !rows.contains(&key) {
-            rows.push(key);
-        }
-    }
-    rows.sort_by(|a, b| a.0.cmp(&b.0).then(mode_order(&a.1).cmp(&mode_order(&b.1))));
-    let heads: Vec<String> =
-        ["workload".into(), "sharing".into()].into_iter().chain(degrees.iter().map(|d| format!("×{d}"))).collect();
-    let mut table = Table::with(&heads.iter().map(String::as_str).collect::<Vec<_>>());
-    table.caption = "✓ ran, ✕ did not, empty: not planned".into();
-    table.tags = tags(analysis);
-    for (workload, sharing) in rows {
-        let mut cells = vec![TableCell::text(workload.clone()), TableCell::text(sharing.clone())];
-        for degree in &degrees {
-            let here = analysis
-                .cells
-                .iter()
-                .filter(|c| group(c) == workload && c.record.sharing == sharing && c.record.degree == *degree);
-            let marks: Vec<String> = here.map(mark).collect();
-            cells.push(TableCell::text(marks.join(", ")));
-        }
-        table.row(cells);
-    }
-    table
-}
-
-/// A workload by its solo cell, a mixed group by its members.
-fn group(cell: &Cell) -> String {
-    match cell.workload() {
-        Some(solo) => words::workload(solo),
-        None => {
-            let mut names: Vec<&str> = cell.record.members.iter().map(|m| m.workload.as_str()).collect();
-            names.dedup();
-            names.join("+")
-        }
-    }
-}
-
-fn mark(cell: &Cell) -> String {
-    match cell.outcome() {
-        "completed" if cell.repetitions.is_empty() => "not run".into(),
-        "completed" => "✓".into(),
-        "missing" if cell.repetitions.is_empty() => "not run".into(),
-        other => {
-            let completed = cell.outcomes.get("completed").copied().unwrap_or(0);
-            let all: usize = cell.outcomes.values().sum();
-            format!("✕ {} ({completed} of {} completed)", words::outcome(other), number::runs(all))
-        }
     }
 }
 

@@ -1,40 +1,49 @@
 //! Throughput gain over running in turn, by degree.
 
-use super::common::{describe, failure, figure, hover, interval, legend, nothing, tags, without};
+use super::common::{cut_rows, describe, drawn, failure, figure, hover, interval, legend, nothing, tags, without};
 use super::{Block, Section, Table, TableCell};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
-use crate::plot::{Line, Lines, Panel, Point, mode_order};
+use crate::plot::{Failure, Line, Lines, Panel, Point, cut, mode_label, mode_order};
 use crate::render::{terminal, words};
 
 const ID: &str = "gain";
 const TITLE: &str = "Throughput gain";
 
+/// Equal members that share; one alone on a slice has nobody to share with.
+fn shared(cell: &Cell) -> bool {
+    cell.record.is_uniform() && cell.record.degree > 1
+}
+
 pub fn section(analysis: &Analysis) -> Section {
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
-    let measured: Vec<&Cell> =
-        analysis.groups().filter(|c| c.record.is_uniform() && c.get("throughput_gain").is_some()).collect();
+    let measured: Vec<&Cell> = analysis.groups().filter(|c| shared(c) && c.get("throughput_gain").is_some()).collect();
     if measured.is_empty() {
-        let why = analysis.groups().find_map(|c| c.absent.get("throughput_gain"));
+        let why = analysis.groups().filter(|c| shared(c)).find_map(|c| c.absent.get("throughput_gain"));
         let why = why.map_or_else(
-            || "There is no uniform group in this experiment.".to_string(),
+            || {
+                "There is no group of two or more equal members in this experiment; see Mixed workloads and All cells."
+                    .to_string()
+            },
             |w| format!("No gain can be computed: {w}."),
         );
         return without(ID, TITLE, why);
     }
     let high = |c: &&Cell| c.get("throughput_gain").map_or(0.0, |q| q.high.unwrap_or(q.estimate));
     let largest = measured.iter().map(high).fold(0.0, f64::max);
-    let panels: Vec<Panel> = analysis.workloads().into_iter().filter_map(|w| panel(analysis, w, largest)).collect();
+    let (workloads, left_out) = drawn(analysis, &|c| shared(c) && c.get("throughput_gain").is_some());
+    let panels: Vec<Panel> = workloads.into_iter().filter_map(|w| panel(analysis, w, largest)).collect();
     let mut sentences = terminal::sentences(analysis);
     sentences.truncate(2);
-    let caption = "1: no better than one after the other; dotted: nobody is slowed down. Bands: 95 % intervals. One scale for all \
+    let caption = format!(
+        "1: no better than one after the other; dotted: nobody is slowed down. Bands: 95 % intervals. One scale for all \
                    panels. The gain is Σ solo epoch time ÷ mean epoch time in the group, per repetition; under `release` it is Σ \
-                   solo makespan ÷ makespan.";
-    let mut fig =
-        figure(analysis, "throughput-gain", "Throughput gain over running in turn", panels, caption.into(), table(analysis));
-    fig.legend = legend(analysis.groups().filter(|c| c.record.is_uniform()));
+                   solo makespan ÷ makespan.{left_out}"
+    );
+    let mut fig = figure(analysis, "throughput-gain", "Throughput gain over running in turn", panels, caption, table(analysis));
+    fig.legend = legend(analysis.groups().filter(|c| shared(c)));
     Section {
         id: ID,
         title: TITLE,
@@ -73,7 +82,7 @@ fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
         }
         points.sort_by_key(|p| p.degree);
         let Some(last) = points.last().filter(|p| p.degree > 1) else { continue };
-        let end = format!("{sharing} {}", number::fixed(last.value, 2));
+        let end = format!("{} {}", cut(&mode_label(sharing), 14), number::fixed(last.value, 2));
         lines.push(Line { sharing: sharing.to_string(), points, end });
     }
     if lines.is_empty() {
@@ -82,8 +91,10 @@ fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
     let mut degrees: Vec<u32> = analysis.of_workload(workload).map(|c| c.record.degree).collect();
     degrees.sort_unstable();
     degrees.dedup();
-    let failed = groups.iter().filter(|c| c.get("throughput_gain").is_none());
-    let failures: Vec<(u32, String)> = failed.filter_map(|c| Some((c.record.degree, failure(c)?))).collect();
+    let failed = groups.iter().filter(|c| shared(c) && c.get("throughput_gain").is_none());
+    let failures: Vec<Failure> = failed
+        .filter_map(|c| Some(Failure { degree: c.record.degree, why: failure(c)?, title: hover(c, "gain", None, 1.0, "") }))
+        .collect();
     let (title, subtitle) = describe(analysis, workload);
     let drawing =
         Lines { caption: "× the throughput of running in turn", lines: &lines, failures: &failures, largest, degrees: &degrees }
@@ -93,7 +104,7 @@ fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
 
 fn table(analysis: &Analysis) -> Table {
     let mut table = Table::with(&["cell", "#gain", "95 % interval", "#p, Holm", "against 1", "#STP", "#ANTT"]);
-    for cell in analysis.groups() {
+    for cell in analysis.groups().filter(|c| shared(c)) {
         let mut label = TableCell::text(cell.name());
         label.link = super::cell_id(analysis, cell.name());
         let q = |name: &str| cell.get(name).map_or_else(String::new, number::estimate);
@@ -109,6 +120,7 @@ fn table(analysis: &Analysis) -> Table {
             TableCell::text(q("antt")),
         ]);
     }
+    cut_rows(&mut table);
     table.tags = tags(analysis);
     table
 }

@@ -1,10 +1,12 @@
 //! Memory by member, against what the device has.
 
-use super::common::{describe, failure, figure, hover, informative_note, interval, nothing, values, without};
+use super::common::{
+    Get, by_degree, describe, drawn, failure, figure, hover, informative_note, interval, nothing, values_of, without,
+};
 use super::{Block, Section};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
-use crate::plot::{Panel, Stack, Stacks, mode_order};
+use crate::plot::{Panel, Stack, Stacks};
 
 const ID: &str = "memory";
 const TITLE: &str = "Memory";
@@ -18,72 +20,104 @@ pub fn section(analysis: &Analysis) -> Section {
     }
     let capacity =
         analysis.campaign.device.memory_bytes.map(|b| (b as f64 * GIB, format!("the device has {}", number::gib(b as f64))));
-    let panels =
+    let (panels, left_out) =
         panels(analysis, "memory_bytes", "GiB, one segment per member", GIB, capacity.as_ref().map(|(v, t)| (*v, t.as_str())));
     if panels.is_empty() {
         return without(ID, TITLE, "No memory was read: no sample was taken and no peak was kept.");
     }
-    let get = |c: &Cell| c.get("memory_bytes").cloned();
+    let get: Get = &|c| c.get("memory_bytes").cloned();
+    let headroom: Get = &|c| c.get("memory_headroom_bytes").cloned();
+    let mut wanted: Vec<(&str, Get, f64)> = vec![("GiB", get, GIB)];
+    if analysis.cells.iter().any(|c| headroom(c).is_some()) {
+        wanted.push(("GiB left", headroom, GIB));
+    }
+    let outlines = analysis.groups().any(|c| failure(c).as_deref() == Some("OOM"));
     let guideline = analysis.guidelines.iter().find(|g| g.id == "memory-adds-up");
     let mut kinds: Vec<_> = analysis.cells.iter().filter_map(|c| c.memory_kind).map(|k| k.text()).collect();
     kinds.sort_unstable();
     kinds.dedup();
     let caption = format!(
-        "Each member's peak while it trained, warm-up included, added up: an upper bound of what they held at once. Read as {}. Whiskers: 95 % interval of the sum.{}",
+        "Each member's peak while it trained, warm-up included, added up: an upper bound of what they held at once. Read as {}. Whiskers: 95 % interval of the sum.{}{}{left_out}",
         kinds.join("; or as "),
+        if outlines { " Dotted outlines: what the members of a group that ran out of memory hold alone." } else { "" },
         informative_note(analysis.cells.iter())
     );
     Section {
         id: ID,
         title: TITLE,
         chip: guideline.map(|g| g.verdict),
-        finding: guideline.map_or_else(String::new, |g| g.finding.clone()),
+        finding: guideline.map_or_else(|| finding(analysis), |g| g.finding.clone()),
         blocks: vec![Block::Figure(figure(
             analysis,
             "memory",
             "Memory by member",
             panels,
             caption,
-            values(analysis, "GiB", &get, GIB),
+            values_of(analysis, &wanted, &|c| c.record.is_uniform()),
         ))],
     }
 }
 
-/// Panels of stacks, one per workload, from a quantity that members and cells both have.
-pub fn panels(analysis: &Analysis, name: &'static str, caption: &str, factor: f64, capacity: Option<(f64, &str)>) -> Vec<Panel> {
+/// Who holds most of what the device has.
+fn finding(analysis: &Analysis) -> String {
+    let held = |c: &Cell| c.get("memory_bytes").cloned();
+    let most = analysis.cells.iter().filter_map(|c| Some((c, held(c)?))).max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
+    let Some((cell, q)) = most else { return String::new() };
+    let of = analysis.campaign.device.memory_bytes.map_or_else(String::new, |b| format!(" of {}", number::gib(b as f64)));
+    format!("`{}` holds most: {} GiB{of}.", cell.name(), number::scaled(&q, GIB))
+}
+
+/// Panels of stacks, one per workload, from a quantity that members and cells both have; and the sentence about what is left out.
+pub fn panels(
+    analysis: &Analysis,
+    name: &'static str,
+    caption: &str,
+    factor: f64,
+    capacity: Option<(f64, &str)>,
+) -> (Vec<Panel>, String) {
     let top = |c: &Cell| c.get(name).map(|q| q.high.unwrap_or(q.estimate) * factor);
     let uniform = || analysis.cells.iter().filter(|c| c.record.is_uniform());
     let largest = uniform().filter_map(top).fold(0.0, f64::max);
     let mut panels = Vec::new();
-    for workload in analysis.workloads() {
-        let mut cells: Vec<&Cell> = analysis.of_workload(workload).collect();
-        if cells.iter().all(|c| c.get(name).is_none()) {
-            continue;
-        }
-        cells.sort_by(|a, b| {
-            (a.record.degree, mode_order(&a.record.sharing)).cmp(&(b.record.degree, mode_order(&b.record.sharing)))
-        });
-        let stacks: Vec<Stack> = cells.iter().map(|c| stack(c, name, factor)).collect();
+    let (workloads, left_out) = drawn(analysis, &|c| c.get(name).is_some());
+    for workload in workloads {
+        let alone = analysis.solo(workload).and_then(|s| s.get(name)).map(|q| q.estimate * factor);
+        let stacks: Vec<Stack> = by_degree(analysis, workload).iter().map(|c| stack(c, name, factor, alone)).collect();
         let (title, subtitle) = describe(analysis, workload);
         let label = format!("{caption} of {title} by degree and sharing mode");
         panels.push(Panel { title, subtitle, label, drawing: Stacks { caption, stacks: &stacks, capacity, largest }.draw() });
     }
-    panels
+    (panels, left_out)
 }
 
-fn stack(cell: &Cell, name: &'static str, factor: f64) -> Stack {
+fn stack(cell: &Cell, name: &'static str, factor: f64, alone: Option<f64>) -> Stack {
     let q = cell.get(name);
     let segments: Option<Vec<f64>> = cell.members.iter().map(|m| Some(m.quantities.get(name)?.estimate * factor)).collect();
+    let failed = failure(cell);
+    // Only memory is asked for and refused.
+    let asked = alone.filter(|_| q.is_none() && name == "memory_bytes" && failed.as_deref() == Some("OOM"));
+    let mut title = hover(cell, "sum", q, factor, "");
+    if let Some(each) = asked {
+        title += &format!("\nalone its members hold {}, added up", number::three(each * f64::from(cell.record.degree)));
+    }
     Stack {
         label: format!("×{}", cell.record.degree),
         sharing: cell.record.sharing.clone(),
         segments: segments.filter(|_| q.is_some()).unwrap_or_default(),
+        asked: asked.map_or_else(Vec::new, |each| vec![each; cell.record.degree as usize]),
         interval: q.and_then(|q| interval(q, factor)).filter(|(low, high)| high - low > 1e-6 * high),
-        failure: failure(cell),
+        failure: failed,
         informative: !cell.is_valid(),
-        title: hover(cell, "sum", q, factor, ""),
+        title,
         text: q.map_or_else(String::new, |q| {
-            if factor == GIB { number::gib_number(q.estimate) } else { format!("{:.0}", q.estimate * factor) }
+            if factor == GIB {
+                number::gib_number(q.estimate)
+            } else {
+                {
+                    let value = q.estimate * factor;
+                    if value < 9.95 { number::three(value) } else { format!("{value:.0}") }
+                }
+            }
         }),
     }
 }

@@ -1,13 +1,23 @@
-//! Mixed groups: makespan against running in turn, and who pays.
+//! Mixed groups: makespan and energy against running in turn, and who pays.
 
-use super::common::{nothing, tags, without};
+use super::common::{cut_rows, failure, figure, hover, interval, label, nothing, whiskers, without};
 use super::{Block, Section, Table, TableCell};
 use crate::analysis::{Analysis, Cell, GainBy};
 use crate::number;
+use crate::plot::{Dot, DotRow, Dots, Level, LevelRow, Levels, Panel, mode_order, row_height};
 use crate::render::words;
+use crate::stats::Quantity;
 
 const ID: &str = "mixed";
 const TITLE: &str = "Mixed workloads";
+/// Groups in one figure, at most.
+const GROUPS: usize = 16;
+
+/// Cells with the same members.
+struct Group<'a> {
+    label: String,
+    cells: Vec<&'a Cell>,
+}
 
 pub fn section(analysis: &Analysis) -> Section {
     let mixed: Vec<&Cell> = analysis.groups().filter(|c| !c.record.is_uniform()).collect();
@@ -17,12 +27,189 @@ pub fn section(analysis: &Analysis) -> Section {
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
-    let mut table = Table::with(&["cell", "#makespan s", "#against in turn", "by", "members' slowdown", "validity"]);
-    table.caption = "Makespan of each mixed group, and its ratio to running its members one after another".into();
-    table.tags = tags(analysis);
-    for cell in &mixed {
-        let mut label = TableCell::text(cell.name());
-        label.link = super::cell_id(analysis, cell.name());
+    let groups = groups(&mixed);
+    Section { id: ID, title: TITLE, chip: None, finding: finding(&mixed), blocks: vec![plots(analysis, &groups)] }
+}
+
+/// `small×3 + large`; with batch sizes where two groups would read alike.
+pub fn members(cell: &Cell, full: bool) -> String {
+    let mut counted: Vec<(String, usize)> = Vec::new();
+    for m in &cell.record.members {
+        let name = if full { words::workload(&m.solo) } else { m.workload.clone() };
+        match counted.iter_mut().find(|(n, _)| *n == name) {
+            Some((_, n)) => *n += 1,
+            None => counted.push((name, 1)),
+        }
+    }
+    counted.iter().map(|(name, n)| if *n == 1 { name.clone() } else { format!("{name}×{n}") }).collect::<Vec<_>>().join("+")
+}
+
+fn groups<'a>(mixed: &[&'a Cell]) -> Vec<Group<'a>> {
+    let solos = |c: &Cell| {
+        let mut all: Vec<String> = c.record.members.iter().map(|m| m.solo.clone()).collect();
+        all.sort_unstable();
+        all
+    };
+    let mut found: Vec<Group> = Vec::new();
+    for cell in mixed {
+        match found.iter_mut().find(|g| solos(g.cells[0]) == solos(cell)) {
+            Some(group) => group.cells.push(cell),
+            None => found.push(Group { label: members(cell, false), cells: vec![cell] }),
+        }
+    }
+    let names: Vec<String> = found.iter().map(|g| g.label.clone()).collect();
+    for group in &mut found {
+        if names.iter().filter(|n| **n == group.label).count() > 1 {
+            group.label = members(group.cells[0], true);
+        }
+        group.cells.sort_by(|a, b| mode_order(&a.record.sharing).cmp(&mode_order(&b.record.sharing)));
+    }
+    found
+}
+
+/// The members' makespans alone, added up, with the interval that those of the terms leave.
+fn in_turn(analysis: &Analysis, cell: &Cell) -> Option<Quantity> {
+    let each: Vec<(&str, Quantity)> = cell
+        .record
+        .members
+        .iter()
+        .map(|m| Some((m.solo.as_str(), analysis.solo(&m.solo)?.get("makespan_s")?.clone())))
+        .collect::<Option<_>>()?;
+    let estimate: f64 = each.iter().map(|(_, q)| q.estimate).sum();
+    // The same baseline counts as often as it has copies, and errs alike for all of them.
+    let mut squares = 0.0;
+    let mut known = true;
+    for (i, (solo, q)) in each.iter().enumerate().filter(|(i, (s, _))| !each[..*i].iter().any(|(before, _)| before == s)) {
+        let copies = each[i..].iter().filter(|(s, _)| s == solo).count() as f64;
+        match q.low.zip(q.high) {
+            Some((low, high)) => squares += (copies * (high - low) / 2.0).powi(2),
+            None => known = false,
+        }
+    }
+    let half = squares.sqrt();
+    let n = each.iter().map(|(_, q)| q.n).min().unwrap_or(0);
+    let (low, high) = if known { (Some(estimate - half), Some(estimate + half)) } else { (None, None) };
+    Some(Quantity { estimate, low, high, n, df: Some(f64::INFINITY).filter(|_| known) })
+}
+
+/// One over a quantity: a gain as the share of the time in turn.
+fn inverse(q: &Quantity) -> Quantity {
+    Quantity { estimate: 1.0 / q.estimate, low: q.high.map(|h| 1.0 / h), high: q.low.map(|l| 1.0 / l), ..q.clone() }
+}
+
+/// Time ÷ time in turn; of groups that keep full company, per unit of work.
+fn of_turn(cell: &Cell) -> Option<Quantity> {
+    cell.get("throughput_gain").map(inverse)
+}
+
+/// The figure; where nothing can be drawn, the table alone.
+fn plots(analysis: &Analysis, groups: &[Group]) -> Block {
+    let drawn = &groups[..groups.len().min(GROUPS)];
+    let all = || drawn.iter().flat_map(|g| &g.cells);
+    let longest = all().filter_map(|c| c.get("makespan_s")).map(|q| q.estimate).fold(0.0, f64::max);
+    let (factor, unit) = if longest > 300.0 { (1.0 / 60.0, "minutes") } else { (1.0, "seconds") };
+    let release = all().all(|c| GainBy::of(&c.record) == GainBy::Makespan);
+    let mut panels = Vec::new();
+    if release {
+        let rows: Vec<LevelRow> = drawn.iter().map(|g| levels(analysis, g, factor)).collect();
+        let drawing = Levels { caption: unit, rows: &rows }.draw();
+        panels.push(Panel {
+            title: "Makespan".into(),
+            subtitle: String::new(),
+            label: "makespan of each mixed group by sharing mode, in turn first".into(),
+            drawing,
+        });
+    }
+    let time = if release { "Makespan ÷ in turn" } else { "Time per work ÷ in turn" };
+    panels.extend(ratios(drawn, time, "left of 1: done sooner", &of_turn));
+    panels.extend(ratios(drawn, "Energy ÷ in turn", "left of 1: less energy", &|c| c.get("energy_of_solo").cloned()));
+    if panels.is_empty() {
+        return Block::Table(table(analysis, groups, factor, unit));
+    }
+    let mut caption = String::from(if release {
+        "In turn: the members' makespans alone, added up. The left panel starts at zero; ratios do not, and mark 1."
+    } else {
+        "Each keeps full company, so the ratio is one over the summed progress (STP). Ratios mark 1 and need no zero."
+    });
+    caption += &format!(" {}", whiskers(analysis));
+    if groups.len() > drawn.len() {
+        caption += &format!(" Drawn: the first {GROUPS} of {} groups; all are in the table.", groups.len());
+    }
+    let mut fig =
+        figure(analysis, "mixed", "Mixed groups against running in turn", panels, caption, table(analysis, groups, factor, unit));
+    let mut modes = if release { vec!["solo"] } else { Vec::new() };
+    modes.extend(all().map(|c| c.record.sharing.as_str()));
+    fig.legend = super::common::legend_of(modes.into_iter());
+    if let Some((_, label)) = fig.legend.iter_mut().find(|(mode, _)| mode == "solo") {
+        *label = "in turn".into();
+    }
+    Block::Figure(fig)
+}
+
+fn levels(analysis: &Analysis, group: &Group, factor: f64) -> LevelRow {
+    let mut levels = Vec::new();
+    if let Some(q) = in_turn(analysis, group.cells[0]) {
+        levels.push(Level {
+            sharing: "solo".into(),
+            value: Some(q.estimate * factor),
+            interval: interval(&q, factor),
+            title: format!("{} in turn\nmakespan {}", group.label, number::scaled(&q, factor)),
+            ..Level::default()
+        });
+    }
+    for cell in &group.cells {
+        let q = cell.get("makespan_s");
+        levels.push(Level {
+            sharing: cell.record.sharing.clone(),
+            value: q.map(|q| q.estimate * factor),
+            interval: q.and_then(|q| interval(q, factor)),
+            failure: failure(cell),
+            informative: !cell.is_valid(),
+            title: hover(cell, "makespan", q, factor, ""),
+        });
+    }
+    LevelRow { label: group.label.clone(), levels }
+}
+
+fn ratios(groups: &[Group], title: &str, caption: &str, get: &dyn Fn(&Cell) -> Option<Quantity>) -> Option<Panel> {
+    let dot = |c: &&&Cell| {
+        let q = get(c)?;
+        Some(Dot {
+            sharing: c.record.sharing.clone(),
+            informative: !c.is_valid(),
+            value: q.estimate,
+            interval: interval(&q, 1.0),
+            title: hover(c, title, Some(&q), 1.0, ""),
+        })
+    };
+    let rows: Vec<DotRow> = groups
+        .iter()
+        .map(|g| {
+            let failed: Vec<String> =
+                g.cells.iter().filter_map(|c| Some(format!("{}: {}", c.record.sharing, failure(c)?))).collect();
+            let dots: Vec<Dot> = g.cells.iter().filter_map(|c| dot(&c)).collect();
+            let note = if dots.is_empty() && failed.is_empty() { "not measured".into() } else { failed.join(", ") };
+            DotRow { label: g.label.clone(), dots, least: row_height(g.cells.len() + 1), note }
+        })
+        .collect();
+    let all = || rows.iter().flat_map(|r| &r.dots);
+    let low = all().map(|d| d.interval.map_or(d.value, |i| i.0)).reduce(f64::min)?;
+    let high = all().map(|d| d.interval.map_or(d.value, |i| i.1)).reduce(f64::max)?;
+    let drawing = Dots { caption, rows: &rows, threshold: None, range: (low, high) }.draw();
+    Some(Panel {
+        title: title.into(),
+        subtitle: String::new(),
+        label: format!("{title} of each mixed group by sharing mode"),
+        drawing,
+    })
+}
+
+fn table(analysis: &Analysis, groups: &[Group], factor: f64, unit: &str) -> Table {
+    let makespan = format!("#makespan, {unit}");
+    let mut table =
+        Table::with(&["cell", &makespan, "#÷ in turn", "#gain", "by", "#energy ÷ in turn", "members' slowdown", "validity"]);
+    table.tags = super::tags(analysis);
+    for cell in groups.iter().flat_map(|g| &g.cells) {
         let q = |name: &str| cell.get(name).map_or_else(String::new, number::with_interval);
         let slowdowns: Vec<String> = cell
             .members
@@ -36,28 +223,31 @@ pub fn section(analysis: &Analysis) -> Section {
         };
         let why = cell.absent.get("slowdown").cloned().unwrap_or_default();
         table.row(vec![
-            label,
-            TableCell::text(q("makespan_s")),
+            label(analysis, cell),
+            TableCell::text(
+                cell.get("makespan_s").map_or_else(|| failure(cell).unwrap_or_default(), |q| number::scaled(q, factor)),
+            ),
+            TableCell::text(of_turn(cell).map_or_else(String::new, |q| number::with_interval(&q))),
             TableCell::text(q("throughput_gain")),
             TableCell::text(by),
+            TableCell::text(q("energy_of_solo")),
             TableCell::text(if slowdowns.is_empty() { why } else { slowdowns.join(", ") }),
             TableCell::text(words::verdict(cell.validity.verdict)),
         ]);
     }
-    Section { id: ID, title: TITLE, chip: None, finding: finding(&mixed), blocks: vec![Block::Table(table)] }
+    cut_rows(&mut table);
+    table
 }
 
+/// The best and the worst mix.
 fn finding(mixed: &[&Cell]) -> String {
-    let gain = |c: &&&Cell| c.get("throughput_gain").map_or(f64::NEG_INFINITY, |q| q.estimate);
-    let known = mixed.iter().filter(|c| c.get("throughput_gain").is_some());
-    match known.max_by(|a, b| gain(a).total_cmp(&gain(b))).and_then(|c| Some((c, c.get("throughput_gain")?))) {
-        Some((cell, q)) => {
-            format!(
-                "The best mix, `{}`, does {} times the work per second of running in turn.",
-                cell.name(),
-                number::with_interval(q)
-            )
-        }
-        None => "No mixed group can be held against running in turn.".into(),
+    let mut known: Vec<(&Cell, Quantity)> = mixed.iter().filter_map(|c| Some((*c, of_turn(c)?))).collect();
+    known.sort_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
+    let said =
+        |(cell, q): &(&Cell, Quantity)| format!("`{}` needs {} of the time in turn", cell.name(), number::with_interval(q));
+    match &known[..] {
+        [] => "No mixed group can be held against running in turn.".into(),
+        [only] => format!("{}.", said(only)),
+        [first, .., last] => format!("{}, {}.", said(first), said(last)),
     }
 }

@@ -10,9 +10,12 @@ mod energy;
 mod epoch_time;
 mod fairness;
 mod feasibility;
+mod frontier;
 mod gain;
 mod memory;
 mod mixed;
+mod over_time;
+mod pairs;
 mod pcie;
 mod provenance;
 mod quality;
@@ -70,6 +73,13 @@ pub struct Figure {
     pub tags: Vec<String>,
 }
 
+impl Figure {
+    /// True where four panels stand beside each other instead of three.
+    pub fn narrow(&self) -> bool {
+        self.panels.first().is_some_and(|p| p.drawing.width < crate::plot::WIDTH)
+    }
+}
+
 /// One table.
 #[derive(Debug, Default)]
 pub struct Table {
@@ -93,6 +103,8 @@ pub struct Column {
 pub struct Row {
     /// The anchor, where something points here.
     pub id: String,
+    /// Another workload than the row before: a stronger line stands above it.
+    pub begins: bool,
     pub cells: Vec<TableCell>,
 }
 
@@ -106,6 +118,8 @@ pub struct TableCell {
     pub note: String,
     /// The row that it points to.
     pub link: String,
+    /// A ratio drawn beside the text, on a logarithmic axis with a line at 1.
+    pub ratio: Option<f64>,
     /// The sharing mode whose mark stands before it.
     pub mode: String,
 }

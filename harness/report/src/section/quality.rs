@@ -1,7 +1,7 @@
 //! How far the numbers can be trusted: sampling, drift, skew, attestation, what was left alone.
 
-use super::common::{tags, without};
-use super::{Block, Section, Table, TableCell};
+use super::common::{REASONS, label, tags, with_reasons, without};
+use super::{Block, Row, Section, Table, TableCell};
 use crate::analysis::Analysis;
 use crate::number;
 use crate::render::words;
@@ -62,6 +62,9 @@ pub fn section(analysis: &Analysis) -> Section {
         blocks.push(Block::Table(table(analysis, &sources)));
     }
     blocks.push(Block::Notes(notes(analysis)));
+    if analysis.cells.iter().any(|c| !c.validity.reasons.is_empty()) {
+        blocks.push(Block::Table(reasons(analysis)));
+    }
     Section { id: ID, title: TITLE, chip: None, finding: finding(analysis), blocks }
 }
 
@@ -95,6 +98,26 @@ fn table(analysis: &Analysis, sources: &[Source]) -> Table {
     table
 }
 
+/// Why cells are not valid, or what was left out of them.
+fn reasons(analysis: &Analysis) -> Table {
+    let mut table = Table::with(&["cell", "validity", "reasons"]);
+    let all = analysis.cells.iter().filter(|c| !c.validity.reasons.is_empty()).count();
+    table.caption = match all > REASONS {
+        true => format!("Why cells are not valid: the first {REASONS} of {all}; all are in report.json"),
+        false => "Why cells are not valid, and what was left out of them".into(),
+    };
+    table.tags = tags(analysis);
+    for (i, cell) in with_reasons(analysis).enumerate() {
+        let cells = vec![
+            label(analysis, cell),
+            TableCell::text(words::verdict(cell.validity.verdict)),
+            TableCell::text(cell.validity.reasons.join("; ")),
+        ];
+        table.rows.push(Row { id: format!("why-{i}"), cells, ..Row::default() });
+    }
+    table
+}
+
 fn notes(analysis: &Analysis) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(words::method(analysis).map(|m| {
@@ -120,16 +143,12 @@ fn notes(analysis: &Analysis) -> Vec<String> {
     if let Some(most) = waited.map(|q| q.estimate).reduce(f64::max) {
         notes.push(format!("Involuntary context switches: up to {} per second of one member.", number::three(most)));
     }
-    for cell in analysis.cells.iter().filter(|c| !c.validity.reasons.is_empty()) {
-        let verdict = words::verdict(cell.validity.verdict);
-        notes.push(format!("`{}` is {verdict}: {}.", cell.name(), cell.validity.reasons.join("; ")));
-    }
     notes.extend(analysis.campaign.informative.iter().map(|w| format!("The whole campaign is informative: {w}.")));
     if let Some(s) = words::synthetic(analysis) {
         notes.push(format!("Data: {s}. Epoch times are real; the loss says nothing about the real data set."));
     }
     notes.extend(words::shortened(analysis).map(|s| format!("Whole epochs were not measured, {s}: compare times per item.")));
-    notes.extend(analysis.problems.iter().map(|p| format!("Left alone: {p}.")));
+    notes.extend(analysis.problems.iter().take(REASONS).map(|p| format!("Left alone: {p}.")));
     notes
 }
 

@@ -1,25 +1,94 @@
-//! SM activity of the card.
+//! SM activity of the card: what is achieved, beside what the members use alone, added up.
 
-use super::common::{metric_figure, nothing, without};
+use super::common::{BarSpec, Get, bar_panels, figure, informative_note, nothing, reading, values_of, whiskers, without};
 use super::{Block, Section};
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Cell};
+use crate::number;
+use crate::plot::mode_label;
+use crate::stats::Quantity;
 
 const ID: &str = "sm-activity";
 const TITLE: &str = "SM activity";
+
+fn achieved(c: &Cell) -> Option<Quantity> {
+    reading(c, "sm_active_ratio")
+}
+
+fn alone(c: &Cell) -> Option<Quantity> {
+    c.get("solo_sm_active_sum_ratio").filter(|_| c.record.degree > 1).cloned()
+}
 
 pub fn section(analysis: &Analysis) -> Section {
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
-    match metric_figure(analysis, "sm-activity", "SM activity of the card", "sm_active_ratio", "SM activity (SMACT)", 1.0) {
-        Some(figure) => Section {
-            id: ID,
-            title: TITLE,
-            chip: None,
-            finding: "Share of the card's SMs that were busy, on average over the measured window.".into(),
-            blocks: vec![Block::Figure(figure)],
-        },
-        None if analysis.campaign.device.kind == "cpu" => without(ID, TITLE, "A CPU has no streaming multiprocessors; see CPU."),
-        None => without(ID, TITLE, "No source of SM activity could be read during this campaign."),
+    if !analysis.cells.iter().any(|c| achieved(c).is_some()) {
+        let why = if analysis.campaign.device.kind == "cpu" {
+            "A CPU has no streaming multiprocessors; see CPU."
+        } else {
+            "No source of SM activity could be read during this campaign."
+        };
+        return without(ID, TITLE, why);
+    }
+    let p95: Get = &|c| reading(c, "sm_active_p95_ratio");
+    let sum: Get = &alone;
+    let spec = BarSpec {
+        tick: Some(("95th percentile", p95)),
+        reference: Some(("sum of the members alone", sum)),
+        shared: true,
+        ceiling: Some(1.0),
+        ..BarSpec::of("SMACT", "SM activity of the card (SMACT)", &achieved, 1.0)
+    };
+    let (panels, left_out) = bar_panels(analysis, &spec);
+    let has = |get: Get| analysis.cells.iter().any(|c| get(c).is_some());
+    let mut caption = String::from("Mean over the time in which all members train past their warm-up.");
+    if has(p95) {
+        caption += " Thin line: the 95th percentile of its readings.";
+    }
+    if has(sum) {
+        caption +=
+            " Dotted: the sum of the members' SMACT alone, what they would use if nobody disturbed them; above 1 it is written.";
+    }
+    caption += &format!(" {}{}{left_out}", whiskers(analysis), informative_note(analysis.cells.iter()));
+    let mut wanted: Vec<(&str, Get, f64)> = vec![("SMACT", &achieved, 1.0)];
+    if has(p95) {
+        wanted.push(("p95", p95, 1.0));
+    }
+    if has(sum) {
+        wanted.push(("Σ alone", sum, 1.0));
+    }
+    let occupancy: Get = &|c| reading(c, "sm_occupancy_ratio");
+    let dram: Get = &|c| reading(c, "dram_active_ratio");
+    if has(occupancy) {
+        wanted.push(("SMOCC", occupancy, 1.0));
+    }
+    if has(dram) {
+        wanted.push(("DRAMA", dram, 1.0));
+    }
+    let table = values_of(analysis, &wanted, &|c| c.record.is_uniform());
+    let blocks = if panels.is_empty() {
+        Vec::new()
+    } else {
+        vec![Block::Figure(figure(analysis, "sm-activity", "SM activity achieved", panels, caption, table))]
+    };
+    Section { id: ID, title: TITLE, chip: None, finding: finding(analysis), blocks }
+}
+
+/// The group that keeps the card busiest, and what the same members reach under the other modes.
+fn finding(analysis: &Analysis) -> String {
+    let groups = || analysis.cells.iter().filter_map(|c| Some((c, achieved(c)?)));
+    let Some((most, q)) = groups().max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate)) else { return String::new() };
+    let mut text = format!("`{}` keeps {} of the card's SMs busy", most.name(), number::with_interval(&q));
+    if let Some(sum) = alone(most) {
+        text += &format!("; its members alone use {}, added up", number::with_interval(&sum));
+    }
+    let solos = |c: &Cell| c.record.members.iter().map(|m| m.solo.clone()).collect::<Vec<_>>();
+    let others = groups().filter(|(c, _)| !c.is_solo() && c.name() != most.name() && solos(c) == solos(most));
+    let least = others.min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
+    match least {
+        Some((cell, q)) => {
+            text + &format!(". Under {} the same members reach {}.", mode_label(&cell.record.sharing), number::with_interval(&q))
+        }
+        None => text + ".",
     }
 }

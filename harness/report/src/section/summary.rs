@@ -1,16 +1,29 @@
 //! What to do: guidelines stand here (the page prints them from the analysis), then the decision per workload.
 
+use std::collections::HashMap;
+
 use super::common::{nothing, tags};
 use super::{Block, Section, Table, TableCell};
 use crate::analysis::{Analysis, Cell};
-use crate::guideline::knees;
+use crate::guideline::{advantage, knees};
 use crate::number;
+use crate::plot::{mode_label, mode_order};
 use crate::stats::{Quantity, Verdict};
+
+/// Rows of the decision table: more than this is no first screen any more.
+const ROWS: usize = 14;
+
+/// What a verdict on a simulated card is worth.
+const CIRCULAR: &str = "The simulated card is calibrated on the published study: where a verdict agrees with the study, that is circular; where it \
+                        does not, the model is simpler than a card.";
 
 pub fn section(analysis: &Analysis) -> Section {
     let mut blocks = Vec::new();
-    if nothing(analysis).is_none() && !analysis.workloads().is_empty() {
+    if nothing(analysis).is_none() && analysis.groups().any(|c| c.record.degree > 1) {
         blocks.push(Block::Table(decisions(analysis)));
+    }
+    if analysis.campaign.device.simulated && analysis.campaign.device.kind == "gpu" {
+        blocks.push(Block::Notes(vec![CIRCULAR.into()]));
     }
     let finding = nothing(analysis).unwrap_or_default().to_string();
     let what = if analysis.campaign.device.kind == "cpu" { "What to do with these cores" } else { "What to do with this card" };
@@ -22,78 +35,178 @@ fn in_turn(note: String) -> TableCell {
     TableCell { mode: "solo".into(), ..TableCell::with_note("in turn", note) }
 }
 
-/// Workload against aim: a mode is named only if it beats running in turn by more than the threshold.
+/// What somebody wants to run: a workload, or a mix of several.
+struct Subject<'a> {
+    name: String,
+    what: String,
+    /// Its groups, and of them the ones worth choosing for throughput: a workload's knees, all of a mix.
+    groups: Vec<&'a Cell>,
+    for_throughput: Vec<&'a Cell>,
+}
+
+/// Workloads in the order of the plan, then mixes.
+fn subjects(analysis: &Analysis) -> Vec<Subject<'_>> {
+    let mut at_knees = HashMap::<&str, Vec<&Cell>>::new();
+    for knee in knees(analysis) {
+        at_knees.entry(knee.workload).or_default().push(knee.groups[knee.at]);
+    }
+    let uniform = analysis.workloads().into_iter().map(|workload| {
+        let (name, what) = super::common::describe(analysis, workload);
+        let groups: Vec<&Cell> = analysis.of_workload(workload).filter(|c| c.record.degree > 1).collect();
+        let for_throughput = at_knees.remove(workload).unwrap_or_default();
+        Subject { name, what, groups, for_throughput }
+    });
+    let mut found: Vec<Subject> = uniform.filter(|s| !s.groups.is_empty()).collect();
+    let mut places = HashMap::<Vec<&str>, usize>::new();
+    for cell in analysis.groups().filter(|c| !c.record.is_uniform()) {
+        let who: Vec<&str> = cell.record.members.iter().map(|m| m.solo.as_str()).collect();
+        match places.get(&who) {
+            Some(at) => {
+                found[*at].groups.push(cell);
+                found[*at].for_throughput.push(cell);
+            }
+            None => {
+                places.insert(who, found.len());
+                let name = cell.name().strip_suffix(&format!(" {}", cell.record.sharing)).unwrap_or(cell.name());
+                let name = name.replacen(&format!(" {} ", cell.record.sharing), " ", 1);
+                found.push(Subject { name, what: "mixed".into(), groups: vec![cell], for_throughput: vec![cell] });
+            }
+        }
+    }
+    found
+}
+
+/// Workload against aim. A mode is named only if it beats the simpler ones by more than the threshold; where none beats running in turn,
+/// that is named.
 fn decisions(analysis: &Analysis) -> Table {
     let within = number::percent(analysis.campaign.thresholds.slowdown - 1.0);
-    let mut table = Table::with(&["workload", "most throughput", &format!("slowest member within {within}"), "least energy"]);
+    let gentle_head = format!("slowest member within {within}");
+    let on_a_card = analysis.campaign.device.kind == "gpu";
+    let mut heads = vec!["workload", "most throughput", gentle_head.as_str(), "least energy"];
+    if on_a_card {
+        heads.push("isolation");
+    }
+    let mut table = Table::with(&heads);
     table.caption = "What to run".into();
     table.tags = tags(analysis);
-    for workload in analysis.workloads() {
-        let (name, what) = super::common::describe(analysis, workload);
-        table.row(vec![
-            TableCell::with_note(name, what),
-            throughput(analysis, workload),
-            gentle(analysis, workload),
-            energy(analysis, workload),
-        ]);
+    let subjects = subjects(analysis);
+    if subjects.len() > ROWS {
+        table.caption = format!("What to run: the first {ROWS} of {}; all cells stand below", subjects.len());
+    }
+    for subject in subjects.iter().take(ROWS) {
+        let mut row = vec![
+            TableCell::with_note(subject.name.clone(), subject.what.clone()),
+            throughput(analysis, subject),
+            gentle(analysis, subject),
+            energy(analysis, subject),
+        ];
+        if on_a_card {
+            row.push(isolation(analysis, subject));
+        }
+        table.row(row);
     }
     table
 }
 
 fn named(cell: &Cell, quantity: &str, what: &str) -> TableCell {
     let number = cell.get(quantity).map_or_else(String::new, |q| format!("{what} {}", number::with_interval(q)));
-    let text = format!("{} ×{}", cell.record.sharing, cell.record.degree);
+    let text = format!("{} ×{}", mode_label(&cell.record.sharing), cell.record.degree);
     TableCell { mode: cell.record.sharing.clone(), ..TableCell::with_note(text, number) }
 }
 
-fn throughput(analysis: &Analysis, workload: &str) -> TableCell {
+/// Of some cells the one of the simplest mode that no other beats: `beats(a, b)` says that `a` is better than `b`, beyond the threshold and
+/// its interval.
+fn simplest(mut cells: Vec<&Cell>, beats: impl Fn(&Cell, &Cell) -> bool) -> Option<&Cell> {
+    cells.sort_by_key(|c| (mode_order(&c.record.sharing).0, c.record.sharing.as_str(), c.record.degree));
+    cells.iter().copied().find(|c| !cells.iter().any(|other| beats(other, c)))
+}
+
+/// True where a ratio is above 1 by more than the threshold, by the whole interval.
+fn clearly(ratio: Option<Quantity>, analysis: &Analysis) -> bool {
+    let relevant = 1.0 + analysis.campaign.thresholds.relevant_ratio;
+    ratio.is_some_and(|q| q.estimate > relevant && q.low.is_some_and(|low| low > 1.0))
+}
+
+fn throughput(analysis: &Analysis, subject: &Subject) -> TableCell {
     let gain = |c: &Cell| c.get("throughput_gain").map_or(f64::NEG_INFINITY, |q| q.estimate);
-    let all = knees(analysis);
-    let here: Vec<_> = all.iter().filter(|k| k.workload == workload).map(|k| k.cell()).collect();
-    let better = |c: &&&Cell| c.is_valid() && c.gain_verdict.as_ref().is_some_and(|v| v.verdict == Verdict::Better);
-    if let Some(best) = here.iter().filter(better).max_by(|a, b| gain(a).total_cmp(&gain(b))) {
+    let here: Vec<&Cell> = subject.for_throughput.iter().copied().filter(|c| c.gain_verdict.is_some()).collect();
+    let better = |c: &&Cell| c.is_valid() && c.gain_verdict.as_ref().is_some_and(|v| v.verdict == Verdict::Better);
+    let ahead: Vec<&Cell> = here.iter().copied().filter(better).collect();
+    // Of one degree the times are compared, else the gains.
+    let beats = |a: &Cell, b: &Cell| {
+        let same = a.record.degree == b.record.degree;
+        let ratio = if same {
+            advantage(a, b)
+        } else {
+            a.get("throughput_gain").zip(b.get("throughput_gain")).and_then(|(a, b)| a.over(b))
+        };
+        clearly(ratio, analysis)
+    };
+    if let Some(best) = simplest(ahead, beats) {
         return named(best, "throughput_gain", "gain");
     }
     match here.iter().max_by(|a, b| gain(a).total_cmp(&gain(b))) {
         Some(next) => {
             let q = next.get("throughput_gain").map_or_else(String::new, number::with_interval);
-            in_turn(format!("next: {} ×{}, gain {q}", next.record.sharing, next.record.degree))
+            in_turn(format!("next: {} ×{}, gain {q}", mode_label(&next.record.sharing), next.record.degree))
         }
         None => TableCell::with_note("–", "no group with an interval"),
     }
 }
 
 /// The largest group whose slowest member is surely within the experiment's threshold.
-fn gentle(analysis: &Analysis, workload: &str) -> TableCell {
+fn gentle(analysis: &Analysis, subject: &Subject) -> TableCell {
     let limit = analysis.campaign.thresholds.slowdown;
     let slowest = |c: &Cell| {
         let bounds: Option<Vec<f64>> = c.members.iter().map(|m| m.quantities.get("slowdown")?.high).collect();
         bounds.and_then(|b| b.into_iter().reduce(f64::max))
     };
-    let groups: Vec<&Cell> = analysis.of_workload(workload).filter(|c| !c.is_solo() && slowest(c).is_some()).collect();
+    let groups: Vec<&Cell> = subject.groups.iter().copied().filter(|c| slowest(c).is_some()).collect();
     let fits = |c: &&&Cell| c.is_valid() && slowest(c).is_some_and(|s| s <= limit);
-    if let Some(cell) = groups.iter().filter(fits).max_by_key(|c| c.record.degree) {
+    let simple = |c: &Cell| std::cmp::Reverse(mode_order(&c.record.sharing).0);
+    if let Some(cell) = groups.iter().filter(fits).max_by_key(|c| (c.record.degree, simple(c))) {
         return named(cell, "slowdown", "slowdown");
     }
-    match groups.iter().min_by_key(|c| c.record.degree) {
+    let slowdown = |c: &Cell| c.get("slowdown").map_or(f64::INFINITY, |q| q.estimate);
+    match groups.iter().min_by(|a, b| slowdown(a).total_cmp(&slowdown(b))) {
         Some(next) => {
             let q = next.get("slowdown").map_or_else(String::new, number::with_interval);
-            in_turn(format!("next: {} ×{}, slowdown {q}", next.record.sharing, next.record.degree))
+            in_turn(format!("next: {} ×{}, slowdown {q}", mode_label(&next.record.sharing), next.record.degree))
         }
         None => TableCell::with_note("–", "no group with an interval"),
     }
 }
 
-fn energy(analysis: &Analysis, workload: &str) -> TableCell {
-    let joules = |c: &Cell| c.get("energy_j_per_epoch").cloned();
-    let Some(solo) = analysis.solo(workload).and_then(joules) else { return TableCell::with_note("–", "no readable counter") };
+fn energy(analysis: &Analysis, subject: &Subject) -> TableCell {
+    let joules = |c: &Cell| c.get("energy_of_solo").cloned();
+    let groups: Vec<&Cell> = subject.groups.iter().copied().filter(|c| joules(c).is_some()).collect();
     let relevant = 1.0 + analysis.campaign.thresholds.relevant_ratio;
-    let saves =
-        |q: &Quantity| q.estimate * relevant < solo.estimate && q.high.zip(solo.low).is_some_and(|(high, low)| high < low);
-    let groups = analysis.of_workload(workload).filter(|c| c.is_valid() && !c.is_solo());
-    let saving: Vec<(&Cell, Quantity)> = groups.filter_map(|c| Some((c, joules(c)?))).filter(|(_, q)| saves(q)).collect();
-    match saving.iter().min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate)) {
-        Some((cell, _)) => named(cell, "energy_j_per_epoch", "J per member and epoch"),
-        None => in_turn(format!("{} J per epoch", number::with_interval(&solo))),
+    let saves = |q: &Quantity| q.estimate * relevant < 1.0 && q.high.is_some_and(|high| high < 1.0);
+    let saving: Vec<&Cell> = groups.iter().copied().filter(|c| c.is_valid() && joules(c).is_some_and(|q| saves(&q))).collect();
+    let beats = |a: &Cell, b: &Cell| clearly(joules(b).zip(joules(a)).and_then(|(b, a)| b.over(&a)), analysis);
+    if let Some(best) = simplest(saving, beats) {
+        return named(best, "energy_of_solo", "÷ in turn");
+    }
+    let least = |c: &Cell| joules(c).map_or(f64::INFINITY, |q| q.estimate);
+    match groups.iter().min_by(|a, b| least(a).total_cmp(&least(b))) {
+        Some(next) => {
+            let q = joules(next).as_ref().map_or_else(String::new, number::with_interval);
+            in_turn(format!("next: {} ×{}, {q} of its joules", mode_label(&next.record.sharing), next.record.degree))
+        }
+        None => TableCell::with_note("–", "no readable counter"),
+    }
+}
+
+/// The group on instances with most throughput whose members surely do not disturb each other.
+fn isolation(analysis: &Analysis, subject: &Subject) -> TableCell {
+    let of_slices = |c: &&Cell| c.get("slowdown_on_slice").is_some_and(|q| q.high.is_some());
+    let groups: Vec<&Cell> = subject.groups.iter().copied().filter(of_slices).collect();
+    let limit = 1.0 + analysis.campaign.thresholds.relevant_ratio;
+    let apart = |c: &&&Cell| c.is_valid() && c.get("slowdown_on_slice").and_then(|q| q.high).is_some_and(|high| high <= limit);
+    let gain = |c: &Cell| c.get("throughput_gain").map_or(f64::NEG_INFINITY, |q| q.estimate);
+    match groups.iter().filter(apart).max_by(|a, b| gain(a).total_cmp(&gain(b))) {
+        Some(cell) => named(cell, "slowdown_on_slice", "÷ alone there"),
+        None if groups.is_empty() => TableCell::with_note("–", "no group on slices"),
+        None => in_turn("no group on slices is surely undisturbed".into()),
     }
 }

@@ -1,45 +1,60 @@
 //! The lives of the members of one repetition, with what they used.
 
-use super::common::{nothing, tags, without};
+use super::common::{legend_of, nothing, tags, without};
 use super::{Block, Figure, Section, Table, TableCell};
 use crate::analysis::{Analysis, MemoryKind, Timeline};
 use crate::number;
-use crate::plot::{Area, Lane, Panel, Timelines, peak};
+use crate::plot::{Area, Lane, Panel, Timelines, mode_label, peak};
 
 const ID: &str = "timelines";
 const TITLE: &str = "Timelines";
+/// Names of the figures: the mixed set comes before the uniform one.
+const FIGURES: [&str; 2] = ["timelines", "timelines-uniform"];
 
 pub fn section(analysis: &Analysis) -> Section {
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
-    if analysis.timelines.is_empty() {
+    let shown: Vec<&Timeline> = analysis.timelines.iter().filter(|t| t.lives_shown).collect();
+    if shown.is_empty() {
         return without(ID, TITLE, "No run tells when its members trained.");
     }
-    let ends = analysis.timelines.iter().map(|t| t.end_s).fold(0.0, f64::max);
-    let starts = analysis.timelines.iter().map(|t| t.start_s).fold(0.0, f64::min);
-    let panels = analysis.timelines.iter().map(|t| panel(analysis, t, (starts, ends))).collect();
-    let legend = analysis.timelines.iter().map(|t| (t.sharing.clone(), t.sharing.clone()));
-    let mut modes: Vec<(String, String)> = legend.collect();
-    modes.dedup();
-    let figure = Figure {
-        id: "timelines",
-        title: "Members' lives, CPU and memory".into(),
-        legend: modes,
-        panels,
+    let mut sets: Vec<&str> = shown.iter().map(|t| t.set.as_str()).collect();
+    sets.dedup();
+    let of = |set: &str| -> Vec<&Timeline> { shown.iter().filter(|t| t.set == set).copied().collect() };
+    let blocks = FIGURES.iter().zip(&sets).map(|(id, set)| Block::Figure(figure(analysis, id, set, &of(set)))).collect();
+    Section { id: ID, title: TITLE, chip: None, finding: finding(&of(sets[0])), blocks }
+}
+
+fn figure(analysis: &Analysis, id: &'static str, set: &str, shown: &[&Timeline]) -> Figure {
+    let ends = shown.iter().map(|t| t.end_s).fold(0.0, f64::max);
+    let starts = shown.iter().map(|t| t.start_s).fold(0.0, f64::min);
+    let activity = shown.iter().any(|t| !t.sm_active_ratio.is_empty());
+    let memory = if shown.iter().any(|t| t.memory_kind == Some(MemoryKind::Gpu)) {
+        "that of the card, by process, as the driver tells it"
+    } else {
+        "RSS, which counts shared pages once per member"
+    };
+    let turn = if shown.iter().any(|t| t.in_turn) { " In turn: the members' solo runs, one after the other." } else { "" };
+    let used = if activity { "SMACT is that of the whole card" } else { "CPU in cores, members stacked" };
+    let what = if activity { "SM activity" } else { "CPU" };
+    let mut legend = legend_of(shown.iter().map(|t| t.sharing.as_str()));
+    if let Some((_, label)) = legend.iter_mut().find(|(mode, _)| mode == "solo" && shown.iter().any(|t| t.in_turn)) {
+        *label = "in turn".into();
+    }
+    Figure {
+        id,
+        title: format!("{set}: members' lives, {what} and memory"),
+        legend,
+        panels: shown.iter().map(|t| panel(analysis, t, shown, (starts, ends), activity)).collect(),
         caption: format!(
-            "One repetition of each; seconds from go. Outlined: warm-up and tail, not measured. CPU in cores and memory in GiB, \
-             members stacked, at most 60 points a line; dashed: what the device has. All panels share one time axis. Memory here is {}.",
-            match analysis.timelines.iter().any(|t| t.memory_kind == Some(MemoryKind::Gpu)) {
-                true => "that of the card, by process, as the driver tells it",
-                false => "RSS, which counts shared pages once per member",
-            }
+            "One repetition of each; time from go. Outlined: warm-up and tail, not measured. Dotted: end of the group.{turn} {used}; \
+             memory in GiB, members stacked, {memory}. At most 60 points a line; all panels share their axes."
         ),
-        values: values(analysis),
+        values: values(analysis, shown),
         simulated: analysis.campaign.device.simulated,
         tags: tags(analysis),
-    };
-    Section { id: ID, title: TITLE, chip: None, finding: finding(&analysis.timelines), blocks: vec![Block::Figure(figure)] }
+    }
 }
 
 /// Bytes as GiB.
@@ -47,38 +62,42 @@ fn gib(series: &[Vec<(f64, f64)>]) -> Vec<Vec<(f64, f64)>> {
     series.iter().map(|line| line.iter().map(|(t, b)| (*t, b / 1073741824.0)).collect()).collect()
 }
 
-fn panel(analysis: &Analysis, t: &Timeline, span_s: (f64, f64)) -> Panel {
+fn panel(analysis: &Analysis, t: &Timeline, all: &[&Timeline], span_s: (f64, f64), activity: bool) -> Panel {
     let lanes: Vec<Lane> = t.lives.iter().map(|l| Lane { name: l.workload.clone(), epochs: l.epochs.clone() }).collect();
     let device = &analysis.campaign.device;
-    let all = &analysis.timelines;
-    let highest = |of: &dyn Fn(&Timeline) -> f64| all.iter().map(of).fold(0.0, f64::max);
-    let areas = [
+    let highest = |of: &dyn Fn(&Timeline) -> f64| all.iter().map(|t| of(t)).fold(0.0, f64::max);
+    let card = |t: &Timeline| vec![t.sm_active_ratio.clone()];
+    let used = if activity {
+        Area { caption: "SMACT", series: card(t), capacity: None, peak: 1.0 }
+    } else {
         Area {
             caption: "cores",
             series: t.cpu.clone(),
             capacity: device.cores.filter(|_| device.kind == "cpu").map(f64::from),
             peak: highest(&|t| peak(&t.cpu)),
-        },
-        Area {
-            caption: "GiB",
-            series: gib(&t.memory),
-            capacity: device.memory_bytes.map(|b| b as f64 / 1073741824.0),
-            peak: highest(&|t| peak(&gib(&t.memory))),
-        },
-    ];
+        }
+    };
+    let memory = Area {
+        caption: "memory, GiB",
+        series: gib(&t.memory),
+        capacity: device.memory_bytes.map(|b| b as f64 / 1073741824.0),
+        peak: highest(&|t| peak(&gib(&t.memory))),
+    };
     let lanes_high = all.iter().map(|t| t.lives.len()).max().unwrap_or(0);
+    let title = if t.in_turn { "in turn".to_string() } else { mode_label(&t.sharing) };
+    let areas = [used, memory];
     Panel {
-        title: t.cell.clone(),
-        subtitle: format!("repetition {}", t.repetition),
-        label: format!("lives, CPU and memory of the members of {}", t.cell),
-        drawing: Timelines { sharing: &t.sharing, lanes: &lanes, lanes_high, areas: &areas, span_s }.draw(),
+        title,
+        subtitle: format!("{}, repetition {}", number::duration(t.end_s - t.start_s.min(0.0)), t.repetition),
+        label: format!("lives, activity and memory of the members of {}", t.cell),
+        drawing: Timelines { sharing: &t.sharing, lanes: &lanes, lanes_high, areas: &areas, span_s, end_s: t.end_s }.draw(),
     }
 }
 
-fn values(analysis: &Analysis) -> Table {
-    let mut table = Table::with(&["cell", "#member", "workload", "#from s", "#to s", "epochs"]);
+fn values(analysis: &Analysis, shown: &[&Timeline]) -> Table {
+    let mut table = Table::with(&["run", "#member", "workload", "#from s", "#to s", "epochs"]);
     table.tags = tags(analysis);
-    for t in &analysis.timelines {
+    for t in shown {
         for (i, life) in t.lives.iter().enumerate() {
             let (Some(first), Some(last)) = (life.epochs.first(), life.epochs.last()) else { continue };
             let measured = life.epochs.iter().filter(|e| e.2).count();
@@ -95,18 +114,23 @@ fn values(analysis: &Analysis) -> Table {
     table
 }
 
-fn finding(timelines: &[Timeline]) -> String {
-    match timelines.iter().max_by_key(|t| t.lives.len()) {
-        Some(t) => {
-            let spread = t.lives.iter().filter_map(|l| l.epochs.first().map(|e| e.0));
-            let (low, high) = spread.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), s| (l.min(s), h.max(s)));
-            if t.lives.len() > 1 && high >= low {
-                let apart = number::milliseconds(high - low);
-                format!("The {} of `{}` began within {apart} of each other.", number::count(t.lives.len(), "member"), t.cell)
-            } else {
-                format!("One repetition of `{}`, second by second.", t.cell)
-            }
-        }
-        None => String::new(),
-    }
+/// How long the same members take under each mode.
+fn finding(shown: &[&Timeline]) -> String {
+    let length = |t: &Timeline| t.end_s - t.start_s.min(0.0);
+    let Some(t) = shown.iter().filter(|t| !t.in_turn && t.lives.len() > 1).min_by(|a, b| length(a).total_cmp(&length(b))) else {
+        return shown.first().map_or_else(String::new, |t| format!("One repetition of `{}`, second by second.", t.cell));
+    };
+    let turn = shown
+        .iter()
+        .find(|t| t.in_turn)
+        .map_or_else(String::new, |all| format!("; in turn they take {}", number::duration(length(all))));
+    let starts = || t.lives.iter().filter_map(|l| l.epochs.first().map(|e| e.0));
+    let (low, high) = starts().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), s| (l.min(s), h.max(s)));
+    let apart = if high >= low {
+        format!(" They began within {} of each other.", number::milliseconds(high - low))
+    } else {
+        String::new()
+    };
+    let members = number::count(t.lives.len(), "member");
+    format!("The {members} of `{}` were done after {}, warm-up included{turn}.{apart}", t.cell, number::duration(length(t)))
 }

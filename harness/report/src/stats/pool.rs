@@ -1,5 +1,6 @@
 //! What cells know of each other's variance. In: one variance per cell. Out: each variance, steadied by the others'.
 
+use statrs::distribution::{ChiSquared, ContinuousCDF, FisherSnedecor};
 use statrs::function::gamma::digamma;
 
 /// A variance of logarithms with its degrees of freedom.
@@ -39,6 +40,8 @@ impl Pool {
     pub fn shrink(&self, own: Variance) -> Variance {
         match *self {
             Pool::Pooled(v) => v,
+            // A cell that jumps is not calmed by the others: its own few repetitions are all that is known of it.
+            Pool::Moderated { prior, .. } if beyond(own, prior) => own,
             Pool::Moderated { prior, cap } if prior.df.is_infinite() => Variance { s2: prior.s2, df: cap },
             Pool::Moderated { prior, cap } => {
                 let df = prior.df + own.df;
@@ -54,6 +57,24 @@ impl Pool {
             Pool::Moderated { .. } => "moderated t",
         }
     }
+}
+
+/// Below this p-value a cell's variance does not belong to those of the others.
+const BEYOND: f64 = 0.001;
+
+/// True where a variance is far larger than the prior allows, by an F test.
+fn beyond(own: Variance, prior: Variance) -> bool {
+    let ratio = own.s2 / prior.s2;
+    // Nothing up to three times the prior can be that far at any degrees of freedom of a few repetitions.
+    if ratio.is_nan() || ratio <= 3.0 || own.df <= 0.0 {
+        return false;
+    }
+    let p = if prior.df.is_infinite() {
+        ChiSquared::new(own.df).ok().map(|d| d.sf(ratio * own.df))
+    } else {
+        FisherSnedecor::new(own.df, prior.df).ok().map(|d| d.sf(ratio))
+    };
+    p.is_some_and(|p| p < BEYOND)
 }
 
 /// Prior scale and degrees of freedom by the moments of the log-variances (Smyth 2004, section 6.2).
@@ -145,6 +166,16 @@ mod tests {
         let pool = Pool::fit(&variances).unwrap();
         let low = pool.shrink(Variance { s2: 0.1, df: 4.0 });
         assert!(low.s2 > 0.1 && low.s2 < found.s2 && low.df > 4.0, "{low:?}");
+    }
+
+    #[test]
+    fn a_cell_that_jumps_keeps_its_own_variance() {
+        let mut random = Random::seeded(3);
+        let calm: Vec<_> = (0..40).map(|_| Variance { s2: 1e-4 * (0.4 * random.normal()).exp(), df: 2.0 }).collect();
+        let pool = Pool::fit(&calm).unwrap();
+        let jumping = Variance { s2: 0.05, df: 2.0 };
+        assert_eq!(pool.shrink(jumping), jumping);
+        assert!(calm.iter().all(|v| pool.shrink(*v).df > 2.0), "the others go on lending each other theirs");
     }
 
     #[test]

@@ -87,7 +87,30 @@ impl CardTruth {
             let value = Some(1073741824.0);
             out.push(Sample { at_ns, window_ns: 0, source: "nvml", scope, metric: "gpu_memory_bytes", value });
         }
+        self.gauges(life, hz, &card, &mut out);
         out
+    }
+
+    /// Power and used memory of the card at the same moments, from before anybody is on it.
+    fn gauges(&self, life: &Life, hz: f64, card: &Arc<str>, out: &mut Vec<Sample>) {
+        let period = (1e9 / hz) as i64;
+        let first = life.starts.iter().min().copied().unwrap_or(life.launched_ns) as i64;
+        for at in (-4..).map(|i| first + i * period + period / 3).take_while(|at| *at <= life.ended_ns as i64) {
+            let on_it = life.starts.iter().zip(life.ends).filter(|(s, e)| (**s as i64..=**e as i64).contains(&at)).count();
+            let power = if on_it > 0 { self.power_w } else { self.idle_w };
+            let mut put = |metric, value| {
+                out.push(Sample {
+                    at_ns: at as u64,
+                    window_ns: 0,
+                    source: "nvml",
+                    scope: card.clone(),
+                    metric,
+                    value: Some(value),
+                });
+            };
+            put("power_w", power);
+            put("memory_used_bytes", (0.5 + on_it as f64) * 1073741824.0);
+        }
     }
 
     /// The energy counter: millijoules since some moment, as of its last step.

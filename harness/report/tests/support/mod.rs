@@ -4,6 +4,7 @@
 
 pub mod card;
 mod random;
+pub mod study;
 
 use std::collections::BTreeMap;
 use std::path::Path;

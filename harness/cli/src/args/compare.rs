@@ -1,0 +1,40 @@
+//! The arguments of `collo compare`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// What is held against what: `last-1 last`, `NAME/last`, a folder, the beginning of an id, a report.json, `published:study`
+    #[arg(value_name = "SIDE", required = true, num_args = 2..)]
+    pub sides: Vec<String>,
+    /// Compare this quantity of report.json instead of times, as in throughput_gain
+    #[arg(long, value_name = "NAME")]
+    pub quantity: Option<String>,
+    /// Count verdicts by mode or by workload, too
+    #[arg(long, value_name = "WHAT")]
+    pub by: Option<By>,
+    /// Exit with 1 if a matched cell is worse, or no longer runs
+    #[arg(long, value_name = "WHAT")]
+    pub fail_on: Option<FailOn>,
+    /// Write the page, Markdown and JSON into this folder
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+    /// Put two or more cards beside each other: which guidelines changed, and what each gains
+    #[arg(long, conflicts_with_all = ["by", "fail_on"])]
+    pub generations: bool,
+}
+
+/// What verdicts are counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    Mode,
+    Workload,
+}
+
+/// What makes a comparison fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    Worse,
+}

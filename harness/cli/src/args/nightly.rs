@@ -1,0 +1,100 @@
+//! What `collo nightly` and `collo prune` take.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{Foreign, Selection};
+
+#[derive(Debug, Args)]
+pub struct Nightly {
+    /// An experiment of experiments/, or a path to one
+    #[arg(value_name = "NAME", default_value = "nightly")]
+    pub name: String,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Measure nothing, judge what is stored
+    #[arg(long, visible_alias = "no-run")]
+    pub judge_only: bool,
+    /// Do not measure suspicious cells again; only a step that is very sure is reported
+    #[arg(long)]
+    pub no_rerun: bool,
+    /// Repetitions that a suspicious cell gets in addition the same night
+    #[arg(long, value_name = "COUNT", default_value_t = 9, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub more: u32,
+    /// The smallest step worth reporting, as in 3%; 2% if the experiment does not say
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub relevant: Option<f64>,
+    /// Measure on this GPU: its index, its UUID, its PCI id, or `auto`
+    #[arg(long, value_name = "GPU")]
+    pub gpu: Option<String>,
+    /// Use the MIG state that is there, and change nothing
+    #[arg(long)]
+    pub as_found: bool,
+    /// Under MPS, let nobody but its server use the GPU; it takes root, and is put back
+    #[arg(long)]
+    pub exclusive: bool,
+    /// What to do when others compute on the GPU
+    #[arg(long, value_name = "WHAT", default_value = "refuse")]
+    pub foreign: Foreign,
+    /// Use this Python, which must have torch, instead of the provided one
+    #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
+    pub python: Option<PathBuf>,
+    /// Begin no further run after this long, as in 8h
+    #[arg(long = "for", value_name = "TIME", value_parser = super::duration)]
+    pub time_limit: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub struct Prune {
+    /// Keep this many of the newest complete campaigns of each experiment on each device
+    #[arg(long, value_name = "COUNT")]
+    pub keep: Option<usize>,
+    /// Delete only what is older than this, as in 30d; the default if --keep is not given
+    #[arg(long, value_name = "TIME", value_parser = age)]
+    pub older_than: Option<Duration>,
+    /// Only campaigns of this experiment
+    #[arg(long, value_name = "NAME")]
+    pub experiment: Option<String>,
+    /// Unfinished campaigns too
+    #[arg(long)]
+    pub unfinished: bool,
+    /// Do it; otherwise what would be deleted is only said
+    #[arg(long, conflicts_with = "dry_run")]
+    pub yes: bool,
+    /// Only say what would be deleted, which is what happens without --yes
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix('%').and_then(|n| n.trim().parse::<f64>().ok());
+    number.filter(|p| *p > 0.0 && *p <= 100.0).map(|p| p / 100.0).ok_or_else(|| "a share is as in `3%`, above 0 %".into())
+}
+
+/// `30d`, `8w`, or any other duration.
+fn age(text: &str) -> Result<Duration, String> {
+    let whole = |unit: char, days: u64| {
+        let n: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        n.checked_mul(days)?.checked_mul(86_400).map(Duration::from_secs)
+    };
+    whole('d', 1)
+        .or_else(|| whole('w', 7))
+        .or_else(|| collo_measure::units::duration(text))
+        .ok_or_else(|| "units are w, d, h, m, s, as in `30d`".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_and_shares_are_read_as_people_write_them() {
+        let days = |n: u64| Ok(Duration::from_secs(n * 86_400));
+        assert_eq!((age("30d"), age("2w"), age("36h")), (days(30), days(14), Ok(Duration::from_secs(129_600))));
+        assert!(age("30").is_err() && age("-1d").is_err() && age("99999999999999999999w").is_err());
+        assert_eq!((share("3%"), share("0.5 %")), (Ok(0.03), Ok(0.005)));
+        assert!(share("3").is_err() && share("0%").is_err() && share("NaN%").is_err());
+    }
+}

@@ -1,0 +1,233 @@
+//! `collo prune`: delete old campaigns, never those that a comparison or the nightly leans on. A campaign is renamed aside and then
+//! deleted, so that a kill at any instant leaves whole campaigns, and a rest that the next prune removes.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use collo_report::history;
+use collo_store::CampaignFolder;
+use fs_err as fs;
+use serde_json::json;
+
+use super::list::State;
+use super::{Context, Ended};
+use crate::args;
+use crate::exit;
+use crate::exit::Failure;
+use crate::say;
+use crate::table::{Align, Table};
+
+/// Older than this, where neither an age nor a count was given.
+const OLD: Duration = Duration::from_secs(30 * 86_400);
+/// Tags of an experiment whose campaigns are kept.
+const KEPT_TAGS: [&str; 2] = ["baseline", "keep"];
+/// A file of this name in a campaign's folder keeps it.
+const KEPT_FILE: &str = "keep";
+/// How a campaign is called while it is deleted; whatever lists campaigns passes over such names.
+const ASIDE: &str = ".pruned-";
+
+/// What becomes of a campaign.
+enum Fate {
+    Goes,
+    Stays(String),
+}
+
+pub fn run(context: &Context<'_>, a: &args::Prune) -> Ended {
+    let runs = context.runs()?;
+    let reports = runs.path().parent().map(|p| p.join("reports")).unwrap_or_else(|| "reports".into());
+    let (campaigns, foreign) = runs.campaigns()?;
+    let fates = fates(&campaigns, a)?;
+    let mut table = Table::new(
+        &[("campaign", Align::Left), ("experiment", Align::Left), ("age", Align::Right), ("MB", Align::Right), ("", Align::Left)],
+        1,
+    );
+    let (mut list, mut freed, mut gone, mut kept) = (Vec::new(), 0, 0, 0);
+    if a.yes {
+        freed += rests(runs.path())?;
+    }
+    for (campaign, fate) in campaigns.iter().zip(fates) {
+        let m = campaign.manifest();
+        let bytes = size(campaign.path());
+        let fate = match fate {
+            Fate::Goes if a.yes => delete(campaign, &reports)?,
+            fate => fate,
+        };
+        let word = match &fate {
+            Fate::Goes => {
+                gone += 1;
+                freed += bytes;
+                if a.yes { "deleted".to_string() } else { "would be deleted".to_string() }
+            }
+            Fate::Stays(why) => {
+                kept += 1;
+                format!("stays: {why}")
+            }
+        };
+        let age = age_s(&m.created_utc);
+        let days = age.map_or_else(|| "–".into(), |s| format!("{:.0} d", (s / 86_400.0).floor()));
+        let megabytes = format!("{:.1}", bytes as f64 / 1e6);
+        table.row([m.id.clone(), m.experiment.clone(), days, megabytes, word].map(Some));
+        let deleted = matches!(fate, Fate::Goes);
+        let why = if let Fate::Stays(why) = &fate { Some(why.clone()) } else { None };
+        list.push(
+            json!({ "campaign": m.id, "experiment": m.experiment, "age_s": age, "bytes": bytes, "deleted": deleted && a.yes,
+            "would_be_deleted": deleted && !a.yes, "stays": why }),
+        );
+    }
+    if context.arguments.json {
+        say::json(&json!({ "schema": 1, "dry_run": !a.yes, "campaigns": list, "bytes": freed }));
+    } else if campaigns.is_empty() {
+        say::remark("no campaign is stored");
+    } else {
+        say::result(table.render(say::width()).trim_end());
+        let megabytes = freed as f64 / 1e6;
+        say::result(match a.yes {
+            true => format!("{gone} deleted, {kept} stay, {megabytes:.1} MB freed"),
+            false => format!("{gone} would be deleted, {kept} stay, {megabytes:.1} MB would be freed"),
+        });
+        if !a.yes && gone > 0 {
+            say::remark(format!("nothing was deleted; do it with: collo prune{} --yes", again(a)));
+        }
+    }
+    for f in foreign {
+        say::warning(format!("`{}` {}, left alone", super::run::shown(&f.path), f.reason));
+    }
+    Ok(exit::DONE)
+}
+
+/// The same selection, to be typed again.
+fn again(a: &args::Prune) -> String {
+    let keep = a.keep.map(|n| format!(" --keep {n}")).unwrap_or_default();
+    let hours = |d: Duration| {
+        if d.as_secs().is_multiple_of(86_400) { format!("{}d", d.as_secs() / 86_400) } else { format!("{}s", d.as_secs()) }
+    };
+    let older = a.older_than.map(|d| format!(" --older-than {}", hours(d))).unwrap_or_default();
+    let experiment = a.experiment.as_ref().map(|e| format!(" --experiment {e}")).unwrap_or_default();
+    format!("{keep}{older}{experiment}{}", if a.unfinished { " --unfinished" } else { "" })
+}
+
+/// Campaigns come newest first, so the first complete one of its kind is the newest.
+fn fates(campaigns: &[CampaignFolder], a: &args::Prune) -> Result<Vec<Fate>, Failure> {
+    let old = a.older_than.or(a.keep.is_none().then_some(OLD));
+    let mut newer = BTreeMap::<(String, String), usize>::new();
+    let mut fate = |campaign: &CampaignFolder| -> Result<Fate, Failure> {
+        let m = campaign.manifest();
+        let state = State::of(campaign)?;
+        let complete = state.stored >= m.plan.order.len();
+        let rank = newer.entry((m.experiment.clone(), m.device.text())).or_default();
+        let newest = complete && *rank == 0;
+        *rank += usize::from(complete);
+        let stays = |why: &str| Ok(Fate::Stays(why.into()));
+        if a.experiment.as_ref().is_some_and(|e| *e != m.experiment) {
+            return stays("another experiment");
+        }
+        if state.running {
+            return stays("it is being measured");
+        }
+        if !complete && !a.unfinished {
+            return stays("unfinished; `--unfinished` takes it too");
+        }
+        if let Some(tag) = m.tags.iter().find(|t| KEPT_TAGS.contains(&t.as_str())) {
+            return Ok(Fate::Stays(format!("tagged `{tag}`")));
+        }
+        if campaign.path().join(KEPT_FILE).exists() {
+            return Ok(Fate::Stays(format!("it has a file `{KEPT_FILE}`")));
+        }
+        if newest {
+            return stays("the newest of its experiment on this device");
+        }
+        if complete && a.keep.is_some_and(|keep| *rank <= keep) {
+            return stays("among the newest");
+        }
+        match (old, age_s(&m.created_utc)) {
+            (Some(_), None) => stays("its date cannot be read"),
+            (Some(old), Some(age)) if age < old.as_secs_f64() => stays("not old enough"),
+            _ => Ok(Fate::Goes),
+        }
+    };
+    campaigns.iter().map(&mut fate).collect()
+}
+
+/// Delete a campaign; what the nightly needs of it is kept first.
+fn delete(campaign: &CampaignFolder, reports: &Path) -> Result<Fate, Failure> {
+    // Whoever holds the lock measures; while we hold it nobody begins to.
+    let Ok(_lock) = campaign.lock() else {
+        return Ok(Fate::Stays("it is being measured".into()));
+    };
+    let m = campaign.manifest();
+    let nightly = history::folder(reports, &m.experiment).is_dir() || m.tags.iter().any(|t| t == "nightly");
+    if nightly && let Err(e) = history::keep_summary(campaign, reports) {
+        return Ok(Fate::Stays(format!("its night cannot be summarised: {e}")));
+    }
+    let aside = campaign.path().with_file_name(format!("{ASIDE}{}", m.id));
+    fs::rename(campaign.path(), &aside)?;
+    fs::remove_dir_all(&aside)?;
+    Ok(Fate::Goes)
+}
+
+/// Remove what an earlier prune was killed in the middle of. Returns how much that was.
+fn rests(runs: &Path) -> Result<u64, Failure> {
+    let mut bytes = 0;
+    for experiment in folders(runs) {
+        for path in folders(&experiment) {
+            if path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(ASIDE)) {
+                bytes += size(&path);
+                fs::remove_dir_all(&path)?;
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+fn folders(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path());
+    entries.filter(|p| p.is_dir() && !p.is_symlink()).collect()
+}
+
+/// Room on the disk, bytes; what cannot be read counts as none.
+fn size(path: &Path) -> u64 {
+    let Ok(m) = path.symlink_metadata() else { return 0 };
+    let own = m.blocks() * 512;
+    if !m.is_dir() {
+        return own;
+    }
+    own + fs::read_dir(path).into_iter().flatten().flatten().map(|e| size(&e.path())).sum::<u64>()
+}
+
+/// Seconds since a moment such as `2026-11-20T18:42:09Z`; negative for one that is still to come, none for any other text.
+pub fn age_s(utc: &str) -> Option<f64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs_f64();
+    Some(now - unix_s(utc)? as f64)
+}
+
+fn unix_s(utc: &str) -> Option<i64> {
+    let part = |from: usize, to: usize| utc.get(from..to)?.parse::<i64>().ok().filter(|n| *n >= 0);
+    let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
+    let (hour, minute, second) = (part(11, 13)?, part(14, 16)?, part(17, 19)?);
+    if !utc.ends_with('Z') || !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    // Days from civil: years begin in March, so the leap day is their last.
+    let y = if month <= 2 { year - 1 } else { year };
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = y * 365 + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + day_of_year - 719_468;
+    Some(days * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_read_back_as_it_was_written() {
+        assert_eq!(unix_s("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(unix_s("2000-02-29T00:00:00Z"), Some(951_782_400));
+        assert_eq!(unix_s("2026-11-20T18:42:09Z"), Some(1_795_200_129));
+        for wrong in ["", "yesterday", "2026-13-20T18:42:09Z", "2026-11-20 18:42", "2026-11-20T18:42:09", "−026-11-20T18:42:09Z"]
+        {
+            assert_eq!(unix_s(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `collo compare`: every way to name a side, what ends with which code, and what is written.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Bench;
+
+const SLEEP: &str = "repetitions = 3\n[axes]\nworkload = \"sleep\"\nseconds = 0.2\nitems = 20\ndegree = [1, 2]\n[thresholds]\nstart_skew = \"5s\"\noverlap = \"50%\"";
+
+/// Two campaigns of one experiment, the reports of both written.
+fn two() -> Bench {
+    let bench = Bench::of(SLEEP);
+    bench.collo(&["run", "x"]).exits(0);
+    bench.collo(&["run", "x", "--new"]).exits(0);
+    bench
+}
+
+fn report(bench: &Bench) -> Value {
+    serde_json::from_str(&fs_err::read_to_string(bench.at("reports/x/report.json")).expect("written")).expect("JSON")
+}
+
+/// The newest report with every time multiplied, as another campaign's.
+fn slower(bench: &Bench, name: &str, factor: f64) {
+    let mut slow = report(bench);
+    slow["campaign"] = json!("20991231-0000-ffff");
+    for cell in slow["cells"].as_array_mut().expect("cells") {
+        let q = &mut cell["epoch_time_s"];
+        let estimate = q["estimate"].as_f64().expect("a number");
+        // Tight intervals, whatever the machine did meanwhile.
+        *q = json!({ "estimate": estimate * factor, "low": estimate * factor * 0.999, "high": estimate * factor * 1.001,
+                     "repetitions": 5, "df": 8.0 });
+        cell["validity"] = json!("valid");
+        cell["reasons"] = json!([]);
+    }
+    bench.write(name, &slow.to_string());
+}
+
+#[test]
+fn sides_are_campaigns_folders_and_files_and_all_are_alike() {
+    let bench = two();
+    bench.collo(&["compare", "last-1", "last"]).exits(0).answers("both on a CPU").answers("sleep×2 naive");
+    let ids: Vec<String> =
+        ["last-1", "last"].iter().map(|n| bench.runs_folder().find(n).expect("stored").manifest().id.clone()).collect();
+    let (older, newer) = (ids[0].rsplit('-').next().expect("a part"), format!("runs/x/{}", ids[1]));
+    let by_folder = bench.collo(&["compare", older, &newer, "--json"]).exits(0).json();
+    assert_eq!((&by_folder["left"]["campaign"], &by_folder["right"]["campaign"]), (&json!(ids[0]), &json!(ids[1])));
+    let by_file = bench.collo(&["compare", &format!("reports/x/{}", ids[0]), "reports/x/report.json", "--json"]).exits(0).json();
+    assert_eq!(by_folder["cells"], by_file["cells"], "a report that was written compares as its campaign does");
+    assert_eq!(by_folder["environment"], by_file["environment"]);
+}
+
+#[test]
+fn worse_fails_only_if_asked_to_and_what_cannot_be_told_never_does() {
+    let bench = two();
+    slower(&bench, "same.json", 1.0);
+    slower(&bench, "slow.json", 1.5);
+    let set = |name: &str| bench.at(name).to_str().expect("text").to_string();
+    bench.write(
+        "fast.json",
+        &fs_err::read_to_string(set("same.json")).expect("there").replace("20991231-0000-ffff", "20991230-0000-eeee"),
+    );
+    bench.collo(&["compare", "fast.json", "slow.json"]).exits(0).answers("worse");
+    bench.collo(&["compare", "fast.json", "slow.json", "--fail-on", "worse"]).exits(1).answers("worse");
+    bench.collo(&["compare", "slow.json", "fast.json", "--fail-on", "worse"]).exits(0).answers("better");
+    bench.collo(&["compare", "fast.json", "same.json", "--fail-on", "worse", "--by", "mode"]).exits(0).answers("naive: 1 same");
+}
+
+#[test]
+fn the_page_is_written_where_it_is_asked_for() {
+    let bench = two();
+    slower(&bench, "slow.json", 1.5);
+    bench.collo(&["compare", "last", "slow.json", "--to", "out"]).exits(0).says("page: out/compare.html");
+    let read = |name: &str| fs_err::read_to_string(bench.at(name)).expect("written");
+    let html = read("out/compare.html");
+    assert!(
+        html.contains("What changed: x ") && html.contains("<svg") && !html.contains("http://") && !html.contains("https://")
+    );
+    assert!(read("out/compare.md").starts_with("# What changed: x "));
+    assert_eq!(serde_json::from_str::<Value>(&read("out/compare.json")).expect("JSON")["schema"], 1);
+}
+
+#[test]
+fn what_is_no_side_is_said_to_be_none() {
+    let bench = two();
+    bench.collo(&["compare", "last", "last"]).exits(2).says("are the same campaign").says("hint: the one before the newest");
+    bench.collo(&["compare", "last"]).exits(2);
+    bench.collo(&["compare", "last-1", "last", "last"]).exits(2).says("has two sides, not 3").says("--generations");
+    bench.collo(&["compare", "last", "nowhere.json"]).exits(2).says("there is no `nowhere.json`");
+    bench.collo(&["compare", "last", "none/last"]).exits(2);
+    bench.collo(&["compare", "last", "published:other"]).exits(2).says("hint: there is `published:study`");
+    let whole = fs_err::read_to_string(bench.at("reports/x/report.json")).expect("written");
+    bench.write("half.json", &whole.chars().take(whole.chars().count() / 2).collect::<String>());
+    bench.collo(&["compare", "last", "half.json"]).exits(3).says("`half.json` is not a report of collo: it ends in the middle");
+    bench.write("new.json", &whole.replacen("\"schema\": 1", "\"schema\": 9", 1));
+    bench.collo(&["compare", "last", "new.json"]).exits(3).says("it has schema 9, this collo reads schema 1");
+    bench
+        .collo(&["compare", "last-1", "last", "--quantity", "beauty"])
+        .exits(2)
+        .says("has a quantity `beauty`")
+        .says("epoch_time_s");
+    let mut other = report(&bench);
+    other["campaign"] = json!("20991231-0000-ffff");
+    for cell in other["cells"].as_array_mut().expect("cells") {
+        cell["cell"] = json!(format!("other {}", cell["cell"].as_str().expect("text")));
+    }
+    bench.write("other.json", &other.to_string());
+    bench.collo(&["compare", "last", "other.json"]).exits(2).says("have no cell in common").says("on a CPU");
+}
+
+#[test]
+fn a_campaign_that_nothing_was_published_of_says_so() {
+    let bench = Bench::of(SLEEP);
+    bench.collo(&["run", "x", "--no-report"]).exits(0);
+    bench.collo(&["compare", "published:study", "last"]).exits(2).answers("0 published figures about cells of this campaign");
+    bench.collo(&["compare", "last", "published:study", "--fail-on", "worse"]).exits(2).says("no verdict");
+}

@@ -1,0 +1,64 @@
+//! `collo report --format`: each format printed and written, and what cannot be meant.
+
+mod support;
+
+use std::path::Path;
+
+use support::Bench;
+
+/// A project with a campaign of one cell and its baseline.
+fn measured() -> Bench {
+    let bench = Bench::of("epochs = 2\n[axes]\nworkload = \"sleep\"\nseconds = 0.05\nitems = 5\ndegree = 2");
+    bench.run(&[]).exits(0);
+    bench
+}
+
+#[test]
+fn each_format_is_printed_or_written_and_nothing_else_is() {
+    let bench = measured();
+    for (format, begins, ends) in [
+        ("csv", "experiment,campaign,", "\n"),
+        ("latex", "% needs \\usepackage{booktabs}", "\\end{table}\n"),
+        ("junit", "<?xml version=\"1.0\"", "</testsuites>\n"),
+        ("openmetrics", "# TYPE collo_campaign info", "# EOF\n"),
+        ("dataset", "experiment,campaign,", "\n"),
+        ("json", "{\n  \"schema\": 1", "}\n"),
+        ("markdown", "# ", "\n"),
+    ] {
+        let printed = bench.collo(&["report", "--format", format]).exits(0);
+        assert!(printed.stdout.starts_with(begins) && printed.stdout.ends_with(ends), "{format}: {}", printed.stdout);
+        assert!(printed.stderr.is_empty(), "{}", printed.stderr);
+        let written = bench.collo(&["report", "last", "--format", format, "--to", "out.txt"]).exits(0).says("report: out.txt");
+        assert!(written.stdout.is_empty());
+        assert_eq!(fs_err::read_to_string(bench.at("out.txt")).expect("written"), printed.stdout);
+    }
+    bench.collo(&["report", "--format", "dataset", "--to", "members.parquet"]).exits(0);
+    let parquet = fs_err::read(bench.at("members.parquet")).expect("written");
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    assert!(!bench.at("reports").exists() && !bench.at("out.txt.aside").exists());
+
+    // Without a format all is as it was.
+    bench.collo(&["report"]).exits(0).says("report: reports/x/report.html");
+    bench.collo(&["report", "--to", "elsewhere"]).exits(0);
+    assert!(bench.at("elsewhere/x/report.html").is_file());
+    // A format of the page is the page's own file.
+    let json = bench.collo(&["report", "--format", "json"]).stdout;
+    assert_eq!(fs_err::read_to_string(bench.at("reports/x/report.json")).expect("written"), json);
+    if Path::new("/dev/stdout").exists() {
+        assert_eq!(bench.collo(&["report", "--format", "json", "--to", "/dev/stdout", "-q"]).exits(0).stdout, json);
+    }
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_before_anything_is_read() {
+    let bench = Bench::new();
+    fs_err::create_dir(bench.at("reports")).expect("a folder");
+    let refused = |arguments: &[&str]| bench.collo(&[&["report"], arguments].concat()).exits(2);
+    refused(&["--format", "pdf"]).says("invalid value 'pdf'").says("openmetrics");
+    refused(&["--format", "csv", "--to", "reports"])
+        .says("error: `reports` is a folder, and `--format` makes one file")
+        .says("hint: name a file in it");
+    refused(&["--format", "csv", "--to", "x.parquet"]).says("error: only the data set is written as Parquet");
+    refused(&["--format", "csv", "--json"]).says("error: `--json` and `--format` ask for two formats");
+    refused(&["--format", "csv"]).says("hint: all of them: `collo list`");
+}

@@ -1,0 +1,103 @@
+//! What may explain why two campaigns differ, by name. In: a campaign's manifest, and what its members trained on. Out: names with
+//! texts, in the order in which `collo compare` lists them. What is not known is left out; it judges nothing.
+
+use std::collections::BTreeMap;
+
+use collo_store::{Campaign, GpuRecord, sha256_text};
+
+use super::Analysis;
+
+/// Digits of a digest that people are shown.
+const DIGITS: usize = 12;
+
+/// The environment of a campaign: `driver` → `580.95.05`.
+pub fn of(analysis: &Analysis) -> Vec<(String, String)> {
+    let (campaign, machine) = (&analysis.campaign, &analysis.campaign.machine);
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut put = |name: &str, text: Option<String>| {
+        if let Some(text) = text.filter(|t| !t.is_empty()) {
+            found.push((name.into(), text));
+        }
+    };
+    let gpu = campaign.device.kind == "gpu";
+    let card = card(campaign).filter(|_| gpu);
+    put(if gpu { "GPU" } else { "device" }, Some(campaign.device.text()));
+    if let Some(card) = card {
+        put("UUID", Some(card.uuid.clone()));
+        put("SMs", card.sms.map(|n| n.to_string()));
+    }
+    put("driver", machine.driver.clone().filter(|_| gpu));
+    put("CUDA", machine.cuda.clone().filter(|_| gpu));
+    if let Some(card) = card {
+        put("VBIOS", card.vbios.clone());
+        put("clocks", card.max_sm_clock_mhz.map(|mhz| format!("at most {mhz} MHz")));
+        put("power cap", card.power_limit_w.map(|w| format!("{w:.0} W")));
+        put("ECC", card.ecc.map(on_off));
+        put("persistence", card.persistence.map(on_off));
+        put("compute mode", card.compute_mode.clone());
+        put("cut as found", card.partition.clone());
+    }
+    put("CPU", machine.cpu_model.clone().map(|model| format!("{model}, {} logical cores", machine.cpu_cores)));
+    put("memory", Some(crate::number::gib(machine.memory_bytes as f64)));
+    put("governor", machine.governor.clone());
+    put("virtualization", machine.virtualization.clone());
+    put("host", machine.hostname.clone());
+    put("os", machine.os.clone());
+    put("kernel", machine.kernel.clone());
+    put("git", machine.git.clone());
+    put("collo", Some(format!("{}, {} build", machine.collo, machine.build)));
+    for (name, version) in &machine.python {
+        put(if name == "python_set" { "python set" } else { name }, Some(version.clone()));
+    }
+    put("data", Some(data(analysis)));
+    for (name, text) in ingredients(campaign) {
+        put(&name, Some(text));
+    }
+    put("epochs", Some(campaign.plan.epochs.to_string()));
+    put("run order", Some(format!("seed {}", campaign.plan.seed)));
+    found
+}
+
+fn on_off(on: bool) -> String {
+    if on { "on".into() } else { "off".into() }
+}
+
+/// The card that was measured: the one of the device's name, else the first.
+fn card(campaign: &Campaign) -> Option<&GpuRecord> {
+    let cards = &campaign.machine.gpus;
+    cards.iter().find(|card| card.name == campaign.device.name).or_else(|| cards.first())
+}
+
+/// `real`, or which stand-ins there were, and how epochs were cut short.
+fn data(analysis: &Analysis) -> String {
+    let mut parts = vec![match &analysis.synthetic[..] {
+        [] => "real".to_string(),
+        names => format!("synthetic {}", names.join(", ")),
+    }];
+    parts.extend(analysis.shortened.iter().map(|(workload, batches)| format!("{batches} batches of {workload}")));
+    parts.join(", ")
+}
+
+/// What the numbers depend on beside what is named above; the files of the workloads, which are many, as one digest.
+fn ingredients(campaign: &Campaign) -> Vec<(String, String)> {
+    let named = ["collo", "kernel", "device", "driver"];
+    let mut files = BTreeMap::new();
+    let mut found = Vec::new();
+    for (name, ingredient) in &campaign.ingredients {
+        if name.starts_with("workloads/") {
+            files.insert(name, &ingredient.sha256);
+        } else if !named.contains(&name.as_str()) && !campaign.machine.python.contains_key(name) {
+            let text = ingredient.version.clone().unwrap_or_else(|| short(&ingredient.sha256));
+            found.push((name.clone(), text));
+        }
+    }
+    if !files.is_empty() {
+        let all: Vec<String> = files.iter().map(|(name, sha256)| format!("{name} {sha256}\n")).collect();
+        found.push(("workload files".into(), short(&sha256_text(&all.concat()))));
+    }
+    found
+}
+
+fn short(digest: &str) -> String {
+    digest.chars().take(DIGITS).collect()
+}

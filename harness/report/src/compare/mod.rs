@@ -1,0 +1,389 @@
+//! Two reports beside each other. In: two sides, each read from a report as JSON. Out: matched cells with ratio, interval, p-value
+//! and verdict, what only one side has, and what differs in the environments; then these as text, JSON, Markdown and a page.
+//!
+//! `side` reads, `matching` finds pairs, `ratio` judges, `difference` warns, `decide` says what would decide; `text`, `json` and
+//! `page` write. Sides of different cards are compared by what each card gains, never by their times.
+
+mod beside;
+pub mod cards;
+mod decide;
+mod difference;
+pub(crate) mod generations;
+mod json;
+mod matching;
+mod page;
+pub(crate) mod published;
+mod quantity;
+mod ratio;
+mod side;
+mod text;
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
+pub use beside::{Beside, Place, beside};
+pub use difference::{Difference, Environment};
+pub use generations::{Generations, generations};
+pub use json::json;
+pub use page::{Written, write};
+pub use published::{Study, study};
+pub use quantity::Asked;
+pub use ratio::{Finding, More};
+pub use side::Side;
+pub use text::terminal;
+
+use crate::stats::Quantity;
+use crate::{Error, Result};
+use matching::Pair;
+use ratio::{Quantiles, Ratio, judge};
+use side::Cell;
+
+/// What to group verdicts by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    Mode,
+    Workload,
+}
+
+/// How to compare.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// A quantity of cells or cards; by default the time, or between different cards the throughput gain.
+    pub quantity: Option<String>,
+    pub by: Option<By>,
+}
+
+/// Two sides held against each other.
+#[derive(Debug)]
+pub struct Comparison {
+    pub left: Head,
+    pub right: Head,
+    pub asked: Asked,
+    /// Differences below this share are not worth acting on: the smaller of both sides' thresholds.
+    pub threshold: f64,
+    pub thresholds_differ: bool,
+    pub different_devices: bool,
+    pub warnings: Vec<String>,
+    /// Better first, then worse, then what cannot be told, the same, and what is not judged.
+    pub rows: Vec<Row>,
+    /// Ratios that were judged together.
+    pub family: usize,
+    pub only_left: Vec<Only>,
+    pub only_right: Vec<Only>,
+    pub environment: Environment,
+    pub by: Option<By>,
+    pub groups: Vec<Group>,
+    /// Commands that would decide what cannot be told.
+    pub decide: Vec<String>,
+}
+
+/// What a comparison says of a side itself.
+#[derive(Debug, Clone)]
+pub struct Head {
+    pub experiment: String,
+    pub campaign: String,
+    pub created_utc: String,
+    /// Its device, with the word `simulated` where a model invented its numbers.
+    pub device: String,
+    pub simulated: bool,
+}
+
+/// One matched cell.
+#[derive(Debug)]
+pub struct Row {
+    /// The cell's label; of different cards the right one's.
+    pub label: String,
+    /// The left one's label, where it is another.
+    pub left_label: Option<String>,
+    pub sharing: String,
+    pub degree: u64,
+    pub workload: String,
+    /// The quantity's name in JSON.
+    pub quantity: String,
+    pub left: Option<Quantity>,
+    pub right: Option<Quantity>,
+    /// Right ÷ left.
+    pub ratio: Option<Quantity>,
+    pub p: Option<f64>,
+    /// Holm's correction over all ratios judged together.
+    pub p_adjusted: Option<f64>,
+    pub finding: Finding,
+    /// What else must be known of this row.
+    pub notes: Vec<String>,
+}
+
+/// A cell of one side alone.
+#[derive(Debug)]
+pub struct Only {
+    pub label: String,
+    /// Why the other side has not got it, where it says so.
+    pub reason: Option<String>,
+}
+
+/// The verdicts of one mode or one workload.
+#[derive(Debug)]
+pub struct Group {
+    pub name: String,
+    pub counts: Vec<(&'static str, usize)>,
+    /// Geometric mean of the ratios that were judged, of one quantity. It has no interval: its cells are not independent.
+    pub mean_ratio: Option<f64>,
+    pub judged: usize,
+}
+
+impl Comparison {
+    /// Rows by verdict, in the order in which they are printed; verdicts that no row has are left out.
+    pub fn counts(&self) -> Vec<(&'static str, usize)> {
+        counts(self.rows.iter())
+    }
+
+    /// Rows with this verdict.
+    pub fn count(&self, word: &str) -> usize {
+        self.rows.iter().filter(|r| r.finding.word() == word).count()
+    }
+
+    /// True where a matched cell is worse, or no longer runs.
+    pub fn has_worse(&self) -> bool {
+        self.rows.iter().any(|r| matches!(r.finding, Finding::Worse | Finding::NoLongerRuns(_)))
+    }
+
+    /// True where a model invented numbers of either side.
+    pub fn simulated(&self) -> bool {
+        self.left.simulated || self.right.simulated
+    }
+
+    /// What a difference may explain, if its direction is known and some row went that way.
+    pub fn may_explain(&self, difference: &Difference) -> Option<&'static str> {
+        let times = self.rows.iter().any(|r| matches!(r.quantity.as_str(), "epoch_time_s" | "makespan_s" | "items_per_s"));
+        match difference.slower? {
+            _ if !times => None,
+            true => (self.count("worse") > 0).then_some("worse"),
+            false => (self.count("better") > 0).then_some("better"),
+        }
+    }
+}
+
+/// The order of verdicts everywhere.
+const ORDER: [&str; 9] =
+    ["better", "worse", "higher", "lower", "no_longer_runs", "runs_now", "cannot_tell", "same", "not_judged"];
+
+fn rank(finding: &Finding) -> usize {
+    ORDER.iter().position(|word| *word == finding.word()).unwrap_or(ORDER.len())
+}
+
+fn counts<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<(&'static str, usize)> {
+    let mut found = ORDER.map(|word| (word, 0));
+    for row in rows {
+        found[rank(&row.finding)].1 += 1;
+    }
+    found.into_iter().filter(|(_, n)| *n > 0).collect()
+}
+
+impl Head {
+    fn of(side: &Side) -> Head {
+        Head {
+            experiment: side.experiment.clone(),
+            campaign: side.campaign.clone(),
+            created_utc: side.created_utc.clone(),
+            device: side.device_said(),
+            simulated: side.device.simulated,
+        }
+    }
+}
+
+/// Compare two sides. Sides with nothing in common are an error that says what each has.
+pub fn compare(left: &Side, right: &Side, options: &Options) -> Result<Comparison> {
+    let other = difference::different_devices(left, right);
+    let asked = Asked::of(left, right, options.quantity.as_deref(), other)?;
+    let mut cautions = difference::cautions(left, right);
+    let matched = matching::of(left, right, other);
+    cautions.warnings.extend(matched.warnings);
+    if matched.pairs.is_empty() {
+        return Err(nothing_in_common(left, right));
+    }
+    let ends = Quantiles::at(0.975);
+    let threshold = left.relevant_ratio.min(right.relevant_ratio);
+    let mut rows: Vec<(Row, Option<Ratio>)> = matched
+        .pairs
+        .iter()
+        .filter(|pair| !asked.is_by_definition(pair))
+        .map(|pair| row(pair, &asked, (left, right), cautions.withheld.as_deref(), &ends))
+        .collect();
+    let judged: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].1.is_some()).collect();
+    let ratios: Vec<_> = judged.iter().filter_map(|&i| Some((rows[i].1.as_ref()?, asked.good(&rows[i].0.quantity)))).collect();
+    let verdicts = judge(&ratios, threshold, &ends);
+    let family = verdicts.iter().filter(|v| v.p.is_some()).count();
+    for (i, verdict) in judged.into_iter().zip(verdicts) {
+        let row = &mut rows[i].0;
+        (row.p, row.p_adjusted, row.finding) = (verdict.p, verdict.p_adjusted, verdict.finding);
+    }
+    let mut rows: Vec<Row> = rows.into_iter().map(|(row, _)| row).collect();
+    let decide = decide::commands(&rows, left, right);
+    // Within a verdict the largest change comes first; the sort keeps the plan's order where ratios are alike.
+    let size = |row: &Row| row.ratio.as_ref().map_or(0.0, |r| r.estimate.ln().abs());
+    rows.sort_by(|a, b| rank(&a.finding).cmp(&rank(&b.finding)).then(size(b).total_cmp(&size(a))));
+    Ok(Comparison {
+        left: Head::of(left),
+        right: Head::of(right),
+        threshold,
+        thresholds_differ: left.relevant_ratio != right.relevant_ratio,
+        different_devices: other,
+        warnings: cautions.warnings,
+        groups: options.by.map(|by| groups(&rows, by)).unwrap_or_default(),
+        family,
+        only_left: only(&matched.only_left, right),
+        only_right: only(&matched.only_right, left),
+        environment: Environment::of(left, right),
+        by: options.by,
+        decide,
+        rows,
+        asked,
+    })
+}
+
+/// A row without its verdict, and the ratio that is to be judged if there is one.
+fn row(pair: &Pair<'_>, asked: &Asked, sides: (&Side, &Side), withheld: Option<&str>, ends: &Quantiles) -> (Row, Option<Ratio>) {
+    let Pair { left, right } = *pair;
+    let name = asked.of_pair(pair);
+    let (l, r) = (left.get(&name), right.get(&name));
+    let ratio = l.as_ref().zip(r.as_ref()).map(|(l, r)| Ratio::of(l, r, ends));
+    let mut notes = Vec::new();
+    let changed = settings(left, right);
+    if !changed.is_empty() {
+        notes.push(format!("settings differ: {}", changed.join(", ")));
+    }
+    let finding = not_judged(pair, &name, (&l, &r), sides).or_else(|| withheld.map(|why| Finding::NotJudged(why.into())));
+    let judged = finding.is_none();
+    let row = Row {
+        label: right.label.clone(),
+        left_label: (left.label != right.label).then(|| left.label.clone()),
+        sharing: right.sharing.clone(),
+        degree: right.degree,
+        workload: right.workload(),
+        left: l,
+        right: r,
+        ratio: ratio.as_ref().map(|r| r.value.clone()),
+        p: None,
+        p_adjusted: None,
+        finding: finding.unwrap_or(Finding::CannotTell(More::OneRun)),
+        notes: if sides.0.device.name == sides.1.device.name { notes } else { [notes, matching::sms(pair, sides)].concat() },
+        quantity: name,
+    };
+    (row, ratio.filter(|_| judged))
+}
+
+/// Why a pair is shown and never judged.
+fn not_judged(
+    pair: &Pair<'_>,
+    name: &str,
+    (l, r): (&Option<Quantity>, &Option<Quantity>),
+    sides: (&Side, &Side),
+) -> Option<Finding> {
+    let Pair { left, right } = *pair;
+    let word = |cell: &Cell| crate::render::words::outcome(&cell.outcome);
+    let ran = |cell: &Cell| cell.outcome == "completed";
+    let not = |why: String| Some(Finding::NotJudged(why));
+    match (l.is_some(), r.is_some()) {
+        (true, false) if !ran(right) && right.outcome != "missing" => return Some(Finding::NoLongerRuns(word(right))),
+        (false, true) if !ran(left) && left.outcome != "missing" => return Some(Finding::RunsNow(word(left))),
+        (false, false) if !ran(left) || !ran(right) => return not(format!("{} left, {} right", word(left), word(right))),
+        (false, false) => return not("neither side has a number for it".into()),
+        (true, false) => return not(if ran(right) { "no number on the right".into() } else { "not run on the right".into() }),
+        (false, true) => return not(if ran(left) { "no number on the left".into() } else { "not run on the left".into() }),
+        (true, true) => {}
+    }
+    let invalid: Vec<String> = [("left", left), ("right", right)]
+        .into_iter()
+        // One repetition is said by the verdict.
+        .filter(|(_, cell)| cell.validity != "valid" && cell.reasons() != "one repetition carries no interval")
+        .map(|(who, cell)| format!("{} {who}", cell.validity))
+        .collect();
+    if !invalid.is_empty() {
+        return not(invalid.join(", "));
+    }
+    if left.tail != right.tail {
+        return not(format!("tail {} left, {} right", left.tail, right.tail));
+    }
+    fn shorter<'a>(side: &'a Side, cell: &Cell) -> Vec<Option<&'a BTreeSet<u64>>> {
+        cell.members.iter().map(|m| side.shortened.get(&m.workload)).collect()
+    }
+    let per_epoch = name.starts_with("epoch_time") || name.starts_with("makespan") || name.contains("_per_epoch");
+    if per_epoch && shorter(sides.0, left) != shorter(sides.1, right) {
+        return not("epochs of different length".into());
+    }
+    if name == "makespan_s" && sides.0.fact("epochs").zip(sides.1.fact("epochs")).is_some_and(|(l, r)| l != r) {
+        return not("different numbers of epochs".into());
+    }
+    for kind in ["throughput_gain_by", "memory_kind"].into_iter().filter(|k| name.starts_with(&k[..6])) {
+        if let (Some(l), Some(r)) = (left.word(kind), right.word(kind))
+            && l != r
+        {
+            return not(format!("{l} left, {r} right"));
+        }
+    }
+    None
+}
+
+/// Settings of members that differ under the same label: `workers 0 → 4`.
+fn settings(left: &Cell, right: &Cell) -> Vec<String> {
+    let mut found = Vec::new();
+    for (l, r) in left.members.iter().zip(&right.members).filter(|(l, r)| l != r) {
+        let names: std::collections::BTreeSet<&String> = l.settings.keys().chain(r.settings.keys()).collect();
+        for name in names {
+            let text = |m: &side::Member| match m.settings.get(name) {
+                None => "none".to_string(),
+                Some(serde_json::Value::String(text)) => text.clone(),
+                Some(other) => other.to_string(),
+            };
+            if l.settings.get(name) != r.settings.get(name) {
+                found.push(format!("{name} {} → {}", text(l), text(r)));
+            }
+        }
+    }
+    found.dedup();
+    found
+}
+
+fn only(cells: &[&Cell], other: &Side) -> Vec<Only> {
+    let refused: BTreeMap<&str, &str> = other.refusals.iter().map(|(cell, why)| (cell.as_str(), why.as_str())).collect();
+    let reason = |cell: &Cell| refused.get(cell.label.as_str()).map(|why| format!("refused there: {why}"));
+    cells.iter().map(|c| Only { label: c.label.clone(), reason: reason(c) }).collect()
+}
+
+fn groups(rows: &[Row], by: By) -> Vec<Group> {
+    let name = |row: &Row| if by == By::Mode { row.sharing.clone() } else { row.workload.clone() };
+    let mut names: Vec<String> = Vec::new();
+    let mut members: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
+    for row in rows {
+        let name = name(row);
+        if !members.contains_key(&name) {
+            names.push(name.clone());
+        }
+        members.entry(name).or_default().push(row);
+    }
+    if by == By::Mode {
+        names.sort_by(|a, b| crate::plot::mode_order(a).cmp(&crate::plot::mode_order(b)));
+    }
+    let of = |name: String| {
+        let rows = &members[&name];
+        let judged: Vec<&&Row> = rows.iter().filter(|r| r.p.is_some()).collect();
+        let one_quantity = judged.windows(2).all(|w| w[0].quantity == w[1].quantity);
+        let logs: Vec<f64> = judged.iter().filter_map(|r| r.ratio.as_ref()).map(|r| r.estimate.ln()).collect();
+        let mean = (one_quantity && !logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp());
+        Group { counts: counts(rows.iter().copied()), mean_ratio: mean, judged: logs.len(), name }
+    };
+    names.into_iter().map(of).collect()
+}
+
+fn nothing_in_common(left: &Side, right: &Side) -> Error {
+    let has = |side: &Side| {
+        let some = side.cells.iter().find(|c| !c.is_solo()).or(side.cells.first());
+        let device = if side.device.kind == "cpu" { "a CPU".to_string() } else { format!("a {}", side.device_said()) };
+        match some {
+            None => format!("no cell at all on {device}"),
+            Some(cell) if side.cells.len() == 1 => format!("`{}` on {device}", cell.label),
+            Some(cell) => format!("`{}` and {} more on {device}", cell.label, side.cells.len() - 1),
+        }
+    };
+    let short = |side: &Side| side.campaign.rsplit('-').next().unwrap_or(&side.campaign).to_string();
+    Error::NothingInCommon { left: short(left), right: short(right), left_has: has(left), right_has: has(right) }
+}

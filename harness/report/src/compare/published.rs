@@ -1,0 +1,230 @@
+//! What was published. In: `reports/published/study.json`, which the binary carries: figures with their conditions and sources. Out:
+//! which figure is about which cell. Published numbers have no interval here, so that nothing is judged by them.
+
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use super::beside::Place;
+use super::quantity;
+use super::side::{Cell, Member};
+use crate::number;
+use crate::stats::Quantity;
+
+/// What was published.
+#[derive(Debug)]
+pub struct Study {
+    pub device: String,
+    pub software: String,
+    pub figures: Vec<Figure>,
+    /// Statements that are about no cell, with the reason.
+    pub others: Vec<[String; 3]>,
+}
+
+/// One published figure.
+#[derive(Debug)]
+pub struct Figure {
+    pub id: String,
+    members: Vec<Who>,
+    /// The family of modes; none where the source does not say.
+    sharing: Option<String>,
+    pub quantity: String,
+    pub member: Option<usize>,
+    /// Both ends of what was published, which are the same for a single value.
+    pub range: Option<(f64, f64)>,
+    pub outcome: Option<String>,
+    /// In the words of the source.
+    pub published: String,
+    pub conditions: String,
+    pub source: String,
+}
+
+/// Members of one kind.
+#[derive(Debug)]
+struct Who {
+    workloads: Vec<String>,
+    batch_size: Option<u64>,
+    count: usize,
+}
+
+/// The study's figures; the file is held against its reader by a test.
+pub fn study() -> &'static Study {
+    static STUDY: OnceLock<Study> = OnceLock::new();
+    STUDY.get_or_init(|| {
+        let text = include_str!("../../../../reports/published/study.json");
+        serde_json::from_str(text).ok().and_then(|value| read(&value)).unwrap_or_else(|| Study {
+            device: String::new(),
+            software: String::new(),
+            figures: Vec::new(),
+            others: Vec::new(),
+        })
+    })
+}
+
+fn read(file: &Value) -> Option<Study> {
+    let text = |v: &Value| v.as_str().map(str::to_string);
+    let source = |v: &Value| text(&file["sources"][v.as_str()?]);
+    let who = |m: &Value| {
+        let workloads = [&m["workload"], &m["or"]].into_iter().filter_map(text).collect::<Vec<_>>();
+        Some(Who { workloads, batch_size: m["batch_size"].as_u64(), count: m["count"].as_u64()? as usize })
+    };
+    let figure = |f: &Value| {
+        let single = f["value"].as_f64().map(|v| (v, v));
+        Some(Figure {
+            id: text(&f["id"])?,
+            members: f["members"].as_array()?.iter().map(who).collect::<Option<_>>()?,
+            sharing: text(&f["sharing"]),
+            quantity: text(&f["quantity"])?,
+            member: f["member"].as_u64().map(|m| m as usize),
+            range: single.or_else(|| f["low"].as_f64().zip(f["high"].as_f64())),
+            outcome: text(&f["outcome"]),
+            published: text(&f["published"])?,
+            conditions: text(&f["conditions"])?,
+            source: source(&f["source"])?,
+        })
+    };
+    let other = |o: &Value| Some([text(&o["published"])?, text(&o["why"])?, source(&o["source"])?]);
+    Some(Study {
+        device: text(&file["device"])?,
+        software: text(&file["software"])?,
+        figures: file["figures"].as_array()?.iter().map(figure).collect::<Option<_>>()?,
+        others: file["held_against_no_cell"].as_array()?.iter().map(other).collect::<Option<_>>()?,
+    })
+}
+
+impl Figure {
+    /// True where the figure is about a cell of these members under this mode.
+    pub fn is_about(&self, sharing: &str, members: &[(&str, Option<u64>)]) -> bool {
+        let family = crate::plot::family(sharing);
+        let mode = self.sharing.as_deref().map_or(family != "solo", |mode| mode == family);
+        // Limits and slices other than the study's are other modes.
+        let plain = !sharing.starts_with("mps:") && !sharing.contains('+');
+        let mut left: Vec<&(&str, Option<u64>)> = members.iter().collect();
+        mode && plain
+            && self.members.iter().map(|w| w.count).sum::<usize>() == members.len()
+            && self.members.iter().all(|who| {
+                (0..who.count).all(|_| {
+                    let is_it = |m: &&(&str, Option<u64>)| {
+                        who.workloads.iter().any(|w| w == m.0) && (who.batch_size.is_none() || who.batch_size == m.1)
+                    };
+                    left.iter().position(is_it).map(|at| left.remove(at)).is_some()
+                })
+            })
+    }
+
+    /// True where the figure means nothing on another card.
+    pub fn is_absolute(&self) -> bool {
+        quantity::is_absolute(&self.quantity)
+    }
+
+    /// The place of the workload in the cell, of a figure of one member.
+    fn member_of(&self, members: &[Member]) -> Option<usize> {
+        let who = self.members.get(self.member?)?;
+        members.iter().position(|m| who.workloads.contains(&m.workload))
+    }
+
+    pub fn value(&self, cell: &Cell) -> Option<Quantity> {
+        if self.quantity != "progress" {
+            return cell.get(&self.quantity);
+        }
+        // Normalised progress is one over the slowdown.
+        let q = cell.of_member(self.member_of(&cell.members)?, "slowdown")?;
+        let invert = |x: Option<f64>| x.map(|x| 1.0 / x);
+        Some(Quantity { estimate: 1.0 / q.estimate, low: invert(q.high), high: invert(q.low), ..q })
+    }
+
+    pub fn place(&self, ours: &Quantity) -> Option<Place> {
+        let (least, most) = self.range?;
+        let (Some(low), Some(high)) = (ours.low, ours.high) else { return Some(Place::NoInterval) };
+        Some(if low > most {
+            Place::Outside(low / most)
+        } else if high < least {
+            Place::Outside(high / least)
+        } else {
+            Place::Inside
+        })
+    }
+}
+
+/// A card's name without its maker.
+pub fn bare(name: &str) -> &str {
+    name.trim_start_matches("NVIDIA ")
+}
+
+/// True for the card of the study.
+pub fn is_card(name: &str) -> bool {
+    bare(name) == bare(&study().device)
+}
+
+/// The published value of a cell's quantity, for a word beside our own: `5.35`. On the study's card alone.
+pub fn value(device: &str, sharing: &str, members: &[(&str, Option<u64>)], name: &str) -> Option<String> {
+    if !is_card(device) {
+        return None;
+    }
+    let figure = study().figures.iter().find(|f| f.quantity == name && f.is_about(sharing, members))?;
+    Some(figure.value_text())
+}
+
+impl Figure {
+    /// `5.35`, `1.5–2.1`, `out of memory`.
+    pub fn value_text(&self) -> String {
+        let (_, unit, factor) = quantity::unit(&self.quantity);
+        let number = |x: f64| format!("{} {unit}", number::three(x * factor)).trim().to_string();
+        match (&self.outcome, self.range) {
+            (Some(outcome), _) => crate::render::words::outcome(outcome),
+            (None, Some((low, high))) if low == high => number(low),
+            (None, Some((low, high))) => format!("{}–{}", number::three(low * factor), number(high)),
+            (None, None) => number::ABSENT.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_reads_and_has_its_source() {
+        let study = study();
+        assert!(study.figures.len() >= 170 && study.others.len() >= 4, "{}", study.figures.len());
+        for f in &study.figures {
+            assert!(f.range.is_some() != f.outcome.is_some(), "{}", f.id);
+            assert!(!f.source.is_empty() && !f.conditions.is_empty() && !f.published.is_empty(), "{}", f.id);
+        }
+        let mut ids: Vec<&str> = study.figures.iter().map(|f| f.id.as_str()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), study.figures.len(), "each once");
+    }
+
+    #[test]
+    fn a_figure_meets_its_cell_and_no_other() {
+        let seven = [("small", Some(32)); 7];
+        let value =
+            |sharing: &str, members: &[(&str, Option<u64>)], name: &str| super::value("A100-SXM4-40GB", sharing, members, name);
+        assert_eq!(super::value("NVIDIA H200", "mps", &seven, "throughput_gain"), None, "it was measured on another card");
+        assert_eq!(value("mps", &seven, "throughput_gain").as_deref(), Some("5.35"));
+        assert_eq!(value("mig:1g.5gb", &seven, "throughput_gain").as_deref(), Some("2.90"));
+        assert_eq!(value("mps:14%", &seven, "throughput_gain"), None, "a limit of threads is another mode");
+        assert_eq!(value("mps", &seven[..6], "throughput_gain"), None);
+        assert_eq!(value("mps", &[("small", Some(128)); 7], "throughput_gain"), None);
+        assert_eq!(value("mps", &[("small", Some(128)); 3], "slowdown").as_deref(), Some("1.50–2.10"));
+        let pair = [("xception", Some(32)), ("vgg16", Some(64))];
+        assert!(study().figures.iter().filter(|f| f.is_about("naive", &pair)).count() == 2, "in whatever order");
+    }
+
+    #[test]
+    fn where_a_published_value_lies() {
+        let figure = study().figures.iter().find(|f| f.id == "gain-small-7-mps").unwrap();
+        let q = |low: f64, high: f64| Quantity {
+            estimate: (low * high).sqrt(),
+            low: Some(low),
+            high: Some(high),
+            n: 3,
+            df: Some(9.0),
+        };
+        assert_eq!(figure.place(&q(5.2, 5.5)), Some(Place::Inside));
+        assert_eq!(figure.place(&q(5.4, 5.6)).unwrap().text(), "outside: ours is at least 0.9 % more");
+        assert_eq!(figure.place(&q(4.0, 5.0)).unwrap().text(), "outside: ours is at least 6.5 % less");
+    }
+}

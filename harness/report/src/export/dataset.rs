@@ -1,0 +1,247 @@
+//! Rows that predictors are trained on: one per member of each stored repetition. In: an analysis. Out: what a member is (its graph, its
+//! settings), how it does alone, who its company was, what became of it, and whether that may be used. The data dictionary is in
+//! `docs/guide/exports.md`; a test holds it against the columns.
+//!
+//! A run whose numbers may not be used has its row without results, so that it cannot be trained on by mistake.
+
+use serde_json::json;
+
+use super::face;
+use super::table::{Kind, Table, Value};
+use crate::analysis::{Analysis, Cell, MemberNumbers, Repetition};
+use crate::render::words;
+use collo_store::{Features, GpuRecord, MemberRecord};
+
+use Kind::{Flag, Number, Text, Whole};
+
+/// One row's place: everything that a column may be read from.
+pub struct At<'a> {
+    analysis: &'a Analysis,
+    card: Option<&'a GpuRecord>,
+    r: &'a Repetition,
+    index: usize,
+    record: &'a MemberRecord,
+    features: Option<&'a Features>,
+    solo: Option<&'a Cell>,
+    company: Vec<Option<&'a Cell>>,
+    /// Present only where the numbers may be shown.
+    results: Option<&'a MemberNumbers>,
+}
+
+/// A column of the data set.
+pub struct Column {
+    pub name: &'static str,
+    pub kind: Kind,
+    value: fn(&At) -> Value,
+}
+
+const fn column(name: &'static str, kind: Kind, value: fn(&At) -> Value) -> Column {
+    Column { name, kind, value }
+}
+
+/// The columns in order.
+pub fn columns() -> impl Iterator<Item = &'static Column> {
+    CAMPAIGN.iter().chain(&MEMBER).chain(&ALONE).chain(&COMPANY).chain(&RESULTS)
+}
+
+/// Which run, on what, and what its numbers are not.
+static CAMPAIGN: [Column; 28] = [
+    column("experiment", Text, |at| Value::text(&at.r.record().experiment)),
+    column("campaign", Text, |at| Value::text(&at.analysis.campaign.id)),
+    column("device", Text, |at| Value::text(&at.r.record().device.name)),
+    column("device_kind", Text, |at| Value::text(&at.r.record().device.kind)),
+    column("device_memory_bytes", Whole, |at| at.r.record().device.memory_bytes.into()),
+    column("device_cores", Whole, |at| at.r.record().device.cores.into()),
+    column("device_sms", Whole, |at| at.card.and_then(|c| c.sms).into()),
+    column("device_architecture", Text, |at| at.card.and_then(|c| c.architecture.clone()).into()),
+    column("device_power_limit_w", Number, |at| at.card.and_then(|c| c.power_limit_w).into()),
+    column("device_max_sm_clock_mhz", Whole, |at| at.card.and_then(|c| c.max_sm_clock_mhz).into()),
+    column("driver", Text, |at| at.analysis.campaign.machine.driver.clone().into()),
+    column("torch", Text, |at| at.analysis.campaign.machine.python.get("torch").cloned().into()),
+    column("simulated", Flag, |at| at.r.record().device.simulated.into()),
+    column("synthetic", Flag, |at| at.record.synthetic.into()),
+    column("limit_batches", Whole, |at| at.record.limit_batches.into()),
+    column("cell", Text, |at| Value::text(&at.r.record().cell.cell)),
+    column("sharing", Text, |at| Value::text(&at.r.record().cell.sharing)),
+    column("degree", Whole, |at| at.r.record().cell.degree.into()),
+    column("slots", Text, |at| at.r.record().cell.slots.clone().into()),
+    column("tail", Text, |at| Value::text(&at.r.record().cell.tail)),
+    column("baseline", Flag, |at| at.r.record().cell.baseline.into()),
+    column("repetition", Whole, |at| at.r.record().repetition.into()),
+    column("block", Whole, |at| at.r.record().block.into()),
+    column("started_utc", Text, |at| Value::text(&at.r.record().started_utc)),
+    column("outcome", Text, |at| Value::text(at.r.record().outcome.word())),
+    column("validity", Text, |at| Value::text(words::verdict(at.r.validity.verdict))),
+    column("reasons", Text, |at| Value::list(&at.r.validity.reasons)),
+    column("marks", Text, |at| Value::list(face::tags(at.analysis))),
+];
+
+/// Who trains: settings and computation graph.
+static MEMBER: [Column; 14] = [
+    column("member", Whole, |at| at.index.into()),
+    column("slice", Text, |at| at.record.slice.clone().into()),
+    column("workload", Text, |at| Value::text(&at.record.spec.workload)),
+    column("batch_size", Whole, |at| at.record.spec.batch_size.into()),
+    column("settings", Text, |at| Value::text(json!(at.record.spec.settings).to_string())),
+    column("graph_batch_size", Whole, |at| at.features.and_then(|f| f.batch_size).into()),
+    column("graph_parameters", Whole, |at| at.features.and_then(|f| f.parameters).into()),
+    column("graph_model_mb", Number, |at| at.features.and_then(|f| f.model_mb).into()),
+    column("graph_flops_per_item", Number, |at| at.features.and_then(|f| f.flops_per_item).into()),
+    column("graph_activations_per_item", Number, |at| at.features.and_then(|f| f.activations_per_item).into()),
+    column("graph_layers", Whole, |at| layers(at).map(|l| l.values().sum::<u64>()).into()),
+    column("graph_conv_layers", Whole, |at| kinds(at, |kind| kind.starts_with("Conv"))),
+    column("graph_linear_layers", Whole, |at| kinds(at, |kind| kind == "Linear")),
+    column("graph_layers_by_kind", Text, |at| layers(at).map(|l| json!(l).to_string()).into()),
+];
+
+/// The same workload alone on the whole device: the mean of its solo cell.
+static ALONE: [Column; 16] = [
+    column("solo_cell", Text, |at| Value::text(&at.record.spec.solo)),
+    column("solo_repetitions", Whole, |at| at.solo.map(|s| s.counted.len()).into()),
+    column("solo_validity", Text, |at| at.solo.map(|s| words::verdict(s.validity.verdict)).into()),
+    column("solo_epoch_time_s", Number, |at| alone(at, "epoch_time_s")),
+    column("solo_items_per_s", Number, |at| alone(at, "items_per_s")),
+    column("solo_memory_bytes", Number, |at| alone(at, "memory_bytes")),
+    column("solo_memory_kind", Text, |at| at.solo.and_then(|s| s.memory_kind).map(|k| k.word()).into()),
+    column("solo_cpu_ratio", Number, |at| alone(at, "cpu_ratio")),
+    column("solo_sm_active_ratio", Number, |at| alone_metric(at, "sm_active_ratio")),
+    column("solo_sm_occupancy_ratio", Number, |at| alone_metric(at, "sm_occupancy_ratio")),
+    column("solo_dram_active_ratio", Number, |at| alone_metric(at, "dram_active_ratio")),
+    column("solo_power_w", Number, |at| alone_metric(at, "power_w")),
+    column("solo_energy_j_per_epoch", Number, |at| alone(at, "energy_j_per_epoch")),
+    column("solo_pcie_rx_bytes_per_s", Number, |at| alone_metric(at, "pcie_rx_bytes_per_s")),
+    column("solo_pcie_tx_bytes_per_s", Number, |at| alone_metric(at, "pcie_tx_bytes_per_s")),
+    column("solo_pcie_rx_bytes_per_item", Number, |at| alone(at, "pcie_rx_bytes_per_item")),
+];
+
+/// The other members, by what each does alone.
+static COMPANY: [Column; 5] = [
+    column("company", Text, |at| Value::list(others(at).map(|m| m.spec.solo.as_str()))),
+    column("company_solo_memory_bytes", Number, |at| sum(at, |s| s.get("memory_bytes").map(|q| q.estimate))),
+    column("company_solo_sm_active_ratio", Number, |at| sum(at, |s| metric_of(s, "sm_active_ratio"))),
+    column("company_solo_dram_active_ratio", Number, |at| sum(at, |s| metric_of(s, "dram_active_ratio"))),
+    column("company_solo_pcie_rx_bytes_per_s", Number, |at| sum(at, |s| metric_of(s, "pcie_rx_bytes_per_s"))),
+];
+
+/// What became of it in this repetition: of the member, then of the whole group and the device.
+static RESULTS: [Column; 33] = [
+    column("epoch_time_s", Number, |at| result(at, |m| m.epoch_s)),
+    column("slowdown", Number, slowdown),
+    column("items_per_s", Number, |at| result(at, |m| m.items_per_s)),
+    column("memory_bytes", Number, |at| result(at, |m| m.memory.map(|x| x.bytes))),
+    column("memory_kind", Text, |at| at.results.and_then(|m| m.memory).map(|m| m.kind.word()).into()),
+    column("allocated_bytes", Whole, |at| at.results.and(at.record.allocated_bytes).into()),
+    column("reserved_bytes", Whole, |at| at.results.and(at.record.reserved_bytes).into()),
+    column("peak_rss_bytes", Whole, |at| at.results.and(at.record.peak_rss_bytes).into()),
+    column("cpu_ratio", Number, |at| result(at, |m| m.cpu_ratio)),
+    column("read_bytes_per_s", Number, |at| result(at, |m| m.read_bytes_per_s)),
+    column("involuntary_switches_per_s", Number, |at| result(at, |m| m.involuntary_switches_per_s)),
+    column("loss", Number, |at| result(at, |m| m.loss)),
+    column("group_overlap_ratio", Number, |at| group(at, |r| r.overlap_ratio.filter(|_| r.members.len() > 1))),
+    column("group_start_skew_s", Number, |at| group(at, |r| r.start_skew_s)),
+    column("group_makespan_s", Number, |at| group(at, |r| r.makespan_s)),
+    column("group_memory_bytes", Number, |at| group(at, |r| total(r, |m| m.memory.map(|x| x.bytes)))),
+    column("group_items_per_s", Number, |at| group(at, |r| total(r, |m| m.items_per_s))),
+    column("group_energy_j_per_epoch", Number, |at| group(at, |r| Some(r.energy?.power_w / r.epochs_per_s()?))),
+    column("device_sm_active_ratio", Number, |at| metric(at, "sm_active_ratio")),
+    column("device_sm_active_p95_ratio", Number, |at| metric(at, "sm_active_p95_ratio")),
+    column("device_sm_occupancy_ratio", Number, |at| metric(at, "sm_occupancy_ratio")),
+    column("device_sm_occupancy_p95_ratio", Number, |at| metric(at, "sm_occupancy_p95_ratio")),
+    column("device_dram_active_ratio", Number, |at| metric(at, "dram_active_ratio")),
+    column("device_dram_active_p95_ratio", Number, |at| metric(at, "dram_active_p95_ratio")),
+    column("device_pcie_rx_bytes_per_s", Number, |at| metric(at, "pcie_rx_bytes_per_s")),
+    column("device_pcie_tx_bytes_per_s", Number, |at| metric(at, "pcie_tx_bytes_per_s")),
+    column("device_power_w", Number, |at| metric(at, "power_w")),
+    column("device_power_by_counter_w", Number, |at| group(at, |r| r.energy.map(|e| e.power_w))),
+    column("device_idle_power_w", Number, |at| group(at, |r| r.idle_w)),
+    column("device_sm_clock_mhz", Number, |at| metric(at, "sm_clock_mhz")),
+    column("device_temperature_c", Number, |at| metric(at, "temperature_c")),
+    column("device_throttled_ratio", Number, |at| group(at, |r| r.throttled_ratio)),
+    column("device_cpu_ratio", Number, |at| metric(at, "cpu_ratio")),
+];
+
+/// All rows, in the order of the plan's cells. A run that was never made has none.
+pub fn table(analysis: &Analysis) -> Table {
+    let campaign = &analysis.campaign;
+    let cards = &campaign.machine.gpus;
+    let card = cards.iter().find(|c| c.name == campaign.device.name).filter(|_| campaign.device.kind == "gpu");
+    let heads = columns().map(|c| (c.name.to_string(), c.kind)).collect();
+    let mut rows = Vec::new();
+    for cell in &analysis.cells {
+        // A failed run may have ended before a member told its graph; the cell knows it from another.
+        let solos: Vec<Option<&Cell>> = cell.record.members.iter().map(|m| analysis.solo(&m.solo)).collect();
+        for r in &cell.repetitions {
+            for (index, record) in r.record().members.iter().enumerate() {
+                let told = || cell.members.get(index).and_then(|m| m.features.as_ref());
+                let others = solos.iter().enumerate().filter(|(i, _)| *i != index).map(|(_, solo)| *solo);
+                let at = At {
+                    analysis,
+                    card,
+                    r,
+                    index,
+                    record,
+                    features: record.features.as_ref().or_else(told),
+                    solo: solos.get(index).copied().flatten(),
+                    company: others.collect(),
+                    results: r.members.get(index).filter(|_| r.counts()),
+                };
+                rows.push(columns().map(|c| (c.value)(&at)).collect());
+            }
+        }
+    }
+    Table { heads, rows }
+}
+
+fn layers<'a>(at: &At<'a>) -> Option<&'a std::collections::BTreeMap<String, u64>> {
+    at.features.map(|f| &f.layers).filter(|l| !l.is_empty())
+}
+
+fn kinds(at: &At, is: fn(&str) -> bool) -> Value {
+    layers(at).map(|l| l.iter().filter(|(kind, _)| is(kind)).map(|(_, n)| n).sum::<u64>()).into()
+}
+
+fn alone(at: &At, name: &str) -> Value {
+    at.solo.and_then(|s| s.get(name)).map(|q| q.estimate).into()
+}
+
+fn metric_of(cell: &Cell, name: &str) -> Option<f64> {
+    cell.metrics.get(name).map(|q| q.estimate)
+}
+
+fn alone_metric(at: &At, name: &str) -> Value {
+    at.solo.and_then(|s| metric_of(s, name)).into()
+}
+
+fn others<'a>(at: &At<'a>) -> impl Iterator<Item = &'a MemberRecord> {
+    let index = at.index;
+    at.r.record().members.iter().enumerate().filter(move |(i, _)| *i != index).map(|(_, m)| m)
+}
+
+/// Over the other members; absent for nobody, and where one of them does not tell.
+fn sum(at: &At, of: fn(&Cell) -> Option<f64>) -> Value {
+    if at.company.is_empty() {
+        return Value::Absent;
+    }
+    at.company.iter().map(|solo| solo.and_then(of)).sum::<Option<f64>>().into()
+}
+
+fn result(at: &At, of: fn(&MemberNumbers) -> Option<f64>) -> Value {
+    at.results.and_then(of).into()
+}
+
+fn slowdown(at: &At) -> Value {
+    let alone_s = at.solo.and_then(|s| s.get("epoch_time_s")).map(|q| q.estimate);
+    at.results.and_then(|m| m.epoch_s).zip(alone_s).map(|(own, alone)| own / alone).into()
+}
+
+fn group(at: &At, of: fn(&Repetition) -> Option<f64>) -> Value {
+    at.results.and_then(|_| of(at.r)).into()
+}
+
+fn total(r: &Repetition, of: fn(&MemberNumbers) -> Option<f64>) -> Option<f64> {
+    r.members.iter().map(of).sum()
+}
+
+fn metric(at: &At, name: &str) -> Value {
+    at.results.and_then(|_| at.r.metrics.get(name)).copied().into()
+}

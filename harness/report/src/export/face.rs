@@ -1,0 +1,39 @@
+//! What the numbers of a campaign are not, as every export says it. In: an analysis. Out: words, and one sentence.
+
+use crate::analysis::Analysis;
+use crate::render::words;
+
+/// `simulated`, `synthetic data`, `shortened epochs`, `informative`; empty where the numbers are just what they seem.
+pub fn tags(analysis: &Analysis) -> Vec<&'static str> {
+    let campaign = &analysis.campaign;
+    let marks = [
+        (campaign.device.simulated, "simulated"),
+        (!analysis.synthetic.is_empty(), "synthetic data"),
+        (!analysis.shortened.is_empty(), "shortened epochs"),
+        (!campaign.informative.is_empty(), "informative"),
+    ];
+    marks.into_iter().filter(|(holds, _)| *holds).map(|(_, word)| word).collect()
+}
+
+/// The same in full, one sentence each, without its stop.
+pub fn sentences(analysis: &Analysis) -> Vec<String> {
+    let mut said = Vec::new();
+    if analysis.campaign.device.simulated {
+        said.push("SIMULATED: nothing here was measured; the numbers come from a documented interference model".to_string());
+    }
+    said.extend(words::synthetic(analysis).map(|text| format!("data: {text}")));
+    said.extend(words::shortened(analysis));
+    said.extend(analysis.campaign.informative.iter().map(|why| format!("informative: {why}")));
+    said
+}
+
+/// `quickstart`, or `quickstart (simulated, synthetic data)`.
+pub fn name(analysis: &Analysis) -> String {
+    let (experiment, tags) = (&analysis.campaign.experiment, tags(analysis));
+    if tags.is_empty() { experiment.clone() } else { format!("{experiment} ({})", tags.join(", ")) }
+}
+
+/// `tiny: 4 batches` for each workload whose epochs were cut short.
+pub fn shortened(analysis: &Analysis) -> Vec<String> {
+    analysis.shortened.iter().map(|(workload, batches)| format!("{workload}: {batches} batches")).collect()
+}

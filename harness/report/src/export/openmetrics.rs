@@ -1,0 +1,230 @@
+//! The cells as gauges in OpenMetrics 1.0, for monitoring. In: an analysis. Out: the text exposition. Values are in base units; an
+//! interval's ends are families of their own (`_low`, `_high`), so that no sum over labels mixes them with estimates. What is absent
+//! has no sample.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use super::face;
+use crate::analysis::{Analysis, CELL, Cell};
+use crate::render::words;
+use crate::stats::Quantity;
+
+/// A unit in the names of the report: its ending, its name in a metric, and what to multiply by. The first that fits counts.
+const UNITS: [(&str, &str, f64); 17] = [
+    ("_bytes_per_item", "bytes_per_item", 1.0),
+    ("_bytes_per_s", "bytes_per_second", 1.0),
+    ("_j_per_epoch", "joules_per_epoch", 1.0),
+    ("_j_per_item", "joules_per_item", 1.0),
+    ("_per_s", "per_second", 1.0),
+    ("_bytes", "bytes", 1.0),
+    ("_ratio", "ratio", 1.0),
+    ("_mhz", "hertz", 1e6),
+    ("_ns", "seconds", 1e-9),
+    ("_ms", "seconds", 1e-3),
+    ("_mw", "watts", 1e-3),
+    ("_mj", "joules", 1e-3),
+    ("_percent", "ratio", 1e-2),
+    ("_s", "seconds", 1.0),
+    ("_j", "joules", 1.0),
+    ("_w", "watts", 1.0),
+    ("_c", "celsius", 1.0),
+];
+/// Quantities that are ratios without saying so in their names.
+const RATIOS: [&str; 9] = [
+    "slowdown",
+    "slowdown_on_slice",
+    "throughput_gain",
+    "stp",
+    "antt",
+    "fairness",
+    "memory_of_solo",
+    "energy_of_solo",
+    "pcie_rx_of_solo",
+];
+
+/// A quantity's place in the exposition.
+struct Family {
+    /// Without its unit: `collo_epoch_time`.
+    stem: String,
+    unit: Option<&'static str>,
+    factor: f64,
+}
+
+impl Family {
+    fn of(prefix: &str, name: &str) -> Family {
+        if RATIOS.contains(&name) {
+            return Family { stem: format!("{prefix}{name}"), unit: Some("ratio"), factor: 1.0 };
+        }
+        // What was taken off belongs to the energy, not to the unit.
+        let name = if name == "energy_j_per_epoch_above_idle" { "energy_above_idle_j_per_epoch" } else { name };
+        match UNITS.iter().find_map(|(end, unit, factor)| Some((name.strip_suffix(end)?, *unit, *factor))) {
+            Some((stem, unit, factor)) => {
+                let stem = format!("{prefix}{}", plain(stem));
+                Family { stem: stem.trim_end_matches('_').to_string(), unit: Some(unit), factor }
+            }
+            None => Family { stem: format!("{prefix}{}", plain(name)), unit: None, factor: 1.0 },
+        }
+    }
+
+    /// `collo_epoch_time_low_seconds`.
+    fn name(&self, end: &str) -> String {
+        let unit = self.unit.map_or_else(String::new, |u| format!("_{u}"));
+        format!("{}{end}{unit}", self.stem)
+    }
+}
+
+/// Letters, digits and underscores.
+fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+/// The whole exposition.
+pub fn exposition(analysis: &Analysis) -> String {
+    let mut out = String::new();
+    let common = common(analysis);
+    let mut about = vec![("campaign", analysis.campaign.id.clone()), ("created_utc", analysis.campaign.created_utc.clone())];
+    about.extend(common.clone());
+    head(&mut out, "collo_campaign", "info", None, "The campaign behind the samples below.");
+    let _ = writeln!(out, "collo_campaign_info{} 1", labels(&about));
+
+    head(&mut out, "collo_runs", "gauge", None, "Runs of the plan by outcome; those that were never made are `missing`.");
+    for (outcome, n) in &analysis.accounted {
+        let mut of = common.clone();
+        of.push(("outcome", outcome.to_string()));
+        let _ = writeln!(out, "collo_runs{} {n}", labels(&of));
+    }
+    head(&mut out, "collo_refused_cells", "gauge", None, "Cells that cannot run on this device.");
+    let _ = writeln!(out, "collo_refused_cells{} {}", labels(&common), analysis.campaign.plan.refusals.len());
+
+    let cells: Vec<(&Cell, String)> = analysis.cells.iter().map(|cell| (cell, labels(&of_cell(&common, cell)))).collect();
+    head(&mut out, "collo_cell_repetitions", "gauge", None, "Repetitions that a cell's numbers come from.");
+    for (cell, labels) in &cells {
+        let _ = writeln!(out, "collo_cell_repetitions{labels} {}", cell.counted.len());
+    }
+    for name in CELL {
+        let of = |cell: &Cell| cell.get(name).cloned();
+        quantity(&mut out, &Family::of("collo_", name), words::quantity(name), &cells, of);
+    }
+    // Two metrics of one name in base units are one family, and only the first is told.
+    let mut seen = BTreeSet::new();
+    let metrics: BTreeSet<&String> = analysis.cells.iter().flat_map(|c| c.metrics.keys()).collect();
+    for name in metrics {
+        let family = Family::of("collo_device_", name);
+        if seen.insert(family.name("")) {
+            let help = format!("Of the device, over the measured window: {name}");
+            quantity(&mut out, &family, &help, &cells, |cell| cell.metrics.get(name).cloned());
+        }
+    }
+    out.push_str("# EOF\n");
+    out
+}
+
+/// An estimate's family and those of its interval's ends; a family without a sample is left out.
+fn quantity(out: &mut String, family: &Family, help: &str, cells: &[(&Cell, String)], of: impl Fn(&Cell) -> Option<Quantity>) {
+    type End = (&'static str, &'static str, fn(&Quantity) -> Option<f64>);
+    let ends: [End; 3] = [
+        ("", "", |q| Some(q.estimate)),
+        ("_low", ", lower end of the 95 % interval", |q| q.low),
+        ("_high", ", upper end of the 95 % interval", |q| q.high),
+    ];
+    for (end, addition, value) in ends {
+        let samples: Vec<(&String, f64)> =
+            cells.iter().filter_map(|(cell, labels)| Some((labels, value(&of(cell)?)?))).filter(|(_, v)| v.is_finite()).collect();
+        if samples.is_empty() {
+            continue;
+        }
+        let name = family.name(end);
+        head(out, &name, "gauge", family.unit, &format!("{help}{addition}"));
+        for (labels, v) in samples {
+            let _ = writeln!(out, "{name}{labels} {}", v * family.factor);
+        }
+    }
+}
+
+fn head(out: &mut String, name: &str, kind: &str, unit: Option<&str>, help: &str) {
+    let _ = writeln!(out, "# TYPE {name} {kind}");
+    if let Some(unit) = unit {
+        let _ = writeln!(out, "# UNIT {name} {unit}");
+    }
+    let _ = writeln!(out, "# HELP {name} {}", escape(help));
+}
+
+/// What every sample says of the campaign: a series goes on from one campaign to the next of the same experiment and device.
+fn common(analysis: &Analysis) -> Vec<(&'static str, String)> {
+    let c = &analysis.campaign;
+    let marks = face::tags(analysis);
+    let holds = |word: &str| marks.contains(&word).to_string();
+    vec![
+        ("experiment", c.experiment.clone()),
+        ("device", c.device.name.clone()),
+        ("simulated", c.device.simulated.to_string()),
+        ("synthetic", holds("synthetic data")),
+        ("shortened", holds("shortened epochs")),
+    ]
+}
+
+fn of_cell(common: &[(&'static str, String)], cell: &Cell) -> Vec<(&'static str, String)> {
+    let mut labels = common.to_vec();
+    labels.extend([
+        ("cell", cell.name().to_string()),
+        ("sharing", cell.record.sharing.clone()),
+        ("degree", cell.record.degree.to_string()),
+        ("validity", words::verdict(cell.validity.verdict).to_string()),
+    ]);
+    labels
+}
+
+fn labels(pairs: &[(&'static str, String)]) -> String {
+    let unique: BTreeMap<&str, &String> = pairs.iter().map(|(k, v)| (*k, v)).collect();
+    let all: Vec<String> = unique.iter().map(|(k, v)| format!("{k}=\"{}\"", escape(v))).collect();
+    format!("{{{}}}", all.join(","))
+}
+
+fn escape(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            '\n' => out.push_str("\\n"),
+            // Readers that split into lines do so at these as well.
+            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_base_units_at_the_end_of_the_name() {
+        let of = |name: &str| {
+            let f = Family::of("collo_", name);
+            (f.name(""), f.name("_low"), f.unit, f.factor)
+        };
+        let expect = |name: &str, low: &str, unit: &'static str, factor| (name.into(), low.into(), Some(unit), factor);
+        assert_eq!(of("epoch_time_s"), expect("collo_epoch_time_seconds", "collo_epoch_time_low_seconds", "seconds", 1.0));
+        assert_eq!(of("slowdown"), expect("collo_slowdown_ratio", "collo_slowdown_low_ratio", "ratio", 1.0));
+        assert_eq!(of("items_per_s"), expect("collo_items_per_second", "collo_items_low_per_second", "per_second", 1.0));
+        assert_eq!(of("sm_clock_mhz"), expect("collo_sm_clock_hertz", "collo_sm_clock_low_hertz", "hertz", 1e6));
+        assert_eq!(of("power_w"), expect("collo_power_watts", "collo_power_low_watts", "watts", 1.0));
+        assert_eq!(of("hostile\n{name}"), ("collo_hostile__name_".into(), "collo_hostile__name__low".into(), None, 1.0));
+    }
+
+    #[test]
+    fn every_quantity_of_a_cell_has_a_unit_and_a_name_of_its_own() {
+        let families: Vec<Family> = CELL.iter().map(|name| Family::of("collo_", name)).collect();
+        assert!(families.iter().all(|f| f.unit.is_some()), "a quantity without a unit");
+        let names: BTreeSet<String> = families.iter().flat_map(|f| ["", "_low", "_high"].map(|end| f.name(end))).collect();
+        assert_eq!(names.len(), 3 * CELL.len());
+    }
+
+    #[test]
+    fn a_label_cannot_end_its_line() {
+        assert_eq!(labels(&[("cell", "a\"b\\c\nd\re".into())]), "{cell=\"a\\\"b\\\\c\\nd\u{fffd}e\"}");
+    }
+}

@@ -1,0 +1,83 @@
+//! Which sharing mode gives most throughput? Groups of the same members under two modes are held against each other.
+
+use super::{
+    Evidence, Guideline, Held, Published, STUDY, Verdict, advantage, command, held, how_many, matched, on_a_card, study,
+};
+use crate::analysis::Analysis;
+use crate::number;
+use crate::stats::Verdict as Said;
+
+const PUBLISHED: Published = Published {
+    statement: "MPS performs best across the board; MIG is sub-optimal against it. Seven small ones gain 5.35× under MPS, 2.9× under MIG, \
+                1.98× naively.",
+    short: "MPS best; small ×7: 5.35 / 2.9 / 1.98×",
+    source: STUDY,
+};
+
+pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
+    if !on_a_card(analysis) {
+        return None;
+    }
+    let against = |other: &str| held(analysis, matched(analysis, "mps", other), advantage);
+    let (naive, mig) = (against("naive"), against("mig"));
+    let all = || naive.iter().chain(&mig);
+    let (ahead, behind) = (
+        how_many(&naive, Said::Better) + how_many(&mig, Said::Better),
+        how_many(&naive, Said::Worse) + how_many(&mig, Said::Worse),
+    );
+    let verdict = match (ahead, behind) {
+        (_, 1..) => Verdict::Contradicted,
+        (1.., 0) => Verdict::Supported,
+        _ => Verdict::NotEnoughEvidence,
+    };
+    let statement = match verdict {
+        Verdict::Supported => "Choose MPS for throughput.",
+        Verdict::Contradicted => "Choose the mode by the workload: MPS is not always ahead.",
+        Verdict::NotEnoughEvidence => "Which mode gives most throughput is open.",
+    };
+    let key = if behind > 0 {
+        all().filter(|h| h.said == Said::Worse).min_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate))
+    } else {
+        all().max_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate))
+    };
+    let finding = match key {
+        None => "No group was measured under MPS and, with the same members, in another mode.".to_string(),
+        Some(h) => {
+            let what = format!("`{}` against `{}`", h.left.name(), h.right.name());
+            let sides = [side(&naive, "naive"), side(&mig, "MIG")].into_iter().flatten().collect::<Vec<_>>().join(" and ");
+            if behind > 0 {
+                format!("It is {sides}: furthest behind {what}.")
+            } else {
+                format!("It is {sides}; furthest {what}.")
+            }
+        }
+    };
+    let missing = if naive.is_empty() && mig.is_empty() { Some(study("workload == \"small\"")) } else { None };
+    Some(Guideline {
+        id: "best-mode",
+        statement: statement.into(),
+        finding,
+        key: key.map(|h| Evidence::between(h.left, h.right, "throughput_gain", h.ratio.clone())),
+        tested: format!(
+            "work per second under MPS ÷ under the other mode, same members: never below 1 by more than {}, and above it somewhere; Holm-corrected \
+             over the groups of each mode",
+            number::percent(analysis.campaign.thresholds.relevant_ratio)
+        ),
+        verdict,
+        evidence: all().map(|h| Evidence::between(h.left, h.right, "throughput_gain", h.ratio.clone())).collect(),
+        published: Some(PUBLISHED),
+        command: (verdict == Verdict::NotEnoughEvidence).then(|| missing.or_else(|| command(analysis))).flatten(),
+        summary: false,
+    })
+}
+
+/// `ahead of naive in 5 of 6 groups`.
+fn side(pairs: &[Held], other: &str) -> Option<String> {
+    let (ahead, behind) = (how_many(pairs, Said::Better), how_many(pairs, Said::Worse));
+    let groups = number::count(pairs.len(), "group");
+    match (pairs.len(), behind) {
+        (0, _) => None,
+        (_, 0) => Some(format!("ahead of {other} in {ahead} of {groups}")),
+        _ => Some(format!("ahead of {other} in {ahead} and behind in {behind} of {groups}")),
+    }
+}

@@ -1,0 +1,80 @@
+//! Which sharing mode needs least energy for the same work?
+
+use super::collocate::mode_name;
+use super::{Evidence, Guideline, Published, STUDY, Verdict, command, held, how_many, matched, on_a_card, study};
+use crate::analysis::{Analysis, Cell};
+use crate::number;
+use crate::stats::{self, Verdict as Said};
+
+const PUBLISHED: Published = Published {
+    statement: "MPS draws more power and spends less energy than naive sharing; MIG spends least energy, at lower power, when the instances \
+                fit the workload.",
+    short: "MIG least, then MPS, then naive",
+    source: STUDY,
+};
+
+pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
+    if !on_a_card(analysis) {
+        return None;
+    }
+    let threshold = analysis.campaign.thresholds.relevant_ratio;
+    // The work is the same on both sides, so the joules of it are compared, not the watts.
+    let joules = |a: &Cell, b: &Cell| b.get("energy_of_solo")?.over(a.get("energy_of_solo")?);
+    let mut pairs = held(analysis, matched(analysis, "mig", "mps"), joules);
+    pairs.extend(held(analysis, matched(analysis, "mps", "naive"), joules));
+    let (less, more) = (how_many(&pairs, Said::Better), how_many(&pairs, Said::Worse));
+    let verdict = match (less, more) {
+        (_, 1..) => Verdict::Contradicted,
+        (1.., 0) => Verdict::Supported,
+        _ => Verdict::NotEnoughEvidence,
+    };
+    // What saves most against running in turn, whatever the verdict on the order of the modes.
+    let groups: Vec<&Cell> = analysis.groups().filter(|c| c.is_valid() && c.record.degree > 1).collect();
+    let ratios: Vec<_> = groups.iter().map(|c| c.get("energy_of_solo").cloned()).collect();
+    let saves = stats::compare(&ratios, threshold);
+    let saving = groups.iter().zip(&saves).filter(|(_, v)| v.as_ref().is_some_and(|v| v.verdict == Said::Worse)).map(|(c, _)| *c);
+    let best = saving.min_by(|a, b| estimate(a).total_cmp(&estimate(b)));
+    let statement = match (best, verdict) {
+        (Some(c), Verdict::Contradicted) => format!("Choose the mode by the workload for energy; `{}` saves most.", c.name()),
+        (Some(c), _) => format!("Choose {} for least energy.", mode_name(super::family(c))),
+        (None, Verdict::NotEnoughEvidence) => "Whether sharing saves energy here is open.".into(),
+        (None, _) => "Do not share to save energy.".into(),
+    };
+    let finding = match best.and_then(|c| Some((c, c.get("energy_of_solo")?))) {
+        Some((c, q)) => {
+            let order = match (pairs.len(), more) {
+                (0, _) => String::new(),
+                (n, 0) => format!("; no pair of modes out of {n} is against the published order"),
+                (all, n) => format!(
+                    "; {} out of {all} against the published order",
+                    if n == 1 { "1 pair of modes".into() } else { format!("{n} pairs of modes") }
+                ),
+            };
+            format!("`{}` needs {} of the energy of the same work in turn{order}.", c.name(), number::percent(q.estimate))
+        }
+        None if ratios.iter().all(Option::is_none) => "No group and its baselines have a readable energy counter.".into(),
+        None => "No group needs less energy than the same work in turn, beyond the threshold.".into(),
+    };
+    Some(Guideline {
+        id: "least-energy",
+        statement,
+        finding,
+        key: best.and_then(|c| Evidence::of(c, "energy_of_solo")),
+        tested: format!(
+            "joules for the same work, the board's counter: MIG not above MPS and MPS not above naive by more than {}, and below somewhere; \
+             Holm-corrected over the pairs",
+            number::percent(threshold)
+        ),
+        verdict,
+        evidence: groups.iter().filter_map(|c| Evidence::of(c, "energy_of_solo")).collect(),
+        published: Some(PUBLISHED),
+        command: (verdict == Verdict::NotEnoughEvidence)
+            .then(|| if pairs.is_empty() { Some(study("workload == \"small\"")) } else { command(analysis) })
+            .flatten(),
+        summary: false,
+    })
+}
+
+fn estimate(cell: &Cell) -> f64 {
+    cell.get("energy_of_solo").map_or(f64::INFINITY, |q| q.estimate)
+}

@@ -1,0 +1,69 @@
+//! How many fit: does the sum of the solo footprints tell what runs out of memory?
+
+use super::{Evidence, Guideline, Published, STUDY, Verdict};
+use crate::analysis::{Analysis, Cell};
+use crate::number;
+
+const PUBLISHED: Published = Published {
+    statement: "Aggregate memory must not exceed the device: seven of the large model run out of 40 GB.",
+    short: "the sum must not exceed the card",
+    source: STUDY,
+};
+
+/// One group that shares the whole memory: what its members need by themselves, and whether it ran.
+struct Asked<'a> {
+    cell: &'a Cell,
+    sum_bytes: f64,
+    ran: bool,
+}
+
+pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
+    let room = analysis.campaign.device.memory_bytes? as f64;
+    let asked: Vec<Asked> = analysis.groups().filter_map(|c| ask(analysis, c)).collect();
+    let ran_out = asked.iter().filter(|a| !a.ran).count();
+    // Where nothing ran out there is no frontier to tell anything about.
+    if ran_out == 0 {
+        return None;
+    }
+    let right = asked.iter().filter(|a| a.ran == (a.sum_bytes <= room)).count();
+    let verdict = if right == asked.len() { Verdict::Supported } else { Verdict::Contradicted };
+    let largest = asked.iter().filter(|a| a.ran).max_by(|a, b| a.sum_bytes.total_cmp(&b.sum_bytes));
+    let smallest = asked.iter().filter(|a| !a.ran).min_by(|a, b| a.sum_bytes.total_cmp(&b.sum_bytes))?;
+    let statement = match verdict {
+        Verdict::Supported => "Let the sum of the solo footprints decide how many fit.",
+        _ => "Do not rely on the sum of the solo footprints alone.",
+    };
+    let what = |a: &Asked| format!("`{}` ({})", a.cell.name(), number::gib(a.sum_bytes));
+    let ran = largest.map_or_else(|| "no group ran".into(), |a| format!("the largest that ran is {}", what(a)));
+    let finding = format!(
+        "Of {} the sum against {} foretold {right}; {ran}, the smallest that ran out {}.",
+        number::count(asked.len(), "group"),
+        number::gib(room),
+        what(smallest)
+    );
+    Some(Guideline {
+        id: "frontier",
+        statement: statement.into(),
+        finding,
+        key: largest.and_then(|a| Evidence::of(a.cell, "memory_bytes")),
+        tested: "of groups on the undivided card, those ran out of memory whose solo footprints add up to more than the card has"
+            .into(),
+        verdict,
+        evidence: asked.iter().filter_map(|a| Evidence::of(a.cell, "memory_bytes")).collect(),
+        published: Some(PUBLISHED),
+        command: None,
+        summary: false,
+    })
+}
+
+fn ask<'a>(analysis: &Analysis, cell: &'a Cell) -> Option<Asked<'a>> {
+    let shares_all = cell.record.degree > 1 && !cell.record.sharing.starts_with("mig");
+    let ran = match cell.outcome() {
+        "completed" if !cell.counted.is_empty() => true,
+        "out_of_memory" => false,
+        _ => return None,
+    };
+    let solo = |m: &collo_store::MemberSpec| Some(analysis.solo(&m.solo)?.get("memory_bytes")?.estimate);
+    let sum_bytes = cell.record.members.iter().map(solo).sum::<Option<f64>>()?;
+    shares_all.then_some(Asked { cell, sum_bytes, ran })
+}

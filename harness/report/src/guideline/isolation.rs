@@ -1,0 +1,66 @@
+//! Do instances separate? The slowdown of a member on a slice is what the smaller slice costs times what its neighbours cost; the second
+//! part alone is the interference.
+
+use super::{Evidence, Guideline, Published, STUDY, Verdict, command, on_a_card, study};
+use crate::analysis::{Analysis, Cell};
+use crate::number;
+use crate::stats::{self, Verdict as Said};
+
+const PUBLISHED: Published = Published {
+    statement: "Use MIG when strict separation is required; it is sub-optimal against MPS in throughput.",
+    short: "MIG separates",
+    source: STUDY,
+};
+
+pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
+    if !on_a_card(analysis) {
+        return None;
+    }
+    let usable = |c: &&Cell| c.is_valid() && c.record.degree > 1 && c.get("slowdown_on_slice").is_some_and(|q| q.low.is_some());
+    let cells: Vec<&Cell> = analysis.groups().filter(usable).collect();
+    let ratios: Vec<_> = cells.iter().map(|c| c.get("slowdown_on_slice").cloned()).collect();
+    let said: Vec<Said> =
+        stats::compare(&ratios, analysis.campaign.thresholds.relevant_ratio).into_iter().flatten().map(|c| c.verdict).collect();
+    let verdict = if said.contains(&Said::Better) {
+        Verdict::Contradicted
+    } else if !said.is_empty() && said.iter().all(|v| *v == Said::Same) {
+        Verdict::Supported
+    } else {
+        Verdict::NotEnoughEvidence
+    };
+    let slowdown = |c: &&&Cell| c.get("slowdown_on_slice").map_or(0.0, |q| q.estimate);
+    let most = cells.iter().max_by(|a, b| slowdown(a).total_cmp(&slowdown(b)));
+    let statement = match verdict {
+        Verdict::Supported => "Use MIG where members must not disturb each other.",
+        Verdict::Contradicted => "Do not count on MIG to keep neighbours apart.",
+        Verdict::NotEnoughEvidence => "Whether instances keep members apart is open.",
+    };
+    let finding = match most {
+        None => "No group on slices has a baseline alone on the same slice.".into(),
+        Some(c) => format!(
+            "Most disturbed of {}: `{}`, against itself alone on the same slice.",
+            number::count(cells.len(), "group"),
+            c.name()
+        ),
+    };
+    let evidence = cells.iter().flat_map(|c| [Evidence::of(c, "slowdown_on_slice"), Evidence::of(c, "slowdown")]);
+    Some(Guideline {
+        id: "isolation",
+        statement: statement.into(),
+        finding,
+        key: most.and_then(|c| Evidence::of(c, "slowdown_on_slice")),
+        tested: format!(
+            "epoch time in the group ÷ epoch time alone on the same slice, within {} of 1 by the whole interval, in every group",
+            number::percent(analysis.campaign.thresholds.relevant_ratio)
+        ),
+        verdict,
+        evidence: evidence.flatten().collect(),
+        published: Some(PUBLISHED),
+        command: (verdict == Verdict::NotEnoughEvidence)
+            .then(
+                || if cells.is_empty() { Some(study("workload == \"small\" && sharing =~ \"mig\"")) } else { command(analysis) },
+            )
+            .flatten(),
+        summary: false,
+    })
+}

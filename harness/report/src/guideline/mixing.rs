@@ -1,0 +1,69 @@
+//! Mixed groups: whom to put together, and does it pay against running in turn?
+
+use super::{Evidence, Guideline, Published, Verdict, command};
+use crate::analysis::{Analysis, Cell};
+use crate::number;
+use crate::stats::Verdict as Said;
+
+const PUBLISHED: Published = Published {
+    statement: "A recommender (DLRM) and a vision model (ResNet152) together need less time than one after the other: 5 % less naively, 13 % \
+                less under MPS, and 13 % less on two compute instances.",
+    short: "DLRM + ResNet152: 5 to 13 % less time",
+    source: "collocation study on an A100-40GB, thesis, table 4.2",
+};
+
+pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
+    let mixed: Vec<&Cell> =
+        analysis.groups().filter(|c| !c.record.is_uniform() && c.is_valid() && c.gain_verdict.is_some()).collect();
+    if !analysis.groups().any(|c| !c.record.is_uniform()) {
+        return None;
+    }
+    let said = |c: &&&Cell, v: Said| c.gain_verdict.as_ref().is_some_and(|g| g.verdict == v);
+    let (pays, costs) =
+        (mixed.iter().filter(|c| said(c, Said::Better)).count(), mixed.iter().filter(|c| said(c, Said::Worse)).count());
+    let decided =
+        mixed.iter().filter(|c| !matches!(c.gain_verdict.as_ref().map(|g| g.verdict), Some(Said::CannotTell { .. }))).count();
+    let verdict = match (pays, costs) {
+        (1.., 0) => Verdict::Supported,
+        (_, 1..) => Verdict::Contradicted,
+        _ if !mixed.is_empty() && decided == mixed.len() => Verdict::Contradicted,
+        _ => Verdict::NotEnoughEvidence,
+    };
+    let gain = |c: &Cell| c.get("throughput_gain").map_or(0.0, |q| q.estimate);
+    let best = mixed.iter().max_by(|a, b| gain(a).total_cmp(&gain(b)));
+    let worst = mixed.iter().min_by(|a, b| gain(a).total_cmp(&gain(b)));
+    let statement = match (verdict, best) {
+        (Verdict::Supported, Some(c)) => format!("Mix different workloads, first `{}`.", c.name()),
+        (Verdict::Contradicted, Some(c)) if pays > 0 => format!("Mix only what was measured to gain, first `{}`.", c.name()),
+        (Verdict::Contradicted, _) => "Do not mix these workloads to save time.".into(),
+        _ => "Whether mixing workloads pays is open.".into(),
+    };
+    let said = |c: &Cell| c.get("throughput_gain").map_or_else(String::new, number::with_interval);
+    let finding = match (best, worst) {
+        (Some(b), Some(w)) if mixed.len() > 1 => format!(
+            "{pays} of {} gain; most `{}`, {} times the work of running in turn, least `{}`, {}.",
+            number::count(mixed.len(), "mixed group"),
+            b.name(),
+            said(b),
+            w.name(),
+            said(w)
+        ),
+        (Some(b), _) => format!("`{}` does {} times the work of running in turn.", b.name(), said(b)),
+        _ => "No valid mixed group has a throughput gain with an interval.".into(),
+    };
+    Some(Guideline {
+        id: "mixing",
+        statement,
+        finding,
+        key: best.and_then(|c| Evidence::of(c, "throughput_gain")),
+        tested: format!(
+            "throughput gain of mixed groups over running in turn above 1 by more than {} in some and below it in none, Holm-corrected over all groups",
+            number::percent(analysis.campaign.thresholds.relevant_ratio)
+        ),
+        verdict,
+        evidence: mixed.iter().filter_map(|c| Evidence::of(c, "throughput_gain")).collect(),
+        published: Some(PUBLISHED),
+        command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
+        summary: false,
+    })
+}

@@ -1,0 +1,64 @@
+//! What MPS costs in traffic over PCIe.
+
+use super::{Evidence, Guideline, Published, STUDY, Verdict, command, held, how_many, matched, on_a_card};
+use crate::analysis::{Analysis, Cell};
+use crate::number;
+use crate::stats::Verdict as Said;
+
+const METRIC: &str = "pcie_rx_bytes_per_s";
+
+const PUBLISHED: Published = Published {
+    statement: "MPS needs more interconnect bandwidth: naive traffic is linear in the degree and sub-linear at seven, that of MPS super-linear.",
+    short: "MPS needs more",
+    source: STUDY,
+};
+
+pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
+    let read = analysis.cells.iter().any(|c| c.metrics.contains_key(METRIC));
+    if !on_a_card(analysis) || !read {
+        return None;
+    }
+    let rate = |a: &Cell, b: &Cell| a.metrics.get(METRIC)?.over(b.metrics.get(METRIC)?);
+    let pairs = held(analysis, matched(analysis, "mps", "naive"), rate);
+    if pairs.is_empty() {
+        return None;
+    }
+    let (more, less) = (how_many(&pairs, Said::Better), how_many(&pairs, Said::Worse));
+    let verdict = match (more, less) {
+        (1.., 0) => Verdict::Supported,
+        (_, 1..) => Verdict::Contradicted,
+        _ if pairs.iter().all(|h| h.said == Said::Same) => Verdict::Contradicted,
+        _ => Verdict::NotEnoughEvidence,
+    };
+    let most = pairs.iter().max_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate));
+    let statement = match verdict {
+        Verdict::Supported => "Leave room on PCIe for MPS.",
+        Verdict::Contradicted => "Do not expect MPS to need more of PCIe.",
+        Verdict::NotEnoughEvidence => "Whether MPS needs more of PCIe is open.",
+    };
+    let finding = most.map_or_else(String::new, |h| {
+        let gibs = h.left.metrics.get(METRIC).map_or_else(String::new, |q| format!(", {} GiB/s", number::gib_number(q.estimate)));
+        format!(
+            "Bytes per second into the card: most `{}` against `{}`{gibs}; more in {more} of {}.",
+            h.left.name(),
+            h.right.name(),
+            number::count(pairs.len(), "pair")
+        )
+    });
+    Some(Guideline {
+        id: "mps-pcie",
+        statement: statement.into(),
+        finding,
+        key: most.map(|h| Evidence::between(h.left, h.right, METRIC, h.ratio.clone())),
+        tested: format!(
+            "bytes per second into the card under MPS ÷ naive, same members, against 1 by more than {}; Holm-corrected over the pairs. Faster members \
+             read more per second: the bytes per item are in the section on PCIe",
+            number::percent(analysis.campaign.thresholds.relevant_ratio)
+        ),
+        verdict,
+        evidence: pairs.iter().map(|h| Evidence::between(h.left, h.right, METRIC, h.ratio.clone())).collect(),
+        published: Some(PUBLISHED),
+        command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
+        summary: false,
+    })
+}

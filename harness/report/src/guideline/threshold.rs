@@ -1,0 +1,208 @@
+//! Up to which summed SM activity do members keep their speed? Fitted on this card: slowdown of groups against the sum of their members'
+//! solo SM activity.
+//!
+//! The model is a hinge on logarithms: nobody is slowed down up to a sum T, from there the slowdown grows as a power of sum ÷ T. The threshold
+//! is the sum at which the hinge reaches the slowdown that the experiment accepts; its interval holds every threshold whose best fit is not
+//! worse than the best of all by an F test at 5 % (profile likelihood). Groups count alike; those of one workload are not independent, which the
+//! interval does not know.
+
+use super::{Evidence, Guideline, Published, STUDY, Verdict, command, on_a_card, study};
+use crate::analysis::{Analysis, Cell};
+use crate::number;
+use crate::stats::{Quantity, t_quantile};
+
+/// What the study found.
+pub const PUBLISHED_RATIO: f64 = 0.80;
+
+const PUBLISHED: Published = Published {
+    statement: "Collocate while the aggregate SM activity stays at 80 % or below.",
+    short: "80 % of summed SMACT",
+    source: STUDY,
+};
+
+/// Fewer groups than this fit no hinge.
+const GROUPS: usize = 6;
+
+/// A group as the fit sees it.
+pub struct Group<'a> {
+    pub cell: &'a Cell,
+    /// Sum of the members' solo SM activity, as a share of the card.
+    pub sum_ratio: f64,
+    pub slowdown: f64,
+}
+
+/// The hinge of one mode.
+pub struct Fit<'a> {
+    pub sharing: &'static str,
+    pub groups: Vec<Group<'a>>,
+    /// Where the slowdown begins, and the exponent from there.
+    pub knee_ratio: f64,
+    pub exponent: f64,
+    /// Where it reaches the limit, with its interval.
+    pub threshold: Quantity,
+}
+
+impl Fit<'_> {
+    /// The hinge's slowdown at a sum.
+    pub fn at(&self, sum_ratio: f64) -> f64 {
+        (self.exponent * (sum_ratio / self.knee_ratio).ln().max(0.0)).exp()
+    }
+}
+
+/// Groups of one mode that can be fitted.
+fn groups<'a>(analysis: &'a Analysis, sharing: &str) -> Vec<Group<'a>> {
+    let of = |c: &'a Cell| {
+        let sum_ratio = c.get("solo_sm_active_sum_ratio")?.estimate;
+        let slowdown = c.get("slowdown")?.estimate;
+        (sum_ratio > 0.0 && slowdown > 0.0).then_some(Group { cell: c, sum_ratio, slowdown })
+    };
+    let usable = |c: &&Cell| c.record.sharing == sharing && c.record.degree > 1 && c.is_valid();
+    analysis.groups().filter(usable).filter_map(of).collect()
+}
+
+/// Fit the hinge of a mode; none where there are too few groups, or all lie on one side of the limit.
+pub fn fit<'a>(analysis: &'a Analysis, sharing: &'static str) -> Option<Fit<'a>> {
+    let groups = groups(analysis, sharing);
+    let points: Vec<(f64, f64)> = groups.iter().map(|g| (g.sum_ratio.ln(), g.slowdown.ln())).collect();
+    let (knee, exponent, threshold) = hinge(&points, analysis.campaign.thresholds.slowdown.ln())?;
+    Some(Fit { sharing, groups, knee_ratio: knee, exponent, threshold })
+}
+
+/// Thresholds and exponents that are tried, both in equal steps of the logarithm.
+const STEPS: usize = 600;
+const EXPONENTS: usize = 240;
+const EXPONENT_RANGE: (f64, f64) = (0.02, 50.0);
+
+/// Knee, exponent and threshold of the best hinge through points of logarithms.
+fn hinge(points: &[(f64, f64)], limit: f64) -> Option<(f64, f64, Quantity)> {
+    let beyond = points.iter().filter(|p| p.1 > limit).count();
+    if points.len() < GROUPS || beyond < 2 || points.len() - beyond < 2 || limit <= 0.0 {
+        return None;
+    }
+    let from = points.iter().map(|p| p.0).fold(f64::INFINITY, f64::min) - 0.2;
+    let highest = points.iter().map(|p| p.0).fold(f64::NEG_INFINITY, f64::max);
+    let step = (highest - from) / STEPS as f64;
+    let grid = |i: usize| from + step * i as f64;
+    let (least_exponent, most_exponent) = EXPONENT_RANGE;
+    let growth = (most_exponent / least_exponent).powf(1.0 / (EXPONENTS - 1) as f64);
+    let exponents: Vec<f64> = (0..EXPONENTS).map(|i| least_exponent * growth.powi(i as i32)).collect();
+    let error = |at: f64, exponent: f64| {
+        let knee = at - limit / exponent;
+        points.iter().map(|p| (p.1 - exponent * (p.0 - knee).max(0.0)).powi(2)).sum::<f64>()
+    };
+    // For each threshold the exponent that fits best.
+    let profile: Vec<(f64, f64)> = (1..=STEPS)
+        .map(|i| {
+            let tried = exponents.iter().map(|exponent| (error(grid(i), *exponent), *exponent));
+            tried.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((f64::INFINITY, least_exponent))
+        })
+        .collect();
+    let (best, &(least, exponent)) = profile.iter().enumerate().min_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
+    let free = (points.len() - 2) as f64;
+    let allowed = least * (1.0 + t_quantile(0.975, free).powi(2) / free) + 1e-12;
+    let inside = |i: &usize| profile[*i].0 <= allowed;
+    let (low, high) = ((0..STEPS).find(inside)?, (0..STEPS).rev().find(inside)?);
+    let at = grid(best + 1);
+    // Half a step is what the search itself does not know.
+    let threshold = Quantity {
+        estimate: at.exp(),
+        low: Some((grid(low + 1) - step / 2.0).exp()),
+        high: Some((grid(high + 1) + step / 2.0).exp()),
+        n: points.len(),
+        df: Some(free),
+    };
+    Some(((at - limit / exponent).exp(), exponent, threshold))
+}
+
+pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
+    if !on_a_card(analysis) {
+        return None;
+    }
+    // MPS lets kernels run beside each other; the threshold is about that. Where there is no MPS, naive sharing tells its own.
+    let fitted = fit(analysis, "mps").or_else(|| fit(analysis, "naive"));
+    let limit = number::percent(analysis.campaign.thresholds.slowdown - 1.0);
+    let verdict = match &fitted {
+        None => Verdict::NotEnoughEvidence,
+        Some(f) => match (f.threshold.low, f.threshold.high) {
+            (Some(low), Some(high)) if low <= PUBLISHED_RATIO && PUBLISHED_RATIO <= high => Verdict::Supported,
+            _ => Verdict::Contradicted,
+        },
+    };
+    let all = groups(analysis, "mps").len().max(groups(analysis, "naive").len());
+    let (statement, finding) = match &fitted {
+        Some(f) => {
+            let percent = number::percent(f.threshold.estimate);
+            (
+                format!("Add up solo SM activity, and stop at {percent}."),
+                format!("Beyond it members lose more than {limit} under {}.", super::collocate::mode_name(f.sharing),),
+            )
+        }
+        None => (
+            "At which summed SM activity collocation stops paying is open.".into(),
+            match all {
+                0 => "No group and its baselines have SM activity.".into(),
+                n if n < GROUPS => format!("{} with SM activity; a fit needs {GROUPS}.", number::count(n, "group")),
+                _ => format!("All groups but at most one lie on the same side of a slowdown of {limit}."),
+            },
+        ),
+    };
+    let evidence = fitted.iter().flat_map(|f| &f.groups);
+    let evidence =
+        evidence.flat_map(|g| [Evidence::of(g.cell, "solo_sm_active_sum_ratio"), Evidence::of(g.cell, "slowdown")]).flatten();
+    Some(Guideline {
+        id: "sm-threshold",
+        statement,
+        finding,
+        key: fitted.as_ref().map(|f| Evidence {
+            // It is of no single cell.
+            cell: format!("fit of {}", number::count(f.groups.len(), "group")),
+            against: None,
+            quantity: "solo_sm_active_sum_ratio",
+            value: f.threshold.clone(),
+        }),
+        tested: format!(
+            "the sum of solo SMACT at which a hinge through the slowdowns of all groups reaches {limit}; the published 80 % lies in its interval"
+        ),
+        verdict,
+        evidence: evidence.collect(),
+        published: Some(PUBLISHED),
+        command: (verdict == Verdict::NotEnoughEvidence)
+            .then(|| if all < GROUPS { Some(study("sharing == \"mps\" && batch_size == 32")) } else { command(analysis) })
+            .flatten(),
+        summary: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::random::Random;
+
+    /// Groups whose slowdown begins at `knee` and grows with `exponent`.
+    fn points(knee: f64, exponent: f64, noise: f64, seed: u64) -> Vec<(f64, f64)> {
+        let mut random = Random::seeded(seed);
+        let sums = [0.2, 0.3, 0.45, 0.5, 0.6, 0.7, 0.75, 0.85, 0.9, 1.0, 1.2, 1.6, 2.1, 3.0];
+        sums.map(|x: f64| (x.ln(), exponent * (x / knee).ln().max(0.0) + noise * random.normal())).to_vec()
+    }
+
+    #[test]
+    fn a_known_threshold_is_found_again_and_its_interval_covers_it() {
+        let (knee, exponent, limit): (f64, f64, f64) = (0.7, 1.0, 1.1f64.ln());
+        let truth = knee * (limit / exponent).exp();
+        let mut covered = 0;
+        for seed in 0..200 {
+            let (_, _, found) = hinge(&points(knee, exponent, 0.03, seed), limit).expect("a fit");
+            assert!((found.estimate / truth - 1.0).abs() < 0.12, "{found:?} of {truth}");
+            covered += usize::from(found.low.unwrap() <= truth && truth <= found.high.unwrap());
+        }
+        assert!((180..=200).contains(&covered), "{covered} of 200");
+    }
+
+    #[test]
+    fn groups_on_one_side_of_the_limit_fit_nothing() {
+        let limit = 1.1f64.ln();
+        assert!(hinge(&points(10.0, 1.0, 0.0, 1), limit).is_none(), "nobody is slowed down");
+        assert!(hinge(&points(0.01, 1.0, 0.0, 1), limit).is_none(), "everybody is");
+        assert!(hinge(&points(0.7, 1.0, 0.0, 1)[..5], limit).is_none(), "too few");
+    }
+}

@@ -1,0 +1,359 @@
+//! Night after night, each cell against its own history. In: nights, the oldest first. Out: what each night says of each cell. It
+//! measures nothing: who wants certainty calls [`Judge::look`], measures the suspicious cells again, and hands the night in with
+//! both. The method with its error rates is in `docs/guide/nightly.md`.
+
+use std::collections::HashMap;
+
+use super::night::{CellNight, Mean, Night};
+use super::noise::{self, Noise};
+use super::rules::{CELLS_FOR_A_CENTRE, DISTURBED, NIGHTS_BACK, NIGHTS_TO_LEARN, Rules, WINDOWS};
+use super::track::{Level, Point, Step, Track};
+use super::{change, robust};
+use crate::stats::{t_p, t_quantile};
+
+/// A cell that looks as if it had moved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suspect {
+    /// Index of the track.
+    pub track: usize,
+    pub cell: String,
+    pub against: Vec<String>,
+    pub window: usize,
+    /// Logarithm of the move.
+    pub change: f64,
+    pub se: f64,
+    pub df: f64,
+    pub p: f64,
+}
+
+/// What moved all cells alike.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Common {
+    /// Against the nights before, a ratio of times.
+    pub ratio: f64,
+    pub p: Option<f64>,
+    /// True when it is relevant and cannot be the nights' usual unrest.
+    pub moved: bool,
+}
+
+/// What one night says.
+#[derive(Debug, Clone, Default)]
+pub struct Judged {
+    pub night: usize,
+    /// Whole and of the same device.
+    pub whole: bool,
+    pub common: Option<Common>,
+    /// Factor by which the cells scattered more than usual, where that is much.
+    pub disturbed: Option<f64>,
+    /// Cells that were judged.
+    pub judged: usize,
+    pub learning: usize,
+    /// Cells that look moved and were not confirmed.
+    pub suspects: Vec<Suspect>,
+    /// Tracks with a step confirmed this night.
+    pub steps: Vec<usize>,
+    /// Tracks that ran before and do not run now.
+    pub gone: Vec<usize>,
+}
+
+/// All that is known so far.
+#[derive(Debug, Clone)]
+pub struct Judge {
+    pub rules: Rules,
+    pub tracks: Vec<Track>,
+    /// By label: the content and index of each track of that name, the latest last.
+    by_name: HashMap<String, Vec<(String, usize)>>,
+    /// Below so many standard errors nothing is suspicious.
+    least: f64,
+    /// Logarithm of each night's common move; none for nights that were not judged.
+    commons: Vec<Option<f64>>,
+    /// Where the common moves' present level begins, an index into `commons`.
+    common_start: usize,
+    /// Factor of each night's scatter.
+    pub(super) scatter: Vec<f64>,
+    /// Each track's noise, as known after the last night.
+    noises: Vec<Option<Noise>>,
+    /// Each track's level before a window that ends with the next night, by window.
+    levels: Vec<[Option<Level>; 3]>,
+}
+
+/// A night before its verdicts.
+struct Look {
+    common: Option<f64>,
+    scatter: f64,
+    judged: usize,
+    learning: usize,
+    suspects: Vec<Suspect>,
+    /// By cell of the night: its track.
+    track_of: Vec<Option<usize>>,
+}
+
+impl Judge {
+    pub fn new(rules: Rules) -> Self {
+        Judge {
+            rules,
+            tracks: Vec::new(),
+            by_name: HashMap::new(),
+            least: t_quantile(1.0 - rules.lenient / 2.0, f64::INFINITY),
+            commons: Vec::new(),
+            common_start: 0,
+            scatter: Vec::new(),
+            noises: Vec::new(),
+            levels: Vec::new(),
+        }
+    }
+
+    /// Each track's noise as it is known now; none where there is too little history.
+    pub fn noises(&self) -> &[Option<Noise>] {
+        &self.noises
+    }
+
+    /// Nights so far.
+    pub fn nights(&self) -> usize {
+        self.commons.len()
+    }
+
+    /// The cells of this night that look as if they had moved, at the lenient level; nothing is kept.
+    pub fn suspects(&self, night: &Night) -> Vec<Suspect> {
+        if night.incomplete.is_some() { Vec::new() } else { self.look(night).suspects }
+    }
+
+    /// Judge a night and keep it.
+    pub fn take(&mut self, night: &Night) -> Judged {
+        let index = self.commons.len();
+        if night.incomplete.is_some() {
+            self.commons.push(None);
+            self.scatter.push(1.0);
+            return Judged { night: index, ..Judged::default() };
+        }
+        let look = self.look(night);
+        let mut judged = Judged {
+            night: index,
+            whole: true,
+            common: self.common(look.common),
+            disturbed: (look.scatter > 1.0).then_some(look.scatter),
+            judged: look.judged,
+            learning: look.learning,
+            ..Judged::default()
+        };
+        let centre = look.common.unwrap_or(0.0);
+        let (shift, shift_variance) = within_night(night, &look, &self.noises);
+        let mut confirmed: HashMap<usize, Step> = HashMap::new();
+        for suspect in &look.suspects {
+            let cell = night.cells.iter().zip(&look.track_of).find(|(_, t)| **t == Some(suspect.track)).map(|(c, _)| c);
+            let again = cell.and_then(|c| c.again).filter(|a| a.n >= 2);
+            let step = match (again, self.noises[suspect.track]) {
+                (Some(again), Some(noise)) => {
+                    let again = Mean { log_mean: again.log_mean - centre - shift, ..again };
+                    self.confirm(suspect, again, noise, (look.scatter, shift_variance), look.suspects.len())
+                }
+                _ => self.strictly(suspect, look.judged),
+            };
+            match step {
+                Some(step) => drop(confirmed.insert(suspect.track, Step { night: index, since: index, ..step })),
+                None => judged.suspects.push(suspect.clone()),
+            }
+        }
+        self.commons.push(look.common);
+        self.scatter.push(look.scatter);
+        if judged.common.as_ref().is_some_and(|c| c.moved) {
+            self.common_start = index;
+        }
+        for (i, cell) in night.cells.iter().enumerate() {
+            let track = look.track_of[i].unwrap_or_else(|| self.begin(cell));
+            let noise = self.noises.get(track).copied().flatten();
+            if self.keep(track, index, cell, (centre, look.scatter > 1.0), confirmed.remove(&track), noise) {
+                judged.steps.push(track);
+            }
+            if self.tracks[track].gone.is_some() {
+                judged.gone.push(track);
+            }
+        }
+        self.noises = noise::learn(&self.tracks.iter().map(Track::past).collect::<Vec<_>>());
+        let before = |t: &Track| WINDOWS.map(|window| t.level((t.points.len() + 1).checked_sub(window)?));
+        self.levels = self.tracks.iter().map(before).collect();
+        judged
+    }
+
+    /// A track's level before a window that ends with the next night.
+    pub(super) fn level(&self, track: usize, window: usize) -> Option<Level> {
+        self.levels.get(track)?[window - 1]
+    }
+
+    /// The track that a cell continues. One that fell before it could tell what it trains on is the last of its name.
+    fn track_of(&self, cell: &CellNight) -> Option<usize> {
+        let named = self.by_name.get(&cell.cell)?;
+        let exact = named.iter().find(|(content, _)| *content == cell.content);
+        exact.or_else(|| named.last().filter(|_| cell.first.is_none())).map(|(_, track)| *track)
+    }
+
+    fn begin(&mut self, cell: &CellNight) -> usize {
+        let index = self.tracks.len();
+        self.by_name.entry(cell.cell.clone()).or_default().push((cell.content.clone(), index));
+        self.tracks.push(Track {
+            cell: cell.cell.clone(),
+            sharing: cell.sharing.clone(),
+            content: cell.content.clone(),
+            quantity: cell.quantity.clone(),
+            points: Vec::new(),
+            start: 0,
+            steps: Vec::new(),
+            gone: None,
+            sometimes: None,
+            seen: 0,
+        });
+        index
+    }
+
+    /// Keep a cell's night; true where a step was confirmed.
+    fn keep(
+        &mut self,
+        track: usize,
+        night: usize,
+        cell: &CellNight,
+        (centre, wild): (f64, bool),
+        step: Option<Step>,
+        noise: Option<Noise>,
+    ) -> bool {
+        let t = &mut self.tracks[track];
+        t.seen = night;
+        let failed = cell.outcome != "completed";
+        t.sometimes = (failed && cell.first.is_some()).then(|| cell.outcome.clone());
+        if failed && cell.first.is_none() {
+            // It must have run before: a cell that never fitted is not broken.
+            if t.gone.is_none() && !t.points.is_empty() {
+                t.gone = Some((night, cell.outcome.clone()));
+            }
+            return false;
+        }
+        let Some(first) = cell.first else { return false };
+        t.gone = None;
+        // After a step its own repetitions are not trusted: they were chosen for being extreme.
+        let mean = match (&step, cell.again) {
+            (Some(step), Some(again)) if step.again > 0 => again,
+            (_, again) => first.with(again),
+        };
+        let apart = cell.again.unwrap_or(first);
+        let again = (apart.log_mean - centre, apart.n);
+        t.points.push(Point { night, x: mean.log_mean - centre, n: mean.n, within: mean.variance, again, wild });
+        let Some(mut step) = step else { return false };
+        let segment: Vec<(f64, usize)> = t.points[t.start..].iter().map(|p| (p.x, p.n)).collect();
+        let variance = noise.map_or(0.0, |n| n.nightly_sd().powi(2));
+        let at = change::point(&segment, variance).unwrap_or(segment.len() - 1);
+        t.start += at;
+        step.since = t.points[t.start].night;
+        t.steps.push(step);
+        true
+    }
+
+    fn look(&self, night: &Night) -> Look {
+        let track_of: Vec<Option<usize>> = night.cells.iter().map(|c| self.track_of(c)).collect();
+        let mut moves: Vec<f64> = night
+            .cells
+            .iter()
+            .zip(&track_of)
+            .filter_map(|(c, t)| Some(c.first?.log_mean - self.level(*(t.as_ref()?), 1)?.mean))
+            .collect();
+        let common = if moves.len() >= CELLS_FOR_A_CENTRE { robust::median(&mut moves) } else { None };
+        let noises = self.noises();
+        let mut look = Look { common, scatter: 1.0, judged: 0, learning: 0, suspects: Vec::new(), track_of };
+        let ready: Vec<(usize, &CellNight, f64, Noise)> = (0..night.cells.len())
+            .filter_map(|i| {
+                let cell = &night.cells[i];
+                let x = cell.first?.log_mean - common.unwrap_or(0.0);
+                let track = look.track_of[i]?;
+                let ready = self.tracks[track].is_ready(1);
+                Some((track, cell, x, noises[track].filter(|_| ready)?))
+            })
+            .collect();
+        look.judged = ready.len();
+        look.learning = night.cells.iter().filter(|c| c.first.is_some()).count() - ready.len();
+        let z: Vec<f64> = ready
+            .iter()
+            .filter_map(|(t, _, x, noise)| self.held(*t, *x, noise, 1).map(|h| h.0 / h.1))
+            .filter(|z| z.is_finite())
+            .collect();
+        if z.len() >= CELLS_FOR_A_CENTRE {
+            look.scatter = robust::spread(&z, 0.0).filter(|s| *s > DISTURBED).unwrap_or(1.0);
+        }
+        for (track, cell, x, noise) in ready {
+            if let Some(suspect) = self.suspect(track, cell, x, &noise, look.scatter) {
+                look.suspects.push(suspect);
+            }
+        }
+        look
+    }
+
+    /// The window in which a cell looks most moved, if it does so at the lenient level.
+    fn suspect(&self, track: usize, cell: &CellNight, x: f64, noise: &Noise, scatter: f64) -> Option<Suspect> {
+        let mut worst: Option<Suspect> = None;
+        for window in WINDOWS {
+            let Some((change, se)) = self.held(track, x, noise, window) else { continue };
+            let recent = self.scatter.iter().rev().take(window - 1).copied().fold(scatter, f64::max);
+            let (se, df) = (se * recent, noise.repeat.df);
+            // Student's t is never below the normal distribution: most cells are done here.
+            if change.abs() < se * self.least {
+                continue;
+            }
+            let p = if se > 0.0 { t_p(change / se, df) } else { 0.0 };
+            if p < self.rules.lenient && change.abs() > self.rules.relevance / 2.0 && worst.as_ref().is_none_or(|w| p < w.p) {
+                let (cell, against) = (cell.cell.clone(), cell.against.clone());
+                worst = Some(Suspect { track, cell, against, window, change, se, df, p });
+            }
+        }
+        worst
+    }
+
+    /// A window that ends tonight minus the level before it, with its standard error; none with too little before it.
+    fn held(&self, track: usize, x: f64, noise: &Noise, window: usize) -> Option<(f64, f64)> {
+        let t = &self.tracks[track];
+        let before = t.points.len() - (window - 1).min(t.points.len());
+        if !t.is_ready(window) {
+            return None;
+        }
+        let level = self.level(track, window)?;
+        let recent = (t.points[before..].iter().map(|p| p.x).sum::<f64>() + x) / window as f64;
+        Some((recent - level.mean, noise.of_difference(window, level.nights, level.repeats).sqrt()))
+    }
+
+    /// Tonight's common move against those of the nights before.
+    fn common(&self, tonight: Option<f64>) -> Option<Common> {
+        let tonight = tonight?;
+        let before: Vec<f64> = self.commons[self.common_start..].iter().flatten().copied().collect();
+        let before = &before[before.len().saturating_sub(NIGHTS_BACK)..];
+        let Some((level, squares)) = robust::level(before) else {
+            return Some(Common { ratio: tonight.exp(), p: None, moved: false });
+        };
+        let (change, h) = (tonight - level, before.len());
+        let p = (h >= NIGHTS_TO_LEARN && squares > 0.0).then(|| {
+            let df = (h - 1) as f64;
+            let variance = squares / df / (1.0 - noise::persistent(h));
+            t_p(change / (variance * (1.0 + noise::persistent(h))).sqrt(), df)
+        });
+        let moved = p.is_some_and(|p| p < self.rules.strict) && change.abs() > self.rules.relevance.ln_1p();
+        Some(Common { ratio: change.exp(), p, moved })
+    }
+}
+
+/// By how much the machine moved between the planned repetitions and the added ones, by the cells that were measured again without
+/// being suspicious, and the variance of that; 0 unless it is significant.
+fn within_night(night: &Night, look: &Look, noises: &[Option<Noise>]) -> (f64, f64) {
+    let calm = |track: &Option<usize>| track.filter(|t| look.suspects.iter().all(|s| s.track != *t));
+    let moves: Vec<(f64, f64)> = night
+        .cells
+        .iter()
+        .zip(&look.track_of)
+        .filter_map(|(c, t)| {
+            let (first, again, noise) = (c.first?, c.again?, noises[calm(t)?]?);
+            Some((again.log_mean - first.log_mean, noise.repeat.s2 * (1.0 / first.n as f64 + 1.0 / again.n as f64)))
+        })
+        .collect();
+    let n = moves.len() as f64;
+    let mean = moves.iter().map(|m| m.0).sum::<f64>() / n;
+    let variance = moves.iter().map(|m| m.1).sum::<f64>() / (n * n);
+    if n > 0.0 && variance > 0.0 && mean.abs() > 3.0 * variance.sqrt() { (mean, variance) } else { (0.0, 0.0) }
+}
+
+#[cfg(test)]
+#[path = "judge_tests.rs"]
+mod tests;

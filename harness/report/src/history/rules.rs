@@ -1,0 +1,39 @@
+//! The levels of the procedure, tuned by the simulation in `tests/history.rs`. In: nothing. Out: numbers.
+
+/// Windows of nights that are held against what was before.
+pub const WINDOWS: [usize; 3] = [1, 2, 3];
+/// Nights before a cell is judged for the first time.
+pub const NIGHTS_TO_LEARN: usize = 5;
+/// Nights after an accepted step before the cell is judged again; the spread is known from before.
+pub const NIGHTS_AFTER_STEP: usize = 2;
+/// Nights that a level and a spread are learnt from: the most recent ones.
+pub const NIGHTS_BACK: usize = 40;
+/// Below so many cells nobody can tell a common move from a cell's own.
+pub const CELLS_FOR_A_CENTRE: usize = 8;
+/// A night whose cells scatter by this factor more than usual is disturbed.
+pub const DISTURBED: f64 = 1.5;
+
+/// The levels of the procedure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rules {
+    /// Below this ratio − 1 a step is not reported.
+    pub relevance: f64,
+    /// Level per cell and window at which a cell is measured again.
+    pub lenient: f64,
+    /// Level of a night, divided by the suspicious cells, at which repetitions that were added confirm a step.
+    pub confirm: f64,
+    /// How that level is shared out among the windows.
+    pub shares: [f64; 3],
+    /// Level of a night, divided by cells × windows, at which a step is reported where nothing was measured again.
+    pub strict: f64,
+    /// Repetitions that are added to a suspicious cell.
+    pub more: usize,
+    /// False where nothing is measured again.
+    pub again: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Rules { relevance: 0.02, lenient: 0.01, confirm: 0.005, shares: [0.2, 0.4, 0.4], strict: 0.05, more: 9, again: true }
+    }
+}

@@ -1,0 +1,148 @@
+//! The history as it is told: every cell in one of five classes. In: nights. Out: rows in the order in which people read them. It
+//! words and draws nothing.
+
+use super::judge::{Judge, Judged, Suspect};
+use super::night::Night;
+use super::rules::Rules;
+use super::source::{self, Nights};
+use super::track::{Step, Track};
+use super::{change, rules};
+
+/// Nights that are shown.
+pub const NIGHTS_SHOWN: usize = 60;
+/// A cell that cannot show a step of this size is unstable.
+pub const WANTED_STEP: f64 = 0.05;
+
+/// An experiment through its nights.
+#[derive(Debug, Clone)]
+pub struct History {
+    pub experiment: String,
+    pub nights: Vec<Night>,
+    pub judged: Vec<Judged>,
+    pub judge: Judge,
+    /// By track: the smallest step that the next night finds, as a share.
+    pub detectable: Vec<Option<f64>>,
+    pub problems: Vec<String>,
+}
+
+/// Where a cell stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Class {
+    /// It stepped within the nights that are shown; the latest one first.
+    Stepped(Vec<Step>),
+    /// Why nobody can tell a step of it.
+    Unstable(String),
+    /// It ran before: the night it stopped, and what its runs come to.
+    Gone {
+        since: usize,
+        outcome: String,
+    },
+    /// So many nights are known, too few to judge.
+    Learning(usize),
+    Quiet,
+}
+
+/// One cell's row.
+#[derive(Debug, Clone)]
+pub struct Row {
+    pub track: usize,
+    pub class: Class,
+    pub detectable: Option<f64>,
+}
+
+impl History {
+    /// Judge every night in turn.
+    pub fn of(experiment: &str, found: Nights, rules: Rules) -> Self {
+        let mut judge = Judge::new(rules);
+        let judged: Vec<Judged> = found.nights.iter().map(|night| judge.take(night)).collect();
+        let detectable = judge.detectable();
+        History { experiment: experiment.into(), nights: found.nights, judged, judge, detectable, problems: found.problems }
+    }
+
+    /// The cells of the last night that look as if they had moved, before anything was measured again.
+    pub fn suspects(nights: &[Night], rules: Rules) -> Vec<Suspect> {
+        let Some((last, before)) = nights.split_last() else { return Vec::new() };
+        let mut judge = Judge::new(rules);
+        before.iter().for_each(|night| drop(judge.take(night)));
+        judge.suspects(last)
+    }
+
+    /// What the last night says.
+    pub fn tonight(&self) -> Option<(&Night, &Judged)> {
+        Some((self.nights.last()?, self.judged.last()?))
+    }
+
+    /// A confirmed regression tonight, or a cell that no longer runs.
+    pub fn has_regression(&self) -> bool {
+        self.tonight().is_some_and(|(_, j)| !j.gone.is_empty() || self.steps_of(j).any(|(_, s)| s.is_worse()))
+    }
+
+    /// The steps that a night confirmed, with their cells.
+    pub fn steps_of<'a>(&'a self, judged: &'a Judged) -> impl Iterator<Item = (&'a Track, &'a Step)> {
+        let tracks = judged.steps.iter().map(|&t| &self.judge.tracks[t]);
+        tracks.filter_map(|t| Some((t, t.steps.iter().find(|s| s.night == judged.night)?)))
+    }
+
+    /// Whole nights on the last one's device.
+    pub fn whole(&self) -> usize {
+        self.judged.iter().filter(|j| j.whole).count()
+    }
+
+    /// Of the cells that run: how many could show a step of 5 %, and how many there are.
+    pub fn could_show(&self) -> (usize, usize) {
+        let rows = self.rows();
+        let running: Vec<&Row> = rows.iter().filter(|r| !matches!(r.class, Class::Gone { .. })).collect();
+        let able = |r: &&&Row| !matches!(r.class, Class::Learning(_)) && r.detectable.is_some_and(|d| d <= WANTED_STEP);
+        (running.iter().filter(able).count(), running.len())
+    }
+
+    /// The first night that is shown.
+    pub fn first_shown(&self) -> usize {
+        self.nights.len().saturating_sub(NIGHTS_SHOWN)
+    }
+
+    /// Every cell of the last whole night: stepped, unstable, gone, learning, quiet.
+    pub fn rows(&self) -> Vec<Row> {
+        let Some(last) = self.judged.iter().rev().find(|j| j.whole).map(|j| j.night) else { return Vec::new() };
+        let seen = self.judge.tracks.iter().enumerate().filter(|(_, t)| t.seen == last);
+        let mut rows: Vec<Row> =
+            seen.map(|(i, t)| Row { track: i, class: self.class(i, t), detectable: self.detectable[i] }).collect();
+        rows.sort_by_key(|r| match &r.class {
+            Class::Stepped(steps) => (0, usize::MAX - steps[0].night),
+            Class::Unstable(_) => (1, 0),
+            Class::Gone { since, .. } => (2, usize::MAX - since),
+            Class::Learning(_) => (3, 0),
+            Class::Quiet => (4, 0),
+        });
+        rows
+    }
+
+    fn class(&self, index: usize, t: &Track) -> Class {
+        if let Some((since, outcome)) = &t.gone {
+            return Class::Gone { since: *since, outcome: outcome.clone() };
+        }
+        let mut steps: Vec<Step> = t.steps.iter().filter(|s| s.night >= self.first_shown()).cloned().collect();
+        if !steps.is_empty() {
+            steps.reverse();
+            return Class::Stepped(steps);
+        }
+        if t.is_learning() {
+            return Class::Learning(t.nights());
+        }
+        let values: Vec<f64> = t.points[t.start..].iter().map(|p| p.x).collect();
+        let recent = &values[values.len().saturating_sub(rules::NIGHTS_BACK)..];
+        match (self.detectable[index], &t.sometimes) {
+            (_, Some(outcome)) => Class::Unstable(format!("some of its runs end as `{outcome}`")),
+            _ if change::is_bimodal(recent) => Class::Unstable("its nights jump between two levels".into()),
+            (Some(d), _) if d > WANTED_STEP => Class::Unstable("its noise hides a step of 5 %".into()),
+            _ => Class::Quiet,
+        }
+    }
+
+    /// What the environment changed by when a step happened: against the last whole night before it.
+    pub fn explains(&self, since: usize) -> Vec<String> {
+        let before = self.judged[..since.min(self.judged.len())].iter().rev().find(|j| j.whole);
+        let (Some(before), Some(after)) = (before, self.nights.get(since)) else { return Vec::new() };
+        source::differences(&self.nights[before.night].environment, &after.environment)
+    }
+}

@@ -1,0 +1,40 @@
+//! The files of a history. In: a history and the folder of reports. Out: `history/NAME/` with the page, Markdown and JSON, each
+//! written aside and renamed.
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use super::{History, json, page, source, text};
+use crate::{Error, Result};
+
+/// Where a history was written.
+#[derive(Debug, Clone)]
+pub struct Written {
+    pub html: PathBuf,
+    pub markdown: PathBuf,
+    pub json: PathBuf,
+}
+
+/// Write `index.html`, `history.md` and `history.json`.
+pub fn write(history: &History, reports: &Path) -> Result<Written> {
+    let folder = source::folder(reports, &history.experiment);
+    fs::create_dir_all(&folder)?;
+    let (html, markdown, file) = (folder.join("index.html"), folder.join("history.md"), folder.join("history.json"));
+    let mut object = serde_json::to_string_pretty(&json::json(history)).map_err(|e| Error::Io(e.into()))?;
+    object.push('\n');
+    replace(&file, object.as_bytes())?;
+    replace(&markdown, text::markdown(history).as_bytes())?;
+    replace(&html, page::page(history)?.as_bytes())?;
+    Ok(Written { html, markdown, json: file })
+}
+
+/// Write a file aside and rename it: a reader sees the old one or the new one.
+pub fn replace(path: &Path, content: &[u8]) -> Result<()> {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".aside");
+    let aside = PathBuf::from(aside);
+    fs::write(&aside, content)?;
+    fs::rename(&aside, path)?;
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! What ran and what did not, as a grid: hatched ran, dashed was not run, ✕ grey would not fit or was refused, ✕ plum ran out.
+
+use super::{Anchor, Canvas, Drawing, WIDTH, cut, family};
+
+/// How a planned or thinkable group ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    Ran,
+    /// Not planned, or planned and not run.
+    NotRun,
+    /// By the sum of footprints.
+    TooLarge,
+    Refused,
+    RanOut,
+    /// Failed otherwise.
+    Failed,
+}
+
+/// One square.
+#[derive(Debug, Clone)]
+pub struct Square {
+    pub sharing: String,
+    pub fit: Fit,
+    pub title: String,
+}
+
+/// A row: a sharing mode of a workload, or a mixed group.
+#[derive(Debug, Clone)]
+pub struct SquareRow {
+    pub label: String,
+    /// The family that colours the label; empty for ink.
+    pub sharing: String,
+    pub squares: Vec<Option<Square>>,
+}
+
+/// A panel of rows.
+pub struct Squares<'a> {
+    pub caption: &'a str,
+    /// Heads of the columns.
+    pub heads: &'a [String],
+    pub rows: &'a [SquareRow],
+}
+
+const LABEL: usize = 22;
+const ROW: f64 = 18.0;
+
+impl Squares<'_> {
+    /// Draw it.
+    pub fn draw(&self) -> Drawing {
+        let widest = self.rows.iter().map(|r| r.label.chars().count()).max().unwrap_or(4).clamp(5, LABEL);
+        let left = 8.0 + 7.9 * widest as f64;
+        let wide = ((WIDTH - left) / self.heads.len().max(1) as f64).min(54.0);
+        let mut c = Canvas::default();
+        c.text("cap", (0.0, 11.0), Anchor::Start, self.caption);
+        let mut before = f64::NEG_INFINITY;
+        for (k, head) in self.heads.iter().enumerate() {
+            let head = &cut(head, ((1.3 * wide / 7.2) as usize).max(4));
+            let (middle, half) = (left + (k as f64 + 0.5) * wide, 3.6 * head.chars().count() as f64);
+            if middle - half > before {
+                c.text("t", (middle, 27.0), Anchor::Middle, head);
+                before = middle + half;
+            }
+        }
+        let top = 34.0;
+        for (i, row) in self.rows.iter().enumerate() {
+            let y = top + i as f64 * ROW;
+            if row.sharing.is_empty() {
+                c.text("rl", (left - 6.0, y + 13.0), Anchor::End, &cut(&row.label, LABEL));
+            } else {
+                c.open(family(&row.sharing));
+                c.text("lb", (left - 6.0, y + 13.0), Anchor::End, &cut(&row.label, LABEL));
+                c.close();
+            }
+            for (k, square) in row.squares.iter().enumerate() {
+                let Some(square) = square else { continue };
+                let (x, size) = (left + k as f64 * wide + 1.0, (wide - 2.0, ROW - 4.0));
+                c.open_mark(family(&square.sharing), &square.title);
+                c.rect(frame(square.fit), (x, y + 2.0), size);
+                let sign = match square.fit {
+                    Fit::Ran | Fit::NotRun => None,
+                    Fit::RanOut => Some("oom"),
+                    Fit::TooLarge | Fit::Refused | Fit::Failed => Some("none"),
+                };
+                if let Some(class) = sign {
+                    let word = if square.fit == Fit::Refused && wide >= 52.0 { "refused" } else { "✕" };
+                    c.text(class, (x + size.0 / 2.0, y + 13.0), Anchor::Middle, word);
+                }
+                c.close();
+            }
+        }
+        Drawing { width: WIDTH, height: top + self.rows.len() as f64 * ROW + 4.0, body: c.into_markup() }
+    }
+}
+
+fn frame(fit: Fit) -> &'static str {
+    match fit {
+        Fit::Ran => "bar",
+        Fit::NotRun | Fit::TooLarge => "hole",
+        Fit::Refused => "frame",
+        Fit::RanOut => "frame out",
+        Fit::Failed => "frame",
+    }
+}

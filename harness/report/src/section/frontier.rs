@@ -1,0 +1,192 @@
+//! What fits: workload and mode down, degree across; mixed groups by mode.
+
+use super::common::{PANELS, by_workload, describe, figure as finished, label, legend_of};
+use super::{Figure, Table, TableCell, mixed};
+use crate::analysis::{Analysis, Cell};
+use crate::number;
+use crate::plot::{Fit, Panel, Square, SquareRow, Squares, mode_label, mode_order};
+use crate::render::words;
+
+/// Columns of one panel, at most: a search tries more degrees than fit beside each other.
+const COLUMNS: usize = 16;
+/// Mixed groups of one panel, at most.
+const GROUPS: usize = 24;
+
+/// The figure, with every cell's end in its table.
+pub fn figure(analysis: &Analysis) -> Figure {
+    let of = by_workload(analysis);
+    let mut panels: Vec<Panel> = of.iter().take(PANELS).map(|(w, cells)| uniform(analysis, w, cells)).collect();
+    let (together, beyond) = groups(analysis);
+    panels.extend(together);
+    let mut caption = String::from(
+        "Filled: ran. Dashed: not run. ✕ in a solid frame: ran out of memory. ✕ grey: refused, or failed otherwise; in a dashed frame: would not fit by the sum of footprints.",
+    );
+    if of.len() > PANELS {
+        caption += &format!(" Drawn: the first {PANELS} of {} workloads.", of.len());
+    }
+    if beyond > 0 {
+        caption += &format!(" {} more are in the table.", number::count(beyond, "mixed group"));
+    }
+    let mut fig = finished(analysis, "feasibility", "What fits", panels, caption, table(analysis));
+    let refused = analysis.campaign.plan.refusals.iter().map(|r| r.sharing.as_str());
+    fig.legend = legend_of(analysis.cells.iter().map(|c| c.record.sharing.as_str()).chain(refused));
+    fig
+}
+
+/// How a cell ended.
+fn fit(cell: &Cell) -> Fit {
+    match cell.outcome() {
+        _ if cell.repetitions.is_empty() => Fit::NotRun,
+        "out_of_memory" => Fit::RanOut,
+        // Some repetition completed: it fits, and the table says how the others ended.
+        _ if cell.outcomes.get("completed").is_some_and(|n| *n > 0) => Fit::Ran,
+        "missing" | "interrupted" => Fit::NotRun,
+        _ => Fit::Failed,
+    }
+}
+
+/// How it ended, in words.
+fn said(cell: &Cell) -> String {
+    let all: usize = cell.outcomes.values().sum();
+    let completed = cell.outcomes.get("completed").copied().unwrap_or(0);
+    match cell.outcome() {
+        _ if cell.repetitions.is_empty() => "not run".into(),
+        "completed" => "ran".into(),
+        other => format!("{}, {completed} of {} completed", words::outcome(other), number::runs(all)),
+    }
+}
+
+fn square(cell: &Cell) -> Square {
+    Square { sharing: cell.record.sharing.clone(), fit: fit(cell), title: format!("{}\n{}", cell.name(), said(cell)) }
+}
+
+fn uniform(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> Panel {
+    let alone = analysis.solo(workload).and_then(|s| s.get("memory_bytes")).map(|q| q.estimate);
+    let capacity = analysis.campaign.device.memory_bytes.map(|b| b as f64);
+    let bare = words::workload(workload);
+    let name = cells.first().map_or("", |c| c.record.members[0].workload.as_str());
+    // What was refused is no cell: its label tells what it was.
+    let refusals = &analysis.campaign.plan.refusals;
+    let degree_of = |label: &str| {
+        let rest = label.strip_prefix(name)?.strip_prefix('×')?;
+        let (degree, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+        let settings = bare.strip_prefix(name)?.trim();
+        rest.ends_with(settings).then(|| degree.parse::<u32>().ok())?
+    };
+    let refused: Vec<(u32, &str, &str)> =
+        refusals.iter().filter_map(|r| Some((degree_of(&r.cell)?, r.sharing.as_str(), r.reason.as_str()))).collect();
+    let mut degrees: Vec<u32> = cells.iter().map(|c| c.record.degree).chain(refused.iter().map(|r| r.0)).collect();
+    degrees.sort_unstable();
+    degrees.dedup();
+    while degrees.len() > COLUMNS {
+        // The ends and the edge of what fits matter most: thin the middle of what ran.
+        degrees.remove(degrees.len() / 2);
+    }
+    let mut modes: Vec<&str> = cells.iter().map(|c| c.record.sharing.as_str()).chain(refused.iter().map(|r| r.1)).collect();
+    modes.sort_by_key(|m| mode_order(m));
+    modes.dedup();
+    let rows: Vec<SquareRow> = modes
+        .iter()
+        .map(|mode| {
+            let squares = degrees.iter().map(|degree| {
+                if let Some(cell) = cells.iter().find(|c| c.record.sharing == *mode && c.record.degree == *degree) {
+                    return Some(square(cell));
+                }
+                let what = format!("{name}×{degree} {mode}");
+                let sharing = (*mode).to_string();
+                if let Some((_, _, why)) = refused.iter().find(|r| r.0 == *degree && r.1 == *mode) {
+                    return Some(Square { sharing, fit: Fit::Refused, title: format!("{what}\nrefused: {why}") });
+                }
+                if *degree == 1 || *mode == "solo" {
+                    return None;
+                }
+                let asks = alone.map(|b| b * f64::from(*degree));
+                let too_much = asks.zip(capacity).filter(|(a, c)| a > c && !mode.starts_with("mig"));
+                let (fit, title) = match too_much {
+                    Some((asks, has)) => {
+                        (Fit::TooLarge, format!("{what}\nasks for {}, there are {}", number::gib(asks), number::gib(has)))
+                    }
+                    None => (Fit::NotRun, format!("{what}\nnot run")),
+                };
+                Some(Square { sharing, fit, title })
+            });
+            SquareRow { label: mode_label(mode), sharing: (*mode).to_string(), squares: squares.collect() }
+        })
+        .collect();
+    let heads: Vec<String> = degrees.iter().map(|d| format!("×{d}")).collect();
+    let (title, subtitle) = describe(analysis, workload);
+    let drawing = Squares { caption: "degree", heads: &heads, rows: &rows }.draw();
+    Panel { label: format!("which degrees of {title} ran, by sharing mode"), title, subtitle, drawing }
+}
+
+/// Mixed groups by mode, and how many were left out.
+fn groups(analysis: &Analysis) -> (Option<Panel>, usize) {
+    let mut rows: Vec<(String, Vec<&Cell>)> = Vec::new();
+    for cell in analysis.cells.iter().filter(|c| !c.record.is_uniform()) {
+        let name = mixed::members(cell, false);
+        match rows.iter_mut().find(|(n, _)| *n == name) {
+            Some((_, cells)) => cells.push(cell),
+            None => rows.push((name, vec![cell])),
+        }
+    }
+    if rows.is_empty() {
+        return (None, 0);
+    }
+    let beyond = rows.len().saturating_sub(GROUPS);
+    rows.truncate(GROUPS);
+    let refusals = &analysis.campaign.plan.refusals;
+    // A refused cell is the planned one of another mode, but for the mode in its label.
+    let without = |label: &str, mode: &str| label.split(' ').filter(|part| *part != mode).collect::<Vec<_>>().join(" ");
+    let refused = |cells: &[&Cell], mode: &str| {
+        let of = |r: &&collo_store::RefusalRecord| {
+            r.sharing == mode && cells.iter().any(|c| without(c.name(), &c.record.sharing) == without(&r.cell, mode))
+        };
+        refusals.iter().find(of)
+    };
+    let mut modes: Vec<&str> = rows.iter().flat_map(|r| &r.1).map(|c| c.record.sharing.as_str()).collect();
+    modes.extend(
+        refusals
+            .iter()
+            .filter(|r| rows.iter().any(|(_, cells)| refused(cells, &r.sharing).is_some()))
+            .map(|r| r.sharing.as_str()),
+    );
+    modes.sort_by_key(|m| mode_order(m));
+    modes.dedup();
+    modes.truncate(COLUMNS);
+    let drawn: Vec<SquareRow> = rows
+        .iter()
+        .map(|(name, cells)| {
+            let squares = modes.iter().map(|mode| {
+                if let Some(cell) = cells.iter().find(|c| c.record.sharing == *mode) {
+                    return Some(square(cell));
+                }
+                let why = refused(cells, mode)?;
+                let title = format!("{}\nrefused: {}", why.cell, why.reason);
+                Some(Square { sharing: (*mode).to_string(), fit: Fit::Refused, title })
+            });
+            SquareRow { label: name.clone(), sharing: String::new(), squares: squares.collect() }
+        })
+        .collect();
+    let heads: Vec<String> = modes.iter().map(|m| mode_label(m)).collect();
+    let drawing = Squares { caption: "", heads: &heads, rows: &drawn }.draw();
+    let label = "which mixed groups ran, by sharing mode".to_string();
+    (Some(Panel { title: "mixed groups".into(), subtitle: String::new(), label, drawing }), beyond)
+}
+
+/// Every cell with how its runs ended.
+fn table(analysis: &Analysis) -> Table {
+    let mut table = Table::with(&["cell", "sharing", "#degree", "ended", "#runs"]);
+    for cell in &analysis.cells {
+        let all: usize = cell.outcomes.values().sum();
+        table.row(vec![
+            label(analysis, cell),
+            TableCell::text(cell.record.sharing.clone()),
+            TableCell::text(cell.record.degree.to_string()),
+            TableCell::text(said(cell)),
+            TableCell::text(all.to_string()),
+        ]);
+    }
+    super::common::cut_rows(&mut table);
+    table.tags = super::tags(analysis);
+    table
+}

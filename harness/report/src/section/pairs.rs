@@ -1,0 +1,145 @@
+//! Who disturbs whom: the slowdown of each workload beside each other one, one heat map per sharing mode.
+
+use super::common::{figure, legend, tags};
+use super::{Figure, Table, TableCell};
+use crate::analysis::{Analysis, Cell};
+use crate::number;
+use crate::plot::{Field, Heat, Panel, mode_label, mode_order};
+use crate::render::words;
+use crate::stats::Quantity;
+
+/// Workloads of a map, at most.
+const NAMES: usize = 8;
+/// Maps, at most.
+const MODES: usize = 6;
+
+/// One direction of a pair.
+struct Direction<'a> {
+    cell: &'a Cell,
+    suffers: &'a str,
+    causes: &'a str,
+    slowdown: Quantity,
+}
+
+fn directions(analysis: &Analysis) -> Vec<Direction<'_>> {
+    let mut found = Vec::new();
+    for cell in analysis.groups().filter(|c| c.members.len() == 2) {
+        let [a, b] = &cell.record.members[..] else { continue };
+        let of = |i: usize| cell.members[i].quantities.get("slowdown").cloned();
+        if a.solo == b.solo {
+            let both = cell.get("slowdown").cloned();
+            found.extend(both.map(|slowdown| Direction { cell, suffers: &a.solo, causes: &b.solo, slowdown }));
+        } else {
+            found.extend(of(0).map(|slowdown| Direction { cell, suffers: &a.solo, causes: &b.solo, slowdown }));
+            found.extend(of(1).map(|slowdown| Direction { cell, suffers: &b.solo, causes: &a.solo, slowdown }));
+        }
+    }
+    found
+}
+
+/// The figure, where two different workloads were paired.
+pub fn heat(analysis: &Analysis) -> Option<Figure> {
+    let all = directions(analysis);
+    if all.iter().all(|d| d.suffers == d.causes) {
+        return None;
+    }
+    let mut solos: Vec<&str> = Vec::new();
+    for cell in &analysis.cells {
+        for m in &cell.record.members {
+            let paired = all.iter().any(|d| d.suffers != d.causes && (d.suffers == m.solo || d.causes == m.solo));
+            if paired && !solos.contains(&m.solo.as_str()) {
+                solos.push(&m.solo);
+            }
+        }
+    }
+    let beyond = solos.len().saturating_sub(NAMES);
+    solos.truncate(NAMES);
+    let bare = |solo: &str| {
+        let spec = all.iter().flat_map(|d| &d.cell.record.members).find(|m| m.solo == solo);
+        spec.map_or_else(|| solo.to_string(), |m| m.workload.clone())
+    };
+    let names: Vec<String> = solos
+        .iter()
+        .map(|s| if solos.iter().filter(|o| bare(o) == bare(s)).count() > 1 { words::workload(s) } else { bare(s) })
+        .collect();
+    let drawn = || all.iter().filter(|d| solos.contains(&d.suffers) && solos.contains(&d.causes));
+    let low = drawn().map(|d| d.slowdown.estimate).fold(1.0, f64::min);
+    let high = drawn().map(|d| d.slowdown.estimate).fold(1.0, f64::max);
+    let mut modes: Vec<&str> = drawn().filter(|d| d.suffers != d.causes).map(|d| d.cell.record.sharing.as_str()).collect();
+    modes.sort_by_key(|m| mode_order(m));
+    modes.dedup();
+    let more_modes = modes.len().saturating_sub(MODES);
+    let panels = modes.iter().take(MODES).map(|mode| {
+        let at = |row: &str, column: &str| {
+            let here = drawn().find(|d| d.cell.record.sharing == *mode && d.suffers == row && d.causes == column)?;
+            let q = &here.slowdown;
+            let title = format!("{}\n{} beside {}: slowdown {}", here.cell.name(), row, column, number::with_interval(q));
+            Some(Field { value: q.estimate, bounds: short(q), informative: !here.cell.is_valid(), title })
+        };
+        let fields: Vec<Vec<Option<Field>>> =
+            solos.iter().map(|row| solos.iter().map(|column| at(row, column)).collect()).collect();
+        let heat = Heat { sharing: mode, caption: "slowdown of", names: &names, fields: &fields, range: (low, high) };
+        Panel {
+            title: mode_label(mode),
+            subtitle: String::new(),
+            label: format!("slowdown of each workload beside each other one under {mode}"),
+            drawing: heat.draw(),
+        }
+    });
+    let mut caption = String::from(
+        "Row: who is slowed down; column: beside whom; below it the 95 % interval. The darker, the slower, on one logarithmic scale for \
+         all modes; dashed: not measured. On the diagonal two copies of the same workload. On MIG slices the smaller slice slows down, too.",
+    );
+    if beyond > 0 {
+        caption += &format!(" Drawn: the first {NAMES} workloads; {beyond} more are in the table.");
+    }
+    if more_modes > 0 {
+        caption += &format!(" {} more are in the table.", number::count(more_modes, "mode"));
+    }
+    let panels: Vec<Panel> = panels.collect();
+    let mut fig = figure(analysis, "pairs", "Slowdown in pairs", panels, caption, table(analysis, &all));
+    fig.legend = legend(drawn().filter(|d| d.suffers != d.causes).map(|d| d.cell));
+    Some(fig)
+}
+
+/// `[1.41, 1.49]`: two decimals fit a field.
+fn short(q: &Quantity) -> String {
+    q.low.zip(q.high).map_or_else(|| number::runs(q.n), |(low, high)| format!("[{low:.2}, {high:.2}]"))
+}
+
+fn table(analysis: &Analysis, all: &[Direction]) -> Table {
+    let mut table = Table::with(&["slowdown of", "beside", "sharing", "#slowdown", "95 % interval", "#runs", "validity"]);
+    for d in all {
+        table.row(vec![
+            TableCell::text(words::workload(d.suffers)),
+            TableCell::text(words::workload(d.causes)),
+            TableCell::text(d.cell.record.sharing.clone()),
+            TableCell { sort: Some(d.slowdown.estimate), ..TableCell::text(number::estimate(&d.slowdown)) },
+            TableCell::text(number::bounds(&d.slowdown)),
+            TableCell::text(d.slowdown.n.to_string()),
+            TableCell::text(words::verdict(d.cell.validity.verdict)),
+        ]);
+    }
+    super::common::cut_rows(&mut table);
+    table.tags = tags(analysis);
+    table
+}
+
+/// The strongest of them all, in a sentence.
+pub fn finding(analysis: &Analysis) -> Option<String> {
+    let all = directions(analysis);
+    let different = all.iter().filter(|d| d.suffers != d.causes);
+    // On slices a member pays for the smaller slice; where others share the whole card, they show who disturbs whom.
+    let shared = |d: &&Direction| !d.cell.record.sharing.starts_with("mig");
+    let rank = |d: &&Direction| (shared(d), d.slowdown.estimate);
+    let worst = different.max_by(|a, b| rank(a).0.cmp(&rank(b).0).then(rank(a).1.total_cmp(&rank(b).1)))?;
+    let back = all.iter().find(|d| d.cell.name() == worst.cell.name() && d.suffers == worst.causes && d.causes == worst.suffers);
+    let returned = back.map_or_else(String::new, |d| format!(", which takes {} in return", number::with_interval(&d.slowdown)));
+    Some(format!(
+        "Of all pairs {} suffers most: {} times as long beside {} under {}{returned}.",
+        words::workload(worst.suffers),
+        number::with_interval(&worst.slowdown),
+        words::workload(worst.causes),
+        mode_label(&worst.cell.record.sharing)
+    ))
+}

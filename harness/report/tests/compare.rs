@@ -1,0 +1,406 @@
+//! Two reports beside each other: what changed is found, what did not is not, and what cannot be held against each other is said.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod support;
+
+use collo_report::compare::{Comparison, Finding, Options, Side, beside, compare, generations, json, terminal, write};
+use collo_report::{analyse, json as report_json};
+use serde_json::{Value, json};
+use support::Fixture;
+
+/// A cell of a made-up report: label, sharing, degree, batch size, and its time with the half-width of the interval.
+type Made = (&'static str, &'static str, u64, u64, f64, f64);
+
+const A100: &str = "A100-SXM4-40GB";
+
+fn cell(&(label, sharing, degree, batch, estimate, half): &Made) -> Value {
+    let solo = format!("small solo b{batch}");
+    let member = json!({ "workload": "small", "batch_size": batch, "settings": {}, "solo": solo });
+    json!({
+        "cell": label, "sharing": sharing, "degree": degree, "tail": "hold", "slots": null, "outcome": "completed",
+        "validity": "valid", "reasons": [], "members": vec![member; degree as usize], "metrics": {},
+        "epoch_time_s": { "estimate": estimate, "low": estimate - half, "high": estimate + half, "repetitions": 3, "df": 9.0 },
+    })
+}
+
+fn report(id: &str, environment: &[(&str, &str)], cells: &[Made]) -> Value {
+    json!({
+        "schema": 1, "experiment": "small-7way-mps", "campaign": id, "created_utc": "2026-11-14T02:00:00Z",
+        "device": { "name": A100, "kind": "gpu", "simulated": true, "memory_bytes": null, "cores": null },
+        "environment": environment.iter().map(|(k, v)| (k.to_string(), json!(v))).collect::<serde_json::Map<_, _>>(),
+        "synthetic": [], "shortened": [], "informative": [], "thresholds": { "relevant_ratio": 0.02 },
+        "cells": cells.iter().map(cell).collect::<Vec<_>>(), "guidelines": [], "refusals": [],
+    })
+}
+
+fn side(report: &Value) -> Side {
+    Side::of(report.clone(), "made up").unwrap()
+}
+
+fn of(left: &Value, right: &Value) -> Comparison {
+    compare(&side(left), &side(right), &Options::default()).unwrap()
+}
+
+fn alike() -> Vec<(&'static str, &'static str)> {
+    vec![("GPU", "A100-SXM4-40GB (40 GiB)"), ("kernel", "6.1.0"), ("torch", "2.14.1")]
+}
+
+/// Two nights between which the driver was changed and the power cap lowered.
+fn nights() -> (Value, Value) {
+    let (mut before, mut after) = (alike(), alike());
+    before.extend([("driver", "535.183.06"), ("power cap", "400 W")]);
+    after.extend([("driver", "580.95.05"), ("power cap", "350 W")]);
+    let left = report(
+        "20261114-0200-11d8",
+        &before,
+        &[
+            ("small solo b32", "solo", 1, 32, 21.0, 0.10),
+            ("small solo b128", "solo", 1, 128, 11.2, 0.14),
+            ("small×7 mps b32", "mps", 7, 32, 28.9, 0.5),
+            ("small×7 mps b128", "mps", 7, 128, 26.1, 0.25),
+        ],
+    );
+    let right = report(
+        "20261121-0200-93be",
+        &after,
+        &[
+            ("small solo b32", "solo", 1, 32, 21.0, 0.10),
+            ("small solo b128", "solo", 1, 128, 11.33, 0.15),
+            ("small×3 mps b32", "mps", 3, 32, 22.0, 0.3),
+            ("small×7 mps b32", "mps", 7, 32, 26.8, 0.5),
+            ("small×7 mps b128", "mps", 7, 128, 27.4, 0.25),
+        ],
+    );
+    (left, right)
+}
+
+fn words(comparison: &Comparison) -> Vec<(&str, &str)> {
+    comparison.rows.iter().map(|r| (r.label.as_str(), r.finding.word())).collect()
+}
+
+#[test]
+fn a_comparison_reads_as_the_manual_has_it() {
+    let (left, right) = nights();
+    insta::assert_snapshot!(terminal(&of(&left, &right), 100), @r"
+    small-7way-mps 20261114-0200-11d8 → 20261121-0200-93be, both on a simulated A100-SXM4-40GB
+    cell              epoch s left  epoch s right  ratio              p  verdict
+    small×7 mps b32   28.9  ±0.5    26.8  ±0.5     0.93  ±0.02   <0.001  better
+    small×7 mps b128  26.1  ±0.2    27.4  ±0.2     1.050 ±0.014  <0.001  worse
+    small solo b128   11.20 ±0.14   11.33 ±0.15    1.012 ±0.019    0.38  can't tell (9 more each)
+    small solo b32    21.00 ±0.10   21.00 ±0.10    1.000 ±0.007    1.00  same
+    only right: small×3 mps b32
+    environment       left        right
+    driver            535.183.06  580.95.05
+    power cap         400 W       350 W      may explain `worse`
+    alike: GPU, kernel, torch
+    1 better, 1 worse, 1 can't tell, 1 same; relevant from 2 %, 95 % intervals, p by Holm over 4
+    decide: collo run 93be --where 'degree == 1 && batch_size == 128' --more 9
+    decide: collo run 11d8 --where 'degree == 1 && batch_size == 128' --more 9
+    ");
+}
+
+/// A campaign of a CPU with noise of 1 %, the right one slower by a factor in one cell.
+fn campaign(step: f64, seed: u64, id: &str) -> Value {
+    let mut fixture = Fixture::named("truth").seed(seed).repetitions(5);
+    fixture.samples_hz = 1.0;
+    for i in 0..6u32 {
+        let step = if i == 0 { step } else { 1.0 };
+        fixture = fixture.solo("tiny", 8 << i, 1.0 + 0.1 * f64::from(i));
+        fixture = fixture.group("tiny", 8 << i, 2, "naive", (1.5 + 0.1 * f64::from(i)) * step);
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let mut report = report_json(&analyse(&fixture.write(runs.path())).unwrap());
+    report["campaign"] = json!(id);
+    report
+}
+
+#[test]
+fn a_step_of_five_percent_in_stored_runs_is_found_and_noise_is_not() {
+    let base = campaign(1.0, 1, "20261120-0000-aaaa");
+    for seed in 2..3 {
+        let quiet = of(&base, &campaign(1.0, seed, "20261121-0000-bbbb"));
+        assert!(!quiet.has_worse() && quiet.count("better") == 0, "{:?}", words(&quiet));
+        let mut stepped = campaign(1.08, seed, "20261121-0000-bbbb");
+        stepped["thresholds"]["relevant_ratio"] = json!(0.02);
+        let found = of(&base, &stepped);
+        let worse: Vec<_> = found.rows.iter().filter(|r| r.finding == Finding::Worse).map(|r| r.label.as_str()).collect();
+        assert_eq!(worse, ["tiny×2 naive b8"], "{:?}", words(&found));
+        assert!((found.threshold, found.thresholds_differ) == (0.02, true));
+    }
+}
+
+#[test]
+fn a_report_lists_its_environment_and_its_schema_knows_it() {
+    let report = campaign(1.0, 1, "20261120-0000-aaaa");
+    let environment = report["environment"].as_object().unwrap();
+    for (name, text) in [("torch", "2.14.1"), ("git", "4e1a9c2"), ("kernel", "6.1.0"), ("data", "synthetic CIFAR-10")] {
+        assert_eq!(environment[name], text, "{environment:?}");
+    }
+    assert!(environment.values().all(|v| v.as_str().is_some_and(|t| !t.is_empty())));
+    assert_eq!(report["cells"][0]["epoch_time_s"]["repetitions"], 10, "five blocks, each opened and closed by it");
+    assert!(report["cells"][0]["epoch_time_s"]["df"].as_f64().unwrap() > 4.0);
+}
+
+#[test]
+fn what_makes_times_incomparable_is_said_and_not_judged() {
+    let (left, right) = nights();
+    let with = |key: &str, value: Value| {
+        let mut right = right.clone();
+        right[key] = value;
+        of(&left, &right)
+    };
+    let warned = |comparison: &Comparison, words: &str| comparison.warnings.iter().any(|w| w.contains(words));
+
+    let stand_in = with("synthetic", json!(["CIFAR-10"]));
+    assert!(warned(&stand_in, "the left trained on real data, the right on stand-ins for CIFAR-10"), "{:?}", stand_in.warnings);
+    let shorter = with("shortened", json!([{ "workload": "small", "limit_batches": 20 }]));
+    assert!(warned(&shorter, "epochs of `small` differ, whole epochs left and 20 batches right"), "{:?}", shorter.warnings);
+    assert_eq!(shorter.count("not_judged"), 4);
+    let mut measured = right["device"].clone();
+    measured["simulated"] = json!(false);
+    let measured = with("device", measured);
+    assert!(warned(&measured, "the left side is simulated, the other is measured") && measured.count("not_judged") == 4);
+    let mut set = right["environment"].clone();
+    set["python set"] = json!("cuda13");
+    let set = with("environment", set);
+    assert!(warned(&set, "different Python sets (`none`, torch 2.14.1 and `cuda13`, torch 2.14.1)"), "{:?}", set.warnings);
+    let other = with("experiment", json!("other"));
+    assert!(warned(&other, "different experiments, `small-7way-mps` and `other`: cells are matched by their labels"));
+    let same = with("campaign", left["campaign"].clone());
+    assert!(warned(&same, "share runs") && same.count("not_judged") == 4 && !same.has_worse());
+}
+
+#[test]
+fn void_informative_and_failed_cells_are_shown_and_never_judged() {
+    let (left, mut right) = nights();
+    let cells = right["cells"].as_array_mut().unwrap();
+    cells[0]["validity"] = json!("informative");
+    cells[0]["reasons"] = json!(["others used 30 % of the cores"]);
+    cells[1]["epoch_time_s"] = json!({ "estimate": 11.0, "low": null, "high": null, "repetitions": 1, "df": null });
+    cells[3]["outcome"] = json!("out_of_memory");
+    cells[3]["epoch_time_s"] = Value::Null;
+    for member in cells[4]["members"].as_array_mut().unwrap() {
+        member["settings"] = json!({ "workers": 4 });
+    }
+    let comparison = of(&left, &right);
+    insta::assert_snapshot!(terminal(&comparison, 100), @r"
+    small-7way-mps 20261114-0200-11d8 → 20261121-0200-93be, both on a simulated A100-SXM4-40GB
+    cell              epoch s left  epoch s right  ratio               p  verdict
+    small×7 mps b128  26.1  ±0.2    27.4  ±0.2     1.050 ±0.014   <0.001  worse
+    small×7 mps b32   28.9  ±0.5    –              –                   –  no longer runs: out of memory
+    small solo b128   11.20 ±0.14   11.0  (1 run)  0.982 (1 run)       –  can't tell (no interval)
+    small solo b32    21.00 ±0.10   21.00 ±0.10    1.000 ±0.007        –  not judged: informative right
+    `small×7 mps b128`: settings differ: workers none → 4
+    only right: small×3 mps b32
+    environment       left        right
+    driver            535.183.06  580.95.05
+    power cap         400 W       350 W      may explain `worse`
+    alike: GPU, kernel, torch
+    1 worse, 1 no longer runs, 1 can't tell, 1 not judged; relevant from 2 %, 95 % intervals, p by Holm
+      over 1
+    decide: collo run 93be --where 'degree == 1 && batch_size == 128' --more 2
+    ");
+    assert!(comparison.has_worse(), "a cell that no longer runs is worse than a slower one");
+}
+
+#[test]
+fn nothing_in_common_says_what_each_side_has() {
+    let (left, mut right) = nights();
+    right["cells"] = json!([cell(&("medium×2 naive b32", "naive", 2, 32, 4.0, 0.1))]);
+    let why = compare(&side(&left), &side(&right), &Options::default()).unwrap_err().to_string();
+    insta::assert_snapshot!(why, @r"`11d8` and `93be` have no cell in common: `small×7 mps b32` and 3 more on a simulated A100-SXM4-40GB, `medium×2 naive b32` on a simulated A100-SXM4-40GB");
+}
+
+/// A side on another card, with gains in the place of times.
+fn card(name: &str, id: &str, gains: &[(&'static str, &'static str, u64, Option<&str>, f64)]) -> Value {
+    let mut made = report(id, &[], &[]);
+    made["device"]["name"] = json!(name);
+    made["cells"] = gains
+        .iter()
+        .map(|&(label, sharing, degree, slots, gain)| {
+            let mut cell = cell(&(label, sharing, degree, 32, 10.0, 0.1));
+            cell["slots"] = json!(slots);
+            cell["throughput_gain"] =
+                json!({ "estimate": gain, "low": gain * 0.98, "high": gain * 1.02, "repetitions": 3, "df": 9.0 });
+            cell
+        })
+        .collect();
+    made
+}
+
+#[test]
+fn different_cards_are_compared_by_gain_and_their_slices_by_share() {
+    let left = card(
+        "NVIDIA A100-SXM4-40GB",
+        "20261114-0200-11d8",
+        &[
+            ("small×7 mig:1g.5gb b32", "mig:1g.5gb", 7, Some("7×1g.5gb"), 2.9),
+            ("small×2 mig b32", "mig", 2, Some("2×3g.20gb"), 1.8),
+            ("small×7 mps b32", "mps", 7, Some("whole GPU, shared"), 5.4),
+        ],
+    );
+    let right = card(
+        "NVIDIA H100 80GB HBM3",
+        "20261121-0200-93be",
+        &[
+            ("small×7 mig:1g.10gb b32", "mig:1g.10gb", 7, Some("7×1g.10gb"), 3.4),
+            ("small×2 mig b32", "mig", 2, Some("2×3g.40gb"), 1.8),
+            ("small×7 mps b32", "mps", 7, Some("whole GPU, shared"), 5.4),
+        ],
+    );
+    let comparison = of(&left, &right);
+    insta::assert_snapshot!(terminal(&comparison, 120), @r#"
+    small-7way-mps 20261114-0200-11d8 on a simulated NVIDIA A100-SXM4-40GB → 20261121-0200-93be on a simulated NVIDIA H100
+      80GB HBM3
+    different devices: compared by gain, each side against its own baseline, never by times; slices are matched by their
+      share of the card
+    cell                                              gain left   gain right  ratio            p  verdict
+    small×7 mig:1g.5gb b32 ↔ small×7 mig:1g.10gb b32  2.90 ±0.06  3.40 ±0.07  1.17 ±0.03  <0.001  better
+    small×2 mig b32                                   1.80 ±0.04  1.80 ±0.04  1.00 ±0.03    1.00  can't tell (3 more each)
+    small×7 mps b32                                   5.40 ±0.11  5.40 ±0.11  1.00 ±0.03    1.00  can't tell (3 more each)
+    `small×7 mig:1g.10gb b32`: 14 of 108 SMs left, 16 of 132 SMs right
+    `small×2 mig b32`: 42 of 108 SMs left, 60 of 132 SMs right
+    1 better, 2 can't tell; relevant from 2 %, 95 % intervals, p by Holm over 3
+    decide: collo run 93be --where 'cell == "small×2 mig b32" || cell == "small×7 mps b32"' --more 3
+    decide: collo run 11d8 --where 'cell == "small×2 mig b32" || cell == "small×7 mps b32"' --more 3
+    "#);
+    let asked = Options { quantity: Some("epoch_time_s".into()), by: None };
+    let why = compare(&side(&left), &side(&right), &asked).unwrap_err().to_string();
+    insta::assert_snapshot!(why, @r"`epoch_time_s` of a simulated NVIDIA A100-SXM4-40GB is not compared with that of a simulated NVIDIA H100 80GB HBM3: they are different devices");
+}
+
+/// A side on a card with advice.
+fn advised(name: &str, id: &str, label: &'static str, sharing: &'static str, gain: f64, verdict: &str) -> Side {
+    let mut made = card(name, id, &[(label, sharing, 7, None, gain), ("small×7 mps b32", "mps", 7, None, 5.4)]);
+    let advice = |id: &str, verdict: &str| json!({ "id": id, "statement": format!("Do {id}."), "finding": "As found.", "verdict": verdict });
+    made["guidelines"] =
+        json!([advice("collocate", "supported"), advice("isolation", verdict), advice("mixing", "not_enough_evidence")]);
+    side(&made)
+}
+
+#[test]
+fn generations_stand_beside_each_other_with_what_changed_first() {
+    let sides = [
+        advised("NVIDIA A100-SXM4-40GB", "20261114-0200-11d8", "small×7 mig:1g.5gb b32", "mig:1g.5gb", 2.9, "supported"),
+        advised("NVIDIA H100 80GB HBM3", "20261121-0200-93be", "small×7 mig:1g.10gb b32", "mig:1g.10gb", 3.4, "contradicted"),
+    ];
+    let found = generations(&sides, None).unwrap();
+    insta::assert_snapshot!(found.text(100), @r"
+    simulated A100-SXM4-40GB: small-7way-mps 20261114-0200-11d8
+    simulated H100 80GB HBM3: small-7way-mps 20261121-0200-93be
+    isolation: changed
+      simulated A100-SXM4-40GB: ✓ supported: Do isolation. As found.
+      simulated H100 80GB HBM3: ✕ contradicted: Do isolation. As found.
+    collocate: the same verdict
+      simulated A100-SXM4-40GB: ✓ supported: Do collocate. As found.
+      simulated H100 80GB HBM3: ✓ supported: Do collocate. As found.
+    not enough evidence on any card: mixing
+    small×7 mig:1g.5gb b32
+      simulated A100-SXM4-40GB: 2.90 ±0.06, 14 of 108 SMs
+      simulated H100 80GB HBM3: 3.40 ±0.07 as small×7 mig:1g.10gb b32, 16 of 132 SMs
+    small×7 mps b32
+      simulated A100-SXM4-40GB: 5.40 ±0.11
+      simulated H100 80GB HBM3: 5.40 ±0.11
+    cells: gain with 95 % intervals, each card against its own baseline; slices are matched by their
+      share of the card; times are not compared
+    ");
+    let folder = tempfile::tempdir().unwrap();
+    let page = fs_err::read_to_string(found.write(folder.path()).unwrap().html).unwrap();
+    assert!(page.contains("✕ contradicted") && page.contains("16 of 132 SMs") && page.contains("SIMULATED"));
+    assert_eq!(found.json()["guidelines"][0]["id"], "isolation", "changed first");
+    assert!(generations(&sides, Some("epoch_time_s")).unwrap_err().to_string().contains("different devices"));
+}
+
+#[test]
+fn a_campaign_stands_beside_what_was_published_without_a_verdict() {
+    let made = card(
+        "NVIDIA A100-SXM4-40GB",
+        "20261121-0200-93be",
+        &[
+            ("small×7 mps b32", "mps", 7, None, 5.3),
+            ("small×7 naive b32", "naive", 7, None, 1.7),
+            ("tiny×2 mps b8", "mps", 3, None, 1.1),
+        ],
+    );
+    let found = beside(&side(&made));
+    insta::assert_snapshot!(found.text(100), @r"
+    published:study → small-7way-mps 20261121-0200-93be, on a simulated NVIDIA A100-SXM4-40GB
+    warning: the device is simulated and was calibrated on these figures: agreement is circular
+    cell               quantity  published  here        ratio  the published value lies
+    small×7 mps b32    gain      5.35       5.30 ±0.11  0.99   inside our interval
+    small×7 naive b32  gain      1.98       1.70 ±0.03  0.86   outside: ours is at least 12.4 % less
+    2 published figures about cells of this campaign: 1 inside our interval or the same, 1 outside or
+      another, 0 without an interval or a number; nothing was published of 1 cell
+    published by others, without intervals, so that no verdict is given: collocation study on an
+      A100-40GB, PhD thesis, chapter 4; EuroMLSys 2024
+    ");
+    let folder = tempfile::tempdir().unwrap();
+    let page = fs_err::read_to_string(found.write(folder.path()).unwrap().html).unwrap();
+    assert!(page.contains("agreement is circular") && page.contains("EuroMLSys 2024"));
+}
+
+#[test]
+fn hostile_names_do_not_run_in_the_page() {
+    let (mut left, mut right) = nights();
+    for report in [&mut left, &mut right] {
+        for cell in report["cells"].as_array_mut().unwrap() {
+            cell["cell"] = json!(format!("{}</svg><script>alert(1)</script>", cell["cell"].as_str().unwrap()));
+            cell["sharing"] = json!("mps\"><img src=x onerror=alert(1)>");
+        }
+        report["environment"]["torch"] = json!(format!("<b>{}</b>", report["campaign"].as_str().unwrap()));
+        report["synthetic"] = json!(["<i>x</i>"]);
+    }
+    right["synthetic"] = json!([]);
+    let folder = tempfile::tempdir().unwrap();
+    let written = write(&of(&left, &right), folder.path()).unwrap();
+    let page = fs_err::read_to_string(&written.html).unwrap();
+    for tag in ["<script", "<img", "<b>2026", "<i>x"] {
+        assert!(!page.contains(tag), "{tag}");
+    }
+    let markdown = fs_err::read_to_string(&written.markdown).unwrap();
+    assert!(!markdown.contains("<script") || markdown.contains("\\<script"), "{markdown}");
+}
+
+#[test]
+fn hostile_names_reach_neither_the_terminal_nor_the_shell() {
+    let (mut left, mut right) = nights();
+    for report in [&mut left, &mut right] {
+        report["experiment"] = json!("x\u{1b}[31m");
+        for cell in report["cells"].as_array_mut().unwrap() {
+            let label = format!("{}\u{1b}[2J'; rm -rf ~; '", cell["cell"].as_str().unwrap());
+            cell["cell"] = json!(label);
+            cell["members"][0]["solo"] = json!(label);
+        }
+    }
+    let comparison = of(&left, &right);
+    let text = terminal(&comparison, 100);
+    assert!(!text.contains('\u{1b}') && text.contains(r"\x1b[2J"), "{text}");
+    assert!(comparison.decide.iter().all(|c| !c.contains("rm")));
+}
+
+#[test]
+fn of_two_thousand_cells_the_terminal_shows_the_first_and_the_json_all() {
+    let many = |id: &str, factor: f64| {
+        let mut made = report(id, &alike(), &[]);
+        let cells = (0..2000u64).map(|i| {
+            let estimate =
+                10.0 * (1.0 + 0.001 * (i % 97) as f64) * if i % 10 == 0 { factor } else { 1.0 + 0.0001 * (i % 31) as f64 };
+            let mut cell = cell(&("", "mps", 7, 32, estimate, 0.1 + 0.002 * (i % 89) as f64));
+            cell["cell"] = json!(format!("small{i}×7 mps b32"));
+            cell
+        });
+        made["cells"] = cells.collect();
+        made
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["left.json", "right.json"].map(|name| folder.path().join(name));
+    for (path, report) in paths.iter().zip([many("20261114-0200-11d8", 1.0), many("20261121-0200-93be", 1.05)]) {
+        fs_err::write(path, serde_json::to_string_pretty(&report).unwrap()).unwrap();
+    }
+    let (left, right) = (Side::read(&paths[0]).unwrap(), Side::read(&paths[1]).unwrap());
+    let comparison = compare(&left, &right, &Options::default()).unwrap();
+    let text = terminal(&comparison, 100);
+    assert_eq!(comparison.rows.len(), 2000);
+    assert!(text.contains("… 1940 more") && json(&comparison)["cells"].as_array().unwrap().len() == 2000);
+}

@@ -1,0 +1,437 @@
+//! The report in other programs' formats, read back by readers of these formats.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use collo_report::export::{Format, dataset_columns, export};
+use collo_report::{Analysis, analyse};
+use collo_store::{Outcome, RefusalRecord};
+use polars::prelude::*;
+use support::Fixture;
+use support::card::CardTruth;
+
+const HOSTILE: &str = "=cmd|'x'!A1, \"q\" <b>&]]> \\input{x} % $y$ 中\u{1b}\nnext";
+
+fn analysed(fixture: &Fixture) -> Analysis {
+    let folder = tempfile::tempdir().unwrap();
+    analyse(&fixture.write(folder.path())).unwrap()
+}
+
+fn text(analysis: &Analysis, format: Format) -> String {
+    String::from_utf8(export(analysis, format).unwrap()).unwrap()
+}
+
+fn crash() -> Outcome {
+    Outcome::Crashed { member: 1, status: "exited with 1".into(), message: HOSTILE.into() }
+}
+
+fn refusal(cell: &str) -> RefusalRecord {
+    let (reason, hint) = ("needs 8 slices, there are 7".into(), Some("ask for seven".into()));
+    RefusalRecord { cell: cell.into(), sharing: "mig".into(), reason, hint }
+}
+
+/// Cells that completed, crashed, ran out of memory and cannot run, under names that are not meant well.
+fn hostile() -> Fixture {
+    let mut f = Fixture::quickstart().group("tiny", 32, 4, "naive", 3.3).ends(crash()).group("tiny", 32, 5, "naive", 4.0);
+    f = f.ends(Outcome::OutOfMemory { member: 0, message: "tried to allocate 9 GiB".into() });
+    f.cells[2].record.cell = HOSTILE.into();
+    f.informative = vec![HOSTILE.into()];
+    f.limit_batches = Some(4);
+    f.refusals = vec![refusal(HOSTILE)];
+    f
+}
+
+fn on_card() -> Fixture {
+    let truth = |active| CardTruth {
+        sm_active_ratio: active,
+        idle_w: 50.0,
+        power_w: 250.0,
+        instances: Vec::new(),
+        sources: vec![("dcgm", 1.0)],
+        counter_resets: false,
+        counters_of_instances: false,
+    };
+    let mut f = Fixture::named("on-card")
+        .on_card("solo", &[("small", 1.0)], truth(0.3), 0.01)
+        .on_card("solo", &[("large", 2.0)], truth(0.9), 0.01)
+        .on_card("mps", &[("small", 1.4), ("large", 2.6)], truth(0.95), 0.01);
+    f.device.name = "NVIDIA A100-SXM4-40GB".into();
+    f.device.kind = "gpu".into();
+    f.device.simulated = true;
+    f.device.memory_bytes = Some(40 << 30);
+    f.device.persistence = Some(true);
+    f.synthetic = Some(false);
+    f
+}
+
+/// Campaigns without a plan, without a run, and without a usable one.
+fn thin() -> Vec<Analysis> {
+    let mut empty = Fixture::named("empty");
+    empty.repetitions = 0;
+    let mut unrun = Fixture::quickstart();
+    unrun.stop_after = 0;
+    let mut failed = Fixture::quickstart();
+    failed.cells.iter_mut().for_each(|c| c.outcome = crash());
+    let mut once = Fixture::quickstart().repetitions(1);
+    once.baselines = false;
+    [empty, unrun, failed, once].iter().map(analysed).collect()
+}
+
+/// Rows by head.
+fn rows(text: &str) -> Vec<BTreeMap<String, String>> {
+    let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
+    let heads = reader.headers().unwrap().clone();
+    let unique: BTreeSet<&str> = heads.iter().collect();
+    assert_eq!(unique.len(), heads.len(), "two columns of one name");
+    let pairs = |r: csv::StringRecord| heads.iter().map(str::to_string).zip(r.iter().map(str::to_string)).collect();
+    // A row that is longer or shorter than its heads is an error of the reader.
+    reader.records().map(|r| pairs(r.unwrap())).collect()
+}
+
+#[test]
+fn each_cell_is_a_row_with_its_intervals() {
+    let analysis = analysed(&Fixture::quickstart());
+    let rows = rows(&text(&analysis, Format::Csv));
+    assert_eq!(rows.len(), 3);
+    for (row, cell) in rows.iter().zip(&analysis.cells) {
+        assert_eq!(row["cell"], cell.name());
+        assert_eq!(
+            (row["validity"].as_str(), row["simulated"].as_str(), row["synthetic"].as_str()),
+            ("valid", "false", "CIFAR-10")
+        );
+        for (name, q) in &cell.quantities {
+            let read = |end: &str| row[&format!("{name}{end}")].parse::<f64>().ok();
+            assert_eq!((read(""), read("_low"), read("_high")), (Some(q.estimate), q.low, q.high), "{name}");
+            assert_eq!(row[&format!("{name}_repetitions")], q.n.to_string());
+        }
+        for (name, q) in &cell.metrics {
+            assert_eq!(row[&format!("metrics.{name}")].parse(), Ok(q.estimate));
+        }
+        // What was not measured is empty.
+        assert!(!cell.quantities.contains_key("energy_j_per_epoch"));
+        assert_eq!((row["energy_j_per_epoch"].as_str(), row["energy_j_per_epoch_repetitions"].as_str()), ("", ""));
+    }
+    assert_eq!(rows[2]["throughput_gain_verdict"], "better");
+    assert_eq!(rows[2]["settings"], "{}");
+}
+
+#[test]
+fn hostile_labels_stay_text_in_a_spreadsheet() {
+    let rows = rows(&text(&analysed(&hostile()), Format::Csv));
+    assert_eq!(rows.len(), 6, "five cells and a refusal");
+    assert_eq!(rows[2]["cell"], format!("'{HOSTILE}"));
+    assert_eq!(rows[0]["campaign_informative"], format!("'{HOSTILE}"));
+    let outcomes: Vec<&str> = rows.iter().map(|r| r["outcome"].as_str()).collect();
+    assert_eq!(outcomes, ["completed", "completed", "completed", "crashed", "out_of_memory", "refused"]);
+    assert!(rows[3..].iter().all(|r| r["epoch_time_s"].is_empty() && r["repetitions"] == "0" && r["validity"] == "void"));
+    assert_eq!(rows[5]["reasons"], "needs 8 slices, there are 7; hint: ask for seven");
+    assert!(rows.iter().all(|r| r["shortened"] == "tiny: 4 batches"));
+    for field in rows.iter().flat_map(|r| r.values()) {
+        assert!(!field.starts_with(['=', '+', '@', '\t']), "{field}");
+    }
+}
+
+#[test]
+fn papers_get_a_table_whose_caption_says_what_it_is() {
+    let analysis = analysed(&Fixture::quickstart());
+    insta::assert_snapshot!(text(&analysis, Format::Latex), @r"
+    % needs \usepackage{booktabs}
+    % data: synthetic stand-in for CIFAR-10
+    \begin{table}
+    \centering
+    \caption{quickstart on cpu (2 cores, 24 GiB), campaign 20261120-1842-7f3a; data: synthetic stand-in for CIFAR-10; $\pm$: 95 \% interval, pooled t, 3 repetitions, 6 solo; gain: work per second against running in turn}
+    \label{tab:quickstart}
+    \begin{tabular}{lrrrr}
+    \toprule
+    cell & epoch (s) & slowdown & gain & memory (GiB) \\
+    \midrule
+    tiny solo b32 & $1.579 \pm 0.011$ & 1 & 1 & $0.750 \pm 0$ \\
+    tiny$\times$2 naive b32 & $1.600 \pm 0.015$ & $1.013 \pm 0.012$ & $1.97 \pm 0.02$ & $1.20 \pm 0$ \\
+    tiny$\times$3 naive b32 & $2.47 \pm 0.02$ & $1.564 \pm 0.018$ & $1.92 \pm 0.02$ & $1.80 \pm 0$ \\
+    \bottomrule
+    \end{tabular}
+    \end{table}
+    ");
+    let simulated = text(&analysed(&on_card()), Format::Latex);
+    let caption = simulated.lines().find(|l| l.starts_with("\\caption")).unwrap();
+    assert!(caption.contains("SIMULATED") && caption.contains("simulated NVIDIA A100-SXM4-40GB"), "{caption}");
+    assert!(simulated.starts_with("% needs \\usepackage{booktabs}\n% SIMULATED"));
+    assert!(simulated.contains("SMACT") && simulated.contains("kJ/epoch"), "{simulated}");
+}
+
+#[test]
+fn hostile_labels_are_no_commands_and_keep_their_row() {
+    let tex = text(&analysed(&hostile()), Format::Latex);
+    for line in tex.lines().filter(|l| !l.starts_with('%')) {
+        assert!(!line.contains("\\input") && !line.contains('中'), "{line}");
+        let (mut depth, mut before) = (0, ' ');
+        for c in line.chars() {
+            match c {
+                '{' if before != '\\' => depth += 1,
+                '}' if before != '\\' => depth -= 1,
+                _ => {}
+            }
+            assert!(depth >= 0, "{line}");
+            before = c;
+        }
+        assert_eq!(depth, 0, "{line}");
+    }
+    let row = tex.lines().find(|l| l.starts_with("=cmd")).unwrap();
+    assert!(row.ends_with("\\\\") && row.contains("\\textbackslash{}input\\{x\\} \\% \\$y\\$ U+4E2D"), "{row}");
+    assert!(tex.contains("{l}{crashed}") && tex.contains("{l}{out of memory}"));
+    // Rows of a table have as many columns as its heads.
+    let columns = tex.lines().find(|l| l.starts_with("cell &")).unwrap().matches(" & ").count();
+    for row in tex.lines().filter(|l| l.ends_with("\\\\") && !l.contains("multicolumn")) {
+        assert_eq!(row.matches(" & ").count(), columns, "{row}");
+    }
+}
+
+#[test]
+fn a_ci_system_sees_failures_skips_and_passes() {
+    let analysis = analysed(&hostile());
+    let xml = text(&analysis, Format::Junit);
+    let document = roxmltree::Document::parse(&xml).unwrap();
+    let suite = document.descendants().find(|n| n.has_tag_name("testsuite")).unwrap();
+    let counts = ["tests", "failures", "errors", "skipped"].map(|n| suite.attribute(n).unwrap());
+    assert_eq!(counts, ["6", "1", "0", "2"]);
+    assert_eq!(suite.attribute("name"), Some("quickstart (synthetic data, shortened epochs, informative)"));
+    let cases: Vec<roxmltree::Node> = suite.children().filter(|n| n.has_tag_name("testcase")).collect();
+    assert_eq!(cases.len(), 6);
+    // A control character is no character of XML: it is named.
+    assert_eq!(cases[2].attribute("name"), Some(HOSTILE.replace('\u{1b}', "\\u{1b}").as_str()));
+    let child = |i: usize, tag: &str| cases[i].children().find(|n| n.has_tag_name(tag));
+    assert!(child(0, "failure").is_none() && child(0, "skipped").is_none());
+    assert!(child(0, "system-out").unwrap().text().unwrap().starts_with("informative: "), "{xml}");
+    let failure = child(3, "failure").unwrap();
+    assert_eq!(failure.attribute("type"), Some("crashed"));
+    assert!(failure.attribute("message").unwrap().starts_with("crashed, member 1 exited with 1: =cmd|"), "{xml}");
+    assert!(failure.text().unwrap().contains("repetition 3: crashed"));
+    assert_eq!(child(4, "skipped").unwrap().attribute("message"), Some("out of memory, member 0: tried to allocate 9 GiB"));
+    let refused = child(5, "skipped").unwrap().attribute("message");
+    assert_eq!(refused, Some("refused: needs 8 slices, there are 7; hint: ask for seven"));
+}
+
+#[test]
+fn simulated_runs_say_so_to_a_ci_system() {
+    let analysis = analysed(&on_card());
+    let xml = text(&analysis, Format::Junit);
+    let document = roxmltree::Document::parse(&xml).unwrap();
+    let said = |name: &str| {
+        let property = document.descendants().find(|n| n.attribute("name") == Some(name) && n.has_tag_name("property"));
+        property.unwrap().attribute("value").unwrap().to_string()
+    };
+    assert_eq!(said("simulated"), "true");
+    assert!(said("device").starts_with("simulated NVIDIA A100"));
+    let cases: Vec<roxmltree::Node> = document.descendants().filter(|n| n.has_tag_name("testcase")).collect();
+    assert!(cases.iter().all(|c| c.attribute("classname").unwrap().starts_with("on-card (simulated).")));
+}
+
+/// Samples `(name, labels, value)` of an exposition; what the format forbids fails.
+fn samples(text: &str) -> Vec<(String, BTreeMap<String, String>, f64)> {
+    let name = |s: &str| {
+        !s.is_empty() && s.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !s.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let (mut found, mut families, mut family, mut unit) = (Vec::new(), BTreeSet::new(), String::new(), None);
+    assert!(text.ends_with("\n# EOF\n") && text.matches("# EOF").count() == 1);
+    for line in text.lines().filter(|l| *l != "# EOF") {
+        if let Some(rest) = line.strip_prefix("# ") {
+            let words: Vec<&str> = rest.splitn(3, ' ').collect();
+            match words[..] {
+                ["TYPE", of, kind] => {
+                    assert!(name(of) && families.insert(of.to_string()), "`{of}` twice, or no name");
+                    assert!(["gauge", "info"].contains(&kind));
+                    (family, unit) = (of.to_string(), None);
+                }
+                ["UNIT", of, told] => {
+                    assert!(of == family && of.ends_with(&format!("_{told}")), "{line}");
+                    unit = Some(told.to_string());
+                }
+                ["HELP", of, _] => assert_eq!(of, family),
+                _ => panic!("{line}"),
+            }
+            continue;
+        }
+        let (head, rest) = line.split_once('{').unwrap();
+        assert!(head == family || head == format!("{family}_info"), "`{head}` among samples of `{family}`");
+        let mut labels = BTreeMap::new();
+        let mut chars = rest.chars();
+        loop {
+            let key: String = chars.by_ref().take_while(|c| *c != '=').collect();
+            assert!(name(&key) && chars.next() == Some('"'), "{line}");
+            let mut value = String::new();
+            loop {
+                match chars.next().unwrap() {
+                    '\\' => value.push(if let c @ ('\\' | '"') = chars.next().unwrap() { c } else { '\n' }),
+                    '"' => break,
+                    c => value.push(c),
+                }
+            }
+            assert!(labels.insert(key, value).is_none());
+            if chars.next() == Some('}') {
+                break;
+            }
+        }
+        found.push((head.to_string(), labels, chars.as_str().trim().parse().unwrap()));
+    }
+    let places: BTreeSet<String> = found.iter().map(|(n, l, _)| format!("{n}{l:?}")).collect();
+    assert_eq!(places.len(), found.len(), "one sample twice");
+    let _ = unit;
+    found
+}
+
+#[test]
+fn monitoring_gets_each_quantity_of_each_cell_once_and_nothing_for_what_is_absent() {
+    for fixture in [Fixture::quickstart(), hostile(), on_card()] {
+        let analysis = analysed(&fixture);
+        let samples = samples(&text(&analysis, Format::Openmetrics));
+        let of = |metric: &str, cell: &str| {
+            let mut all = samples.iter().filter(|(n, l, _)| n == metric && l.get("cell").is_some_and(|c| c == cell));
+            let found = all.next().map(|s| s.2);
+            assert!(all.next().is_none());
+            found
+        };
+        for cell in &analysis.cells {
+            let name = cell.name().replace('\u{1b}', "\u{fffd}");
+            let q = cell.get("epoch_time_s");
+            assert_eq!(of("collo_epoch_time_seconds", &name), q.map(|q| q.estimate));
+            assert_eq!(of("collo_epoch_time_low_seconds", &name), q.and_then(|q| q.low));
+            assert_eq!(of("collo_slowdown_high_ratio", &name), cell.get("slowdown").and_then(|q| q.high));
+            assert_eq!(of("collo_energy_joules_per_epoch", &name), cell.get("energy_j_per_epoch").map(|q| q.estimate));
+            let active = cell.metrics.get("sm_active_ratio").map(|q| q.estimate);
+            assert_eq!(of("collo_device_sm_active_ratio", &name), active);
+        }
+        let simulated = analysis.campaign.device.simulated.to_string();
+        assert!(samples.iter().all(|(_, l, _)| l["simulated"] == simulated));
+        let info = samples.iter().find(|(n, _, _)| n == "collo_campaign_info").unwrap();
+        assert_eq!(info.1["campaign"], analysis.campaign.id);
+    }
+}
+
+#[test]
+fn predictors_get_a_row_for_each_member_of_each_repetition() {
+    let analysis = analysed(&on_card());
+    let rows = rows(&text(&analysis, Format::Dataset));
+    let stored = analysis.cells.iter().flat_map(|c| &c.repetitions).map(|r| r.record().members.len());
+    assert_eq!(rows.len(), stored.sum::<usize>());
+    let pair: Vec<_> = rows.iter().filter(|r| r["degree"] == "2" && r["repetition"] == "1").collect();
+    let [small, large] = pair[..] else { panic!("{}", pair.len()) };
+    assert_eq!((small["workload"].as_str(), small["company"].as_str()), ("small", "large solo b32"));
+    assert_eq!((large["member"].as_str(), large["company"].as_str()), ("1", "small solo b32"));
+    let number = |row: &BTreeMap<String, String>, name: &str| row[name].parse::<f64>().unwrap();
+    // The truth: 1.0 s alone, 1.4 s in company.
+    assert!((number(small, "slowdown") / 1.4 - 1.0).abs() < 0.06 && (number(large, "slowdown") / 1.3 - 1.0).abs() < 0.06);
+    assert_eq!(number(small, "slowdown"), number(small, "epoch_time_s") / number(small, "solo_epoch_time_s"));
+    assert!((number(small, "solo_sm_active_ratio") / 0.3 - 1.0).abs() < 0.05);
+    assert_eq!(small["company_solo_sm_active_ratio"], large["solo_sm_active_ratio"]);
+    assert_eq!(small["device_sm_active_ratio"], large["device_sm_active_ratio"]);
+    assert_eq!((small["graph_parameters"].as_str(), small["graph_layers"].as_str()), ("175258", "16"));
+    assert_eq!(
+        (small["graph_conv_layers"].as_str(), small["graph_layers_by_kind"].as_str()),
+        ("15", "{\"Conv2d\":15,\"Linear\":1}")
+    );
+    assert!(rows.iter().all(|r| r["simulated"] == "true" && r["marks"] == "simulated" && r["synthetic"] == "false"));
+    let alone: Vec<_> = rows.iter().filter(|r| r["degree"] == "1").collect();
+    assert!(alone.iter().all(|r| r["company"].is_empty() && r["company_solo_memory_bytes"].is_empty()));
+}
+
+#[test]
+fn runs_whose_numbers_may_not_be_used_have_rows_without_results() {
+    let analysis = analysed(&hostile());
+    let rows = rows(&text(&analysis, Format::Dataset));
+    let results: Vec<&str> = dataset_columns().into_iter().map(|c| c.0).skip_while(|c| *c != "epoch_time_s").collect();
+    assert!(results.len() > 20);
+    let failed: Vec<_> = rows.iter().filter(|r| r["outcome"] != "completed").collect();
+    assert_eq!(failed.len(), 3 * 4 + 3 * 5);
+    for row in &failed {
+        assert!(results.iter().all(|name| row[*name].is_empty()), "{row:?}");
+        assert!(!row["graph_parameters"].is_empty() && !row["solo_epoch_time_s"].is_empty());
+    }
+    let shown = rows.iter().filter(|r| r["outcome"] == "completed");
+    assert!(shown.clone().count() > 0 && shown.clone().all(|r| !r["epoch_time_s"].is_empty() && r["validity"] == "informative"));
+    assert!(rows.iter().all(|r| r["limit_batches"] == "4" && r["marks"] == "synthetic data; shortened epochs; informative"));
+}
+
+#[test]
+fn parquet_has_the_same_rows_with_types_and_nulls() {
+    let analysis = analysed(&hostile());
+    let bytes = export(&analysis, Format::DatasetParquet).unwrap();
+    let frame = ParquetReader::new(std::io::Cursor::new(bytes)).finish().unwrap();
+    let rows = rows(&text(&analysis, Format::Dataset));
+    assert_eq!(frame.height(), rows.len());
+    let names: Vec<String> = frame.get_column_names().iter().map(|n| n.to_string()).collect();
+    assert_eq!(names, dataset_columns().iter().map(|c| c.0.to_string()).collect::<Vec<_>>());
+    for (name, kind) in dataset_columns() {
+        let column = frame.column(name).unwrap();
+        let dtype = match kind {
+            "text" => DataType::String,
+            "number" => DataType::Float64,
+            "whole" => DataType::Int64,
+            _ => DataType::Boolean,
+        };
+        assert_eq!(*column.dtype(), dtype, "{name}");
+        let empty = rows.iter().filter(|r| r[name].is_empty()).count();
+        assert_eq!(column.null_count(), empty, "{name}");
+    }
+    let epochs = frame.column("epoch_time_s").unwrap().f64().unwrap();
+    for (i, row) in rows.iter().enumerate() {
+        assert_eq!(epochs.get(i), row["epoch_time_s"].parse().ok());
+    }
+    // No apostrophe where nothing takes text for a formula.
+    let cells = frame.column("cell").unwrap().str().unwrap();
+    assert!((0..rows.len()).any(|i| cells.get(i) == Some(HOSTILE)));
+}
+
+#[test]
+fn the_data_dictionary_has_every_column_and_no_other() {
+    let guide = include_str!("../../../docs/guide/exports.md");
+    let (_, part) = guide.split_once("\n## dataset\n").unwrap();
+    let described: Vec<(&str, &str)> = part
+        .lines()
+        .filter_map(|l| l.strip_prefix("| `"))
+        .map(|l| l.split_once("` | ").map(|(name, rest)| (name, rest.split(" | ").next().unwrap())).unwrap())
+        .collect();
+    assert_eq!(described, dataset_columns());
+}
+
+#[test]
+fn what_is_printed_stands_alone() {
+    let analysis = analysed(&on_card());
+    let markdown = text(&analysis, Format::Markdown);
+    assert!(markdown.starts_with("# ") && markdown.contains("SIMULATED"));
+    assert!(!markdown.contains("![") && !markdown.contains(".svg"), "{markdown}");
+    assert!(markdown.contains("\n**Time per epoch"), "{markdown}");
+    let value: serde_json::Value = serde_json::from_str(&text(&analysis, Format::Json)).unwrap();
+    assert_eq!(value, collo_report::json(&analysis));
+    assert_eq!(value["device"]["simulated"], true);
+}
+
+#[test]
+fn campaigns_with_nothing_in_them_are_still_files_of_their_format() {
+    for analysis in thin() {
+        let cells = rows(&text(&analysis, Format::Csv));
+        assert_eq!(cells.len(), analysis.cells.len());
+        assert!(text(&analysis, Format::Latex).contains("\\bottomrule"));
+        roxmltree::Document::parse(&text(&analysis, Format::Junit)).unwrap();
+        samples(&text(&analysis, Format::Openmetrics));
+        let members: usize = analysis.cells.iter().flat_map(|c| &c.repetitions).map(|r| r.members.len()).sum();
+        assert_eq!(rows(&text(&analysis, Format::Dataset)).len(), members);
+        let parquet = export(&analysis, Format::DatasetParquet).unwrap();
+        assert_eq!(ParquetReader::new(std::io::Cursor::new(parquet)).finish().unwrap().height(), members);
+        assert!(text(&analysis, Format::Markdown).starts_with("# "));
+    }
+}
+
+#[test]
+fn runs_that_were_never_made_are_skipped_and_not_passed() {
+    let mut unrun = Fixture::quickstart();
+    unrun.stop_after = 4;
+    let xml = text(&analysed(&unrun), Format::Junit);
+    let document = roxmltree::Document::parse(&xml).unwrap();
+    let skipped: Vec<&str> =
+        document.descendants().filter(|n| n.has_tag_name("skipped")).map(|n| n.attribute("message").unwrap()).collect();
+    assert_eq!(skipped.len(), 3);
+    assert!(skipped.iter().all(|why| why.starts_with("incomplete: ") && why.ends_with(" not run")), "{skipped:?}");
+}

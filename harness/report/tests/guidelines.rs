@@ -1,0 +1,142 @@
+//! Guidelines on campaigns whose truth is known: what they say is what is true of the simulation, and what nobody measured stays open.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod support;
+
+use std::sync::LazyLock;
+
+use collo_report::{Analysis, Evidence, Guideline, Verdict};
+use simgpu::card::Card;
+use support::Fixture;
+use support::card::CardTruth;
+use support::study::{WORKLOADS, analysed, campaign, group, on};
+
+fn named<'a>(analysis: &'a Analysis, id: &str) -> &'a Guideline {
+    analysis.guidelines.iter().find(|g| g.id == id).unwrap_or_else(|| panic!("no guideline `{id}`"))
+}
+
+/// The campaign of all workloads in all modes; `quiet` ones have hardly any noise.
+fn study(seed: u64, quiet: bool) -> Analysis {
+    let (mut fixture, _) = campaign("a100-40gb", seed, 3);
+    if quiet {
+        (fixture.shared_noise, fixture.member_noise) = (1e-5, 1e-6);
+        fixture.cells.iter_mut().for_each(|c| c.noise = Some(1e-5));
+    }
+    analysed(&fixture)
+}
+
+/// Hardly any noise: what the simulation would say if it were asked often enough.
+static QUIET: LazyLock<Analysis> = LazyLock::new(|| study(1, true));
+/// The same campaign as it would be measured four times.
+static NOISY: LazyLock<Vec<Analysis>> = LazyLock::new(|| (0..4).map(|i| study(100 + i, false)).collect());
+
+/// A share of intervals that a nominal rate makes likely: three standard errors below it, twice as many for what cells share.
+fn likely(covered: usize, of: usize) -> bool {
+    covered as f64 / of as f64 >= 0.95 - 6.0 * (0.95f64 * 0.05 / of as f64).sqrt()
+}
+
+#[test]
+fn the_threshold_of_summed_activity_is_the_simulation_s() {
+    let truth = named(&QUIET, "sm-threshold").key.clone().unwrap().value.estimate;
+    let mut covered = 0;
+    for analysis in NOISY.iter() {
+        let q = &named(analysis, "sm-threshold").key.as_ref().unwrap().value;
+        covered += usize::from(q.low.unwrap() <= truth && truth <= q.high.unwrap());
+        assert!((q.estimate / truth - 1.0).abs() < 0.25, "{} of {truth}", q.estimate);
+    }
+    assert!(covered >= 3, "{covered} of 4 intervals hold {truth}");
+}
+
+#[test]
+fn ratios_of_modes_cover_the_truth_and_no_mode_is_called_behind_that_is_ahead() {
+    let truth = named(&QUIET, "best-mode");
+    let of = |e: &Evidence| truth.evidence.iter().find(|t| t.name() == e.name()).unwrap().value.estimate;
+    let (mut covered, mut all) = (0, 0);
+    for analysis in NOISY.iter() {
+        let g = named(analysis, "best-mode");
+        if g.verdict == Verdict::Contradicted {
+            assert!(of(g.key.as_ref().unwrap()) < 1.0, "{}", g.finding);
+        }
+        for e in &g.evidence {
+            all += 1;
+            covered += usize::from(e.value.low.unwrap() <= of(e) && of(e) <= e.value.high.unwrap());
+        }
+    }
+    assert!(all > 150 && likely(covered, all), "{covered} of {all}");
+}
+
+#[test]
+fn the_saving_of_energy_covers_the_truth() {
+    let of = |name: &str| QUIET.cells.iter().find(|c| c.name() == name).unwrap().get("energy_of_solo").unwrap().estimate;
+    let (mut covered, mut all) = (0, 0);
+    for cell in NOISY.iter().flat_map(|a| a.groups()) {
+        let (q, truth) = (cell.get("energy_of_solo").unwrap(), of(cell.name()));
+        all += 1;
+        covered += usize::from(q.low.unwrap() <= truth && truth <= q.high.unwrap());
+    }
+    assert!(all > 250 && likely(covered, all), "{covered} of {all}");
+}
+
+/// Two of a large workload on halves of a card, with each alone on such a half; `slow_down` is what the neighbour costs.
+fn on_halves(slow_down: f64) -> Fixture {
+    let card = Card::find("a100-40gb").unwrap();
+    let mut fixture = on(&card, "halves");
+    let truth = |members: &[&str], mode: &str| -> (Vec<f64>, CardTruth) {
+        let (epochs, truth, _) = group(&card, members, mode).unwrap();
+        (epochs, truth)
+    };
+    let (alone, card_alone) = truth(&["large"], "solo");
+    let (two, card_two) = truth(&["large", "large"], "mig");
+    fixture = fixture.on_card("solo", &[("large", alone[0])], card_alone, 0.005);
+    fixture = fixture.on_card("mig:3g.20gb", &[("large", two[0])], card_two.clone(), 0.005);
+    let label = fixture.cells.last().unwrap().record.cell.clone();
+    let beside: Vec<(&str, f64)> = two.iter().map(|e| ("large", e * slow_down)).collect();
+    fixture = fixture.on_card("mig", &beside, card_two, 0.005);
+    fixture.cells.last_mut().unwrap().record.alone_on_slice = vec![label; 2];
+    fixture
+}
+
+#[test]
+fn a_smaller_slice_and_a_neighbour_are_told_apart() {
+    let apart = analysed(&on_halves(1.0));
+    let cell = apart.groups().find(|c| c.record.degree == 2).unwrap();
+    let (whole, slice) = (cell.get("slowdown").unwrap().estimate, cell.get("slowdown_on_slice").unwrap());
+    assert!((slice.estimate - 1.0).abs() < 0.02 && whole > 1.05, "{whole}, {slice:?}");
+    assert_eq!(named(&apart, "isolation").verdict, Verdict::Supported);
+
+    let disturbed = analysed(&on_halves(1.2));
+    let cell = disturbed.groups().find(|c| c.record.degree == 2).unwrap();
+    assert!((cell.get("slowdown_on_slice").unwrap().estimate - 1.2).abs() < 0.02);
+    assert_eq!(named(&disturbed, "isolation").verdict, Verdict::Contradicted);
+}
+
+#[test]
+fn what_was_not_measured_stays_open_and_names_a_command() {
+    let card = Card::find("a100-40gb").unwrap();
+    let (epochs, truth, _) = group(&card, &["small"], "solo").unwrap();
+    let alone = analysed(&on(&card, "alone").on_card("solo", &[("small", epochs[0])], truth, 0.01));
+    for g in &alone.guidelines {
+        assert_eq!(g.verdict, Verdict::NotEnoughEvidence, "{}: {}", g.id, g.finding);
+        assert!(g.command.is_some() && g.evidence.is_empty(), "{}: {:?}", g.id, g.command);
+    }
+    let ids: Vec<&str> = alone.guidelines.iter().map(|g| g.id).collect();
+    assert!(ids.contains(&"best-mode") && ids.contains(&"sm-threshold") && ids.contains(&"isolation"), "{ids:?}");
+}
+
+#[test]
+fn a_cpu_is_not_asked_about_cards() {
+    let ids: Vec<&str> = analysed(&Fixture::quickstart()).guidelines.iter().map(|g| g.id).collect();
+    assert_eq!(ids, ["collocate", "memory-adds-up", "naive-in-turn", "fairness"]);
+}
+
+#[test]
+fn at_most_seven_stand_on_the_first_screen_and_contradictions_always_do() {
+    let analysis = &*QUIET;
+    let first: Vec<&Guideline> = analysis.guidelines.iter().filter(|g| g.summary).collect();
+    let contradicted = |g: &&Guideline| g.verdict == Verdict::Contradicted;
+    assert!(first.len() <= 7.max(first.iter().filter(|g| contradicted(g)).count()), "{}", first.len());
+    assert!(analysis.guidelines.iter().filter(contradicted).all(|g| g.summary));
+    assert!(analysis.guidelines.iter().position(|g| !g.summary).unwrap_or(99) >= first.len(), "the first screen comes first");
+    assert!(WORKLOADS.len() > 7, "a campaign of many workloads");
+}

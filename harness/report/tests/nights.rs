@@ -1,0 +1,134 @@
+//! What people read of a history: the terminal, Markdown and the page, of nights whose truth is known.
+
+use collo_report::history::{CellNight, History, Mean, Night, Nights, Rules, json, terminal, write};
+
+/// A wobble between repetitions and nights that is the same each time.
+fn wobble(night: usize, cell: usize, repetition: usize) -> f64 {
+    let mut z = (night as u64) << 32 | (cell as u64) << 16 | repetition as u64;
+    z = (z ^ (z >> 15)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    ((z >> 33) as f64 / (1u64 << 31) as f64 - 0.5) * 0.02
+}
+
+fn times(night: usize, cell: usize, repetitions: std::ops::Range<usize>, moved: f64) -> Option<Mean> {
+    Mean::of(&repetitions.map(|r| 20.0 * (moved + wobble(night, cell, r)).exp()).collect::<Vec<_>>())
+}
+
+fn night(index: usize, names: &[&str]) -> Night {
+    let cells = names.iter().enumerate().map(|(c, name)| CellNight {
+        cell: name.to_string(),
+        sharing: name.split(' ').nth(1).unwrap_or("mps").into(),
+        quantity: "epoch_time_s".into(),
+        outcome: "completed".into(),
+        first: times(index, c, 0..3, 0.0),
+        ..CellNight::default()
+    });
+    Night {
+        id: format!("202611{:02}-0200-{index:04x}", index + 1),
+        created_utc: format!("2026-11-{:02}T02:00:00Z", index + 1),
+        device: "NVIDIA A100-SXM4-40GB (40 GiB)".into(),
+        environment: [("driver".to_string(), "570.124.06".to_string())].into(),
+        cells: cells.collect(),
+        ..Night::default()
+    }
+}
+
+const NAMES: [&str; 9] = [
+    "small solo b32",
+    "small×2 naive b32",
+    "small×4 naive b32",
+    "small×2 mps b32",
+    "small×4 mps b32",
+    "medium solo b32",
+    "medium×2 naive b32",
+    "medium×2 mps b32",
+    "medium×3 mps b32",
+];
+
+/// Twenty nights, the tenth cut short; on the last one cell is 6 % slower, one is out of memory, the driver is another.
+fn history(names: &[&str]) -> History {
+    let mut nights: Vec<Night> = (0..20).map(|i| night(i, names)).collect();
+    nights[9].incomplete = Some("12 of 54 planned runs are missing".into());
+    let last = &mut nights[19];
+    last.environment.insert("driver".into(), "580.95.05".into());
+    last.cells[8].first = times(19, 8, 0..3, 1.06f64.ln());
+    last.cells[8].again = times(19, 8, 3..12, 1.06f64.ln());
+    last.cells[7] = CellNight { first: None, outcome: "out_of_memory".into(), ..last.cells[7].clone() };
+    History::of("nightly", Nights { nights, problems: Vec::new() }, Rules::default())
+}
+
+#[test]
+fn the_terminal_says_what_stepped_what_is_gone_and_what_could_have_been_seen() {
+    insta::assert_snapshot!(terminal(&history(&NAMES)), @r"
+    nightly on NVIDIA A100-SXM4-40GB (40 GiB): 20 nights, 19 whole; the last is 20261120-0200-0013
+    slower  medium×3 mps b32  +6.3 % [5.8, 6.7]  p <0.001  since 20 Nov
+    gone    medium×2 mps b32  out of memory                since 20 Nov
+    environment of 20 Nov: driver 570.124.06 → 580.95.05
+    8 of 8 cells could have shown a step of 5 %
+    1 slower, 0 faster, 1 gone, 0 suspicious, of 8 judged
+    ");
+}
+
+#[test]
+fn a_quiet_night_and_no_night_are_said_in_few_words() {
+    let nights = (0..20).map(|i| night(i, &NAMES)).collect();
+    let quiet = History::of("nightly", Nights { nights, problems: Vec::new() }, Rules::default());
+    assert!(!quiet.has_regression());
+    insta::assert_snapshot!(terminal(&quiet), @r"
+    nightly on NVIDIA A100-SXM4-40GB (40 GiB): 20 nights, 20 whole; the last is 20261120-0200-0013
+    9 of 9 cells could have shown a step of 5 %
+    0 slower, 0 faster, 0 gone, 0 suspicious, of 9 judged
+    ");
+    let none = History::of("nightly", Nights::default(), Rules::default());
+    assert_eq!(terminal(&none), "no night is stored yet\n");
+    assert!(!none.has_regression() && json(&none)["rows"].as_array().is_some_and(Vec::is_empty));
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = fs_err::read_to_string(write(&none, folder.path()).expect("written").html).expect("there");
+    assert!(page.contains("No night yet"));
+}
+
+#[test]
+fn the_page_draws_every_cell_and_hostile_names_stay_text() {
+    let mut names = NAMES;
+    names[2] = "<script>alert(1)</script> \"naive\" | `x` & ](y)";
+    let folder = tempfile::tempdir().expect("a folder");
+    let written = write(&history(&names), folder.path()).expect("written");
+    let page = fs_err::read_to_string(&written.html).expect("there");
+    assert!(!page.contains("<script") && page.contains("alert(1)"), "the page has no script of its own");
+    assert_eq!(page.matches("<li><div class=\"who\">").count(), names.len());
+    assert_eq!(page.matches("class=\"chg\"").count(), 1);
+    assert_eq!(page.matches("class=\"tick\"").count(), names.len(), "one night is hollow in every line");
+    assert_eq!(page.matches("class=\"fail\"").count(), 1);
+    // Nineteen judged nights of nine cells, less the one on which a cell fell.
+    assert_eq!(page.matches("class=\"dot\"").count(), 19 * 9 - 1);
+    assert!(page.contains("driver 570.124.06 → 580.95.05"));
+    assert!(!page.contains("http://") && !page.contains("https://"), "it needs nothing from elsewhere");
+    let markdown = fs_err::read_to_string(&written.markdown).expect("there");
+    assert!(!markdown.contains("<script") && markdown.contains(r"\| \`x\`"), "{markdown}");
+    let order: Vec<usize> = ["Confirmed steps", "No longer running", "Quiet"].iter().filter_map(|s| markdown.find(s)).collect();
+    assert!(order.len() == 3 && order.is_sorted(), "{markdown}");
+}
+
+#[test]
+fn the_json_names_every_cell_its_class_and_its_steps() {
+    let told = json(&history(&NAMES));
+    assert_eq!((told["schema"].as_u64(), told["regression"].as_bool()), (Some(1), Some(true)));
+    let rows = told["rows"].as_array().expect("rows");
+    let classes: Vec<&str> = rows.iter().filter_map(|r| r["class"].as_str()).collect();
+    assert_eq!(&classes[..3], ["stepped", "gone", "quiet"]);
+    assert_eq!(rows[0]["steps"][0]["environment"][0], "driver 570.124.06 → 580.95.05");
+    assert_eq!((told["nights"][9]["whole"].as_bool(), told["nights"].as_array().map(Vec::len)), (Some(false), Some(20)));
+    assert_eq!(rows[0]["nights"].as_array().map(Vec::len), Some(19));
+}
+
+#[test]
+fn times_that_are_none_and_a_clock_that_went_back_break_nothing() {
+    let mut nights: Vec<Night> = (0..12).map(|i| night(i, &NAMES)).collect();
+    nights[5].created_utc = "garbage".into();
+    nights[6].cells[0].first = Mean::of(&[f64::NAN, 0.0]);
+    nights[7].cells.clear();
+    nights[8].cells[1].first = Some(Mean { log_mean: 3.0, n: 1, variance: None });
+    let told = History::of("x", Nights { nights, problems: vec!["the clock went back".into()] }, Rules::default());
+    assert!(!told.has_regression(), "{}", terminal(&told));
+    assert!(terminal(&told).contains("the clock went back"));
+}
