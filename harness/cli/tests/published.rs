@@ -69,6 +69,25 @@ fn the_studys_uniform_matrix_has_its_156_groups() {
 }
 
 #[test]
+fn every_command_that_a_guideline_names_for_missing_evidence_plans() {
+    let root = checkout();
+    let place = root.to_str().expect("text");
+    let bench = Bench::new();
+    let mut count = 0;
+    for file in fs_err::read_dir(root.join("harness/report/src/guideline")).expect("readable") {
+        let text = fs_err::read_to_string(file.expect("readable").path()).expect("readable");
+        for begun in text.split("study(\"").skip(1) {
+            let condition = begun[..begun.find("\")").expect("it ends")].replace("\\\"", "\"");
+            let plan =
+                bench.collo(&["-C", place, "plan", "study-uniform", "--gpu", "a100-40gb", "--where", &condition, "--json"]);
+            assert!(plan.exits(0).json()["cells"].as_array().is_some_and(|c| c.len() > 6), "{condition}");
+            count += 1;
+        }
+    }
+    assert!(count >= 4, "only {count} commands");
+}
+
+#[test]
 fn every_experiment_of_the_checkout_plans() {
     let root = checkout();
     let place = root.to_str().expect("text");

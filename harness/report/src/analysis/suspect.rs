@@ -12,6 +12,8 @@ const FAR: f64 = 4.5;
 const MEDIAN_OF_NORMAL: f64 = 0.6745;
 /// A smaller deviation than this is never worth a word.
 const LEAST: f64 = 0.01;
+/// Share of the readings that a source must at least have given.
+const COVERED: f64 = 0.8;
 /// Drifts inside one run from which on they are said.
 const WARMER_C: f64 = 5.0;
 const SLOWER: f64 = 0.03;
@@ -19,15 +21,14 @@ const SLOWER: f64 = 0.03;
 /// Fill every cell's list.
 pub fn all(cells: &mut [Cell]) {
     let deviations: Vec<Vec<(u32, f64)>> = cells.iter().map(deviations).collect();
-    let mut sizes: Vec<f64> = deviations.iter().filter(|d| d.len() > 2).flatten().map(|d| d.1.abs()).collect();
-    sizes.sort_by(f64::total_cmp);
-    let sd = sizes.get(sizes.len() / 2).map(|median| median / MEDIAN_OF_NORMAL);
-    for (cell, deviations) in cells.iter_mut().zip(deviations) {
-        if let Some(sd) = sd.filter(|_| deviations.len() > 2) {
-            for (repetition, log) in deviations.iter().filter(|d| d.1.abs() > (FAR * sd).max(LEAST)) {
-                let change = (log.exp() - 1.0) * 100.0;
-                cell.suspicious.push(format!("repetition {repetition} lies {change:+.1} % from the cell's median"));
-            }
+    for (cell, far) in cells.iter_mut().zip(outliers(&deviations)) {
+        for (repetition, log) in far {
+            let change = (log.exp() - 1.0) * 100.0;
+            cell.suspicious.push(format!("repetition {repetition} lies {change:+.1} % from the cell's median"));
+        }
+        if let Some((source, share)) = thinnest(cell).filter(|(_, share)| *share < COVERED) {
+            let share = number::percent(share);
+            cell.suspicious.push(format!("`{source}` was read at {share} of the rate that was asked for in one of its runs"));
         }
         if let Some(q) = cell.metrics.get("temperature_drift_c").filter(|q| q.estimate.abs() >= WARMER_C) {
             cell.suspicious.push(format!("the card changed by {:+.0} °C between the halves of its runs", q.estimate));
@@ -42,6 +43,24 @@ pub fn all(cells: &mut [Cell]) {
     }
 }
 
+/// Of each cell's deviations those that are outliers. The median over all is taken from cells of three repetitions or more.
+fn outliers(deviations: &[Vec<(u32, f64)>]) -> Vec<Vec<(u32, f64)>> {
+    let mut sizes: Vec<f64> = deviations.iter().filter(|d| d.len() > 2).flatten().map(|d| d.1.abs()).collect();
+    sizes.sort_by(f64::total_cmp);
+    let Some(sd) = sizes.get(sizes.len() / 2).map(|median| median / MEDIAN_OF_NORMAL) else {
+        return vec![Vec::new(); deviations.len()];
+    };
+    let far = |d: &Vec<(u32, f64)>| d.iter().filter(|d| d.1.abs() > (FAR * sd).max(LEAST)).copied().collect();
+    deviations.iter().map(|d| if d.len() > 2 { far(d) } else { Vec::new() }).collect()
+}
+
+/// The source that gave the smallest share of its readings in any of a cell's counted runs.
+fn thinnest(cell: &Cell) -> Option<(String, f64)> {
+    let all = cell.counted().flat_map(|r| &r.record().sampling);
+    let shares = all.filter(|q| q.asked_hz > 0.0).filter_map(|q| Some((q.source.clone(), q.achieved_hz? / q.asked_hz)));
+    shares.min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
 /// Logarithmic distance of each counted repetition's time from the cell's median.
 fn deviations(cell: &Cell) -> Vec<(u32, f64)> {
     let time = |r: &super::Repetition| {
@@ -53,4 +72,22 @@ fn deviations(cell: &Cell) -> Vec<(u32, f64)> {
     sorted.sort_by(f64::total_cmp);
     let Some(median) = sorted.get(sorted.len() / 2).copied() else { return Vec::new() };
     times.into_iter().map(|(repetition, log)| (repetition, log - median)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_repetition_far_from_its_cell_is_an_outlier_and_noise_is_none() {
+        let calm = || vec![(1, -0.01), (2, 0.0), (3, 0.012)];
+        let mut cells: Vec<_> = (0..20).map(|_| calm()).collect();
+        cells.push(vec![(1, 0.0), (2, 0.3), (3, -0.011)]);
+        // Of two repetitions nobody knows which is the odd one.
+        cells.push(vec![(1, 0.0), (2, 0.3)]);
+        let found = outliers(&cells);
+        assert!(found[..20].iter().all(Vec::is_empty) && found[21].is_empty());
+        assert_eq!(found[20], [(2, 0.3)]);
+        assert!(outliers(&[vec![(1, 0.0)]])[0].is_empty());
+    }
 }

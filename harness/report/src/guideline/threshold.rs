@@ -167,7 +167,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         evidence: evidence.collect(),
         published: Some(PUBLISHED),
         command: (verdict == Verdict::NotEnoughEvidence)
-            .then(|| if all < GROUPS { Some(study("sharing == \"mps\" && batch_size == 32")) } else { command(analysis) })
+            .then(|| if all < GROUPS { Some(study("sharing == \"mps\"")) } else { command(analysis) })
             .flatten(),
         summary: false,
     })

@@ -223,6 +223,9 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     for reason in &cell.validity.reasons {
         out.push(format!("  {verdict:<10} {reason}"));
     }
+    for odd in &cell.suspicious {
+        out.push(format!("  {:<10} {odd}", "suspicious"));
+    }
     let mut reasons: Vec<(String, &str)> = Vec::new();
     // What follows from another is absent with it, and what a CPU does not have is not missed there.
     const FOLLOWS: [&str; 9] = [

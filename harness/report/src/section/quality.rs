@@ -143,6 +143,14 @@ fn notes(analysis: &Analysis) -> Vec<String> {
     if let Some(most) = waited.map(|q| q.estimate).reduce(f64::max) {
         notes.push(format!("Involuntary context switches: up to {} per second of one member.", number::three(most)));
     }
+    let odd: Vec<&crate::analysis::Cell> = analysis.cells.iter().filter(|c| !c.suspicious.is_empty()).collect();
+    notes.extend(odd.iter().take(REASONS).map(|c| format!("`{}` is suspicious: {}.", c.name(), c.suspicious.join("; "))));
+    if odd.len() > REASONS {
+        notes.push(format!(
+            "{} more are suspicious; all of them are in `report.json`.",
+            number::count(odd.len() - REASONS, "cell")
+        ));
+    }
     notes.extend(analysis.campaign.informative.iter().map(|w| format!("The whole campaign is informative: {w}.")));
     if let Some(s) = words::synthetic(analysis) {
         notes.push(format!("Data: {s}. Epoch times are real; the loss says nothing about the real data set."));
