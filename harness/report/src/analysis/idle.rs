@@ -7,17 +7,18 @@
 use std::collections::BTreeMap;
 
 use super::repetition::Repetition;
+use crate::stats;
 
 /// Give every run the campaign's idle power of its state, and tell it.
 pub fn level(repetitions: &mut [Repetition]) -> BTreeMap<&'static str, f64> {
     let mut read = BTreeMap::<&'static str, Vec<f64>>::new();
     for r in repetitions.iter() {
-        if let Some(watts) = r.idle_w {
+        if let Some(watts) = r.idle_w.filter(|w| w.is_finite()) {
             read.entry(state(r)).or_default().push(watts);
         }
     }
     let medians: BTreeMap<&'static str, f64> =
-        read.into_iter().filter_map(|(state, watts)| Some((state, median(watts)?))).collect();
+        read.into_iter().filter_map(|(state, mut watts)| Some((state, stats::median(&mut watts)?))).collect();
     for r in repetitions {
         r.idle_w = medians.get(state(r)).copied();
     }
@@ -26,25 +27,4 @@ pub fn level(repetitions: &mut [Repetition]) -> BTreeMap<&'static str, f64> {
 
 fn state(r: &Repetition) -> &'static str {
     if r.record().cell.sharing.starts_with("mig") { "cut" } else { "whole" }
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.retain(|v| v.is_finite());
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(values[middle]),
-        _ => Some((values[middle - 1] + values[middle]) / 2.0),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_median_stands_for_a_state_and_nothing_stands_for_none() {
-        assert_eq!(super::median(vec![52.0, 90.0, 50.0]), Some(52.0));
-        assert_eq!(super::median(vec![52.0, 50.0]), Some(51.0));
-        assert_eq!(super::median(vec![f64::NAN]), None);
-    }
 }

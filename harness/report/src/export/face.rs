@@ -2,20 +2,9 @@
 
 use crate::analysis::Analysis;
 use crate::render::words;
+pub use crate::section::tags;
 
-/// `simulated`, `synthetic data`, `shortened epochs`, `informative`; empty where the numbers are just what they seem.
-pub fn tags(analysis: &Analysis) -> Vec<&'static str> {
-    let campaign = &analysis.campaign;
-    let marks = [
-        (campaign.device.simulated, "simulated"),
-        (!analysis.synthetic.is_empty(), "synthetic data"),
-        (!analysis.shortened.is_empty(), "shortened epochs"),
-        (!campaign.informative.is_empty(), "informative"),
-    ];
-    marks.into_iter().filter(|(holds, _)| *holds).map(|(_, word)| word).collect()
-}
-
-/// The same in full, one sentence each, without its stop.
+/// What the tags say, in full: one sentence each, without its stop.
 pub fn sentences(analysis: &Analysis) -> Vec<String> {
     let mut said = Vec::new();
     if analysis.campaign.device.simulated {

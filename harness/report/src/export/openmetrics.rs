@@ -154,7 +154,7 @@ fn head(out: &mut String, name: &str, kind: &str, unit: Option<&str>, help: &str
 fn common(analysis: &Analysis) -> Vec<(&'static str, String)> {
     let c = &analysis.campaign;
     let marks = face::tags(analysis);
-    let holds = |word: &str| marks.contains(&word).to_string();
+    let holds = |word: &str| marks.iter().any(|m| m == word).to_string();
     vec![
         ("experiment", c.experiment.clone()),
         ("device", c.device.name.clone()),

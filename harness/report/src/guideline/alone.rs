@@ -1,9 +1,8 @@
 //! What a mode costs when nobody shares: one member under an MPS daemon, or on the instance that is the whole card.
 
-use super::{Evidence, Guideline, Published, STUDY, Verdict, command, on_a_card};
+use super::{Evidence, Guideline, Published, STUDY, Verdict, all_one, command, on_a_card};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
-use crate::stats::{self, Verdict as Said};
 
 const PUBLISHED: Published = Published {
     statement: "MPS and MIG have negligible overhead when one model has the whole card.",
@@ -30,16 +29,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     if cells.is_empty() {
         return None;
     }
-    let ratios: Vec<_> = cells.iter().map(|c| c.get("slowdown").cloned()).collect();
-    let compared = stats::compare(&ratios, analysis.campaign.thresholds.relevant_ratio);
-    let said: Vec<Said> = compared.iter().flatten().map(|c| c.verdict).collect();
-    let verdict = if said.contains(&Said::Better) {
-        Verdict::Contradicted
-    } else if !said.is_empty() && said.iter().all(|v| *v == Said::Same) {
-        Verdict::Supported
-    } else {
-        Verdict::NotEnoughEvidence
-    };
+    let verdict = all_one(analysis, &cells, "slowdown");
     let slowdown = |c: &&&Cell| c.get("slowdown").map_or(0.0, |q| q.estimate);
     let most = cells.iter().max_by(|a, b| slowdown(a).total_cmp(&slowdown(b)));
     let statement = match verdict {

@@ -1,10 +1,9 @@
 //! Do instances separate? The slowdown of a member on a slice is what the smaller slice costs times what its neighbours cost; the second
 //! part alone is the interference.
 
-use super::{Evidence, Guideline, Published, STUDY, Verdict, command, on_a_card, study};
+use super::{Evidence, Guideline, Published, STUDY, Verdict, all_one, command, on_a_card, study};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
-use crate::stats::{self, Verdict as Said};
 
 const PUBLISHED: Published = Published {
     statement: "Use MIG when strict separation is required; it is sub-optimal against MPS in throughput.",
@@ -18,16 +17,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     }
     let usable = |c: &&Cell| c.is_valid() && c.record.degree > 1 && c.get("slowdown_on_slice").is_some_and(|q| q.low.is_some());
     let cells: Vec<&Cell> = analysis.groups().filter(usable).collect();
-    let ratios: Vec<_> = cells.iter().map(|c| c.get("slowdown_on_slice").cloned()).collect();
-    let said: Vec<Said> =
-        stats::compare(&ratios, analysis.campaign.thresholds.relevant_ratio).into_iter().flatten().map(|c| c.verdict).collect();
-    let verdict = if said.contains(&Said::Better) {
-        Verdict::Contradicted
-    } else if !said.is_empty() && said.iter().all(|v| *v == Said::Same) {
-        Verdict::Supported
-    } else {
-        Verdict::NotEnoughEvidence
-    };
+    let verdict = all_one(analysis, &cells, "slowdown_on_slice");
     let slowdown = |c: &&&Cell| c.get("slowdown_on_slice").map_or(0.0, |q| q.estimate);
     let most = cells.iter().max_by(|a, b| slowdown(a).total_cmp(&slowdown(b)));
     let statement = match verdict {

@@ -253,6 +253,20 @@ pub(crate) fn held<'a>(
     all.filter_map(|((m, ratio), c)| Some(Held { left: m.left, right: m.right, ratio: ratio?, said: c?.verdict })).collect()
 }
 
+/// Do all of some slowdowns lie within the threshold of 1? One that surely does not contradicts it.
+fn all_one(analysis: &Analysis, cells: &[&Cell], quantity: &str) -> Verdict {
+    let ratios: Vec<_> = cells.iter().map(|c| c.get(quantity).cloned()).collect();
+    let compared = stats::compare(&ratios, analysis.campaign.thresholds.relevant_ratio);
+    let said: Vec<Said> = compared.into_iter().flatten().map(|c| c.verdict).collect();
+    if said.contains(&Said::Better) {
+        Verdict::Contradicted
+    } else if !said.is_empty() && said.iter().all(|v| *v == Said::Same) {
+        Verdict::Supported
+    } else {
+        Verdict::NotEnoughEvidence
+    }
+}
+
 /// How many of some pairs have a verdict.
 pub(crate) fn how_many(pairs: &[Held], said: Said) -> usize {
     pairs.iter().filter(|h| h.said == said).count()

@@ -9,7 +9,7 @@ use super::noise::{self, Noise};
 use super::rules::{CELLS_FOR_A_CENTRE, DISTURBED, NIGHTS_BACK, NIGHTS_TO_LEARN, Rules, WINDOWS};
 use super::track::{Level, Point, Step, Track};
 use super::{change, robust};
-use crate::stats::{t_p, t_quantile};
+use crate::stats::{self, t_p, t_quantile};
 
 /// A cell that looks as if it had moved.
 #[derive(Debug, Clone, PartialEq)]
@@ -254,7 +254,7 @@ impl Judge {
             .zip(&track_of)
             .filter_map(|(c, t)| Some(c.first?.log_mean - self.level(*(t.as_ref()?), 1)?.mean))
             .collect();
-        let common = if moves.len() >= CELLS_FOR_A_CENTRE { robust::median(&mut moves) } else { None };
+        let common = if moves.len() >= CELLS_FOR_A_CENTRE { stats::median(&mut moves) } else { None };
         let noises = self.noises();
         let mut look = Look { common, scatter: 1.0, judged: 0, learning: 0, suspects: Vec::new(), track_of };
         let ready: Vec<(usize, &CellNight, f64, Noise)> = (0..night.cells.len())

@@ -6,7 +6,7 @@
 
 use super::robust;
 use super::track::Level;
-use crate::stats::{Pool, Variance};
+use crate::stats::{self, Pool, Variance};
 
 /// Correlation of the night's own noise with the next night's.
 const PERSISTENCE: f64 = 0.8;
@@ -85,7 +85,7 @@ pub fn learn(pasts: &[Past]) -> Vec<Option<Noise>> {
             (explained > 0.0).then(|| (total.s2 / explained - 1.0) / share)
         })
         .collect();
-    let usual = robust::median(&mut ratios).unwrap_or(0.0).max(0.0);
+    let usual = stats::median(&mut ratios).unwrap_or(0.0).max(0.0);
     (0..pasts.len())
         .map(|i| {
             let ((total, share), n) = (between[i]?, pasts[i].n);
@@ -121,7 +121,7 @@ fn within(past: &Past) -> Option<Variance> {
     }
     // The median of a χ² with so many degrees of freedom, by Wilson and Hilferty.
     let below = (1.0 - 2.0 / (9.0 * df)).powi(3);
-    let usual = robust::median(&mut past.within.clone())? / below;
+    let usual = stats::median(&mut past.within.clone())? / below;
     let fence = if usual > 0.0 { 6.0 * usual } else { f64::INFINITY };
     Some(Variance { s2: past.within.iter().map(|v| v.min(fence)).sum::<f64>() / known, df: df * known })
 }

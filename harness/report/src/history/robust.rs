@@ -1,5 +1,7 @@
 //! Centres and spreads that a few wild nights do not move. In: numbers. Out: numbers.
 
+use crate::stats::median;
+
 /// From the median absolute deviation to a standard deviation, under normal noise.
 const MAD: f64 = 1.4826;
 /// Values further from the median than so many robust standard deviations are pulled in to there.
@@ -7,21 +9,6 @@ const FENCE: f64 = 3.0;
 
 /// Share of the values beyond which they are no exceptions.
 const OFTEN: f64 = 0.15;
-
-/// The median; none of nothing. The order of the values is lost.
-pub fn median(values: &mut [f64]) -> Option<f64> {
-    if values.is_empty() {
-        return None;
-    }
-    let (middle, odd) = (values.len() / 2, values.len() % 2 == 1);
-    let (below, at, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
-    let at = *at;
-    if odd {
-        return Some(at);
-    }
-    let lower = below.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    Some((lower + at) / 2.0)
-}
 
 /// The median absolute deviation from a centre as a standard deviation.
 pub fn spread(values: &[f64], centre: f64) -> Option<f64> {
@@ -46,13 +33,6 @@ pub fn level(values: &[f64]) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn medians_of_odd_even_one_and_none() {
-        assert_eq!(median(&mut [3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        assert_eq!((median(&mut [7.0]), median(&mut [])), (Some(7.0), None));
-    }
 
     #[test]
     fn one_wild_night_moves_a_level_by_little() {

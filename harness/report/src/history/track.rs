@@ -3,7 +3,7 @@
 use super::noise::Past;
 use super::robust;
 use super::rules::{NIGHTS_AFTER_STEP, NIGHTS_BACK, NIGHTS_TO_LEARN, WINDOWS};
-use crate::stats::Quantity;
+use crate::stats::{self, Quantity};
 
 /// One cell through the nights.
 #[derive(Debug, Clone)]
@@ -115,7 +115,7 @@ impl Track {
             begin = border;
         }
         let mut usual: Vec<f64> = recent.iter().map(|p| p.n as f64).collect();
-        let n = robust::median(&mut usual).unwrap_or(1.0);
+        let n = stats::median(&mut usual).unwrap_or(1.0);
         Past { segments, within: recent.iter().filter(|p| !p.wild).filter_map(|p| p.within).collect(), n }
     }
 }

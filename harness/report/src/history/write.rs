@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use super::{History, json, page, source, text};
+use crate::render::replace;
 use crate::{Error, Result};
 
 /// Where a history was written.
@@ -27,14 +28,4 @@ pub fn write(history: &History, reports: &Path) -> Result<Written> {
     replace(&markdown, text::markdown(history).as_bytes())?;
     replace(&html, page::page(history)?.as_bytes())?;
     Ok(Written { html, markdown, json: file })
-}
-
-/// Write a file aside and rename it: a reader sees the old one or the new one.
-pub fn replace(path: &Path, content: &[u8]) -> Result<()> {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".aside");
-    let aside = PathBuf::from(aside);
-    fs::write(&aside, content)?;
-    fs::rename(&aside, path)?;
-    Ok(())
 }

@@ -7,4 +7,4 @@ pub mod terminal;
 pub mod words;
 mod write;
 
-pub use write::{Written, write};
+pub use write::{Written, replace, write};

@@ -71,7 +71,8 @@ pub fn write(analysis: &Analysis, reports: &Path) -> Result<Written> {
     })
 }
 
-fn replace(path: &Path, content: &[u8]) -> Result<()> {
+/// Write a file aside and rename it: a reader sees the old one or the new one.
+pub fn replace(path: &Path, content: &[u8]) -> Result<()> {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".aside");
     let aside = PathBuf::from(aside);

@@ -39,8 +39,9 @@ pub fn section(analysis: &Analysis) -> Section {
     };
     let meaning = "Energy of the whole device over the measured window, divided by the epochs that all members trained in it.";
     bars("energy", "Energy per member and epoch", &format!("{word} per member and epoch"), get, meaning);
-    let meaning = "The same, less what the device draws when nothing runs on it.";
-    bars("energy-above-idle", "Energy above idle", &format!("{word} above idle, per member and epoch"), above, meaning);
+    let idle: Vec<String> = analysis.idle_w.iter().map(|(state, w)| format!("{} W {state}", number::three(*w))).collect();
+    let meaning = format!("The same, less what the card draws when nobody is on it ({}).", idle.join(", "));
+    bars("energy-above-idle", "Energy above idle", &format!("{word} above idle, per member and epoch"), above, &meaning);
     let cap = analysis.campaign.machine.gpus.first().and_then(|g| g.power_limit_w);
     let text = cap.map(|w| format!("power cap {w:.0} W"));
     let limit = cap.zip(text.as_deref());

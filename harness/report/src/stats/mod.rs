@@ -107,6 +107,21 @@ pub fn log_moments(values: &[f64]) -> Option<(f64, Option<Variance>)> {
     Some((mean, (values.len() > 1).then(|| Variance { s2: squares / (n - 1.0), df: n - 1.0 })))
 }
 
+/// The median; none of nothing. The order of the values is lost.
+pub fn median(values: &mut [f64]) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    let (middle, odd) = (values.len() / 2, values.len() % 2 == 1);
+    let (below, at, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let at = *at;
+    if odd {
+        return Some(at);
+    }
+    let lower = below.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    Some((lower + at) / 2.0)
+}
+
 /// A small generator for simulations in tests: seeded, so that a failure comes back.
 #[cfg(test)]
 pub(crate) mod random {
@@ -166,6 +181,13 @@ mod tests {
         assert_eq!(quantity(0.0, 1, &[Term { weight: 1.0, variance, n: 1 }]).low, None);
         let terms = [Term { weight: 1.0, variance, n: 3 }, Term { weight: -1.0, variance, n: 1 }];
         assert_eq!(quantity(0.0, 3, &terms).high, None, "nor does one against a single baseline");
+    }
+
+    #[test]
+    fn medians_of_odd_even_one_and_none() {
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!((median(&mut [7.0]), median(&mut [])), (Some(7.0), None));
     }
 
     #[test]
