@@ -112,6 +112,17 @@ fn a_smaller_slice_and_a_neighbour_are_told_apart() {
 }
 
 #[test]
+fn members_that_share_an_instance_say_nothing_of_isolation() {
+    for sharing in ["mig:3g.20gb+mps", "mig:2×3c.7g.40gb"] {
+        let mut fixture = on_halves(1.5);
+        let group = fixture.cells.last_mut().unwrap();
+        group.record.sharing = sharing.into();
+        let analysis = analysed(&fixture);
+        assert_eq!(named(&analysis, "isolation").verdict, Verdict::NotEnoughEvidence, "{sharing}");
+    }
+}
+
+#[test]
 fn what_was_not_measured_stays_open_and_names_a_command() {
     let card = Card::find("a100-40gb").unwrap();
     let (epochs, truth, _) = group(&card, &["small"], "solo").unwrap();

@@ -1,7 +1,7 @@
 //! Do instances separate? The slowdown of a member on a slice is what the smaller slice costs times what its neighbours cost; the second
 //! part alone is the interference.
 
-use super::{Evidence, Guideline, Published, STUDY, Verdict, all_one, command, on_a_card, study};
+use super::{Evidence, Guideline, Published, STUDY, Verdict, all_one, command, on_a_card, separated, study};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 
@@ -15,7 +15,9 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     if !on_a_card(analysis) {
         return None;
     }
-    let usable = |c: &&Cell| c.is_valid() && c.record.degree > 1 && c.get("slowdown_on_slice").is_some_and(|q| q.low.is_some());
+    let usable = |c: &&Cell| {
+        c.is_valid() && c.record.degree > 1 && separated(c) && c.get("slowdown_on_slice").is_some_and(|q| q.low.is_some())
+    };
     let cells: Vec<&Cell> = analysis.groups().filter(usable).collect();
     let verdict = all_one(analysis, &cells, "slowdown_on_slice");
     let slowdown = |c: &&&Cell| c.get("slowdown_on_slice").map_or(0.0, |q| q.estimate);

@@ -221,7 +221,13 @@ fn who(cell: &Cell) -> Vec<&str> {
 /// A mode without its settings, except where a limit makes it another mode: `mps:50%` is not `mps`.
 pub(crate) fn family(cell: &Cell) -> &str {
     let sharing = cell.record.sharing.as_str();
-    if sharing.starts_with("mig") && !sharing.contains('+') { "mig" } else { sharing }
+    if separated(cell) { "mig" } else { sharing }
+}
+
+/// True where every member has a GPU instance to itself: MPS inside instances, and compute instances of one GPU instance, share memory.
+pub(crate) fn separated(cell: &Cell) -> bool {
+    let sharing = cell.record.sharing.as_str();
+    sharing.starts_with("mig") && !sharing.contains('+') && !sharing.contains("c.")
 }
 
 /// How much more work per second `cell` does than `other` of the same members: from their times, which share no baseline.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::common::{nothing, tags};
 use super::{Block, Section, Table, TableCell};
 use crate::analysis::{Analysis, Cell};
-use crate::guideline::{advantage, knees};
+use crate::guideline::{advantage, knees, separated};
 use crate::number;
 use crate::plot::{mode_label, mode_order};
 use crate::stats::{Quantity, Verdict};
@@ -199,7 +199,7 @@ fn energy(analysis: &Analysis, subject: &Subject) -> TableCell {
 
 /// The group on instances with most throughput whose members surely do not disturb each other.
 fn isolation(analysis: &Analysis, subject: &Subject) -> TableCell {
-    let of_slices = |c: &&Cell| c.get("slowdown_on_slice").is_some_and(|q| q.high.is_some());
+    let of_slices = |c: &&Cell| separated(c) && c.get("slowdown_on_slice").is_some_and(|q| q.high.is_some());
     let groups: Vec<&Cell> = subject.groups.iter().copied().filter(of_slices).collect();
     let limit = 1.0 + analysis.campaign.thresholds.relevant_ratio;
     let apart = |c: &&&Cell| c.is_valid() && c.get("slowdown_on_slice").and_then(|q| q.high).is_some_and(|high| high <= limit);
