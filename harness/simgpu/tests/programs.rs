@@ -5,6 +5,7 @@ mod machine;
 use machine::{Machine, cut, on};
 
 const DCGMI: &str = env!("CARGO_BIN_EXE_dcgmi");
+const SYSTEMCTL: &str = env!("CARGO_BIN_EXE_systemctl");
 const SMI: &str = env!("CARGO_BIN_EXE_nvidia-smi");
 const TRAIN: &str = env!("CARGO_BIN_EXE_sim-train");
 
@@ -85,6 +86,35 @@ fn dcgm_fails_as_the_scenario_says() {
         };
         assert!(with("a100-40gb,dcgm3").starts_with("# Entity  SMACT"));
         assert!(with("a100-40gb,dcgm-blank").lines().last().unwrap().ends_with("N/A               "));
+    });
+}
+
+#[test]
+fn services_are_stopped_and_started_by_an_administrator_alone() {
+    const TEST: &str = "services_are_stopped_and_started_by_an_administrator_alone";
+    on("a100-40gb,services", TEST, |machine| {
+        let units = ["nvidia-dcgm", "nvsm", "dcgm-exporter", "nvidia-persistenced", "nvidia-fabricmanager"];
+        let (status, said, _) = machine.run(SYSTEMCTL, &[&["is-active"], &units[..]].concat(), "");
+        assert_eq!((status, said.as_str()), (0, "active\nactive\nactive\nactive\nactive\n"));
+        assert_eq!(machine.run(DCGMI, &["discovery", "-l"], "").0, 0);
+        assert_eq!(machine.run(SYSTEMCTL, &["stop", "nvidia-dcgm.service", "nvsm"], ""), (0, String::new(), String::new()));
+        let (status, said, _) = machine.run(SYSTEMCTL, &["is-active", "nvidia-dcgm", "xorg"], "");
+        assert_eq!((status, said.as_str()), (3, "inactive\ninactive\n"));
+        let (status, said, _) = machine.run(DCGMI, &["discovery", "-l"], "");
+        assert!(status != 0 && said.contains("Unable to connect to host engine"), "{said}");
+        assert_eq!(machine.run(SYSTEMCTL, &["start", "nvidia-dcgm"], "").0, 0);
+        assert_eq!(machine.run(DCGMI, &["discovery", "-l"], "").0, 0);
+        let (status, _, errors) = machine.run(SYSTEMCTL, &["stop", "xorg"], "");
+        assert_eq!((status, errors.as_str()), (5, "Failed to stop xorg.service: Unit xorg.service not loaded.\n"));
+        let as_user = |scenario: &str| {
+            let output = std::process::Command::new(SYSTEMCTL).args(["stop", "nvidia-dcgm"]).env("COLLO_SIM", scenario).output();
+            let output = output.unwrap();
+            (output.status.code(), String::from_utf8(output.stderr).unwrap().lines().next().map(str::to_string))
+        };
+        let denied = Some("Failed to stop nvidia-dcgm.service: Interactive authentication required.".to_string());
+        assert_eq!(as_user("a100-40gb,services,user"), (Some(1), denied));
+        let denied = Some("Failed to stop nvidia-dcgm.service: Access denied".to_string());
+        assert_eq!(as_user("a100-40gb,services,user=denied"), (Some(4), denied));
     });
 }
 

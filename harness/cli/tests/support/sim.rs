@@ -29,7 +29,7 @@ fn built() -> (PathBuf, PathBuf) {
     let deps = own.parent().expect("its folder");
     let debug = deps.parent().expect("the folder above");
     let made = |path: &PathBuf| path.metadata().and_then(|m| m.modified()).ok();
-    let programs = ["sim-train", "nvidia-cuda-mps-control", "dcgmi", "nvidia-smi"].map(|p| debug.join(p));
+    let programs = ["sim-train", "nvidia-cuda-mps-control", "dcgmi", "nvidia-smi", "systemctl"].map(|p| debug.join(p));
     let linked = programs.iter().map(made).min().flatten();
     let mut libraries = vec![debug.join("libsimgpu.so"), deps.join("libsimgpu.so")];
     libraries.retain(|l| l.is_file());
@@ -124,7 +124,7 @@ impl Machine {
         let kept = self.folder.path().join("programs");
         fs_err::create_dir_all(&kept).expect("a folder");
         let (_, built) = built();
-        for name in ["nvidia-cuda-mps-control", "dcgmi", "nvidia-smi"].iter().filter(|n| **n != program) {
+        for name in ["nvidia-cuda-mps-control", "dcgmi", "nvidia-smi", "systemctl"].iter().filter(|n| **n != program) {
             std::os::unix::fs::symlink(built.join(name), kept.join(name)).expect("a link");
         }
         // Another one may lie elsewhere.

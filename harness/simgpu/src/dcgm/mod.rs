@@ -42,7 +42,9 @@ pub fn main(arguments: &[String]) -> ExitCode {
             say(&format!("\ndcgmi  version: {version}"));
             ExitCode::SUCCESS
         }
-        _ if sim.scenario.has("no-dcgm") => fails_with(REFUSED, 235),
+        _ if sim.scenario.has("no-dcgm") || crate::services::engine(sim.state()).is_some_and(|s| !s.active) => {
+            fails_with(REFUSED, 235)
+        }
         ["discovery", "-c", ..] => {
             say(&discovery::hierarchy(&sim));
             ExitCode::SUCCESS

@@ -2,7 +2,7 @@
 
 use nvml_wrapper_sys::bindings as b;
 
-use super::mig::{change, gpu_instance, is_held, permitted, put_all};
+use super::mig::{change, gpu_instance, is_held, is_leaked, permitted, put_all};
 use super::{Kind, code, get, letters, nvml, nvml_in, put, tag, untag, version_word};
 use crate::card::Profile;
 use crate::cut::{self, ComputeProfile};
@@ -140,7 +140,7 @@ nvml_in! {
         let (card, gi, ci) = compute_instance(sim, of)?;
         permitted(sim)?;
         change(sim, |state, sim| {
-            if is_held(sim, card, Some(gi), Some(ci)) {
+            if is_held(sim, card, Some(gi), Some(ci)) || is_leaked(sim, state, card, gi) {
                 return Err(code::IN_USE);
             }
             cut::destroy_compute_instance(&mut state.cards[card], gi, ci)
