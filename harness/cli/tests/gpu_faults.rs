@@ -10,6 +10,8 @@ mod row;
 #[path = "support/sim.rs"]
 mod sim;
 mod support;
+#[path = "gpu_faults/switch.rs"]
+mod switch;
 
 use looks::{absent, as_true, informative, is_told};
 use row::{Row, all, row};

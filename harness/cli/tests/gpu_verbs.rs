@@ -171,8 +171,7 @@ fn killed(bench: &Bench, layout: &str) -> Journal {
         process,
         since_utc: "2026-11-20T02:10:41Z".into(),
         found,
-        found_compute_mode: None,
-        daemons: Vec::new(),
+        ..Journal::default()
     };
     bench.write(&format!(".state/{}.json", journal.uuid), &serde_json::to_string(&journal).expect("JSON"));
     journal

@@ -120,6 +120,12 @@ impl Bench<'_> {
         Ok(Some(StoredRun::open(&path)?))
     }
 
+    /// Record that a run could not be staged, for a reason that was known before.
+    pub fn refuse(&self, cell: &Cell, planned: &PlannedRun, reason: String) -> Result<StoredRun, RunError> {
+        let draft = self.campaign.begin(&self.campaign.manifest().plan.folder(planned))?;
+        self.not_staged(draft, cell, planned, utc_now(), NotStaged { reason, lost: false })
+    }
+
     fn rules(&self, cell: &Cell) -> Rules {
         let foreign = cell.members().any(|m| m.workload().epochs.is_some());
         // A foreign script cannot be held.

@@ -38,6 +38,27 @@ pub struct Mig {
     /// On this GPU: its index, its UUID or its PCI id; several with commas
     #[arg(long, value_name = "GPU", global = true)]
     pub gpu: Option<String>,
+    /// What to do with services that have the GPU open when its MIG mode must change; stopping them takes root
+    #[arg(long, value_name = "WHAT", default_value = "leave", global = true)]
+    pub services: Services,
+}
+
+/// What to do with services that have a GPU open when its MIG mode must change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Services {
+    /// They run on
+    Leave,
+    /// nvidia-dcgm, nvsm and dcgm-exporter are stopped for the change, and started again
+    Stop,
+}
+
+impl From<Services> for collo_measure::services::Services {
+    fn from(services: Services) -> Self {
+        match services {
+            Services::Leave => Self::Leave,
+            Services::Stop => Self::Stop,
+        }
+    }
 }
 
 /// How a layout is written.

@@ -24,7 +24,8 @@ use std::path::PathBuf;
 
 use collo_measure::experiment::Asked;
 use collo_measure::mig::Cards;
-use collo_measure::{DeviceFacts, Driver, Expanded, Experiment, Expression, Plan, Project, Workloads};
+use collo_measure::services::Services;
+use collo_measure::{DeviceFacts, Driver, Expanded, Experiment, Expression, Partition, Plan, Project, Workloads, fixed};
 use collo_store::Runs;
 
 use crate::args::{Arguments, Selection};
@@ -76,6 +77,18 @@ pub fn planned(project: &Project, experiment: Experiment, selection: &Selection,
     let cells = collo_measure::alone_on_slices(&experiment, cells, &facts);
     let plan = collo_measure::plan(&experiment, &cells, &facts);
     Ok(Planned { experiment, cells, facts, plan, selection })
+}
+
+/// What of the card cannot be changed now: the cells that need it are refused, before anything is measured.
+pub fn ask(planned: &mut Planned, services: Services) -> Result<(), Failure> {
+    let Some(gpu) = planned.facts.gpu().filter(|_| !planned.facts.as_found) else { return Ok(()) };
+    let wanted: Vec<&Partition> = planned.plan.seatings.iter().filter_map(|s| s.partition.as_ref()).collect();
+    let fixed = fixed::ask(gpu, &wanted, services)?;
+    if fixed != planned.facts.fixed {
+        planned.facts.fixed = fixed;
+        planned.plan = collo_measure::plan(&planned.experiment, &planned.cells, &planned.facts);
+    }
+    Ok(())
 }
 
 /// The cards of a project; none where it has no `mig-profiles/`, and a driver's own word has to do.

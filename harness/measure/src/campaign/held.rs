@@ -25,6 +25,7 @@ impl Order<'_> {
         let Some(gpu) = self.facts.gpu().filter(|_| self.facts.kind == DeviceKind::Gpu) else { return Ok(None) };
         let who = Who { experiment: self.experiment.name.clone(), campaign: String::new() };
         let (mut hold, repaired) = Hold::take(gpu, &who, self.facts.as_found)?;
+        hold.with_services(self.choice.services);
         if let Some(restored) = repaired {
             watcher(Event::Restored { label: gpu.label(), restored });
         }
@@ -46,8 +47,13 @@ impl Order<'_> {
                 .of_machine()
                 .into());
         }
-        let wanted = self.plan.record.order.iter().filter_map(|run| self.plan.seatings[run.cell].partition.as_ref());
-        if let Some(partition) = wanted.into_iter().find(|p| *p != hold.found()) {
+        // Where nothing of what is asked for can be had as the card is, it is changed now: what stands against it is told before baselines
+        // are measured for nothing. Elsewhere what is there is measured first, and the card is changed when its turn comes.
+        let asked: Vec<String> = self.cells.iter().filter(|e| e.asked).map(|e| e.cell.label()).collect();
+        let plan = &self.plan.record;
+        let of_asked = plan.order.iter().filter(|run| asked.contains(&plan.cells[run.cell].cell));
+        let wanted: Vec<_> = of_asked.filter_map(|run| self.plan.seatings[run.cell].partition.as_ref()).collect();
+        if let Some(partition) = wanted.first().filter(|_| wanted.iter().all(|p| p.mig != hold.found().mig)) {
             hold.bring(partition).map_err(|e| e.mistake())?;
         }
         Ok(())

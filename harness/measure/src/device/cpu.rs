@@ -17,6 +17,7 @@ pub fn facts() -> DeviceFacts {
         driver: None,
         cuda: None,
         as_found: false,
+        fixed: Default::default(),
     }
 }
 

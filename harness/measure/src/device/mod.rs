@@ -1,17 +1,22 @@
 //! What a device is, as far as a plan needs it: facts that were read, never changed.
 
 pub mod apply;
+mod blame;
 mod cpu;
 pub mod cut;
 mod find;
+pub mod fixed;
 mod gpu;
 pub mod hold;
 pub mod holders;
+pub mod journal;
 pub mod layout;
 pub mod mig;
 pub mod mps;
 pub mod nvml;
 pub mod partition;
+pub mod services;
+mod settings;
 
 pub use cpu::core_list;
 pub use find::Choice;
@@ -43,6 +48,8 @@ pub struct DeviceFacts {
     pub cuda: Option<i32>,
     /// How the card is cut is not to be changed: what an administrator set is used.
     pub as_found: bool,
+    /// What of the card cannot be changed, where it was asked.
+    pub fixed: fixed::Fixed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +115,7 @@ impl DeviceFacts {
             driver: None,
             cuda: None,
             as_found: false,
+            fixed: fixed::Fixed::default(),
         }
     }
 }

@@ -80,12 +80,16 @@ const ENDS_WITHIN: Duration = Duration::from_secs(15);
 /// Naive, MPS or MIG, by what the seating asks for; with `limits` there are daemons. `own` are limits of each member, where they differ.
 pub fn on_gpu(ground: &mut Ground<'_>, seating: &Seating, limits: Option<&Mps>, own: &[Mps]) -> Result<Staged, NotStaged> {
     let Some((gpu, hold)) = ground.card.as_mut() else { return Err(NotStaged::because("no card is held")) };
+    let mig = seating.partition.as_ref().is_some_and(|p| p.mig);
+    let exclusive = limits.is_some() && ground.exclusive && !mig;
+    if !exclusive {
+        hold.make_shared().map_err(NotStaged::from)?;
+    }
     let cut = match &seating.partition {
         Some(partition) => Some(hold.bring(partition).map_err(NotStaged::from)?),
         None => None,
     };
     let devices = devices(seating, hold.uuid(), gpu.sms, cut.as_ref())?;
-    let mig = seating.partition.as_ref().is_some_and(|p| p.mig);
     let mut card = StagedCard {
         label: gpu.label(),
         uuid: hold.uuid().to_string(),
@@ -100,7 +104,7 @@ pub fn on_gpu(ground: &mut Ground<'_>, seating: &Seating, limits: Option<&Mps>, 
         own_memory_limits: own.iter().any(|l| l.memory_bytes.is_some()),
     };
     if let Some(limits) = limits {
-        if ground.exclusive && !mig {
+        if exclusive {
             hold.make_exclusive().map_err(NotStaged::from)?;
         }
         if let Err(reason) = start_daemons(&mut card, hold, ground.folder, limits) {

@@ -126,7 +126,7 @@ nvml! {
         let gpu = sim.state().cards[card].instance(gi).ok_or(code::UNKNOWN)?;
         let found = gpu.compute.iter().find(|c| c.id == ci).ok_or(code::UNKNOWN)?;
         put(to, b::nvmlComputeInstanceInfo_t {
-            device: tag(Kind::Card, card, 0),
+            device: super::of_card(sim, card),
             gpuInstance: tag(Kind::GpuInstance, card, gpu.serial),
             id: ci,
             profileId: found.profile,

@@ -180,7 +180,7 @@ nvml! {
     fn nvmlDeviceGetDeviceHandleFromMigDeviceHandle(sim, now, of: b::nvmlDevice_t, to: *mut b::nvmlDevice_t) {
         let Device { card, mig } = device(sim, of)?;
         mig.ok_or(code::INVALID_ARGUMENT)?;
-        put(to, tag(Kind::Card, card, 0))
+        put(to, super::of_card(sim, card))
     }
 
     fn nvmlDeviceGetGpuInstanceId(sim, now, of: b::nvmlDevice_t, id: *mut u32) {
@@ -244,7 +244,7 @@ nvml! {
     fn nvmlGpuInstanceGetInfo(sim, now, of: b::nvmlGpuInstance_t, to: *mut b::nvmlGpuInstanceInfo_t) {
         let (card, found) = gpu_instance(sim, of)?;
         put(to, b::nvmlGpuInstanceInfo_t {
-            device: tag(Kind::Card, card, 0),
+            device: super::of_card(sim, card),
             id: found.id,
             profileId: found.profile,
             placement: b::nvmlGpuInstancePlacement_t { start: found.start, size: found.size },

@@ -20,6 +20,8 @@ use crate::workload::{Fit, Workload};
 const MIB: u64 = 1 << 20;
 /// What a CUDA context takes.
 const CONTEXT_MIB: u64 = 400;
+/// What `cudaErrorDevicesUnavailable` says.
+const UNAVAILABLE: &str = "CUDA-capable device(s) is/are busy or unavailable";
 /// How long an epoch takes alone, about.
 const EPOCH_S: f64 = 1.5;
 const EPOCHS_BY_HAND: u64 = 2;
@@ -284,7 +286,15 @@ impl Member {
         let me = std::process::id();
         let (place, limit) = (self.place.clone(), self.limit_bytes);
         let foreign = place.card == self.sim.first_card() && place.mig.is_none() && crate::nvml::foreign(&self.sim).is_some();
+        let client = self.client.is_some();
+        let begins = matches!(event, Event::Start(_));
         let refused = self.sim.append_if(|sim| {
+            // Looked at under the lock: of two that come at the same moment one is the second.
+            let exclusive = begins && !client && sim.state().cards[place.card].compute_mode == EXCLUSIVE_PROCESS;
+            let is_there = |g: &crate::history::Guest| g.here.card == place.card && clock::lives(g.pid, g.here.born);
+            if exclusive && sim.history().guests.iter().any(is_there) {
+                return Err(NoRoom::Taken);
+            }
             let gi = place.mig.map(|(gi, _)| gi);
             let here = sim.history().guests.iter().filter(|g| g.here.card == place.card && g.here.gi == gi && g.pid != me);
             let others: u64 = here.map(|g| g.bytes).sum::<u64>() + if foreign { crate::nvml::FOREIGN_BYTES } else { 0 };
@@ -295,6 +305,7 @@ impl Member {
         match refused {
             Ok(()) => Ok(()),
             Err(NoRoom::Bytes(free)) => Err(self.out_of_memory(bytes, free)),
+            Err(NoRoom::Taken) => Err(cuda_error(UNAVAILABLE)),
             Err(NoRoom::Folder(why)) => Err(failed("other", why)),
         }
     }
@@ -340,6 +351,8 @@ impl Member {
 }
 
 enum NoRoom {
+    /// The card takes one process at a time, and another has it.
+    Taken,
     Bytes(u64),
     Folder(String),
 }
@@ -382,10 +395,8 @@ fn device(sim: &Sim, number: Option<u32>) -> Result<(Place, Option<Client>), End
             places(sim, Some(uuid.ok_or_else(none)?)).into_iter().next().ok_or_else(none)?
         }
     };
-    let mode = sim.state().cards[place.card].compute_mode;
-    let taken = || sim.history().guests.iter().any(|g| g.here.card == place.card && clock::lives(g.pid, g.here.born));
-    if mode == PROHIBITED || (mode == EXCLUSIVE_PROCESS && client.is_none() && taken()) {
-        return Err(cuda_error("CUDA-capable device(s) is/are busy or unavailable"));
+    if sim.state().cards[place.card].compute_mode == PROHIBITED {
+        return Err(cuda_error(UNAVAILABLE));
     }
     Ok((place, client))
 }
