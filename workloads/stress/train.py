@@ -26,7 +26,7 @@ settings = parser.parse_args()
 
 member = collo.connect()
 torch.set_num_threads(collo.threads())
-device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+device = collo_torch.given_device()
 gpu = collo_torch.gpu(device)
 
 if not 1 <= settings.dial <= 100:
@@ -51,6 +51,9 @@ member.hello(
     per_round={"amount": work.amount, "unit": work.unit},
     allocator=collo_torch.allocator() if gpu else None,
 )
+if not member.channel:
+    seen = collo_torch.as_seen(device)
+    print(f"device {seen['device']}, {seen['sm_count']} SMs, {seen['memory_bytes']} bytes", flush=True)
 member.wait_for_warm_up()
 alone_s = duty.alone_s(work_a_round, settings.dial)
 idle = duty.Idle(duty.idle_s(alone_s, settings.dial))

@@ -3,6 +3,8 @@
 
 #[path = "gpu_faults/looks.rs"]
 mod looks;
+#[path = "gpu_faults/mps.rs"]
+mod mps;
 #[path = "gpu_faults/others.rs"]
 mod others;
 #[path = "gpu_faults/row.rs"]

@@ -59,6 +59,10 @@ pub struct Watch {
     stop_ns: Option<u64>,
     kill_ns: Option<u64>,
     evidence_asked: bool,
+    /// The evidence was asked for and is not there yet: until it is, nobody is ended whom it is about.
+    evidence_pending: bool,
+    /// Foreign members that were done meanwhile.
+    to_end: Vec<usize>,
 }
 
 impl Watch {
@@ -77,6 +81,8 @@ impl Watch {
             stop_ns: None,
             kill_ns: None,
             evidence_asked: false,
+            evidence_pending: false,
+            to_end: Vec::new(),
         }
     }
 
@@ -156,9 +162,9 @@ impl Watch {
                     && self.rules.epochs > 1
                     && self.seats.iter().all(trains)
                     && self.stop_ns.is_none()
-                    && !std::mem::replace(&mut self.evidence_asked, true)
+                    && !self.evidence_asked
                 {
-                    acts.push(Act::FirstDone);
+                    self.ask_for_evidence(acts);
                 }
             }
             Event::Memory { allocated_bytes, reserved_bytes } => {
@@ -173,7 +179,9 @@ impl Watch {
     }
 
     fn next_warm_up(&mut self, acts: &mut Vec<Act>) {
+        // Whoever is about to be ended need not warm up.
         if self.warming.is_none()
+            && self.outcome.is_none()
             && let Some(member) = self.queue.pop_front()
         {
             self.warming = Some(member);
@@ -206,19 +214,46 @@ impl Watch {
         let last_end_ns = seat.epochs.iter().filter(|e| e.measured).map(|e| e.end_ns).max();
         self.done_ns = self.done_ns.max(last_end_ns);
         if !self.evidence_asked && self.stop_ns.is_none() {
-            self.evidence_asked = true;
-            acts.push(Act::FirstDone);
+            self.ask_for_evidence(acts);
         }
         let seat = &mut self.seats[member];
         if self.rules.tail == Tail::Release {
             seat.training_end_ns = last_end_ns.or(Some(now_ns));
             if !seat.barrier {
                 // It would train on, and cannot be asked to leave.
-                seat.stopped_by_us = true;
-                acts.push(Act::Kill(member));
+                self.to_end.push(member);
+                self.end_the_done(acts);
             }
         }
         self.stop_if_all_done(now_ns, acts);
+    }
+
+    fn ask_for_evidence(&mut self, acts: &mut Vec<Act>) {
+        (self.evidence_asked, self.evidence_pending) = (true, true);
+        acts.push(Act::FirstDone);
+    }
+
+    /// The evidence is there, or will not come: whom it is about may be ended from now on.
+    pub fn evidence_is_in(&mut self, now_ns: u64) -> Vec<Act> {
+        let mut acts = Vec::new();
+        self.evidence_pending = false;
+        self.end_the_done(&mut acts);
+        if self.stop_ns.is_none() && self.kill_ns.is_none() {
+            self.stop_if_all_done(now_ns, &mut acts);
+        }
+        acts
+    }
+
+    fn end_the_done(&mut self, acts: &mut Vec<Act>) {
+        if self.evidence_pending {
+            return;
+        }
+        for member in std::mem::take(&mut self.to_end) {
+            let seat = &mut self.seats[member];
+            if seat.ended.is_none() && !std::mem::replace(&mut seat.stopped_by_us, true) {
+                acts.push(Act::Kill(member));
+            }
+        }
     }
 
     fn stop_if_all_done(&mut self, now_ns: u64, acts: &mut Vec<Act>) {
@@ -226,6 +261,9 @@ impl Watch {
         let finished = |s: &Seat| s.done || s.ended.is_some();
         if self.seats.iter().all(finished) {
             self.outcome.get_or_insert(Outcome::Completed);
+            if self.evidence_pending && self.seats.iter().any(|s| s.ended.is_none()) {
+                return;
+            }
             if self.rules.tail == Tail::Hold && self.stop_ns.is_none() && self.seats.iter().all(|s| s.ended.is_none()) {
                 acts.push(Act::AllDone);
                 return;
@@ -341,6 +379,14 @@ impl Watch {
     /// Everybody is done, and what had to be read was read.
     pub fn stop(&mut self, now_ns: u64) -> Vec<Act> {
         let mut acts = Vec::new();
+        self.stop_all(now_ns, &mut acts);
+        acts
+    }
+
+    /// A member is not what it was asked to be: nothing is measured of its group.
+    pub fn refuse(&mut self, reason: String, now_ns: u64) -> Vec<Act> {
+        let mut acts = Vec::new();
+        self.fail(Outcome::ModeLost { reason });
         self.stop_all(now_ns, &mut acts);
         acts
     }

@@ -19,10 +19,16 @@ pub fn foreign(sim: &Sim) -> Option<u32> {
     clock::born(pid).map(|_| pid)
 }
 
-fn list(sim: &mut Sim, of: Device, only_clients: bool) -> Vec<b::nvmlProcessInfo_t> {
+fn list(sim: &mut Sim, of: Device, only_clients: bool) -> Result<Vec<b::nvmlProcessInfo_t>, u32> {
+    // As a user of an instance may find it: the parent tells nothing, and clients (type M+C) are in a list of their own.
+    let apart = sim.scenario.has("mps-list-only") && sim.state().cards[of.card].mig;
+    if apart && of.mig.is_none() {
+        return Err(super::code::NO_PERMISSION);
+    }
     let here = |g: &&Guest| {
         let place = of.mig.is_none_or(|(gi, ci)| g.here.gi == Some(gi) && g.here.ci == Some(ci));
-        g.here.card == of.card && place && (!only_clients || g.here.server.is_some())
+        let listed = if only_clients { g.here.server.is_some() } else { !apart || g.here.server.is_none() };
+        g.here.card == of.card && place && listed
     };
     if sim.history().guests.iter().filter(here).any(|g| !clock::is_there(g.pid)) {
         sim.bury();
@@ -53,18 +59,18 @@ fn list(sim: &mut Sim, of: Device, only_clients: bool) -> Vec<b::nvmlProcessInfo
         });
     }
     all.sort_by_key(|p| p.pid);
-    all
+    Ok(all)
 }
 
 nvml! {
     fn nvmlDeviceGetComputeRunningProcesses_v3(sim, now, of: b::nvmlDevice_t, count: *mut u32, to: *mut b::nvmlProcessInfo_t) {
         let device = device(sim, of)?;
-        put_processes(&list(sim, device, false), to, count)
+        put_processes(&list(sim, device, false)?, to, count)
     }
 
     fn nvmlDeviceGetMPSComputeRunningProcesses_v3(sim, now, of: b::nvmlDevice_t, count: *mut u32, to: *mut b::nvmlProcessInfo_t) {
         let device = device(sim, of)?;
-        put_processes(&list(sim, device, true), to, count)
+        put_processes(&list(sim, device, true)?, to, count)
     }
 
     fn nvmlDeviceGetGraphicsRunningProcesses_v3(sim, now, of: b::nvmlDevice_t, count: *mut u32, to: *mut b::nvmlProcessInfo_t) {

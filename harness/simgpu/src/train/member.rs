@@ -162,7 +162,7 @@ impl Member {
         let go = self.wait_for("go")?;
         let (epochs, hold) = match go {
             Some(go) => (go["epochs"].as_u64().unwrap_or(EPOCHS_BY_HAND), go["tail"] == "hold"),
-            None => (EPOCHS_BY_HAND, false),
+            None => (options.number("epochs").unwrap_or(EPOCHS_BY_HAND), false),
         };
         self.log(Event::Train)?;
         self.train(epochs, hold)?;
@@ -326,14 +326,20 @@ impl Member {
         let scenario = &self.sim.scenario;
         let wrong = |word: &str| scenario.has(word) && scenario.means_member(word, self.number);
         let sms = self.cap.map_or(self.place.sms, |cap| ((f64::from(self.place.sms) * cap) as u32 / 2 * 2).max(2));
-        let device = if wrong("wrong-device") { "GPU-00000000-0000-5000-8000-000000000000" } else { &self.place.uuid };
+        let device = match () {
+            () if wrong("wrong-device") => "GPU-00000000-0000-5000-8000-000000000000",
+            () if wrong("no-cuda") => "cpu",
+            () => &self.place.uuid,
+        };
+        let sms = if wrong("wrong-sm") { sms + 2 } else { sms };
+        let sms = (!wrong("no-cuda")).then_some(sms);
         let text = |name: &str, other: &str| options.0.get(name).cloned().unwrap_or_else(|| other.to_string());
         let threads = std::env::var("COLLO_THREADS").ok().and_then(|t| t.parse::<u32>().ok()).unwrap_or(1);
         let hello = json!({
             "protocol": 1,
             "pid": std::process::id(),
             "device": device,
-            "sm_count": if wrong("wrong-sm") { sms + 2 } else { sms },
+            "sm_count": sms,
             "memory_bytes": self.place.memory_bytes,
             "threads": threads,
             "versions": { "python": PYTHON, "torch": TORCH },
@@ -344,7 +350,7 @@ impl Member {
             "allocator": "native",
         });
         if self.channel.by_hand() {
-            println!("simulated; device {device}, {sms} SMs, {} items an epoch", self.items);
+            println!("simulated; device {device}, {} SMs, {} items an epoch", sms.unwrap_or(0), self.items);
         }
         self.channel.say("hello", hello);
     }
