@@ -117,7 +117,8 @@ fn change(sim: &mut Sim, verb: &str, unit: &str) -> u8 {
         let _ = writeln!(std::io::stderr(), "Failed to {act} {unit}.service: {}\n{see}", why.0);
         return why.1;
     }
-    if sim.scenario.has("service-fails") && sim.scenario.value("service-fails") == Some(unit) && verb != "stop" {
+    let runs = sim.state().services.iter().any(|s| s.unit == unit && s.active);
+    if sim.scenario.value("service-fails") == Some(unit) && (verb == "restart" || (verb == "start" && !runs)) {
         let see = format!("See \"systemctl status {unit}.service\" and \"journalctl -xeu {unit}.service\" for details.");
         let what = format!("Job for {unit}.service failed because the control process exited with error code.");
         let _ = writeln!(std::io::stderr(), "{what}\n{see}");

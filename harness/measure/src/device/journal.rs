@@ -154,6 +154,9 @@ impl Journal {
     fn without_services<T>(&mut self, act: impl FnOnce() -> Result<T, NotCut>) -> Result<T, NotCut> {
         let _alone = services::alone();
         let active = services::active();
+        if !active.is_empty() {
+            services::may_stop(&active)?;
+        }
         // A collo that died in the middle of this has left some stopped.
         self.services.retain(|unit| !active.contains(unit));
         self.services.extend(active.iter().cloned());
@@ -169,8 +172,11 @@ impl Journal {
     }
 
     fn start_services(&mut self) -> Result<(), NotCut> {
+        // What could not be stopped runs.
+        let active = services::active();
+        self.services.retain(|unit| !active.contains(unit));
         if self.services.is_empty() {
-            return Ok(());
+            return self.write();
         }
         services::start(&self.services)?;
         self.services.clear();
@@ -190,7 +196,7 @@ impl Journal {
         }
         let put = self.put_back(&mut restored);
         // Whatever becomes of the card, other people's services run again.
-        let started = self.start_services();
+        let started = if self.services.is_empty() { Ok(()) } else { self.start_services() };
         put.and(started)?;
         self.forget()?;
         Ok(restored)

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use super::cut::NotCut;
 use super::hold;
-use crate::mistake::Mistake;
 
 /// What to do with services that stand in the way of a change of MIG mode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,21 +53,17 @@ pub fn is_harmless(name: &str) -> bool {
 }
 
 /// See that these may be stopped, by starting what runs already: it takes the same right, and nothing happens.
-pub fn may_stop(units: &[String]) -> Result<(), Mistake> {
+pub fn may_stop(units: &[String]) -> Result<(), NotCut> {
     systemctl("start", units).map_err(|why| {
-        Mistake::new(format!("{} cannot be stopped", names(units)))
-            .caused_by(why)
-            .hint("`--services stop` takes root, as in `sudo collo …`; without it what needs no change of MIG mode is measured")
-            .of_machine()
+        let mut error = NotCut::new_with(format!("{} cannot be stopped", names(units)), why);
+        error.hint = Some("`--services stop` takes root, as in `sudo collo …`; without it nothing is stopped".into());
+        error
     })
 }
 
-/// Stop these; what could not be stopped is told, and what was stopped until then runs again.
+/// Stop these. Some may be stopped although others could not be.
 pub fn stop(units: &[String]) -> Result<(), NotCut> {
-    systemctl("stop", units).map_err(|why| {
-        let _ = start(units);
-        NotCut::new_with(format!("{} cannot be stopped", names(units)), why)
-    })
+    systemctl("stop", units).map_err(|why| NotCut::new_with(format!("{} cannot be stopped", names(units)), why))
 }
 
 /// Start these, and wait until they run.
