@@ -14,6 +14,7 @@ pub const WORDS: &[(&str, &str)] = &[
     ("lost", "from then on every call on a device says that the GPU is lost, and members die"),
     ("mig-in-use", "a change of the MIG mode stays pending: in use by another client"),
     ("mig-pending", "a change of the MIG mode stays pending: a reset is required"),
+    ("user", "a normal user: what NVIDIA's header closes to users is not permitted"),
     ("mig-no-permission", "changes of mode and instances are not permitted"),
     ("mig-not-supported", "the card has no MIG"),
     ("no-resources", "GPU instances cannot be made: insufficient resources"),

@@ -17,6 +17,7 @@ mod mig;
 mod process;
 mod profile;
 mod readings;
+mod rights;
 mod system;
 
 pub use device::bus_id;
@@ -65,7 +66,7 @@ fn call(symbol: &str, what: impl FnOnce(&mut Sim, u64) -> Done) -> u32 {
         let now = sim.refresh();
         match sim.scenario.nvml_fault(symbol, || sim.elapsed_s()) {
             Some(fault) => Err(fault),
-            None => what(sim, now),
+            None => rights::allowed(sim, symbol).and_then(|()| what(sim, now)),
         }
     }));
     match done {

@@ -59,16 +59,19 @@ fn list(sim: &mut Sim, of: Device, only_clients: bool) -> Vec<b::nvmlProcessInfo
 nvml! {
     fn nvmlDeviceGetComputeRunningProcesses_v3(sim, now, of: b::nvmlDevice_t, count: *mut u32, to: *mut b::nvmlProcessInfo_t) {
         let device = device(sim, of)?;
+        super::rights::may_see_all(sim, device)?;
         put_processes(&list(sim, device, false), to, count)
     }
 
     fn nvmlDeviceGetMPSComputeRunningProcesses_v3(sim, now, of: b::nvmlDevice_t, count: *mut u32, to: *mut b::nvmlProcessInfo_t) {
         let device = device(sim, of)?;
+        super::rights::may_see_all(sim, device)?;
         put_processes(&list(sim, device, true), to, count)
     }
 
     fn nvmlDeviceGetGraphicsRunningProcesses_v3(sim, now, of: b::nvmlDevice_t, count: *mut u32, to: *mut b::nvmlProcessInfo_t) {
-        device(sim, of)?;
+        let device = device(sim, of)?;
+        super::rights::may_see_all(sim, device)?;
         put_processes(&[], to, count)
     }
 }

@@ -149,6 +149,7 @@ fn celsius(sim: &Sim, card: usize, now: u64) -> u32 {
 nvml! {
     fn nvmlDeviceGetMemoryInfo_v2(sim, now, of: b::nvmlDevice_t, info: *mut b::nvmlMemory_v2_t) {
         let device = device(sim, of)?;
+        super::rights::may_see_all(sim, device)?;
         let version = version_word::<b::nvmlMemory_v2_t>(2);
         if super::get(info)?.version != version {
             return Err(code::ARGUMENT_VERSION_MISMATCH);
@@ -158,7 +159,9 @@ nvml! {
     }
 
     fn nvmlDeviceGetMemoryInfo(sim, now, of: b::nvmlDevice_t, info: *mut b::nvmlMemory_t) {
-        let [total, reserved, used, free] = memory(sim, device(sim, of)?)?;
+        let device = device(sim, of)?;
+        super::rights::may_see_all(sim, device)?;
+        let [total, reserved, used, free] = memory(sim, device)?;
         put(info, b::nvmlMemory_t { total, free, used: used + reserved })
     }
 
