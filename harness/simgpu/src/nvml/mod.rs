@@ -12,6 +12,7 @@ use crate::sim::Sim;
 mod board;
 mod compute;
 mod device;
+mod entry;
 mod gpm;
 mod mig;
 mod process;
@@ -22,7 +23,7 @@ mod system;
 
 pub use device::bus_id;
 pub use gpm::SAMPLE_SPACING_NS;
-pub use process::foreign;
+pub use process::{foreign, foreign_bytes};
 pub use readings::{Board, FOREIGN_BYTES, RESERVED_MIB, memory_mib};
 pub use system::process_name;
 
@@ -35,6 +36,7 @@ pub mod code {
     pub const NO_PERMISSION: u32 = 4;
     pub const NOT_FOUND: u32 = 6;
     pub const INSUFFICIENT_SIZE: u32 = 7;
+    pub const FUNCTION_NOT_FOUND: u32 = 13;
     pub const GPU_IS_LOST: u32 = 15;
     pub const RESET_REQUIRED: u32 = 16;
     pub const IN_USE: u32 = 19;

@@ -284,10 +284,11 @@ impl Member {
         let me = std::process::id();
         let (place, limit) = (self.place.clone(), self.limit_bytes);
         let foreign = place.card == self.sim.first_card() && place.mig.is_none() && crate::nvml::foreign(&self.sim).is_some();
+        let foreign_bytes = if foreign { crate::nvml::foreign_bytes(&self.sim) } else { 0 };
         let refused = self.sim.append_if(|sim| {
             let gi = place.mig.map(|(gi, _)| gi);
             let here = sim.history().guests.iter().filter(|g| g.here.card == place.card && g.here.gi == gi && g.pid != me);
-            let others: u64 = here.map(|g| g.bytes).sum::<u64>() + if foreign { crate::nvml::FOREIGN_BYTES } else { 0 };
+            let others: u64 = here.map(|g| g.bytes).sum::<u64>() + foreign_bytes;
             let own = limit.unwrap_or(u64::MAX);
             let free = place.memory_bytes.saturating_sub(others).min(own);
             if bytes > free { Err(NoRoom::Bytes(free)) } else { Ok(vec![(me, event)]) }
