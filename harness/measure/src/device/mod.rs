@@ -1,6 +1,8 @@
 //! What a device is, as far as a plan needs it: facts that were read, never changed.
 
+pub mod allocation;
 pub mod apply;
+pub mod company;
 mod cpu;
 pub mod cut;
 mod find;
@@ -10,8 +12,10 @@ pub mod holders;
 pub mod layout;
 pub mod mig;
 pub mod mps;
+pub mod namespace;
 pub mod nvml;
 pub mod partition;
+mod seen;
 
 pub use cpu::core_list;
 pub use find::Choice;

@@ -8,6 +8,7 @@
 //! cells between, and the blocks among each other, are shuffled by the recorded seed.
 
 mod forecast;
+mod rights;
 mod shuffle;
 mod slices;
 
@@ -112,9 +113,13 @@ fn seat(cell: &Cell, record: &CellRecord, experiment: &Experiment, facts: &Devic
     refuse(too_large(cell, facts))?;
     refuse(too_wide(cell, experiment, facts))?;
     refuse(far(experiment, facts))?;
-    match facts.gpu().and_then(|g| g.partition.as_ref()).filter(|_| facts.as_found) {
+    match facts.gpu().and_then(|gpu| Some((gpu, gpu.partition.as_ref()?))) {
+        Some((gpu, found)) if !facts.as_found && gpu.may_cut == Some(false) => {
+            seating.inside(found).ok_or_else(|| rights::refusal(gpu, found, &seating))
+        }
         None => Ok(seating),
-        Some(found) => seating.inside(found).ok_or_else(|| {
+        Some(_) if !facts.as_found => Ok(seating),
+        Some((_, found)) => seating.inside(found).ok_or_else(|| {
             let asked = seating.partition.map(|p| p.to_string()).unwrap_or_default();
             let reason = format!("the card is used as found, {found}, and this needs {asked}");
             Refusal { reason, hint: Some("`collo mig apply LAYOUT` cuts it; without `--as-found` collo does".into()) }

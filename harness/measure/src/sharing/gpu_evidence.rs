@@ -9,6 +9,7 @@ use collo_store::{Attestation, AttestationVerdict, Check};
 use super::Staged;
 use super::evidence::{InForce, check, process};
 use super::stage::{StagedCard, Visible};
+use crate::device::company::{Company, Unlisted};
 use crate::device::{holders, nvml};
 
 /// The check that somebody else's work on the card does not pass.
@@ -31,6 +32,8 @@ pub struct Seen {
     pub mig: Option<bool>,
     /// By daemon: the limit of memory that it says its clients have.
     pub memory_limits: Vec<Option<u64>>,
+    /// What is used of the card by nobody who is listed.
+    pub unlisted: Option<Unlisted>,
     /// Whether something lies where members without MPS look for a daemon.
     pub daemon_in_the_way: bool,
 }
@@ -92,6 +95,7 @@ impl Seen {
                 }
             }
         }
+        seen.unlisted = Company::of(&nvml, &device, &card.uuid).unlisted;
         seen.mps_clients = clients.map(|all| all.into_iter().map(|p| p.pid).collect());
         seen
     }
@@ -163,13 +167,14 @@ fn of_mig(seen: &Seen, card: &StagedCard) -> Check {
 fn of_others(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Check {
     let others = seen.others(members);
     let name = |pid: &u32| holders::named(*pid);
-    let found = if others.is_empty() { "nobody".into() } else { others.iter().map(name).collect::<Vec<_>>().join(", ") };
+    let all: Vec<String> = others.iter().map(name).chain(seen.unlisted.as_ref().map(Unlisted::to_string)).collect();
+    let found = if all.is_empty() { "nobody".into() } else { all.join(", ") };
     Check {
         what: OTHERS.into(),
         member: None,
         asked: if card.foreign { "allowed".into() } else { "nobody".into() },
         found: seen.computing.as_ref().map(|_| found),
-        holds: seen.computing.is_some() && (card.foreign || others.is_empty()),
+        holds: seen.computing.is_some() && (card.foreign || all.is_empty()),
     }
 }
 
