@@ -7,6 +7,8 @@ mod looks;
 mod mps;
 #[path = "gpu_faults/others.rs"]
 mod others;
+#[path = "gpu_faults/rights.rs"]
+mod rights;
 #[path = "gpu_faults/row.rs"]
 mod row;
 #[path = "support/sim.rs"]
@@ -205,8 +207,11 @@ fn a_call_of_nvml_that_fails_never_leaves_a_number_under_another_mode() {
     let lists = "nvmlDeviceGetComputeRunningProcesses_v3=999,nvml:nvmlDeviceGetMPSComputeRunningProcesses_v3";
     let mut rows: Vec<Row> = absent.collect();
     rows.extend([
-        unseen(lists, NAIVE).exits(1).ends("solo", "mode_lost").ends("naive", "mode_lost"),
-        unseen(lists, MPS).exits(1).ends("solo", "mode_lost").ends("mps", "mode_lost"),
+        unseen(lists, NAIVE).exits(BLOCKED).says("the driver does not tell who computes on it"),
+        unseen(lists, MPS).with(&["--foreign", "allow"]).exits(1).ends("solo", "mode_lost").ends("mps", "mode_lost"),
+        unseen("nvmlDeviceGetComputeRunningProcesses_v3", NAIVE)
+            .exits(BLOCKED)
+            .says("the driver does not tell who computes on it"),
         unseen("nvmlDeviceGetMPSComputeRunningProcesses_v3", MPS),
         unseen("nvmlDeviceGetComputeRunningProcesses_v3@200ms", MIG)
             .exits(1)

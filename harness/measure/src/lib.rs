@@ -36,8 +36,8 @@ pub mod workload;
 
 pub use cell::{Cell, Member, Tail, Term, find_cell};
 pub use device::{
-    Address as GpuAddress, Choice as GpuChoice, DeviceFacts, DeviceKind, Driver, Gpu, Partition, apply, cut, fixed, has_gpu,
-    hold, holders, layout, mig, mps, nvml, partition, services,
+    Address as GpuAddress, Choice as GpuChoice, DeviceFacts, DeviceKind, Driver, Gpu, Partition, allocation, apply, company, cut,
+    fixed, has_gpu, hold, holders, layout, mig, mps, namespace, nvml, partition, services,
 };
 pub use events::{Event, Watcher};
 pub use expand::{Expanded, expand};

@@ -154,9 +154,8 @@ fn change(context: &Context<'_>, a: &args::Mig, meant: &[(Gpu, Wanted)], words: 
         }
         lines(&applied).iter().for_each(say::result);
         say::result(last(&words(gpu).is, &applied));
-        if applied.before != applied.now
-            && let Some(before) = layout::cut_text(&applied.before)
-        {
+        if applied.before != applied.now {
+            let before = layout::cut_text(&applied.before);
             let gpu = index(gpu).filter(|_| meant.len() > 1).map(|index| format!(" --gpu {index}")).unwrap_or_default();
             say::remark(format!("back: collo mig apply {before}{gpu}"));
         }
@@ -206,7 +205,7 @@ mod tests {
     use super::*;
 
     fn slice(profile: &str, start: u32, slices: u32) -> Slice {
-        Slice { profile: profile.into(), start, compute: vec![slices] }
+        Slice { profile: profile.into(), start: Some(start), compute: vec![slices] }
     }
 
     fn balanced() -> Partition {

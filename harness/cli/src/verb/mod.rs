@@ -101,7 +101,7 @@ pub fn driver(context: &Context<'_>, verb: &str) -> Result<Driver, Failure> {
     let cards = context.project().map(|project| cards(&project)).unwrap_or_default();
     Driver::ask(&cards).map_err(|e| {
         Failure::new(crate::exit::MACHINE, format!("`collo {verb}` needs an NVIDIA GPU: {e}"))
-            .hint("what this machine has: `collo doctor`")
+            .hint(e.hint().unwrap_or("what this machine has: `collo doctor`"))
     })
 }
 

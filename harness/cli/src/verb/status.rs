@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn a_card_is_told_as_it_is_and_as_it_was_found() {
-        let sevenths = Partition::on((0..7).map(|start| Slice { profile: "1g.5gb".into(), start, compute: vec![1] }).collect());
+        let sevenths =
+            Partition::on((0..7).map(|start| Slice { profile: "1g.5gb".into(), start: Some(start), compute: vec![1] }).collect());
         assert_eq!(staged(true, Some(sevenths.clone())).line(), "  GPU 0  staged: 7×1g.5gb; found: MIG off");
         assert_eq!(staged(false, Some(sevenths)).line(), "  GPU 0  left staged: 7×1g.5gb; found: MIG off");
         let mut mps = staged(true, Some(Partition::off()));

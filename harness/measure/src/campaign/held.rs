@@ -1,8 +1,9 @@
 //! The card of a campaign, from the first look at it until it is as it was found.
 
 use super::Order;
+use crate::device::company::Company;
 use crate::device::hold::{Hold, Restored, Who};
-use crate::device::{DeviceKind, Gpu, holders, nvml};
+use crate::device::{DeviceKind, Gpu};
 use crate::events::{Event, Watcher};
 use crate::mistake::Mistake;
 use crate::run::RunError;
@@ -40,9 +41,10 @@ impl Order<'_> {
     /// Nobody else may be on the card, and it must let itself be cut as planned: a right that is missing is told before anything is
     /// measured, not after a night.
     fn check_card(&self, gpu: &Gpu, hold: &mut Hold) -> Result<(), RunError> {
-        let others = nvml::open().ok().and_then(|nvml| holders::computing(&nvml, hold.uuid())).unwrap_or_default();
-        if let (Some(other), false) = (others.first(), self.choice.foreign) {
-            return Err(Mistake::new(format!("{} is in use: {}", gpu.label(), other.words()))
+        if !self.choice.foreign
+            && let Some(who) = Company::settled(hold.uuid()).words().first()
+        {
+            return Err(Mistake::new(format!("{} is in use: {who}", gpu.label()))
                 .hint("take another with `--gpu`; `--foreign allow` measures all the same, marked informative")
                 .of_machine()
                 .into());

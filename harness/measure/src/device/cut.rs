@@ -9,7 +9,7 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
 use super::blame::Blame;
-use super::nvml::instances::{GpuInstance, MigDevice, Profile, Raw};
+use super::nvml::instances::{GpuInstance, MigDevice, Raw};
 use super::nvml::{self, NoDriver};
 use super::partition::{Partition, Slice};
 use super::services;
@@ -26,7 +26,7 @@ pub struct CutCard {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     pub gpu_instance: u32,
-    pub memory_bytes: u64,
+    pub memory_bytes: Option<u64>,
     /// In the order of the slice's compute instances.
     pub devices: Vec<MigDevice>,
 }
@@ -126,38 +126,35 @@ pub fn look(nvml: &Nvml, device: &Device<'_>) -> Result<CutCard, NvmlError> {
     let profiles = raw.profiles()?;
     let devices = raw.mig_devices()?;
     let (mut slices, mut parts) = (Vec::new(), Vec::new());
-    for instance in raw.gpu_instances(&profiles)? {
+    let instances = match raw.gpu_instances(&profiles) {
+        // "Requires privileged user" (nvml.h): what CUDA can see is open to everybody.
+        Err(NvmlError::NoPermission) => return Ok(super::seen::by_devices(&devices, &profiles)),
+        told => told?,
+    };
+    for instance in instances {
         let profile = profiles.iter().find(|p| p.id == instance.profile);
         let sizes = raw.compute_profiles(&instance)?;
         let inside = raw.compute_instances(&instance, &sizes)?;
         let size = |id: u32| sizes.iter().find(|s| s.id == id).map_or(0, |s| s.slices);
         let seen = |ci: u32| devices.iter().find(|d| d.gpu_instance == instance.id && d.compute_instance == ci).cloned();
         slices.push(Slice {
-            profile: profile.map_or_else(|| format!("profile {}", instance.profile), name),
-            start: instance.start,
+            profile: profile.map_or_else(|| format!("profile {}", instance.profile), |p| p.name.clone()),
+            start: Some(instance.start),
             compute: inside.iter().map(|ci| size(ci.profile)).collect(),
         });
         parts.push(Part {
             gpu_instance: instance.id,
-            memory_bytes: profile.map_or(0, |p| p.memory_mib << 20),
+            memory_bytes: profile.map(|p| p.memory_mib << 20),
             devices: inside.iter().filter_map(|ci| seen(ci.id)).collect(),
         });
     }
     Ok(CutCard { partition: Partition { mig: true, instances: slices }, instances: parts })
 }
 
-/// The profile's name; an old driver leaves its number.
-pub fn name(profile: &Profile) -> String {
-    profile.name.clone().unwrap_or_else(|| {
-        let gb = (profile.memory_mib as f64 / 1024.0).ceil();
-        format!("{}g.{gb}gb", profile.slices)
-    })
-}
-
 /// Cut the card anew. What is already as wanted is left alone; what is not is made so, or the reason is told.
 pub fn bring(uuid: &str, label: &str, wanted: &Partition) -> Result<CutCard, NotCut> {
     let found = read(uuid, label)?;
-    if found.partition == *wanted {
+    if found.partition.is_as(wanted) {
         return Ok(found);
     }
     if found.partition.mig && !wanted.mig {
@@ -170,7 +167,7 @@ pub fn bring(uuid: &str, label: &str, wanted: &Partition) -> Result<CutCard, Not
         change(uuid, label, wanted)?;
     }
     let now = read(uuid, label)?;
-    if now.partition != *wanted {
+    if !now.partition.is_as(wanted) {
         return Err(NotCut::new(format!("{label} was to become {wanted}, it is {}", now.partition)));
     }
     Ok(now)
@@ -272,19 +269,27 @@ fn change(uuid: &str, label: &str, wanted: &Partition) -> Result<(), NotCut> {
     let profiles = raw.profiles().map_err(unread)?;
     let mut kept: Vec<(GpuInstance, &Slice)> = Vec::new();
     for instance in raw.gpu_instances(&profiles).map_err(unread)? {
-        let called = profiles.iter().find(|p| p.id == instance.profile).map(name).unwrap_or_default();
-        match wanted.instances.iter().find(|s| s.start == instance.start && s.profile == called) {
+        let called = profiles.iter().find(|p| p.id == instance.profile).map(|p| p.name.clone()).unwrap_or_default();
+        match wanted.instances.iter().find(|s| s.start == Some(instance.start) && s.profile == called) {
             Some(slice) => kept.push((instance, slice)),
             None => destroy(&raw, &instance)
                 .map_err(|e| because(format!("{called}@{} of {label} cannot be destroyed", instance.start), &e))?,
         }
     }
     for slice in wanted.instances.iter().filter(|s| kept.iter().all(|(_, k)| k != s)).collect::<Vec<_>>() {
-        let Some(profile) = profiles.iter().find(|p| name(p) == slice.profile) else {
-            let names: Vec<String> = profiles.iter().map(|p| format!("`{}`", name(p))).collect();
+        let Some(profile) = profiles.iter().find(|p| p.name == slice.profile) else {
+            let names: Vec<String> = profiles.iter().map(|p| format!("`{}`", p.name)).collect();
             return Err(NotCut::new(format!("{label} has no profile `{}`, it has {}", slice.profile, names.join(", "))));
         };
-        let created = again(|| raw.create_gpu_instance(profile.id, slice.start, profile.units));
+        // A place that was never told may be any that is free.
+        let starts = slice.start.map_or_else(|| profile.starts.clone(), |start| vec![start]);
+        let mut created = Err(NvmlError::NotFound);
+        for start in starts {
+            created = again(|| raw.create_gpu_instance(profile.id, start, profile.units));
+            if created.is_ok() {
+                break;
+            }
+        }
         kept.push((created.map_err(|e| because(format!("{slice} of {label} cannot be created"), &e))?, slice));
     }
     for (instance, slice) in &kept {

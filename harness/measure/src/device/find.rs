@@ -45,7 +45,7 @@ impl Choice {
 
 fn automatic(driver: &Driver) -> Result<Vec<Gpu>, Mistake> {
     let able: Vec<&Gpu> = driver.gpus.iter().filter(|gpu| gpu.computes()).collect();
-    let free = able.iter().find(|gpu| gpu.others.is_empty());
+    let free = able.iter().find(|gpu| gpu.company.is_nobody());
     match free.or(able.first()) {
         Some(gpu) => Ok(vec![(*gpu).clone()]),
         None if !driver.silent.is_empty() => Err(does_not_answer(driver)),
@@ -111,7 +111,8 @@ mod tests {
     fn auto_takes_the_first_card_made_for_computing_that_nobody_uses() {
         assert_eq!(indices("auto"), Ok(vec![1]));
         let mut driver = station();
-        driver.gpus[1].others = vec![crate::device::holders::Holder { pid: 1, name: None, user: None, memory_bytes: None }];
+        let holder = crate::device::holders::Holder { pid: 1, name: None, user: None, memory_bytes: None };
+        driver.gpus[1].company.listed = Some(vec![holder]);
         assert_eq!(Choice::Auto.of(&driver).unwrap()[0].at.as_ref().unwrap().index, 2);
     }
 

@@ -21,7 +21,7 @@ pub struct Fixed {
 impl Fixed {
     /// What stands against making this of the card.
     pub fn against(&self, found: &Partition, wanted: &Partition) -> Option<&NotCut> {
-        match (wanted == found, wanted.mig == found.mig) {
+        match (wanted.is_as(found), wanted.mig == found.mig) {
             (true, _) => None,
             (_, true) => self.layout.as_ref(),
             (_, false) => self.mode.as_ref(),
@@ -34,9 +34,9 @@ impl Fixed {
 pub fn ask(gpu: &Gpu, wanted: &[&Partition], services: Services) -> Result<Fixed, Mistake> {
     let (Some(at), Some(found)) = (&gpu.at, &gpu.partition) else { return Ok(Fixed::default()) };
     let turned = wanted.iter().any(|p| p.mig != found.mig);
-    let layout = wanted.iter().find(|p| p.mig == found.mig && **p != found);
+    let layout = wanted.iter().find(|p| p.mig == found.mig && !p.is_as(found));
     // Whoever computes on the card is told of by itself, and nothing is changed beside them.
-    if (!turned && layout.is_none()) || !gpu.others.is_empty() {
+    if (!turned && layout.is_none()) || !gpu.company.is_nobody() {
         return Ok(Fixed::default());
     }
     let mut fixed = Fixed::default();
@@ -83,7 +83,7 @@ mod tests {
     fn only_what_needs_the_change_stands_against_it() {
         let no = |what: &str| Some(NotCut::new(what));
         let fixed = Fixed { mode: no("mode"), layout: no("layout") };
-        let slice = Slice { profile: "1g.5gb".into(), start: 0, compute: vec![1] };
+        let slice = Slice { profile: "1g.5gb".into(), start: Some(0), compute: vec![1] };
         let (off, empty, one) = (Partition::off(), Partition::on(Vec::new()), Partition::on(vec![slice]));
         assert_eq!(fixed.against(&off, &off), None);
         assert_eq!(fixed.against(&off, &one), no("mode").as_ref());

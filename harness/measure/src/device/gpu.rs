@@ -6,9 +6,9 @@ use nvml_wrapper::enums::device::DeviceArchitecture;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
-use super::holders::{self, Holder};
+use super::company::Company;
 use super::mig::{Card, Cards};
-use super::nvml::instances::Raw;
+use super::nvml::instances::{Profile, Raw};
 use super::partition::Partition;
 use super::{cut, nvml};
 
@@ -36,10 +36,16 @@ pub struct Gpu {
     pub architecture: Option<String>,
     pub sms: Option<u32>,
     pub memory_bytes: Option<u64>,
-    /// What it can be cut into; absent where it has no MIG.
+    /// It has a MIG mode. What it can be cut into is another matter, which some drivers tell only once it is on.
+    pub has_mig: bool,
+    /// What it can be cut into; absent where it has no MIG, and where nobody tells.
     pub card: Option<Card>,
+    /// Whether this user may cut it anew, as far as the driver's answers tell.
+    pub may_cut: Option<bool>,
     /// How it is cut now, and whether that can be known.
     pub partition: Option<Partition>,
+    /// UUIDs of the MIG devices that CUDA can see of it.
+    pub mig_devices: Vec<String>,
     /// MIG mode will be another one after a reset.
     pub mig_pending: bool,
     /// GPU performance monitoring: Hopper and later.
@@ -49,8 +55,8 @@ pub struct Gpu {
     pub compute_mode: Option<String>,
     pub display: bool,
     pub settings: Settings,
-    /// Processes that compute on it.
-    pub others: Vec<Holder>,
+    /// Who is on it.
+    pub company: Company,
 }
 
 /// Where a card is.
@@ -97,18 +103,32 @@ impl Gpu {
         let said = device.name()?;
         let (name, simulated) = said.strip_prefix(SIMULATED).map_or((said.as_str(), false), |name| (name, true));
         let (uuid, pci) = (device.uuid()?, device.pci_info()?);
-        let mode = device.mig_mode().ok();
-        let known = cards.of_device(name, pci.pci_device_id >> 16);
-        let card = mode.as_ref().and_then(|_| card(nvml, device, name, known).ok());
+        let mode = there(device.mig_mode())?;
+        let memory_bytes = match device.memory_info() {
+            // A card that has fallen off the bus is still listed with its name; this is the first thing that it cannot tell.
+            Err(e @ (NvmlError::GpuLost | NvmlError::ResetRequired | NvmlError::Unknown)) => return Err(e),
+            told => told.ok().map(|m| m.total),
+        };
+        let known = cards.of_device(name, pci.pci_device_id >> 16, memory_bytes);
+        let raw = Raw::new(nvml, device);
+        let profiles = match &mode {
+            Some(_) => there(raw.profiles())?.unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let card = mode.as_ref().and_then(|_| card(device, name, &profiles, known));
+        let cut = there(cut::look(nvml, device))?;
         let watts = |mw: Result<u32, NvmlError>| mw.ok().map(|mw| f64::from(mw) / 1000.0);
         Ok(Gpu {
             name: name.to_string(),
             simulated,
             architecture: device.architecture().ok().filter(|a| *a != DeviceArchitecture::Unknown).map(|a| a.to_string()),
             sms: sms(device),
-            memory_bytes: device.memory_info().ok().map(|m| m.total),
+            memory_bytes,
+            has_mig: mode.is_some(),
+            may_cut: raw.may_cut(&profiles),
             card,
-            partition: cut::look(nvml, device).ok().map(|c| c.partition),
+            mig_devices: cut.iter().flat_map(|c| &c.instances).flat_map(|p| &p.devices).map(|d| d.uuid.clone()).collect(),
+            partition: cut.map(|c| c.partition),
             mig_pending: mode.is_some_and(|m| m.current != m.pending),
             gpm: device.gpm_support().unwrap_or(false),
             persistence: device.is_in_persistent_mode().ok(),
@@ -121,7 +141,7 @@ impl Gpu {
                 power_limit_default_w: watts(device.power_management_limit_default()),
                 max_sm_clock_mhz: device.max_clock_info(Clock::SM).ok(),
             },
-            others: holders::computing(nvml, &uuid).unwrap_or_default(),
+            company: Company::of(nvml, device, &uuid),
             at: Some(Address { index, uuid, pci: pci.bus_id }),
         })
     }
@@ -135,7 +155,10 @@ impl Gpu {
             architecture: None,
             sms: card.sms,
             memory_bytes: card.memory_gb.map(|gb| u64::from(gb) << 30),
+            has_mig: true,
             card: Some(card.clone()),
+            may_cut: None,
+            mig_devices: Vec::new(),
             partition: None,
             mig_pending: false,
             gpm: false,
@@ -143,7 +166,7 @@ impl Gpu {
             compute_mode: None,
             display: false,
             settings: Settings::default(),
-            others: Vec::new(),
+            company: Company::nobody(),
         }
     }
 
@@ -169,6 +192,14 @@ impl Gpu {
         })
     }
 
+    /// Why nothing is known of what it can be cut into, although it has MIG.
+    pub fn why_no_profiles(&self) -> &'static str {
+        match self.partition.as_ref().is_some_and(|p| p.mig) {
+            true => "MIG is on, and the driver tells no profile",
+            false => "MIG is off, and its profiles are known once it is on",
+        }
+    }
+
     /// `GPU 0`, or its model where no card is asked.
     pub fn label(&self) -> String {
         match &self.at {
@@ -184,7 +215,9 @@ impl Gpu {
 
     /// A card that a campaign may use in this one's place.
     pub fn equals(&self, other: &Gpu) -> bool {
-        (&self.name, self.sms, self.memory_bytes) == (&other.name, other.sms, other.memory_bytes)
+        // In MIG mode the memory of the whole is closed to a normal user (nvml.h).
+        let memory = self.memory_bytes.zip(other.memory_bytes);
+        (&self.name, self.sms) == (&other.name, other.sms) && memory.is_none_or(|(own, theirs)| own == theirs)
     }
 
     /// The folder of its PCI device in sysfs, and so the cores near it.
@@ -209,15 +242,23 @@ fn sms(device: &Device<'_>) -> Option<u32> {
     device.num_cores().ok().map(|cores| cores / each)
 }
 
+/// What a card tells, if it tells it; an error where the card is not there any more.
+fn there<T>(answer: Result<T, NvmlError>) -> Result<Option<T>, NvmlError> {
+    match answer {
+        Ok(told) => Ok(Some(told)),
+        Err(e @ (NvmlError::GpuLost | NvmlError::ResetRequired)) => Err(e),
+        Err(_) => Ok(None),
+    }
+}
+
 /// What the driver says the card can be cut into, with the layouts that are written down for it.
-fn card(nvml: &Nvml, device: &Device<'_>, product: &str, known: Option<&Card>) -> Result<Card, NvmlError> {
-    let profiles = Raw::new(nvml, device).profiles()?;
+fn card(device: &Device<'_>, product: &str, profiles: &[Profile], known: Option<&Card>) -> Option<Card> {
     if profiles.is_empty() {
         // With MIG off some drivers tell no profile: what is written down has to do.
-        return known.cloned().ok_or(NvmlError::NotSupported);
+        return known.cloned();
     }
     let name = known.map_or_else(|| product.to_lowercase().replace(' ', "-"), |k| k.name.clone());
-    Ok(Card::of_driver(name, product, sms(device), &profiles, known))
+    Some(Card::of_driver(name, product, sms(device), profiles, known))
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ impl Hold {
     /// Cut the card as wanted, if it is not.
     pub fn bring(&mut self, wanted: &Partition) -> Result<CutCard, NotCut> {
         let now = cut::read(&self.journal.uuid, &self.journal.label)?;
-        if now.partition == *wanted {
+        if now.partition.is_as(wanted) {
             return Ok(now);
         }
         if self.as_found {

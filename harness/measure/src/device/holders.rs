@@ -2,8 +2,11 @@
 
 use std::fmt;
 
-use nvml_wrapper::Nvml;
 use nvml_wrapper::enums::device::UsedGpuMemory;
+use nvml_wrapper::struct_wrappers::device::ProcessInfo;
+use nvml_wrapper::{Device, Nvml};
+
+use super::nvml::instances::Raw;
 
 /// A process that uses a card.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,12 +56,9 @@ fn user(pid: u32) -> Option<String> {
 /// Processes that compute on the card; none if the driver does not tell.
 pub fn computing(nvml: &Nvml, uuid: &str) -> Option<Vec<Holder>> {
     let device = nvml.device_by_uuid(uuid).ok()?;
+    let lists = listed(&device).or_else(|| of_instances(nvml, &device))?;
     let mut all: Vec<Holder> = Vec::new();
-    let lists = [device.running_compute_processes().ok(), device.mps_running_compute_processes().ok()];
-    if lists.iter().all(Option::is_none) {
-        return None;
-    }
-    for process in lists.into_iter().flatten().flatten() {
+    for process in lists {
         let memory = match process.used_gpu_memory {
             UsedGpuMemory::Used(bytes) => Some(bytes),
             UsedGpuMemory::Unavailable => None,
@@ -66,6 +66,24 @@ pub fn computing(nvml: &Nvml, uuid: &str) -> Option<Vec<Holder>> {
         if all.iter().all(|h| h.pid != process.pid) {
             all.push(Holder::of(process.pid, memory));
         }
+    }
+    Some(all)
+}
+
+/// Both lists of a card or an instance. The clients of MPS alone would not do: who is no client is not among them. A driver without that
+/// list has them in the other.
+fn listed(device: &Device<'_>) -> Option<Vec<ProcessInfo>> {
+    let mut all = device.running_compute_processes().ok()?;
+    all.extend(device.mps_running_compute_processes().unwrap_or_default());
+    Some(all)
+}
+
+/// In MIG mode the card's own lists are closed to a normal user, those of the instances are open (nvml.h).
+fn of_instances(nvml: &Nvml, device: &Device<'_>) -> Option<Vec<ProcessInfo>> {
+    let parts = Raw::new(nvml, device).mig_devices().ok().filter(|_| device.mig_mode().is_ok_and(|mode| mode.current == 1))?;
+    let mut all = Vec::new();
+    for part in parts {
+        all.extend(listed(&nvml.device_by_uuid(part.uuid.as_str()).ok()?)?);
     }
     Some(all)
 }

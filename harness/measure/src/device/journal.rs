@@ -205,7 +205,7 @@ impl Journal {
     fn put_back(&mut self, restored: &mut Restored) -> Result<(), NotCut> {
         let now = cut::read(&self.uuid, &self.label)?.partition;
         let found = self.found.clone();
-        if now != found {
+        if !now.is_as(&found) {
             let gone = |a: &Partition, b: &Partition| a.instances.iter().filter(|s| !b.instances.contains(s)).count();
             restored.destroyed = gone(&now, &found);
             restored.created = gone(&found, &now);

@@ -35,7 +35,7 @@ impl Wanted {
     /// Whether a card that is cut so needs no change.
     pub fn is_met_by(&self, found: &Partition) -> bool {
         match self.placed {
-            true => *found == self.partition,
+            true => self.partition.is_as(found),
             false => found.mig == self.partition.mig && found.sizes() == self.partition.sizes(),
         }
     }
@@ -89,9 +89,9 @@ impl Layout {
         if !own_cards && !chosen {
             one_of(gpus)?;
         }
-        for gpu in gpus.iter().filter(|gpu| chosen || own_cards || gpu.card.is_some()) {
+        for gpu in gpus.iter().filter(|gpu| chosen || own_cards || gpu.has_mig) {
             let wanted = match self {
-                Layout::Words(text) => Some(words(text, card_of(gpu)?)?),
+                Layout::Words(text) => Some(words(text, gpu)?),
                 Layout::Collo(file) => file.of(gpu, own_cards)?,
                 Layout::MigParted(config) => config.of(gpu, pci(gpu))?,
             };
@@ -107,7 +107,7 @@ impl Layout {
 
 /// A layout that names no card is for the only one that can be cut.
 pub fn one_of(gpus: &[Gpu]) -> Result<&Gpu, Mistake> {
-    let able: Vec<&Gpu> = gpus.iter().filter(|gpu| gpu.card.is_some()).collect();
+    let able: Vec<&Gpu> = gpus.iter().filter(|gpu| gpu.has_mig).collect();
     match able.as_slice() {
         [only] => Ok(only),
         [] => Err(Mistake::new("no GPU here can be cut: none has MIG").hint("GPUs that have it: `collo list gpus`").of_machine()),
@@ -135,16 +135,26 @@ fn file_and_name(text: &str) -> Option<(PathBuf, Option<String>)> {
 
 fn card_of(gpu: &Gpu) -> Result<&Card, Mistake> {
     gpu.card.as_ref().ok_or_else(|| {
+        if gpu.has_mig {
+            let what = format!("what {} ({}) can be cut into is not known: {}", gpu.label(), gpu.name, gpu.why_no_profiles());
+            return Mistake::new(what).hint("`collo mig apply on` turns MIG on").of_machine();
+        }
         let what = format!("{} ({}) has no MIG, so it cannot be cut", gpu.label(), gpu.name);
         Mistake::new(what).hint("GPUs that have it: `collo list gpus`").of_machine()
     })
 }
 
-/// `off`, the name of a layout, or a cut.
-fn words(text: &str, card: &Card) -> Result<Wanted, Mistake> {
-    if text == "off" {
-        return Ok(Wanted { partition: Partition::off(), placed: true });
+/// `off`, `on` without any instance, the name of a layout, or a cut.
+fn words(text: &str, gpu: &Gpu) -> Result<Wanted, Mistake> {
+    let mode = match text {
+        "off" => Some(Partition::off()),
+        "on" => Some(Partition::on(Vec::new())),
+        _ => None,
+    };
+    if let Some(partition) = mode.filter(|_| gpu.has_mig) {
+        return Ok(Wanted { partition, placed: true });
     }
+    let card = card_of(gpu)?;
     if text.contains("g.") {
         return cut::read(text, card);
     }
@@ -160,7 +170,7 @@ fn placed(items: Vec<Item>, card: &Card) -> Result<Wanted, Mistake> {
     for Instance { profile, start } in card.place(&profiles, &[])? {
         let Some(at) = left.iter().position(|item| item.profile.name == profile.name) else { continue };
         let item = left.remove(at);
-        slices.push(Slice { profile: profile.name.clone(), start, compute: item.compute });
+        slices.push(Slice { profile: profile.name.clone(), start: Some(start), compute: item.compute });
     }
     Ok(Wanted { partition: Partition::on(slices), placed: false })
 }
@@ -200,13 +210,13 @@ fn checked(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Mistake> {
             return Err(Mistake::new(what));
         }
         compute += profile.slices;
-        let Some(places) = &profile.places else { continue };
-        if !places.starts.contains(&slice.start) {
+        let (Some(places), Some(start)) = (&profile.places, slice.start) else { continue };
+        if !places.starts.contains(&start) {
             let starts: Vec<String> = places.starts.iter().map(u32::to_string).collect();
-            let what = format!("`{}` cannot begin at unit {} of {}", slice.profile, slice.start, card.name);
+            let what = format!("`{}` cannot begin at unit {start} of {}", slice.profile, card.name);
             return Err(Mistake::new(what).hint(format!("it can begin at {}", starts.join(", "))));
         }
-        let own = (0..places.units).fold(0u64, |bits, unit| bits | 1 << ((slice.start + unit) % 64));
+        let own = (0..places.units).fold(0u64, |bits, unit| bits | 1 << ((start + unit) % 64));
         if taken & own != 0 {
             return Err(Mistake::new(format!("`{}` lies over another instance", slice_text(slice))));
         }
@@ -222,9 +232,22 @@ fn checked(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Mistake> {
 /// `3g.20gb@4`, `1c+1c.3g.20gb@4`; `0c.` in front of one that has no compute instance.
 fn slice_text(slice: &Slice) -> String {
     match slice.compute.is_empty() {
-        true => format!("0c.{}@{}", slice.profile, slice.start),
+        true => format!("0c.{}{}", slice.profile, slice.place()),
         false => slice.to_string(),
     }
+}
+
+/// Instances that were written all with their places, or all without.
+fn arranged(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Mistake> {
+    let with = slices.iter().filter(|slice| slice.start.is_some()).count();
+    if with == slices.len() {
+        return checked(slices, card);
+    }
+    if with > 0 {
+        return Err(Mistake::new("some instances have places, others have none").hint("give places to all of them, or to none"));
+    }
+    let item = |slice: Slice| Ok(Item { profile: Arc::clone(card.profile(&slice.profile)?), compute: slice.compute });
+    placed(slices.into_iter().map(item).collect::<Result<_, Mistake>>()?, card)
 }
 
 /// Reads what [`slice_text`] writes.
@@ -232,8 +255,8 @@ fn slice_of(text: &str, card: &Card) -> Result<Slice, Mistake> {
     let not_one = || {
         Mistake::new(format!("{} is not an instance with its place", quoted(text))).note("as in `3g.20gb@4` or `1c+1c.3g.20gb@0`")
     };
-    let (name, start) = text.rsplit_once('@').ok_or_else(not_one)?;
-    if !start.parse::<u32>().is_ok_and(|start| start < 64) {
+    let (name, start) = text.rsplit_once('@').map_or((text, None), |(name, start)| (name, Some(start)));
+    if start.is_some_and(|start| !start.parse::<u32>().is_ok_and(|start| start < 64)) {
         return Err(not_one());
     }
     let profile = match name.split_once('.') {

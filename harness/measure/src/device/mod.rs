@@ -1,7 +1,9 @@
 //! What a device is, as far as a plan needs it: facts that were read, never changed.
 
+pub mod allocation;
 pub mod apply;
 mod blame;
+pub mod company;
 mod cpu;
 pub mod cut;
 mod find;
@@ -13,8 +15,10 @@ pub mod journal;
 pub mod layout;
 pub mod mig;
 pub mod mps;
+pub mod namespace;
 pub mod nvml;
 pub mod partition;
+mod seen;
 pub mod services;
 mod settings;
 

@@ -10,7 +10,7 @@ use super::mig::{Card, Instance};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Partition {
     pub mig: bool,
-    /// In the order of their places; empty where MIG is off.
+    /// In the order of their places, those without a known place first; empty where MIG is off.
     pub instances: Vec<Slice>,
 }
 
@@ -18,7 +18,8 @@ pub struct Partition {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Slice {
     pub profile: String,
-    pub start: u32,
+    /// Absent where the driver does not tell it: a normal user learns the sizes of instances and not their places.
+    pub start: Option<u32>,
     /// Compute slices of each compute instance; one that has them all is the usual case. Empty: CUDA cannot see the instance.
     pub compute: Vec<u32>,
 }
@@ -30,13 +31,27 @@ impl Partition {
 
     /// These instances, each with one compute instance that has all of it.
     pub fn of(instances: &[Instance]) -> Partition {
-        let whole = |i: &Instance| Slice { profile: i.profile.name.clone(), start: i.start, compute: vec![i.profile.slices] };
+        let whole =
+            |i: &Instance| Slice { profile: i.profile.name.clone(), start: Some(i.start), compute: vec![i.profile.slices] };
         Partition::on(instances.iter().map(whole).collect())
     }
 
     pub fn on(mut instances: Vec<Slice>) -> Partition {
         instances.sort_by_key(|s| s.start);
         Partition { mig: true, instances }
+    }
+
+    /// The same, as far as both are known: where an instance of either has no known place, sizes decide.
+    pub fn is_as(&self, other: &Partition) -> bool {
+        match self.has_places() && other.has_places() {
+            true => self == other,
+            false => self.mig == other.mig && self.sizes() == other.sizes(),
+        }
+    }
+
+    /// Whether the place of every instance is known.
+    pub fn has_places(&self) -> bool {
+        self.instances.iter().all(|s| s.start.is_some())
     }
 
     /// What there is, by size and without places: what `assert` compares where a layout says nothing else.
@@ -52,6 +67,11 @@ impl Slice {
     pub fn is_whole(&self) -> bool {
         let slices = self.profile.split('g').next().and_then(|n| n.parse::<u32>().ok());
         self.compute.len() == 1 && self.compute.first().copied() == slices
+    }
+
+    /// `@4`; nothing where it is not known.
+    pub fn place(&self) -> String {
+        self.start.map(|start| format!("@{start}")).unwrap_or_default()
     }
 
     /// `3g.20gb`, or `2×1c.3g.20gb` where it is divided further.
@@ -71,25 +91,27 @@ impl Slice {
     }
 }
 
-/// `3g.20gb@4`, `1c+1c.3g.20gb@4`: what a layout's file holds.
+/// `3g.20gb@4`, `1c+1c.3g.20gb@4`: what a layout's file holds; `3g.20gb` where the place is not known.
 impl fmt::Display for Slice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.compute.is_empty() {
-            return write!(f, "{}@{} without compute instance", self.profile, self.start);
+            return write!(f, "{}{} without compute instance", self.profile, self.place());
         }
         if !self.is_whole() {
             let parts: Vec<String> = self.compute.iter().map(|c| format!("{c}c")).collect();
             write!(f, "{}.", parts.join("+"))?;
         }
-        write!(f, "{}@{}", self.profile, self.start)
+        write!(f, "{}{}", self.profile, self.place())
     }
 }
 
 impl Slice {
-    /// Reads what [`Slice`]'s `Display` prints, and a bare profile with its place.
+    /// Reads what [`Slice`]'s `Display` prints, and a bare profile.
     pub fn parse(text: &str, card: &Card) -> Option<Slice> {
-        let (name, start) = text.rsplit_once('@')?;
-        let start = start.parse().ok()?;
+        let (name, start) = match text.rsplit_once('@') {
+            Some((name, start)) => (name, Some(start.parse().ok()?)),
+            None => (text, None),
+        };
         let (compute, profile) = match name.split_once('.') {
             Some((parts, profile)) if parts.ends_with('c') => {
                 let number = |p: &str| p.strip_suffix('c').and_then(|n| n.parse().ok());
@@ -132,7 +154,7 @@ mod tests {
     use super::*;
 
     fn slice(profile: &str, start: u32, compute: &[u32]) -> Slice {
-        Slice { profile: profile.into(), start, compute: compute.to_vec() }
+        Slice { profile: profile.into(), start: Some(start), compute: compute.to_vec() }
     }
 
     #[test]
@@ -146,6 +168,22 @@ mod tests {
         assert_eq!(on(&balanced), "3g.20gb + 2g.10gb + 2×1g.5gb");
         assert_eq!(on(&[slice("3g.20gb", 0, &[1, 1])]), "2×1c.3g.20gb");
         assert_eq!(on(&[slice("3g.20gb", 0, &[])]), "3g.20gb without compute instance");
+    }
+
+    #[test]
+    fn an_instance_whose_place_is_not_known_is_none_at_0_and_sizes_decide() {
+        let unknown = |profile: &str, compute: &[u32]| Slice { start: None, ..slice(profile, 0, compute) };
+        let told = Partition::on(vec![slice("2g.10gb", 0, &[2]), slice("3g.20gb", 4, &[3])]);
+        let user = Partition::on(vec![unknown("3g.20gb", &[3]), unknown("2g.10gb", &[2])]);
+        assert_eq!(user.to_string(), "3g.20gb + 2g.10gb");
+        assert!(user.is_as(&told) && told.is_as(&user) && told != user);
+        assert!(!user.is_as(&Partition::on(vec![slice("3g.20gb", 4, &[3])])));
+        let moved = Partition::on(vec![slice("2g.10gb", 2, &[2]), slice("3g.20gb", 4, &[3])]);
+        assert!(!told.is_as(&moved) && user.is_as(&moved));
+        assert!(!Partition::off().is_as(&Partition::on(Vec::new())));
+        assert_eq!(user.instances[0].to_string(), "3g.20gb");
+        let old: Slice = serde_json::from_str(r#"{"profile":"3g.20gb","start":4,"compute":[3]}"#).unwrap();
+        assert_eq!(old, told.instances[1], "journals of before are read");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use collo_store::Thresholds;
 use serde_json::Value as Json;
 
 use crate::cell::{Member, Tail};
+use crate::device::allocation::Allocation;
 use crate::device::mig::Cards;
 use crate::device::{self, DeviceFacts, Driver, Gpu};
 use crate::mistake::{Mistake, Mistakes};
@@ -162,25 +163,31 @@ impl Experiment {
                     .into())
             }
             (_, choice) => {
-                let driver = Driver::ask(cards).map_err(|e| self.no_gpu(&e.to_string(), choice.as_deref(), cards))?;
+                let driver = Driver::ask(cards).map_err(|e| self.no_gpu(&e, choice.as_deref(), cards))?;
                 let choice = choice.as_deref().map(device::Choice::parse).unwrap_or_default();
-                let chosen = choice.of(&driver)?;
+                let allocation = Allocation::of_environment(&driver)?;
+                let chosen = match &allocation {
+                    Some(allocation) => allocation.choose(&choice, &driver)?,
+                    None => choice.of(&driver)?,
+                };
                 if let [first, second, ..] = &chosen[..] {
                     let what = format!("a campaign runs on one card, and {} and {} are named", first.label(), second.label());
                     let hint = "start a collo for each: `--gpu 0` and `--gpu 1`, each with a part of the cells by `--where`";
                     return Err(Mistake::new(what).hint(hint).into());
                 }
                 let mut facts = DeviceFacts::on_gpus(chosen, Some(&driver));
-                facts.as_found = asked.as_found;
+                let own_instances = allocation.is_some_and(|a| facts.gpu().is_some_and(|gpu| a.is_of_instances(gpu)));
+                facts.as_found = asked.as_found || own_instances;
                 Ok(self.with_its_cores(facts)?)
             }
         }
     }
 
-    fn no_gpu(&self, tried: &str, choice: Option<&str>, cards: &Cards) -> Mistake {
+    fn no_gpu(&self, tried: &device::nvml::NoDriver, choice: Option<&str>, cards: &Cards) -> Mistake {
         let name = &self.name;
         let near = choice.and_then(|c| crate::nearest::nearest(c, cards.iter().map(|card| card.name.as_str())));
         let hint = match near {
+            _ if tried.hint().is_some() => tried.hint().unwrap_or_default().to_string(),
             Some(near) => format!("did you mean `--gpu {near}`? All models: `collo list gpus`"),
             None => format!("simulate it with `just sim {name}`, or measure the CPU with `collo run quickstart`"),
         };

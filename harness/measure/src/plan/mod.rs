@@ -9,6 +9,7 @@
 //! are not mixed: MIG off comes first, unless the card is found with MIG on, so that a campaign turns the mode once.
 
 mod forecast;
+mod rights;
 mod shuffle;
 mod slices;
 
@@ -18,7 +19,7 @@ use collo_store::{BlockEdge, CellRecord, DeviceRecord, PlanRecord, PlannedRun, R
 use serde_json::{Value as Json, json};
 
 use crate::cell::Cell;
-use crate::device::{DeviceFacts, DeviceKind, Partition, layout};
+use crate::device::{DeviceFacts, DeviceKind, Partition};
 use crate::expand::Expanded;
 use crate::experiment::{Cores, Experiment};
 use crate::sharing::{Refusal, Seating};
@@ -126,19 +127,12 @@ fn seat(cell: &Cell, record: &CellRecord, experiment: &Experiment, facts: &Devic
 
 /// What needs a change of the card that cannot be had is refused, unless the layout that is there will do.
 fn movable(seating: Seating, found: &Partition, experiment: &Experiment, facts: &DeviceFacts) -> Result<Seating, Refusal> {
-    let Some(not) = seating.partition.as_ref().and_then(|wanted| facts.fixed.against(found, wanted)) else { return Ok(seating) };
-    if let Some(inside) = seating.inside(found) {
-        return Ok(inside);
+    let Some(gpu) = facts.gpu() else { return Ok(seating) };
+    let Some(reason) = rights::against(gpu, found, &seating, &facts.fixed) else { return Ok(seating) };
+    match seating.inside(found) {
+        Some(inside) => Ok(inside),
+        None => Err(Refusal { reason, hint: Some(rights::way_out(gpu, &seating, &experiment.name)) }),
     }
-    let layout = seating.partition.as_ref().and_then(layout::cut_text).unwrap_or_else(|| "off".into());
-    let name = &experiment.name;
-    Err(Refusal {
-        reason: not.reason(),
-        hint: Some(format!(
-            "the rest is measured; then `sudo collo mig apply {layout} --services stop`, then `collo run {name} --new --as-found`; \
-             or all of it by `sudo collo run {name} --services stop`"
-        )),
-    })
 }
 
 /// What a workload requires and this device does not have.

@@ -10,6 +10,7 @@ use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 
 use super::evidence::{self, InForce, check, process};
 use super::stage::{Served, StagedCard, Visible};
+use crate::device::company::{Company, Unlisted};
 use crate::device::{holders, mps, nvml};
 use crate::launch::protocol::Hello;
 
@@ -35,6 +36,8 @@ pub struct Seen {
     pub memory_limits: Vec<Option<u64>>,
     /// By daemon: the limits that its server wrote down.
     pub logged: Vec<mps::Logged>,
+    /// What is used of the card by nobody who is listed.
+    pub unlisted: Option<Unlisted>,
     /// Whether something lies where members without MPS look for a daemon.
     pub daemon_in_the_way: bool,
 }
@@ -89,6 +92,7 @@ impl Seen {
                 }
             }
         }
+        seen.unlisted = Company::of(&nvml, &device, &card.uuid).unlisted;
         seen
     }
 
@@ -199,13 +203,14 @@ fn of_mig(seen: &Seen, card: &StagedCard) -> Check {
 fn of_others(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Check {
     let others = seen.others(members);
     let name = |pid: &u32| holders::named(*pid);
-    let found = if others.is_empty() { "nobody".into() } else { others.iter().map(name).collect::<Vec<_>>().join(", ") };
+    let all: Vec<String> = others.iter().map(name).chain(seen.unlisted.as_ref().map(Unlisted::to_string)).collect();
+    let found = if all.is_empty() { "nobody".into() } else { all.join(", ") };
     Check {
         what: OTHERS.into(),
         member: None,
         asked: if card.foreign { "allowed".into() } else { "nobody".into() },
         found: seen.computing.as_ref().map(|_| found),
-        holds: seen.computing.is_some() && (card.foreign || others.is_empty()),
+        holds: seen.computing.is_some() && (card.foreign || all.is_empty()),
     }
 }
 

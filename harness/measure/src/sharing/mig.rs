@@ -119,9 +119,15 @@ impl SharingMode for Mig {
         }
         let Some(card) = facts.gpu().and_then(|gpu| gpu.card.as_ref()) else {
             let name = facts.gpu().map(|g| g.name.as_str()).unwrap_or_default();
-            return Err(Refusal {
-                reason: format!("{name} cannot be cut: it has no MIG"),
-                hint: Some("`naive` and `mps` share it".into()),
+            return Err(match facts.gpu().filter(|gpu| gpu.has_mig) {
+                None => Refusal {
+                    reason: format!("{name} cannot be cut: it has no MIG"),
+                    hint: Some("`naive` and `mps` share it".into()),
+                },
+                Some(gpu) => Refusal {
+                    reason: format!("{name} has MIG, and what it can be cut into is not known: {}", gpu.why_no_profiles()),
+                    hint: gpu.at.as_ref().map(|at| format!("`sudo collo mig apply on --gpu {}`, then plan again", at.index)),
+                },
             });
         };
         Seats { card, members, mps: self.mps, slices: &self.slices }.of(&self.cut)

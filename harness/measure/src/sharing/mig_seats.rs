@@ -91,7 +91,7 @@ impl Seats<'_> {
             return Err(Refusal { reason, hint: None });
         }
         let placed = self.card.place(&[Arc::clone(profile)], &[]).map_err(refusal)?;
-        let start = placed.first().map_or(0, |i| i.start);
+        let start = placed.first().map(|i| i.start);
         let slice = Slice { profile: name.into(), start, compute: vec![compute; count as usize] };
         let seats = (0..self.members.len()).map(|m| Seat::Slice { instance: 0, compute: m % count.max(1) as usize }).collect();
         Ok(Seating { partition: Some(Partition::on(vec![slice])), seats, daemons: self.mps })

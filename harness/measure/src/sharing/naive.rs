@@ -53,5 +53,5 @@ impl SharingMode for Naive {
 
 /// MIG off, where the device has MIG at all.
 pub fn uncut(facts: &DeviceFacts) -> Option<Partition> {
-    facts.gpu().and_then(|g| g.card.as_ref()).map(|_| Partition::off())
+    facts.gpu().filter(|gpu| gpu.has_mig).map(|_| Partition::off())
 }

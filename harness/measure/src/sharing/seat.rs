@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     fn slice(profile: &str, start: u32, compute: &[u32]) -> Slice {
-        Slice { profile: profile.into(), start, compute: compute.to_vec() }
+        Slice { profile: profile.into(), start: Some(start), compute: compute.to_vec() }
     }
 
     fn seated(slices: &[Slice], seats: &[(usize, usize)]) -> Seating {

@@ -12,16 +12,18 @@ use crate::sim::Sim;
 mod board;
 mod compute;
 mod device;
+mod entry;
 mod gpm;
 mod mig;
 mod process;
 mod profile;
 mod readings;
+mod rights;
 mod system;
 
 pub use device::bus_id;
 pub use gpm::SAMPLE_SPACING_NS;
-pub use process::foreign;
+pub use process::{foreign, foreign_bytes};
 pub use readings::{Board, FOREIGN_BYTES, RESERVED_MIB, memory_mib};
 pub use system::process_name;
 
@@ -34,6 +36,7 @@ pub mod code {
     pub const NO_PERMISSION: u32 = 4;
     pub const NOT_FOUND: u32 = 6;
     pub const INSUFFICIENT_SIZE: u32 = 7;
+    pub const FUNCTION_NOT_FOUND: u32 = 13;
     pub const GPU_IS_LOST: u32 = 15;
     pub const RESET_REQUIRED: u32 = 16;
     pub const IN_USE: u32 = 19;
@@ -65,7 +68,7 @@ fn call(symbol: &str, what: impl FnOnce(&mut Sim, u64) -> Done) -> u32 {
         let now = sim.refresh();
         match sim.scenario.nvml_fault(symbol, || sim.elapsed_s()) {
             Some(fault) => Err(fault),
-            None => what(sim, now),
+            None => rights::allowed(sim, symbol).and_then(|()| what(sim, now)),
         }
     }));
     match done {

@@ -2,7 +2,7 @@
 
 use nvml_wrapper_sys::bindings as b;
 
-use super::{Device, device, nvml, put_list};
+use super::{Device, device, entry, nvml, put_list};
 use crate::clock;
 use crate::history::Guest;
 use crate::nvml::readings::FOREIGN_BYTES;
@@ -13,10 +13,15 @@ const NO_INSTANCE: u32 = u32::MAX;
 /// Added to pids that a container does not see as they are.
 const HIDDEN: u32 = 5_000_000;
 
-/// The foreign process of the scenario, while it lives.
+/// The foreign process of the scenario, once its time has come and while it lives.
 pub fn foreign(sim: &Sim) -> Option<u32> {
-    let pid = sim.scenario.number("foreign")? as u32;
+    let pid = sim.scenario.number("foreign").filter(|_| sim.is_on("foreign"))? as u32;
     clock::born(pid).map(|_| pid)
+}
+
+/// What it holds: 2 GiB, unless the scenario says otherwise.
+pub fn foreign_bytes(sim: &Sim) -> u64 {
+    sim.scenario.number("foreign-mib").map_or(FOREIGN_BYTES, |mib| (mib as u64) << 20)
 }
 
 fn list(sim: &mut Sim, of: Device, only_clients: bool) -> Result<Vec<b::nvmlProcessInfo_t>, u32> {
@@ -49,11 +54,13 @@ fn list(sim: &mut Sim, of: Device, only_clients: bool) -> Result<Vec<b::nvmlProc
     if of.card == sim.first_card()
         && of.mig.is_none()
         && !only_clients
+        // From 535.113.01 on a list has only who has a pid in the caller's namespace (open-gpu-kernel-modules, `_gpuConvertPid`).
+        && !sim.scenario.has("pid-namespace")
         && let Some(pid) = foreign(sim)
     {
         all.push(b::nvmlProcessInfo_t {
             pid: shown(pid),
-            usedGpuMemory: FOREIGN_BYTES,
+            usedGpuMemory: foreign_bytes(sim),
             gpuInstanceId: NO_INSTANCE,
             computeInstanceId: NO_INSTANCE,
         });
@@ -65,22 +72,29 @@ fn list(sim: &mut Sim, of: Device, only_clients: bool) -> Result<Vec<b::nvmlProc
 nvml! {
     fn nvmlDeviceGetComputeRunningProcesses_v3(sim, now, of: b::nvmlDevice_t, count: *mut u32, to: *mut b::nvmlProcessInfo_t) {
         let device = device(sim, of)?;
-        put_processes(&list(sim, device, false)?, to, count)
+        super::rights::may_see_all(sim, device)?;
+        entry::has_lists(sim)?;
+        let all = list(sim, device, false)?;
+        put_processes(sim, &all, to, count)
     }
 
     fn nvmlDeviceGetMPSComputeRunningProcesses_v3(sim, now, of: b::nvmlDevice_t, count: *mut u32, to: *mut b::nvmlProcessInfo_t) {
         let device = device(sim, of)?;
-        put_processes(&list(sim, device, true)?, to, count)
+        super::rights::may_see_all(sim, device)?;
+        entry::has_lists(sim)?;
+        let all = list(sim, device, true)?;
+        put_processes(sim, &all, to, count)
     }
 
     fn nvmlDeviceGetGraphicsRunningProcesses_v3(sim, now, of: b::nvmlDevice_t, count: *mut u32, to: *mut b::nvmlProcessInfo_t) {
-        device(sim, of)?;
-        put_processes(&[], to, count)
+        let device = device(sim, of)?;
+        super::rights::may_see_all(sim, device)?;
+        put_processes(sim, &[], to, count)
     }
 }
 
 /// A list of processes that does not fit, also into no room at all, says so and how long it is.
-unsafe fn put_processes(all: &[b::nvmlProcessInfo_t], to: *mut b::nvmlProcessInfo_t, count: *mut u32) -> super::Done {
+unsafe fn put_processes(sim: &Sim, all: &[b::nvmlProcessInfo_t], to: *mut b::nvmlProcessInfo_t, count: *mut u32) -> super::Done {
     // SAFETY: as the caller.
     unsafe {
         let given = super::get(count)? as usize;
@@ -88,6 +102,9 @@ unsafe fn put_processes(all: &[b::nvmlProcessInfo_t], to: *mut b::nvmlProcessInf
             super::put(count, all.len() as u32)?;
             return Err(super::code::INSUFFICIENT_SIZE);
         }
-        put_list(all, to, count)
+        match entry::are_wide(sim) {
+            true => entry::put_wide(all, to, count, given),
+            false => put_list(all, to, count),
+        }
     }
 }

@@ -8,7 +8,11 @@ use crate::cut;
 use crate::sim::Sim;
 
 fn at_index(sim: &Sim, of: b::nvmlDevice_t, index: u32) -> Result<(&Card, &Profile), u32> {
-    let card = &sim.cards[card(sim, of)?];
+    let at = card(sim, of)?;
+    let card = &sim.cards[at];
+    if sim.scenario.has("no-profiles-off") && !sim.state().cards[at].mig {
+        return Err(code::NOT_SUPPORTED);
+    }
     if index > b::NVML_GPU_INSTANCE_PROFILE_COUNT {
         return Err(code::INVALID_ARGUMENT);
     }
@@ -18,7 +22,7 @@ fn at_index(sim: &Sim, of: b::nvmlDevice_t, index: u32) -> Result<(&Card, &Profi
 /// The profile of an id, on a card that can be cut.
 pub fn of_id(sim: &Sim, of: b::nvmlDevice_t, id: u32) -> Result<(usize, &Profile), u32> {
     let card = card(sim, of)?;
-    if sim.cards[card].mig.is_none() {
+    if sim.cards[card].mig.is_none() || (sim.scenario.has("no-profiles-off") && !sim.state().cards[card].mig) {
         return Err(code::NOT_SUPPORTED);
     }
     Ok((card, sim.cards[card].profile(id).ok_or(code::INVALID_ARGUMENT)?))

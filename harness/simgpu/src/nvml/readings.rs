@@ -25,13 +25,17 @@ const THROTTLED_CLOCK: f64 = 0.7;
 /// Total, reserved, used, free in bytes.
 pub fn memory(sim: &Sim, of: Device) -> Result<[u64; 4], u32> {
     let kind = &sim.cards[of.card];
+    if sim.scenario.number("lost-card") == Some(of.card as f64) {
+        return Err(code::GPU_IS_LOST);
+    }
     let held = |gi: Option<u32>| -> u64 {
         let here = |g: &&crate::history::Guest| g.here.card == of.card && (gi.is_none() || g.here.gi == gi);
         sim.history().guests.iter().filter(here).map(|g| g.bytes).sum()
     };
     let (total, reserved, used) = match of.mig {
         None => {
-            let foreign = if of.card == sim.first_card() && super::process::foreign(sim).is_some() { FOREIGN_BYTES } else { 0 };
+            let is_there = of.card == sim.first_card() && super::process::foreign(sim).is_some();
+            let foreign = if is_there { super::process::foreign_bytes(sim) } else { 0 };
             (kind.total_mib * MIB, RESERVED_MIB.min(kind.total_mib / 8) * MIB, held(None) + foreign)
         }
         Some((gi, _)) => {
@@ -155,6 +159,7 @@ fn celsius(sim: &Sim, card: usize, now: u64) -> u32 {
 nvml! {
     fn nvmlDeviceGetMemoryInfo_v2(sim, now, of: b::nvmlDevice_t, info: *mut b::nvmlMemory_v2_t) {
         let device = device(sim, of)?;
+        super::rights::may_see_all(sim, device)?;
         let version = version_word::<b::nvmlMemory_v2_t>(2);
         if super::get(info)?.version != version {
             return Err(code::ARGUMENT_VERSION_MISMATCH);
@@ -164,7 +169,9 @@ nvml! {
     }
 
     fn nvmlDeviceGetMemoryInfo(sim, now, of: b::nvmlDevice_t, info: *mut b::nvmlMemory_t) {
-        let [total, reserved, used, free] = memory(sim, device(sim, of)?)?;
+        let device = device(sim, of)?;
+        super::rights::may_see_all(sim, device)?;
+        let [total, reserved, used, free] = memory(sim, device)?;
         put(info, b::nvmlMemory_t { total, free, used: used + reserved })
     }
 
@@ -233,7 +240,10 @@ nvml! {
         }
         let activity = sim.history().mean(card, now, UTILISATION_NS).0;
         let percent = |share: f64| (100.0 * share).round() as u32;
-        put(to, b::nvmlUtilization_t { gpu: percent(activity.graphics), memory: percent(activity.dram) })
+        let is_there = card == sim.first_card() && super::process::foreign(sim).is_some();
+        let foreign = sim.scenario.number("foreign-load").filter(|_| is_there).unwrap_or(0.0) as u32;
+        let gpu = (percent(activity.graphics) + foreign).min(100);
+        put(to, b::nvmlUtilization_t { gpu, memory: percent(activity.dram) })
     }
 }
 

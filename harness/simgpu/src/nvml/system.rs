@@ -1,6 +1,7 @@
 //! The library itself: beginning, end, versions, names of processes and errors.
 
 use std::ffi::{c_char, c_int};
+use std::time::Duration;
 
 use super::{code, library, nvml, put, put_text};
 use crate::sim::Sim;
@@ -21,6 +22,11 @@ fn begin(symbol: &str) -> u32 {
                 return code::UNKNOWN;
             }
         }
+    }
+    if let Some(seconds) =
+        library.sim.as_ref().filter(|_| library.users == 0).and_then(|sim| sim.scenario.duration_s("slow-init"))
+    {
+        std::thread::sleep(Duration::from_secs_f64(seconds));
     }
     let fault = library.sim.as_ref().and_then(|sim| sim.scenario.nvml_fault(symbol, || sim.elapsed_s()));
     if let Some(fault) = fault {

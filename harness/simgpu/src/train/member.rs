@@ -288,6 +288,7 @@ impl Member {
         let foreign = place.card == self.sim.first_card() && place.mig.is_none() && crate::nvml::foreign(&self.sim).is_some();
         let client = self.client.is_some();
         let begins = matches!(event, Event::Start(_));
+        let foreign_bytes = if foreign { crate::nvml::foreign_bytes(&self.sim) } else { 0 };
         let refused = self.sim.append_if(|sim| {
             // Looked at under the lock: of two that come at the same moment one is the second.
             let exclusive = begins && !client && sim.state().cards[place.card].compute_mode == EXCLUSIVE_PROCESS;
@@ -297,7 +298,7 @@ impl Member {
             }
             let gi = place.mig.map(|(gi, _)| gi);
             let here = sim.history().guests.iter().filter(|g| g.here.card == place.card && g.here.gi == gi && g.pid != me);
-            let others: u64 = here.map(|g| g.bytes).sum::<u64>() + if foreign { crate::nvml::FOREIGN_BYTES } else { 0 };
+            let others: u64 = here.map(|g| g.bytes).sum::<u64>() + foreign_bytes;
             let own = limit.unwrap_or(u64::MAX);
             let free = place.memory_bytes.saturating_sub(others).min(own);
             if bytes > free { Err(NoRoom::Bytes(free)) } else { Ok(vec![(me, event)]) }

@@ -2,7 +2,7 @@
 
 use collo_measure::mig::{Card, Cards};
 use collo_measure::python::PinSet;
-use collo_measure::{Driver, Gpu, hold};
+use collo_measure::{Driver, Gpu, hold, namespace};
 
 use super::verdict::{gpus as named, ranges};
 use super::{Check, Mark};
@@ -39,8 +39,9 @@ fn indices<'a>(gpus: impl Iterator<Item = &'a Gpu>) -> Vec<u32> {
 /// `0–7 NVIDIA A100-SXM4-40GB; MIG off on 0–6, on on 7 (7×1g.5gb)`
 pub fn gpus(driver: &Driver) -> Check {
     if driver.gpus.is_empty() {
-        return Check::new(Mark::Fixable, "gpus", "the driver answers, and has no GPU")
-            .hint("`nvidia-smi -L`, `dmesg | grep NVRM`");
+        let all = silent(driver).join("; ");
+        let text = if all.is_empty() { "the driver answers, and has no GPU".into() } else { all };
+        return Check::new(Mark::Fixable, "gpus", text).hint("`nvidia-smi -L`, `dmesg | grep NVRM`");
     }
     let mut models: Vec<(&str, Vec<u32>)> = Vec::new();
     for gpu in &driver.gpus {
@@ -51,9 +52,10 @@ pub fn gpus(driver: &Driver) -> Check {
     }
     let models: Vec<String> = models.iter().map(|(name, all)| format!("{} {name}", ranges(all))).collect();
     let mut states: Vec<(String, Vec<u32>)> = Vec::new();
-    for gpu in driver.gpus.iter().filter(|g| g.card.is_some()) {
+    for gpu in driver.gpus.iter().filter(|g| g.has_mig) {
         let state = match &gpu.partition {
             None => "not told".to_string(),
+            Some(p) if gpu.card.is_none() && !p.mig => "off, its profiles are known once it is on".into(),
             Some(p) if !p.mig => "off".into(),
             Some(p) => format!("on ({p})"),
         };
@@ -69,11 +71,21 @@ pub fn gpus(driver: &Driver) -> Check {
     };
     let pending = indices(driver.gpus.iter().filter(|g| g.mig_pending));
     let text = format!("{}; {}", models.join(", "), states.join(", "));
+    let silent = silent(driver);
+    if !silent.is_empty() {
+        return Check::new(Mark::Fixable, "gpus", format!("{text}; {}", silent.join("; ")))
+            .hint("`nvidia-smi` and the kernel's log (`dmesg`, lines with Xid) tell more; a lost GPU takes a reboot");
+    }
     match pending.is_empty() {
         true => Check::new(Mark::Good, "gpus", text),
         false => Check::new(Mark::Fixable, "gpus", format!("{text}; another MIG mode is pending on {}", ranges(&pending)))
             .hint("`sudo nvidia-smi --gpu-reset`, or a reboot, brings it"),
     }
+}
+
+/// Cards that are listed and do not answer, a sentence each.
+fn silent(driver: &Driver) -> Vec<String> {
+    driver.silent.iter().map(|(index, why)| format!("GPU {index} does not answer: {why}")).collect()
 }
 
 /// `MIG off on 0–6`, `on on 7 (7×1g.5gb)`
@@ -85,30 +97,45 @@ fn state_words(first: bool, (state, all): &(String, Vec<u32>)) -> String {
     }
 }
 
-/// A line for each process that computes on a card.
+/// A line for each who is on a card.
 pub fn in_use(driver: &Driver) -> Vec<Check> {
     let line = |gpu: &Gpu, words: String| Check::new(Mark::Changes, "in use", format!("{}: {words}", gpu.label()));
-    driver.gpus.iter().flat_map(|gpu| gpu.others.iter().map(move |other| line(gpu, other.words()))).collect()
+    driver.gpus.iter().flat_map(|gpu| gpu.company.words().into_iter().map(move |words| line(gpu, words))).collect()
 }
 
-/// Whether this user may cut cards anew.
-pub fn right(driver: &Driver) -> bool {
+/// Whether this user may cut this card anew. The driver's answer comes first: root in a container may have no right. With the capability
+/// `mig/config` instances may be changed; the MIG mode takes root (nvml.h).
+pub fn may_cut(gpu: &Gpu) -> bool {
     let root = nix::unistd::geteuid().is_root();
     let capability = || std::fs::File::open("/proc/driver/nvidia/capabilities/mig/config").is_ok();
+    let is_on = gpu.partition.as_ref().is_some_and(|p| p.mig);
     // A model's cards have no rights of their own.
-    root || capability() || driver.gpus.iter().any(|gpu| gpu.simulated)
+    gpu.has_mig && gpu.may_cut.unwrap_or(true) && (root || gpu.simulated || (is_on && capability()))
+}
+
+/// Whether this user may cut the cards here anew.
+pub fn right(driver: &Driver) -> bool {
+    driver.gpus.iter().any(may_cut)
 }
 
 pub fn mig(driver: &Driver, right: bool) -> Check {
-    let able = indices(driver.gpus.iter().filter(|g| g.card.is_some()));
+    let able = indices(driver.gpus.iter().filter(|g| g.has_mig));
     if able.is_empty() {
         return Check::new(Mark::Absent, "mig", "no GPU here has MIG");
     }
+    let known = indices(driver.gpus.iter().filter(|g| g.card.is_some()));
+    if known.is_empty() {
+        let why = driver.gpus.iter().find(|g| g.has_mig).map(Gpu::why_no_profiles).unwrap_or_default();
+        let check = Check::new(Mark::Fixable, "mig", format!("what {} can be cut into is not known: {why}", named(&able)));
+        return check.hint("`sudo collo mig apply on --gpu N` turns MIG on");
+    }
     if right {
         let who = if driver.gpus.iter().any(|g| g.simulated) { "whoever the model lets" } else { "this user" };
-        return Check::new(Mark::Good, "mig", format!("{} can be cut by {who}", named(&able)));
+        return Check::new(Mark::Good, "mig", format!("{} can be cut by {who}", named(&known)));
     }
-    let text = format!("no right to change {}: not root, capability `mig/config` not readable", named(&able));
+    let told = driver.gpus.iter().any(|g| g.may_cut == Some(false));
+    let why = if told { "the driver does not permit it" } else { "not root, capability `mig/config` not readable" };
+    let text = format!("no right to change {}: {why}", named(&able));
     let cut = indices(driver.gpus.iter().filter(|g| g.partition.as_ref().is_some_and(|p| p.mig)));
     let now = if cut.is_empty() { String::new() } else { format!("; {} can be measured now with `--as-found`", named(&cut)) };
     Check::new(Mark::Fixable, "mig", text).hint(format!("a sudo rule for `collo mig apply`{now}"))
@@ -122,7 +149,7 @@ pub fn persistence(driver: &Driver) -> Check {
             .hint("`sudo nvidia-smi -pm 1`");
     }
     match unknown.is_empty() {
-        true => Check::new(Mark::Good, "persistence", "on: the energy counter runs through"),
+        true => Check::new(Mark::Good, "persistence", "on: the driver stays loaded, and with it an energy counter"),
         false => Check::new(Mark::Absent, "persistence", format!("the driver does not tell it of {}", named(&unknown))),
     }
 }
@@ -146,7 +173,8 @@ fn profile(told: &Card, file: Option<&Card>) -> Check {
     };
     let place = format!("mig-profiles/{}.toml", file.name);
     if told == file {
-        return Check::new(Mark::Absent, "profile", format!("with MIG off the driver tells no profile, so {place} is taken"));
+        let text = format!("the driver tells no profile, as some do while MIG is off, so {place} is taken");
+        return Check::new(Mark::Absent, "profile", text);
     }
     let differences = file.differences(told);
     let total = told.profiles.len();
@@ -173,25 +201,24 @@ pub fn near(driver: &Driver) -> Check {
     }
 }
 
-/// The inode of the first pid namespace of a machine, a constant of the kernel.
-const FIRST_NAMESPACE: &str = "pid:[4026531836]";
-
-/// NVML tells the host's pids; a container has others. None for a model's cards, which have the pids of where they run.
+/// Whose pids the driver's lists have. None for a model's cards, which have the pids of where they run.
 pub fn pids(driver: &Driver) -> Option<Check> {
     if driver.gpus.iter().all(|gpu| gpu.simulated) {
         return None;
     }
-    let own = std::fs::read_link("/proc/self/ns/pid").ok()?;
-    Some(of_namespace(&own.to_string_lossy()))
+    namespace::is_first().map(of_namespace)
 }
 
-fn of_namespace(own: &str) -> Check {
-    match own == FIRST_NAMESPACE {
-        true => Check::new(Mark::Good, "pids", "the host's: evidence names each member"),
-        false => {
-            Check::new(Mark::Changes, "pids", "a container's: NVML shows the host's, so evidence is by counts, and informative")
-                .hint("start the container with `--pid=host`")
-        }
+/// From 535.113.01 on the driver lists who has a pid in the caller's namespace (open-gpu-kernel-modules, `_gpuConvertPid`).
+fn of_namespace(first: bool) -> Check {
+    match first {
+        true => Check::new(Mark::Good, "pids", "the host's: the driver lists everybody"),
+        false => Check::new(
+            Mark::Changes,
+            "pids",
+            "a container's: members are listed, whoever is outside is not; others are seen by the memory and the load they use",
+        )
+        .hint("started with `--pid=host`, the container sees everybody"),
     }
 }
 

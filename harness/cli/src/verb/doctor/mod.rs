@@ -10,7 +10,8 @@ mod smact;
 mod tests;
 mod verdict;
 
-use collo_measure::{DeviceFacts, Driver, has_gpu, nvml::NoDriver};
+use collo_measure::nvml::{self, NoDriver};
+use collo_measure::{DeviceFacts, Driver, has_gpu};
 use serde_json::json;
 
 use super::{Context, Ended};
@@ -88,13 +89,21 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
 /// The driver, if it answers in time.
 fn ask(context: &Context<'_>) -> Result<Driver, NoDriver> {
     let cards = context.project().map(|project| super::cards(&project)).unwrap_or_default();
-    let slow = || Err(NoDriver::Silent(format!("nothing within {} s", patience::PATIENCE.as_secs())));
-    patience::within(move || Driver::ask(&cards)).unwrap_or_else(slow)
+    let slow = || Err(NoDriver::Silent(format!("nothing within {} s", patience::OF_DRIVER.as_secs())));
+    let waiting =
+        || say::remark("waiting for the NVIDIA driver: without persistence mode it starts its cards anew, seconds for each");
+    let question = move || {
+        // Kept open while this process looks, so that the cards start once.
+        let open = nvml::open()?;
+        Driver::ask(&cards).inspect(|_| std::mem::forget(open))
+    };
+    patience::within(patience::OF_DRIVER, waiting, question).unwrap_or_else(slow)
 }
 
 /// No GPU, or one whose driver does not answer.
 fn none(reason: &NoDriver) -> Check {
     match reason {
+        NoDriver::Unsafe(_) => Check::new(Mark::Fixable, "driver", reason.to_string()).hint(reason.hint().unwrap_or_default()),
         NoDriver::Silent(_) if has_gpu() => Check::new(Mark::Fixable, "gpu", reason.to_string())
             .hint("`nvidia-smi` says more; mostly the driver and its library differ until a reboot"),
         _ => Check::new(Mark::Absent, "gpu", format!("no NVIDIA GPU: {reason}"))

@@ -1,4 +1,4 @@
-//! Questions that may get no answer: each has three seconds.
+//! Questions that may get no answer: each has three seconds, the driver's first one fifteen.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -7,11 +7,26 @@ use std::time::{Duration, Instant};
 
 pub const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The answer, if it comes in time. A question that hangs is left to itself; it ends with this process.
-pub fn within<T: Send + 'static>(question: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+/// Without persistence mode the driver starts its cards when it is asked; eight of them take many seconds (NVIDIA's driver persistence
+/// document).
+pub const OF_DRIVER: Duration = Duration::from_secs(15);
+
+/// The answer, if it comes in time; who waits long is told what for. A question that hangs is left to itself; it ends with this process.
+pub fn within<T: Send + 'static>(
+    patience: Duration,
+    waiting: impl FnOnce(),
+    question: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || sender.send(question()));
-    receiver.recv_timeout(PATIENCE).ok()
+    let soon = patience.min(PATIENCE);
+    match receiver.recv_timeout(soon) {
+        Err(mpsc::RecvTimeoutError::Timeout) if patience > soon => {
+            waiting();
+            receiver.recv_timeout(patience - soon).ok()
+        }
+        answer => answer.ok(),
+    }
 }
 
 /// What a program said on both streams, and whether it was content; none if it is not there or takes too long.
@@ -53,6 +68,15 @@ mod tests {
     fn a_program_is_asked_and_one_that_is_not_there_says_nothing() {
         assert_eq!(ask("echo", &["a"]), Some((true, "a\n".into())));
         assert_eq!(ask("/no/such/program", &[]), None);
-        assert_eq!(within(|| 3), Some(3));
+        let never = || panic!("nobody waits");
+        assert_eq!(within(PATIENCE, never, || 3), Some(3));
+    }
+
+    #[test]
+    fn who_waits_long_is_told_what_for() {
+        let told = std::cell::Cell::new(false);
+        let slow = || std::thread::sleep(PATIENCE + Duration::from_millis(300));
+        assert_eq!(within(OF_DRIVER, || told.set(true), slow), Some(()));
+        assert!(told.get());
     }
 }

@@ -1,3 +1,4 @@
+use collo_measure::company::Company;
 use collo_measure::holders::Holder;
 use collo_measure::mig::{Card, Cards};
 use collo_measure::partition::Slice;
@@ -44,14 +45,14 @@ fn gpu_at(index: u32) -> Gpu {
 }
 
 fn sevenths() -> Partition {
-    Partition::on((0..7).map(|start| Slice { profile: "1g.5gb".into(), start, compute: vec![1] }).collect())
+    Partition::on((0..7).map(|start| Slice { profile: "1g.5gb".into(), start: Some(start), compute: vec![1] }).collect())
 }
 
 /// Eight cards, one in use, one cut.
 fn dgx() -> Driver {
     let mut gpus: Vec<Gpu> = (0..8).map(gpu_at).collect();
     let bob = Holder { pid: 88121, name: Some("python".into()), user: Some("bob".into()), memory_bytes: Some(33_500_000_000) };
-    gpus[3].others = vec![bob];
+    gpus[3].company.listed = Some(vec![bob]);
     gpus[7].partition = Some(sevenths());
     Driver { version: "535.183.06".into(), cuda: Some(12_020), gpus, silent: Vec::new() }
 }
@@ -89,12 +90,12 @@ fn the_driver_decides_the_python_and_one_that_is_too_old_says_so() {
 #[test]
 fn a_card_that_nobody_may_use_leaves_the_cpu() {
     let mut driver = dgx();
-    driver.gpus.retain(|gpu| !gpu.others.is_empty());
+    driver.gpus.retain(|gpu| !gpu.company.is_nobody());
     assert_eq!(verdict::can(&driver, true, true), "workloads on the CPU. Cannot: anything on a GPU: none is free");
-    driver.gpus[0].others.clear();
+    driver.gpus[0].company = Company::nobody();
     assert_eq!(verdict::can(&driver, true, false), "naive, mps on GPU 3. Cannot: mig");
     // A card without MIG beside one that has it.
-    driver.gpus.push(Gpu { card: None, ..gpu_at(4) });
+    driver.gpus.push(Gpu { card: None, has_mig: false, ..gpu_at(4) });
     assert_eq!(verdict::can(&driver, true, true), "naive, mps on GPUs 3 and 4; mig on GPU 3");
 }
 

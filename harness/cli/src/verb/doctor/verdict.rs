@@ -5,7 +5,7 @@ use collo_measure::{Driver, Gpu};
 /// `naive, mps on GPUs 0–2 and 4–6; mig on GPU 7 as found. Cannot: any other MIG layout`
 pub fn can(driver: &Driver, mps: bool, right: bool) -> String {
     let is_cut = |gpu: &Gpu| gpu.partition.as_ref().is_some_and(|p| p.mig);
-    let free: Vec<&Gpu> = driver.gpus.iter().filter(|gpu| gpu.computes() && gpu.others.is_empty()).collect();
+    let free: Vec<&Gpu> = driver.gpus.iter().filter(|gpu| gpu.computes() && gpu.company.is_nobody()).collect();
     let indices = |gpus: &mut dyn Iterator<Item = &&Gpu>| gpus.filter_map(|g| Some(g.at.as_ref()?.index)).collect::<Vec<_>>();
     // Without the right to turn MIG off, a card that has it on is never whole.
     let whole = indices(&mut free.iter().filter(|gpu| right || !is_cut(gpu)));
@@ -36,7 +36,7 @@ pub fn can(driver: &Driver, mps: bool, right: bool) -> String {
     if !mps {
         cannot.push("mps");
     }
-    if !right && driver.gpus.iter().any(|gpu| gpu.card.is_some()) {
+    if !right && driver.gpus.iter().any(|gpu| gpu.has_mig) {
         cannot.push(if as_found.is_empty() { "mig" } else { "any other MIG layout" });
     }
     let cannot = if cannot.is_empty() { String::new() } else { format!(". Cannot: {}", cannot.join(", ")) };

@@ -73,11 +73,11 @@ fn counted(part: &str) -> Result<(u32, &str), Mistake> {
     }
 }
 
-/// A state as a cut that can be typed: with its places, so that it is the same again.
-pub fn written(partition: &Partition) -> Option<String> {
+/// A state as a cut that can be typed: with its places, as far as they are known, so that it is the same again.
+pub fn written(partition: &Partition) -> String {
     match (partition.mig, partition.instances.is_empty()) {
-        (false, _) => Some("off".into()),
-        (true, true) => None,
-        (true, false) => Some(partition.instances.iter().map(super::slice_text).collect::<Vec<_>>().join("+")),
+        (false, _) => "off".into(),
+        (true, true) => "on".into(),
+        (true, false) => partition.instances.iter().map(super::slice_text).collect::<Vec<_>>().join("+"),
     }
 }

@@ -166,10 +166,10 @@ impl Entry {
     /// None for a card without MIG that is to have none: there is nothing to say of it.
     fn wanted(&self, gpu: &Gpu) -> Result<Option<Wanted>, Mistake> {
         if !self.mig_enabled {
-            return Ok(gpu.card.as_ref().map(|_| Wanted { partition: Partition::off(), placed: true }));
+            return Ok(gpu.has_mig.then(|| Wanted { partition: Partition::off(), placed: true }));
         }
         // `all` means all that can be cut; a card that is listed is meant.
-        if gpu.card.is_none() && matches!(self.devices, Devices::Word(_)) {
+        if !gpu.has_mig && matches!(self.devices, Devices::Word(_)) {
             return Ok(None);
         }
         let card = card_of(gpu)?;

@@ -20,11 +20,11 @@ fn a100() -> Gpu {
 }
 
 fn slice(profile: &str, start: u32, compute: &[u32]) -> Slice {
-    Slice { profile: profile.into(), start, compute: compute.to_vec() }
+    Slice { profile: profile.into(), start: Some(start), compute: compute.to_vec() }
 }
 
 fn of_words(text: &str) -> Result<Wanted, Mistake> {
-    words(text, a100().card.as_ref().expect("it has MIG"))
+    words(text, &a100())
 }
 
 fn toml_of(text: &str) -> Result<Vec<(u32, Wanted)>, Mistake> {
@@ -67,7 +67,7 @@ fn all_37_sets_of_instances_are_read_as_they_were_written_in_every_form() {
     assert_eq!(sets.len(), 37);
     for set in sets.iter().chain([&Partition::off()]) {
         let exactly = Wanted { partition: set.clone(), placed: true };
-        assert_eq!(of_words(&cut_text(set).expect("it has a text")).expect("read"), exactly);
+        assert_eq!(of_words(&cut_text(set)).expect("read"), exactly);
         assert_eq!(toml_of(&toml_text([(&gpu, set)])).expect("read"), [(0, exactly)]);
         let parted = parted_of(&parted_text([(&gpu, set)]), std::slice::from_ref(&gpu)).expect("read");
         assert!(parted[0].1.is_met_by(set), "{set}: {parted:?}");
@@ -90,9 +90,7 @@ proptest! {
         let gpu = a100();
         let read = toml_of(&toml_text([(&gpu, &state)])).expect("read");
         prop_assert_eq!(&read[0].1, &Wanted { partition: state.clone(), placed: true });
-        if let Some(text) = cut_text(&state) {
-            prop_assert_eq!(of_words(&text).expect("read").partition, state);
-        }
+        prop_assert_eq!(of_words(&cut_text(&state)).expect("read").partition, state);
     }
 
     #[test]
@@ -168,7 +166,7 @@ fn a_card_that_cannot_be_cut_or_is_not_named_is_said() {
     hint: name one, as in `--gpu 0`, or several: `--gpu 0,1`
     ");
     assert_eq!(on(&Layout::Words("off".into()), &two, true).expect("both").len(), 2);
-    let none = [Gpu { card: None, ..a100() }];
+    let none = [Gpu { card: None, has_mig: false, ..a100() }];
     let refused = on(&Layout::Words("off".into()), &none, true).expect_err("no MIG");
     insta::assert_snapshot!(refused.to_string(), @"
     error: GPU 0 (NVIDIA A100-SXM4-40GB) has no MIG, so it cannot be cut
@@ -198,6 +196,20 @@ fn a_file_of_several_cards_gives_each_its_own() {
 }
 
 #[test]
+fn a_state_without_places_is_written_and_read_by_sizes() {
+    let there = |profile: &str, compute: &[u32]| Slice { start: None, ..slice(profile, 0, compute) };
+    let state = Partition::on(vec![there("3g.20gb", &[1, 2]), there("2g.10gb", &[2])]);
+    let gpu = a100();
+    let text = toml_text([(&gpu, &state)]);
+    assert!(text.contains("cut = [\"1c+2c.3g.20gb\", \"2g.10gb\"]"), "{text}");
+    let read = &toml_of(&text).expect("read")[0].1;
+    assert!(!read.placed && read.is_met_by(&state) && read.partition.has_places());
+    // Where places are asked for and nobody tells them, sizes decide.
+    assert!(of_words("1c+2c.3g.20gb@4+2g.10gb@0").expect("read").is_met_by(&state));
+    assert!(!of_words("3g.20gb@4+2g.10gb@0").expect("read").is_met_by(&state));
+}
+
+#[test]
 fn a_layout_file_that_is_wrong_shows_where() {
     let said = |text: &str| toml_of(text).expect_err("refused").to_string();
     insta::assert_snapshot!(said("[layout.gpu0]\ngpu = \"h100-80gb\"\ncut = []"), @r#"
@@ -205,11 +217,12 @@ fn a_layout_file_that_is_wrong_shows_where() {
      2 | gpu = "h100-80gb"
        |       ^^^^^^^^^^^
     "#);
-    insta::assert_snapshot!(said("[layout.gpu0]\ncut = [\"3g.20gb\"]"), @r#"
-    error: `3g.20gb` is not an instance with its place at l.toml:2:8
-     2 | cut = ["3g.20gb"]
-       |        ^^^^^^^^^ as in `3g.20gb@4` or `1c+1c.3g.20gb@0`
+    insta::assert_snapshot!(said("[layout.gpu0]\ncut = [\"3g.20gb@x\"]"), @r#"
+    error: `3g.20gb@x` is not an instance with its place at l.toml:2:8
+     2 | cut = ["3g.20gb@x"]
+       |        ^^^^^^^^^^^ as in `3g.20gb@4` or `1c+1c.3g.20gb@0`
     "#);
+    assert!(said("[layout.gpu0]\ncut = [\"3g.20gb@4\", \"2g.10gb\"]").contains("some instances have places, others have none"));
     insta::assert_snapshot!(said("[layout.a]\ncut = []\n[layout.b]\ncut = []"), @"
     error: l.toml has several layouts: `a`, `b`
     hint: name one, as in `l.toml:a`

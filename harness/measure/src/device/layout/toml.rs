@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ::toml::Spanned;
 use serde::Deserialize;
 
-use super::{Wanted, card_of, checked, slice_of, slice_text};
+use super::{Wanted, arranged, card_of, slice_of, slice_text};
 use crate::device::gpu::Gpu;
 use crate::device::partition::Partition;
 use crate::mistake::{Mistake, Source, quoted};
@@ -97,7 +97,7 @@ impl File {
                     slices.push(slice_of(text.get_ref(), card).map_err(|e| at(e, text.span()))?);
                 }
                 let span = cut.first().zip(cut.last()).map(|(first, last)| first.span().start..last.span().end);
-                checked(slices, card).map_err(|e| at(e, span.unwrap_or(0..0)))
+                arranged(slices, card).map_err(|e| at(e, span.unwrap_or(0..0)))
             }
             (_, None) => Err(Mistake::new(format!("layout {} of {} has no `cut`", quoted(name), self.source.name()))
                 .hint("as in `cut = [\"3g.20gb@4\", \"2g.10gb@0\"]`, or `mig = false`")),

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{Card, Cards, Engines, Places, Profile};
-use crate::device::cut;
 use crate::device::nvml::instances;
 
 impl Card {
@@ -21,21 +20,24 @@ impl Card {
             let count = |kind: usize| Some(p.engines[kind]).filter(|n| *n <= whole[kind]);
             let [copy, decode, encode, jpeg, ofa] = [count(0), count(1), count(2), count(3), count(4)];
             Arc::new(Profile {
-                name: cut::name(p),
+                name: p.name.clone(),
                 slices: p.slices,
                 id: Some(p.id),
                 most: Some(p.most),
                 memory_gib: Some(p.memory_mib as f64 / 1024.0),
                 sms: Some(p.sms),
                 engines: Engines { copy, decode, encode, jpeg, ofa },
-                places: Some(Places { starts: p.starts.clone(), units: p.units }).filter(|p| !p.starts.is_empty()),
+                // A normal user is not told where instances may lie: then what is written down has to do.
+                places: Some(Places { starts: p.starts.clone(), units: p.units })
+                    .filter(|p| !p.starts.is_empty())
+                    .or_else(|| known?.profile(&p.name).ok()?.places.clone()),
             })
         };
         let units = profiles.iter().flat_map(|p| p.starts.iter().map(|s| s + p.units)).max();
         let mut card = Card {
             product_names: vec![product.into()],
             sms,
-            memory_units: units,
+            memory_units: units.or_else(|| known?.memory_units),
             description: known.and_then(|k| k.description.clone()),
             pci_devices: known.map(|k| k.pci_devices.clone()).unwrap_or_default(),
             memory_gb: known.and_then(|k| k.memory_gb),
@@ -108,14 +110,26 @@ impl Card {
     }
 }
 
+/// A card whose memory differs by more from what is written down is another one.
+const SAME_MEMORY: f64 = 0.1;
+
 impl Cards {
-    /// The card that a driver's name or a PCI device id stands for. The name is surer: one id can stand for two sizes.
-    pub fn of_device(&self, product: &str, pci_device: u32) -> Option<&Card> {
+    /// The card that a driver's name or a PCI device id stands for. The name is surer: one id can stand for two sizes. By its id alone a card
+    /// is believed only with the memory that it is sold with.
+    pub fn of_device(&self, product: &str, pci_device: u32, memory_bytes: Option<u64>) -> Option<&Card> {
         let id = format!("{pci_device:04x}");
-        let by_name = self.iter().find(|c| c.product_names.iter().any(|n| n == product));
+        let as_large = |c: &&Card| match (c.memory_gb, memory_bytes) {
+            (Some(sold), Some(bytes)) => {
+                // Vendors count in GB or in GiB.
+                let close = |unit: f64| (bytes as f64 / unit / f64::from(sold) - 1.0).abs() <= SAME_MEMORY;
+                close(1e9) || close(1024.0 * 1024.0 * 1024.0)
+            }
+            _ => true,
+        };
+        let by_name = self.iter().filter(as_large).find(|c| c.product_names.iter().any(|n| n == product));
         by_name.or_else(|| {
             let mut by_id = self.iter().filter(|c| c.pci_devices.iter().any(|d| d.eq_ignore_ascii_case(&id)));
-            by_id.next().filter(|_| by_id.next().is_none())
+            by_id.next().filter(|_| by_id.next().is_none()).filter(as_large)
         })
     }
 }

@@ -13,8 +13,8 @@ use nvml_wrapper_sys::bindings as b;
 /// A size of GPU instance that a card offers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// `3g.20gb`; absent where the driver is too old to name it.
-    pub name: Option<String>,
+    /// `3g.20gb`
+    pub name: String,
     pub id: u32,
     pub slices: u32,
     pub most: u32,
@@ -22,6 +22,7 @@ pub struct Profile {
     pub memory_mib: u64,
     /// copy, decode, encode, jpeg, ofa
     pub engines: [u32; 5],
+    /// Where one may begin; empty where the driver does not tell it, as to a normal user.
     pub starts: Vec<u32>,
     /// Units of the grid that one takes.
     pub units: u32,
@@ -58,7 +59,15 @@ pub struct MigDevice {
     pub compute_instance: u32,
     pub sms: Option<u32>,
     pub memory_mib: Option<u64>,
+    /// `3g.20gb`, or `1c.3g.20gb` where it is a part: what its name ends with.
+    pub called: Option<String>,
+    /// Compute slices of its GPU instance, and its own.
+    pub slices: Option<(u32, u32)>,
 }
+
+/// Profiles are asked for by index, up to here. Their number grows with each driver (`nvml.h` had 15, 17, 18 and 8, 9 in turn), and the header
+/// says to ask until an index is not valid.
+const INDICES: std::ops::Range<u32> = 0..32;
 
 type Result<T> = std::result::Result<T, NvmlError>;
 
@@ -86,10 +95,10 @@ impl<'a> Raw<'a> {
     /// Every profile that the card offers.
     pub fn profiles(&self) -> Result<Vec<Profile>> {
         let mut all: Vec<Profile> = Vec::new();
-        for index in 0..b::NVML_GPU_INSTANCE_PROFILE_COUNT {
+        for index in INDICES {
             let mut profile = match self.device.profile_info(index) {
                 Ok(info) => Profile {
-                    name: self.profile_name(index),
+                    name: self.profile_name(index).unwrap_or_default(),
                     id: info.id,
                     slices: info.slice_count,
                     most: info.instance_count,
@@ -105,11 +114,23 @@ impl<'a> Raw<'a> {
             if all.iter().any(|p| p.id == profile.id) {
                 continue;
             }
-            for place in self.placements(profile.id)? {
+            let places = match self.placements(profile.id) {
+                // "Requires privileged user" (nvml.h): who may not cut the card is not told where instances may lie.
+                Err(NvmlError::NoPermission) => Vec::new(),
+                told => told?,
+            };
+            for place in places {
                 profile.starts.push(place.start);
                 profile.units = place.size;
             }
             all.push(profile);
+        }
+        if all.iter().any(|p| p.name.is_empty()) {
+            let whole_mib = all.iter().map(|p| p.memory_mib).max().unwrap_or(0);
+            let total = self.device.memory_info().map_or(whole_mib << 20, |m| m.total);
+            for profile in all.iter_mut().filter(|p| p.name.is_empty()) {
+                profile.name = by_eighths(profile.slices, profile.memory_mib, total);
+            }
         }
         Ok(all)
     }
@@ -123,6 +144,15 @@ impl<'a> Raw<'a> {
         nvml_try(unsafe { call(self.device(), index, std::ptr::from_mut(&mut info).cast()) }).ok()?;
         let name = text(&info.name);
         Some(name.strip_prefix("MIG ").unwrap_or(&name).to_string()).filter(|n| !n.is_empty())
+    }
+
+    /// Whether this user may cut the card, as far as the driver's answers tell: places are closed to whoever may not (nvml.h).
+    pub fn may_cut(&self, profiles: &[Profile]) -> Option<bool> {
+        match self.placements(profiles.first()?.id) {
+            Ok(places) => (!places.is_empty()).then_some(true),
+            Err(NvmlError::NoPermission) => Some(false),
+            Err(_) => None,
+        }
     }
 
     fn placements(&self, profile: u32) -> Result<Vec<b::nvmlGpuInstancePlacement_t>> {
@@ -191,7 +221,7 @@ impl<'a> Raw<'a> {
     pub fn compute_profiles(&self, of: &GpuInstance) -> Result<Vec<ComputeProfile>> {
         let call = nvml_sym(self.nvml.lib().nvmlGpuInstanceGetComputeInstanceProfileInfo.as_ref())?;
         let mut all: Vec<ComputeProfile> = Vec::new();
-        for index in 0..b::NVML_COMPUTE_INSTANCE_PROFILE_COUNT {
+        for index in INDICES {
             // SAFETY: a plain struct of integers, for which all zeros is a value.
             let mut info: b::nvmlComputeInstanceProfileInfo_t = unsafe { std::mem::zeroed() };
             // SAFETY: the handle came from this library, the struct lives through the call.
@@ -271,20 +301,49 @@ impl<'a> Raw<'a> {
                 nvml_try(ci_of(mig.handle(), &mut compute_instance))?;
             }
             let attributes = mig.attributes().ok();
+            let called = mig.name().ok().and_then(|name| Some(name.rsplit_once("MIG ")?.1.trim().to_string()));
             all.push(MigDevice {
                 uuid: mig.uuid()?,
                 gpu_instance,
                 compute_instance,
                 sms: attributes.as_ref().map(|a| a.multiprocessor_count),
                 memory_mib: attributes.as_ref().map(|a| a.memory_size_mb),
+                called: called.filter(|name| !name.is_empty()),
+                slices: attributes.as_ref().map(|a| (a.gpu_instance_slice_count, a.compute_instance_slice_count)),
             });
         }
         Ok(all)
     }
 }
 
+/// The name of a profile that the driver is too old to name. NVIDIA's own rule: memory counts in eighths of the card's, rounded up (go-nvlib,
+/// pkg/nvlib/device/mig_profile.go).
+fn by_eighths(slices: u32, memory_mib: u64, total_bytes: u64) -> String {
+    let total_gb = total_bytes.div_ceil(1 << 30);
+    let eighths = ((memory_mib << 20) * 8).div_ceil(total_bytes.max(1));
+    format!("{slices}g.{:.0}gb", (eighths as f64 / 8.0 * total_gb as f64).round())
+}
+
 fn text(characters: &[c_char]) -> String {
     // The end is looked for inside the array only.
     let bytes: Vec<u8> = characters.iter().map(|c| *c as u8).chain([0]).collect();
     CStr::from_bytes_until_nul(&bytes).map(|t| t.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_without_a_name_is_called_by_eighths_of_the_memory() {
+        let gib = |gib: f64| (gib * 1024.0) as u64;
+        let a100 = 81_920u64 << 20;
+        assert_eq!(by_eighths(1, gib(9.5), a100), "1g.10gb");
+        assert_eq!(by_eighths(3, gib(39.25), a100), "3g.40gb");
+        // Rounded up to whole GiB it would be `7g.79gb`.
+        assert_eq!(by_eighths(7, gib(79.0), a100), "7g.80gb");
+        let h200 = 143_771u64 << 20;
+        let names = [(1, 16.0), (1, 32.25), (2, 32.25), (3, 69.5), (7, 139.75)].map(|(s, m)| by_eighths(s, gib(m), h200));
+        assert_eq!(names, ["1g.18gb", "1g.35gb", "2g.35gb", "3g.71gb", "7g.141gb"]);
+    }
 }

@@ -4,6 +4,7 @@
 //! anew closes it first: open it for a piece of work, and drop it.
 
 pub mod instances;
+mod version;
 
 use std::ffi::OsString;
 
@@ -21,6 +22,11 @@ pub enum NoDriver {
     NoLibrary(String),
     #[error("the NVIDIA driver does not answer: {0}")]
     Silent(String),
+    /// Its version.
+    #[error(
+        "driver {0} writes its lists of processes in a form that was taken back: they would be read wrongly, and past their end"
+    )]
+    Unsafe(String),
 }
 
 /// The file that is opened: `COLLO_NVML`, if it is set and not empty.
@@ -28,14 +34,24 @@ fn named() -> Option<OsString> {
     std::env::var_os(LIBRARY).filter(|path| !path.is_empty())
 }
 
-/// Open the library of this machine.
+impl NoDriver {
+    /// The way out, where there is a certain one.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            NoDriver::Unsafe(_) => Some("update the driver to 535.104.05 or later"),
+            NoDriver::NoLibrary(_) | NoDriver::Silent(_) => None,
+        }
+    }
+}
+
+/// Open the library of this machine. A driver whose answers cannot be read safely is refused before it is asked anything else.
 pub fn open() -> Result<Nvml, NoDriver> {
     let named = named();
     let opened = match &named {
         Some(path) => Nvml::builder().lib_path(path).init(),
         None => Nvml::init(),
     };
-    opened.map_err(|e| match (&e, &named) {
+    let nvml = opened.map_err(|e| match (&e, &named) {
         (NvmlError::LibloadingError(_), None) => {
             NoDriver::NoLibrary(format!("no `libnvidia-ml.so.1`, and `{LIBRARY}` is not set"))
         }
@@ -43,7 +59,10 @@ pub fn open() -> Result<Nvml, NoDriver> {
             NoDriver::NoLibrary(format!("`{LIBRARY}={}` cannot be opened: {cause}", path.to_string_lossy()))
         }
         _ => NoDriver::Silent(text(&e)),
-    })
+    })?;
+    // A version that is not told is somebody else's trouble: whoever needs it asks again.
+    nvml.sys_driver_version().map_or(Ok(()), |version| version::check(&version))?;
+    Ok(nvml)
 }
 
 /// What NVML says went wrong, with the codes that the wrapper has no word for.

@@ -1,0 +1,271 @@
+//! What a user may read and change, drivers that cannot be read, who is on a card without being listed, and whose card it is.
+
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use collo_store::Verdict;
+
+use crate::row::{Row, Scenario, all, all_of, hold, row};
+use crate::sim::Machine;
+use crate::support::Answer;
+use crate::{BLOCKED, HALVES, MIG, MPS, NAIVE, two};
+
+const USER: &str = "a100-40gb,user";
+const CUT: &str = "a100-40gb,user,mig=2×3g.20gb";
+const UNEQUAL: &str = "a100-40gb,user,mig=3g.20gb/2g.10gb/1g.5gb/1g.5gb";
+
+/// Small members on the smallest slice, medium ones on the next.
+const MIXED: &str = "slices = { small = \"1g.5gb\", medium = \"2g.10gb\" }\n[[group]]\n\
+    members = [{ workload = \"small\" }, { workload = \"medium\" }]\nsharing = \"mig\"";
+
+fn answers(
+    name: &'static str,
+    words: &str,
+    arguments: &'static [&'static str],
+    check: fn(&Answer) -> Result<(), String>,
+) -> Scenario {
+    let own = words.to_string();
+    let act = move || {
+        let machine = Machine::new(&own, NAIVE);
+        let answer = machine.collo(arguments);
+        check(&answer).map_err(|e| format!("{e}: {answer:?}"))
+    };
+    Scenario { name, words: words.into(), act: Box::new(act) }
+}
+
+fn says(answer: &Answer, code: i32, texts: &[&str]) -> Result<(), String> {
+    hold(answer.code == Some(code), || format!("it exits with {:?}, not {code}", answer.code))?;
+    let all = format!("{}{}", answer.stdout, answer.stderr);
+    texts.iter().try_for_each(|text| hold(all.contains(text), || format!("nobody says `{text}`")))
+}
+
+#[test]
+fn a_user_measures_what_needs_no_right_and_is_told_the_way_to_the_rest() {
+    all(vec![
+        row("naive, MIG off", USER, NAIVE),
+        row("MPS, MIG off", USER, MPS),
+        row("as found, MIG off", USER, NAIVE).with(&["--as-found"]),
+        row("instances of a card that is not cut", USER, MIG)
+            .exits(3)
+            .says("this user may not cut it")
+            .says("`sudo collo mig apply 2×2g.10gb --gpu 0`")
+            .says("`--as-found`"),
+        row("instances as found of a card that is not cut", USER, MIG).with(&["--as-found"]).exits(3).says("is used as found"),
+        row("naive and instances: what can run does", USER, two("naive").replace("\"naive\"", "[\"naive\", \"mig:2×2g.10gb\"]"))
+            .says("this user may not cut it"),
+        row("exclusive MPS takes a right", USER, MPS)
+            .with(&["--exclusive"])
+            .exits(1)
+            .ends("mps", "not_staged")
+            .says("it takes root"),
+        row("the card is cut as needed", CUT, HALVES),
+        row("the card is cut as needed, as found", CUT, HALVES).with(&["--as-found"]),
+        row("MPS in the instances that are there", CUT, two("mig:2×3g.20gb+mps").replace("degree = 2", "degree = 4")),
+        row("one of two instances", CUT, two("mig:3g.20gb").replace("degree = 2", "degree = 1")),
+        row("another layout is there", CUT, MIG)
+            .exits(3)
+            .says("this needs 2×2g.10gb, GPU 0 has 2×3g.20gb, and this user may not cut it"),
+        row("another layout is there, as found", CUT, MIG).with(&["--as-found"]).exits(3).says("is used as found, 2×3g.20gb"),
+        row("the card is cut, and naive needs it whole", CUT, NAIVE)
+            .exits(3)
+            .says("this needs MIG off")
+            .says("`sudo collo mig clear --gpu 0`"),
+        row("the card is cut, and MPS needs it whole", CUT, MPS).exits(3).says("this needs MIG off"),
+        row("unequal instances", UNEQUAL, MIXED),
+        row("unequal instances, as found", UNEQUAL, MIXED).with(&["--as-found"]),
+        row("two of four instances", UNEQUAL, two("mig:2×1g.5gb")),
+        row("an instance that is there once", UNEQUAL, HALVES).exits(3).says("this needs 2×3g.20gb, GPU 0 has"),
+        row("MIG is on and nothing is cut", "a100-40gb,user,mig=none", HALVES).exits(3).says("GPU 0 has MIG on, no instance"),
+        row("nobody tells attributes", format!("{CUT},nvml:nvmlDeviceGetAttributes_v2=4"), HALVES),
+        row("a Hopper", "h100-80gb,user,no-dcgm", NAIVE),
+        row("a Hopper that is cut", "h100-80gb,user,mig=2×3g.40gb", two("mig:2×3g.40gb")).with(&["--as-found"]),
+    ]);
+}
+
+#[test]
+fn a_user_is_told_how_a_card_is_cut_and_never_that_it_has_no_mig() {
+    all_of(vec![
+        answers("doctor, MIG off", USER, &["doctor"], |a| {
+            says(a, 0, &["MIG off", "no right to change GPU 0: the driver does not permit it", "Cannot: mig"])?;
+            hold(!a.stdout.contains("no MIG"), || "it says that there is no MIG".into())
+        }),
+        answers("doctor, cut", CUT, &["doctor"], |a| {
+            says(a, 0, &["MIG on (2×3g.20gb)", "mig on GPU 0 as found", "`--as-found`"])
+        }),
+        answers("doctor asks for MIG", USER, &["doctor", "--require", "mig"], |a| {
+            says(a, 3, &["missing of what is required: mig"])
+        }),
+        answers("doctor asks for MIG of root", "a100-40gb", &["doctor", "--require", "mig"], |a| says(a, 0, &["can be cut by"])),
+        answers("export", CUT, &["mig", "export"], |a| says(a, 0, &["cut = [\"3g.20gb\", \"3g.20gb\"]"])),
+        answers("export for mig-parted", CUT, &["mig", "export", "--format", "mig-parted"], |a| says(a, 0, &["\"3g.20gb\": 2"])),
+        answers("assert what is", CUT, &["mig", "assert", "halves"], |a| says(a, 0, &["is cut as `halves`"])),
+        answers("assert with places", CUT, &["mig", "assert", "3g.20gb@0+3g.20gb@4"], |a| says(a, 0, &["is cut as"])),
+        answers("assert what is not", CUT, &["mig", "assert", "sevenths"], |a| says(a, 1, &["asked 7×1g.5gb, found 2×3g.20gb"])),
+        answers("apply what is", CUT, &["mig", "apply", "halves"], |a| says(a, 0, &["nothing was changed"])),
+        answers("apply takes a right", USER, &["mig", "apply", "halves"], |a| says(a, 3, &["no permission"])),
+        answers("plan", CUT, &["plan", "x", "--gpu", "0"], |a| says(a, 3, &["this needs MIG off"])),
+    ]);
+}
+
+#[test]
+fn a_driver_whose_lists_cannot_be_read_is_refused_before_they_are() {
+    let refused = |name, version: &str| {
+        row(name, format!("a100-40gb,driver={version}"), NAIVE)
+            .exits(3)
+            .says("writes its lists of processes in a form that was taken back")
+            .says("update the driver to 535.104.05 or later")
+    };
+    all(vec![
+        refused("the first with wide entries", "535.43.02"),
+        refused("of CUDA 12.2.0", "535.54.03"),
+        refused("the last with wide entries", "535.86.10"),
+        refused("without any list", "535.98"),
+        row("the first that is right again", "a100-40gb,driver=535.104.05", NAIVE).exits(3).says("built for CUDA 13.0"),
+        row("one before them", "a100-40gb,driver=530.41.03", NAIVE).exits(3),
+    ]);
+    all_of(vec![answers("doctor says so", "a100-40gb,driver=535.54.03", &["doctor"], |a| {
+        says(a, 0, &["driver 535.54.03 writes its lists", "update the driver to 535.104.05"])
+    })]);
+}
+
+/// Somebody else's process.
+struct Somebody(Child);
+
+impl Somebody {
+    fn new() -> Somebody {
+        Somebody(Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().expect("a process"))
+    }
+
+    fn beside(&self, words: &str) -> String {
+        format!("a100-40gb,pid-namespace,{words}foreign={}", self.0.id())
+    }
+}
+
+impl Drop for Somebody {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn only_informative(machine: &Machine, _: &Answer) -> Result<(), String> {
+    let runs = machine.bench.runs();
+    let stray = runs.iter().find(|(_, run)| run.record.validity.verdict != Verdict::Informative);
+    hold(stray.is_none(), || format!("not informative: {stray:?}"))
+}
+
+#[test]
+fn whoever_is_not_listed_is_seen_by_what_is_used() {
+    let somebody = Somebody::new();
+    let hidden = somebody.beside("");
+    let later = format!("a100-40gb,pid-namespace,foreign@200ms={}", somebody.0.id());
+    let blocked = |name, words: &str, toml: &str| row(name, words, toml).exits(BLOCKED).says("whom the driver does not list");
+    all(vec![
+        blocked("in another container", &hidden, NAIVE).says("2.0 GiB used"),
+        blocked("in another container, MPS", &hidden, MPS),
+        blocked("in another container, instances", &hidden, MIG),
+        blocked("little memory, and busy", &somebody.beside("foreign-mib=200,foreign-load=60,"), NAIVE).says("60 % busy"),
+        row("little memory, and idle", somebody.beside("foreign-mib=200,"), NAIVE),
+        row("somebody may", &*hidden, NAIVE).with(&["--foreign", "allow"]).looks(only_informative),
+        row("somebody may, MPS", &*hidden, MPS).with(&["--foreign", "allow"]).looks(only_informative),
+        row("another card is free", somebody.beside("gpus=2,"), MIG).says("GPU 1 is as it was found"),
+        row("they come while members train", &*later, NAIVE)
+            .once_opened()
+            .exits(1)
+            .ends("naive", "mode_lost")
+            .ends("solo", "mode_lost|completed")
+            .says("whom the driver does not list"),
+        row("they come while members train, and may", &*later, NAIVE).with(&["--foreign", "allow"]).once_opened(),
+        row("nobody is there", "a100-40gb,pid-namespace", NAIVE),
+        row("nobody is there, MPS", "a100-40gb,pid-namespace", MPS),
+        row("nobody is there, instances", "a100-40gb,pid-namespace", MIG),
+        row("nobody is there, as a user on instances", format!("{CUT},pid-namespace"), HALVES),
+    ]);
+}
+
+#[test]
+fn an_allocation_is_kept_to_and_named_where_it_is_in_the_way() {
+    let of = |name, cards: &str, variable, value: &str| row(name, format!("a100-40gb,gpus={cards}"), MIG).env(variable, value);
+    let on = |row: Row, text| row.says(text);
+    let uuid = |card: u32| format!("GPU-{}", simgpu::dice::Dice::of(&["a100-40gb", &card.to_string()]).uuid());
+    all(vec![
+        on(of("CUDA's second card", "3", "CUDA_VISIBLE_DEVICES", "1"), "GPU 1 is as it was found"),
+        on(of("CUDA's card by its UUID", "3", "CUDA_VISIBLE_DEVICES", &uuid(2)), "GPU 2 is as it was found"),
+        on(of("what Slurm gave the job", "3", "SLURM_JOB_GPUS", "2"), "GPU 2 is as it was found"),
+        on(of("Slurm shows the job's cards only", "1", "SLURM_JOB_GPUS", "5"), "GPU 0 is as it was found"),
+        on(
+            of("what Slurm gave the step", "3", "SLURM_JOB_GPUS", "0,1,2").env("SLURM_STEP_GPUS", "1"),
+            "GPU 1 is as it was found",
+        ),
+        on(of("the numbers of a container are the host's", "1", "NVIDIA_VISIBLE_DEVICES", "6"), "GPU 0 is as it was found"),
+        on(of("a card of a container by its UUID", "2", "NVIDIA_VISIBLE_DEVICES", &uuid(1)), "GPU 1 is as it was found"),
+        of("a card that is not ours", "2", "CUDA_VISIBLE_DEVICES", "1")
+            .with(&["--gpu", "0"])
+            .exits(3)
+            .says("GPU 0 is not allocated to this process: `CUDA_VISIBLE_DEVICES=1`"),
+        of("no card is ours", "2", "CUDA_VISIBLE_DEVICES", "").exits(3).says("no GPU of this machine is allocated"),
+        of("a job without a card", "2", "CUDA_VISIBLE_DEVICES", "NoDevFiles").exits(3).says("CUDA_VISIBLE_DEVICES=NoDevFiles"),
+        of("two that do not agree", "2", "NVIDIA_VISIBLE_DEVICES", &uuid(1))
+            .env("CUDA_VISIBLE_DEVICES", "0")
+            .exits(3)
+            .says("no GPU of this machine is allocated"),
+    ]);
+}
+
+/// Another user's collo, with a state folder of its own, on the card on which the first one trains.
+fn two_users() -> Result<(), String> {
+    let machine = Machine::new(USER, &format!("epochs = 4\n{NAIVE}"));
+    machine.bench.write("experiments/y.toml", &crate::sim::short(NAIVE));
+    let running = machine.start(&[]);
+    crate::support::wait_for("a member on the card", || {
+        let seen = std::fs::read_to_string(machine.sim().join("activity.log")).unwrap_or_default();
+        seen.contains("rain").then_some(())
+    });
+    let mut second = machine.bench.command(&["run", "y", "--no-report"]);
+    second.env("COLLO_STATE", machine.sim().join("second"));
+    let refused = Answer::from(second.output().map_err(|e| e.to_string())?);
+    let first = running.ends();
+    hold(refused.code == Some(BLOCKED) && refused.stderr.contains("GPU 0 is in use: pid "), || format!("{refused:?}"))?;
+    hold(first.code == Some(0), || format!("the first: {first:?}"))
+}
+
+/// A driver that starts its cards anew takes its time, and nothing is misjudged by it.
+fn slow_driver() -> Result<(), String> {
+    let machine = Machine::new("a100-40gb", NAIVE).under("a100-40gb,slow-init=4s");
+    let began = Instant::now();
+    let answer = machine.collo(&["doctor"]);
+    says(&answer, 0, &["waiting for the NVIDIA driver", "NVIDIA A100-SXM4-40GB; MIG off", "naive, mps, mig on GPU 0"])?;
+    hold(began.elapsed().as_secs() < 12, || format!("it begins again and again: {:?}", began.elapsed()))
+}
+
+/// One card of two is gone, and is listed all the same.
+fn a_lost_card() -> Result<(), String> {
+    let machine = Machine::new("a100-40gb,gpus=2,lost-card=0", NAIVE);
+    says(&machine.collo(&["doctor"]), 0, &["GPU 0 does not answer", "mig on GPU 1"])?;
+    says(&machine.collo(&["doctor", "--require", "gpu"]), 3, &["missing of what is required: gpu"])?;
+    says(&machine.collo(&["plan", "x", "--gpu", "0"]), 3, &["GPU 0 does not answer"])
+}
+
+/// A card with MIG that no file is about, whose driver tells no profile while MIG is off.
+fn unknown_profiles() -> Result<(), String> {
+    let machine = Machine::new("a100-40gb,no-profiles-off", MIG);
+    std::fs::remove_file(machine.bench.at("mig-profiles/a100-40gb.toml")).map_err(|e| e.to_string())?;
+    let doctor = machine.collo(&["doctor"]);
+    says(&doctor, 0, &["MIG off, its profiles are known once it is on", "what GPU 0 can be cut into is not known"])?;
+    hold(!doctor.stdout.contains("no MIG"), || "it says that there is no MIG".into())?;
+    says(&machine.run(&[]), 3, &["`sudo collo mig apply on --gpu 0`"])?;
+    says(&machine.collo(&["mig", "apply", "halves"]), 3, &["its profiles are known once it is on"])?;
+    says(&machine.collo(&["mig", "apply", "on"]), 0, &["MIG mode   off → on"])?;
+    says(&machine.run(&[]), 0, &[])
+}
+
+#[test]
+fn a_second_user_a_slow_driver_a_lost_card_and_an_unknown_one_are_told_apart() {
+    let of = |name, act: fn() -> Result<(), String>| Scenario { name, words: String::new(), act: Box::new(act) };
+    all_of(vec![
+        of("two users on one card", two_users),
+        of("a driver that begins slowly", slow_driver),
+        of("a card of two that is lost", a_lost_card),
+        of("a card that no file is about", unknown_profiles),
+    ]);
+}

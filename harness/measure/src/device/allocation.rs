@@ -1,0 +1,229 @@
+//! Whose card it is: what a batch system or a container says that this job may use.
+//!
+//! In: `CUDA_VISIBLE_DEVICES`, `SLURM_STEP_GPUS` or `SLURM_JOB_GPUS`, `NVIDIA_VISIBLE_DEVICES`, and the cards of the driver. Out: the cards
+//! that are ours, by all that is said together, or none of it where nothing is said. The driver's own library heeds none of these variables.
+//!
+//! What they mean: CUDA programming guide, "CUDA environment variables"; slurm.schedmd.com/gres.html and cgroup.conf(5); the user guide of
+//! NVIDIA's container toolkit.
+
+use std::collections::BTreeSet;
+
+use super::find::Choice;
+use super::gpu::{Driver, Gpu};
+use crate::mistake::Mistake;
+
+const CUDA: &str = "CUDA_VISIBLE_DEVICES";
+const ORDER: &str = "CUDA_DEVICE_ORDER";
+/// A step's share is a part of the job's.
+const SLURM: [&str; 2] = ["SLURM_STEP_GPUS", "SLURM_JOB_GPUS"];
+const CONTAINER: &str = "NVIDIA_VISIBLE_DEVICES";
+
+/// A device as such a variable names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Name {
+    Index(u32),
+    /// A UUID of a card, or the beginning of one.
+    Card(String),
+    /// A UUID of a MIG device; before driver 470 `MIG-GPU-…/1/0`.
+    Mig(String),
+}
+
+/// What one variable says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Said {
+    All,
+    These(Vec<Name>),
+}
+
+/// The cards that are ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allocation {
+    /// `SLURM_JOB_GPUS=4,5`, several joined: who says so.
+    pub source: String,
+    /// By their index here.
+    pub cards: BTreeSet<u32>,
+    /// MIG devices that are named; empty where whole cards are.
+    pub instances: BTreeSet<String>,
+}
+
+fn name(text: &str) -> Option<Name> {
+    let text = text.trim();
+    let upper = text.to_ascii_uppercase();
+    match () {
+        _ if upper.starts_with("MIG-") => Some(Name::Mig(text.into())),
+        _ if upper.starts_with("GPU-") => Some(Name::Card(text.into())),
+        _ => text.parse().ok().map(Name::Index),
+    }
+}
+
+/// As CUDA reads it: the first word that is no device ends the list, `-1` among them. Slurm's `NoDevFiles` is such a word.
+fn of_cuda(text: &str) -> Said {
+    Said::These(text.split(',').map_while(name).collect())
+}
+
+/// Numbers of the whole machine, perhaps with ranges: `0,2-3`.
+fn of_slurm(text: &str) -> Said {
+    let range = |part: &str| -> Vec<u32> {
+        match part.split_once('-').map(|(a, b)| (a.trim().parse(), b.trim().parse())) {
+            Some((Ok(first), Ok(last))) if last < first + 1024 => (first..=last).collect(),
+            _ => part.trim().parse().into_iter().collect(),
+        }
+    };
+    Said::These(text.split(',').flat_map(range).map(Name::Index).collect())
+}
+
+/// As the container toolkit reads it: `void` and nothing say nothing, as where another way gives the container its cards. Its numbers are
+/// those of the host: inside, the cards that were given are counted anew, so that only UUIDs tell which they are, and all that is there is ours.
+fn of_container(text: &str) -> Option<Said> {
+    match text.trim() {
+        "" | "void" => None,
+        "all" => Some(Said::All),
+        "none" => Some(Said::These(Vec::new())),
+        list => {
+            let names: Option<Vec<Name>> = list.split(',').map(name).collect();
+            match names {
+                Some(names) if names.iter().all(|n| !matches!(n, Name::Index(_))) => Some(Said::These(names)),
+                _ => Some(Said::All),
+            }
+        }
+    }
+}
+
+/// The cards that a name stands for; `numbered` are the cards in the order that its numbers count.
+fn cards_of<'a>(name: &Name, numbered: &[&'a Gpu]) -> Option<&'a Gpu> {
+    let starts = |uuid: &str, with: &str| uuid.to_lowercase().starts_with(&with.to_lowercase());
+    match name {
+        Name::Index(index) => numbered.get(*index as usize).copied(),
+        Name::Card(uuid) => numbered.iter().copied().find(|g| g.at.as_ref().is_some_and(|at| starts(&at.uuid, uuid))),
+        Name::Mig(uuid) => {
+            let old = uuid.get(4..).and_then(|rest| rest.split('/').next()).filter(|rest| rest.starts_with("GPU-"));
+            numbered.iter().copied().find(|gpu| match old {
+                Some(card) => gpu.at.as_ref().is_some_and(|at| starts(&at.uuid, card)),
+                None => gpu.mig_devices.iter().any(|own| starts(own, uuid)),
+            })
+        }
+    }
+}
+
+impl Allocation {
+    /// What is said to this process; none where nothing is.
+    pub fn of_environment(driver: &Driver) -> Result<Option<Allocation>, Mistake> {
+        let value = |name: &str| std::env::var(name).ok();
+        Allocation::of(&value, driver)
+    }
+
+    /// The same by any variables.
+    fn of(value: &dyn Fn(&str) -> Option<String>, driver: &Driver) -> Result<Option<Allocation>, Mistake> {
+        let by_bus: Vec<&Gpu> = driver.gpus.iter().collect();
+        let mut parts: Vec<Allocation> = Vec::new();
+        let slurm = SLURM.iter().find_map(|name| Some((*name, value(name).filter(|v| !v.trim().is_empty())?)));
+        let slurm = slurm.map(|(name, text)| slurms(name, &text, &by_bus));
+        if let Some(text) = value(CUDA) {
+            let by_bus_id = value(ORDER).as_deref() == Some("PCI_BUS_ID");
+            let mut numbered = by_bus.clone();
+            if !by_bus_id {
+                // CUDA counts the fastest first: among equal cards that is the order of the bus, a card for a display comes behind them.
+                numbered.sort_by_key(|gpu| !gpu.computes());
+            }
+            let said = of_cuda(&text);
+            let own = Allocation::by(format!("{CUDA}={text}"), &said, &numbered);
+            let only_numbers = matches!(&said, Said::These(names) if names.iter().all(|n| matches!(n, Name::Index(_))));
+            // Where Slurm confines a job to its devices, CUDA's numbers begin anew inside it: then Slurm's are the ones of this machine.
+            let begins_anew =
+                slurm.as_ref().is_some_and(|s| only_numbers && !own.cards.is_empty() && own.cards.is_disjoint(&s.cards));
+            parts.extend(Some(own).filter(|_| !begins_anew));
+        }
+        parts.extend(slurm);
+        if let Some((text, said)) = value(CONTAINER).and_then(|text| of_container(&text).map(|said| (text, said))) {
+            parts.extend((said != Said::All).then(|| Allocation::by(format!("{CONTAINER}={text}"), &said, &by_bus)));
+        }
+        let Some(all) = parts.into_iter().reduce(Allocation::and) else { return Ok(None) };
+        match all.cards.is_empty() {
+            true => Err(Mistake::new(format!("no GPU of this machine is allocated to this process: `{}`", all.source))
+                .hint("ask the batch system for one, as in `sbatch --gres=gpu:1`; `unset` the variable if it means nothing")
+                .of_machine()),
+            false => Ok(Some(all)),
+        }
+    }
+
+    fn by(source: String, said: &Said, numbered: &[&Gpu]) -> Allocation {
+        let mut all = Allocation { source, cards: BTreeSet::new(), instances: BTreeSet::new() };
+        let Said::These(names) = said else { return all };
+        for name in names {
+            // A name of nothing ends the list, as for CUDA.
+            let Some(at) = cards_of(name, numbered).and_then(|gpu| gpu.at.as_ref()) else { break };
+            all.cards.insert(at.index);
+            if let Name::Mig(uuid) = name {
+                all.instances.insert(uuid.clone());
+            }
+        }
+        all
+    }
+
+    /// What both say.
+    fn and(self, other: Allocation) -> Allocation {
+        let instances = match (self.instances.is_empty(), other.instances.is_empty()) {
+            (false, false) => self.instances.intersection(&other.instances).cloned().collect(),
+            (true, _) => other.instances,
+            (_, true) => self.instances,
+        };
+        Allocation {
+            source: format!("{}, {}", self.source, other.source),
+            cards: self.cards.intersection(&other.cards).copied().collect(),
+            instances,
+        }
+    }
+
+    fn has(&self, gpu: &Gpu) -> bool {
+        gpu.at.as_ref().is_some_and(|at| self.cards.contains(&at.index))
+    }
+
+    /// Whether MIG devices of this card were given, and not the card: then it stays cut as it is.
+    pub fn is_of_instances(&self, gpu: &Gpu) -> bool {
+        self.has(gpu) && !self.instances.is_empty()
+    }
+
+    /// The cards that are meant, among those that are ours.
+    pub fn choose(&self, choice: &Choice, driver: &Driver) -> Result<Vec<Gpu>, Mistake> {
+        let chosen = match choice {
+            Choice::Auto => {
+                let ours = driver.gpus.iter().filter(|gpu| self.has(gpu)).cloned().collect();
+                choice.of(&Driver { gpus: ours, silent: Vec::new(), ..driver.clone() })?
+            }
+            Choice::Named(_) => choice.of(driver)?,
+        };
+        if let Some(other) = chosen.iter().find(|gpu| !self.has(gpu)) {
+            let ours: Vec<String> = self.cards.iter().map(u32::to_string).collect();
+            let what = format!("{} is not allocated to this process: `{}`", other.label(), self.source);
+            return Err(Mistake::new(what).hint(format!("leave out `--gpu`, or name one of {}", ours.join(", "))).of_machine());
+        }
+        for gpu in chosen.iter().filter(|gpu| self.is_of_instances(gpu)) {
+            let named = |uuid: &String| self.instances.iter().any(|i| uuid.to_lowercase().starts_with(&i.to_lowercase()));
+            if !gpu.mig_devices.iter().all(named) {
+                let (own, all) = (self.instances.len(), gpu.mig_devices.len());
+                let what =
+                    format!("{own} of the {all} MIG devices of {} are allocated to this process: `{}`", gpu.label(), self.source);
+                return Err(Mistake::new(what)
+                    .hint("a campaign takes all instances of a card; ask for the whole card, or for all its instances")
+                    .of_machine());
+            }
+        }
+        Ok(chosen)
+    }
+}
+
+/// Slurm counts the cards of the whole machine. Where it confines the job to its devices the driver shows those alone, counted anew: if there
+/// are no more than were given, they are the ones.
+fn slurms(variable: &str, text: &str, by_bus: &[&Gpu]) -> Allocation {
+    let (source, said) = (format!("{variable}={text}"), of_slurm(text));
+    let Said::These(names) = &said else { return Allocation::by(source, &said, by_bus) };
+    if by_bus.len() > names.len() {
+        return Allocation::by(source, &said, by_bus);
+    }
+    let cards = by_bus.iter().filter_map(|gpu| Some(gpu.at.as_ref()?.index)).collect();
+    Allocation { source, cards, instances: BTreeSet::new() }
+}
+
+#[cfg(test)]
+#[path = "allocation_tests.rs"]
+mod tests;

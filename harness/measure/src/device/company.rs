@@ -1,0 +1,150 @@
+//! Who else is on a card: whom its driver lists, and whoever shows only by what is used.
+//!
+//! Since 535.113.01 the driver leaves out of its lists who has no pid in the caller's namespace (open-gpu-kernel-modules, `gpu_rmapi.c` and
+//! `os_find_ns_pid`): in a container nobody else is ever listed. So an empty list counts as nobody only where nothing is used either.
+//! A list that could not be read is not an empty one.
+
+use std::fmt;
+use std::time::Duration;
+
+use nvml_wrapper::error::{nvml_sym, nvml_try};
+use nvml_wrapper::{Device, Nvml};
+
+use super::holders::{self, Holder};
+use super::nvml;
+
+/// More than contexts of the driver itself and what its lists round away; a process that trains has more.
+const IDLE_BYTES: u64 = 1 << 30;
+/// Below this a utilisation may be that of whoever only looks.
+const BUSY_PERCENT: u32 = 10;
+/// What has just ended may still show: it is looked at so often, so long apart.
+const LOOKS: u32 = 5;
+const BETWEEN: Duration = Duration::from_millis(500);
+
+/// Everybody who can be seen on a card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Company {
+    /// Processes that compute there; absent where the driver does not tell them.
+    pub listed: Option<Vec<Holder>>,
+    /// What is used by nobody who is listed.
+    pub unlisted: Option<Unlisted>,
+}
+
+/// Work of somebody whom the driver does not list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unlisted {
+    /// Memory that no listed process holds.
+    pub memory_bytes: Option<u64>,
+    /// How busy the card is while nobody is listed.
+    pub busy_percent: Option<u32>,
+}
+
+/// `somebody whom the driver does not list: 12.0 GiB used, 40 % busy`
+impl fmt::Display for Unlisted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let memory = self.memory_bytes.map(|bytes| format!("{} used", crate::units::gib(bytes)));
+        let busy = self.busy_percent.map(|percent| format!("{percent} % busy"));
+        let parts: Vec<String> = memory.into_iter().chain(busy).collect();
+        write!(f, "somebody whom the driver does not list: {}", parts.join(", "))
+    }
+}
+
+impl Company {
+    /// Nobody, for certain.
+    pub fn nobody() -> Company {
+        Company { listed: Some(Vec::new()), unlisted: None }
+    }
+
+    pub fn of(nvml: &Nvml, device: &Device<'_>, uuid: &str) -> Company {
+        let listed = holders::computing(nvml, uuid);
+        let unlisted = listed.as_ref().and_then(|listed| unlisted(nvml, device, listed));
+        Company { listed, unlisted }
+    }
+
+    /// Who is on the card of this UUID, once whoever was about to leave has left.
+    pub fn settled(uuid: &str) -> Company {
+        let look = || {
+            let nvml = nvml::open().ok()?;
+            let device = nvml.device_by_uuid(uuid).ok()?;
+            Some(Company::of(&nvml, &device, uuid))
+        };
+        let mut seen = look();
+        for _ in 1..LOOKS {
+            if !seen.as_ref().is_some_and(|c| c.unlisted.is_some()) {
+                break;
+            }
+            std::thread::sleep(BETWEEN);
+            seen = look();
+        }
+        seen.unwrap_or(Company { listed: None, unlisted: None })
+    }
+
+    pub fn is_nobody(&self) -> bool {
+        *self == Company::nobody()
+    }
+
+    /// A line for each; nothing where nobody is there.
+    pub fn words(&self) -> Vec<String> {
+        let Some(listed) = &self.listed else { return vec!["the driver does not tell who computes on it".into()] };
+        listed.iter().map(Holder::words).chain(self.unlisted.as_ref().map(Unlisted::to_string)).collect()
+    }
+}
+
+/// What is used by none of the listed.
+fn unlisted(nvml: &Nvml, device: &Device<'_>, listed: &[Holder]) -> Option<Unlisted> {
+    // A process whose memory is not told may hold all of it.
+    let explained: Option<u64> = listed.iter().map(|h| h.memory_bytes).sum();
+    let memory_bytes = match (used_bytes(nvml, device), explained) {
+        (Some(used), Some(explained)) => Some(used.saturating_sub(explained)).filter(|bytes| *bytes > IDLE_BYTES),
+        _ => None,
+    };
+    // Without persistence mode the driver is loaded for this very question, and its scrubbing of memory counts as busy.
+    let believable = listed.is_empty() && device.is_in_persistent_mode().unwrap_or(true);
+    let busy_percent = device.utilization_rates().ok().map(|u| u.gpu).filter(|percent| believable && *percent >= BUSY_PERCENT);
+    let found = Unlisted { memory_bytes, busy_percent };
+    (found != Unlisted::default()).then_some(found)
+}
+
+/// Memory that is used, without what the driver reserves for itself (version 2 of the call). On a card that is cut, a normal user is told of
+/// each instance only (nvml.h). None where the operating system manages it, for pages of processes that are gone still count there (nvml.h).
+fn used_bytes(nvml: &Nvml, device: &Device<'_>) -> Option<u64> {
+    if is_numa_node(nvml, device) {
+        return None;
+    }
+    if let Ok(memory) = device.memory_info() {
+        return Some(memory.used);
+    }
+    let mut seen: Vec<(u32, u64)> = Vec::new();
+    for part in nvml::instances::Raw::new(nvml, device).mig_devices().ok()? {
+        let used = nvml.device_by_uuid(part.uuid.as_str()).and_then(|d| d.memory_info()).ok()?.used;
+        // Compute instances of one GPU instance show the same memory.
+        if seen.iter().all(|(id, _)| *id != part.gpu_instance) {
+            seen.push((part.gpu_instance, used));
+        }
+    }
+    (!seen.is_empty()).then(|| seen.iter().map(|(_, used)| used).sum())
+}
+
+fn is_numa_node(nvml: &Nvml, device: &Device<'_>) -> bool {
+    let Ok(call) = nvml_sym(nvml.lib().nvmlDeviceGetNumaNodeId.as_ref()) else { return false };
+    let mut node = 0;
+    // SAFETY: the handle is used while the library that gave it is open, the place lives through the call.
+    nvml_try(unsafe { call(device.handle(), &mut node) }).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_list_is_nobody_only_where_nothing_is_used_and_an_unread_one_never() {
+        assert!(Company::nobody().is_nobody() && Company::nobody().words().is_empty());
+        let unread = Company { listed: None, unlisted: None };
+        assert!(!unread.is_nobody());
+        assert_eq!(unread.words(), ["the driver does not tell who computes on it"]);
+        let somebody = Unlisted { memory_bytes: Some(12 << 30), busy_percent: Some(40) };
+        let hidden = Company { listed: Some(Vec::new()), unlisted: Some(somebody) };
+        assert!(!hidden.is_nobody());
+        assert_eq!(hidden.words(), ["somebody whom the driver does not list: 12.0 GiB used, 40 % busy"]);
+    }
+}

@@ -1,0 +1,45 @@
+//! Versions of the driver whose lists of processes must not be read.
+//!
+//! 535.43.02 brought a wider entry for lists of processes, 32 bytes with a field of confidential computing, under the old name
+//! `nvmlDeviceGetComputeRunningProcesses_v3`; NVIDIA took it back to 24 bytes, in 535.98 the function is missing, from 535.104.05 on all is
+//! well (XuehaiPan/nvitop #79, #88; NVIDIA/go-nvml #75; wookayin/gpustat #161). Whoever reads 24 bytes finds pids that do not exist, and a
+//! list of the exact length is written beyond its end.
+
+use super::NoDriver;
+
+/// The first driver with the wide entries, and the first that is right again.
+const WIDE: [u32; 3] = [535, 43, 0];
+const RIGHT: [u32; 3] = [535, 104, 5];
+
+/// `535.104.05` → its three numbers; what is missing is 0.
+fn numbers(version: &str) -> Option<[u32; 3]> {
+    let mut numbers = [0; 3];
+    let mut parts = version.split('.');
+    for (number, part) in numbers.iter_mut().zip(parts.by_ref()) {
+        *number = part.trim().parse().ok()?;
+    }
+    Some(numbers)
+}
+
+/// A driver whose lists of processes are wrong is not talked to at all.
+pub fn check(version: &str) -> Result<(), NoDriver> {
+    match numbers(version).is_some_and(|v| (WIDE..RIGHT).contains(&v)) {
+        true => Err(NoDriver::Unsafe(version.into())),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drivers_between_535_43_and_535_104_05_are_refused_and_no_other() {
+        for wrong in ["535.43.02", "535.54.03", "535.86.10", "535.98", "535.104.03"] {
+            assert_eq!(check(wrong), Err(NoDriver::Unsafe(wrong.into())), "{wrong}");
+        }
+        for right in ["525.147.05", "530.41.03", "535.104.05", "535.104.12", "535.183.06", "550.54.14", "580.95.05", "unknown"] {
+            assert_eq!(check(right), Ok(()), "{right}");
+        }
+    }
+}
