@@ -183,7 +183,7 @@ mod tests {
         std::thread::spawn(|| {
             let quiet = Quiet::begin();
             assert!(!quiet.heard());
-            nix::sys::pthread::pthread_kill(nix::sys::pthread::pthread_self(), Signal::SIGTERM).expect("it is there");
+            nix::sys::signal::raise(Signal::SIGTERM).expect("to this thread");
             assert!(quiet.heard());
             assert!(quiet.heard(), "and not forgotten");
         })
