@@ -51,9 +51,6 @@ member.hello(
     per_round={"amount": work.amount, "unit": work.unit},
     allocator=collo_torch.allocator() if gpu else None,
 )
-if not member.channel:
-    seen = collo_torch.as_seen(device)
-    print(f"device {seen['device']}, {seen['sm_count']} SMs, {seen['memory_bytes']} bytes", flush=True)
 member.wait_for_warm_up()
 alone_s = duty.alone_s(work_a_round, settings.dial)
 idle = duty.Idle(duty.idle_s(alone_s, settings.dial))

@@ -7,6 +7,8 @@ mod looks;
 mod mps;
 #[path = "gpu_faults/others.rs"]
 mod others;
+#[path = "gpu_faults/real.rs"]
+mod real;
 #[path = "gpu_faults/rights.rs"]
 mod rights;
 #[path = "gpu_faults/row.rs"]

@@ -17,6 +17,7 @@ pub mod ingredients;
 mod interpreters;
 mod interrupt;
 pub mod launch;
+pub mod load;
 pub mod machine;
 mod mistake;
 mod nearest;

@@ -17,6 +17,7 @@ pub mod run;
 pub mod schema;
 pub mod show;
 pub mod status;
+mod tried;
 pub mod verify;
 pub mod workload;
 

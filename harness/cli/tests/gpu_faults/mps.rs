@@ -228,3 +228,32 @@ fn gathering_evidence_holds_nothing_up_and_its_moment_is_inside_the_window() {
             .looks(is_told),
     ]);
 }
+
+const APART: &str = "limits = { small = \"20%,mem=4GB\", medium = \"50%\" }\n[[group]]\n\
+    members = [{ workload = \"small\" }, { workload = \"medium\" }]\nsharing = [\"mps:each\"]";
+
+#[test]
+fn a_daemon_that_takes_its_time_and_does_something_else_wrong_is_judged_by_that() {
+    let slow = |name, words: &str| row(name, format!("a100-40gb,slow-control=300ms,{words}"), MPS);
+    all(vec![
+        slow("slow, and in FAULT", "mps-fault@200ms").once_opened().exits(1).ends("mps", "mode_lost").says("fatal GPU error"),
+        slow("slow, and dies", "mps-dies@200ms").once_opened().exits(1).ends("mps", "mode_lost").says("MPS daemon"),
+        slow("slow, and does not go", "mps-hang"),
+        slow("slow, and one does not attach", "mps-no-attach=1")
+            .exits(1)
+            .ends("mps", "mode_lost")
+            .says("on the MPS server's client list of member 1"),
+        slow("slow, and the card is lost", "lost@400ms")
+            .once_opened()
+            .exits(4)
+            .ends("mps", "device_lost")
+            .and_repaired_under("a100-40gb"),
+        slow("slow, and a member crashes", "crash=1@200ms").once_opened().exits(1).ends("mps", "crashed"),
+        slow("slow, and only the server uses the card", "noise=0").with(&["--exclusive"]),
+        row("slow, and each has limits of its own", "a100-40gb,slow-control=300ms,mps-no-readback", APART),
+        row("each has limits of its own, and one trains on the CPU", "a100-40gb,no-cuda=1", APART)
+            .exits(1)
+            .ends("mps:each", "mode_lost")
+            .says("device as it sees it of member 1"),
+    ]);
+}

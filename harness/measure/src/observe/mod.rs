@@ -3,6 +3,7 @@
 //! In: the members to launch, the rules, a draft to write to. Out: an [`Observation`]. The loop is async because members, timers
 //! and signals are; what it decides is in `state`, which is not.
 
+mod ending;
 mod seat;
 mod state;
 #[cfg(test)]

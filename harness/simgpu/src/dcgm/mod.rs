@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use crate::clock;
 use crate::sim::Sim;
 
+pub mod bundle;
 mod discovery;
 mod field;
 mod monitor;
@@ -36,6 +37,9 @@ pub fn main(arguments: &[String]) -> ExitCode {
         Err(why) => return fails(&why),
     };
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if let Some(name) = sim.scenario.value("bundle") {
+        return bundle::main(&sim, name, &words);
+    }
     match words[..] {
         ["--version" | "-v", ..] => {
             let version = if sim.scenario.has("dcgm3") { "3.3.9" } else { "4.6.0" };

@@ -1,6 +1,8 @@
 //! `collo doctor`: what this machine can measure, what is missing, and what to do about it. Looks, and leaves nothing behind.
 
+mod collect;
 mod daemon;
+mod deep;
 mod gpu;
 mod machine;
 mod matrix;
@@ -56,6 +58,9 @@ impl Check {
 }
 
 pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
+    if a.collect {
+        return collect::run(context, a);
+    }
     let facts = DeviceFacts::cpu();
     let (mut checks, can, rows) = match ask(context) {
         Ok(driver) => on_gpus(context, &driver),
@@ -68,6 +73,9 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     let mut all: Vec<Check> = simulated.into_iter().collect();
     all.extend([machine::cpu(&facts), machine::load(&facts), machine::memory(), machine::python(context)]);
     all.extend(checks);
+    let deep = if a.deep { deep::checks(context, a)? } else { Vec::new() };
+    let believed = deep.iter().all(|check| check.mark != Mark::Fixable);
+    all.extend(deep);
     all.extend([machine::energy(), machine::pressure(), machine::shared_memory(), machine::build(), machine::store(context)]);
     if context.arguments.json {
         let list: Vec<_> =
@@ -80,7 +88,7 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     }
     let missing = missing(&a.require, &all);
     if missing.is_empty() {
-        return Ok(exit::DONE);
+        return Ok(if believed { exit::DONE } else { exit::FAILED });
     }
     Err(Failure::new(exit::MACHINE, format!("missing of what is required: {}", missing.join(", ")))
         .hint("the line of each says what to do about it"))

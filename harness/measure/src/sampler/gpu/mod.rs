@@ -23,6 +23,7 @@ use collo_store::SamplingQuality;
 
 pub use account::Account;
 pub(super) use card::Lost;
+pub use dcgm::replay as dcgm_texts;
 pub use probe::{Probed, probe};
 pub(super) use session::{Session, Setting};
 

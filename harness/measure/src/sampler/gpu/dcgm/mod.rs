@@ -6,6 +6,7 @@
 mod command;
 mod discovery;
 mod dmon;
+pub mod replay;
 mod stream;
 
 use std::collections::BTreeMap;
