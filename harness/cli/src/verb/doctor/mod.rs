@@ -105,7 +105,8 @@ fn none(reason: &NoDriver) -> Check {
 /// The checks of a machine with a driver, what it can measure, and where its numbers come from.
 fn on_gpus(context: &Context<'_>, driver: &Driver) -> (Vec<Check>, String, Vec<matrix::Row>) {
     let cards = context.project().map(|project| super::cards(&project)).unwrap_or_default();
-    let (mps, mig, smact) = (daemon::mps(driver), gpu::mig(driver, gpu::right(driver)), smact::check(driver));
+    let rows = matrix::matrix(driver);
+    let (mps, mig, smact) = (daemon::mps(driver), gpu::mig(driver, gpu::right(driver)), smact::check(driver, &rows));
     let can = verdict::can(driver, mps.is_good(), gpu::right(driver));
     let mut checks: Vec<Check> = gpu::simulated(driver).into_iter().collect();
     checks.extend([gpu::driver(driver), gpu::gpus(driver)]);
@@ -115,7 +116,7 @@ fn on_gpus(context: &Context<'_>, driver: &Driver) -> (Vec<Check>, String, Vec<m
     checks.extend([gpu::near(driver)]);
     checks.extend(gpu::pids(driver));
     checks.extend(gpu::left());
-    (checks, can, matrix::matrix(driver))
+    (checks, can, rows)
 }
 
 /// What is required and not there, as it was asked for.

@@ -1,11 +1,11 @@
-//! Questions that may get no answer: each has three seconds.
+//! Questions that may get no answer: each has fifteen seconds, for a driver of eight cards that must be woken takes that long.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-pub const PATIENCE: Duration = Duration::from_secs(3);
+pub const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The answer, if it comes in time. A question that hangs is left to itself; it ends with this process.
 pub fn within<T: Send + 'static>(question: impl FnOnce() -> T + Send + 'static) -> Option<T> {
@@ -17,6 +17,8 @@ pub fn within<T: Send + 'static>(question: impl FnOnce() -> T + Send + 'static) 
 /// What a program said on both streams, and whether it was content; none if it is not there or takes too long.
 pub fn ask(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
     let mut command = Command::new(program);
+    // It is for programs that compute, and the newest tools of DCGM complain of it.
+    command.env_remove("CUDA_VISIBLE_DEVICES");
     let mut child = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().ok()?;
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let read = |stream: Option<Box<dyn Read + Send>>| {
