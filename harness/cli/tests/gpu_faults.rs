@@ -1,6 +1,8 @@
 //! Everything that can go wrong on a GPU, on a simulated one, through the command: each ends in its outcome and its message, with the
 //! card as it was found and nothing left behind.
 
+#[path = "gpu_faults/dcgm.rs"]
+mod dcgm;
 #[path = "gpu_faults/looks.rs"]
 mod looks;
 #[path = "gpu_faults/mps.rs"]
@@ -166,7 +168,7 @@ fn what_a_source_cannot_tell_is_absent_and_what_it_tells_is_true() {
         of("blank fields", "dcgm-blank", NAIVE).looks(absent),
         of("rows in another order", "dcgm-reordered", HALVES).looks(is_told).looks(as_true),
         of("rows of the card among those of instances", "dcgm-mixed", HALVES).looks(is_told).looks(as_true),
-        of("the layout of DCGM 3", "dcgm3", HALVES).looks(is_told).looks(as_true),
+        of("the layout of DCGM 3", "dcgm=3.3", HALVES).looks(is_told).looks(as_true),
         of("DCGM dies", "dcgm-dies@500ms", NAIVE).looks(as_true),
         hopper("activity by GPM", "no-dcgm", NAIVE).looks(is_told).looks(as_true),
         hopper("activity of instances by GPM", "no-dcgm", &two("mig:2×1g.10gb")).looks(is_told).looks(as_true),

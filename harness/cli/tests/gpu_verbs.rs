@@ -298,7 +298,7 @@ fn a_daemon_that_hangs_does_not_hang_the_doctor() {
     let bench = card::bench("a100-40gb,mps-slow=30s");
     let begun = std::time::Instant::now();
     bench.collo(&["doctor"]).exits(0).answers("✗ mps ");
-    assert!(begun.elapsed().as_secs() < 12, "{:?}", begun.elapsed());
+    assert!(begun.elapsed().as_secs() < 25, "{:?}", begun.elapsed());
     bench.nothing_is_left(std::time::Duration::from_secs(20));
 }
 

@@ -127,6 +127,9 @@ impl State {
         let own = cut::whole_compute_profile(card, profile).ok_or_else(wrong)?;
         let serial = self.next_serial();
         cut::make_compute_instance(card, &mut self.cards[index], gi, own, serial).map_err(|_| wrong())?;
+        // It is older than whatever looks at it: it was there when the machine was switched on.
+        let began_ns = self.base.at_ns;
+        self.cards[index].instances.iter_mut().filter(|g| g.id == gi).for_each(|g| g.made_ns = began_ns);
         Ok(())
     }
 

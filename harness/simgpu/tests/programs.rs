@@ -47,10 +47,10 @@ fn the_host_engine_has_numbers_of_its_own_for_instances() {
         assert_eq!((first, second), (1, 3));
         std::thread::sleep(std::time::Duration::from_millis(400));
         let (_, table, _) = machine.run(DCGMI, &["discovery", "-c"], "");
-        assert!(table.contains("| -> I 0/1           | GPU Instance (EntityID: 1) "), "{table}");
-        assert!(table.contains("| -> I 0/3           | GPU Instance (EntityID: 0) "), "{table}");
-        assert!(table.contains("|    -> CI 0/3/0     | Compute Instance (EntityID: 0) "), "{table}");
-        assert!(table.lines().all(|l| l.chars().count() == 93), "{table}");
+        assert!(table.contains("| -> I 0/1          | GPU Instance (EntityID: 1) "), "{table}");
+        assert!(table.contains("| -> I 0/3          | GPU Instance (EntityID: 0) "), "{table}");
+        assert!(table.contains("|    -> CI 0/3/0    | Compute Instance (EntityID: 0) "), "{table}");
+        assert!(table.lines().all(|l| l.chars().count() == 90), "{table}");
         let half = nvml.device_by_index(0).unwrap().mig_device_by_index(0).unwrap().uuid().unwrap();
         let mut member = machine.member(&[("CUDA_VISIBLE_DEVICES", &half)]);
         let hello = member.warm_up();
@@ -60,8 +60,8 @@ fn the_host_engine_has_numbers_of_its_own_for_instances() {
         let last: Vec<&String> = rows.iter().rev().take(2).collect();
         assert!(last[1].starts_with("GPU-I 1 ") && last[0].starts_with("GPU-I 0 "), "{rows:?}");
         let cells: Vec<&str> = last[1].split_whitespace().collect();
-        // 0.17 of the card on 42 of 108 SMs, without power, which no instance has.
-        assert!((cells[2].parse::<f64>().unwrap() - 0.437).abs() < 0.02, "{cells:?}");
+        // 0.17 of the card on 42 of 108 SMs, without power, which no instance has; but beside a 2g a 3g is told at two thirds.
+        assert!((cells[2].parse::<f64>().unwrap() - 0.437 * 2.0 / 3.0).abs() < 0.02, "{cells:?}");
         // The column of power stays empty, so words are no columns.
         assert_eq!((cells.len(), cells[3]), (4, "1300"));
         assert_eq!(last[1].find("1300"), Some(16 + 13 + 18));
@@ -69,7 +69,7 @@ fn the_host_engine_has_numbers_of_its_own_for_instances() {
         let card = monitor(&machine, "203,1002", "gpu:0", "3");
         let cells: Vec<&str> = card.last().unwrap().split_whitespace().collect();
         assert_eq!(cells[2], "N/A");
-        assert!((cells[3].parse::<f64>().unwrap() - 0.17).abs() < 0.01, "{cells:?}");
+        assert!((cells[3].parse::<f64>().unwrap() - 0.17 * 2.0 / 3.0).abs() < 0.01, "{cells:?}");
     });
 }
 
@@ -84,7 +84,9 @@ fn dcgm_fails_as_the_scenario_says() {
             let output = std::process::Command::new(DCGMI).args(arguments).env("COLLO_SIM", scenario).output().unwrap();
             String::from_utf8(output.stdout).unwrap()
         };
-        assert!(with("a100-40gb,dcgm3").starts_with("# Entity  SMACT"));
+        assert!(with("a100-40gb,dcgm=2.3").starts_with("# Entity  SMACT"));
+        assert!(with("a100-40gb,dcgm=3.3").starts_with("#Entity   SMACT"));
+        assert!(with("a100-40gb,dcgm=4.2").starts_with("#Entity    SMACT"));
         assert!(with("a100-40gb,dcgm-blank").lines().last().unwrap().ends_with("N/A               "));
     });
 }

@@ -254,7 +254,10 @@ pub fn honest(run: &StoredRun) -> Result<(), String> {
     let whole = r.attestation.checks.iter().all(|c| c.holds) && evidence == AttestationVerdict::Attested;
     hold(whole || r.validity.verdict != Verdict::Valid, || format!("valid with {evidence:?}"))?;
     hold(r.device.simulated, || "it does not say that it is simulated".into())?;
-    let samples = collo_store::read_samples(&run.path.join("samples.parquet"), |_, _, _| true).map_err(|e| e.to_string())?;
+    // DCGM's shares are kept as it says them, even above 1: what becomes of them is looked at in the report.
+    let is_raw = |source: &str, metric: &str| source == "dcgm" && metric.ends_with("_ratio");
+    let path = run.path.join("samples.parquet");
+    let samples = collo_store::read_samples(&path, |source, _, metric| !is_raw(source, metric)).map_err(|e| e.to_string())?;
     for ((scope, metric), readings) in &samples {
         // An instance's ratio is of its own SMs; no card of this world has more watts or bytes.
         let most = match metric.as_str() {

@@ -172,10 +172,12 @@ pub async fn observe(setting: Setting<'_>, draft: &mut RunDraft) -> Result<Obser
     if scene.evidence.is_some() && scene.watch.outcome() == Outcome::Completed {
         scene.attestation = Some(gathered(&mut scene.evidence).await);
     }
-    scene.group.sweep();
-    let ended_ns = monotonic_ns();
     scene.look();
-    let Scene { watch, sampling, peaks, attestation, .. } = scene;
+    let Scene { watch, group, sampling, peaks, attestation, .. } = scene;
+    // First: its own programs are children of ours, and would be swept away as what a member left behind.
+    let sampled = sampling.stop();
+    group.sweep();
+    let ended_ns = monotonic_ns();
     Ok(Observation {
         outcome: watch.outcome(),
         timeline: watch.timeline(ended_ns),
@@ -184,7 +186,7 @@ pub async fn observe(setting: Setting<'_>, draft: &mut RunDraft) -> Result<Obser
         seats: watch.seats,
         peak_rss_bytes: peaks,
         attestation,
-        sampling: sampling.stop()?,
+        sampling: sampled?,
         killed,
     })
 }

@@ -97,7 +97,7 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
 /// The driver, if it answers in time.
 fn ask(context: &Context<'_>) -> Result<Driver, NoDriver> {
     let cards = context.project().map(|project| super::cards(&project)).unwrap_or_default();
-    let slow = || Err(NoDriver::Silent(format!("nothing within {} s", patience::OF_DRIVER.as_secs())));
+    let slow = || Err(NoDriver::Silent(format!("nothing within {} s", patience::PATIENCE.as_secs())));
     let waiting =
         || say::remark("waiting for the NVIDIA driver: without persistence mode it starts its cards anew, seconds for each");
     let question = move || {
@@ -105,7 +105,7 @@ fn ask(context: &Context<'_>) -> Result<Driver, NoDriver> {
         let open = nvml::open()?;
         Driver::ask(&cards).inspect(|_| std::mem::forget(open))
     };
-    patience::within(patience::OF_DRIVER, waiting, question).unwrap_or_else(slow)
+    patience::within(waiting, question).unwrap_or_else(slow)
 }
 
 /// No GPU, or one whose driver does not answer.
@@ -122,7 +122,8 @@ fn none(reason: &NoDriver) -> Check {
 /// The checks of a machine with a driver, what it can measure, and where its numbers come from.
 fn on_gpus(context: &Context<'_>, driver: &Driver) -> (Vec<Check>, String, Vec<matrix::Row>) {
     let cards = context.project().map(|project| super::cards(&project)).unwrap_or_default();
-    let (mps, mig, smact) = (daemon::mps(driver), gpu::mig(driver, gpu::right(driver)), smact::check(driver));
+    let rows = matrix::matrix(driver);
+    let (mps, mig, smact) = (daemon::mps(driver), gpu::mig(driver, gpu::right(driver)), smact::check(driver, &rows));
     let can = verdict::can(driver, mps.is_good(), gpu::right(driver));
     let mut checks: Vec<Check> = gpu::simulated(driver).into_iter().collect();
     checks.extend([gpu::driver(driver), gpu::gpus(driver)]);
@@ -132,7 +133,7 @@ fn on_gpus(context: &Context<'_>, driver: &Driver) -> (Vec<Check>, String, Vec<m
     checks.extend([gpu::near(driver)]);
     checks.extend(gpu::pids(driver));
     checks.extend(gpu::left());
-    (checks, can, matrix::matrix(driver))
+    (checks, can, rows)
 }
 
 /// What is required and not there, as it was asked for.

@@ -1,29 +1,24 @@
-//! Questions that may get no answer: each has three seconds, the driver's first one fifteen.
+//! Questions that may get no answer: each has fifteen seconds, and whoever waits longer than three is told what for.
 
 use std::io::Read;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-pub const PATIENCE: Duration = Duration::from_secs(3);
-
 /// Without persistence mode the driver starts its cards when it is asked; eight of them take many seconds (NVIDIA's driver persistence
 /// document).
-pub const OF_DRIVER: Duration = Duration::from_secs(15);
+pub const PATIENCE: Duration = Duration::from_secs(15);
+/// How long anybody waits without asking what for.
+const SOON: Duration = Duration::from_secs(3);
 
 /// The answer, if it comes in time; who waits long is told what for. A question that hangs is left to itself; it ends with this process.
-pub fn within<T: Send + 'static>(
-    patience: Duration,
-    waiting: impl FnOnce(),
-    question: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
+pub fn within<T: Send + 'static>(waiting: impl FnOnce(), question: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || sender.send(question()));
-    let soon = patience.min(PATIENCE);
-    match receiver.recv_timeout(soon) {
-        Err(mpsc::RecvTimeoutError::Timeout) if patience > soon => {
+    match receiver.recv_timeout(SOON) {
+        Err(mpsc::RecvTimeoutError::Timeout) => {
             waiting();
-            receiver.recv_timeout(patience - soon).ok()
+            receiver.recv_timeout(PATIENCE - SOON).ok()
         }
         answer => answer.ok(),
     }
@@ -31,7 +26,10 @@ pub fn within<T: Send + 'static>(
 
 /// What a program said on both streams, and whether it was content; none if it is not there or takes too long.
 pub fn ask(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
-    let said = hear(Command::new(program).args(arguments), PATIENCE).ok()?;
+    let mut command = Command::new(program);
+    // It is for programs that compute, and the newest tools of DCGM complain of it.
+    command.env_remove("CUDA_VISIBLE_DEVICES");
+    let said = hear(command.args(arguments), PATIENCE).ok()?;
     said.status.map(|status| (status.success(), said.out + &said.err))
 }
 
@@ -86,14 +84,14 @@ mod tests {
         assert_eq!(ask("echo", &["a"]), Some((true, "a\n".into())));
         assert_eq!(ask("/no/such/program", &[]), None);
         let never = || panic!("nobody waits");
-        assert_eq!(within(PATIENCE, never, || 3), Some(3));
+        assert_eq!(within(never, || 3), Some(3));
     }
 
     #[test]
     fn who_waits_long_is_told_what_for() {
         let told = std::cell::Cell::new(false);
         let slow = || std::thread::sleep(PATIENCE + Duration::from_millis(300));
-        assert_eq!(within(OF_DRIVER, || told.set(true), slow), Some(()));
+        assert_eq!(within(|| told.set(true), slow), Some(()));
         assert!(told.get());
     }
 }
