@@ -65,8 +65,6 @@ impl Trust {
         if !record.sampling.iter().any(|q| q.source.starts_with(SOURCE)) {
             return Ok(trust);
         }
-        let cards = record.sampling.iter().filter_map(|q| q.instrument.as_ref()).flat_map(|i| &i.cards);
-        cards.for_each(|(scope, card)| trust.doubt_unequal(scope, card));
         let is_share = |metric: &str| OF_SMS.contains(&metric) || metric == OF_MEMORY;
         let read = collo_store::read_samples(path, |source, _, metric| {
             (source == SOURCE && is_share(metric)) || (source == "nvml" && metric == UTILIZATION)
@@ -84,6 +82,14 @@ impl Trust {
                 }
             }
         }
+        if said.keys().any(|scope| scope.starts_with("gpu:")) {
+            // It was told, whatever another source said of itself.
+            trust.why_absent = None;
+        }
+        // A run has several streams of one instrument: the same card is doubted once.
+        let read = record.sampling.iter().filter_map(|q| q.instrument.as_ref()).flat_map(|i| &i.cards);
+        let cards: BTreeMap<&String, &ReadCard> = read.collect();
+        cards.into_iter().for_each(|(scope, card)| trust.doubt_unequal(scope, card));
         for (scope, said) in &said {
             trust.doubt_zeros(scope, said, utilisation.get(scope).map(Vec::as_slice));
         }
