@@ -201,7 +201,7 @@ fn on_an_a100(found: Partition) -> DeviceFacts {
     DeviceFacts::on_gpus(vec![crate::device::Gpu { partition: Some(found), ..gpu }], None)
 }
 
-const ALL_MODES: &str = "device = \"gpu\"\nrepetitions = 3\n[axes]\nworkload = \"tiny\"\nsharing = [\"naive\", \"mps\", \"mig:2×1g.5gb\", \"mig:2×3g.20gb\"]\ndegree = 2\n";
+const ALL_MODES: &str = "repetitions = 3\n[axes]\nworkload = \"tiny\"\nsharing = [\"naive\", \"mps\", \"mig:2×1g.5gb\", \"mig:2×3g.20gb\"]\ndegree = 2\n";
 
 /// Whether MIG is on, run by run.
 fn modes(plan: &Plan) -> Vec<bool> {
