@@ -56,7 +56,7 @@ fn a_card_that_is_lost_ends_the_campaign_and_no_time_of_it_is_used() {
         row("lost on instances", "a100-40gb,lost@200ms", MIG)
             .once_whole()
             .exits(4)
-            .ends(CUT, "device_lost")
+            .ends("mig:2g.10gb", "device_lost")
             .says("GPU 0 is not as it was found")
             .and_repaired_under("a100-40gb"),
         row("lost between two runs", "a100-40gb,lost@700ms", NAIVE)
@@ -74,8 +74,8 @@ fn a_card_that_is_lost_ends_the_campaign_and_no_time_of_it_is_used() {
 fn a_cut_that_is_refused_names_the_reason_and_leaves_the_card_as_it_was() {
     let refused = |name, words: &str| row(name, format!("a100-40gb,{words}"), MIG).exits(BLOCKED);
     all(vec![
-        refused("somebody uses the card", "mig-in-use").says("stays off, on is pending").says("put back to off"),
-        refused("it takes a reset", "mig-pending").says("it takes a reset of the GPU"),
+        refused("somebody uses the card", "mig-in-use").says("stays off").says("left on pending, which was taken back"),
+        refused("it takes a reset", "mig-pending").says("this machine cannot reset the GPU by itself"),
         refused("no right to it", "mig-no-permission").says("no permission").says("--as-found"),
         row("a card without MIG", "a100-40gb,mig-not-supported", MIG).exits(3).says("cannot be cut: it has no MIG"),
         refused("no resources for an instance", "no-resources").says("insufficient resources"),

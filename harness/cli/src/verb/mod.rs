@@ -26,11 +26,12 @@ use std::path::PathBuf;
 use collo_measure::experiment::Asked;
 use collo_measure::mig::Cards;
 use collo_measure::services::Services;
-use collo_measure::{DeviceFacts, Driver, Expanded, Experiment, Expression, Partition, Plan, Project, Workloads, fixed};
+use collo_measure::{DeviceFacts, Driver, Expanded, Experiment, Expression, Partition, Plan, Project, Workloads, fixed, hold};
 use collo_store::Runs;
 
 use crate::args::{Arguments, Selection};
 use crate::exit::Failure;
+use crate::{progress, say};
 
 /// The result of a verb: its exit code.
 pub type Ended = Result<u8, Failure>;
@@ -80,16 +81,30 @@ pub fn planned(project: &Project, experiment: Experiment, selection: &Selection,
     Ok(Planned { experiment, cells, facts, plan, selection })
 }
 
-/// What of the card cannot be changed now: the cells that need it are refused, before anything is measured.
-pub fn ask(planned: &mut Planned, services: Services) -> Result<(), Failure> {
-    let Some(gpu) = planned.facts.gpu().filter(|_| !planned.facts.as_found) else { return Ok(()) };
-    let wanted: Vec<&Partition> = planned.plan.seatings.iter().filter_map(|s| s.partition.as_ref()).collect();
-    let fixed = fixed::ask(gpu, &wanted, services)?;
-    if fixed != planned.facts.fixed {
-        planned.facts.fixed = fixed;
-        planned.plan = collo_measure::plan(&planned.experiment, &planned.cells, &planned.facts);
+/// The same for a run: what a collo that is gone has left of the card is put right first, and what of the card cannot be changed is asked,
+/// so that the cells which need it are refused before anything is measured.
+pub fn planned_to_run(
+    project: &Project,
+    experiment: Experiment,
+    selection: &Selection,
+    asked: &Asked,
+    services: Services,
+) -> Result<Planned, Failure> {
+    let mut all = planned(project, experiment, selection, asked)?;
+    if let Some(gpu) = all.facts.gpu()
+        && let Some(restored) = hold::repair(gpu)?
+    {
+        say::remark(format!("{} is as it was found: {}", gpu.label(), progress::put_back(&restored)));
+        all = planned(project, all.experiment, selection, asked)?;
     }
-    Ok(())
+    let Some(gpu) = all.facts.gpu().filter(|_| !all.facts.as_found) else { return Ok(all) };
+    let wanted: Vec<&Partition> = all.plan.seatings.iter().filter_map(|s| s.partition.as_ref()).collect();
+    let fixed = fixed::ask(gpu, &wanted, services)?;
+    if fixed != all.facts.fixed {
+        all.facts.fixed = fixed;
+        all.plan = collo_measure::plan(&all.experiment, &all.cells, &all.facts);
+    }
+    Ok(all)
 }
 
 /// The cards of a project; none where it has no `mig-profiles/`, and a driver's own word has to do.

@@ -73,10 +73,10 @@ fn one(
         return search(context, a, project, experiment, campaign, selection);
     }
     let asked = Asked { gpu: a.gpu.clone(), planning: false, as_found: a.as_found };
-    let mut planned = super::planned(project, experiment, selection, &asked)?;
-    if !a.prepare {
-        super::ask(&mut planned, a.services.into())?;
-    }
+    let planned = match a.prepare {
+        true => super::planned(project, experiment, selection, &asked)?,
+        false => super::planned_to_run(project, experiment, selection, &asked, a.services.into())?,
+    };
     check_plan(&planned)?;
     warn_of_scale(&planned);
     let quiet = context.arguments.quiet;
@@ -146,10 +146,10 @@ fn search(
     selection: &args::Selection,
 ) -> Ended {
     let asked = Asked { gpu: a.gpu.clone(), planning: false, as_found: a.as_found };
-    let mut planned = super::planned(project, experiment, selection, &asked)?;
-    if !a.prepare {
-        super::ask(&mut planned, a.services.into())?;
-    }
+    let mut planned = match a.prepare {
+        true => super::planned(project, experiment, selection, &asked)?,
+        false => super::planned_to_run(project, experiment, selection, &asked, a.services.into())?,
+    };
     check_plan(&planned)?;
     let mut display = progress::display(context.arguments.quiet, Default::default(), 0.0);
     let (interpreters, python, data) = provide(a, project, &planned, &mut *display).inspect_err(|_| display.end())?;

@@ -130,7 +130,7 @@ fn services_are_stopped_for_the_switch_alone_where_that_was_asked_for() {
         on("one does not start again", "a100-40gb,services,service-fails=nvsm", MIG)
             .exits(BLOCKED)
             .says("cannot be started again")
-            .and_repaired_under("a100-40gb,services"),
+            .leaves_what_restore_puts_right("a100-40gb,services"),
     ]);
 }
 

@@ -60,8 +60,8 @@ impl Blame {
         }
     }
 
-    /// What lets go of the card.
-    pub fn hint(&self) -> String {
+    /// What lets go of the card, where it is to be reset or else one of its instances is to go.
+    pub fn hint(&self, reset: bool) -> String {
         let stop = (!self.services.is_empty()).then(|| {
             let units = self.services.join(" ");
             format!("`--services stop` stops them for the change and starts them again, as `sudo systemctl stop {units}` does")
@@ -72,6 +72,9 @@ impl Blame {
             return parts.join("; ");
         }
         let file = self.minor.map_or("*".to_string(), |minor| minor.to_string());
+        if !reset {
+            return format!("`sudo lsof /dev/nvidia{file}` names it; stop it and run again");
+        }
         // NVIDIA/mig-parted #181: the module for displays keeps the card, and no process is to be seen.
         format!(
             "`sudo lsof /dev/nvidia{file}` names it; where it names nobody, the kernel module `nvidia_drm` may hold the card: \
@@ -138,7 +141,7 @@ mod tests {
     fn only_who_has_this_card_open_is_blamed_and_services_before_all() {
         let first = blamed(0, &["nvidia-dcgm", "nvsm"]);
         assert_eq!(first.words(), "`nvidia-dcgm` and `nvsm` and `python` (pid 3000) hold the card");
-        assert!(first.hint().contains("sudo systemctl stop nvidia-dcgm nvsm"), "{}", first.hint());
+        assert!(first.hint(true).contains("sudo systemctl stop nvidia-dcgm nvsm"), "{}", first.hint(true));
         let pids = |minor| blamed(minor, &["nvidia-dcgm"]).processes.iter().map(|h| h.pid).collect::<Vec<_>>();
         assert_eq!((pids(0), pids(1), pids(11), pids(5)), (vec![3000], vec![3001], vec![3001], vec![]));
     }
@@ -148,7 +151,7 @@ mod tests {
         for minor in [0, 1, 7] {
             for units in [&[][..], &["nvidia-dcgm"]] {
                 let blame = blamed(minor, units);
-                let text = format!("{} {}", blame.words(), blame.hint());
+                let text = format!("{} {}", blame.words(), blame.hint(true));
                 assert!(!text.contains("persist") && !text.contains("fabric"), "{text}");
             }
         }
@@ -158,7 +161,7 @@ mod tests {
     fn an_engine_without_systemd_is_named_as_a_process() {
         let blame = blamed(0, &[]);
         assert_eq!(blame.words(), "`nv-hostengine` (pid 2140), `python` (pid 3000) hold the card");
-        assert_eq!(blame.hint(), "end it, or take another GPU with `--gpu`");
+        assert_eq!(blame.hint(true), "end it, or take another GPU with `--gpu`");
     }
 
     #[test]
@@ -166,6 +169,7 @@ mod tests {
         let blame = blamed(5, &[]);
         assert!(blame.is_nobody());
         assert_eq!(blame.words(), "something holds the card");
-        assert!(blame.hint().contains("/dev/nvidia5") && blame.hint().contains("nvidia_drm"), "{}", blame.hint());
+        assert!(blame.hint(true).contains("/dev/nvidia5") && blame.hint(true).contains("nvidia_drm"), "{}", blame.hint(true));
+        assert!(!blame.hint(false).contains("nvidia_drm"), "{}", blame.hint(false));
     }
 }

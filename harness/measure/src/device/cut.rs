@@ -55,6 +55,11 @@ impl NotCut {
         NotCut { cause: Some(cause.to_string()), ..NotCut::new(what) }
     }
 
+    #[cfg(test)]
+    pub fn test(what: &str) -> NotCut {
+        NotCut::new(what)
+    }
+
     /// The administrator's state is not the one that is needed.
     pub(super) fn as_found(label: &str, wanted: &Partition, found: &Partition) -> NotCut {
         let mut error =
@@ -197,9 +202,11 @@ fn turn(uuid: &str, label: &str, on: bool) -> Result<(), NotCut> {
     let status = {
         let nvml = nvml::open()?;
         let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", label, &e))?;
-        device
-            .set_mig_mode(on)
-            .map_err(|e| because(format!("the MIG mode of {label} cannot be turned {}", word(on)), &e, uuid))?
+        device.set_mig_mode(on).map_err(|e| {
+            let error = because(format!("the MIG mode of {label} cannot be turned {}", word(on)), &e, uuid);
+            let hint = if error.in_use { Some(blame(uuid).hint(true)) } else { error.hint.clone() };
+            NotCut { hint, ..error }
+        })?
     };
     // The card may have been reset: what was opened before it stands for nothing (`nvml.h`, nvmlDeviceSetMigMode).
     let nvml = nvml::open()?;
@@ -217,7 +224,7 @@ fn turn(uuid: &str, label: &str, on: bool) -> Result<(), NotCut> {
             let way = format!("`sudo nvidia-smi -mig {}`, and reboot", u8::from(on));
             ("this machine cannot reset the GPU by itself".into(), way)
         }
-        _ => (blame.words(), blame.hint()),
+        _ => (blame.words(), blame.hint(true)),
     };
     let what = format!("MIG mode of {label} stays {}: {who}", word(!on));
     let mut error = NotCut::new(what);
@@ -361,7 +368,7 @@ fn because(what: String, e: &NvmlError, uuid: &str) -> NotCut {
         NvmlError::InUse => {
             let blame = blame(uuid);
             error.cause = Some(format!("NVML says in use: {}", blame.words()));
-            Some(blame.hint())
+            Some(blame.hint(false))
         }
         NvmlError::NotSupported => Some("this card, or this virtual machine, does not let its MIG mode be changed".into()),
         _ => None,

@@ -16,6 +16,16 @@ use crate::mistake::Mistake;
 
 pub use super::journal::{Journal, Restored, left, state_folder};
 
+/// Put right what a collo that is gone has left of a card, if it has: what is read of the card before would not be what was found.
+pub fn repair(gpu: &Gpu) -> Result<Option<Restored>, Mistake> {
+    let left = gpu.at.as_ref().is_some_and(|at| journal_file(&at.uuid).exists());
+    if !left {
+        return Ok(None);
+    }
+    let who = Who { experiment: "collo restore".into(), campaign: String::new() };
+    Hold::take(gpu, &who, false).map(|(_, restored)| restored)
+}
+
 /// Who holds a card, for the journal.
 #[derive(Debug, Clone)]
 pub struct Who {
@@ -140,8 +150,9 @@ impl Hold {
             self.journal.found_compute_mode = now;
         }
         self.write()?;
+        set_compute_mode(&self.journal.uuid, &self.journal.label, EXCLUSIVE)?;
         self.exclusive = true;
-        set_compute_mode(&self.journal.uuid, &self.journal.label, EXCLUSIVE)
+        Ok(())
     }
 
     /// As many processes may use the card as when it was found: in exclusive mode, the second of a naive group fails.
