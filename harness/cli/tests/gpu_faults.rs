@@ -121,8 +121,7 @@ fn an_mps_that_is_not_in_force_gives_no_number() {
     all(vec![
         row("the program is missing", "a100-40gb", MPS)
             .without("nvidia-cuda-mps-control")
-            .exits(1)
-            .ends("mps", "not_staged")
+            .exits(3)
             .says("`nvidia-cuda-mps-control` is not on the PATH"),
         row("the daemon does not start", "a100-40gb,mps-no-start", MPS).exits(1).ends("mps", "not_staged").says("did not start"),
         row("the daemon is slow", "a100-40gb,mps-slow=1500ms", MPS),

@@ -257,15 +257,17 @@ fn mib(gib: f64) -> u64 {
 mod tests {
     use super::*;
 
-    const ALL: [&str; 10] = [
+    const ALL: [&str; 12] = [
         "a100-40gb",
         "a100-80gb",
         "a30-24gb",
         "b200",
         "gb200",
         "gh200",
+        "gh200-96gb",
         "h100-80gb",
         "h100-nvl-94gb",
+        "h100-pcie-80gb",
         "h200-141gb",
         "rtx-pro-6000",
     ];

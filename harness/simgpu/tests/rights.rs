@@ -58,3 +58,55 @@ fn of_a_card_that_is_cut_a_user_is_told_of_its_mig_devices_and_nothing_of_the_wh
         }
     });
 }
+
+#[test]
+fn drivers_of_a_time_write_wide_entries_and_never_behind_the_room() {
+    let test = "drivers_of_a_time_write_wide_entries_and_never_behind_the_room";
+    on("a100-40gb,driver=535.54.03", test, |machine| {
+        let nvml = machine.nvml();
+        let device = nvml.device_by_index(0).unwrap();
+        let mut members = [machine.member(&[]), machine.member(&[])];
+        members.iter_mut().for_each(|m| drop(m.warm_up()));
+        let seen = device.running_compute_processes().unwrap();
+        let real: Vec<u32> = members.iter().map(|m| m.pid()).collect();
+        // The first is right, the second is read eight bytes too early.
+        assert!(seen.len() == 2 && real.contains(&seen[0].pid) && !real.contains(&seen[1].pid), "{seen:?} {real:?}");
+        let mut exact = [[0xeeu8; 24]; 3];
+        let mut count = 2;
+        // SAFETY: the room is for three, and two are told.
+        let done = unsafe {
+            let call = nvml_sym(nvml.lib().nvmlDeviceGetComputeRunningProcesses_v3.as_ref()).unwrap();
+            nvml_try(call(device.handle(), &mut count, exact.as_mut_ptr().cast()))
+        };
+        assert!(done.is_ok() && count == 2 && exact[2] == [0xee; 24], "it writes behind the room");
+        drop(nvml);
+        // SAFETY: this process has one thread, the test's, that reads the environment.
+        unsafe { std::env::set_var("COLLO_SIM", "a100-40gb,driver=535.98") };
+        let nvml = machine.nvml();
+        let device = nvml.device_by_index(0).unwrap();
+        assert!(matches!(device.running_compute_processes(), Err(NvmlError::FunctionNotFound)));
+    });
+}
+
+#[test]
+fn in_a_container_a_stranger_is_not_listed_and_its_memory_and_load_show() {
+    let test = "in_a_container_a_stranger_is_not_listed_and_its_memory_and_load_show";
+    on("a100-40gb,pid-namespace", test, |machine| {
+        let me = std::process::id();
+        // SAFETY: this process has one thread, the test's, that reads the environment.
+        unsafe {
+            std::env::set_var("COLLO_SIM", format!("a100-40gb,pid-namespace,foreign={me},foreign-mib=3000,foreign-load=40"))
+        };
+        let nvml = machine.nvml();
+        let device = nvml.device_by_index(0).unwrap();
+        assert!(device.running_compute_processes().unwrap().is_empty());
+        assert_eq!(device.memory_info().unwrap().used, 3000 << 20);
+        assert_eq!(device.utilization_rates().unwrap().gpu, 40);
+        let member = machine.member(&[]);
+        let pid = member.pid();
+        let mut member = member;
+        member.warm_up();
+        let seen: Vec<u32> = device.running_compute_processes().unwrap().iter().map(|p| p.pid).collect();
+        assert_eq!(seen, [pid]);
+    });
+}

@@ -96,6 +96,9 @@ fn assert(context: &Context<'_>, a: &args::Mig, layout: &str) -> Ended {
         let found = state(&gpu)?;
         let met = wanted.is_met_by(found);
         all &= met;
+        if met && wanted.placed && !found.has_places() {
+            say::remark(format!("the driver tells this user no places on {}: sizes were compared", gpu.label()));
+        }
         if context.arguments.json {
             list.push(json!({"gpu": index(&gpu), "simulated": gpu.simulated, "is": met, "asked": wanted.partition.to_string(),
                 "found": found.to_string(), "cut": cut_value(found)}));

@@ -39,7 +39,13 @@ pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
                 say::result(plan_text::order(&planned.plan, say::width()).trim_end());
             }
             let condition = planned.selection.as_ref().map(|s| format!(" --where '{}'", s.text())).unwrap_or_default();
-            say::remark(format!("{}{condition}", plan_text::next(&planned.plan).trim_end()));
+            // A model that was planned for cannot be run on.
+            let gpu = a.gpu.as_ref().filter(|_| planned.facts.gpu().is_some_and(|gpu| gpu.at.is_some()));
+            let gpu = gpu.map(|gpu| format!(" --gpu {gpu}")).unwrap_or_default();
+            let as_found = if a.as_found { " --as-found" } else { "" };
+            let rest = format!("{gpu}{as_found}{condition}");
+            let rest = if planned.plan.record.cells.is_empty() { String::new() } else { rest };
+            say::remark(format!("{}{rest}", plan_text::next(&planned.plan).trim_end()));
         }
         if planned.plan.record.order.is_empty() {
             code = exit::MACHINE;

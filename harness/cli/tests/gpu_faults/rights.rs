@@ -99,10 +99,15 @@ fn a_user_is_told_how_a_card_is_cut_and_never_that_it_has_no_mig() {
         answers("export", CUT, &["mig", "export"], |a| says(a, 0, &["cut = [\"3g.20gb\", \"3g.20gb\"]"])),
         answers("export for mig-parted", CUT, &["mig", "export", "--format", "mig-parted"], |a| says(a, 0, &["\"3g.20gb\": 2"])),
         answers("assert what is", CUT, &["mig", "assert", "halves"], |a| says(a, 0, &["is cut as `halves`"])),
-        answers("assert with places", CUT, &["mig", "assert", "3g.20gb@0+3g.20gb@4"], |a| says(a, 0, &["is cut as"])),
+        answers("assert with places", CUT, &["mig", "assert", "3g.20gb@0+3g.20gb@4"], |a| {
+            says(a, 0, &["is cut as", "the driver tells this user no places on GPU 0: sizes were compared"])
+        }),
         answers("assert what is not", CUT, &["mig", "assert", "sevenths"], |a| says(a, 1, &["asked 7×1g.5gb, found 2×3g.20gb"])),
         answers("apply what is", CUT, &["mig", "apply", "halves"], |a| says(a, 0, &["nothing was changed"])),
         answers("apply takes a right", USER, &["mig", "apply", "halves"], |a| says(a, 3, &["no permission"])),
+        answers("plan says what to type next", "a100-40gb,gpus=2", &["plan", "x", "--gpu", "1"], |a| {
+            says(a, 0, &["next: collo run x --gpu 1"])
+        }),
         answers("plan", CUT, &["plan", "x", "--gpu", "0"], |a| says(a, 3, &["this needs MIG off"])),
     ]);
 }
@@ -212,6 +217,18 @@ fn an_allocation_is_kept_to_and_named_where_it_is_in_the_way() {
     ]);
 }
 
+/// What is allocated stands in doctor's answer.
+fn doctors_allocation() -> Result<(), String> {
+    let machine = Machine::new("a100-40gb,gpus=3", NAIVE);
+    let with = |value: &str| {
+        let mut command = machine.bench.command(&["doctor"]);
+        command.env("CUDA_VISIBLE_DEVICES", value);
+        command.output().map(Answer::from).map_err(|e| e.to_string())
+    };
+    says(&with("1,2")?, 0, &["`CUDA_VISIBLE_DEVICES=1,2`: GPUs 1 and 2 may be used"])?;
+    says(&with("-1")?, 0, &["no GPU of this machine is allocated to this process: `CUDA_VISIBLE_DEVICES=-1`"])
+}
+
 /// Another user's collo, with a state folder of its own, on the card on which the first one trains.
 fn two_users() -> Result<(), String> {
     let machine = Machine::new(USER, &format!("epochs = 4\n{NAIVE}"));
@@ -264,6 +281,7 @@ fn a_second_user_a_slow_driver_a_lost_card_and_an_unknown_one_are_told_apart() {
     let of = |name, act: fn() -> Result<(), String>| Scenario { name, words: String::new(), act: Box::new(act) };
     all_of(vec![
         of("two users on one card", two_users),
+        of("doctor tells what is allocated", doctors_allocation),
         of("a driver that begins slowly", slow_driver),
         of("a card of two that is lost", a_lost_card),
         of("a card that no file is about", unknown_profiles),

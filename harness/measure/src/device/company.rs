@@ -70,7 +70,7 @@ impl Company {
         };
         let mut seen = look();
         for _ in 1..LOOKS {
-            if !seen.as_ref().is_some_and(|c| c.unlisted.is_some()) {
+            if seen.as_ref().is_none_or(|c| c.unlisted.is_none()) {
                 break;
             }
             std::thread::sleep(BETWEEN);

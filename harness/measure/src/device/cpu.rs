@@ -16,6 +16,7 @@ pub fn facts() -> DeviceFacts {
         gpus: Vec::new(),
         driver: None,
         cuda: None,
+        has_mps: false,
         as_found: false,
         fixed: Default::default(),
     }

@@ -285,6 +285,11 @@ fn change(uuid: &str, label: &str, wanted: &Partition) -> Result<(), NotCut> {
     }
     for slice in wanted.instances.iter().filter(|s| kept.iter().all(|(_, k)| k != s)).collect::<Vec<_>>() {
         let Some(profile) = profiles.iter().find(|p| p.name == slice.profile) else {
+            if profiles.is_empty() {
+                let mut error = NotCut::new(format!("the driver tells no profile of {label}, so it cannot be cut from here"));
+                error.hint = Some("a virtual machine is given its instances from outside; `--as-found` uses them".into());
+                return Err(error);
+            }
             let names: Vec<String> = profiles.iter().map(|p| format!("`{}`", p.name)).collect();
             return Err(NotCut::new(format!("{label} has no profile `{}`, it has {}", slice.profile, names.join(", "))));
         };

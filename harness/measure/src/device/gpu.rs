@@ -111,11 +111,12 @@ impl Gpu {
         };
         let known = cards.of_device(name, pci.pci_device_id >> 16, memory_bytes);
         let raw = Raw::new(nvml, device);
-        let profiles = match &mode {
-            Some(_) => there(raw.profiles())?.unwrap_or_default(),
-            None => Vec::new(),
+        let told = match &mode {
+            Some(_) => there(raw.profiles())?,
+            None => None,
         };
-        let card = mode.as_ref().and_then(|_| card(device, name, &profiles, known));
+        let card = told.as_ref().and_then(|profiles| card(device, name, profiles, known));
+        let profiles = told.unwrap_or_default();
         let cut = there(cut::look(nvml, device))?;
         let watts = |mw: Result<u32, NvmlError>| mw.ok().map(|mw| f64::from(mw) / 1000.0);
         Ok(Gpu {

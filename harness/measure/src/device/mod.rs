@@ -50,6 +50,8 @@ pub struct DeviceFacts {
     /// Of the driver, for the record; absent where no card was asked.
     pub driver: Option<String>,
     pub cuda: Option<i32>,
+    /// Whether the program of MPS is here, as far as cards of this machine are meant.
+    pub has_mps: bool,
     /// How the card is cut is not to be changed: what an administrator set is used.
     pub as_found: bool,
     /// What of the card cannot be changed, where it was asked.
@@ -86,6 +88,7 @@ impl DeviceFacts {
             memory_bytes: first.and_then(|g| g.memory_bytes),
             driver: driver.map(|d| d.version.clone()),
             cuda: driver.and_then(|d| d.cuda),
+            has_mps: driver.is_none() || mps::program().is_some(),
             gpus,
             ..cpu::facts()
         }
@@ -118,6 +121,7 @@ impl DeviceFacts {
             gpus: Vec::new(),
             driver: None,
             cuda: None,
+            has_mps: false,
             as_found: false,
             fixed: fixed::Fixed::default(),
         }

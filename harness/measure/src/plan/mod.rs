@@ -19,7 +19,7 @@ use collo_store::{BlockEdge, CellRecord, DeviceRecord, PlanRecord, PlannedRun, R
 use serde_json::{Value as Json, json};
 
 use crate::cell::Cell;
-use crate::device::{DeviceFacts, DeviceKind, Partition};
+use crate::device::{DeviceFacts, DeviceKind, Partition, mps};
 use crate::expand::Expanded;
 use crate::experiment::{Cores, Experiment};
 use crate::sharing::{Refusal, Seating};
@@ -111,6 +111,7 @@ fn seat(cell: &Cell, record: &CellRecord, experiment: &Experiment, facts: &Devic
     let refuse = |refusal: Option<Refusal>| refusal.map_or(Ok(()), Err);
     refuse(lacking(cell, facts))?;
     let seating = cell.mode().seat(facts, &record.members)?;
+    refuse(without_mps(&seating, facts))?;
     refuse(too_large(cell, facts))?;
     refuse(too_wide(cell, experiment, facts))?;
     refuse(far(experiment, facts))?;
@@ -143,6 +144,14 @@ fn lacking(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {
     })?;
     let reason = format!("`{}` needs an NVIDIA GPU with CUDA, this device is a CPU", needy.name);
     Some(Refusal { reason, hint: None })
+}
+
+/// MPS daemons are needed, and their program is not here.
+fn without_mps(seating: &Seating, facts: &DeviceFacts) -> Option<Refusal> {
+    (seating.daemons && !facts.has_mps).then(|| Refusal {
+        reason: format!("`{}` is not on the PATH", mps::PROGRAM),
+        hint: Some("it comes with the driver, in a package such as `nvidia-utils` or `nvidia-compute-utils`".into()),
+    })
 }
 
 fn too_large(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {

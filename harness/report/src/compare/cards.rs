@@ -5,15 +5,17 @@ use std::sync::OnceLock;
 
 use toml::{Table, Value};
 
-const FILES: [&str; 10] = [
+const FILES: [&str; 12] = [
     include_str!("../../../../mig-profiles/a100-40gb.toml"),
     include_str!("../../../../mig-profiles/a100-80gb.toml"),
     include_str!("../../../../mig-profiles/a30-24gb.toml"),
     include_str!("../../../../mig-profiles/b200.toml"),
     include_str!("../../../../mig-profiles/gb200.toml"),
     include_str!("../../../../mig-profiles/gh200.toml"),
+    include_str!("../../../../mig-profiles/gh200-96gb.toml"),
     include_str!("../../../../mig-profiles/h100-80gb.toml"),
     include_str!("../../../../mig-profiles/h100-nvl-94gb.toml"),
+    include_str!("../../../../mig-profiles/h100-pcie-80gb.toml"),
     include_str!("../../../../mig-profiles/h200-141gb.toml"),
     include_str!("../../../../mig-profiles/rtx-pro-6000.toml"),
 ];

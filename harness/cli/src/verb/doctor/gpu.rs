@@ -1,5 +1,6 @@
 //! The driver and its cards: what they are, who uses them, what may be changed, what would spoil a number.
 
+use collo_measure::allocation::Allocation;
 use collo_measure::mig::{Card, Cards};
 use collo_measure::python::PinSet;
 use collo_measure::{Driver, Gpu, hold, namespace};
@@ -57,6 +58,7 @@ pub fn gpus(driver: &Driver) -> Check {
             None => "not told".to_string(),
             Some(p) if gpu.card.is_none() && !p.mig => "off, its profiles are known once it is on".into(),
             Some(p) if !p.mig => "off".into(),
+            Some(p) if p.instances.is_empty() => "on, no instance".into(),
             Some(p) => format!("on ({p})"),
         };
         match states.iter_mut().find(|(known, _)| *known == state) {
@@ -86,6 +88,21 @@ pub fn gpus(driver: &Driver) -> Check {
 /// Cards that are listed and do not answer, a sentence each.
 fn silent(driver: &Driver) -> Vec<String> {
     driver.silent.iter().map(|(index, why)| format!("GPU {index} does not answer: {why}")).collect()
+}
+
+/// Cards that a batch system or a container gave to this process, if it says so.
+pub fn allocation(driver: &Driver) -> Option<Check> {
+    match Allocation::of_environment(driver) {
+        Ok(None) => None,
+        Ok(Some(a)) => {
+            let cards: Vec<u32> = a.cards.iter().copied().collect();
+            Some(Check::new(Mark::Good, "allocation", format!("`{}`: {} may be used", a.source, named(&cards))))
+        }
+        Err(e) => {
+            let check = Check::new(Mark::Fixable, "allocation", e.what());
+            Some(check.hint("`unset` the variable if it means nothing; a batch system gives cards with the job"))
+        }
+    }
 }
 
 /// `MIG off on 0–6`, `on on 7 (7×1g.5gb)`
@@ -125,9 +142,13 @@ pub fn mig(driver: &Driver, right: bool) -> Check {
     }
     let known = indices(driver.gpus.iter().filter(|g| g.card.is_some()));
     if known.is_empty() {
-        let why = driver.gpus.iter().find(|g| g.has_mig).map(Gpu::why_no_profiles).unwrap_or_default();
+        let first = driver.gpus.iter().find(|g| g.has_mig);
+        let why = first.map(Gpu::why_no_profiles).unwrap_or_default();
         let check = Check::new(Mark::Fixable, "mig", format!("what {} can be cut into is not known: {why}", named(&able)));
-        return check.hint("`sudo collo mig apply on --gpu N` turns MIG on");
+        return match first.and_then(|g| g.partition.as_ref()).is_some_and(|p| p.mig) {
+            true => check.hint("a virtual machine is given its instances from outside; `--as-found` uses them"),
+            false => check.hint("`sudo collo mig apply on --gpu N` turns MIG on"),
+        };
     }
     if right {
         let who = if driver.gpus.iter().any(|g| g.simulated) { "whoever the model lets" } else { "this user" };
@@ -149,7 +170,7 @@ pub fn persistence(driver: &Driver) -> Check {
             .hint("`sudo nvidia-smi -pm 1`");
     }
     match unknown.is_empty() {
-        true => Check::new(Mark::Good, "persistence", "on: the driver stays loaded, and with it an energy counter"),
+        true => Check::new(Mark::Good, "persistence", "on: the driver stays loaded, and an energy counter runs through"),
         false => Check::new(Mark::Absent, "persistence", format!("the driver does not tell it of {}", named(&unknown))),
     }
 }

@@ -127,6 +127,7 @@ fn on_gpus(context: &Context<'_>, driver: &Driver) -> (Vec<Check>, String, Vec<m
     let can = verdict::can(driver, mps.is_good(), gpu::right(driver));
     let mut checks: Vec<Check> = gpu::simulated(driver).into_iter().collect();
     checks.extend([gpu::driver(driver), gpu::gpus(driver)]);
+    checks.extend(gpu::allocation(driver));
     checks.extend(gpu::in_use(driver));
     checks.extend([mps, daemon::descriptors(), mig, smact, gpu::persistence(driver)]);
     checks.extend(gpu::profiles(driver, &cards));

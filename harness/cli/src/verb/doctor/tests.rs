@@ -69,8 +69,8 @@ fn a_dgx_is_told_in_few_lines() {
     ! in use      GPU 3: pid 88121 `python` of bob, 31.2 GiB
     ✗ mig         no right to change GPUs 0–7: not root, capability `mig/config` not readable
                   hint: a sudo rule for `collo mig apply`; GPU 7 can be measured now with `--as-found`
-    ✓ persistence on: the energy counter runs through
-    – profile     with MIG off the driver tells no profile, so mig-profiles/a100-40gb.toml is taken
+    ✓ persistence on: the driver stays loaded, and an energy counter runs through
+    – profile     the driver tells no profile, as some do while MIG is off, so mig-profiles/a100-40gb.toml is taken
     ");
     assert_eq!(
         verdict::can(&driver, true, false),

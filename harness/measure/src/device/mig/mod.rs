@@ -118,12 +118,27 @@ impl Profile {
 impl Card {
     pub fn profile(&self, name: &str) -> Result<&Arc<Profile>, Mistake> {
         let names = self.profiles.iter().map(|p| p.name.as_str());
-        self.profiles.iter().find(|p| p.name == name).ok_or_else(|| self.unknown("profile", name, names))
+        let found = self.profiles.iter().find(|p| p.name == name);
+        found.ok_or_else(|| match self.alike(name) {
+            Some(alike) => {
+                Mistake::new(format!("unknown profile {}", quoted(name))).note(format!("on {} it is `{}`", self.name, alike.name))
+            }
+            None => self.unknown("profile", name, names),
+        })
     }
 
     pub fn layout(&self, name: &str) -> Result<&Layout, Mistake> {
         let names = self.layouts.iter().map(|l| l.name.as_str());
         self.layouts.iter().find(|l| l.name == name).ok_or_else(|| self.unknown("layout", name, names))
+    }
+
+    /// What another card's profile is here: as many slices, with the same extras, and the least memory of these.
+    fn alike(&self, name: &str) -> Option<&Arc<Profile>> {
+        let extras = |name: &str| name.split_once("gb").map(|(_, extras)| extras.to_string());
+        let slices = read::slices(name)?;
+        let mut all: Vec<_> = self.profiles.iter().filter(|p| p.slices == slices && extras(&p.name) == extras(name)).collect();
+        all.sort_by_key(|p| p.units());
+        all.first().copied()
     }
 
     fn unknown<'a>(&self, what: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone) -> Mistake {

@@ -155,7 +155,7 @@ impl Reader<'_> {
 }
 
 /// `3g.20gb`, `1g.24gb+me.all`, `1g.24gb-me`: the number before the `g`.
-fn slices(name: &str) -> Option<u32> {
+pub(super) fn slices(name: &str) -> Option<u32> {
     let (slices, rest) = name.split_once("g.")?;
     let digits = rest.find(|c: char| !c.is_ascii_digit())?;
     let extras = rest[digits..].strip_prefix("gb")?;

@@ -177,8 +177,11 @@ fn names_that_are_nearly_right_are_recognised() {
     ");
     insta::assert_snapshot!(a100.profile("3g.40gb").expect_err("unknown"), @"
     error: unknown profile `3g.40gb`
-    hint: did you mean `3g.20gb`?
+    hint: on a100-40gb it is `3g.20gb`
     ");
+    // By spelling `1g.20gb` would be nearer.
+    assert!(card("h100-80gb").profile("4g.20gb").expect_err("unknown").to_string().contains("on h100-80gb it is `4g.40gb`"));
+    assert!(card("h100-80gb").profile("1g.5gb").expect_err("unknown").to_string().contains("it is `1g.10gb`"));
     insta::assert_snapshot!(a100.layout("balance").expect_err("unknown"), @"
     error: unknown layout `balance`
     hint: did you mean `balanced`?
@@ -295,4 +298,30 @@ fn a_project_without_the_folder_says_how_it_gets_one() {
     error: there is no `mig-profiles/` in there, so no GPU is known
     hint: `collo init there` writes it, and overwrites nothing
     ");
+}
+
+#[test]
+fn every_card_has_a_product_name_and_is_known_by_it() {
+    for card in cards().iter() {
+        assert!(!card.product_names.is_empty(), "{}", card.name);
+        let bytes = card.memory_gb.map(|gb| u64::from(gb) << 30);
+        for product in &card.product_names {
+            assert_eq!(cards().of_device(product, 0, bytes).map(|c| &c.name), Some(&card.name));
+        }
+    }
+}
+
+#[test]
+fn a_card_that_is_known_by_its_id_alone_has_the_memory_that_it_is_sold_with() {
+    let of = |product: &str, id: u32, gib: Option<u64>| {
+        cards().of_device(product, id, gib.map(|gib| gib << 30)).map(|c| c.name.as_str())
+    };
+    assert_eq!(of("GH100", 0x2330, Some(79)), Some("h100-80gb"));
+    assert_eq!(of("GH100", 0x2331, Some(79)), Some("h100-pcie-80gb"));
+    // A GB200 whose id is that of an H100, as in NVIDIA's mock.
+    assert_eq!(of("NVIDIA GB200", 0x2330, Some(192)), Some("gb200"));
+    assert_eq!(of("some other card", 0x2330, Some(192)), None);
+    // In MIG mode a normal user is not told the memory.
+    assert_eq!(of("some other card", 0x2330, None), Some("h100-80gb"));
+    assert_eq!(of("NVIDIA H100 80GB HBM3", 0x2330, None), Some("h100-80gb"));
 }
