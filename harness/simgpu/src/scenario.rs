@@ -69,6 +69,7 @@ pub const WORDS: &[(&str, &str)] = &[
     ("hidden-pids", "process lists show other pids, as in a container"),
     ("foreign", "that process is on the first card with 2 GiB, from then on"),
     ("foreign-mib", "the foreign process holds so many MiB"),
+    ("unexplained-mib", "while somebody is on the card so many MiB are used that no list of processes explains"),
     ("foreign-load", "the foreign process keeps the card so many percent busy"),
     ("pid-namespace", "a container: the lists leave out the foreign process, and its memory and load show"),
     ("slow-init", "the library takes so long to begin"),

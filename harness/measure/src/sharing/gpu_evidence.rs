@@ -11,7 +11,7 @@ use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use super::evidence::{self, InForce, check, process};
 use super::stage::{Served, StagedCard, Visible};
 use crate::device::company::{Company, Unlisted};
-use crate::device::{holders, mps, nvml};
+use crate::device::{holders, mps, namespace, nvml};
 use crate::launch::protocol::Hello;
 
 /// The check that somebody else's work on the card does not pass.
@@ -92,7 +92,10 @@ impl Seen {
                 }
             }
         }
-        seen.unlisted = Company::of(&nvml, &device, &card.uuid).unlisted;
+        // Where everybody is listed the lists have the say: what their memory does not add up to is the driver's own.
+        if namespace::is_first() != Some(true) {
+            seen.unlisted = Company::of(&nvml, &device, &card.uuid).unlisted;
+        }
         seen
     }
 
@@ -210,7 +213,8 @@ fn of_others(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Check {
         member: None,
         asked: if card.foreign { "allowed".into() } else { "nobody".into() },
         found: seen.computing.as_ref().map(|_| found),
-        holds: seen.computing.is_some() && (card.foreign || all.is_empty()),
+        // Who is not listed is only inferred: what was found says so, and the run is informative.
+        holds: seen.computing.is_some() && (card.foreign || others.is_empty()),
     }
 }
 

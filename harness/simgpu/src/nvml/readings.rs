@@ -36,7 +36,9 @@ pub fn memory(sim: &Sim, of: Device) -> Result<[u64; 4], u32> {
         None => {
             let is_there = of.card == sim.first_card() && super::process::foreign(sim).is_some();
             let foreign = if is_there { super::process::foreign_bytes(sim) } else { 0 };
-            (kind.total_mib * MIB, RESERVED_MIB.min(kind.total_mib / 8) * MIB, held(None) + foreign)
+            let used = held(None);
+            let own = sim.scenario.number("unexplained-mib").filter(|_| used > 0).map_or(0, |mib| mib as u64 * MIB);
+            (kind.total_mib * MIB, RESERVED_MIB.min(kind.total_mib / 8) * MIB, used + foreign + own)
         }
         Some((gi, _)) => {
             let gpu = sim.state().cards[of.card].instance(gi).ok_or(code::INVALID_ARGUMENT)?;
