@@ -1,12 +1,14 @@
 //! The card of a campaign, from the first look at it until it is as it was found.
 
+use collo_store::PlannedRun;
+
 use super::Order;
 use crate::device::company::Company;
 use crate::device::hold::{Hold, Restored, Who};
 use crate::device::{DeviceKind, Gpu};
 use crate::events::{Event, Watcher};
 use crate::mistake::Mistake;
-use crate::run::RunError;
+use crate::run::{Bench, RunError};
 
 /// Put a card back as it was found, and say so; what cannot be put back stays written down for `collo restore`.
 pub(super) fn put_back(gpu: &Gpu, hold: &mut Hold, watcher: Watcher<'_>) {
@@ -59,5 +61,26 @@ impl Order<'_> {
             hold.bring(partition).map_err(|e| e.mistake())?;
         }
         Ok(())
+    }
+
+    /// Record a run that was planned and cannot be had now, as where an administrator began and somebody else goes on. True if it is one.
+    pub(super) fn refused(
+        &self,
+        bench: &Bench<'_>,
+        planned: &PlannedRun,
+        journal: &mut collo_store::Journal,
+        watcher: Watcher<'_>,
+    ) -> Result<bool, RunError> {
+        let plan = &bench.campaign.manifest().plan;
+        let label = &plan.cells[planned.cell].cell;
+        let refusal = self.plan.record.refusals.iter().find(|r| r.cell == *label);
+        let cell = self.cells.iter().map(|e| &e.cell).find(|cell| cell.label() == *label);
+        let (Some(refusal), Some(cell)) = (refusal, cell) else { return Ok(false) };
+        journal.began(&plan.folder(planned))?;
+        watcher(Event::Begins { planned });
+        let run = bench.refuse(cell, planned, refusal.reason.clone())?;
+        journal.recorded(&run.path, run.record.outcome.word())?;
+        watcher(Event::Ends { planned, run: &run });
+        Ok(true)
     }
 }

@@ -5,9 +5,7 @@ mod held;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime};
 
-use collo_store::{
-    Campaign, CampaignFolder, Ingredient, Outcome, PlannedRun, RefusalRecord, Runs, SCHEMA, StoredRun, utc_id, utc_now,
-};
+use collo_store::{Campaign, CampaignFolder, Ingredient, Outcome, PlannedRun, Runs, SCHEMA, StoredRun, utc_id, utc_now};
 use tokio::sync::watch;
 
 use crate::cell::Cell;
@@ -196,11 +194,6 @@ impl Order<'_> {
         planned.filter_map(|(record, seating)| Some((record.slug.clone(), (*cells.get(&record.cell)?, seating)))).collect()
     }
 
-    /// Why a cell cannot be had now.
-    fn refusal(&self, cell: &str) -> Option<&RefusalRecord> {
-        self.plan.record.refusals.iter().find(|r| r.cell == cell)
-    }
-
     async fn measure(
         &self,
         bench: &Bench<'_>,
@@ -225,18 +218,9 @@ impl Order<'_> {
             }
             let plan = &campaign.manifest().plan;
             let record = &plan.cells[planned.cell];
-            if let Some(refusal) = self.refusal(&record.cell) {
-                // It could be had when the campaign was planned.
-                let cell = self.cells.iter().map(|e| &e.cell).find(|cell| cell.label() == record.cell);
-                if let Some(cell) = cell {
-                    journal.began(&plan.folder(planned))?;
-                    watcher(Event::Begins { planned });
-                    let run = bench.refuse(cell, planned, refusal.reason.clone())?;
-                    journal.recorded(&run.path, run.record.outcome.word())?;
-                    watcher(Event::Ends { planned, run: &run });
-                    done += 1;
-                    continue;
-                }
+            if self.refused(bench, planned, journal, watcher)? {
+                done += 1;
+                continue;
             }
             let Some((cell, seating)) = cells.get(&record.slug) else {
                 return Err(Mistake::new(format!("`{}` is not a cell of `{}` any more", record.cell, self.experiment.name))
