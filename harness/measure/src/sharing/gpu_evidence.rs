@@ -61,29 +61,36 @@ impl Seen {
             daemon_in_the_way: std::fs::read_dir(&card.empty).is_ok_and(|mut entries| entries.next().is_some()),
             ..Seen::default()
         };
+        // The driver first: it answers at once, and where members leave when they are done they may be gone before a daemon has.
+        seen.look(card);
         for daemon in &card.daemons {
             seen.ask(daemon, card.memory_limit_bytes.is_some());
         }
-        let Ok(nvml) = nvml::open() else { return seen };
-        let Ok(device) = nvml.device_by_uuid(card.uuid.as_str()) else { return seen };
-        seen.mig = match device.mig_mode() {
+        seen
+    }
+
+    /// What the driver says of the card and of the instances that members are on.
+    fn look(&mut self, card: &StagedCard) {
+        let Ok(nvml) = nvml::open() else { return };
+        let Ok(device) = nvml.device_by_uuid(card.uuid.as_str()) else { return };
+        self.mig = match device.mig_mode() {
             Ok(mode) => Some(mode.current == 1),
             Err(nvml_wrapper::error::NvmlError::NotSupported) => Some(false),
             Err(_) => None,
         };
         let whole = Listed::of(&device);
-        seen.mps_clients = whole.clients();
-        seen.computing = whole.all();
+        self.mps_clients = whole.clients();
+        self.computing = whole.all();
         // The lists of the whole card may be closed to us, or without what runs on instances, where those of the instances are open; and
         // a client of MPS (`M+C`) may be on either of the two lists alone. So both are asked of both.
         for part in card.devices.iter().filter(|d| d.gpu_instance.is_some()) {
             let Ok(device) = nvml.device_by_uuid(part.uuid.as_str()) else { continue };
             let listed = Listed::of(&device);
             if let Some(clients) = listed.clients() {
-                seen.mps_clients.get_or_insert_default().extend(clients);
+                self.mps_clients.get_or_insert_default().extend(clients);
             }
             let Some(listed) = listed.all() else { continue };
-            let all = seen.computing.get_or_insert_default();
+            let all = self.computing.get_or_insert_default();
             for process in listed {
                 let (gpu_instance, compute_instance) = (part.gpu_instance, part.compute_instance);
                 let found = Computing { pid: process.pid, gpu_instance, compute_instance };
@@ -94,9 +101,8 @@ impl Seen {
         }
         // Where everybody is listed the lists have the say: what their memory does not add up to is the driver's own.
         if namespace::is_first() != Some(true) {
-            seen.unlisted = Company::of(&nvml, &device, &card.uuid).unlisted;
+            self.unlisted = Company::of(&nvml, &device, &card.uuid).unlisted;
         }
-        seen
     }
 
     /// What a daemon and its server say. Each question is a program that may take its time, so none is asked twice.

@@ -168,4 +168,16 @@ mod tests {
         assert_eq!(bounded(sleep.arg("30"), "", Duration::from_millis(50)).unwrap(), None);
         assert!(bounded(&mut Command::new("/no/such/program"), "", PATIENCE).is_err());
     }
+
+    #[test]
+    fn who_does_not_read_is_no_error_and_a_program_has_its_own_pipes_end_it() {
+        // More than a pipe holds: the writing comes to an end only because nobody reads any more.
+        let much = "x".repeat(1 << 20);
+        assert_eq!(bounded(&mut Command::new("false"), &much, PATIENCE).unwrap(), Some((false, String::new())));
+        let mut own = Command::new("sh");
+        let (_, said) = bounded(own.args(["-c", "grep SigIgn /proc/self/status"]), "", PATIENCE).unwrap().unwrap();
+        let bits = u64::from_str_radix(said.trim_start_matches("SigIgn:").trim(), 16).unwrap();
+        // SIGPIPE is 13, and bit 0 is signal 1.
+        assert_eq!(bits >> 12 & 1, 0, "{said}");
+    }
 }
