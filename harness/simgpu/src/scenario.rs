@@ -20,6 +20,7 @@ pub const WORDS: &[(&str, &str)] = &[
     ),
     ("services-pending", "while services hold the card a change of the MIG mode stays pending; otherwise it is refused at once"),
     ("service-fails", "that service does not start again"),
+    ("root", "an administrator, on a machine where whoever measures is none otherwise"),
     ("user", "a normal user: what NVIDIA's header closes to users is not permitted, and services cannot be stopped"),
     ("dcgm-leaks", "the host engine never lets go of instances made while it runs: they cannot be destroyed until it restarts"),
     ("nvidia-drm", "the kernel's module for displays holds the cards: they cannot be reset, and no process is to be seen"),
@@ -86,6 +87,12 @@ pub const WORDS: &[(&str, &str)] = &[
     ("crash", "that member dies then"),
 ];
 
+/// Machines as people have them: a card and words under one name. A word that is given itself has the say.
+pub const MACHINES: &[(&str, &str)] = &[
+    // As NVIDIA ships it (DGX A100 User Guide): eight cards with MIG off, the services of DGX OS, DCGM 3; whoever measures is no administrator.
+    ("dgx-a100", "a100-40gb,gpus=8,services,user,dcgm=3.3"),
+];
+
 /// The prefix of words that make one function of NVML fail: `nvml:nvmlDeviceGetPowerUsage=999`, with a time before the code.
 const NVML: &str = "nvml:";
 
@@ -115,9 +122,17 @@ impl Scenario {
 
     pub fn parse(text: &str) -> Result<Scenario, String> {
         let mut parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
-        let card = parts.next().ok_or("a scenario begins with a card, as in `a100-40gb`")?.to_string();
-        let words = parts.map(word).collect::<Result<Vec<_>, String>>()?;
-        Ok(Scenario { card, words })
+        let card = parts.next().ok_or("a scenario begins with a card, as in `a100-40gb`")?;
+        let mut words = parts.map(word).collect::<Result<Vec<_>, String>>()?;
+        let Some((_, machine)) = MACHINES.iter().find(|(name, _)| *name == card) else {
+            return Ok(Scenario { card: card.to_string(), words });
+        };
+        let machine = Scenario::parse(machine)?;
+        let is_root = words.iter().any(|w| w.name == "root");
+        let kept = machine.words.into_iter().filter(|w| w.name != "user" || !is_root);
+        let kept: Vec<Word> = kept.filter(|w| words.iter().all(|own| own.name != w.name)).collect();
+        words.extend(kept);
+        Ok(Scenario { card: machine.card, words })
     }
 
     fn find(&self, name: &str) -> Option<&Word> {
@@ -217,6 +232,16 @@ mod tests {
         assert_eq!(s.nvml_fault("nvmlDeviceGetPowerUsage", || Some(3.0)), Some(999));
         assert_eq!(s.nvml_fault("nvmlDeviceGetPowerUsage", || Some(1.0)), None);
         assert_eq!(s.nvml_fault("nvmlDeviceGetName", || Some(3.0)), None);
+    }
+
+    #[test]
+    fn a_machine_is_a_card_with_words_and_own_words_have_the_say() {
+        let dgx = Scenario::parse("dgx-a100").unwrap();
+        assert_eq!((dgx.card.as_str(), dgx.number("gpus"), dgx.value("dcgm")), ("a100-40gb", Some(8.0), Some("3.3")));
+        assert!(dgx.has("user") && dgx.has("services"));
+        let own = Scenario::parse("dgx-a100,root,gpus=2,dcgm=4.6").unwrap();
+        assert_eq!((own.number("gpus"), own.value("dcgm")), (Some(2.0), Some("4.6")));
+        assert!(own.has("services") && !own.has("user"));
     }
 
     #[test]

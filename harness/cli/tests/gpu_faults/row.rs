@@ -36,13 +36,24 @@ pub struct Row {
     by_hand: bool,
 }
 
-/// A row that ends with 0 and every run completed, until more is said.
+/// The machine on which a row runs: a DGX A100 as it is shipped.
+const AS_SHIPPED: &str = "dgx-a100";
+/// What an administrator says on it, who measures on instances too.
+const OF_ADMINISTRATOR: [&str; 2] = ["--services", "stop"];
+
+/// A row that ends with 0 and every run completed, until more is said. On a DGX as it is shipped a normal user measures; on instances,
+/// for which cards must be cut, an administrator who lets services be stopped.
 pub fn row(name: &'static str, words: impl Into<String>, toml: impl Into<String>) -> Row {
+    let (mut words, toml) = (words.into(), toml.into());
+    let cuts = words.starts_with(AS_SHIPPED) && toml.contains("mig");
+    if cuts {
+        words.insert_str(AS_SHIPPED.len(), ",root");
+    }
     Row {
         name,
-        words: words.into(),
-        toml: toml.into(),
-        arguments: Vec::new(),
+        words,
+        toml,
+        arguments: if cuts { OF_ADMINISTRATOR.map(String::from).into() } else { Vec::new() },
         env: Vec::new(),
         without: None,
         opened: 0,
@@ -120,8 +131,14 @@ impl Row {
         self.and_repaired_under(words)
     }
 
+    /// What an administrator says each time.
+    fn arguments_here(&self) -> Vec<&str> {
+        let own: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
+        if own.starts_with(&OF_ADMINISTRATOR) { OF_ADMINISTRATOR.to_vec() } else { Vec::new() }
+    }
+
     fn run(&self) -> Result<(), String> {
-        let mut machine = Machine::new(if self.opened > 0 { card_of(&self.words) } else { &self.words }, &self.toml);
+        let mut machine = Machine::new(&if self.opened > 0 { card_of(&self.words) } else { self.words.clone() }, &self.toml);
         for (name, value) in &self.env {
             machine = machine.env(name, value);
         }
@@ -130,7 +147,7 @@ impl Row {
         }
         for number in 1..=self.opened {
             // So little time is over after one run, and none is begun after it.
-            let opened = machine.run(&["--for", "100ms"]);
+            let opened = machine.run(&[&["--for", "100ms"], self.arguments_here().as_slice()].concat());
             let stored = machine.bench.runs();
             let healthy = stored.len() == number && stored.values().all(|r| r.record.outcome == Outcome::Completed);
             hold(opened.code == Some(4) && healthy, || format!("baseline {number}: {opened:?}"))?;
@@ -153,8 +170,9 @@ impl Row {
                         .map_err(|e| format!("after `collo restore`: {e}\n{restored:?}"))?;
                     return hold(restored.code == Some(0), || format!("{restored:?}"));
                 }
-                let which: &[&str] = if machine.bench.campaigns() > 0 { &["--only", "failed"] } else { &[] };
-                let again = machine.run(which);
+                let mut which: Vec<&str> = if machine.bench.campaigns() > 0 { vec!["--only", "failed"] } else { Vec::new() };
+                which.extend(self.arguments_here());
+                let again = machine.run(&which);
                 nothing_lies_about(&machine, &found, &pipes).map_err(|e| format!("after the repair: {e}\n{again:?}"))?;
                 hold(again.code == Some(0), || format!("the run that repairs: {again:?}"))
             }
@@ -204,9 +222,11 @@ impl Row {
     }
 }
 
-/// The words without any fault: the card, how many there are and how it is cut.
-fn card_of(words: &str) -> &str {
-    words.split(',').next().unwrap_or(words)
+/// The words without any fault: the card or the machine, and who measures.
+fn card_of(words: &str) -> String {
+    let (card, rest) = words.split_once(',').unwrap_or((words, ""));
+    let who = if rest.split(',').any(|w| w == "root") { ",root" } else { "" };
+    format!("{card}{who}")
 }
 
 pub fn hold(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
