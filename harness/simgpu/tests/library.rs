@@ -41,7 +41,9 @@ fn what_is_cut_stays_cut_for_other_processes_until_it_is_destroyed() {
         assert_eq!(device.mig_mode().unwrap().current, 0);
         assert!(matches!(cut(&nvml, 0, 9, 4, 4), Err(NvmlError::NotSupported)));
         assert_eq!(device.set_mig_mode(true).unwrap(), 0);
-        assert_eq!(device.mig_mode().unwrap().current, 1);
+        // The card was reset: what stood for it before stands for nothing.
+        assert!(matches!(device.mig_mode(), Err(NvmlError::InvalidArg)));
+        assert_eq!(nvml.device_by_index(0).unwrap().mig_mode().unwrap().current, 1);
         let ids =
             [(9, 4, 4), (14, 0, 2), (19, 2, 1), (19, 3, 1)].map(|(id, start, size)| cut(&nvml, 0, id, start, size).unwrap());
         assert_eq!(ids, [1, 3, 7, 8]);
@@ -65,7 +67,7 @@ fn what_is_cut_stays_cut_for_other_processes_until_it_is_destroyed() {
         clear(&nvml, 0).unwrap();
         assert!(matches!(half.uuid(), Err(NvmlError::InvalidArg)));
         assert_eq!(device.set_mig_mode(false).unwrap(), 0);
-        assert_eq!(device.mig_mode().unwrap().current, 0);
+        assert_eq!(nvml.device_by_index(0).unwrap().mig_mode().unwrap().current, 0);
     });
 }
 

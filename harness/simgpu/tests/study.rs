@@ -46,6 +46,8 @@ fn seven_small_models_gain_as_the_model_says_under_each_mode() {
         let nvml = machine.nvml();
         let device = nvml.device_by_index(0).unwrap();
         assert_eq!(device.set_mig_mode(true).unwrap(), 0);
+        // It was reset.
+        let device = nvml.device_by_index(0).unwrap();
         (0..7).for_each(|start| assert!(cut(&nvml, 0, 19, start, 1).is_ok()));
         let devices: Vec<String> = (0..7).map(|i| device.mig_device_by_index(i).unwrap().uuid().unwrap()).collect();
         near("MIG", gain(seven(&machine, &devices)), 2.88);

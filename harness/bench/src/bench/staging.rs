@@ -165,6 +165,8 @@ fn calls(gpu: &Gpu, seven: &Partition, both: &mut Both) -> Result<()> {
     let nvml = nvml::open()?;
     let device = nvml.device_by_uuid(uuid.as_str())?;
     device.set_mig_mode(true)?;
+    // The card may have been reset: what stood for it before stands for nothing.
+    let device = nvml.device_by_uuid(uuid.as_str())?;
     let raw = Raw::new(&nvml, &device);
     let mut made = Vec::new();
     for slice in &seven.instances {

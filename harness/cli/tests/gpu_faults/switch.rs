@@ -146,10 +146,10 @@ fn whoever_is_in_the_way_of_a_switch_is_waited_for_named_or_gone_round() {
             .ends("mig:2g.10gb", "not_staged")
             .says("nvidia_drm"),
         row("DCGM never lets go of instances", leaks, MIG)
-            .exits(1)
-            .ends(CUT, "not_staged")
-            .ends("mig:2g.10gb", "not_staged")
-            .says("`nvidia-dcgm`"),
+            .exits(BLOCKED)
+            .says("3g.20gb@0 of GPU 0 cannot be destroyed")
+            .says(HOLDERS)
+            .says("--services stop"),
         row("DCGM lets go when it is stopped", leaks, MIG).with(STOP).looks(services_were_restarted),
         row("DCGM never lets go, and nothing was there before", "a100-40gb,services,dcgm-leaks", MIXED).with(STOP),
     ]);
