@@ -163,7 +163,7 @@ def test_a_gpu_that_was_given_and_cannot_be_used_is_an_error_and_not_the_cpu(mon
         raise RuntimeError("Error 802: system not yet initialized\nmore")
 
     monkeypatch.setattr(torch.cuda, "init", init)
-    said = "`CUDA_VISIBLE_DEVICES` gives this process GPU-2f6e, and CUDA cannot be used: Error 802: system not yet initialized; "
+    said = "gives this process GPU-2f6e, and CUDA cannot be used: Error 802: system not yet initialized; "
     with pytest.raises(SettingError, match=said):
         collo_torch.given_device()
 
