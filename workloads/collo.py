@@ -93,6 +93,7 @@ class Member:
         versions = {**_versions(), **(versions or {})}
         self._send("hello", protocol=PROTOCOL, pid=os.getpid(), versions=versions, **hello)
         if not self.channel:
+            device += f", {sm_count} SMs" if sm_count else ""
             print(*by_hand, f"device {device}, {threads} thread{'s' if threads != 1 else ''}", sep="; ", flush=True)
 
     def wait_for_warm_up(self):

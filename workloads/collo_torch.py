@@ -50,7 +50,7 @@ def add_settings(parser, batch_size, learning_rate):
 
 def set_up(settings):
     """Check the common settings, put them in force, and return the device."""
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = given_device()
     check_settings(settings, device)
     torch.set_num_threads(collo.threads())
     torch.set_num_interop_threads(1)
@@ -59,6 +59,28 @@ def set_up(settings):
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.cudnn.benchmark = True  # tuned in the warm-up, which members do one at a time
     return device
+
+
+def given_device():
+    """The GPU that this process was given, else the CPU.
+
+    torch goes on without CUDA where it cannot be initialised (no fabric manager, driver and library that differ, no
+    device files) and trains on the CPU, for hours perhaps. Whoever was given a GPU is not to do that.
+    """
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    if given in ("", "-1", "NoDevFiles"):  # nothing is given; the last is Slurm's word for it
+        return torch.device("cpu")
+    try:
+        torch.cuda.init()
+        reason = "torch sees no GPU"
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+    raise SettingError(
+        f"`CUDA_VISIBLE_DEVICES` gives this process {given}, and CUDA cannot be used: {reason}; "
+        "`nvidia-smi` and `collo doctor` look at the driver, an empty `CUDA_VISIBLE_DEVICES` means the CPU"
+    )
 
 
 def check_settings(settings, device):

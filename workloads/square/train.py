@@ -27,7 +27,7 @@ item_bytes = 4 + 4  # read, written
 
 member = collo.connect()
 torch.set_num_threads(collo.threads())
-device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+device = collo_torch.given_device()
 gpu = collo_torch.gpu(device)
 
 for name, value, most in (

@@ -26,7 +26,7 @@ settings = parser.parse_args()
 
 member = collo.connect()
 torch.set_num_threads(collo.threads())
-device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+device = collo_torch.given_device()
 gpu = collo_torch.gpu(device)
 
 if not 1 <= settings.dial <= 100:

@@ -13,6 +13,7 @@ import torch
 from collo import DataError, SettingError
 from collo_features import features
 from forked import Forked, by_hand
+from harness import by_hand as by_hand_as
 from torch import nn
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -143,6 +144,34 @@ print(device, torch.get_num_threads(), torch.get_num_interop_threads(), drawn ==
 )
 def test_setting_up_puts_the_settings_in_force(gpu, precision, said):
     assert by_hand(SET_UP.format(gpu=gpu, precision=precision)) == (0, said + "\n", "")
+
+
+@pytest.mark.parametrize("nothing", [None, "", "-1", "NoDevFiles"])
+def test_without_a_gpu_that_was_given_a_process_is_on_the_cpu(monkeypatch, nothing):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if nothing is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", nothing)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert collo_torch.given_device().type == "cpu"
+
+
+def test_a_gpu_that_was_given_and_cannot_be_used_is_an_error_and_not_the_cpu(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-2f6e")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+
+    def init():
+        raise RuntimeError("Error 802: system not yet initialized\nmore")
+
+    monkeypatch.setattr(torch.cuda, "init", init)
+    said = "`CUDA_VISIBLE_DEVICES` gives this process GPU-2f6e, and CUDA cannot be used: Error 802: system not yet initialized; "
+    with pytest.raises(SettingError, match=said):
+        collo_torch.given_device()
+
+
+@pytest.mark.parametrize("workload", ["tiny", "square", "stress", "gpt"])
+def test_no_training_script_falls_back_to_the_cpu(workload):
+    ended = by_hand_as(workload, CUDA_VISIBLE_DEVICES="GPU-2f6e")
+    assert ended[0] == 1 and "`CUDA_VISIBLE_DEVICES` gives this process GPU-2f6e" in ended[2], ended
 
 
 # --- batches and loaders ---

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 import collo
 import collo_data
+import collo_torch
 from collo_features import tell_features
 
 settings = argparse.ArgumentParser(description=__doc__)
@@ -56,7 +57,7 @@ member = collo.connect()
 torch.set_num_threads(collo.threads())
 torch.set_num_interop_threads(1)
 torch.manual_seed(settings.seed)
-device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+device = collo_torch.given_device()
 gpu = torch.cuda.get_device_properties(0) if device.type == "cuda" else None
 torch.backends.cudnn.allow_tf32 = False  # torch lets convolutions use it unless told otherwise: then fp32 were not fp32
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use gpu::{Doctor, Format, Mig, MigVerb, Need, Restore};
+pub use gpu::{Doctor, Format, Mig, MigVerb, Need, Restore, Services};
 pub use nightly::{Nightly, Prune};
 pub use report::{Report, ReportFormat};
 
@@ -189,6 +189,9 @@ pub struct Run {
     /// What to do when others compute on the GPU
     #[arg(long, value_name = "WHAT", default_value = "refuse")]
     pub foreign: Foreign,
+    /// What to do with services that have the GPU open when its MIG mode must change; stopping them takes root
+    #[arg(long, value_name = "WHAT", default_value = "leave")]
+    pub services: Services,
     /// Which runs of the campaign to do
     #[arg(long, value_name = "WHICH")]
     pub only: Option<Only>,

@@ -19,8 +19,6 @@ fn main() -> ExitCode {
     if let Some(code) = collo_measure::launch::supervisor::entry() {
         return code;
     }
-    // A reader that has seen enough (`collo list | head`) ends us quietly, as it does any other command.
-    restore_sigpipe();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(e) => {
@@ -50,17 +48,15 @@ fn main() -> ExitCode {
         Verb::Schema(a) => verb::schema::run(a),
         Verb::Completions(a) => verb::completions::run(a),
     };
-    match result {
-        Ok(code) => exit::code(code),
-        Err(failure) => {
+    let code = result.unwrap_or_else(|failure| {
+        say::failure(&failure);
+        failure.exit
+    });
+    match say::unwritten() {
+        Some(failure) if code == exit::DONE => {
             say::failure(&failure);
             exit::code(failure.exit)
         }
+        _ => exit::code(code),
     }
-}
-
-fn restore_sigpipe() {
-    use nix::sys::signal::{SigHandler, Signal, signal};
-    // SAFETY: the default action installs no handler.
-    let _ = unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) };
 }

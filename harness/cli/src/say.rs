@@ -1,14 +1,21 @@
 //! How things are printed: results on stdout, everything else on stderr, colour as an accent that may be missing.
+//!
+//! SIGPIPE stays ignored, as Rust has it: a signal that ends collo where somebody does not read would end a campaign in the middle, by a
+//! control program that exits early as well as by a closed terminal. So a reader that has seen enough (`collo list | head`) is found
+//! here: what follows is not printed, and nothing else happens.
 
-use std::sync::OnceLock;
+use std::io::{ErrorKind, Write};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
 
 use crate::args::{Arguments, Colour};
-use crate::exit::Failure;
+use crate::exit::{self, Failure};
 
 static QUIET: OnceLock<bool> = OnceLock::new();
+/// Why a result did not reach stdout, if one did not.
+static UNWRITTEN: Mutex<Option<String>> = Mutex::new(None);
 
 /// Take note of `--color` and `-q`.
 pub fn set_up(arguments: &Arguments) {
@@ -23,25 +30,52 @@ pub fn set_up(arguments: &Arguments) {
 
 /// A result.
 pub fn result(text: impl std::fmt::Display) {
-    anstream::println!("{text}");
+    let written = writeln!(anstream::stdout(), "{text}");
+    took(written);
+}
+
+/// A result as it is, without a line's end.
+pub fn bytes(bytes: &[u8]) {
+    let mut out = std::io::stdout().lock();
+    took(out.write_all(bytes).and_then(|()| out.flush()));
+}
+
+fn took(written: std::io::Result<()>) {
+    match written {
+        // A reader that has seen enough.
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => {}
+        Err(e) => *UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(e.to_string()),
+        Ok(()) => {}
+    }
+}
+
+/// The failure of a result that could not be written, to be asked for at the end.
+pub fn unwritten() -> Option<Failure> {
+    let reason = UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+    Some(Failure::new(exit::MACHINE, "the result cannot be written to stdout").because(reason))
+}
+
+/// On stderr; a terminal that is gone, or a full disk behind it, is no reason to end what is being measured.
+fn aside(text: impl std::fmt::Display) {
+    let _ = writeln!(anstream::stderr(), "{text}");
 }
 
 /// A result as JSON.
 pub fn json(value: &serde_json::Value) {
     // An object in memory always has a text.
-    anstream::println!("{}", serde_json::to_string_pretty(value).unwrap_or_default());
+    result(serde_json::to_string_pretty(value).unwrap_or_default());
 }
 
 /// A remark on stderr; silent with `-q`.
 pub fn remark(text: impl std::fmt::Display) {
     if !QUIET.get().copied().unwrap_or(false) {
-        anstream::eprintln!("{text}");
+        aside(text);
     }
 }
 
 /// `warning: …` on stderr.
 pub fn warning(text: impl std::fmt::Display) {
-    anstream::eprintln!("{}: {text}", paint("warning", AnsiColor::Yellow));
+    aside(format!("{}: {text}", paint("warning", AnsiColor::Yellow)));
 }
 
 /// `hint: …` on stderr.
@@ -57,7 +91,7 @@ pub fn failure(failure: &Failure) {
             l if l.starts_with("hint:") => l.replacen("hint", &paint("hint", AnsiColor::Cyan), 1),
             l => l.to_string(),
         };
-        anstream::eprintln!("{painted}");
+        aside(painted);
     }
 }
 

@@ -1,10 +1,16 @@
 //! Everything that can go wrong on a GPU, on a simulated one, through the command: each ends in its outcome and its message, with the
 //! card as it was found and nothing left behind.
 
+#[path = "gpu_faults/dcgm.rs"]
+mod dcgm;
 #[path = "gpu_faults/looks.rs"]
 mod looks;
+#[path = "gpu_faults/mps.rs"]
+mod mps;
 #[path = "gpu_faults/others.rs"]
 mod others;
+#[path = "gpu_faults/real.rs"]
+mod real;
 #[path = "gpu_faults/rights.rs"]
 mod rights;
 #[path = "gpu_faults/row.rs"]
@@ -12,6 +18,8 @@ mod row;
 #[path = "support/sim.rs"]
 mod sim;
 mod support;
+#[path = "gpu_faults/switch.rs"]
+mod switch;
 
 use looks::{absent, as_true, informative, is_told};
 use row::{Row, all, row};
@@ -48,7 +56,7 @@ fn a_card_that_is_lost_ends_the_campaign_and_no_time_of_it_is_used() {
         row("lost on instances", "a100-40gb,lost@200ms", MIG)
             .once_whole()
             .exits(4)
-            .ends(CUT, "device_lost")
+            .ends("mig:2g.10gb", "device_lost")
             .says("GPU 0 is not as it was found")
             .and_repaired_under("a100-40gb"),
         row("lost between two runs", "a100-40gb,lost@700ms", NAIVE)
@@ -66,8 +74,8 @@ fn a_card_that_is_lost_ends_the_campaign_and_no_time_of_it_is_used() {
 fn a_cut_that_is_refused_names_the_reason_and_leaves_the_card_as_it_was() {
     let refused = |name, words: &str| row(name, format!("a100-40gb,{words}"), MIG).exits(BLOCKED);
     all(vec![
-        refused("somebody uses the card", "mig-in-use").says("stays off, on is pending").says("put back to off"),
-        refused("it takes a reset", "mig-pending").says("it takes a reset of the GPU"),
+        refused("somebody uses the card", "mig-in-use").says("stays off").says("left on pending, which was taken back"),
+        refused("it takes a reset", "mig-pending").says("this machine cannot reset the GPU by itself"),
         refused("no right to it", "mig-no-permission").says("no permission").says("--as-found"),
         row("a card without MIG", "a100-40gb,mig-not-supported", MIG).exits(3).says("cannot be cut: it has no MIG"),
         refused("no resources for an instance", "no-resources").says("insufficient resources"),
@@ -159,7 +167,7 @@ fn what_a_source_cannot_tell_is_absent_and_what_it_tells_is_true() {
         of("blank fields", "dcgm-blank", NAIVE).looks(absent),
         of("rows in another order", "dcgm-reordered", HALVES).looks(is_told).looks(as_true),
         of("rows of the card among those of instances", "dcgm-mixed", HALVES).looks(is_told).looks(as_true),
-        of("the layout of DCGM 3", "dcgm3", HALVES).looks(is_told).looks(as_true),
+        of("the layout of DCGM 3", "dcgm=3.3", HALVES).looks(is_told).looks(as_true),
         of("DCGM dies", "dcgm-dies@500ms", NAIVE).looks(as_true),
         hopper("activity by GPM", "no-dcgm", NAIVE).looks(is_told).looks(as_true),
         hopper("activity of instances by GPM", "no-dcgm", &two("mig:2×1g.10gb")).looks(is_told).looks(as_true),

@@ -171,8 +171,7 @@ fn killed(bench: &Bench, layout: &str) -> Journal {
         process,
         since_utc: "2026-11-20T02:10:41Z".into(),
         found,
-        found_compute_mode: None,
-        daemons: Vec::new(),
+        ..Journal::default()
     };
     bench.write(&format!(".state/{}.json", journal.uuid), &serde_json::to_string(&journal).expect("JSON"));
     journal
@@ -299,7 +298,7 @@ fn a_daemon_that_hangs_does_not_hang_the_doctor() {
     let bench = card::bench("a100-40gb,mps-slow=30s");
     let begun = std::time::Instant::now();
     bench.collo(&["doctor"]).exits(0).answers("✗ mps ");
-    assert!(begun.elapsed().as_secs() < 12, "{:?}", begun.elapsed());
+    assert!(begun.elapsed().as_secs() < 25, "{:?}", begun.elapsed());
     bench.nothing_is_left(std::time::Duration::from_secs(20));
 }
 

@@ -111,6 +111,12 @@ fn killed_many_times_on_a_simulated_gpu_that_an_administrator_has_cut() {
     kills::kills("a100-40gb,mig=2×3g.20gb", asked() / 2, 4);
 }
 
+#[test]
+#[ignore = "minutes; `just torture` runs it"]
+fn killed_many_times_beside_services_that_are_stopped_for_the_switch() {
+    kills::kills_beside_services("a100-40gb,services,power-limit=300,application-clocks=1095", 2 * asked(), 5);
+}
+
 /// How many kills.
 fn asked() -> u32 {
     std::env::var("COLLO_TORTURE").ok().and_then(|n| n.parse().ok()).unwrap_or(50)

@@ -17,6 +17,7 @@ pub mod ingredients;
 mod interpreters;
 mod interrupt;
 pub mod launch;
+pub mod load;
 pub mod machine;
 mod mistake;
 mod nearest;
@@ -37,7 +38,7 @@ pub mod workload;
 pub use cell::{Cell, Member, Tail, Term, find_cell};
 pub use device::{
     Address as GpuAddress, Choice as GpuChoice, DeviceFacts, DeviceKind, Driver, Gpu, Partition, allocation, apply, company, cut,
-    has_gpu, hold, holders, layout, mig, mps, namespace, nvml, partition,
+    fixed, has_gpu, hold, holders, layout, mig, mps, namespace, nvml, partition, services,
 };
 pub use events::{Event, Watcher};
 pub use expand::{Expanded, expand};

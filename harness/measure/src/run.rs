@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use collo_store::{
     Attestation, AttestationVerdict, CampaignFolder, Ingredient, MemberSpec, Outcome, PlannedRun, RunRecord, SCHEMA, StoredRun,
@@ -21,7 +22,7 @@ use crate::mistake::Mistake;
 use crate::observe::{self, Observation, ObserveError, Rules, Setting, Stop, View};
 use crate::project::Project;
 use crate::sampler::Rates;
-use crate::sharing::{Ground, MEMORY_LIMIT, NotStaged, OTHERS, Seating, Slot, scrubbed};
+use crate::sharing::{self, Ground, InForce, MEMORY_LIMIT, NotStaged, OTHERS, Seating, Slot, scrubbed};
 use crate::workload::Workload;
 
 /// What all runs of a campaign have in common.
@@ -95,7 +96,11 @@ impl Bench<'_> {
                 pss_every: self.experiment.sampling.pss_every,
             },
             boards: staged.card.iter().map(|card| card.board(self.experiment.sampling.sm_source)).collect(),
-            attest: &|found| mode.attest(&staged, found),
+            attest: {
+                let card = staged.card.clone();
+                Arc::new(move |found: &[InForce]| mode.attest(card.as_deref(), found))
+            },
+            misplaced: &|member, hello| sharing::misplaced(staged.card.as_deref(), member, hello),
             stop: self.stop.clone(),
             show,
         };
@@ -120,6 +125,12 @@ impl Bench<'_> {
         Ok(Some(StoredRun::open(&path)?))
     }
 
+    /// Record that a run could not be staged, for a reason that was known before.
+    pub fn refuse(&self, cell: &Cell, planned: &PlannedRun, reason: String) -> Result<StoredRun, RunError> {
+        let draft = self.campaign.begin(&self.campaign.manifest().plan.folder(planned))?;
+        self.not_staged(draft, cell, planned, utc_now(), NotStaged { reason, lost: false })
+    }
+
     fn rules(&self, cell: &Cell) -> Rules {
         let foreign = cell.members().any(|m| m.workload().epochs.is_some());
         // A foreign script cannot be held.
@@ -138,7 +149,7 @@ impl Bench<'_> {
     }
 
     fn launches(&self, cell: &Cell, slots: &[Slot], folder: &Path) -> Result<Vec<MemberLaunch>, RunError> {
-        let launch = |(index, (member, slot)): (usize, (&std::sync::Arc<crate::cell::Member>, &Slot))| {
+        let launch = |(index, (member, slot)): (usize, (&Arc<crate::cell::Member>, &Slot))| {
             let workload = member.workload();
             let mut command = workload.command_for(&member.spec())?;
             self.interpreters.put_into(&mut command, workload);
@@ -295,10 +306,6 @@ fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) 
 fn unmet(attestation: &Attestation) -> String {
     match attestation.checks.iter().find(|c| !c.holds) {
         None => "there is no evidence that the mode was in force".into(),
-        Some(check) => {
-            let who = check.member.map(|m| format!(" of member {m}")).unwrap_or_default();
-            let found = check.found.as_deref().unwrap_or("nothing");
-            format!("{}{who}: asked {}, found {found}", check.what, check.asked)
-        }
+        Some(check) => sharing::words(check),
     }
 }

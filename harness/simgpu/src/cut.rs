@@ -195,7 +195,18 @@ mod tests {
 
     fn empty() -> CardState {
         let uuid = "GPU-0".to_string();
-        CardState { uuid, mig: true, mig_pending: true, compute_mode: 0, persistence: true, instances: Vec::new() }
+        CardState {
+            uuid,
+            mig: true,
+            mig_pending: true,
+            compute_mode: 0,
+            persistence: true,
+            power_limit_w: None,
+            application_mhz: None,
+            locked_mhz: None,
+            resets: 0,
+            instances: Vec::new(),
+        }
     }
 
     /// Every set of instances that can be made, as sorted names.

@@ -1,7 +1,7 @@
 //! A simulated NVIDIA GPU. Production code runs unchanged against it.
 //!
 //! - the library itself, opened as `libnvidia-ml.so.1` would be: the functions of NVML that a harness uses ([`nvml`])
-//! - `nvidia-cuda-mps-control`, `dcgmi`, `nvidia-smi`: programs for the PATH
+//! - `nvidia-cuda-mps-control`, `dcgmi`, `nvidia-smi`, `systemctl`: programs for the PATH
 //! - `sim-train`: stands where Python stands, and trains at the pace that the card gives it
 //!
 //! In: `COLLO_SIM`, a card and how it misbehaves ([`scenario`]); `COLLO_SIM_DIR`, a folder that all of them share ([`sim`]); the cards of
@@ -23,6 +23,7 @@ pub mod model;
 pub mod mps;
 pub mod nvml;
 pub mod scenario;
+pub mod services;
 pub mod sim;
 pub mod smi;
 pub mod state;

@@ -14,6 +14,7 @@ use crate::cut;
 use crate::dice::Dice;
 use crate::history::Base;
 use crate::scenario::Scenario;
+use crate::services::{self, Service};
 
 /// Compute modes as NVML numbers them.
 pub const DEFAULT: u32 = 0;
@@ -30,6 +31,9 @@ pub struct State {
     /// How often destroying was refused because the scenario says so.
     pub refused: u32,
     pub cards: Vec<CardState>,
+    /// None on a machine without any.
+    #[serde(default)]
+    pub services: Vec<Service>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,6 +43,17 @@ pub struct CardState {
     pub mig_pending: bool,
     pub compute_mode: u32,
     pub persistence: bool,
+    /// Watts; absent: the card's own.
+    #[serde(default)]
+    pub power_limit_w: Option<f64>,
+    /// MHz that somebody asked for with the clocks of applications, or locked; a reset forgets both.
+    #[serde(default)]
+    pub application_mhz: Option<u32>,
+    #[serde(default)]
+    pub locked_mhz: Option<u32>,
+    /// How often the card was reset: handles from before a reset stand for nothing.
+    #[serde(default)]
+    pub resets: u64,
     pub instances: Vec<GpuInstance>,
 }
 
@@ -72,7 +87,8 @@ impl State {
     /// A machine that was just switched on.
     pub fn new(scenario: &Scenario, cards: &[Arc<Card>]) -> Result<State, String> {
         let base = Base { at_ns: clock::now_ns(), ..Base::default() };
-        let mut state = State { boot: clock::boot_id(), base, serial: 0, refused: 0, cards: Vec::new() };
+        let mut state =
+            State { boot: clock::boot_id(), base, serial: 0, refused: 0, cards: Vec::new(), services: services::new(scenario) };
         for (i, card) in cards.iter().enumerate() {
             state.cards.push(CardState {
                 uuid: uuid(card, i),
@@ -80,6 +96,10 @@ impl State {
                 mig_pending: false,
                 compute_mode: if scenario.has("exclusive") { EXCLUSIVE_PROCESS } else { DEFAULT },
                 persistence: !scenario.has("no-persistence"),
+                power_limit_w: scenario.number("power-limit"),
+                application_mhz: scenario.number("application-clocks").map(|mhz| mhz as u32),
+                locked_mhz: scenario.number("locked-clocks").map(|mhz| mhz as u32),
+                resets: 0,
                 instances: Vec::new(),
             });
         }
@@ -107,6 +127,9 @@ impl State {
         let own = cut::whole_compute_profile(card, profile).ok_or_else(wrong)?;
         let serial = self.next_serial();
         cut::make_compute_instance(card, &mut self.cards[index], gi, own, serial).map_err(|_| wrong())?;
+        // It is older than whatever looks at it: it was there when the machine was switched on.
+        let began_ns = self.base.at_ns;
+        self.cards[index].instances.iter_mut().filter(|g| g.id == gi).for_each(|g| g.made_ns = began_ns);
         Ok(())
     }
 
@@ -157,6 +180,15 @@ fn named(card: &Card, layout: &str) -> Result<Vec<u32>, String> {
 }
 
 impl CardState {
+    /// What a reset of the card forgets.
+    pub fn reset(&mut self) {
+        self.compute_mode = DEFAULT;
+        self.power_limit_w = None;
+        self.application_mhz = None;
+        self.locked_mhz = None;
+        self.resets += 1;
+    }
+
     pub fn instance(&self, id: u32) -> Option<&GpuInstance> {
         self.instances.iter().find(|g| g.id == id)
     }

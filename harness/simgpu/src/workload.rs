@@ -32,6 +32,9 @@ pub struct Workload {
     pub memory_mib: u64,
     pcie_kb: f64,
     pub parameters: u64,
+    /// It has work for as many SMs as a card has: on a larger one it is quicker and keeps no less of it busy.
+    #[serde(default)]
+    fills: bool,
 }
 
 #[derive(Deserialize)]
@@ -95,7 +98,8 @@ impl Workload {
 
     /// The workload on a card: faster SMs shorten the GPU's share of an item, fewer of them stretch it.
     pub fn on(&self, card: &Card) -> Fit {
-        let a = self.smact / self.gpu * REFERENCE_SMS / f64::from(card.sms);
+        let sms = if self.fills { REFERENCE_SMS } else { f64::from(card.sms) };
+        let a = self.smact / self.gpu * REFERENCE_SMS / sms;
         let m = self.dram / self.gpu * card.extra.sm_speed * REFERENCE_GBS / card.extra.bandwidth_gbs;
         let stretch = 1.0_f64.max(a.powf(KAPPA)).max(m / 0.95);
         let gpu_ms = self.item_ms * self.gpu / card.extra.sm_speed * stretch;

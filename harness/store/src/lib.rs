@@ -31,7 +31,9 @@ pub use journal::{Journal, JournalEntry};
 pub use lock::CampaignLock;
 pub use machine::{DeviceRecord, GpuRecord, Machine};
 pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
-pub use run::{Features, MemberRecord, RunDraft, RunRecord, SamplingQuality, StoredFile, Timeline, replace_file};
+pub use run::{
+    Features, Instrument, MemberRecord, ReadCard, RunDraft, RunRecord, SamplingQuality, StoredFile, Timeline, replace_file,
+};
 pub use runs::{CampaignFolder, Foreign, Runs, StoredRun};
 pub use tables::{EpochRecord, Readings, Sample, SampleWriter, read_epochs, read_samples, write_epochs};
 pub use verify::{Finding, Level, verify};

@@ -131,6 +131,30 @@ pub struct SamplingQuality {
     /// Lines of a stream that were not understood; nothing was read from them.
     #[serde(default)]
     pub unread_lines: u64,
+    /// What happened while it was read that whoever uses its numbers should know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+    /// Absent where the source is no program of somebody else's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instrument: Option<Instrument>,
+}
+
+/// With what a source was read, and what: the facts by which a report decides how far its numbers can be believed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instrument {
+    /// Of the program that was asked: `3.3.9`; absent where it did not say.
+    pub version: Option<String>,
+    /// By scope: `gpu:UUID`.
+    pub cards: BTreeMap<String, ReadCard>,
+}
+
+/// A card as a source met it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadCard {
+    /// `8.0`
+    pub compute_capability: Option<String>,
+    /// Compute slices of each of its GPU instances, by scope; empty where it is not cut.
+    pub slices: BTreeMap<String, u32>,
 }
 
 /// A file of a run, for `verify`.

@@ -138,7 +138,7 @@ fn board(gpu: &collo_measure::Gpu) -> Result<Board> {
     let devices = cut::read(&uuid, &gpu.label())?.instances.into_iter().flat_map(|part| part.devices);
     let instances =
         devices.map(|d| BoardInstance { uuid: d.uuid, gpu_instance: d.gpu_instance, compute_instance: Some(d.compute_instance) });
-    Ok(Board { uuid, instances: instances.collect(), sources: SourceChoice { sm: Some(Source::Gpm), both: false } })
+    Ok(Board { uuid, instances: instances.collect(), sources: SourceChoice { sm: Some(Source::Gpm), ..SourceChoice::default() } })
 }
 
 /// Who trains meanwhile; ended with this.

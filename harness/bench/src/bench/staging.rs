@@ -168,7 +168,8 @@ fn calls(gpu: &Gpu, seven: &Partition, both: &mut Both) -> Result<()> {
     let raw = Raw::new(&nvml, &device);
     let mut made = Vec::new();
     for slice in &seven.instances {
-        let instance = raw.create_gpu_instance(id, slice.start, units)?;
+        let start = slice.start.context("a place")?;
+        let instance = raw.create_gpu_instance(id, start, units)?;
         // Number 0 is the size of one slice, in every version of the library.
         let inside = raw.create_compute_instance(&instance, 0)?;
         made.push((instance, inside));

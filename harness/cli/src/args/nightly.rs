@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{Foreign, Selection};
+use super::{Foreign, Selection, Services};
 
 #[derive(Debug, Args)]
 pub struct Nightly {
@@ -38,6 +38,9 @@ pub struct Nightly {
     /// What to do when others compute on the GPU
     #[arg(long, value_name = "WHAT", default_value = "refuse")]
     pub foreign: Foreign,
+    /// What to do with services that have the GPU open when its MIG mode must change; stopping them takes root
+    #[arg(long, value_name = "WHAT", default_value = "leave")]
+    pub services: Services,
     /// Use this Python, which must have torch, instead of the provided one
     #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
     pub python: Option<PathBuf>,

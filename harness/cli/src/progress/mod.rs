@@ -9,6 +9,7 @@ pub mod words;
 use std::io::IsTerminal;
 
 use collo_measure::hold::Restored;
+use collo_measure::services;
 use collo_measure::{Event, Forecast};
 
 /// A display of a campaign.
@@ -84,6 +85,12 @@ pub fn put_back(restored: &Restored) -> String {
     }
     if let Some(mode) = &restored.compute_mode {
         parts.push(format!("compute mode {mode}"));
+    }
+    if !restored.settings.is_nothing() {
+        parts.push(restored.settings.words());
+    }
+    if !restored.services.is_empty() {
+        parts.push(format!("{} started again", services::names(&restored.services)));
     }
     if parts.is_empty() { "nothing was left to do".into() } else { parts.join(", ") }
 }

@@ -4,9 +4,11 @@ use clap::CommandFactory;
 
 use super::Ended;
 use crate::args::{self, Arguments};
-use crate::exit;
+use crate::{exit, say};
 
 pub fn run(a: &args::Completions) -> Ended {
-    clap_complete::generate(a.shell, &mut Arguments::command(), "collo", &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(a.shell, &mut Arguments::command(), "collo", &mut script);
+    say::bytes(&script);
     Ok(exit::DONE)
 }

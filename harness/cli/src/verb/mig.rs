@@ -17,11 +17,11 @@ pub fn run(context: &Context<'_>, a: &args::Mig) -> Ended {
         MigVerb::Assert { layout } => assert(context, a, layout),
         MigVerb::Apply { layout } => {
             let meant = meant(context, a, layout)?;
-            change(context, &meant, |gpu| Words::of_layout(gpu, layout))
+            change(context, a, &meant, |gpu| Words::of_layout(gpu, layout))
         }
         MigVerb::Clear => {
             let meant = meant(context, a, "off")?;
-            change(context, &meant, |gpu| Words { is: format!("{} is not cut: MIG is off", simply(gpu)) })
+            change(context, a, &meant, |gpu| Words { is: format!("{} is not cut: MIG is off", simply(gpu)) })
         }
     }
 }
@@ -143,10 +143,10 @@ impl Words {
     }
 }
 
-fn change(context: &Context<'_>, meant: &[(Gpu, Wanted)], words: impl Fn(&Gpu) -> Words) -> Ended {
+fn change(context: &Context<'_>, a: &args::Mig, meant: &[(Gpu, Wanted)], words: impl Fn(&Gpu) -> Words) -> Ended {
     let mut list = Vec::new();
     for (gpu, wanted) in meant {
-        let applied = apply::apply(gpu, wanted)?;
+        let applied = apply::apply(gpu, wanted, a.services.into())?;
         if let Some(restored) = &applied.restored {
             say::remark(format!("{} was left staged and is put back first: {}", gpu.label(), progress::put_back(restored)));
         }

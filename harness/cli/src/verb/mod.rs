@@ -17,6 +17,7 @@ pub mod run;
 pub mod schema;
 pub mod show;
 pub mod status;
+mod tried;
 pub mod verify;
 pub mod workload;
 
@@ -24,11 +25,13 @@ use std::path::PathBuf;
 
 use collo_measure::experiment::Asked;
 use collo_measure::mig::Cards;
-use collo_measure::{DeviceFacts, Driver, Expanded, Experiment, Expression, Plan, Project, Workloads};
+use collo_measure::services::Services;
+use collo_measure::{DeviceFacts, Driver, Expanded, Experiment, Expression, Partition, Plan, Project, Workloads, fixed, hold};
 use collo_store::Runs;
 
 use crate::args::{Arguments, Selection};
 use crate::exit::Failure;
+use crate::{progress, say};
 
 /// The result of a verb: its exit code.
 pub type Ended = Result<u8, Failure>;
@@ -76,6 +79,32 @@ pub fn planned(project: &Project, experiment: Experiment, selection: &Selection,
     let cells = collo_measure::alone_on_slices(&experiment, cells, &facts);
     let plan = collo_measure::plan(&experiment, &cells, &facts);
     Ok(Planned { experiment, cells, facts, plan, selection })
+}
+
+/// The same for a run: what a collo that is gone has left of the card is put right first, and what of the card cannot be changed is asked,
+/// so that the cells which need it are refused before anything is measured.
+pub fn planned_to_run(
+    project: &Project,
+    experiment: Experiment,
+    selection: &Selection,
+    asked: &Asked,
+    services: Services,
+) -> Result<Planned, Failure> {
+    let mut all = planned(project, experiment, selection, asked)?;
+    if let Some(gpu) = all.facts.gpu()
+        && let Some(restored) = hold::repair(gpu)?
+    {
+        say::remark(format!("{} is as it was found: {}", gpu.label(), progress::put_back(&restored)));
+        all = planned(project, all.experiment, selection, asked)?;
+    }
+    let Some(gpu) = all.facts.gpu().filter(|_| !all.facts.as_found) else { return Ok(all) };
+    let wanted: Vec<&Partition> = all.plan.seatings.iter().filter_map(|s| s.partition.as_ref()).collect();
+    let fixed = fixed::ask(gpu, &wanted, services)?;
+    if fixed != all.facts.fixed {
+        all.facts.fixed = fixed;
+        all.plan = collo_measure::plan(&all.experiment, &all.cells, &all.facts);
+    }
+    Ok(all)
 }
 
 /// The cards of a project; none where it has no `mig-profiles/`, and a driver's own word has to do.

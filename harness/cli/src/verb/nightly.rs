@@ -102,6 +102,7 @@ fn night(a: &args::Nightly, new: bool, again: Option<String>) -> args::Run {
         as_found: a.as_found,
         exclusive: a.exclusive,
         foreign: a.foreign,
+        services: a.services,
         only: None,
         new,
         force: false,

@@ -1,7 +1,6 @@
 //! `collo report`: from stored runs to the page, or to one file for another program; needs neither the machine nor the project that
 //! they were measured with.
 
-use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use collo_report::Analysis;
@@ -75,11 +74,7 @@ fn exported(analysis: &Analysis, format: Format, to: Option<&Path>) -> Ended {
             place(path, &bytes)?;
             say::remark(format!("report: {}", shown(path)));
         }
-        None => match std::io::stdout().lock().write_all(&bytes) {
-            // A reader that has seen enough.
-            Err(e) if e.kind() == ErrorKind::BrokenPipe => {}
-            written => written?,
-        },
+        None => say::bytes(&bytes),
     }
     Ok(exit::DONE)
 }

@@ -3,7 +3,7 @@
 //! What was found is in the journals of the state folder. A journal stays until its card is as it was found.
 
 use collo_measure::hold::{self, Hold, Journal, Restored, Who};
-use collo_measure::{Driver, Gpu, GpuChoice, cut, holders, nvml};
+use collo_measure::{Driver, Gpu, GpuChoice, cut, holders, nvml, services};
 use serde_json::{Value, json};
 
 use super::list::State;
@@ -107,7 +107,7 @@ fn one(context: &Context<'_>, journal: &Journal, driver: &Driver) -> Result<(Val
     let value = json!({"gpu": gpu.at.as_ref().map(|at| at.index), "uuid": journal.uuid, "simulated": journal.simulated,
         "campaign": journal.campaign, "experiment": journal.experiment, "process": journal.process,
         "found": journal.found.to_string(), "destroyed": restored.destroyed, "created": restored.created,
-        "daemons": restored.daemons, "compute_mode": restored.compute_mode,
+        "daemons": restored.daemons, "compute_mode": restored.compute_mode, "services": restored.services,
         "stored": stored.map(|s| s.0), "planned": stored.map(|s| s.1)});
     // Someone else's folder may hold the campaign: what is stored there is not seen from here, but its name is known.
     let unfinished = stored.is_none_or(|(stored, planned)| stored < planned);
@@ -174,6 +174,12 @@ fn lines(journal: &Journal, restored: &Restored, mig_before: Option<bool>, other
     if let Some(mode) = &restored.compute_mode {
         add('✓', "compute mode", format!("{mode}, {at}"));
     }
+    if !restored.settings.is_nothing() {
+        add('✓', "settings", format!("{}, {at}", restored.settings.words()));
+    }
+    if !restored.services.is_empty() {
+        add('✓', "services", format!("{} started again", services::names(&restored.services)));
+    }
     if *restored == Restored::default() {
         add('✓', "state", format!("{}, {at}: nothing was left to do", journal.found));
     }
@@ -212,8 +218,7 @@ mod tests {
             process: 31882,
             since_utc: "2026-11-20T02:10:41Z".into(),
             found: Partition::off(),
-            found_compute_mode: None,
-            daemons: Vec::new(),
+            ..Journal::default()
         }
     }
 

@@ -73,7 +73,10 @@ fn one(
         return search(context, a, project, experiment, campaign, selection);
     }
     let asked = Asked { gpu: a.gpu.clone(), planning: false, as_found: a.as_found };
-    let planned = super::planned(project, experiment, selection, &asked)?;
+    let planned = match a.prepare {
+        true => super::planned(project, experiment, selection, &asked)?,
+        false => super::planned_to_run(project, experiment, selection, &asked, a.services.into())?,
+    };
     check_plan(&planned)?;
     warn_of_scale(&planned);
     let quiet = context.arguments.quiet;
@@ -128,6 +131,7 @@ fn choice(a: &args::Run) -> Choice {
         more: a.more.is_some(),
         exclusive: a.exclusive,
         foreign: a.foreign == args::Foreign::Allow,
+        services: a.services.into(),
         ..Choice::default()
     }
 }
@@ -142,7 +146,10 @@ fn search(
     selection: &args::Selection,
 ) -> Ended {
     let asked = Asked { gpu: a.gpu.clone(), planning: false, as_found: a.as_found };
-    let mut planned = super::planned(project, experiment, selection, &asked)?;
+    let mut planned = match a.prepare {
+        true => super::planned(project, experiment, selection, &asked)?,
+        false => super::planned_to_run(project, experiment, selection, &asked, a.services.into())?,
+    };
     check_plan(&planned)?;
     let mut display = progress::display(context.arguments.quiet, Default::default(), 0.0);
     let (interpreters, python, data) = provide(a, project, &planned, &mut *display).inspect_err(|_| display.end())?;
@@ -215,8 +222,9 @@ fn resume(a: &args::Run, planned: &Planned) -> String {
     let found = if a.as_found { " --as-found" } else { "" };
     let exclusive = if a.exclusive { " --exclusive" } else { "" };
     let foreign = if a.foreign == args::Foreign::Allow { " --foreign allow" } else { "" };
+    let services = if a.services == args::Services::Stop { " --services stop" } else { "" };
     let verb = if a.of_a_night { "nightly" } else { "run" };
-    format!("collo {verb} {}{condition}{python}{gpu}{found}{exclusive}{foreign}", planned.experiment.name)
+    format!("collo {verb} {}{condition}{python}{gpu}{found}{exclusive}{foreign}{services}", planned.experiment.name)
 }
 
 fn check_plan(planned: &Planned) -> Result<(), Failure> {

@@ -154,8 +154,7 @@ mod tests {
             process: 40117,
             since_utc: "2026-11-20T19:05:00Z".into(),
             found: Partition::off(),
-            found_compute_mode: None,
-            daemons: Vec::new(),
+            ..Journal::default()
         };
         Staged { journal, held, now }
     }

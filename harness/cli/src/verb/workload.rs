@@ -3,20 +3,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use collo_measure::campaign::{self, Choice, End, Order};
 use collo_measure::experiment::Asked;
 use collo_measure::trial::{self, Finding, Shown};
 use collo_measure::workload::{Environment, Requirement, plain};
-use collo_measure::{Event, Experiment, Interpreters, Project, Source, Workload, Workloads, expand, plan, prepare_all, units};
+use collo_measure::{Project, Workload, Workloads, units};
 use collo_store::{EpochRecord, RunRecord};
 use serde_json::{Value as Json, json};
 
 use super::run::shown;
+use super::tried::Trial;
 use super::{Context, Ended};
 use crate::args::{self, WorkloadVerb};
 use crate::exit::{self, Failure};
+use crate::say;
 use crate::table::{Align, Table};
-use crate::{progress, say};
 
 pub fn run(context: &Context<'_>, a: &args::Workload) -> Ended {
     let project = context.project()?;
@@ -140,9 +140,7 @@ fn check(
     }
     let given = settings.iter().map(|text| setting(workload, text)).collect::<Result<Vec<_>, _>>()?;
     say::remark(format!("trying {name} on the CPU: two tiny epochs, of which nothing is kept"));
-    let folder = tempfile::tempdir()?;
-    let trial_project = project.clone().with_runs(folder.path());
-    let (run, epochs) = tried(context, &trial_project, workloads, workload, &given, python)?;
+    let (run, epochs) = tried(context, project, workloads, workload, &given, python)?;
     let findings = trial::findings(workload, &run, &epochs);
     let passes = trial::passes(&findings);
     if context.arguments.json {
@@ -178,7 +176,7 @@ fn setting(workload: &Workload, text: &str) -> Result<(String, Json), Failure> {
     }
 }
 
-/// Run the trial in a folder that nobody keeps.
+/// Run the trial.
 fn tried(
     context: &Context<'_>,
     project: &Project,
@@ -188,53 +186,12 @@ fn tried(
     python: Option<&Path>,
 ) -> Result<(RunRecord, Vec<EpochRecord>), Failure> {
     let text = trial::experiment(workload, given);
-    let path = Path::new("trial.toml");
-    let experiment = Experiment::parse(path, &Source::file("trial.toml", text), workloads)?;
-    let facts = experiment.device_facts(&Asked::default(), &super::cards(project))?;
-    let cells = expand(&experiment, None)?;
-    let plan = plan(&experiment, &cells, &facts);
-    let mut display = progress::display(context.arguments.quiet, plan.forecast.clone(), 0.0);
-    let mut tell = |progress| display.show(Event::Python(progress));
-    let provided = Interpreters::provide(project, std::slice::from_ref(workload), python, facts.cuda, &mut tell);
-    let (interpreters, facts_of_python) = provided.inspect_err(|_| display.end())?;
-    let members = cells.iter().flat_map(|e| e.cell.members());
-    let data = prepare_all(project, members, &interpreters, &mut |prepared| display.show(Event::Data(prepared)));
-    let data = data.inspect_err(|_| display.end())?;
     // One run will do: a baseline would be run twice.
-    let mut plan = plan;
-    plan.record.order.truncate(1);
-    let order = Order {
-        project,
-        experiment: &experiment,
-        cells: &cells,
-        plan: &plan,
-        facts: &facts,
-        interpreters: &interpreters,
-        python: facts_of_python,
-        data,
-        selection: None,
-        choice: Choice { new: true, ..Choice::default() },
-    };
-    let mut run = None;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let finished = runtime.block_on(campaign::run(&order, &mut |event| match event {
-        Event::Ends { run: ended, .. } => run = Some(ended.clone()),
-        Event::Stands(_) => display.show(event),
-        _ => {}
-    }));
-    display.end();
-    let finished = finished?;
-    match run {
-        Some(run) if finished.end == End::Complete => {
-            let epochs = collo_store::read_epochs(&run.path.join("epochs.parquet"))?;
-            Ok((run.record, epochs))
-        }
-        _ if matches!(finished.end, End::Interrupted { .. }) => Err(Failure::new(exit::INTERRUPTED, STOPPED)),
-        _ => Err(Failure::new(exit::INCOMPLETE, STOPPED)),
-    }
+    let trial = Trial { workloads, workload, text, asked: Asked::default(), python, at_most: 1 };
+    let tried = trial.run(context, project)?;
+    let run = tried.runs.first().ok_or_else(|| Failure::new(exit::INCOMPLETE, "the trial ended before it ran"))?;
+    Ok((run.record.clone(), collo_store::read_epochs(&run.path.join("epochs.parquet"))?))
 }
-
-const STOPPED: &str = "the trial was stopped; no process is left";
 
 fn word(verdict: Shown) -> &'static str {
     match verdict {

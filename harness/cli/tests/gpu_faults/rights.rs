@@ -48,7 +48,7 @@ fn a_user_measures_what_needs_no_right_and_is_told_the_way_to_the_rest() {
         row("instances of a card that is not cut", USER, MIG)
             .exits(3)
             .says("this user may not cut it")
-            .says("`sudo collo mig apply 2×2g.10gb --gpu 0`")
+            .says("`sudo collo mig apply 2×2g.10gb")
             .says("`--as-found`"),
         row("instances as found of a card that is not cut", USER, MIG).with(&["--as-found"]).exits(3).says("is used as found"),
         row("naive and instances: what can run does", USER, two("naive").replace("\"naive\"", "[\"naive\", \"mig:2×2g.10gb\"]"))
@@ -69,7 +69,7 @@ fn a_user_measures_what_needs_no_right_and_is_told_the_way_to_the_rest() {
         row("the card is cut, and naive needs it whole", CUT, NAIVE)
             .exits(3)
             .says("this needs MIG off")
-            .says("`sudo collo mig clear --gpu 0`"),
+            .says("`sudo collo mig clear"),
         row("the card is cut, and MPS needs it whole", CUT, MPS).exits(3).says("this needs MIG off"),
         row("unequal instances", UNEQUAL, MIXED),
         row("unequal instances, as found", UNEQUAL, MIXED).with(&["--as-found"]),
@@ -159,6 +159,28 @@ fn only_informative(machine: &Machine, _: &Answer) -> Result<(), String> {
     hold(stray.is_none(), || format!("not informative: {stray:?}"))
 }
 
+fn groups_are_informative(machine: &Machine, _: &Answer) -> Result<(), String> {
+    let runs = machine.bench.runs();
+    let mut groups = runs.values().filter(|run| run.record.cell.degree > 1).peekable();
+    hold(groups.peek().is_some(), || "no group ran".into())?;
+    let told = |run: &&collo_store::StoredRun| {
+        let why = &run.record.validity;
+        why.verdict == Verdict::Informative && why.reasons.iter().any(|r| r.contains("whom the driver does not list"))
+    };
+    hold(groups.all(|run| told(&run)), || "a group is not informative, or for another reason".into())
+}
+
+fn valid(machine: &Machine, _: &Answer) -> Result<(), String> {
+    let runs = machine.bench.runs();
+    let stray = runs.iter().find(|(_, run)| run.record.validity.verdict != Verdict::Valid);
+    hold(stray.is_none(), || format!("not valid: {stray:?}"))
+}
+
+/// As in a container.
+fn inner(name: &'static str, words: &str, toml: &str) -> Row {
+    row(name, words, toml).env("COLLO_PID_NAMESPACE", "inner")
+}
+
 #[test]
 fn whoever_is_not_listed_is_seen_by_what_is_used() {
     let somebody = Somebody::new();
@@ -171,20 +193,19 @@ fn whoever_is_not_listed_is_seen_by_what_is_used() {
         blocked("in another container, instances", &hidden, MIG),
         blocked("little memory, and busy", &somebody.beside("foreign-mib=200,foreign-load=60,"), NAIVE).says("60 % busy"),
         row("little memory, and idle", somebody.beside("foreign-mib=200,"), NAIVE),
-        row("somebody may", &*hidden, NAIVE).with(&["--foreign", "allow"]).looks(only_informative),
-        row("somebody may, MPS", &*hidden, MPS).with(&["--foreign", "allow"]).looks(only_informative),
+        inner("somebody may", &hidden, NAIVE).with(&["--foreign", "allow"]).looks(only_informative),
+        inner("somebody may, MPS", &hidden, MPS).with(&["--foreign", "allow"]).looks(only_informative),
         row("another card is free", somebody.beside("gpus=2,"), MIG).says("GPU 1 is as it was found"),
-        row("they come while members train", &*later, NAIVE)
-            .once_opened()
-            .exits(1)
-            .ends("naive", "mode_lost")
-            .ends("solo", "mode_lost|completed")
-            .says("whom the driver does not list"),
-        row("they come while members train, and may", &*later, NAIVE).with(&["--foreign", "allow"]).once_opened(),
-        row("nobody is there", "a100-40gb,pid-namespace", NAIVE),
-        row("nobody is there, MPS", "a100-40gb,pid-namespace", MPS),
-        row("nobody is there, instances", "a100-40gb,pid-namespace", MIG),
-        row("nobody is there, as a user on instances", format!("{CUT},pid-namespace"), HALVES),
+        inner("they come while members train", &later, NAIVE).once_opened().looks(groups_are_informative),
+        inner("they come while members train, MPS", &later, MPS).once_opened().looks(groups_are_informative),
+        inner("they come while members train, and may", &later, NAIVE).with(&["--foreign", "allow"]).once_opened(),
+        inner("nobody is there", "a100-40gb,pid-namespace", NAIVE).looks(valid),
+        inner("nobody is there, MPS", "a100-40gb,pid-namespace", MPS).looks(valid),
+        inner("nobody is there, instances", "a100-40gb,pid-namespace", MIG).looks(valid),
+        inner("nobody is there, as a user on instances", &format!("{CUT},pid-namespace"), HALVES).looks(valid),
+        row("where all are listed the driver's own memory is nobody", "a100-40gb,unexplained-mib=1500", MPS)
+            .env("COLLO_PID_NAMESPACE", "first")
+            .looks(valid),
     ]);
 }
 

@@ -33,6 +33,7 @@ pub struct Row {
     looks: Vec<Look>,
     changed: bool,
     repaired_under: Option<&'static str>,
+    by_hand: bool,
 }
 
 /// A row that ends with 0 and every run completed, until more is said.
@@ -51,6 +52,7 @@ pub fn row(name: &'static str, words: impl Into<String>, toml: impl Into<String>
         looks: Vec::new(),
         changed: false,
         repaired_under: None,
+        by_hand: false,
     }
 }
 
@@ -112,6 +114,12 @@ impl Row {
         self
     }
 
+    /// The same, and it is `collo restore` that puts it right under these words.
+    pub fn leaves_what_restore_puts_right(mut self, words: &'static str) -> Row {
+        self.by_hand = true;
+        self.and_repaired_under(words)
+    }
+
     fn run(&self) -> Result<(), String> {
         let mut machine = Machine::new(if self.opened > 0 { card_of(&self.words) } else { &self.words }, &self.toml);
         for (name, value) in &self.env {
@@ -139,6 +147,12 @@ impl Row {
         match (judged, self.repaired_under) {
             (Ok(()), Some(words)) => {
                 let machine = machine.under(words);
+                if self.by_hand {
+                    let restored = machine.collo(&["restore"]);
+                    nothing_lies_about(&machine, &found, &pipes)
+                        .map_err(|e| format!("after `collo restore`: {e}\n{restored:?}"))?;
+                    return hold(restored.code == Some(0), || format!("{restored:?}"));
+                }
                 let which: &[&str] = if machine.bench.campaigns() > 0 { &["--only", "failed"] } else { &[] };
                 let again = machine.run(which);
                 nothing_lies_about(&machine, &found, &pipes).map_err(|e| format!("after the repair: {e}\n{again:?}"))?;
@@ -254,7 +268,10 @@ pub fn honest(run: &StoredRun) -> Result<(), String> {
     let whole = r.attestation.checks.iter().all(|c| c.holds) && evidence == AttestationVerdict::Attested;
     hold(whole || r.validity.verdict != Verdict::Valid, || format!("valid with {evidence:?}"))?;
     hold(r.device.simulated, || "it does not say that it is simulated".into())?;
-    let samples = collo_store::read_samples(&run.path.join("samples.parquet"), |_, _, _| true).map_err(|e| e.to_string())?;
+    // DCGM's shares are kept as it says them, even above 1: what becomes of them is looked at in the report.
+    let is_raw = |source: &str, metric: &str| source == "dcgm" && metric.ends_with("_ratio");
+    let path = run.path.join("samples.parquet");
+    let samples = collo_store::read_samples(&path, |source, _, metric| !is_raw(source, metric)).map_err(|e| e.to_string())?;
     for ((scope, metric), readings) in &samples {
         // An instance's ratio is of its own SMs; no card of this world has more watts or bytes.
         let most = match metric.as_str() {

@@ -21,6 +21,12 @@ workload = \"small\"
 sharing = [\"mps\", \"mig:2×1g.5gb\", \"mig:2×3g.20gb+mps\"]
 degree = 2";
 
+/// The same beside naive groups, so that the mode is turned in the middle.
+const MIXED: &str = "[axes]
+workload = \"small\"
+sharing = [\"naive\", \"mps\", \"mig:2×1g.5gb\", \"mig:2×3g.20gb+mps\"]
+degree = 2";
+
 /// How long what a killed collo had started may take to be gone: a daemon has three seconds to say goodbye.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The latest that a kill comes.
@@ -109,6 +115,7 @@ struct Seen {
 
 struct Trial {
     machine: Machine,
+    arguments: &'static [&'static str],
     found: Value,
     /// Folders that daemons were given.
     pipes: Vec<PathBuf>,
@@ -125,7 +132,7 @@ impl Trial {
     fn strike(&mut self, after: Duration, deeply: bool) {
         let campaigns = self.bench().campaigns();
         let runs = intact_runs(self.bench());
-        let mut running = self.machine.start(&[]);
+        let mut running = self.machine.start(self.arguments);
         std::thread::sleep(after);
         let there = kill_all(self.bench(), &mut running, deeply);
         let at = Instant::now();
@@ -178,9 +185,17 @@ impl Trial {
 
 /// Kill a campaign so many times on a card that is found as these words say, and let it end.
 pub fn kills(words: &str, count: u32, seed: u64) {
-    let machine = Machine::new(words, CAMPAIGN);
+    beside(Machine::new(words, CAMPAIGN), &[], words, count, seed);
+}
+
+/// The same with services that are stopped for each change of MIG mode, and with all modes in one campaign.
+pub fn kills_beside_services(words: &str, count: u32, seed: u64) {
+    beside(Machine::new(words, MIXED), &["--services", "stop"], words, count, seed);
+}
+
+fn beside(machine: Machine, arguments: &'static [&'static str], words: &str, count: u32, seed: u64) {
     let found = machine.cards();
-    let mut trial = Trial { machine, found, pipes: Vec::new(), stored: BTreeMap::new(), seen: Seen::default() };
+    let mut trial = Trial { machine, arguments, found, pipes: Vec::new(), stored: BTreeMap::new(), seen: Seen::default() };
     let mut random = Random(seed);
     let mut turn = 0;
     while trial.seen.kills < count {
@@ -194,7 +209,7 @@ pub fn kills(words: &str, count: u32, seed: u64) {
             }
             1 => {
                 // By the next run, which does one of what is missing; none may be missing.
-                let answer = trial.machine.run(&["--for", "1ms"]);
+                let answer = trial.machine.run(&[arguments, &["--for", "1ms"]].concat());
                 assert!(matches!(answer.code, Some(0 | 4)), "{answer:?}");
                 trial.is_right();
             }
@@ -204,7 +219,7 @@ pub fn kills(words: &str, count: u32, seed: u64) {
         turn += 1;
     }
     if !is_complete(trial.bench()) {
-        trial.machine.run(&[]).exits(0);
+        trial.machine.run(arguments).exits(0);
     } else {
         trial.machine.collo(&["restore"]).exits(0);
     }

@@ -29,7 +29,7 @@ fn built() -> (PathBuf, PathBuf) {
     let deps = own.parent().expect("its folder");
     let debug = deps.parent().expect("the folder above");
     let made = |path: &PathBuf| path.metadata().and_then(|m| m.modified()).ok();
-    let programs = ["sim-train", "nvidia-cuda-mps-control", "dcgmi", "nvidia-smi"].map(|p| debug.join(p));
+    let programs = ["sim-train", "nvidia-cuda-mps-control", "dcgmi", "nvidia-smi", "systemctl"].map(|p| debug.join(p));
     let linked = programs.iter().map(made).min().flatten();
     let mut libraries = vec![debug.join("libsimgpu.so"), deps.join("libsimgpu.so")];
     libraries.retain(|l| l.is_file());
@@ -124,7 +124,7 @@ impl Machine {
         let kept = self.folder.path().join("programs");
         fs_err::create_dir_all(&kept).expect("a folder");
         let (_, built) = built();
-        for name in ["nvidia-cuda-mps-control", "dcgmi", "nvidia-smi"].iter().filter(|n| **n != program) {
+        for name in ["nvidia-cuda-mps-control", "dcgmi", "nvidia-smi", "systemctl"].iter().filter(|n| **n != program) {
             std::os::unix::fs::symlink(built.join(name), kept.join(name)).expect("a link");
         }
         // Another one may lie elsewhere.
@@ -172,12 +172,32 @@ impl Machine {
         Answer::from(self.command(program, arguments).output().expect("it starts"))
     }
 
-    /// How every card stands: MIG and what it is cut into, compute mode. Instances have new numbers each time they are made.
+    /// How every card stands: MIG and what it is cut into, compute mode, what somebody set; and which services run. Instances have new
+    /// numbers each time they are made.
     pub fn cards(&self) -> Value {
         let text = fs_err::read_to_string(self.sim().join("state.json")).expect("the machine is on");
         let state: Value = serde_json::from_str(&text).expect("JSON");
         let cards = state["cards"].as_array().expect("cards");
-        Value::Array(cards.iter().map(stands).collect())
+        let runs = |service: &Value| json!([service["unit"], service["active"]]);
+        let services = state["services"].as_array().into_iter().flatten().map(runs);
+        json!({"cards": cards.iter().map(stands).collect::<Vec<_>>(), "services": services.collect::<Vec<_>>()})
+    }
+
+    /// How often the first card was reset, or its mode turned without, since the machine was switched on.
+    pub fn turns(&self) -> u64 {
+        let text = fs_err::read_to_string(self.sim().join("state.json")).expect("the machine is on");
+        let state: Value = serde_json::from_str(&text).expect("JSON");
+        state["cards"][0]["resets"].as_u64().expect("a number")
+    }
+
+    /// The services that were started anew since the machine was switched on.
+    pub fn restarted(&self) -> Vec<String> {
+        let text = fs_err::read_to_string(self.sim().join("state.json")).expect("the machine is on");
+        let state: Value = serde_json::from_str(&text).expect("JSON");
+        let all = state["services"].as_array().cloned().unwrap_or_default();
+        let first = all.iter().filter_map(|s| s["since_ns"].as_u64()).min();
+        let later = all.iter().filter(|s| s["since_ns"].as_u64() > first);
+        later.filter_map(|s| s["unit"].as_str().map(str::to_string)).collect()
     }
 
     /// Cards that are written down as changed.
@@ -209,6 +229,7 @@ fn stands(card: &Value) -> Value {
     instances.sort_by_key(Value::to_string);
     json!({
         "mig": card["mig"], "pending": card["mig_pending"], "compute_mode": card["compute_mode"],
-        "persistence": card["persistence"], "instances": instances,
+        "persistence": card["persistence"], "instances": instances, "power_limit_w": card["power_limit_w"],
+        "application_mhz": card["application_mhz"], "locked_mhz": card["locked_mhz"],
     })
 }

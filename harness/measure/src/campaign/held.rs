@@ -1,12 +1,14 @@
 //! The card of a campaign, from the first look at it until it is as it was found.
 
+use collo_store::PlannedRun;
+
 use super::Order;
 use crate::device::company::Company;
 use crate::device::hold::{Hold, Restored, Who};
 use crate::device::{DeviceKind, Gpu};
 use crate::events::{Event, Watcher};
 use crate::mistake::Mistake;
-use crate::run::RunError;
+use crate::run::{Bench, RunError};
 
 /// Put a card back as it was found, and say so; what cannot be put back stays written down for `collo restore`.
 pub(super) fn put_back(gpu: &Gpu, hold: &mut Hold, watcher: Watcher<'_>) {
@@ -26,6 +28,7 @@ impl Order<'_> {
         let Some(gpu) = self.facts.gpu().filter(|_| self.facts.kind == DeviceKind::Gpu) else { return Ok(None) };
         let who = Who { experiment: self.experiment.name.clone(), campaign: String::new() };
         let (mut hold, repaired) = Hold::take(gpu, &who, self.facts.as_found)?;
+        hold.with_services(self.choice.services);
         if let Some(restored) = repaired {
             watcher(Event::Restored { label: gpu.label(), restored });
         }
@@ -48,10 +51,36 @@ impl Order<'_> {
                 .of_machine()
                 .into());
         }
-        let wanted = self.plan.record.order.iter().filter_map(|run| self.plan.seatings[run.cell].partition.as_ref());
-        if let Some(partition) = wanted.into_iter().find(|p| *p != hold.found()) {
+        // Where nothing of what is asked for can be had as the card is, it is changed now: what stands against it is told before baselines
+        // are measured for nothing. Elsewhere what is there is measured first, and the card is changed when its turn comes.
+        let asked: Vec<String> = self.cells.iter().filter(|e| e.asked).map(|e| e.cell.label()).collect();
+        let plan = &self.plan.record;
+        let of_asked = plan.order.iter().filter(|run| asked.contains(&plan.cells[run.cell].cell));
+        let wanted: Vec<_> = of_asked.filter_map(|run| self.plan.seatings[run.cell].partition.as_ref()).collect();
+        if let Some(partition) = wanted.first().filter(|_| wanted.iter().all(|p| *p != hold.found())) {
             hold.bring(partition).map_err(|e| e.mistake())?;
         }
         Ok(())
+    }
+
+    /// Record a run that was planned and cannot be had now, as where an administrator began and somebody else goes on. True if it is one.
+    pub(super) fn refused(
+        &self,
+        bench: &Bench<'_>,
+        planned: &PlannedRun,
+        journal: &mut collo_store::Journal,
+        watcher: Watcher<'_>,
+    ) -> Result<bool, RunError> {
+        let plan = &bench.campaign.manifest().plan;
+        let label = &plan.cells[planned.cell].cell;
+        let refusal = self.plan.record.refusals.iter().find(|r| r.cell == *label);
+        let cell = self.cells.iter().map(|e| &e.cell).find(|cell| cell.label() == *label);
+        let (Some(refusal), Some(cell)) = (refusal, cell) else { return Ok(false) };
+        journal.began(&plan.folder(planned))?;
+        watcher(Event::Begins { planned });
+        let run = bench.refuse(cell, planned, refusal.reason.clone())?;
+        journal.recorded(&run.path, run.record.outcome.word())?;
+        watcher(Event::Ends { planned, run: &run });
+        Ok(true)
     }
 }

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::cell::Cell;
 use crate::device::hold::Hold;
+use crate::device::services::Services;
 use crate::device::{DeviceFacts, Gpu};
 use crate::events::{Event, Watcher};
 use crate::expand::Expanded;
@@ -57,6 +58,8 @@ pub struct Choice {
     pub exclusive: bool,
     /// Measure although others compute on the card; the campaign is marked informative.
     pub foreign: bool,
+    /// What to do with services that are in the way of a change of MIG mode.
+    pub services: Services,
 }
 
 /// Everything that a campaign is made of.
@@ -215,6 +218,10 @@ impl Order<'_> {
             }
             let plan = &campaign.manifest().plan;
             let record = &plan.cells[planned.cell];
+            if self.refused(bench, planned, journal, watcher)? {
+                done += 1;
+                continue;
+            }
             let Some((cell, seating)) = cells.get(&record.slug) else {
                 return Err(Mistake::new(format!("`{}` is not a cell of `{}` any more", record.cell, self.experiment.name))
                     .hint("`--new` starts a new campaign")

@@ -1,15 +1,15 @@
 //! An administrator's act: a card is cut as asked and stays so.
 //!
-//! It is done under the lock of the card, so that no campaign loses it, and not while others compute on it. No journal stays: what is
-//! made here is what the next campaign finds.
+//! It is done under the lock of the card, so that no campaign loses it, and not while others compute on it. A journal stands only while
+//! it is done: what is made here is what the next campaign finds.
 
 use std::time::{Duration, Instant};
 
-use super::cut;
 use super::gpu::Gpu;
 use super::hold::{Hold, Restored, Who};
 use super::layout::Wanted;
 use super::partition::Partition;
+use super::services::Services;
 use super::{holders, nvml};
 use crate::mistake::Mistake;
 
@@ -25,10 +25,11 @@ pub struct Applied {
 }
 
 /// Cut a card as wanted, if it is not.
-pub fn apply(gpu: &Gpu, wanted: &Wanted) -> Result<Applied, Mistake> {
+pub fn apply(gpu: &Gpu, wanted: &Wanted, services: Services) -> Result<Applied, Mistake> {
     let begun = Instant::now();
     let who = Who { experiment: "collo mig".into(), campaign: String::new() };
-    let (hold, restored) = Hold::take(gpu, &who, false)?;
+    let (mut hold, restored) = Hold::take(gpu, &who, false)?;
+    hold.with_services(services);
     let before = hold.found().clone();
     if wanted.is_met_by(&before) {
         return Ok(Applied { restored, now: before.clone(), before, took: begun.elapsed() });
@@ -39,16 +40,18 @@ pub fn apply(gpu: &Gpu, wanted: &Wanted) -> Result<Applied, Mistake> {
             .hint("what computes on a card ends before it is cut anew; nothing was changed")
             .of_machine());
     }
-    let cut = cut::bring(hold.uuid(), &gpu.label(), &wanted.partition);
-    let now = cut.map_err(|e| {
-        // Half of a change is nobody's state.
-        let back = cut::bring(hold.uuid(), &gpu.label(), &before);
+    let now = hold.bring(&wanted.partition).map_err(|e| {
         let mistake = e.mistake();
-        match back {
+        // Half of a change is nobody's state.
+        match hold.restore() {
             Ok(_) => mistake,
-            Err(stays) => mistake.caused_by(format!("it could not be put back to {before} either: {}", stays.line())),
+            Err(stays) => {
+                hold.give_up();
+                mistake.caused_by(format!("it could not be put back to {before} either: {}", stays.line()))
+            }
         }
     })?;
+    hold.settle().map_err(|e| e.mistake())?;
     Ok(Applied { restored, before, now: now.partition, took: begun.elapsed() })
 }
 

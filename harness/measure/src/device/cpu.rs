@@ -18,6 +18,7 @@ pub fn facts() -> DeviceFacts {
         cuda: None,
         has_mps: false,
         as_found: false,
+        fixed: Default::default(),
     }
 }
 

@@ -3,15 +3,16 @@
 //! The library is opened for each piece of work: handles do not survive a change of mode, and an open one can stand in the way.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
-use super::holders;
+use super::blame::Blame;
 use super::nvml::instances::{GpuInstance, MigDevice, Raw};
 use super::nvml::{self, NoDriver};
 use super::partition::{Partition, Slice};
+use super::services;
 use crate::mistake::Mistake;
 
 /// A card that is cut, with what CUDA calls its parts.
@@ -39,15 +40,24 @@ pub struct NotCut {
     pub hint: Option<String>,
     /// The card itself went away.
     pub lost: bool,
+    /// Somebody uses it.
+    pub in_use: bool,
+    /// This user may not.
+    pub denied: bool,
 }
 
 impl NotCut {
-    fn new(what: impl Into<String>) -> NotCut {
-        NotCut { what: what.into(), cause: None, hint: None, lost: false }
+    pub(super) fn new(what: impl Into<String>) -> NotCut {
+        NotCut { what: what.into(), cause: None, hint: None, lost: false, in_use: false, denied: false }
     }
 
     pub(super) fn new_with(what: String, cause: impl fmt::Display) -> NotCut {
         NotCut { cause: Some(cause.to_string()), ..NotCut::new(what) }
+    }
+
+    #[cfg(test)]
+    pub fn test(what: &str) -> NotCut {
+        NotCut::new(what)
     }
 
     /// The administrator's state is not the one that is needed.
@@ -77,11 +87,16 @@ impl NotCut {
         }
     }
 
+    /// What and why, without the way out.
+    pub fn reason(&self) -> String {
+        let cause = self.cause.as_ref().map(|c| format!(": {c}")).unwrap_or_default();
+        format!("{}{cause}", self.what)
+    }
+
     /// All of it in one line.
     pub fn line(&self) -> String {
-        let cause = self.cause.as_ref().map(|c| format!(": {c}")).unwrap_or_default();
         let hint = self.hint.as_ref().map(|h| format!("; hint: {h}")).unwrap_or_default();
-        format!("{}{cause}{hint}", self.what)
+        format!("{}{hint}", self.reason())
     }
 }
 
@@ -163,36 +178,91 @@ pub fn bring(uuid: &str, label: &str, wanted: &Partition) -> Result<CutCard, Not
     Ok(now)
 }
 
+/// How long somebody who is about to let go of the card is waited for, and how long between two tries.
+///
+/// `nvml.h` on nvmlDeviceSetMigMode: whoever is told that the card is in use idles it and tries again.
+const LETS_GO_WITHIN: Duration = Duration::from_secs(12);
+const BETWEEN_TURNS: Duration = Duration::from_millis(500);
+
 /// Turn MIG on or off, and see that it is.
 fn switch(uuid: &str, label: &str, on: bool) -> Result<(), NotCut> {
+    let deadline = Instant::now() + LETS_GO_WITHIN;
+    loop {
+        match turn(uuid, label, on) {
+            // Services do not let go by themselves.
+            Err(e) if e.in_use && Instant::now() < deadline && services::active().is_empty() => std::thread::sleep(BETWEEN_TURNS),
+            other => return other,
+        }
+    }
+}
+
+/// The same, once.
+fn turn(uuid: &str, label: &str, on: bool) -> Result<(), NotCut> {
     let word = |on: bool| if on { "on" } else { "off" };
+    let status = {
+        let nvml = nvml::open()?;
+        let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", label, &e))?;
+        device.set_mig_mode(on).map_err(|e| {
+            let error = because(format!("the MIG mode of {label} cannot be turned {}", word(on)), &e, uuid);
+            let hint = if error.in_use { Some(blame(uuid).hint(true)) } else { error.hint.clone() };
+            NotCut { hint, ..error }
+        })?
+    };
+    // The card may have been reset: what was opened before it stands for nothing (`nvml.h`, nvmlDeviceSetMigMode).
     let nvml = nvml::open()?;
     let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", label, &e))?;
-    let status = match device.set_mig_mode(on) {
-        Ok(status) => status,
-        Err(e) => {
-            let what = format!("the MIG mode of {label} cannot be turned {}", word(on));
-            return Err(because(what, &e, uuid));
-        }
-    };
     let mode = device.mig_mode().map_err(|e| failed("read", label, &e))?;
     if (mode.current == 1) == on {
         return Ok(());
     }
     // It would come with the next reset; what is pending must not stay behind.
     let _ = device.set_mig_mode(!on);
-    let holders = holders::of_the_card(&nvml, uuid);
-    let (who, hint) = match holders.first() {
-        Some(h) => (format!("{h} holds the card"), h.hint()),
-        None if status == 16 => {
-            ("it takes a reset of the GPU".into(), "reset it with `nvidia-smi --gpu-reset`, or reboot".into())
+    let blame = Blame::of_the_card(&nvml, uuid);
+    let (who, hint) = match status {
+        RESET_REQUIRED if blame.is_nobody() => {
+            // As in a virtual machine that has the card passed through.
+            let way = format!("`sudo nvidia-smi -mig {}`, and reboot", u8::from(on));
+            ("this machine cannot reset the GPU by itself".into(), way)
         }
-        None => ("something holds the card".into(), "`lsof /dev/nvidia*` names it; stop it and run again".into()),
+        _ => (blame.words(), blame.hint(true)),
     };
-    let what = format!("MIG mode of {label} stays {}, {} is pending: {who}", word(!on), word(on));
+    let what = format!("MIG mode of {label} stays {}: {who}", word(!on));
     let mut error = NotCut::new(what);
-    error.hint = Some(format!("{hint}; MIG mode was put back to {}", word(!on)));
+    error.cause = Some(format!("the driver left {} pending, which was taken back", word(on)));
+    error.in_use = status == IN_USE;
+    error.hint = Some(hint);
     Err(error)
+}
+
+/// NVML's codes of an activation that did not come about.
+const RESET_REQUIRED: u32 = 16;
+const IN_USE: u32 = 19;
+
+/// Whether a change of MIG mode resets the card: Ampere's does, and nobody may have it open then. From Hopper on it does not
+/// (NVIDIA's MIG user guide, "Enable MIG Mode").
+pub fn takes_reset(uuid: &str) -> bool {
+    let asked = nvml::open().ok().and_then(|nvml| nvml.device_by_uuid(uuid).and_then(|d| d.cuda_compute_capability()).ok());
+    asked.is_none_or(|capability| capability.major < 9)
+}
+
+/// Whether this process has the right to turn the card's MIG mode, by setting the mode that is in force: nothing changes by that.
+pub fn may_turn(uuid: &str, label: &str) -> Result<(), NotCut> {
+    let nvml = nvml::open()?;
+    let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", label, &e))?;
+    let Ok(mode) = device.mig_mode() else { return Ok(()) };
+    if mode.current != mode.pending {
+        // Somebody waits for a reset: that is not touched.
+        return Ok(());
+    }
+    match device.set_mig_mode(mode.current == 1) {
+        Err(e @ NvmlError::NoPermission) => Err(because(format!("the MIG mode of {label} cannot be turned"), &e, uuid)),
+        _ => Ok(()),
+    }
+}
+
+/// Who has the card open while nothing is measured on it.
+pub fn blame(uuid: &str) -> Blame {
+    nvml::open().map(|nvml| Blame::of_the_card(&nvml, uuid)).unwrap_or_default()
 }
 
 /// Make the instances of a card with MIG on those that are wanted. A GPU instance whose profile and place are right stays, and only what
@@ -293,17 +363,17 @@ fn because(what: String, e: &NvmlError, uuid: &str) -> NotCut {
     let mut error = NotCut::new(what);
     error.cause = Some(format!("NVML says {}", nvml::text(e)));
     error.lost = matches!(e, NvmlError::GpuLost);
+    error.in_use = matches!(e, NvmlError::InUse);
+    error.denied = matches!(e, NvmlError::NoPermission);
     error.hint = match e {
         NvmlError::NoPermission => {
             error.cause = Some("NVML says no permission; it takes root or the capability `mig/config`".into());
             Some("`sudo collo mig apply LAYOUT`, then `--as-found`, which needs no right".into())
         }
         NvmlError::InUse => {
-            let holders = nvml::open().map(|nvml| holders::of_the_card(&nvml, uuid)).unwrap_or_default();
-            Some(match holders.first() {
-                Some(h) => format!("{h} holds the card: {}", h.hint()),
-                None => "`lsof /dev/nvidia*` names what holds the card; stop it and run again".into(),
-            })
+            let blame = blame(uuid);
+            error.cause = Some(format!("NVML says in use: {}", blame.words()));
+            Some(blame.hint(false))
         }
         NvmlError::NotSupported => Some("this card, or this virtual machine, does not let its MIG mode be changed".into()),
         _ => None,

@@ -1,7 +1,6 @@
-//! Who holds a card: processes that compute on it, and processes that keep its device files open.
+//! Who holds a card: processes that compute on it.
 
 use std::fmt;
-use std::path::Path;
 
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
@@ -19,14 +18,6 @@ pub struct Holder {
     pub memory_bytes: Option<u64>,
 }
 
-/// Services that keep cards open, and what stops them.
-const SERVICES: [(&str, &str); 4] = [
-    ("nv-hostengine", "sudo systemctl stop nvidia-dcgm"),
-    ("nvsm", "sudo systemctl stop nvsm"),
-    ("nvidia-persiste", "sudo systemctl stop nvidia-persistenced"),
-    ("Xorg", "sudo systemctl isolate multi-user"),
-];
-
 /// `nv-hostengine` (pid 2140)
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -38,17 +29,8 @@ impl fmt::Display for Holder {
 }
 
 impl Holder {
-    fn of(pid: u32, memory_bytes: Option<u64>) -> Holder {
+    pub fn of(pid: u32, memory_bytes: Option<u64>) -> Holder {
         Holder { pid, name: crate::launch::tree::name_of(pid), user: user(pid), memory_bytes }
-    }
-
-    /// What lets go of the card.
-    pub fn hint(&self) -> String {
-        let service = SERVICES.iter().find(|(name, _)| self.name.as_deref().is_some_and(|own| own.starts_with(name)));
-        match service {
-            Some((_, command)) => format!("`{command}` and run again"),
-            None => "end it, or take another GPU with `--gpu`".into(),
-        }
     }
 
     /// pid 88121 `python` of bob, 31.2 GiB
@@ -106,37 +88,15 @@ fn of_instances(nvml: &Nvml, device: &Device<'_>) -> Option<Vec<ProcessInfo>> {
     Some(all)
 }
 
-/// Whoever computes on the card, then whoever else keeps a device file of the driver open, ourselves left out.
-pub fn of_the_card(nvml: &Nvml, uuid: &str) -> Vec<Holder> {
-    let mut all = computing(nvml, uuid).unwrap_or_default();
-    // A library in the driver's place has no device files.
-    if std::env::var_os(super::nvml::LIBRARY).is_none() {
-        for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
-            if pid != std::process::id() && has_it_open(&entry.path()) && all.iter().all(|h| h.pid != pid) {
-                all.push(Holder::of(pid, None));
-            }
-        }
-    }
-    all
-}
-
-fn has_it_open(process: &Path) -> bool {
-    let files = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
-    files.filter_map(|f| std::fs::read_link(f.path()).ok()).any(|target| target.to_string_lossy().starts_with("/dev/nvidia"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_holder_is_named_with_what_lets_go() {
+    fn a_holder_is_named_by_what_it_is() {
         let engine = Holder { pid: 2140, name: Some("nv-hostengine".into()), user: None, memory_bytes: None };
         assert_eq!(engine.to_string(), "`nv-hostengine` (pid 2140)");
-        assert_eq!(engine.hint(), "`sudo systemctl stop nvidia-dcgm` and run again");
         let python = Holder { pid: 9, name: Some("python".into()), user: Some("bob".into()), memory_bytes: Some(1 << 31) };
         assert_eq!(python.words(), "pid 9 `python` of bob, 2.0 GiB");
-        assert_eq!(python.hint(), "end it, or take another GPU with `--gpu`");
     }
 }

@@ -2,13 +2,16 @@
 
 pub mod allocation;
 pub mod apply;
+mod blame;
 pub mod company;
 mod cpu;
 pub mod cut;
 mod find;
+pub mod fixed;
 mod gpu;
 pub mod hold;
 pub mod holders;
+pub mod journal;
 pub mod layout;
 pub mod mig;
 pub mod mps;
@@ -16,6 +19,8 @@ pub mod namespace;
 pub mod nvml;
 pub mod partition;
 mod seen;
+pub mod services;
+mod settings;
 
 pub use cpu::core_list;
 pub use find::Choice;
@@ -49,6 +54,8 @@ pub struct DeviceFacts {
     pub has_mps: bool,
     /// How the card is cut is not to be changed: what an administrator set is used.
     pub as_found: bool,
+    /// What of the card cannot be changed, where it was asked.
+    pub fixed: fixed::Fixed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,6 +123,7 @@ impl DeviceFacts {
             cuda: None,
             has_mps: false,
             as_found: false,
+            fixed: fixed::Fixed::default(),
         }
     }
 }

@@ -17,7 +17,7 @@ pub const MOST_MEMBERS: u64 = 256;
 
 pub const TAILS: &[&str] = &["hold", "release"];
 pub const SEARCHES: &[&str] = &["largest-degree"];
-pub const SM_SOURCES: &[&str] = &["auto", "gpm", "dcgm", "both"];
+pub const SM_SOURCES: &[&str] = &["auto", "gpm", "dcgm", "dcgm-pipes", "both"];
 pub const DEVICES: &[&str] = &["auto", "cpu", "gpu"];
 pub const FAILURE_RULES: &[&str] = &["end-group", "keep-survivors"];
 
@@ -141,7 +141,7 @@ pub static SAMPLING: Shape = Shape {
             "sm_source",
             Kind::Choice(SM_SOURCES),
             "\"auto\"",
-            "who tells of a card's SMs: `gpm` (Hopper and later), `dcgm`, `both` side by side; `auto` takes the first that answers",
+            "who tells of a card's SMs: `gpm` (Hopper and later), `dcgm`, `dcgm-pipes` with the FP64 and FP16 pipes of older cards, `both` side by side; `auto` takes the first that answers",
         ),
         key("pss_every", Kind::Duration, "\"30s\"", "between two readings of proportional memory, which walks the page tables"),
     ],

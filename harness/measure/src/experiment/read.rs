@@ -16,7 +16,7 @@ use crate::device::core_list;
 use crate::fields::{self, Fields, Found, Value};
 use crate::mistake::{Mistake, Mistakes, Source, quoted};
 use crate::project::{Project, shown};
-use crate::sampler::{self, SourceChoice};
+use crate::sampler::SourceChoice;
 use crate::select::Expression;
 use crate::sharing::{self, Each, Naive};
 use crate::workload::{Workload, Workloads};
@@ -382,12 +382,7 @@ fn sampling(table: Option<&Fields>) -> Sampling {
         rate_hz: table.and_then(|t| t.number("rate_hz")).unwrap_or(10.0),
         slow_rate_hz: table.and_then(|t| t.number("slow_rate_hz")).unwrap_or(1.0),
         pss_every: table.and_then(|t| t.duration("pss_every")).unwrap_or(Duration::from_secs(30)),
-        sm_source: match table.and_then(|t| t.text("sm_source")) {
-            Some("gpm") => SourceChoice { sm: Some(sampler::Source::Gpm), both: false },
-            Some("dcgm") => SourceChoice { sm: Some(sampler::Source::Dcgm), both: false },
-            Some("both") => SourceChoice { sm: None, both: true },
-            _ => SourceChoice::default(),
-        },
+        sm_source: table.and_then(|t| t.text("sm_source")).and_then(SourceChoice::named).unwrap_or_default(),
     }
 }
 

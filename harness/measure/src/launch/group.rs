@@ -170,6 +170,7 @@ fn start(index: usize, launch: &MemberLaunch, signals: mpsc::UnboundedSender<(us
         log: launch.log.clone(),
         cores: launch.cores.clone(),
         adapter: launch.adapter.clone(),
+        is_service: false,
         mps_pipe: None,
     })?;
     orders.push('\n');

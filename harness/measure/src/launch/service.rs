@@ -1,10 +1,11 @@
-//! A program that must run beside the members and not outlive collo: an MPS daemon, in the foreground under a supervisor of its own.
+//! A program that must run beside the members, or without any, and not outlive collo: an MPS daemon in the foreground, a load that keeps a
+//! card busy. It has a supervisor of its own.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -31,6 +32,8 @@ pub struct Service {
 /// What to run.
 pub struct ServiceOrders {
     pub command: Vec<String>,
+    /// Where it runs.
+    pub folder: PathBuf,
     pub env: BTreeMap<String, Option<String>>,
     pub log: PathBuf,
     /// The pipe folder of an MPS daemon, which is told to end its clients and itself before it is killed.
@@ -56,11 +59,12 @@ impl Service {
         drop(channel);
         let mut line = serde_json::to_string(&Orders {
             command: orders.command,
-            folder: Path::new("/").into(),
+            folder: orders.folder,
             env: orders.env,
             log: orders.log,
             cores: None,
             adapter: None,
+            is_service: true,
             mps_pipe: orders.mps_pipe,
         })?;
         line.push('\n');

@@ -60,6 +60,9 @@ pub struct Orders {
     pub cores: Option<Vec<u32>>,
     /// For a foreign script.
     pub adapter: Option<Adapter>,
+    /// It has no channel: a workload under it runs as by hand.
+    #[serde(default)]
+    pub is_service: bool,
     /// For an MPS daemon: where it is spoken to. Before it is killed it is told to end its clients and itself.
     #[serde(default)]
     pub mps_pipe: Option<PathBuf>,
@@ -178,6 +181,10 @@ fn start(orders: &Orders, channel: OwnedFd) -> Result<Member, String> {
     let started_ns = monotonic_ns();
     let text = |e: std::io::Error| e.to_string();
     let foreign = match &orders.adapter {
+        None if orders.is_service => {
+            command.stdout(log.try_clone().map_err(text)?).stderr(log).env_remove("COLLO_FD");
+            None
+        }
         None => {
             command.stdout(log.try_clone().map_err(text)?).stderr(log);
             command.env("COLLO_FD", MEMBER_FD.to_string());

@@ -3,6 +3,7 @@
 //! In: the members to launch, the rules, a draft to write to. Out: an [`Observation`]. The loop is async because members, timers
 //! and signals are; what it decides is in `state`, which is not.
 
+mod ending;
 mod seat;
 mod state;
 #[cfg(test)]
@@ -13,19 +14,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use collo_store::{Attestation, EpochRecord, MemberRecord, Outcome, RunDraft, SamplingQuality, Timeline, monotonic_ns};
+use collo_store::{Attestation, Check, EpochRecord, MemberRecord, Outcome, RunDraft, SamplingQuality, Timeline, monotonic_ns};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use seat::Traces;
 pub use seat::{Phase, Seat};
 pub use state::{Act, Rules, Watch};
 
-use crate::launch::protocol::Tail;
+use crate::launch::protocol::{Event, Hello, Tail};
 use crate::launch::{Group, LaunchError, MemberLaunch, Signal, tree};
 use crate::sampler::gpu::gpu_scope;
 use crate::sampler::{Board, Rates, Sampling, Watched, member_scope};
-use crate::sharing::InForce;
+use crate::sharing::{self, InForce};
 
 /// How urgently a run is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,6 +77,9 @@ pub struct Observation {
     pub killed: bool,
 }
 
+/// Gathers evidence of what was found of the members.
+pub type Attest = Arc<dyn Fn(&[InForce]) -> Attestation + Send + Sync>;
+
 /// What is needed to watch a group.
 pub struct Setting<'a> {
     pub members: &'a [MemberLaunch],
@@ -86,8 +90,10 @@ pub struct Setting<'a> {
     pub rates: Rates,
     /// The cards to sample; none on a CPU.
     pub boards: Vec<Board>,
-    /// Gathers the mode's evidence, once, inside the window.
-    pub attest: &'a dyn Fn(&[InForce]) -> Attestation,
+    /// Gathers the mode's evidence, once, inside the window, on a thread of its own: it asks programs and a driver that take their time.
+    pub attest: Attest,
+    /// What a member's hello says of another device than it was given; none if it is on the right one.
+    pub misplaced: &'a dyn Fn(usize, &Hello) -> Option<Check>,
     pub stop: watch::Receiver<Stop>,
     /// Hears how the group stands, at most a few times a second.
     pub show: &'a mut dyn FnMut(View),
@@ -104,6 +110,9 @@ pub enum ObserveError {
 
 /// How long the end of a run may wait for proportional memory; a member of 16 GiB takes about 0.3 s.
 const PSS_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long evidence may take. Each question has its own patience, but a driver that hangs has none, and the run must come to an end.
+const EVIDENCE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often the display and the time limits are looked at.
 const LOOK: Duration = Duration::from_millis(250);
@@ -123,6 +132,7 @@ pub async fn observe(setting: Setting<'_>, draft: &mut RunDraft) -> Result<Obser
         cpu_at_go: Vec::new(),
         peaks: vec![None; barrier.len()],
         attestation: None,
+        evidence: None,
         setting,
         oom_kills,
     };
@@ -136,6 +146,7 @@ pub async fn observe(setting: Setting<'_>, draft: &mut RunDraft) -> Result<Obser
                 draft.event(&as_event(member, &signal))?;
                 scene.hear(member, signal)
             }
+            found = gathered(&mut scene.evidence) => scene.attested(found),
             changed = scene.setting.stop.changed(), if stop_open => {
                 stop_open = changed.is_ok();
                 let asked = *scene.setting.stop.borrow();
@@ -157,10 +168,16 @@ pub async fn observe(setting: Setting<'_>, draft: &mut RunDraft) -> Result<Obser
         };
         scene.act(acts);
     }
-    scene.group.sweep();
-    let ended_ns = monotonic_ns();
+    // Whoever leaves when it is done may be gone before everything about it was asked.
+    if scene.evidence.is_some() && scene.watch.outcome() == Outcome::Completed {
+        scene.attestation = Some(gathered(&mut scene.evidence).await);
+    }
     scene.look();
-    let Scene { watch, sampling, peaks, attestation, .. } = scene;
+    let Scene { watch, group, sampling, peaks, attestation, .. } = scene;
+    // First: its own programs are children of ours, and would be swept away as what a member left behind.
+    let sampled = sampling.stop();
+    group.sweep();
+    let ended_ns = monotonic_ns();
     Ok(Observation {
         outcome: watch.outcome(),
         timeline: watch.timeline(ended_ns),
@@ -169,9 +186,19 @@ pub async fn observe(setting: Setting<'_>, draft: &mut RunDraft) -> Result<Obser
         seats: watch.seats,
         peak_rss_bytes: peaks,
         attestation,
-        sampling: sampling.stop()?,
+        sampling: sampled?,
         killed,
     })
+}
+
+/// The evidence, once it is there; why not, where it does not come. For ever pending where none was asked for.
+async fn gathered(evidence: &mut Option<(oneshot::Receiver<Attestation>, tokio::time::Instant)>) -> Attestation {
+    let Some((receiver, until)) = evidence else { return std::future::pending().await };
+    match tokio::time::timeout_at(*until, receiver).await {
+        Ok(Ok(found)) => found,
+        Ok(Err(_)) => Attestation::absent("the thread that gathers evidence ended without a word"),
+        Err(_) => Attestation::absent(format!("the evidence did not come within {} s", EVIDENCE_PATIENCE.as_secs())),
+    }
 }
 
 struct Scene<'a> {
@@ -181,21 +208,52 @@ struct Scene<'a> {
     cpu_at_go: Vec<Option<u64>>,
     peaks: Vec<Option<u64>>,
     attestation: Option<Attestation>,
+    /// What is being gathered, and until when it is waited for.
+    evidence: Option<(oneshot::Receiver<Attestation>, tokio::time::Instant)>,
     setting: Setting<'a>,
     oom_kills: Option<u64>,
 }
 
 impl Scene<'_> {
     fn hear(&mut self, member: usize, signal: Signal) -> Vec<Act> {
+        let misplaced = match &signal {
+            Signal::Said { event: Event::Hello(hello), .. } => (self.setting.misplaced)(member, hello),
+            _ => None,
+        };
         let traces = match &signal {
             Signal::Ended(_) => traces::find(&self.setting.members[member].log, self.oom_kills),
-            Signal::Said { event: crate::launch::protocol::Event::Done, .. } => {
+            Signal::Said { event: Event::Done, .. } => {
                 self.read_peak(member);
                 Traces::default()
             }
             _ => Traces::default(),
         };
-        self.watch.on(member, signal, monotonic_ns(), traces)
+        let mut acts = self.watch.on(member, signal, monotonic_ns(), traces);
+        if let Some(check) = misplaced {
+            let reason = sharing::words(&check);
+            self.attestation.get_or_insert_with(|| Attestation::from_checks(vec![check]));
+            // What it was about to be told is not told any more: it is ended.
+            acts.retain(|act| !matches!(act, Act::Send(..)));
+            acts.extend(self.watch.refuse(reason, monotonic_ns()));
+        }
+        acts
+    }
+
+    /// Evidence is there, or is given up.
+    fn attested(&mut self, found: Attestation) -> Vec<Act> {
+        self.evidence = None;
+        self.attestation = Some(found);
+        self.watch.evidence_is_in(monotonic_ns())
+    }
+
+    /// Ask for the evidence: who is there is looked at now, the rest on a thread, for none of it may hold up what is heard meanwhile.
+    fn gather(&mut self) {
+        let (sender, receiver) = oneshot::channel();
+        let (found, attest) = (self.in_force(), self.setting.attest.clone());
+        let begun = std::thread::Builder::new().name("evidence".into()).spawn(move || sender.send(attest(&found)));
+        // Without a thread the sender is dropped, and that is heard of.
+        drop(begun);
+        self.evidence = Some((receiver, tokio::time::Instant::now() + EVIDENCE_PATIENCE));
     }
 
     fn act(&mut self, acts: Vec<Act>) {
@@ -210,10 +268,7 @@ impl Scene<'_> {
                     }
                     self.cpu_at_go = self.pids().iter().map(|pids| tree::cpu_time_ns(pids)).collect();
                 }
-                Act::FirstDone => {
-                    let found = self.in_force();
-                    self.attestation = Some((self.setting.attest)(&found));
-                }
+                Act::FirstDone => self.gather(),
                 Act::AllDone => {
                     self.sampling.read_pss(PSS_PATIENCE);
                     let acts = self.watch.stop(monotonic_ns());

@@ -9,6 +9,7 @@ use std::time::Duration;
 use collo_store::{EpochRecord, Outcome, Timeline};
 use serde_json::Value;
 
+use super::ending;
 use super::seat::{Phase, Seat, Traces};
 use crate::launch::protocol::{Command, Epoch, Event, Tail};
 use crate::launch::{Ended, Live, Signal};
@@ -59,6 +60,10 @@ pub struct Watch {
     stop_ns: Option<u64>,
     kill_ns: Option<u64>,
     evidence_asked: bool,
+    /// The evidence was asked for and is not there yet: until it is, nobody is ended whom it is about.
+    evidence_pending: bool,
+    /// Foreign members that were done meanwhile.
+    to_end: Vec<usize>,
 }
 
 impl Watch {
@@ -77,6 +82,8 @@ impl Watch {
             stop_ns: None,
             kill_ns: None,
             evidence_asked: false,
+            evidence_pending: false,
+            to_end: Vec::new(),
         }
     }
 
@@ -156,9 +163,9 @@ impl Watch {
                     && self.rules.epochs > 1
                     && self.seats.iter().all(trains)
                     && self.stop_ns.is_none()
-                    && !std::mem::replace(&mut self.evidence_asked, true)
+                    && !self.evidence_asked
                 {
-                    acts.push(Act::FirstDone);
+                    self.ask_for_evidence(acts);
                 }
             }
             Event::Memory { allocated_bytes, reserved_bytes } => {
@@ -173,7 +180,9 @@ impl Watch {
     }
 
     fn next_warm_up(&mut self, acts: &mut Vec<Act>) {
+        // Whoever is about to be ended need not warm up.
         if self.warming.is_none()
+            && self.outcome.is_none()
             && let Some(member) = self.queue.pop_front()
         {
             self.warming = Some(member);
@@ -206,19 +215,46 @@ impl Watch {
         let last_end_ns = seat.epochs.iter().filter(|e| e.measured).map(|e| e.end_ns).max();
         self.done_ns = self.done_ns.max(last_end_ns);
         if !self.evidence_asked && self.stop_ns.is_none() {
-            self.evidence_asked = true;
-            acts.push(Act::FirstDone);
+            self.ask_for_evidence(acts);
         }
         let seat = &mut self.seats[member];
         if self.rules.tail == Tail::Release {
             seat.training_end_ns = last_end_ns.or(Some(now_ns));
             if !seat.barrier {
                 // It would train on, and cannot be asked to leave.
-                seat.stopped_by_us = true;
-                acts.push(Act::Kill(member));
+                self.to_end.push(member);
+                self.end_the_done(acts);
             }
         }
         self.stop_if_all_done(now_ns, acts);
+    }
+
+    fn ask_for_evidence(&mut self, acts: &mut Vec<Act>) {
+        (self.evidence_asked, self.evidence_pending) = (true, true);
+        acts.push(Act::FirstDone);
+    }
+
+    /// The evidence is there, or will not come: whom it is about may be ended from now on.
+    pub fn evidence_is_in(&mut self, now_ns: u64) -> Vec<Act> {
+        let mut acts = Vec::new();
+        self.evidence_pending = false;
+        self.end_the_done(&mut acts);
+        if self.stop_ns.is_none() && self.kill_ns.is_none() {
+            self.stop_if_all_done(now_ns, &mut acts);
+        }
+        acts
+    }
+
+    fn end_the_done(&mut self, acts: &mut Vec<Act>) {
+        if self.evidence_pending {
+            return;
+        }
+        for member in std::mem::take(&mut self.to_end) {
+            let seat = &mut self.seats[member];
+            if seat.ended.is_none() && !std::mem::replace(&mut seat.stopped_by_us, true) {
+                acts.push(Act::Kill(member));
+            }
+        }
     }
 
     fn stop_if_all_done(&mut self, now_ns: u64, acts: &mut Vec<Act>) {
@@ -226,6 +262,9 @@ impl Watch {
         let finished = |s: &Seat| s.done || s.ended.is_some();
         if self.seats.iter().all(finished) {
             self.outcome.get_or_insert(Outcome::Completed);
+            if self.evidence_pending && self.seats.iter().any(|s| s.ended.is_none()) {
+                return;
+            }
             if self.rules.tail == Tail::Hold && self.stop_ns.is_none() && self.seats.iter().all(|s| s.ended.is_none()) {
                 acts.push(Act::AllDone);
                 return;
@@ -247,7 +286,7 @@ impl Watch {
             self.warming = None;
         }
         if !expected {
-            let outcome = self.why(member, phase, &ended, traces);
+            let outcome = ending::why(&self.seats[member], member, phase, &ended, traces);
             self.fail(outcome);
             if self.rules.keep_survivors && self.go_ns.is_some() {
                 self.stop_if_all_done(now_ns, acts);
@@ -257,54 +296,6 @@ impl Watch {
         } else {
             self.stop_if_all_done(now_ns, acts);
         }
-    }
-
-    /// Why a member ended before it should: its own word first, then its log, then the kernel's.
-    fn why(&self, member: usize, phase: Phase, ended: &Ended, traces: Traces) -> Outcome {
-        let seat = &self.seats[member];
-        let index = member as u32;
-        let place = match phase {
-            Phase::Measure | Phase::Ready => format!("in epoch {}", seat.epochs.len()),
-            Phase::Tail => "in the tail".into(),
-            other => format!("in {}", other.word()),
-        };
-        match &seat.told_error {
-            Some((kind, message)) if kind == "out_of_memory" => {
-                return Outcome::OutOfMemory { member: index, message: format!("{message}, {place}") };
-            }
-            _ => {}
-        }
-        if let Some(line) = traces.out_of_memory_line {
-            return Outcome::OutOfMemory { member: index, message: format!("{line}, {place}") };
-        }
-        // The killer may also have taken a data-loader worker: torch says so in the words of its signal.
-        let loader_killed = seat.told_error.as_ref().is_some_and(|(_, said)| said.contains("killed by signal: Killed"));
-        if (ended.live == Live::Killed(9) || loader_killed) && traces.kernel_oom_kill {
-            return Outcome::OutOfMemory {
-                member: index,
-                message: format!(
-                    "the kernel's OOM killer ended {}, {place}",
-                    if loader_killed { "a data-loader worker of it" } else { "it" }
-                ),
-            };
-        }
-        let mut message = match (&ended.live, &seat.told_error) {
-            (_, Some((_, said))) => format!("{said}, {place}"),
-            (Live::Exited(0), None) => format!("before `done`, {place}"),
-            (_, None) => place,
-        };
-        if ended.cut_off {
-            message.push_str("; its last line on the channel was cut off");
-        }
-        match &ended.orphans[..] {
-            [] => {}
-            [(pid, _)] => message.push_str(&format!("; its child {pid} was ended")),
-            many => {
-                let pids: Vec<String> = many.iter().map(|(pid, _)| pid.to_string()).collect();
-                message.push_str(&format!("; its children {} were ended", pids.join(", ")));
-            }
-        }
-        Outcome::Crashed { member: index, status: ended.live.to_string(), message }
     }
 
     /// The first failure decides.
@@ -341,6 +332,14 @@ impl Watch {
     /// Everybody is done, and what had to be read was read.
     pub fn stop(&mut self, now_ns: u64) -> Vec<Act> {
         let mut acts = Vec::new();
+        self.stop_all(now_ns, &mut acts);
+        acts
+    }
+
+    /// A member is not what it was asked to be: nothing is measured of its group.
+    pub fn refuse(&mut self, reason: String, now_ns: u64) -> Vec<Act> {
+        let mut acts = Vec::new();
+        self.fail(Outcome::ModeLost { reason });
         self.stop_all(now_ns, &mut acts);
         acts
     }

@@ -15,6 +15,8 @@ const S: u64 = 1_000_000_000;
 struct Story {
     watch: Watch,
     now_ns: u64,
+    /// Evidence is there as soon as it is asked for, unless this is set.
+    evidence_is_slow: bool,
 }
 
 fn rules(tail: Tail) -> Rules {
@@ -30,7 +32,8 @@ fn rules(tail: Tail) -> Rules {
 
 impl Story {
     fn of(members: usize, rules: Rules) -> Self {
-        let mut story = Story { watch: Watch::begin(rules, &vec![true; members], 0), now_ns: 0 };
+        let watch = Watch::begin(rules, &vec![true; members], 0);
+        let mut story = Story { watch, now_ns: 0, evidence_is_slow: false };
         for member in 0..members {
             story.hears(member, Signal::Started { pid: 100 + member as u32 });
         }
@@ -39,7 +42,11 @@ impl Story {
 
     fn hears(&mut self, member: usize, signal: Signal) -> Vec<Act> {
         self.now_ns += S / 10;
-        self.watch.on(member, signal, self.now_ns, Traces::default())
+        let mut acts = self.watch.on(member, signal, self.now_ns, Traces::default());
+        if acts.contains(&Act::FirstDone) && !self.evidence_is_slow {
+            acts.extend(self.watch.evidence_is_in(self.now_ns));
+        }
+        acts
     }
 
     fn says(&mut self, member: usize, message: serde_json::Value) -> Vec<Act> {
@@ -110,6 +117,44 @@ fn under_hold_nobody_is_stopped_before_the_last_is_done() {
     assert!(s.watch.over());
     assert_eq!(s.watch.outcome(), Outcome::Completed);
     assert_eq!(s.watch.epochs().len(), 5);
+}
+
+#[test]
+fn nobody_is_stopped_while_evidence_about_them_is_gathered() {
+    let mut s = Story::of(2, rules(Tail::Hold));
+    s.evidence_is_slow = true;
+    s.all_ready();
+    assert_eq!(s.done(1), [Act::FirstDone]);
+    assert_eq!(s.done(0), [], "everybody is done, and trains on");
+    assert_eq!(s.epoch(0, 2, false), []);
+    assert_eq!(s.watch.evidence_is_in(s.now_ns), [Act::AllDone]);
+    assert_eq!(s.watch.stop(s.now_ns), [Act::Send(0, Command::Stop), Act::Send(1, Command::Stop)]);
+    assert_eq!(s.watch.evidence_is_in(s.now_ns), [], "once");
+}
+
+#[test]
+fn a_failure_does_not_wait_for_evidence() {
+    let mut s = Story::of(2, rules(Tail::Hold));
+    s.evidence_is_slow = true;
+    s.all_ready();
+    assert_eq!(s.done(1), [Act::FirstDone]);
+    assert_eq!(s.ends(0, Live::Exited(1)), [Act::Send(1, Command::Stop)]);
+    assert_eq!(s.watch.evidence_is_in(s.now_ns), []);
+}
+
+#[test]
+fn a_group_is_refused_before_it_trains_where_a_member_is_not_where_it_should_be() {
+    let mut s = Story::of(2, rules(Tail::Hold));
+    s.hello(0);
+    s.hello(1);
+    let refused = s.watch.refuse("it is on the CPU".into(), s.now_ns);
+    assert_eq!(refused, [Act::Kill(0), Act::Kill(1)]);
+    assert_eq!(s.ready(0), [], "whoever is ready by now is not told to go");
+    assert_eq!(s.ready(1), []);
+    s.ends(0, Live::Killed(9));
+    s.ends(1, Live::Killed(9));
+    assert_eq!(s.watch.outcome(), Outcome::ModeLost { reason: "it is on the CPU".into() });
+    assert_eq!(s.watch.timeline(s.now_ns).go_ns, None);
 }
 
 #[test]
@@ -249,5 +294,6 @@ fn a_foreign_script_trains_from_its_start_and_is_ended_when_it_has_shown_enough(
         assert_eq!(acts, evidence, "it is gathered once everybody has an epoch behind it");
     }
     let (event, raw) = parse(br#"{"event":"done"}"#).unwrap();
-    assert_eq!(w.on(0, Signal::Said { event, raw }, 3 * S, Traces::default()), [Act::Kill(0)]);
+    assert_eq!(w.on(0, Signal::Said { event, raw }, 3 * S, Traces::default()), [], "evidence about it is being gathered");
+    assert_eq!(w.evidence_is_in(4 * S), [Act::Kill(0)]);
 }

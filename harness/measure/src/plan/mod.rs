@@ -5,7 +5,8 @@
 //!
 //! Each repetition is one pass over all cells. Cells of one device state make a block: on a CPU there is one, on a card one for each way
 //! in which it is cut. Where the whole device is there, solo baselines open and close the block, so that drift inside it shows; the
-//! cells between, and the blocks among each other, are shuffled by the recorded seed.
+//! cells between, and the blocks among each other, are shuffled by the recorded seed. Blocks that have MIG off and blocks that have it on
+//! are not mixed: MIG off comes first, unless the card is found with MIG on, so that a campaign turns the mode once.
 
 mod forecast;
 mod rights;
@@ -74,7 +75,7 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts) ->
     distinct_slugs(&mut fitting);
     slices::join(&mut fitting);
 
-    let order = order(&fitting, experiment);
+    let order = order(&fitting, experiment, facts.gpu().and_then(|g| g.partition.as_ref()).is_some_and(|p| p.mig));
     let forecasts: Vec<(CellForecast, u32)> = fitting
         .iter()
         .map(|f| {
@@ -114,17 +115,24 @@ fn seat(cell: &Cell, record: &CellRecord, experiment: &Experiment, facts: &Devic
     refuse(too_large(cell, facts))?;
     refuse(too_wide(cell, experiment, facts))?;
     refuse(far(experiment, facts))?;
-    match facts.gpu().and_then(|gpu| Some((gpu, gpu.partition.as_ref()?))) {
-        Some((gpu, found)) if !facts.as_found && gpu.may_cut == Some(false) => {
-            seating.inside(found).ok_or_else(|| rights::refusal(gpu, found, &seating))
-        }
+    match facts.gpu().and_then(|g| g.partition.as_ref()) {
         None => Ok(seating),
-        Some(_) if !facts.as_found => Ok(seating),
-        Some((_, found)) => seating.inside(found).ok_or_else(|| {
+        Some(found) if !facts.as_found => movable(seating, found, experiment, facts),
+        Some(found) => seating.inside(found).ok_or_else(|| {
             let asked = seating.partition.map(|p| p.to_string()).unwrap_or_default();
             let reason = format!("the card is used as found, {found}, and this needs {asked}");
             Refusal { reason, hint: Some("`collo mig apply LAYOUT` cuts it; without `--as-found` collo does".into()) }
         }),
+    }
+}
+
+/// What needs a change of the card that cannot be had is refused, unless the layout that is there will do.
+fn movable(seating: Seating, found: &Partition, experiment: &Experiment, facts: &DeviceFacts) -> Result<Seating, Refusal> {
+    let Some(gpu) = facts.gpu() else { return Ok(seating) };
+    let Some(reason) = rights::against(gpu, found, &seating, &facts.fixed) else { return Ok(seating) };
+    match seating.inside(found) {
+        Some(inside) => Ok(inside),
+        None => Err(Refusal { reason, hint: Some(rights::way_out(gpu, &seating, &experiment.name)) }),
     }
 }
 
@@ -228,7 +236,7 @@ fn distinct_slugs(cells: &mut [Fitting<'_>]) {
     }
 }
 
-fn order(cells: &[Fitting<'_>], experiment: &Experiment) -> Vec<PlannedRun> {
+fn order(cells: &[Fitting<'_>], experiment: &Experiment, found_on: bool) -> Vec<PlannedRun> {
     // In the order of their first cells.
     let mut states: Vec<Option<&Partition>> = Vec::new();
     for fitting in cells {
@@ -241,23 +249,29 @@ fn order(cells: &[Fitting<'_>], experiment: &Experiment) -> Vec<PlannedRun> {
     let mut done = vec![0u32; cells.len()];
     let mut order = Vec::new();
     let mut block = 0;
-    for _ in 0..experiment.repetitions {
-        let mut states = states.clone();
-        if states.len() > 1 {
-            shuffle.shuffle(&mut states);
-        }
-        for state in states {
-            block += 1;
-            let here = (0..cells.len()).filter(|c| cells[*c].seating.partition.as_ref() == state);
-            let (baselines, others): (Vec<usize>, Vec<usize>) = here.partition(|cell| cells[*cell].record.baseline);
-            let parts = [(&baselines, Some(BlockEdge::Opens)), (&others, None), (&baselines, Some(BlockEdge::Closes))];
-            for (part, edge) in parts {
-                let mut part = part.clone();
-                shuffle.shuffle(&mut part);
-                order.extend(part.into_iter().map(|cell| {
-                    done[cell] += 1;
-                    PlannedRun { block, cell, repetition: done[cell], edge }
-                }));
+    // A change of the mode is the dearest step: it may reset the card, and services must let go of it. As found comes first, so that
+    // what is measured before the change needs none.
+    let is_on = |state: &Option<&Partition>| state.is_some_and(|p| p.mig);
+    let (found, other): (Vec<_>, Vec<_>) = states.into_iter().partition(|state| is_on(state) == found_on);
+    for states in [found, other] {
+        for _ in 0..experiment.repetitions {
+            let mut states = states.clone();
+            if states.len() > 1 {
+                shuffle.shuffle(&mut states);
+            }
+            for state in states {
+                block += 1;
+                let here = (0..cells.len()).filter(|c| cells[*c].seating.partition.as_ref() == state);
+                let (baselines, others): (Vec<usize>, Vec<usize>) = here.partition(|cell| cells[*cell].record.baseline);
+                let parts = [(&baselines, Some(BlockEdge::Opens)), (&others, None), (&baselines, Some(BlockEdge::Closes))];
+                for (part, edge) in parts {
+                    let mut part = part.clone();
+                    shuffle.shuffle(&mut part);
+                    order.extend(part.into_iter().map(|cell| {
+                        done[cell] += 1;
+                        PlannedRun { block, cell, repetition: done[cell], edge }
+                    }));
+                }
             }
         }
     }

@@ -1,24 +1,38 @@
-//! What a user who may not cut a card is told instead of a cell that needs it cut otherwise.
+//! What is told instead of a cell that needs the card cut otherwise, where it cannot be: why, and what an administrator types.
 
+use crate::device::fixed::Fixed;
 use crate::device::{Gpu, Partition};
-use crate::sharing::{Refusal, Seating};
+use crate::sharing::Seating;
 
-/// The driver lets this user change nothing, and the card is not as this cell needs it.
-pub fn refusal(gpu: &Gpu, found: &Partition, seating: &Seating) -> Refusal {
-    let label = gpu.label();
-    let index = gpu.at.as_ref().map(|at| format!(" --gpu {}", at.index)).unwrap_or_default();
-    let Some(asked) = seating.partition.as_ref().filter(|asked| asked.mig) else {
-        return Refusal {
-            reason: format!("this needs MIG off, {label} has it on ({found}), and this user may not change that"),
-            hint: Some(format!("`sudo collo mig clear{index}` turns it off")),
-        };
+/// Why the card cannot be made as this cell needs it; none if it can, or is so already.
+pub fn against(gpu: &Gpu, found: &Partition, seating: &Seating, fixed: &Fixed) -> Option<String> {
+    let asked = seating.partition.as_ref().filter(|asked| !found.is_as(asked))?;
+    // The driver lets this user change nothing: the plainest reason comes first.
+    let denied = || {
+        let label = gpu.label();
+        match asked.mig {
+            true => format!("this needs {asked}, {label} has {found}, and this user may not cut it"),
+            false => format!("this needs MIG off, {label} has it on ({found}), and this user may not change that"),
+        }
     };
-    // As it can be typed: without the spaces.
-    let cut = asked.to_string().replace(' ', "");
-    Refusal {
-        reason: format!("this needs {asked}, {label} has {found}, and this user may not cut it"),
-        hint: Some(format!("`sudo collo mig apply {cut}{index}`, then run it with `--as-found`, which needs no right")),
+    match gpu.may_cut {
+        Some(false) => Some(denied()),
+        _ => fixed.against(found, asked).map(|not| not.reason()),
     }
+}
+
+/// The rest of the experiment now, an administrator's command, and what was left out: or all of it as root.
+pub fn way_out(gpu: &Gpu, seating: &Seating, experiment: &str) -> String {
+    let index = gpu.at.as_ref().map(|at| format!(" --gpu {}", at.index)).unwrap_or_default();
+    // As people count, and so that it can be typed; any places will do.
+    let layout = match seating.partition.as_ref().filter(|asked| asked.mig) {
+        Some(asked) => asked.to_string().replace(' ', ""),
+        None => "off".into(),
+    };
+    format!(
+        "the rest is measured; then `sudo collo mig apply {layout} --services stop{index}`, then `collo run {experiment} --new --as-found{index}`; or all of it by \
+         `sudo collo run {experiment} --services stop{index}`"
+    )
 }
 
 #[cfg(test)]
@@ -30,22 +44,23 @@ mod tests {
 
     fn gpu(index: u32) -> Gpu {
         let at = Address { index, uuid: format!("GPU-{index}"), pci: "00000000:36:00.0".into() };
-        Gpu { at: Some(at), ..Gpu::planned(&Card::bare("a100-40gb", 7)) }
+        Gpu { at: Some(at), may_cut: Some(false), ..Gpu::planned(&Card::bare("a100-40gb", 7)) }
+    }
+
+    fn refused(gpu: &Gpu, found: &Partition, asked: Partition) -> String {
+        let seating = Seating::whole(1, Some(asked));
+        let reason = against(gpu, found, &seating, &Fixed::default()).unwrap_or_default();
+        format!("{reason}\n{}", way_out(gpu, &seating, "gpu-smoke"))
     }
 
     #[test]
     fn who_may_not_cut_a_card_is_told_what_an_administrator_types() {
-        let slice = |profile: &str, slices| Slice { profile: profile.into(), start: Some(0), compute: vec![slices] };
-        let asked = Partition::on(vec![slice("3g.20gb", 3), slice("1g.5gb", 1), slice("1g.5gb", 1)]);
-        let refused = refusal(&gpu(3), &Partition::off(), &Seating::whole(1, Some(asked)));
-        insta::assert_snapshot!(format!("{}\n{}", refused.reason, refused.hint.unwrap_or_default()), @r"
-        this needs 3g.20gb + 2×1g.5gb, GPU 3 has MIG off, and this user may not cut it
-        `sudo collo mig apply 3g.20gb+2×1g.5gb --gpu 3`, then run it with `--as-found`, which needs no right
-        ");
-        let whole = refusal(&gpu(0), &Partition::on(vec![slice("3g.20gb", 3)]), &Seating::whole(2, Some(Partition::off())));
-        insta::assert_snapshot!(format!("{}\n{}", whole.reason, whole.hint.unwrap_or_default()), @r"
-        this needs MIG off, GPU 0 has it on (3g.20gb), and this user may not change that
-        `sudo collo mig clear --gpu 0` turns it off
-        ");
+        let slice = |profile: &str, start, slices| Slice { profile: profile.into(), start: Some(start), compute: vec![slices] };
+        let asked = Partition::on(vec![slice("3g.20gb", 4, 3), slice("1g.5gb", 0, 1), slice("1g.5gb", 1, 1)]);
+        insta::assert_snapshot!(refused(&gpu(3), &Partition::off(), asked), @"");
+        let cut = Partition::on(vec![slice("3g.20gb", 4, 3)]);
+        insta::assert_snapshot!(refused(&gpu(0), &cut, Partition::off()), @"");
+        let as_it_is = Seating::whole(1, Some(Partition::off()));
+        assert_eq!(against(&gpu(0), &Partition::off(), &as_it_is, &Fixed::default()), None);
     }
 }

@@ -192,3 +192,54 @@ fn two_cells_with_one_slug_get_two_folders() {
     let slugs: HashSet<&str> = same.iter().map(|f| f.record.slug.as_str()).collect();
     assert_eq!(slugs.len(), 3, "{slugs:?}");
 }
+
+/// An A100 that is found so.
+fn on_an_a100(found: Partition) -> DeviceFacts {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mig-profiles");
+    let cards = crate::device::mig::Cards::load(&folder).expect("readable");
+    let gpu = crate::device::Gpu::planned(cards.find("a100-40gb").expect("known"));
+    DeviceFacts::on_gpus(vec![crate::device::Gpu { partition: Some(found), ..gpu }], None)
+}
+
+const ALL_MODES: &str = "repetitions = 3\n[axes]\nworkload = \"tiny\"\nsharing = [\"naive\", \"mps\", \"mig:2×1g.5gb\", \"mig:2×3g.20gb\"]\ndegree = 2\n";
+
+/// Whether MIG is on, run by run.
+fn modes(plan: &Plan) -> Vec<bool> {
+    plan.record.order.iter().map(|run| plan.seatings[run.cell].partition.as_ref().is_some_and(|p| p.mig)).collect()
+}
+
+#[test]
+fn the_mode_is_turned_once_and_what_is_there_comes_first() {
+    let planned = |found: Partition| modes(&planned_on(ALL_MODES, &on_an_a100(found)));
+    let turns = |modes: &[bool]| modes.windows(2).filter(|w| w[0] != w[1]).count();
+    let (off, on) = (planned(Partition::off()), planned(Partition::on(Vec::new())));
+    assert_eq!((turns(&off), turns(&on)), (1, 1));
+    assert!(!off[0] && on[0] && off.len() == on.len());
+}
+
+#[test]
+fn every_repetition_is_a_block_of_its_own_in_each_layout() {
+    let plan = planned_on(ALL_MODES, &on_an_a100(Partition::off()));
+    let mut blocks: BTreeMap<u32, Vec<Option<&Partition>>> = BTreeMap::new();
+    for run in &plan.record.order {
+        blocks.entry(run.block).or_default().push(plan.seatings[run.cell].partition.as_ref());
+    }
+    // Three repetitions of MIG off and of two layouts.
+    assert_eq!(blocks.len(), 9);
+    assert!(blocks.values().all(|states| states.iter().all(|s| *s == states[0])));
+}
+
+#[test]
+fn only_cells_that_need_a_change_that_cannot_be_had_are_refused() {
+    let mut facts = on_an_a100(Partition::off());
+    facts.fixed.mode = Some(crate::device::cut::NotCut::test("the MIG mode of GPU 0 cannot be turned on"));
+    let plan = planned_on(ALL_MODES, &facts);
+    let kept: Vec<&str> = plan.record.cells.iter().map(|c| c.sharing.as_str()).collect();
+    assert_eq!(kept, ["solo", "naive", "mps"]);
+    let refused: Vec<&str> = plan.record.refusals.iter().map(|r| r.sharing.as_str()).collect();
+    assert_eq!(refused, ["mig:2×1g.5gb", "mig:2×3g.20gb"]);
+    assert_eq!(plan.record.refusals[0].reason, "the MIG mode of GPU 0 cannot be turned on");
+    let hint = plan.record.refusals[0].hint.as_deref().unwrap_or_default();
+    assert!(hint.contains("sudo collo mig apply 1g.5gb@0+1g.5gb@1 --services stop"), "{hint}");
+    assert!(hint.contains("collo run mine --new --as-found"), "{hint}");
+}

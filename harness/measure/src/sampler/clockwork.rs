@@ -91,6 +91,8 @@ impl Clockwork {
             moved_ratio: movement.ratios(),
             absent: BTreeMap::new(),
             unread_lines: 0,
+            remarks: Vec::new(),
+            instrument: None,
         }
     }
 }

@@ -2,8 +2,13 @@
 
 use collo_store::{Attestation, Check};
 
+use super::gpu_evidence;
 pub use super::gpu_evidence::on_gpu;
+use super::stage::StagedCard;
 use crate::launch::protocol::Hello;
+
+/// The check of the device that a member trains on.
+const DEVICE: &str = "device as it sees it";
 
 /// The check that a process too short for the system's clock ticks can miss.
 pub const CPU_TIME: &str = "cpu time in the window";
@@ -30,19 +35,35 @@ pub struct InForce {
 /// The evidence on a CPU: each member lives, has used CPU time inside the window, on the cores and with the threads asked for,
 /// and itself sees no other device.
 pub fn on_cpu(members: &[InForce]) -> Attestation {
-    let checks = members.iter().flat_map(|m| {
-        let device = m.hello.as_ref().map(|hello| hello.device.clone());
-        let seen = device.map(|device| {
-            let holds = device == "cpu";
-            check(m, "device as it sees it", "cpu".into(), Some(device), holds)
-        });
-        process(m).into_iter().chain(seen)
-    });
+    // Where a member trains decides more than anything else that is found of it.
+    let checks = members.iter().flat_map(|m| as_it_sees(None, m.member, m.hello.as_ref()).into_iter().chain(process(m)));
     Attestation::from_checks(checks.collect())
 }
 
-pub fn check(m: &InForce, what: &str, asked: String, found: Option<String>, holds: bool) -> Check {
-    Check { what: what.into(), member: Some(m.member as u32), asked, found, holds }
+pub fn check(member: usize, what: &str, asked: String, found: Option<String>, holds: bool) -> Check {
+    Check { what: what.into(), member: Some(member as u32), asked, found, holds }
+}
+
+/// The device as the framework shows it to a member, against the one that it was given; nothing of a foreign script.
+pub fn as_it_sees(card: Option<&StagedCard>, member: usize, hello: Option<&Hello>) -> Vec<Check> {
+    let Some(hello) = hello else { return Vec::new() };
+    match card {
+        Some(card) => gpu_evidence::as_it_sees(card, member, hello, DEVICE),
+        None => vec![check(member, DEVICE, "cpu".into(), Some(hello.device.clone()), hello.device == "cpu")],
+    }
+}
+
+/// What a hello says of another device than the member was given. No such group is to train: what it does elsewhere would be found out at
+/// the end, under another reason perhaps.
+pub fn misplaced(card: Option<&StagedCard>, member: usize, hello: &Hello) -> Option<Check> {
+    as_it_sees(card, member, Some(hello)).into_iter().find(|c| !c.holds)
+}
+
+/// A check that does not hold, in words.
+pub fn words(check: &Check) -> String {
+    let who = check.member.map(|m| format!(" of member {m}")).unwrap_or_default();
+    let found = check.found.as_deref().unwrap_or("nothing");
+    format!("{}{who}: asked {}, found {found}", check.what, check.asked)
 }
 
 /// What holds for a process on any device: alive, working, where and as wide as it should.
@@ -51,14 +72,14 @@ pub fn process(m: &InForce) -> Vec<Check> {
     let used = used_ns.map(|ns| format!("{:.3} s", ns as f64 / 1e9));
     let cores = m.cores.as_ref().map(|c| core_text(c));
     let mut found = vec![
-        check(m, "process", "alive".into(), m.pids.first().map(|pid| format!("pid {pid}")), !m.pids.is_empty()),
-        check(m, CPU_TIME, "more than 0 s".into(), used, used_ns.is_some_and(|ns| ns > 0)),
-        check(m, "affinity", core_text(&m.asked_cores), cores, m.cores.as_ref() == Some(&m.asked_cores)),
+        check(m.member, "process", "alive".into(), m.pids.first().map(|pid| format!("pid {pid}")), !m.pids.is_empty()),
+        check(m.member, CPU_TIME, "more than 0 s".into(), used, used_ns.is_some_and(|ns| ns > 0)),
+        check(m.member, "affinity", core_text(&m.asked_cores), cores, m.cores.as_ref() == Some(&m.asked_cores)),
     ];
     // A workload without a notion of threads does not say any; that is no contradiction.
     if let Some(threads) = m.hello.as_ref().and_then(|hello| hello.threads) {
         let (asked, holds) = (m.asked_threads.to_string(), threads == m.asked_threads);
-        found.push(check(m, "intra-op threads", asked, Some(threads.to_string()), holds));
+        found.push(check(m.member, "intra-op threads", asked, Some(threads.to_string()), holds));
     }
     found
 }

@@ -5,12 +5,14 @@
 use std::collections::BTreeSet;
 
 use collo_store::{Attestation, AttestationVerdict, Check};
+use nvml_wrapper::Device;
+use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 
-use super::Staged;
-use super::evidence::{InForce, check, process};
-use super::stage::{StagedCard, Visible};
+use super::evidence::{self, InForce, check, process};
+use super::stage::{Served, StagedCard, Visible};
 use crate::device::company::{Company, Unlisted};
-use crate::device::{holders, nvml};
+use crate::device::{holders, mps, namespace, nvml};
+use crate::launch::protocol::Hello;
 
 /// The check that somebody else's work on the card does not pass.
 pub const OTHERS: &str = "others on the card";
@@ -19,7 +21,7 @@ pub const OTHERS: &str = "others on the card";
 pub const MEMORY_LIMIT: &str = "memory limit of the MPS daemon";
 
 /// What was read of a card at one moment. A list that could not be read is absent.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Seen {
     /// Processes that compute on the card, with their instance where it is cut.
     pub computing: Option<Vec<Computing>>,
@@ -32,6 +34,8 @@ pub struct Seen {
     pub mig: Option<bool>,
     /// By daemon: the limit of memory that it says its clients have.
     pub memory_limits: Vec<Option<u64>>,
+    /// By daemon: the limits that its server wrote down.
+    pub logged: Vec<mps::Logged>,
     /// What is used of the card by nobody who is listed.
     pub unlisted: Option<Unlisted>,
     /// Whether something lies where members without MPS look for a daemon.
@@ -47,8 +51,7 @@ pub struct Computing {
 }
 
 /// Look at the card and hold what is seen against what was asked for.
-pub fn on_gpu(staged: &Staged, members: &[InForce]) -> Attestation {
-    let Some(card) = &staged.card else { return Attestation::absent("no card was staged") };
+pub fn on_gpu(card: &StagedCard, members: &[InForce]) -> Attestation {
     judge(&Seen::of(card), card, members)
 }
 
@@ -58,35 +61,36 @@ impl Seen {
             daemon_in_the_way: std::fs::read_dir(&card.empty).is_ok_and(|mut entries| entries.next().is_some()),
             ..Seen::default()
         };
+        // The driver first: it answers at once, and where members leave when they are done they may be gone before a daemon has.
+        seen.look(card);
         for daemon in &card.daemons {
-            seen.servers.extend(daemon.control.servers().unwrap_or_default());
-            seen.memory_limits.push(daemon.control.memory_limit_bytes().ok().flatten());
-            seen.clients.push(daemon.control.all_clients().ok().map(BTreeSet::from_iter));
+            seen.ask(daemon, card.memory_limit_bytes.is_some());
         }
-        let Ok(nvml) = nvml::open() else { return seen };
-        let Ok(device) = nvml.device_by_uuid(card.uuid.as_str()) else { return seen };
-        seen.mig = match device.mig_mode() {
+        seen
+    }
+
+    /// What the driver says of the card and of the instances that members are on.
+    fn look(&mut self, card: &StagedCard) {
+        let Ok(nvml) = nvml::open() else { return };
+        let Ok(device) = nvml.device_by_uuid(card.uuid.as_str()) else { return };
+        self.mig = match device.mig_mode() {
             Ok(mode) => Some(mode.current == 1),
             Err(nvml_wrapper::error::NvmlError::NotSupported) => Some(false),
             Err(_) => None,
         };
-        let computing = |p: nvml_wrapper::struct_wrappers::device::ProcessInfo| Computing {
-            pid: p.pid,
-            gpu_instance: p.gpu_instance_id,
-            compute_instance: p.compute_instance_id,
-        };
-        let clients = device.mps_running_compute_processes().ok();
-        let plain = device.running_compute_processes().ok();
-        if clients.is_some() || plain.is_some() {
-            let all = plain.into_iter().flatten().chain(clients.clone().into_iter().flatten());
-            seen.computing = Some(all.map(computing).collect());
-        }
-        // The list of the whole card may be closed to us, or without instances, where those of the instances are open.
+        let whole = Listed::of(&device);
+        self.mps_clients = whole.clients();
+        self.computing = whole.all();
+        // The lists of the whole card may be closed to us, or without what runs on instances, where those of the instances are open; and
+        // a client of MPS (`M+C`) may be on either of the two lists alone. So both are asked of both.
         for part in card.devices.iter().filter(|d| d.gpu_instance.is_some()) {
-            let Ok(listed) = nvml.device_by_uuid(part.uuid.as_str()).and_then(|d| d.running_compute_processes()) else {
-                continue;
-            };
-            let all = seen.computing.get_or_insert_default();
+            let Ok(device) = nvml.device_by_uuid(part.uuid.as_str()) else { continue };
+            let listed = Listed::of(&device);
+            if let Some(clients) = listed.clients() {
+                self.mps_clients.get_or_insert_default().extend(clients);
+            }
+            let Some(listed) = listed.all() else { continue };
+            let all = self.computing.get_or_insert_default();
             for process in listed {
                 let (gpu_instance, compute_instance) = (part.gpu_instance, part.compute_instance);
                 let found = Computing { pid: process.pid, gpu_instance, compute_instance };
@@ -95,9 +99,24 @@ impl Seen {
                 }
             }
         }
-        seen.unlisted = Company::of(&nvml, &device, &card.uuid).unlisted;
-        seen.mps_clients = clients.map(|all| all.into_iter().map(|p| p.pid).collect());
-        seen
+        // Where everybody is listed the lists have the say: what their memory does not add up to is the driver's own.
+        if namespace::is_first() != Some(true) {
+            self.unlisted = Company::of(&nvml, &device, &card.uuid).unlisted;
+        }
+    }
+
+    /// What a daemon and its server say. Each question is a program that may take its time, so none is asked twice.
+    fn ask(&mut self, daemon: &Served, limited: bool) {
+        let servers = daemon.control.servers();
+        let clients = servers.as_ref().ok().and_then(|servers| {
+            let each: Option<Vec<Vec<u32>>> = servers.iter().map(|s| daemon.control.clients(*s).ok()).collect();
+            Some(each?.into_iter().flatten().collect())
+        });
+        self.servers.extend(servers.unwrap_or_default());
+        self.clients.push(clients);
+        self.memory_limits.push(if limited { daemon.control.memory_limit_bytes().ok().flatten() } else { None });
+        let log = fs_err::read_to_string(daemon.log.join("server.log")).unwrap_or_default();
+        self.logged.push(mps::logged(&log));
     }
 
     /// Pids on the card that are neither of a member nor of our servers.
@@ -116,6 +135,30 @@ impl Seen {
     }
 }
 
+/// The two lists that the driver has of a device; one that is closed or unknown to it is absent.
+struct Listed {
+    plain: Option<Vec<ProcessInfo>>,
+    clients: Option<Vec<ProcessInfo>>,
+}
+
+impl Listed {
+    fn of(device: &Device<'_>) -> Listed {
+        Listed { plain: device.running_compute_processes().ok(), clients: device.mps_running_compute_processes().ok() }
+    }
+
+    fn clients(&self) -> Option<BTreeSet<u32>> {
+        self.clients.as_ref().map(|all| all.iter().map(|p| p.pid).collect())
+    }
+
+    /// Who is on either; none where neither is open.
+    fn all(&self) -> Option<Vec<Computing>> {
+        let lists = [&self.plain, &self.clients];
+        let computing =
+            |p: &ProcessInfo| Computing { pid: p.pid, gpu_instance: p.gpu_instance_id, compute_instance: p.compute_instance_id };
+        lists.iter().any(|l| l.is_some()).then(|| lists.into_iter().flatten().flatten().map(computing).collect())
+    }
+}
+
 /// Pure: what was seen against what was asked.
 fn judge(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Attestation {
     let hidden = seen.hidden(members);
@@ -124,14 +167,16 @@ fn judge(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Attestation {
         checks.push(of_others(seen, card, members));
     }
     checks.extend(of_memory(seen, card));
+    checks.extend(of_threads(seen, card));
     for member in members {
         let Some(device) = card.devices.get(member.member) else { continue };
+        // Where a member trains decides more than anything else that is found of it.
+        checks.extend(evidence::as_it_sees(Some(card), member.member, member.hello.as_ref()));
         checks.extend(process(member));
         if !hidden {
             checks.push(on_its_device(seen, card, member, device));
             checks.push(through_mps(seen, member, device));
         }
-        checks.extend(as_it_sees(card, member, device));
     }
     let mut attestation = Attestation::from_checks(checks);
     if hidden {
@@ -174,12 +219,14 @@ fn of_others(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Check {
         member: None,
         asked: if card.foreign { "allowed".into() } else { "nobody".into() },
         found: seen.computing.as_ref().map(|_| found),
-        holds: seen.computing.is_some() && (card.foreign || all.is_empty()),
+        // Who is not listed is only inferred: what was found says so, and the run is informative.
+        holds: seen.computing.is_some() && (card.foreign || others.is_empty()),
     }
 }
 
-/// The limit of memory that every daemon says its clients have. Drivers may write it in a form that is not known here: then nothing is found,
-/// and the run is informative.
+/// The limit of memory that is in force for the clients of every daemon: what its server wrote down, and what the daemon tells when it is
+/// asked. Either may be in a form that is not known here, and reading back is unreliable (a TODO in the tests of NVIDIA's gpu-operator and
+/// DRA driver): one that says what was asked for is enough. Where neither is understood nothing is found, and the run is informative.
 fn of_memory(seen: &Seen, card: &StagedCard) -> Vec<Check> {
     if card.own_memory_limits {
         let (what, asked) = (MEMORY_LIMIT.into(), "one for each member".into());
@@ -187,14 +234,36 @@ fn of_memory(seen: &Seen, card: &StagedCard) -> Vec<Check> {
     }
     let Some(asked) = card.memory_limit_bytes else { return Vec::new() };
     let mib = |bytes: u64| bytes >> 20;
-    let check = |found: &Option<u64>| Check {
-        what: MEMORY_LIMIT.into(),
-        member: None,
-        asked: format!("{} MiB", mib(asked)),
-        found: found.map(|bytes| format!("{} MiB", mib(bytes))),
-        holds: found.is_none_or(|bytes| mib(bytes) == mib(asked)),
+    let check = |daemon: usize| {
+        let logged = seen.logged.get(daemon).and_then(|l| l.memory_limit_bytes);
+        let told = seen.memory_limits.get(daemon).copied().flatten();
+        let is_it = |bytes: &u64| mib(*bytes) == mib(asked);
+        let found = [logged, told].into_iter().flatten().find(is_it).or(logged).or(told);
+        Check {
+            what: MEMORY_LIMIT.into(),
+            member: None,
+            asked: format!("{} MiB", mib(asked)),
+            found: found
+                .map(|bytes| format!("{} MiB{}", mib(bytes), if Some(bytes) == logged { ", its server logged" } else { "" })),
+            holds: found.as_ref().is_none_or(is_it),
+        }
     };
-    seen.memory_limits.iter().map(check).collect()
+    (0..card.daemons.len()).map(check).collect()
+}
+
+/// The share of threads that the server of every daemon wrote down for its clients. A server that wrote nothing is no evidence either
+/// way: the SMs that members see are.
+fn of_threads(seen: &Seen, card: &StagedCard) -> Vec<Check> {
+    let Some(asked) = card.thread_limit_percent.map(f64::from) else { return Vec::new() };
+    let check = |found: f64| Check {
+        what: "active threads that the MPS server logged".into(),
+        member: None,
+        asked: format!("{asked} %"),
+        found: Some(format!("{found} %")),
+        // It may have been rounded to what the hardware can divide.
+        holds: (found - asked).abs() < 1.0,
+    };
+    seen.logged.iter().filter_map(|l| l.active_thread_percent).map(check).collect()
 }
 
 /// The driver has one of its processes on its device.
@@ -215,7 +284,7 @@ fn on_its_device(seen: &Seen, card: &StagedCard, member: &InForce, device: &Visi
     };
     let found = there.as_ref().and_then(|pids| pids.first()).map(|pid| format!("pid {pid}"));
     let holds = found.is_some();
-    check(member, "process in the driver's list", place, found, holds)
+    check(member.member, "process in the driver's list", place, found, holds)
 }
 
 /// On its server's client list where MPS is asked for, on no list where it is not.
@@ -226,26 +295,26 @@ fn through_mps(seen: &Seen, member: &InForce, device: &Visible) -> Check {
             let list = seen.clients.get(daemon).and_then(Option::as_ref);
             let found = list.and_then(on).map(|pid| format!("pid {pid}"));
             let holds = found.is_some();
-            check(member, "on the MPS server's client list", "yes".into(), found, holds)
+            check(member.member, "on the MPS server's client list", "yes".into(), found, holds)
         }
         None => {
             // An old driver has no such list; then an empty folder where it would have looked for a daemon is the evidence.
             let client = seen.mps_clients.as_ref().and_then(on).map(|pid| format!("a client, pid {pid}"));
             let found = client.or(seen.daemon_in_the_way.then(|| "a daemon's folder that is not empty".into()));
             let holds = found.is_none();
-            check(member, "client of an MPS server", "no".into(), found.or(Some("no".into())), holds)
+            check(member.member, "client of an MPS server", "no".into(), found.or(Some("no".into())), holds)
         }
     }
 }
 
-/// The device, and how many SMs of it, as CUDA shows them to the member.
-fn as_it_sees(card: &StagedCard, member: &InForce, device: &Visible) -> Vec<Check> {
-    let Some(hello) = &member.hello else { return Vec::new() };
+/// The device, and how many SMs of it, as CUDA shows them to the member; `what` is the word for the first.
+pub fn as_it_sees(card: &StagedCard, member: usize, hello: &Hello, what: &str) -> Vec<Check> {
+    let Some(device) = card.devices.get(member) else { return Vec::new() };
     // Inside an instance CUDA gives its digits, or the card's, with a prefix of the script's: the digits tell.
     let digits = |text: &str| text.trim_start_matches("GPU-").trim_start_matches("MIG-").to_lowercase();
     let seen = digits(&hello.device);
     let holds = seen == digits(&device.uuid) || (card.mig && seen == digits(&card.uuid) && hello.sm_count.is_some());
-    let mut checks = vec![check(member, "device as it sees it", device.uuid.clone(), Some(hello.device.clone()), holds)];
+    let mut checks = vec![check(member, what, device.uuid.clone(), Some(hello.device.clone()), holds)];
     if let (Some(all), Some(sms)) = (device.sms, hello.sm_count) {
         let (least, most) = match device.percent {
             None => (all, all),

@@ -2,6 +2,8 @@ use super::*;
 use crate::launch::protocol::Hello;
 use std::path::PathBuf;
 
+use crate::device::mps::{Control, Logged};
+
 const GPU: &str = "GPU-00000000-aaaa";
 
 fn hello(device: &str, sms: u32) -> Option<Hello> {
@@ -36,6 +38,7 @@ fn card(devices: Vec<Visible>, mig: bool) -> StagedCard {
         daemons: Vec::new(),
         empty: PathBuf::new(),
         foreign: false,
+        thread_limit_percent: None,
         memory_limit_bytes: None,
         own_memory_limits: false,
         instances: Vec::new(),
@@ -129,15 +132,52 @@ fn a_limit_of_threads_shows_in_the_sms_that_a_member_sees() {
     assert_eq!(verdict(1, Some(1)), AttestationVerdict::Attested);
 }
 
+/// A card with one daemon, whose clients have half of the threads and 4 GB.
+fn limited() -> StagedCard {
+    let mut card = card(vec![Visible { daemon: Some(0), percent: Some(50), ..whole() }], false);
+    card.daemons.push(Served { control: Control::at("/nowhere"), log: PathBuf::new() });
+    card.memory_limit_bytes = Some(4_000_000_000);
+    card.thread_limit_percent = Some(50);
+    card
+}
+
+fn of_limits(card: &StagedCard, told: Option<u64>, logged: Logged) -> Attestation {
+    let clients = vec![Some(BTreeSet::from([NOBODY]))];
+    let seen = Seen { clients, memory_limits: vec![told], logged: vec![logged], ..on_card(&[NOBODY]) };
+    judge(&seen, card, &[member(0, NOBODY, GPU, 54)])
+}
+
+#[test]
+fn a_limit_that_the_server_logged_needs_no_reading_back() {
+    let card = limited();
+    let logged = |bytes| Logged { active_thread_percent: Some(50.0), memory_limit_bytes: Some(bytes) };
+    let limit = |a: &Attestation| a.checks.iter().find(|c| c.what == MEMORY_LIMIT).and_then(|c| c.found.clone());
+    let unread = of_limits(&card, None, logged(3814 << 20));
+    assert_eq!(unread.verdict, AttestationVerdict::Attested);
+    assert_eq!(limit(&unread).as_deref(), Some("3814 MiB, its server logged"));
+    assert_eq!(of_limits(&card, Some(0), logged(3814 << 20)).verdict, AttestationVerdict::Attested, "read back wrongly");
+    assert_eq!(of_limits(&card, Some(3814 << 20), logged(7)).verdict, AttestationVerdict::Attested, "logged in another unit");
+    assert_eq!(unmet(&of_limits(&card, Some(0), logged(7))), Some(MEMORY_LIMIT));
+    let whole = Logged { active_thread_percent: Some(100.0), ..logged(3814 << 20) };
+    assert_eq!(unmet(&of_limits(&card, None, whole)), Some("active threads that the MPS server logged"));
+}
+
+#[test]
+fn what_a_member_sees_comes_before_what_others_say_of_it() {
+    let elsewhere = [member(0, NOBODY, GPU, 108), member(1, NOBODY + 1, "cpu", 0)];
+    let a = naive(&on_card(&[NOBODY]), &elsewhere);
+    assert_eq!(unmet(&a), Some("device as it sees it"), "and not the driver's list, where nobody expects it");
+    let refused = evidence::misplaced(Some(&card(vec![whole(), whole()], false)), 1, elsewhere[1].hello.as_ref().unwrap());
+    let said = evidence::words(&refused.expect("it is on the CPU"));
+    assert_eq!(said, "device as it sees it of member 1: asked GPU-00000000-aaaa, found cpu");
+    let right = evidence::misplaced(Some(&card(vec![whole(), whole()], false)), 0, elsewhere[0].hello.as_ref().unwrap());
+    assert_eq!(right, None);
+}
+
 #[test]
 fn a_memory_limit_must_be_the_one_that_was_asked_for_where_the_daemon_says_it() {
-    let mut card = card(vec![Visible { daemon: Some(0), ..whole() }], false);
-    card.memory_limit_bytes = Some(4_000_000_000);
-    let judged = |limit: Option<u64>| {
-        let clients = vec![Some(BTreeSet::from([NOBODY]))];
-        let seen = Seen { clients, memory_limits: vec![limit], ..on_card(&[NOBODY]) };
-        judge(&seen, &card, &[member(0, NOBODY, GPU, 108)])
-    };
+    let card = limited();
+    let judged = |limit: Option<u64>| of_limits(&card, limit, Logged::default());
     assert_eq!(judged(Some(3814 << 20)).verdict, AttestationVerdict::Attested);
     assert_eq!(unmet(&judged(Some(0))), Some(MEMORY_LIMIT));
     let unread = judged(None);

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_store::{Attestation, MemberSpec};
+use collo_store::MemberSpec;
 
 use super::mig_seats::Seats;
 use super::mps::Mps;
-use super::{Each, Family, Ground, InForce, NotStaged, Refusal, Seating, SharingMode, Staged, evidence, needs_a_gpu, stage};
+use super::{Each, Family, Ground, NotStaged, Refusal, Seating, SharingMode, Staged, needs_a_gpu, stage};
 use crate::device::{DeviceFacts, DeviceKind};
 
 pub static MIG: Family = Family {
@@ -135,9 +135,5 @@ impl SharingMode for Mig {
 
     fn stage(&self, ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged> {
         stage::on_gpu(ground, seating, self.mps.then(Mps::default).as_ref(), &[])
-    }
-
-    fn attest(&self, staged: &Staged, members: &[InForce]) -> Attestation {
-        evidence::on_gpu(staged, members)
     }
 }

@@ -13,7 +13,7 @@ mod seat;
 mod slot;
 mod stage;
 
-pub use evidence::{CPU_TIME, InForce, core_text};
+pub use evidence::{CPU_TIME, InForce, core_text, misplaced, words};
 pub use gpu_evidence::{MEMORY_LIMIT, OTHERS};
 pub use mig::is_profile;
 pub use naive::Naive;
@@ -58,8 +58,13 @@ pub trait SharingMode: fmt::Debug + Send + Sync {
     /// Take the device from its current state to the one that the seating asks for, and give each member its slot.
     fn stage(&self, ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged>;
 
-    /// The evidence, gathered inside the measured window, that this mode was in force for these members.
-    fn attest(&self, staged: &Staged, members: &[InForce]) -> Attestation;
+    /// The evidence, gathered inside the measured window, that this mode was in force for these members; without a card they are on a CPU.
+    fn attest(&self, card: Option<&StagedCard>, members: &[InForce]) -> Attestation {
+        match card {
+            None => evidence::on_cpu(members),
+            Some(card) => evidence::on_gpu(card, members),
+        }
+    }
 }
 
 /// What an experiment says of single workloads in mixed groups.

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_store::{Attestation, MemberSpec};
+use collo_store::MemberSpec;
 
-use super::{
-    Each, Family, Ground, InForce, NotStaged, Refusal, Seating, SharingMode, Staged, evidence, naive, needs_a_gpu, stage,
-};
+use super::{Each, Family, Ground, NotStaged, Refusal, Seating, SharingMode, Staged, naive, needs_a_gpu, stage};
 use crate::device::{DeviceFacts, DeviceKind};
 use crate::units;
 
@@ -91,10 +89,6 @@ impl SharingMode for Mps {
     fn stage(&self, ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged> {
         stage::on_gpu(ground, seating, Some(self), &[])
     }
-
-    fn attest(&self, staged: &Staged, members: &[InForce]) -> Attestation {
-        evidence::on_gpu(staged, members)
-    }
 }
 
 /// `mps:each`: in a mixed group every workload has limits of its own, which the experiment's `limits` say.
@@ -146,9 +140,5 @@ impl SharingMode for MpsEach {
 
     fn stage(&self, ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged> {
         stage::on_gpu(ground, seating, Some(&Mps::default()), &self.members)
-    }
-
-    fn attest(&self, staged: &Staged, members: &[InForce]) -> Attestation {
-        evidence::on_gpu(staged, members)
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use collo_store::{Attestation, MemberSpec};
+use collo_store::MemberSpec;
 
-use super::{Family, Ground, InForce, NotStaged, Refusal, Seating, SharingMode, Slot, Staged, evidence, stage};
+use super::{Family, Ground, NotStaged, Refusal, Seating, SharingMode, Slot, Staged, stage};
 use crate::device::{DeviceFacts, DeviceKind, Partition};
 
 pub static NAIVE: Family = Family {
@@ -47,13 +47,6 @@ impl SharingMode for Naive {
                 Ok(Staged::on_cpu((0..members).map(slot).collect()))
             }
             DeviceKind::Gpu => stage::on_gpu(ground, seating, None, &[]),
-        }
-    }
-
-    fn attest(&self, staged: &Staged, members: &[InForce]) -> Attestation {
-        match &staged.card {
-            None => evidence::on_cpu(members),
-            Some(_) => evidence::on_gpu(staged, members),
         }
     }
 }

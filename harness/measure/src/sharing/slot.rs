@@ -1,8 +1,9 @@
 //! What one member gets of the device: an environment to start in, and cores to stay on.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::stage::StagedCard;
+use super::stage::{Daemon, StagedCard};
 use crate::device::cut::NotCut;
 use crate::device::hold::Hold;
 use crate::experiment::Cores;
@@ -12,20 +13,23 @@ pub struct Staged {
     /// By member.
     pub slots: Vec<Slot>,
     /// None on a CPU.
-    pub card: Option<StagedCard>,
+    pub card: Option<Arc<StagedCard>>,
+    /// The MPS daemons of this run.
+    pub(super) daemons: Vec<Daemon>,
 }
 
 impl Staged {
     pub fn on_cpu(slots: Vec<Slot>) -> Staged {
-        Staged { slots, card: None }
+        Staged { slots, card: None, daemons: Vec::new() }
     }
 
     /// End what was started for this run alone; what was wrong with it, if something was.
     pub fn trouble_and_end(mut self, hold: Option<&mut Hold>) -> Option<String> {
-        match (self.card.as_mut(), hold) {
-            (Some(card), Some(hold)) => card.end(hold),
-            _ => None,
+        let trouble = self.daemons.iter_mut().find_map(Daemon::trouble);
+        if let Some(hold) = hold {
+            self.daemons.into_iter().for_each(|daemon| daemon.end(hold));
         }
+        trouble
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -31,7 +32,8 @@ pub struct Ground<'a> {
     pub foreign: bool,
 }
 
-/// A card in a mode.
+/// A card in a mode: what was asked for, and where to look whether it is so. Evidence is gathered from a copy of it on any thread.
+#[derive(Debug, Clone)]
 pub struct StagedCard {
     pub label: String,
     pub uuid: String,
@@ -39,10 +41,12 @@ pub struct StagedCard {
     pub mig: bool,
     /// By member.
     pub devices: Vec<Visible>,
-    pub daemons: Vec<Daemon>,
+    pub daemons: Vec<Served>,
     /// The folder in which members without MPS look for a daemon, and find none.
     pub empty: PathBuf,
     pub foreign: bool,
+    /// The share of threads that the daemons were told, for each client.
+    pub thread_limit_percent: Option<u8>,
     /// The limit of memory that the daemons were told, for each client.
     pub memory_limit_bytes: Option<u64>,
     /// Members have limits of memory of their own, which no daemon tells.
@@ -64,28 +68,37 @@ pub struct Visible {
     pub percent: Option<u8>,
 }
 
-/// An MPS daemon of ours.
-pub struct Daemon {
+/// An MPS daemon of ours: where it is spoken to, and the folder that it logs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Served {
     pub control: Control,
-    service: Service,
     pub log: PathBuf,
-    pipe: PathBuf,
 }
 
-/// How long a daemon may take until it answers.
-const READY_WITHIN: Duration = Duration::from_secs(10);
+/// The same with its process.
+pub struct Daemon {
+    served: Served,
+    service: Service,
+}
+
+/// How long a daemon may take until it answers: one on a card without persistence sets that up first.
+const READY_WITHIN: Duration = Duration::from_secs(15);
 /// How long ending one may take, its supervisor's own patience included.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
 
 /// Naive, MPS or MIG, by what the seating asks for; with `limits` there are daemons. `own` are limits of each member, where they differ.
 pub fn on_gpu(ground: &mut Ground<'_>, seating: &Seating, limits: Option<&Mps>, own: &[Mps]) -> Result<Staged, NotStaged> {
     let Some((gpu, hold)) = ground.card.as_mut() else { return Err(NotStaged::because("no card is held")) };
+    let mig = seating.partition.as_ref().is_some_and(|p| p.mig);
+    let exclusive = limits.is_some() && ground.exclusive && !mig;
+    if !exclusive {
+        hold.make_shared().map_err(NotStaged::from)?;
+    }
     let cut = match &seating.partition {
         Some(partition) => Some(hold.bring(partition).map_err(NotStaged::from)?),
         None => None,
     };
     let devices = devices(seating, hold.uuid(), gpu.sms, cut.as_ref())?;
-    let mig = seating.partition.as_ref().is_some_and(|p| p.mig);
     let mut card = StagedCard {
         label: gpu.label(),
         uuid: hold.uuid().to_string(),
@@ -96,15 +109,17 @@ pub fn on_gpu(ground: &mut Ground<'_>, seating: &Seating, limits: Option<&Mps>, 
         daemons: Vec::new(),
         empty: empty_folder()?,
         foreign: ground.foreign,
+        thread_limit_percent: limits.and_then(|l| l.active_thread_percent),
         memory_limit_bytes: limits.and_then(|l| l.memory_bytes),
         own_memory_limits: own.iter().any(|l| l.memory_bytes.is_some()),
     };
+    let mut daemons = Vec::new();
     if let Some(limits) = limits {
-        if ground.exclusive && !mig {
+        if exclusive {
             hold.make_exclusive().map_err(NotStaged::from)?;
         }
-        if let Err(reason) = start_daemons(&mut card, hold, ground.folder, limits) {
-            let _ = card.end(hold);
+        if let Err(reason) = start_daemons(&mut card, &mut daemons, hold, ground.folder, limits) {
+            daemons.into_iter().for_each(|daemon| daemon.end(hold));
             return Err(reason);
         }
     }
@@ -120,7 +135,7 @@ pub fn on_gpu(ground: &mut Ground<'_>, seating: &Seating, limits: Option<&Mps>, 
             on_card: true,
         })
         .collect();
-    Ok(Staged { slots, card: Some(card) })
+    Ok(Staged { slots, card: Some(Arc::new(card)), daemons })
 }
 
 fn devices(seating: &Seating, uuid: &str, sms: Option<u32>, cut: Option<&CutCard>) -> Result<Vec<Visible>, NotStaged> {
@@ -168,7 +183,13 @@ fn empty_folder() -> Result<PathBuf, NotStaged> {
 }
 
 /// One daemon for each device that members are on.
-fn start_daemons(card: &mut StagedCard, hold: &mut Hold, folder: &Path, limits: &Mps) -> Result<(), NotStaged> {
+fn start_daemons(
+    card: &mut StagedCard,
+    daemons: &mut Vec<Daemon>,
+    hold: &mut Hold,
+    folder: &Path,
+    limits: &Mps,
+) -> Result<(), NotStaged> {
     if mps::program().is_none() {
         return Err(NotStaged::because(format!("`{}` is not on the PATH; it comes with the driver", mps::PROGRAM)));
     }
@@ -179,7 +200,9 @@ fn start_daemons(card: &mut StagedCard, hold: &mut Hold, folder: &Path, limits: 
             Some(number) => number,
             None => {
                 let log = folder.join(if card.mig { format!("mps-{}", served.len()) } else { "mps".into() });
-                card.daemons.push(Daemon::start(&uuid, &log, hold, limits)?);
+                let daemon = Daemon::start(&uuid, &log, hold, limits)?;
+                card.daemons.push(daemon.served.clone());
+                daemons.push(daemon);
                 served.push(uuid);
                 served.len() - 1
             }
@@ -211,18 +234,19 @@ impl Daemon {
         env.extend(limits.environment().into_iter().map(|(name, value)| (name.into(), Some(value))));
         let orders = ServiceOrders {
             command: vec![mps::PROGRAM.into(), "-f".into()],
+            folder: "/".into(),
             env,
             log: log.join("daemon.log"),
             mps_pipe: Some(pipe.clone()),
         };
         let service = Service::start(orders).map_err(io)?;
-        let mut daemon = Daemon { control: Control::at(&pipe), service, log: log.into(), pipe };
+        let mut daemon = Daemon { served: Served { control: Control::at(&pipe), log: log.into() }, service };
         let deadline = Instant::now() + READY_WITHIN;
         let reason = loop {
             if let Some(how) = daemon.service.ended() {
                 break format!("the MPS daemon did not start: {how}{}", daemon.said());
             }
-            if daemon.control.is_ready() {
+            if daemon.served.control.is_ready() {
                 return Ok(daemon);
             }
             if Instant::now() > deadline {
@@ -234,36 +258,38 @@ impl Daemon {
         Err(NotStaged::because(reason))
     }
 
-    /// What its logs say that is wrong, to be put behind a sentence.
+    /// What its logs say that is wrong, to be put behind a sentence: the server's first, because it is nearer to the members.
     fn said(&self) -> String {
-        let logs = ["daemon.log", "control.log", "server.log"].map(|name| self.log.join(name));
+        let logs = ["server.log", "control.log", "daemon.log"].map(|name| self.served.log.join(name));
         let text: Vec<String> = logs.iter().filter_map(|l| fs_err::read_to_string(l).ok()).collect();
-        let line = text.iter().find_map(|t| mps::trouble(t)).or_else(|| text.first()?.lines().next_back().map(str::to_string));
+        let printed = || fs_err::read_to_string(self.served.log.join("daemon.log")).ok()?.lines().next_back().map(str::to_string);
+        let line = text.iter().find_map(|t| mps::trouble(t)).or_else(printed);
         line.map(|line| format!("; it logged `{line}`")).unwrap_or_default()
     }
 
     /// What is wrong with it now; none if it serves.
-    fn trouble(&mut self) -> Option<String> {
+    pub(super) fn trouble(&mut self) -> Option<String> {
         if let Some(how) = self.service.ended() {
             return Some(format!("the MPS daemon ended while members ran: {how}{}", self.said()));
         }
-        match self.control.servers() {
+        match self.served.control.servers() {
             Err(e) => Some(format!("the MPS daemon does not answer any more: {e}")),
             Ok(servers) => {
-                let fault = |s: &u32| matches!(self.control.status(*s), Ok(Status::Fault));
+                let fault = |s: &u32| matches!(self.served.control.status(*s), Ok(Status::Fault));
                 // A server leaves FAULT when its clients are gone, which they are by now; its log stays.
-                let log = fs_err::read_to_string(self.log.join("server.log")).unwrap_or_default();
+                let log = fs_err::read_to_string(self.served.log.join("server.log")).unwrap_or_default();
                 let faulted = servers.iter().any(fault) || log.contains("fatal GPU error") || log.contains("sticky error");
                 faulted.then(|| format!("the MPS server is in FAULT{}", self.said()))
             }
         }
     }
 
-    fn end(self, hold: &mut Hold) {
+    pub(super) fn end(self, hold: &mut Hold) {
         self.service.stop(ENDS_WITHIN);
-        let _ = fs_err::remove_dir_all(&self.pipe);
+        let pipe = &self.served.control.pipe;
+        let _ = fs_err::remove_dir_all(pipe);
         // If it cannot be written down, the next restore finds no daemon there, which is right too.
-        let _ = hold.note_daemon(&self.pipe, false);
+        let _ = hold.note_daemon(pipe, false);
     }
 }
 
@@ -277,20 +303,6 @@ impl StagedCard {
         };
         Board { uuid: self.uuid.clone(), instances: self.instances.iter().map(instance).collect(), sources }
     }
-
-    /// What went wrong with a daemon, in words.
-    pub fn trouble(&mut self) -> Option<String> {
-        self.daemons.iter_mut().find_map(Daemon::trouble)
-    }
-
-    /// End what was started for one run; how the card is cut stays.
-    pub fn end(&mut self, hold: &mut Hold) -> Option<String> {
-        let trouble = self.trouble();
-        for daemon in self.daemons.drain(..) {
-            daemon.end(hold);
-        }
-        trouble
-    }
 }
 
 /// Every `CUDA_*` variable that collo itself has: none of them is to reach a member by accident. Where the toolkit is may stay.
@@ -302,7 +314,7 @@ pub fn scrubbed() -> BTreeMap<String, Option<String>> {
 
 fn environment(card: &StagedCard, member: usize, limits: Option<&Mps>) -> BTreeMap<String, Option<String>> {
     let device = &card.devices[member];
-    let pipe = device.daemon.and_then(|d| card.daemons.get(d)).map(|d| d.pipe.clone());
+    let pipe = device.daemon.and_then(|d| card.daemons.get(d)).map(|d| d.control.pipe.clone());
     let mut env = BTreeMap::from([
         ("CUDA_DEVICE_ORDER".to_string(), Some("PCI_BUS_ID".to_string())),
         ("CUDA_VISIBLE_DEVICES".to_string(), Some(device.uuid.clone())),

@@ -263,6 +263,10 @@ fn absent(cell: &Cell, baselines: &Baselines) -> BTreeMap<&'static str, String> 
         };
         found.insert(name, why);
     }
+    if !cell.metrics.contains_key("sm_active_ratio") {
+        // Of several reasons the first is told, as of other quantities.
+        found.extend(cell.counted().find_map(|r| r.trust.why_absent.clone()).map(|why| ("sm_active_ratio", why)));
+    }
     found
 }
 

@@ -11,6 +11,7 @@ mod repetition;
 mod samples;
 mod suspect;
 mod timeline;
+mod trust;
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use collo_store::{EpochRecord, Outcome, RunRecord, StoredRun, Thresholds, Validity, Verdict};
 
 use super::samples::{self, Summaries, Window};
+use super::trust::Trust;
 
 /// One execution of one cell, as the analysis sees it.
 #[derive(Debug, Clone)]
@@ -33,6 +34,8 @@ pub struct Repetition {
     pub idle_w: Option<f64>,
     /// Share of the readings in which something held the card's clocks down.
     pub throttled_ratio: Option<f64>,
+    /// What of its samples is left out of all numbers.
+    pub trust: Trust,
     /// Means over the measured window of what is not a member's: `cpu_frequency_mhz`, `sm_active_ratio`, `power_w` …; of shares their
     /// 95th percentile too, and by how much temperature and clock changed from the first half of the window to the second.
     pub metrics: BTreeMap<String, f64>,
@@ -142,6 +145,7 @@ impl Repetition {
             energy: None,
             idle_w: None,
             throttled_ratio: None,
+            trust: Trust::default(),
             metrics: BTreeMap::new(),
             run,
         };
@@ -231,7 +235,9 @@ impl Repetition {
             (Some(training), true) => {
                 // Where no window is common to all, peaks still count; means over an empty window are absent.
                 let measured = self.measured.unwrap_or(Window { start_ns: training.end_ns, end_ns: training.end_ns });
-                samples::summarise(&path, measured, training).unwrap_or_else(|e| {
+                // What cannot be read to be judged cannot be summed up either, which says so.
+                self.trust = Trust::of(&self.run.record, &path, training).unwrap_or_default();
+                samples::summarise(&path, measured, training, &self.trust).unwrap_or_else(|e| {
                     self.validity.lower(Verdict::Informative, format!("its samples cannot be read: {e}"));
                     Summaries::new()
                 })

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use polars::prelude::*;
 
+use super::trust::Trust;
+
 /// A span of `CLOCK_MONOTONIC`, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
@@ -66,8 +68,8 @@ fn scan(path: &Path) -> PolarsResult<LazyFrame> {
     LazyFrame::scan_parquet(PlRefPath::new(path.to_string_lossy()), args)
 }
 
-/// Sum up every metric of a run. `measured` lies inside `training`.
-pub fn summarise(path: &Path, measured: Window, training: Window) -> PolarsResult<Summaries> {
+/// Sum up what is believed of every metric of a run. `measured` lies inside `training`.
+pub fn summarise(path: &Path, measured: Window, training: Window, trust: &Trust) -> PolarsResult<Summaries> {
     let (start, end) = (lit(measured.start_ns as i64), lit(measured.end_ns as i64));
     let (at, span, value) = (col("at_ns"), col("window_ns"), col("value"));
     let later = |a: Expr, b: Expr| when(a.clone().gt(b.clone())).then(a).otherwise(b);
@@ -84,6 +86,7 @@ pub fn summarise(path: &Path, measured: Window, training: Window) -> PolarsResul
     let reasons = inner.clone().cast(DataType::Int64) % lit(LOWEST_BITS);
     let step = inner.clone() - inner.clone().shift(lit(1));
     let table = scan(path)?
+        .filter(trust.believed())
         // What is not a number is no reading.
         .filter(value.clone().is_not_null().and(value.clone().is_not_nan()))
         .filter(at.clone().gt_eq(lit(training.start_ns as i64)))
@@ -184,12 +187,13 @@ pub fn idle_w(path: &Path, launched_ns: u64, training_start_ns: u64) -> PolarsRe
 /// Means over `bins` equal parts of a window, by `(scope, metric)`: `(bin, mean)` in order, empty bins left out.
 pub type Series = BTreeMap<(String, String), Vec<(u32, f64)>>;
 
-/// Thin the series of some metrics for drawing.
-pub fn thin(path: &Path, window: Window, bins: u32, metrics: &[&str]) -> PolarsResult<Series> {
+/// Thin what is believed of some metrics for drawing.
+pub fn thin(path: &Path, window: Window, bins: u32, metrics: &[&str], trust: &Trust) -> PolarsResult<Series> {
     let width = (window.end_ns - window.start_ns) as f64 / f64::from(bins.max(1));
     let wanted = metrics.iter().map(|m| col("metric").eq(lit(*m))).reduce(Expr::or).unwrap_or(lit(false));
     let table = scan(path)?
         .filter(wanted)
+        .filter(trust.believed())
         .filter(col("value").is_not_null())
         .filter(col("at_ns").gt_eq(lit(window.start_ns as i64)).and(col("at_ns").lt(lit(window.end_ns as i64))))
         .with_column(

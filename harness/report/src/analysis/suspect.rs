@@ -37,10 +37,26 @@ pub fn all(cells: &mut [Cell]) {
             cell.suspicious
                 .push(format!("SM clocks changed by {:+.1} % between the halves of its runs", (q.estimate - 1.0) * 100.0));
         }
+        for odd in untrue(cell) {
+            cell.suspicious.push(odd);
+        }
         if let Some(q) = cell.get("throttled_ratio").filter(|q| q.estimate > 0.0) {
             cell.suspicious.push(format!("something held the clocks down for {} of the time", number::percent(q.estimate)));
         }
     }
+}
+
+/// What was left out of the samples of its counted runs: one sentence for all that say the same.
+fn untrue(cell: &Cell) -> Vec<String> {
+    let mut said: Vec<(&String, u32)> = Vec::new();
+    for r in cell.counted() {
+        for odd in &r.trust.odd {
+            if !said.iter().any(|(known, _)| *known == odd) {
+                said.push((odd, r.record().repetition));
+            }
+        }
+    }
+    said.into_iter().map(|(odd, repetition)| format!("{odd} (repetition {repetition})")).collect()
 }
 
 /// Of each cell's deviations those that are outliers. The median over all is taken from cells of three repetitions or more.

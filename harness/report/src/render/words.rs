@@ -43,6 +43,7 @@ pub fn quantity(name: &str) -> &str {
         "energy_j_per_item" => "energy per item",
         "energy_of_solo" => "energy ÷ in turn",
         "solo_sm_active_sum_ratio" => "sum of solo SMACT",
+        "sm_active_ratio" => "SMACT",
         "pcie_rx_bytes_per_item" => "bytes in per item",
         "pcie_tx_bytes_per_item" => "bytes out per item",
         "pcie_rx_of_solo" => "bytes in per item ÷ solo",

@@ -23,12 +23,13 @@ pub fn section(analysis: &Analysis) -> Section {
         return without(ID, TITLE, why);
     }
     if !analysis.cells.iter().any(|c| achieved(c).is_some()) {
-        let why = if analysis.campaign.device.kind == "cpu" {
-            "A CPU has no streaming multiprocessors; see CPU."
-        } else {
-            "No source of SM activity could be read during this campaign."
+        let said = analysis.cells.iter().find_map(|c| c.absent.get("sm_active_ratio"));
+        let why = match said {
+            _ if analysis.campaign.device.kind == "cpu" => "A CPU has no streaming multiprocessors; see CPU.".to_string(),
+            Some(why) => format!("SM activity was not read: {why}."),
+            None => "No source of SM activity could be read during this campaign.".into(),
         };
-        return without(ID, TITLE, why);
+        return without(ID, TITLE, &why);
     }
     let p95: Get = &|c| reading(c, "sm_active_p95_ratio");
     let sum: Get = &alone;

@@ -350,6 +350,8 @@ impl Fixture {
                 cpu_ratio: Some(0.002),
                 absent: BTreeMap::new(),
                 unread_lines: 0,
+                remarks: Vec::new(),
+                instrument: None,
                 moved_ratio: BTreeMap::from([("cpu_ratio".into(), 0.97)]),
             }],
             ingredients: BTreeMap::new(),

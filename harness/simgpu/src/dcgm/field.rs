@@ -3,6 +3,7 @@
 //! In: an entity and what it did over a window. Out: a value as `dmon` prints it, or blank.
 
 use super::Entity;
+use super::version::Version;
 use crate::history::Totals;
 use crate::model::Activity;
 use crate::sim::Sim;
@@ -75,26 +76,41 @@ pub enum Cell {
     Absent,
 }
 
+/// How the host engine goes wrong in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    /// Everything of the profiling module reads 0 (DCGM #303, dcgm-exporter #662).
+    Zero,
+    /// SM activity is above 1 (DCGM #152).
+    OverOne,
+}
+
 pub fn find(id: u32) -> Option<Field> {
     FIELDS.iter().copied().find(|f| f.id == id)
 }
 
-/// The value of a field for an entity, over the window between two totals of its card; none before there was a window.
-pub fn value(sim: &Sim, field: Field, of: Entity, window: Option<(&Totals, &Totals)>, now: u64) -> Cell {
+/// The value of a field for an entity, over the window between two totals of its card; nothing before there was a window.
+pub fn value(sim: &Sim, field: Field, of: Entity, window: Option<(&Totals, &Totals)>, now: u64, fault: Fault) -> Cell {
     let has = match of {
         Entity::Card(_) => true,
         Entity::Instance(..) => field.lowest != Level::Card,
         Entity::Compute(..) => field.lowest == Level::Compute,
     };
-    if !has && field.id < PROFILED.start {
+    let is_profiled = PROFILED.contains(&field.id);
+    if !has && !is_profiled {
         return Cell::Absent;
     }
-    if !has || sim.scenario.has("dcgm-blank") {
-        return Cell::Blank;
+    if is_profiled {
+        return match window.filter(|_| has && !sim.scenario.has("dcgm-blank")) {
+            None => nothing(sim, field),
+            Some(_) if fault == Fault::Zero => zero(field),
+            Some(_) if fault == Fault::OverOne && field.id == 1002 => Cell::Text("1.294".into()),
+            Some((before, after)) => profiled(field, mean(sim, of, before, after)),
+        };
     }
-    if PROFILED.contains(&field.id) {
-        let Some((before, after)) = window else { return Cell::Blank };
-        return profiled(field, mean(of, before, after));
+    if sim.scenario.has("dcgm-blank") {
+        return Cell::Blank;
     }
     let memory_field = (250..=253).contains(&field.id);
     match of {
@@ -108,13 +124,56 @@ pub fn value(sim: &Sim, field: Field, of: Entity, window: Option<(&Totals, &Tota
     }
 }
 
-fn mean(of: Entity, before: &Totals, after: &Totals) -> Activity {
+/// What is printed of a watched field without a sample.
+fn nothing(sim: &Sim, field: Field) -> Cell {
+    let says_zero = Version::of(&sim.scenario).is_ok_and(Version::says_zero_for_nothing);
+    if says_zero { zero(field) } else { Cell::Blank }
+}
+
+fn zero(field: Field) -> Cell {
+    Cell::Text(if field.id < 1009 { "0.000" } else { "0" }.into())
+}
+
+fn mean(sim: &Sim, of: Entity, before: &Totals, after: &Totals) -> Activity {
     let seconds = (after.at_ns.saturating_sub(before.at_ns) as f64 / 1e9).max(1e-3);
-    let sum = |totals: &Totals| match of {
-        Entity::Card(_) => totals.card,
-        Entity::Instance(_, gi) | Entity::Compute(_, gi, _) => totals.instances.get(&gi).copied().unwrap_or_default(),
+    let over = |sum: fn(&Totals, u32) -> Activity, gi| {
+        Activity::default().plus(sum(after, gi).plus(sum(before, gi), -1.0), 1.0 / seconds)
     };
-    Activity::default().plus(sum(after).plus(sum(before), -1.0), 1.0 / seconds)
+    let of_instance = |gi| over(|totals, gi| totals.instances.get(&gi).copied().unwrap_or_default(), gi);
+    match of {
+        Entity::Card(card) => {
+            let whole = over(|totals, _| totals.card, 0);
+            let slices = slices(sim, card);
+            // The card's row is made of those of its instances.
+            let sum = |kept: &dyn Fn(u32) -> f64| -> f64 {
+                slices.iter().map(|(gi, n)| of_instance(*gi).sm * f64::from(*n) * kept(*n)).sum()
+            };
+            let (told, true_sum) = (sum(&|n| kept(sim, card, n)), sum(&|_| 1.0));
+            scaled(whole, if true_sum > 0.0 { told / true_sum } else { 1.0 })
+        }
+        Entity::Instance(card, gi) | Entity::Compute(card, gi, _) => {
+            let own = slices(sim, card).into_iter().find(|(id, _)| *id == gi).map_or(1, |(_, n)| n);
+            scaled(of_instance(gi), kept(sim, card, own))
+        }
+    }
+}
+
+/// The compute slices of each GPU instance of a card.
+fn slices(sim: &Sim, card: usize) -> Vec<(u32, u32)> {
+    let of = |profile| sim.cards[card].profile(profile).map_or(1, |p| p.slices);
+    sim.state().cards[card].instances.iter().map(|g| (g.id, of(g.profile))).collect()
+}
+
+/// What is told of the SM shares of an instance of so many slices. Before Hopper DCGM relates all instances of a card to the smallest of them:
+/// a full 2g beside a 1g reads 0.5, a full 3g 0.33 (DCGM #138, #151, #248).
+fn kept(sim: &Sim, card: usize, own: u32) -> f64 {
+    let least = slices(sim, card).into_iter().map(|(_, n)| n).min().unwrap_or(own);
+    if sim.cards[card].has_gpm() { 1.0 } else { f64::from(least) / f64::from(own.max(1)) }
+}
+
+/// The shares of SMs, by a factor.
+fn scaled(a: Activity, by: f64) -> Activity {
+    Activity { graphics: a.graphics * by, sm: a.sm * by, occupancy: a.occupancy * by, tensor: a.tensor * by, ..a }
 }
 
 fn profiled(field: Field, mean: Activity) -> Cell {

@@ -7,14 +7,15 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use super::field::{Cell, Field, find, value};
+use super::field::{Cell, Fault, Field, find, value};
 use super::table::Layout;
-use super::{Entity, compute_instances, fails_with, instances};
+use super::version::Version;
+use super::{Entity, card_number, compute_instances, fails_at_work, fails_with, instances, say};
 use crate::history::Totals;
 use crate::sim::Sim;
 
 const UPDATE: Duration = Duration::from_millis(100);
-/// Iterations between two headers.
+/// Iterations between two headers (`MAX_PRINT_HEADER_COUNT`).
 const PAGE: u64 = 14;
 
 struct Monitor {
@@ -23,22 +24,31 @@ struct Monitor {
     entities: String,
     interval: Duration,
     times: u64,
-    layout: Layout,
+    version: Version,
 }
 
-pub fn main(mut sim: Sim, options: &[&str]) -> ExitCode {
-    let monitor = match Monitor::read(&sim, options) {
+pub fn main(mut sim: Sim, version: Version, options: &[&str]) -> ExitCode {
+    let monitor = match Monitor::read(version, options) {
         Ok(monitor) => monitor,
         Err(why) => return fails_with(&why, 255),
     };
+    say(&Layout::of(version).header(&monitor.fields));
+    if let Some((result, why)) = monitor.refused(&sim) {
+        let number = if version.errs_on_stderr() { format!("{result}: ") } else { String::new() };
+        return fails_at_work(version, &format!("Error setting watches. Result: {number}{why}"), result);
+    }
     if monitor.resolve(&sim).is_empty() {
-        return fails_with("Error: No data returned from the hostengine.", 242);
+        let why = match version.errs_on_stderr() {
+            true => "No data returned from the hostengine.",
+            false => "Error: The field group or entity group is empty.",
+        };
+        return fails_at_work(version, why, -14);
     }
     monitor.watch(&mut sim)
 }
 
 impl Monitor {
-    fn read(sim: &Sim, options: &[&str]) -> Result<Monitor, String> {
+    fn read(version: Version, options: &[&str]) -> Result<Monitor, String> {
         let after = |name: &str| options.iter().position(|o| *o == name).and_then(|i| options.get(i + 1)).copied();
         let listed = after("-e").ok_or("Error: PARSE ERROR: one of -e, -f is required")?;
         let mut fields = Vec::new();
@@ -53,13 +63,26 @@ impl Monitor {
             entities: after("-i").unwrap_or("*").to_string(),
             interval: Duration::from_millis(number("-d", 1000)?.max(1)),
             times: number("-c", 0)?,
-            layout: if sim.scenario.has("dcgm3") { Layout::Three } else { Layout::Four },
+            version,
         })
     }
 
-    /// Rows in NVML's order, with the names that the host engine gives them.
-    fn resolve(&self, sim: &Sim) -> Vec<(Entity, String)> {
-        let cards: Vec<(Entity, u32)> = (0..sim.cards.len()).map(|i| (Entity::Card(i), i as u32)).collect();
+    /// Why the fields cannot be watched, with what the library returns.
+    fn refused(&self, sim: &Sim) -> Option<(i8, &'static str)> {
+        if !self.fields.iter().any(|f| f.id >= 1001) {
+            return None;
+        }
+        if sim.scenario.has("dcgm-no-profiling") {
+            return Some((-33, "This request is serviced by a module of DCGM that is not currently loaded"));
+        }
+        // Before Hopper the counters have one owner on the whole machine.
+        let owned = sim.is_on("profiler-owned") && sim.cards.iter().any(|card| !card.has_gpm());
+        owned.then_some((-37, "The third-party Profiling module returned an unrecoverable error"))
+    }
+
+    /// Rows in NVML's order, with the groups and numbers that the host engine gives them.
+    fn resolve(&self, sim: &Sim) -> Vec<(Entity, &'static str, u32)> {
+        let cards: Vec<(Entity, u32)> = (0..sim.cards.len()).map(|i| (Entity::Card(i), card_number(sim, i))).collect();
         let (gpu, compute) = (instances(sim), compute_instances(sim));
         let mut wanted: Vec<(Entity, u32)> = Vec::new();
         for word in self.entities.split(',').map(str::trim) {
@@ -67,6 +90,7 @@ impl Monitor {
             let all = match kind {
                 "i" | "instance" | "gpu-i" => select_numbered(&gpu, path),
                 "c" | "ci" | "compute_instance" => select_numbered(&compute, path),
+                "gpu" | "g" => select_numbered(&cards, path),
                 _ => select_by_path(&cards, &gpu, &compute, path),
             };
             wanted.extend(all);
@@ -82,7 +106,7 @@ impl Monitor {
                 Entity::Instance(..) => "GPU-I",
                 Entity::Compute(..) => "GPU-CI",
             };
-            (entity, format!("{group} {number}"))
+            (entity, group, number)
         };
         wanted.into_iter().map(named).collect()
     }
@@ -92,11 +116,15 @@ impl Monitor {
         let mut before: BTreeMap<usize, Totals> = BTreeMap::new();
         let mut window: BTreeMap<usize, (Totals, Totals)> = BTreeMap::new();
         let mut out = std::io::stdout().lock();
-        for round in 0.. {
+        let layout = Layout::of(self.version);
+        let zero_before = sim.is_on("dcgm-zero");
+        for round in 0_u64.. {
             let now = sim.refresh();
             if sim.is_on("dcgm-dies") {
-                let _ = writeln!(std::io::stderr(), "Error: unable to get the latest values: the host engine is gone");
-                return ExitCode::from(235);
+                let number = if self.version.errs_on_stderr() { " Return -21: " } else { "Return: " };
+                let why = format!("Error getting values information.{number}Host engine connection invalid/disconnected");
+                drop(out);
+                return fails_at_work(self.version, &why, -21);
             }
             for card in 0..sim.cards.len() {
                 let totals = sim.history().totals(card, now);
@@ -106,20 +134,36 @@ impl Monitor {
                 }
             }
             let mut text = String::new();
-            if round % PAGE == 0 {
-                text.push_str(&self.layout.header(&self.fields));
+            // The first page has one row more.
+            if round > PAGE && (round - 1) % PAGE == 0 {
+                // Of the oldest layout a blank line before.
+                text.push_str(if layout == Layout::Right { "\n" } else { "" });
+                text.push_str(&layout.header(&self.fields));
                 text.push('\n');
             }
+            // What only lasts until the fields are watched anew does not touch a watch that came after it.
+            let lasts = sim.scenario.value("dcgm-zero") != Some("until-watched") || !zero_before;
+            let zero = sim.is_on("dcgm-zero") && lasts;
+            let over = sim.scenario.has("sm-over-one") && round % 3 == 2;
+            let fault = match (zero, over) {
+                (true, _) => Fault::Zero,
+                (_, true) => Fault::OverOne,
+                _ => Fault::None,
+            };
             let mut rows = self.resolve(sim);
+            if self.version.silences_whole_cards() {
+                let cut: Vec<usize> = instances(sim).iter().map(|(entity, _)| entity.card()).collect();
+                rows.retain(|(entity, ..)| cut.is_empty() || cut.contains(&entity.card()));
+            }
             if sim.scenario.has("dcgm-reordered") && !rows.is_empty() {
                 let by = (round as usize + 1) % rows.len();
                 rows.rotate_left(by);
             }
-            for (entity, name) in rows {
-                let (Entity::Card(card) | Entity::Instance(card, _) | Entity::Compute(card, ..)) = entity;
-                let own = window.get(&card).map(|(a, b)| (a, b));
-                let cells: Vec<(Field, Cell)> = self.fields.iter().map(|f| (*f, value(sim, *f, entity, own, now))).collect();
-                text.push_str(&self.layout.row(&name, &cells));
+            for (entity, group, number) in rows {
+                let own = window.get(&entity.card()).map(|(a, b)| (a, b));
+                let cells: Vec<(Field, Cell)> =
+                    self.fields.iter().map(|f| (*f, value(sim, *f, entity, own, now, fault))).collect();
+                text.push_str(&layout.row(group, number, &cells));
                 text.push('\n');
             }
             if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {

@@ -124,6 +124,9 @@ fn percentage(shared: &Shared, name: &str, rest: &[&str]) -> Answer {
 
 fn limit(shared: &Shared, name: &str, rest: &[&str]) -> Answer {
     let mut daemon = locked(shared);
+    if name.starts_with("get") && daemon.sim.scenario.has("mps-no-readback") {
+        return refused("Failed to get the device pinned memory limit");
+    }
     let number = |i: usize| rest.get(i).and_then(|t| t.parse::<usize>().ok());
     let shown = |limits: &[(usize, u64)], device: usize| {
         let found = limits.iter().find(|(at, _)| *at == device);

@@ -83,9 +83,17 @@ fn connect() -> Option<UnixStream> {
     UnixStream::connect(path).ok()
 }
 
-/// Pass commands on and show the answers.
+/// Pass commands on and show the answers. Where no daemon answers the program ends without a look at its input, as NVIDIA's does: whoever
+/// writes to it may find that nobody reads any more.
 fn talk() -> ExitCode {
+    if connect().is_none() {
+        return fails(NOBODY);
+    }
     let mut status = ExitCode::SUCCESS;
+    let slow = crate::scenario::Scenario::from_environment().ok().and_then(|s| s.duration_s("slow-control"));
+    if let Some(seconds) = slow {
+        std::thread::sleep(Duration::from_secs_f64(seconds));
+    }
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let line = line.trim();
         if line.is_empty() {

@@ -143,7 +143,13 @@ fn serve(shared: &Shared, stream: UnixStream) {
 }
 
 fn command(shared: &Shared, mut stream: UnixStream, text: &str) {
-    locked(shared).note("Control", "Accepting connection...");
+    {
+        // Healthy daemons say so of every command that comes without a message of who sends it, and go on (the control.log in
+        // k8s-device-plugin #1614 and nvidia-container-toolkit #277).
+        let daemon = locked(shared);
+        daemon.note("Control", "Accepting connection...");
+        daemon.note("Control", "User did not send valid credentials");
+    }
     let (status, answer, over) = commands::answer(shared, text);
     let _ = stream.write_all(format!("{status}\n{answer}").as_bytes());
     if over {
@@ -200,6 +206,7 @@ impl Daemon {
         self.devices = self.still_there();
         let place = self.devices.first().cloned().ok_or("MPS server failed to start")?;
         let server = Server::start(&mut self.sim, &place, uid, self.percent, self.limits.clone())?;
+        server.begin(&self.logs);
         self.note("Control", &format!("Starting new server {} for user {uid}", server.pid()));
         self.note("Control", &format!("NEW SERVER {}: Ready", server.pid()));
         self.servers.push(server);

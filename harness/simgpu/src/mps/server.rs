@@ -74,6 +74,18 @@ impl Server {
         Ok(server)
     }
 
+    /// What a server writes down of itself first: the limits of its clients (the server.log in bottlerocket-os/bottlerocket #415).
+    pub fn begin(&self, logs: &Path) {
+        let own = self.pid();
+        journal::write(logs, "Server", own, "Creating server context on device 0");
+        journal::write(logs, "Server", own, &format!("Active Threads Percentage set to {:.1}", self.percent));
+        for (device, bytes) in &self.limits {
+            journal::write(logs, "Server", own, &format!("Device pinned memory limit for device {device} set to {bytes:#x}"));
+        }
+        journal::write(logs, "Server", own, "Server Priority set to 0");
+        journal::write(logs, "Server", own, "Server has started");
+    }
+
     pub fn pid(&self) -> u32 {
         self.process.id()
     }

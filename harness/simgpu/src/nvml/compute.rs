@@ -2,7 +2,7 @@
 
 use nvml_wrapper_sys::bindings as b;
 
-use super::mig::{change, gpu_instance, is_held, permitted, put_all};
+use super::mig::{change, gpu_instance, is_held, is_leaked, permitted, put_all};
 use super::{Kind, code, get, letters, nvml, nvml_in, put, tag, untag, version_word};
 use crate::card::Profile;
 use crate::cut::{self, ComputeProfile};
@@ -126,7 +126,7 @@ nvml! {
         let gpu = sim.state().cards[card].instance(gi).ok_or(code::UNKNOWN)?;
         let found = gpu.compute.iter().find(|c| c.id == ci).ok_or(code::UNKNOWN)?;
         put(to, b::nvmlComputeInstanceInfo_t {
-            device: tag(Kind::Card, card, 0),
+            device: super::of_card(sim, card),
             gpuInstance: tag(Kind::GpuInstance, card, gpu.serial),
             id: ci,
             profileId: found.profile,
@@ -140,7 +140,7 @@ nvml_in! {
         let (card, gi, ci) = compute_instance(sim, of)?;
         permitted(sim)?;
         change(sim, |state, sim| {
-            if is_held(sim, card, Some(gi), Some(ci)) {
+            if is_held(sim, card, Some(gi), Some(ci)) || is_leaked(sim, state, card, gi) {
                 return Err(code::IN_USE);
             }
             cut::destroy_compute_instance(&mut state.cards[card], gi, ci)

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use nvml_wrapper_sys::bindings as b;
 
-use super::{Device, Kind, card, code, device, letters, nvml, put, put_text, tag, text};
+use super::{Device, Kind, card, code, device, letters, nvml, of_card, put, put_text, tag, text};
 use crate::sim::Sim;
 
 /// `00000000:07:00.0`
@@ -14,10 +14,6 @@ pub fn bus_id(card: usize) -> String {
 
 fn bus(card: usize) -> u32 {
     7 + 8 * card as u32
-}
-
-fn handle(card: usize) -> b::nvmlDevice_t {
-    tag(Kind::Card, card, 0)
 }
 
 fn uuid(sim: &Sim, device: Device) -> Option<String> {
@@ -40,7 +36,7 @@ nvml! {
         if sim.is_on("lost") {
             return Err(code::GPU_IS_LOST);
         }
-        put(to, handle(index as usize))
+        put(to, of_card(sim, index as usize))
     }
 
     fn nvmlDeviceGetHandleByUUID(sim, now, name: *const c_char, to: *mut b::nvmlDevice_t) {
@@ -50,7 +46,7 @@ nvml! {
         }
         for (i, state) in sim.state().cards.iter().enumerate() {
             if state.uuid == name {
-                return put(to, handle(i));
+                return put(to, of_card(sim, i));
             }
             if let Some((_, c)) = state.compute().find(|(_, c)| c.uuid == name) {
                 return put(to, tag(Kind::MigDevice, i, c.serial));
@@ -63,7 +59,7 @@ nvml! {
         let name = text(name)?.to_ascii_uppercase();
         let short = |i: usize| bus_id(i)[4..].to_string();
         let found = (0..sim.cards.len()).find(|&i| name == bus_id(i) || name == short(i) || name == bus_id(i)[9..]);
-        put(to, handle(found.ok_or(code::NOT_FOUND)?))
+        put(to, of_card(sim, found.ok_or(code::NOT_FOUND)?))
     }
 
     fn nvmlDeviceGetName(sim, now, of: b::nvmlDevice_t, name: *mut c_char, length: u32) {

@@ -50,9 +50,16 @@ pub fn is_held(sim: &Sim, card: usize, gi: Option<u32>, ci: Option<u32>) -> bool
     sim.history().guests.iter().filter(here).any(|g| clock::lives(g.pid, g.here.born))
 }
 
+/// Whether the host engine has had this GPU instance since it was made, and never lets go of it.
+pub fn is_leaked(sim: &Sim, state: &State, card: usize, id: u32) -> bool {
+    let since_ns = crate::services::engine(state).filter(|s| s.active).map(|s| s.since_ns);
+    let made_ns = state.cards[card].instance(id).map(|g| g.made_ns);
+    sim.scenario.has("dcgm-leaks") && since_ns.zip(made_ns).is_some_and(|(since, made)| since < made)
+}
+
 /// Whether this process may cut the card.
 pub fn permitted(sim: &Sim) -> Result<(), u32> {
-    if sim.scenario.has("mig-no-permission") { Err(code::NO_PERMISSION) } else { Ok(()) }
+    if sim.scenario.has("mig-no-permission") || sim.scenario.has("user") { Err(code::NO_PERMISSION) } else { Ok(()) }
 }
 
 fn capable(sim: &Sim, of: b::nvmlDevice_t) -> Result<usize, u32> {
@@ -84,24 +91,49 @@ fn make(sim: &mut Sim, of: b::nvmlDevice_t, id: u32, start: Option<u32>) -> Resu
     Ok(tag(Kind::GpuInstance, card, serial))
 }
 
+/// What stands in the way of a reset of the card, and whether the change stays pending then or is refused at once.
+fn in_the_way(sim: &Sim, state: &State, card: usize) -> Option<(u32, bool)> {
+    let has = |word: &str| sim.scenario.has(word);
+    let foreign = card == sim.first_card() && super::process::foreign(sim).is_some();
+    match () {
+        _ if has("mig-in-use") => Some((code::IN_USE, true)),
+        _ if has("mig-pending") => Some((code::RESET_REQUIRED, true)),
+        _ if is_held(sim, card, None, None) || foreign || !state.cards[card].instances.is_empty() => Some((code::IN_USE, true)),
+        // From Hopper on the mode needs no reset: whoever has the card open may keep it open.
+        _ if sim.cards[card].has_gpm() => None,
+        _ if crate::services::hold_the_cards(state) => Some((code::IN_USE, has("services-pending"))),
+        _ if has("nvidia-drm") => Some((code::IN_USE, has("services-pending"))),
+        _ => None,
+    }
+}
+
 fn set_mode(sim: &mut Sim, card: usize, on: bool) -> Result<u32, u32> {
     permitted(sim)?;
-    let named = match () {
-        _ if sim.scenario.has("mig-in-use") => Some(code::IN_USE),
-        _ if sim.scenario.has("mig-pending") => Some(code::RESET_REQUIRED),
-        _ => None,
-    };
     change(sim, |state, sim| {
-        let held = is_held(sim, card, None, None) || (card == sim.first_card() && super::process::foreign(sim).is_some());
-        let state = &mut state.cards[card];
-        state.mig_pending = on;
-        let refused = named.or((held || !state.instances.is_empty()).then_some(code::IN_USE));
-        match refused.filter(|_| state.mig != on) {
-            Some(why) => Ok(why),
+        let busy = sim.scenario.number("busy-for").unwrap_or(0.0) as u32;
+        if state.cards[card].mig != on && state.refused < busy {
+            state.refused += 1;
+            return Err(code::IN_USE);
+        }
+        let refused = in_the_way(sim, state, card).filter(|_| state.cards[card].mig != on);
+        let own = &mut state.cards[card];
+        match refused {
+            Some((why, false)) => Err(why),
+            Some((why, true)) => {
+                own.mig_pending = on;
+                Ok(why)
+            }
             None => {
-                state.mig = on;
-                if on {
-                    state.compute_mode = crate::state::DEFAULT;
+                own.mig_pending = on;
+                if own.mig != on {
+                    own.mig = on;
+                    if sim.cards[card].has_gpm() {
+                        // nvml.h: "attributes of the handle may change" with the mode, with a reset or without.
+                        own.resets += 1;
+                        own.compute_mode = crate::state::DEFAULT;
+                    } else {
+                        own.reset();
+                    }
                 }
                 Ok(code::SUCCESS)
             }
@@ -148,7 +180,7 @@ nvml! {
     fn nvmlDeviceGetDeviceHandleFromMigDeviceHandle(sim, now, of: b::nvmlDevice_t, to: *mut b::nvmlDevice_t) {
         let Device { card, mig } = device(sim, of)?;
         mig.ok_or(code::INVALID_ARGUMENT)?;
-        put(to, tag(Kind::Card, card, 0))
+        put(to, super::of_card(sim, card))
     }
 
     fn nvmlDeviceGetGpuInstanceId(sim, now, of: b::nvmlDevice_t, id: *mut u32) {
@@ -212,7 +244,7 @@ nvml! {
     fn nvmlGpuInstanceGetInfo(sim, now, of: b::nvmlGpuInstance_t, to: *mut b::nvmlGpuInstanceInfo_t) {
         let (card, found) = gpu_instance(sim, of)?;
         put(to, b::nvmlGpuInstanceInfo_t {
-            device: tag(Kind::Card, card, 0),
+            device: super::of_card(sim, card),
             id: found.id,
             profileId: found.profile,
             placement: b::nvmlGpuInstancePlacement_t { start: found.start, size: found.size },
@@ -244,7 +276,7 @@ nvml_in! {
                 state.refused += 1;
                 return Err(code::IN_USE);
             }
-            if is_held(sim, card, Some(id), None) {
+            if is_held(sim, card, Some(id), None) || is_leaked(sim, state, card, id) {
                 return Err(code::IN_USE);
             }
             cut::destroy_gpu_instance(&mut state.cards[card], id)

@@ -126,13 +126,21 @@ enum Kind {
     ComputeInstance = 4,
 }
 
+/// The bits of a serial number in a handle.
+const SERIAL: u64 = 0xffff_ffff_ffff;
+
+/// The handle of a whole card, until its MIG mode changes.
+fn of_card<T>(sim: &Sim, card: usize) -> *mut T {
+    tag(Kind::Card, card, sim.state().cards[card].resets & SERIAL)
+}
+
 fn tag<T>(kind: Kind, card: usize, serial: u64) -> *mut T {
     ((kind as usize) << 56 | card << 48 | serial as usize) as *mut T
 }
 
 fn untag<T>(handle: *mut T) -> (usize, usize, u64) {
     let bits = handle as usize;
-    (bits >> 56, (bits >> 48) & 0xff, (bits & 0xffff_ffff_ffff) as u64)
+    (bits >> 56, (bits >> 48) & 0xff, bits as u64 & SERIAL)
 }
 
 /// The device of a handle; a handle of an instance that was destroyed stands for nothing.
@@ -143,7 +151,9 @@ fn device<T>(sim: &Sim, handle: *mut T) -> Result<Device, u32> {
         return Err(code::GPU_IS_LOST);
     }
     if kind == Kind::Card as usize {
-        return Ok(Device { card, mig: None });
+        // A change of MIG mode resets the card, and what stood for it before stands for nothing.
+        let fresh = serial == state.resets & SERIAL;
+        return if fresh { Ok(Device { card, mig: None }) } else { Err(code::INVALID_ARGUMENT) };
     }
     let found = state.compute().find(|(_, c)| kind == Kind::MigDevice as usize && c.serial == serial);
     let (gpu, compute) = found.ok_or(code::INVALID_ARGUMENT)?;

@@ -24,10 +24,16 @@ pub fn foreign_bytes(sim: &Sim) -> u64 {
     sim.scenario.number("foreign-mib").map_or(FOREIGN_BYTES, |mib| (mib as u64) << 20)
 }
 
-fn list(sim: &mut Sim, of: Device, only_clients: bool) -> Vec<b::nvmlProcessInfo_t> {
+fn list(sim: &mut Sim, of: Device, only_clients: bool) -> Result<Vec<b::nvmlProcessInfo_t>, u32> {
+    // As a user of an instance may find it: the parent tells nothing, and clients (type M+C) are in a list of their own.
+    let apart = sim.scenario.has("mps-list-only") && sim.state().cards[of.card].mig;
+    if apart && of.mig.is_none() {
+        return Err(super::code::NO_PERMISSION);
+    }
     let here = |g: &&Guest| {
         let place = of.mig.is_none_or(|(gi, ci)| g.here.gi == Some(gi) && g.here.ci == Some(ci));
-        g.here.card == of.card && place && (!only_clients || g.here.server.is_some())
+        let listed = if only_clients { g.here.server.is_some() } else { !apart || g.here.server.is_none() };
+        g.here.card == of.card && place && listed
     };
     if sim.history().guests.iter().filter(here).any(|g| !clock::is_there(g.pid)) {
         sim.bury();
@@ -60,7 +66,7 @@ fn list(sim: &mut Sim, of: Device, only_clients: bool) -> Vec<b::nvmlProcessInfo
         });
     }
     all.sort_by_key(|p| p.pid);
-    all
+    Ok(all)
 }
 
 nvml! {
@@ -68,7 +74,7 @@ nvml! {
         let device = device(sim, of)?;
         super::rights::may_see_all(sim, device)?;
         entry::has_lists(sim)?;
-        let all = list(sim, device, false);
+        let all = list(sim, device, false)?;
         put_processes(sim, &all, to, count)
     }
 
@@ -76,7 +82,7 @@ nvml! {
         let device = device(sim, of)?;
         super::rights::may_see_all(sim, device)?;
         entry::has_lists(sim)?;
-        let all = list(sim, device, true);
+        let all = list(sim, device, true)?;
         put_processes(sim, &all, to, count)
     }
 

@@ -36,7 +36,9 @@ pub fn memory(sim: &Sim, of: Device) -> Result<[u64; 4], u32> {
         None => {
             let is_there = of.card == sim.first_card() && super::process::foreign(sim).is_some();
             let foreign = if is_there { super::process::foreign_bytes(sim) } else { 0 };
-            (kind.total_mib * MIB, RESERVED_MIB.min(kind.total_mib / 8) * MIB, held(None) + foreign)
+            let used = held(None);
+            let own = sim.scenario.number("unexplained-mib").filter(|_| used > 0).map_or(0, |mib| mib as u64 * MIB);
+            (kind.total_mib * MIB, RESERVED_MIB.min(kind.total_mib / 8) * MIB, used + foreign + own)
         }
         Some((gi, _)) => {
             let gpu = sim.state().cards[of.card].instance(gi).ok_or(code::INVALID_ARGUMENT)?;
@@ -82,11 +84,16 @@ fn pcie_bytes(sim: &Sim, card: usize, now: u64) -> (u64, u64) {
 
 fn clock_mhz(sim: &Sim, card: usize, kind: u32) -> Result<u32, u32> {
     let extra = &sim.cards[card].extra;
+    let set = &sim.state().cards[card];
+    if let (0 | 1 | 3, Some(mhz)) = (kind, set.locked_mhz) {
+        return Ok(mhz);
+    }
+    let sm_mhz = set.application_mhz.unwrap_or(extra.sm_mhz);
     let busy = sim.history().guests.iter().any(|g| g.here.card == card && !g.here.serves);
     match kind {
         0 | 1 | 3 if !busy => Ok(IDLE_MHZ),
-        0 | 1 | 3 if sim.history().is_throttled() => Ok((f64::from(extra.sm_mhz) * THROTTLED_CLOCK) as u32),
-        0 | 1 | 3 => Ok(extra.sm_mhz),
+        0 | 1 | 3 if sim.history().is_throttled() => Ok((f64::from(sm_mhz) * THROTTLED_CLOCK) as u32),
+        0 | 1 | 3 => Ok(sm_mhz),
         2 => Ok(extra.memory_mhz),
         _ => Err(code::INVALID_ARGUMENT),
     }
@@ -108,7 +115,8 @@ fn field(sim: &Sim, card: usize, now: u64, id: u32) -> Result<(u32, b::nvmlValue
         83 | 191 => energy_mj(sim, card, now).map(long),
         185 => average_mw(sim, card, now).map(unsigned),
         186 => power_mw(sim, card).map(unsigned),
-        189 | 190 => Ok(unsigned((sim.cards[card].extra.limit_w * 1000.0) as u32)),
+        189 => Ok(unsigned((sim.cards[card].extra.limit_w * 1000.0) as u32)),
+        190 => Ok(unsigned((super::board::limit_w(sim, card) * 1000.0) as u32)),
         197 => Ok(long(pcie_bytes(sim, card, now).0)),
         198 => Ok(long(pcie_bytes(sim, card, now).1)),
         _ => Err(code::NOT_SUPPORTED),

@@ -10,7 +10,13 @@ fn begin(symbol: &str) -> u32 {
     let mut library = library();
     if library.sim.is_none() {
         match Sim::open() {
-            Ok(sim) => library.sim = Some(sim),
+            Ok(sim) => {
+                // Cards without persistence are set up by whoever comes first.
+                if let Some(seconds) = sim.scenario.duration_s("slow-nvml") {
+                    std::thread::sleep(std::time::Duration::from_secs_f64(seconds));
+                }
+                library.sim = Some(sim);
+            }
             Err(why) => {
                 eprintln!("simulated GPU: {why}");
                 return code::UNKNOWN;

@@ -20,6 +20,8 @@ use crate::workload::{Fit, Workload};
 const MIB: u64 = 1 << 20;
 /// What a CUDA context takes.
 const CONTEXT_MIB: u64 = 400;
+/// What `cudaErrorDevicesUnavailable` says.
+const UNAVAILABLE: &str = "CUDA-capable device(s) is/are busy or unavailable";
 /// How long an epoch takes alone, about.
 const EPOCH_S: f64 = 1.5;
 const EPOCHS_BY_HAND: u64 = 2;
@@ -160,7 +162,7 @@ impl Member {
         let go = self.wait_for("go")?;
         let (epochs, hold) = match go {
             Some(go) => (go["epochs"].as_u64().unwrap_or(EPOCHS_BY_HAND), go["tail"] == "hold"),
-            None => (EPOCHS_BY_HAND, false),
+            None => (options.number("epochs").unwrap_or(EPOCHS_BY_HAND), false),
         };
         self.log(Event::Train)?;
         self.train(epochs, hold)?;
@@ -284,8 +286,16 @@ impl Member {
         let me = std::process::id();
         let (place, limit) = (self.place.clone(), self.limit_bytes);
         let foreign = place.card == self.sim.first_card() && place.mig.is_none() && crate::nvml::foreign(&self.sim).is_some();
+        let client = self.client.is_some();
+        let begins = matches!(event, Event::Start(_));
         let foreign_bytes = if foreign { crate::nvml::foreign_bytes(&self.sim) } else { 0 };
         let refused = self.sim.append_if(|sim| {
+            // Looked at under the lock: of two that come at the same moment one is the second.
+            let exclusive = begins && !client && sim.state().cards[place.card].compute_mode == EXCLUSIVE_PROCESS;
+            let is_there = |g: &crate::history::Guest| g.here.card == place.card && clock::lives(g.pid, g.here.born);
+            if exclusive && sim.history().guests.iter().any(is_there) {
+                return Err(NoRoom::Taken);
+            }
             let gi = place.mig.map(|(gi, _)| gi);
             let here = sim.history().guests.iter().filter(|g| g.here.card == place.card && g.here.gi == gi && g.pid != me);
             let others: u64 = here.map(|g| g.bytes).sum::<u64>() + foreign_bytes;
@@ -296,6 +306,7 @@ impl Member {
         match refused {
             Ok(()) => Ok(()),
             Err(NoRoom::Bytes(free)) => Err(self.out_of_memory(bytes, free)),
+            Err(NoRoom::Taken) => Err(cuda_error(UNAVAILABLE)),
             Err(NoRoom::Folder(why)) => Err(failed("other", why)),
         }
     }
@@ -316,14 +327,20 @@ impl Member {
         let scenario = &self.sim.scenario;
         let wrong = |word: &str| scenario.has(word) && scenario.means_member(word, self.number);
         let sms = self.cap.map_or(self.place.sms, |cap| ((f64::from(self.place.sms) * cap) as u32 / 2 * 2).max(2));
-        let device = if wrong("wrong-device") { "GPU-00000000-0000-5000-8000-000000000000" } else { &self.place.uuid };
+        let device = match () {
+            () if wrong("wrong-device") => "GPU-00000000-0000-5000-8000-000000000000",
+            () if wrong("no-cuda") => "cpu",
+            () => &self.place.uuid,
+        };
+        let sms = if wrong("wrong-sm") { sms + 2 } else { sms };
+        let sms = (!wrong("no-cuda")).then_some(sms);
         let text = |name: &str, other: &str| options.0.get(name).cloned().unwrap_or_else(|| other.to_string());
         let threads = std::env::var("COLLO_THREADS").ok().and_then(|t| t.parse::<u32>().ok()).unwrap_or(1);
         let hello = json!({
             "protocol": 1,
             "pid": std::process::id(),
             "device": device,
-            "sm_count": if wrong("wrong-sm") { sms + 2 } else { sms },
+            "sm_count": sms,
             "memory_bytes": self.place.memory_bytes,
             "threads": threads,
             "versions": { "python": PYTHON, "torch": TORCH },
@@ -334,13 +351,15 @@ impl Member {
             "allocator": "native",
         });
         if self.channel.by_hand() {
-            println!("simulated; device {device}, {sms} SMs, {} items an epoch", self.items);
+            println!("simulated; device {device}, {} SMs, {} items an epoch", sms.unwrap_or(0), self.items);
         }
         self.channel.say("hello", hello);
     }
 }
 
 enum NoRoom {
+    /// The card takes one process at a time, and another has it.
+    Taken,
     Bytes(u64),
     Folder(String),
 }
@@ -383,10 +402,8 @@ fn device(sim: &Sim, number: Option<u32>) -> Result<(Place, Option<Client>), End
             places(sim, Some(uuid.ok_or_else(none)?)).into_iter().next().ok_or_else(none)?
         }
     };
-    let mode = sim.state().cards[place.card].compute_mode;
-    let taken = || sim.history().guests.iter().any(|g| g.here.card == place.card && clock::lives(g.pid, g.here.born));
-    if mode == PROHIBITED || (mode == EXCLUSIVE_PROCESS && client.is_none() && taken()) {
-        return Err(cuda_error("CUDA-capable device(s) is/are busy or unavailable"));
+    if sim.state().cards[place.card].compute_mode == PROHIBITED {
+        return Err(cuda_error(UNAVAILABLE));
     }
     Ok((place, client))
 }

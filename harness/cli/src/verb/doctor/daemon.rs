@@ -73,7 +73,7 @@ fn try_one(uuid: &str, answers: &mpsc::Sender<Result<Duration, String>>) {
     service.stop(PATIENCE);
 }
 
-fn orders(uuid: &str, folder: &Path) -> ServiceOrders {
+pub(super) fn orders(uuid: &str, folder: &Path) -> ServiceOrders {
     let shown = folder.display().to_string();
     let mut env = sharing::scrubbed();
     env.insert("CUDA_VISIBLE_DEVICES".into(), Some(uuid.into()));
@@ -81,6 +81,7 @@ fn orders(uuid: &str, folder: &Path) -> ServiceOrders {
     env.insert("CUDA_MPS_LOG_DIRECTORY".into(), Some(shown));
     ServiceOrders {
         command: vec![mps::PROGRAM.into(), "-f".into()],
+        folder: "/".into(),
         env,
         log: folder.join("daemon.log"),
         mps_pipe: Some(folder.into()),

@@ -1,6 +1,8 @@
 //! `collo doctor`: what this machine can measure, what is missing, and what to do about it. Looks, and leaves nothing behind.
 
+mod collect;
 mod daemon;
+mod deep;
 mod gpu;
 mod machine;
 mod matrix;
@@ -56,6 +58,9 @@ impl Check {
 }
 
 pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
+    if a.collect {
+        return collect::run(context, a);
+    }
     let facts = DeviceFacts::cpu();
     let (mut checks, can, rows) = match ask(context) {
         Ok(driver) => on_gpus(context, &driver),
@@ -68,6 +73,9 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     let mut all: Vec<Check> = simulated.into_iter().collect();
     all.extend([machine::cpu(&facts), machine::load(&facts), machine::memory(), machine::python(context)]);
     all.extend(checks);
+    let deep = if a.deep { deep::checks(context, a)? } else { Vec::new() };
+    let believed = deep.iter().all(|check| check.mark != Mark::Fixable);
+    all.extend(deep);
     all.extend([machine::energy(), machine::pressure(), machine::shared_memory(), machine::build(), machine::store(context)]);
     if context.arguments.json {
         let list: Vec<_> =
@@ -80,7 +88,7 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     }
     let missing = missing(&a.require, &all);
     if missing.is_empty() {
-        return Ok(exit::DONE);
+        return Ok(if believed { exit::DONE } else { exit::FAILED });
     }
     Err(Failure::new(exit::MACHINE, format!("missing of what is required: {}", missing.join(", ")))
         .hint("the line of each says what to do about it"))
@@ -89,7 +97,7 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
 /// The driver, if it answers in time.
 fn ask(context: &Context<'_>) -> Result<Driver, NoDriver> {
     let cards = context.project().map(|project| super::cards(&project)).unwrap_or_default();
-    let slow = || Err(NoDriver::Silent(format!("nothing within {} s", patience::OF_DRIVER.as_secs())));
+    let slow = || Err(NoDriver::Silent(format!("nothing within {} s", patience::PATIENCE.as_secs())));
     let waiting =
         || say::remark("waiting for the NVIDIA driver: without persistence mode it starts its cards anew, seconds for each");
     let question = move || {
@@ -97,7 +105,7 @@ fn ask(context: &Context<'_>) -> Result<Driver, NoDriver> {
         let open = nvml::open()?;
         Driver::ask(&cards).inspect(|_| std::mem::forget(open))
     };
-    patience::within(patience::OF_DRIVER, waiting, question).unwrap_or_else(slow)
+    patience::within(waiting, question).unwrap_or_else(slow)
 }
 
 /// No GPU, or one whose driver does not answer.
@@ -114,7 +122,8 @@ fn none(reason: &NoDriver) -> Check {
 /// The checks of a machine with a driver, what it can measure, and where its numbers come from.
 fn on_gpus(context: &Context<'_>, driver: &Driver) -> (Vec<Check>, String, Vec<matrix::Row>) {
     let cards = context.project().map(|project| super::cards(&project)).unwrap_or_default();
-    let (mps, mig, smact) = (daemon::mps(driver), gpu::mig(driver, gpu::right(driver)), smact::check(driver));
+    let rows = matrix::matrix(driver);
+    let (mps, mig, smact) = (daemon::mps(driver), gpu::mig(driver, gpu::right(driver)), smact::check(driver, &rows));
     let can = verdict::can(driver, mps.is_good(), gpu::right(driver));
     let mut checks: Vec<Check> = gpu::simulated(driver).into_iter().collect();
     checks.extend([gpu::driver(driver), gpu::gpus(driver)]);
@@ -125,7 +134,7 @@ fn on_gpus(context: &Context<'_>, driver: &Driver) -> (Vec<Check>, String, Vec<m
     checks.extend([gpu::near(driver)]);
     checks.extend(gpu::pids(driver));
     checks.extend(gpu::left());
-    (checks, can, matrix::matrix(driver))
+    (checks, can, rows)
 }
 
 /// What is required and not there, as it was asked for.

@@ -1,29 +1,24 @@
-//! Questions that may get no answer: each has three seconds, the driver's first one fifteen.
+//! Questions that may get no answer: each has fifteen seconds, and whoever waits longer than three is told what for.
 
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-pub const PATIENCE: Duration = Duration::from_secs(3);
-
 /// Without persistence mode the driver starts its cards when it is asked; eight of them take many seconds (NVIDIA's driver persistence
 /// document).
-pub const OF_DRIVER: Duration = Duration::from_secs(15);
+pub const PATIENCE: Duration = Duration::from_secs(15);
+/// How long anybody waits without asking what for.
+const SOON: Duration = Duration::from_secs(3);
 
 /// The answer, if it comes in time; who waits long is told what for. A question that hangs is left to itself; it ends with this process.
-pub fn within<T: Send + 'static>(
-    patience: Duration,
-    waiting: impl FnOnce(),
-    question: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
+pub fn within<T: Send + 'static>(waiting: impl FnOnce(), question: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || sender.send(question()));
-    let soon = patience.min(PATIENCE);
-    match receiver.recv_timeout(soon) {
-        Err(mpsc::RecvTimeoutError::Timeout) if patience > soon => {
+    match receiver.recv_timeout(SOON) {
+        Err(mpsc::RecvTimeoutError::Timeout) => {
             waiting();
-            receiver.recv_timeout(patience - soon).ok()
+            receiver.recv_timeout(PATIENCE - SOON).ok()
         }
         answer => answer.ok(),
     }
@@ -32,32 +27,52 @@ pub fn within<T: Send + 'static>(
 /// What a program said on both streams, and whether it was content; none if it is not there or takes too long.
 pub fn ask(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
     let mut command = Command::new(program);
-    let mut child = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().ok()?;
+    // It is for programs that compute, and the newest tools of DCGM complain of it.
+    command.env_remove("CUDA_VISIBLE_DEVICES");
+    let said = hear(command.args(arguments), PATIENCE).ok()?;
+    said.status.map(|status| (status.success(), said.out + &said.err))
+}
+
+/// What a program said until its end, or until it was ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Said {
+    /// None if it took too long.
+    pub status: Option<ExitStatus>,
+    pub out: String,
+    pub err: String,
+}
+
+/// Run a program to its end, but not for longer than this; the error is why it does not start.
+pub fn hear(command: &mut Command, patience: Duration) -> std::io::Result<Said> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let read = |stream: Option<Box<dyn Read + Send>>| {
+        let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
             let mut said = Vec::new();
-            let _ = stream.map(|s| s.take(1 << 20).read_to_end(&mut said));
-            String::from_utf8_lossy(&said).into_owned()
-        })
+            let _ = stream.map(|s| s.take(1 << 22).read_to_end(&mut said));
+            sender.send(String::from_utf8_lossy(&said).into_owned())
+        });
+        receiver
     };
     let out = read(out.map(|s| Box::new(s) as Box<dyn Read + Send>));
     let err = read(err.map(|s| Box::new(s) as Box<dyn Read + Send>));
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => {
-                let said = out.join().unwrap_or_default() + &err.join().unwrap_or_default();
-                return Some((status.success(), said));
-            }
-            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
-            _ => {
+    let deadline = Instant::now() + patience;
+    let status = loop {
+        match child.try_wait()? {
+            Some(status) => break Some(status),
+            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+            None => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return None;
+                break None;
             }
         }
-    }
+    };
+    // A child that it left behind may hold its streams open for ever.
+    let late = Duration::from_secs(1);
+    let said = |stream: mpsc::Receiver<String>| stream.recv_timeout(late).unwrap_or_default();
+    Ok(Said { status, out: said(out), err: said(err) })
 }
 
 #[cfg(test)]
@@ -69,14 +84,14 @@ mod tests {
         assert_eq!(ask("echo", &["a"]), Some((true, "a\n".into())));
         assert_eq!(ask("/no/such/program", &[]), None);
         let never = || panic!("nobody waits");
-        assert_eq!(within(PATIENCE, never, || 3), Some(3));
+        assert_eq!(within(never, || 3), Some(3));
     }
 
     #[test]
     fn who_waits_long_is_told_what_for() {
         let told = std::cell::Cell::new(false);
         let slow = || std::thread::sleep(PATIENCE + Duration::from_millis(300));
-        assert_eq!(within(OF_DRIVER, || told.set(true), slow), Some(()));
+        assert_eq!(within(|| told.set(true), slow), Some(()));
         assert!(told.get());
     }
 }

@@ -1,74 +1,156 @@
-//! Where SM activity comes from: GPM of the driver, or DCGM.
+//! Where SM activity comes from: GPM of the driver, or DCGM. Judged by numbers that came, not by programs that are there.
 
 use collo_measure::Driver;
 
-use super::{Check, Mark, patience};
+use super::{Check, Mark, matrix, patience};
 
-/// What is known of DCGM here.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Dcgm {
-    None,
-    /// The program is there, its host engine does not answer.
-    NoEngine,
-    Answers {
-        version: Option<String>,
-    },
+const ACTIVITY: &str = "sm_active_ratio";
+const GPM: &str = "gpm";
+const DCGM: &str = "dcgm";
+
+/// What the sources said of one card.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Card {
+    name: String,
+    /// Sources that gave numbers.
+    tell: Vec<String>,
+    /// DCGM gave one number again and again.
+    is_still: bool,
+    /// Why the others did not, by source.
+    silent: Vec<(String, String)>,
 }
 
-pub fn check(driver: &Driver) -> Check {
-    of(driver.gpus.iter().any(|gpu| gpu.gpm), &dcgm())
-}
-
-fn dcgm() -> Dcgm {
-    let Some((_, said)) = patience::ask("dcgmi", &["--version"]) else { return Dcgm::None };
-    match patience::ask("dcgmi", &["discovery", "-c"]) {
-        Some((true, _)) => Dcgm::Answers { version: version(&said) },
-        _ => Dcgm::NoEngine,
+impl Card {
+    fn why(&self, source: &str) -> Option<&str> {
+        self.silent.iter().find(|(s, _)| s == source).map(|(_, why)| why.as_str())
     }
 }
 
-/// The first word that is a version: `4.5.0`.
-fn version(said: &str) -> Option<String> {
+/// From what was just read of each card.
+pub fn check(driver: &Driver, rows: &[matrix::Row]) -> Check {
+    let card = |gpu: &collo_measure::Gpu| {
+        let scope = format!("gpu:{}", gpu.at.as_ref()?.uuid);
+        let of_it = || rows.iter().filter(|r| r.scope == scope && r.metric == ACTIVITY);
+        let silent = of_it().filter(|r| r.rate_hz.is_none());
+        Some(Card {
+            name: gpu.label(),
+            tell: of_it().filter(|r| r.rate_hz.is_some()).map(|r| r.source.clone()).collect(),
+            is_still: of_it().any(|r| r.source == DCGM && r.rate_hz.is_some() && r.moved_every_ns.is_none()),
+            silent: silent.map(|r| (r.source.clone(), r.reason.clone().unwrap_or_default())).collect(),
+        })
+    };
+    let cards: Vec<Card> = driver.gpus.iter().filter(|g| g.computes()).filter_map(card).collect();
+    let version = cards.iter().any(|c| c.tell.iter().any(|s| s == DCGM)).then(version).flatten();
+    of(&cards, version.as_deref(), profiling_module)
+}
+
+/// Of the program, as it says.
+fn version() -> Option<String> {
+    let (_, said) = patience::ask("dcgmi", &["--version"])?;
     let is_one = |word: &&str| word.split('.').count() >= 3 && word.chars().all(|c| c.is_ascii_digit() || c == '.');
     said.split_whitespace().find(is_one).map(str::to_string)
 }
 
-fn of(gpm: bool, dcgm: &Dcgm) -> Check {
-    const GPM: &str = "gpm of the driver: per GPU and GPU instance, 5 Hz";
-    let dcgm_text = |version: &Option<String>| {
-        let version = version.as_ref().map(|v| format!(" {v}")).unwrap_or_default();
-        format!("dcgm{version}, its host engine answers: per GPU and GPU instance, 10 Hz")
+/// The state of DCGM's profiling module, as `dcgmi modules -l` says: `| 8         | Profiling          | Failed to load   |`.
+fn profiling_module() -> Option<String> {
+    let (_, said) = patience::ask("dcgmi", &["modules", "-l"])?;
+    state(&said)
+}
+
+fn state(table: &str) -> Option<String> {
+    let mut rows = table.lines().map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
+    rows.find(|row| row.get(2) == Some(&"Profiling")).and_then(|row| row.get(3).map(|state| state.to_lowercase()))
+}
+
+fn of(cards: &[Card], version: Option<&str>, profiling: impl Fn() -> Option<String>) -> Check {
+    let Some(silent) = cards.iter().find(|c| c.tell.is_empty()) else {
+        return match cards.first() {
+            Some(first) => Check::new(Mark::Good, "smact", told(first, version)),
+            None => Check::new(Mark::Absent, "smact", "no GPU here computes"),
+        };
     };
-    match (gpm, dcgm) {
-        (true, Dcgm::Answers { version }) => Check::new(Mark::Good, "smact", format!("{GPM}; {}", dcgm_text(version))),
-        (true, _) => Check::new(Mark::Good, "smact", GPM),
-        (false, Dcgm::Answers { version }) => {
-            Check::new(Mark::Good, "smact", format!("{}; gpm begins with Hopper", dcgm_text(version)))
-        }
-        (false, Dcgm::NoEngine) => Check::new(Mark::Fixable, "smact", "`dcgmi` is there, and its host engine does not answer")
-            .hint("`sudo systemctl start nvidia-dcgm`"),
-        (false, Dcgm::None) => {
-            Check::new(Mark::Fixable, "smact", "no source: gpm begins with Hopper, and `dcgmi` is not on the PATH")
-                .hint("install DCGM, then `sudo systemctl start nvidia-dcgm`")
+    let (gpm, dcgm) = (silent.why(GPM).unwrap_or("not asked"), silent.why(DCGM).unwrap_or("not asked"));
+    // Where some cards are told, the one that is not is named.
+    let whose = if cards.iter().any(|c| !c.tell.is_empty()) { format!(" of {}", silent.name) } else { String::new() };
+    let check = Check::new(Mark::Fixable, "smact", format!("no source tells it{whose}: gpm: {gpm}; dcgm: {dcgm}"));
+    if dcgm.contains("on the PATH") {
+        return check.hint("install DCGM, then `sudo systemctl start nvidia-dcgm`");
+    }
+    if dcgm.contains("connection") || dcgm.contains("connect to") {
+        return check.hint("`sudo systemctl start nvidia-dcgm`");
+    }
+    match profiling().filter(|state| dcgm.contains("not currently loaded") || state != "loaded") {
+        Some(state) => check.hint(format!(
+            "`dcgmi modules -l` says that its module `Profiling` is: {state}; DCGM 4 has it in the package \
+             `datacenter-gpu-manager-4-proprietary`, and `sudo systemctl restart nvidia-dcgm` loads it"
+        )),
+        None => {
+            check.hint("`dcgmi dmon -e 1002 -c 3` shows the same; the host engine's log, /var/log/nv-hostengine.log, says more")
         }
     }
+}
+
+/// `gpm of the driver: per GPU and GPU instance, 5 Hz; dcgm 4.6.0: per GPU and GPU instance, 10 Hz`
+fn told(card: &Card, version: Option<&str>) -> String {
+    let version = version.map(|v| format!(" {v}")).unwrap_or_default();
+    let text = |source: &String| match source.as_str() {
+        GPM => "gpm of the driver: per GPU and GPU instance, 5 Hz".to_string(),
+        _ => format!("dcgm{version}: per GPU and GPU instance, 10 Hz"),
+    };
+    let mut said: Vec<String> = [GPM, DCGM].iter().filter_map(|s| card.tell.iter().find(|t| t == s)).map(text).collect();
+    if !card.tell.iter().any(|s| s == GPM) {
+        said.extend(
+            card.why(GPM).map(|why| format!("gpm: {why}; before Hopper nobody else on this machine can profile meanwhile")),
+        );
+    }
+    // Until 4.4.1 a field without a sample is printed as 0 (`GetLatestSample` gives 0 with a status that `dmon` does not look at).
+    if card.is_still && !card.tell.iter().any(|s| s == GPM) {
+        said.push("the number stands still, as an idle card's does, and one of which an older DCGM has nothing".into());
+    }
+    said.join("; ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn card(tell: &[&str], silent: &[(&str, &str)]) -> Card {
+        let silent = silent.iter().map(|(s, why)| (s.to_string(), why.to_string())).collect();
+        Card { name: "GPU 3".into(), tell: tell.iter().map(|s| s.to_string()).collect(), is_still: false, silent }
+    }
+
+    const HOPPER: (&str, &str) = (GPM, "GPM begins with Hopper");
+
     #[test]
-    fn sm_activity_comes_from_the_driver_or_from_dcgm() {
-        let text = |gpm, dcgm: Dcgm| of(gpm, &dcgm).text;
-        let answers = Dcgm::Answers { version: version("dcgmi  version: 3.3.9\n") };
-        assert_eq!(
-            text(false, answers.clone()),
-            "dcgm 3.3.9, its host engine answers: per GPU and GPU instance, 10 Hz; gpm begins with Hopper"
-        );
-        assert!(text(true, answers).starts_with("gpm of the driver"));
-        assert_eq!(of(false, &Dcgm::NoEngine).hint.as_deref(), Some("`sudo systemctl start nvidia-dcgm`"));
-        assert_eq!(of(true, &Dcgm::None).mark, Mark::Good);
-        assert_eq!(of(false, &Dcgm::None).mark, Mark::Fixable);
+    fn it_is_good_only_where_numbers_came_of_every_card() {
+        let ampere = card(&[DCGM], &[HOPPER]);
+        let good = of(std::slice::from_ref(&ampere), Some("3.3.9"), || None);
+        assert_eq!(good.mark, Mark::Good);
+        assert!(good.text.starts_with("dcgm 3.3.9: per GPU and GPU instance, 10 Hz; gpm: GPM begins"), "{}", good.text);
+        assert!(of(&[card(&[GPM, DCGM], &[])], None, || None).text.starts_with("gpm of the driver"));
+        let silent = card(&[], &[HOPPER, (DCGM, "dcgmi gives no row")]);
+        let some = of(&[ampere, silent], None, || None);
+        assert_eq!((some.mark, some.text.contains("of GPU 3")), (Mark::Fixable, true), "{}", some.text);
+        assert_eq!(of(&[], None, || None).mark, Mark::Absent);
+    }
+
+    #[test]
+    fn the_hint_is_about_what_is_missing() {
+        let hint = |why: &str, state: Option<&str>| {
+            let card = card(&[], &[HOPPER, (DCGM, why)]);
+            of(&[card], None, || state.map(str::to_string)).hint.unwrap()
+        };
+        assert!(hint("no `dcgmi` on the PATH", None).starts_with("install DCGM"));
+        assert_eq!(hint("Unable to connect to host engine", None), "`sudo systemctl start nvidia-dcgm`");
+        let missing = hint("This request is serviced by a module of DCGM that is not currently loaded", Some("failed to load"));
+        assert!(missing.contains("Profiling") && missing.contains("failed to load"), "{missing}");
+        assert!(hint("dcgmi shows no value", Some("loaded")).contains("dcgmi dmon"));
+    }
+
+    #[test]
+    fn the_state_of_a_module_stands_in_its_row() {
+        let table = "| Module ID | Name               | State          |\n| 8         | Profiling          | Failed to load |\n";
+        assert_eq!(state(table).as_deref(), Some("failed to load"));
+        assert_eq!(state("| 0         | Core               | Loaded         |"), None);
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-pub use replies::{Status, trouble};
+pub use replies::{Logged, Status, logged, trouble, understood};
 
 /// The program, looked for on the PATH.
 pub const PROGRAM: &str = "nvidia-cuda-mps-control";
@@ -61,9 +61,9 @@ impl Control {
         }
     }
 
-    /// True when it answers.
+    /// True when it answers, and so soon. Where no daemon listens the program says so at once, so this is long only where one is slow.
     pub fn is_ready(&self) -> bool {
-        self.say_within("get_default_active_thread_percentage", Duration::from_secs(1)).is_ok()
+        self.say("get_default_active_thread_percentage").is_ok()
     }
 
     /// The pids of its servers; none before the first client has come.
@@ -74,15 +74,6 @@ impl Control {
     /// The pids of a server's clients.
     pub fn clients(&self, server: u32) -> Result<Vec<u32>, Unanswered> {
         self.say(&format!("get_client_list {server}")).map(|answer| replies::pids(&answer))
-    }
-
-    /// The pids of all clients of all servers.
-    pub fn all_clients(&self) -> Result<Vec<u32>, Unanswered> {
-        let mut all = Vec::new();
-        for server in self.servers()? {
-            all.extend(self.clients(server)?);
-        }
-        Ok(all)
     }
 
     pub fn status(&self, server: u32) -> Result<Status, Unanswered> {
@@ -141,7 +132,8 @@ fn bounded(command: &mut Command, input: &str, patience: Duration) -> std::io::R
     let deadline = Instant::now() + patience;
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // It may be gone already; then its status tells.
+        // It may be gone already, for without a daemon it ends before it reads; then its status tells. SIGPIPE is ignored in every
+        // process that this runs in: collo has Rust's own setting, supervisors set it.
         let _ = stdin.write_all(input.as_bytes());
     }
     let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
@@ -175,5 +167,17 @@ mod tests {
         let mut sleep = Command::new("sleep");
         assert_eq!(bounded(sleep.arg("30"), "", Duration::from_millis(50)).unwrap(), None);
         assert!(bounded(&mut Command::new("/no/such/program"), "", PATIENCE).is_err());
+    }
+
+    #[test]
+    fn who_does_not_read_is_no_error_and_a_program_has_its_own_pipes_end_it() {
+        // More than a pipe holds: the writing comes to an end only because nobody reads any more.
+        let much = "x".repeat(1 << 20);
+        assert_eq!(bounded(&mut Command::new("false"), &much, PATIENCE).unwrap(), Some((false, String::new())));
+        let mut own = Command::new("sh");
+        let (_, said) = bounded(own.args(["-c", "grep SigIgn /proc/self/status"]), "", PATIENCE).unwrap().unwrap();
+        let bits = u64::from_str_radix(said.trim_start_matches("SigIgn:").trim(), 16).unwrap();
+        // SIGPIPE is 13, and bit 0 is signal 1.
+        assert_eq!(bits >> 12 & 1, 0, "{said}");
     }
 }

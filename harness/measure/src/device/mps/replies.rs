@@ -44,16 +44,59 @@ pub fn size_bytes(answer: &str) -> Option<u64> {
     number.checked_shl(shift).filter(|bytes| bytes >> shift == number)
 }
 
-/// A line of the daemon's logs that says what went wrong, without its stamp.
+/// The last line of a log of MPS that says what went wrong, without its stamp: what is said later is nearer to the end.
+///
+/// `User did not send valid credentials` is none of them. It stands in the control.log of healthy daemons, once for each command, and
+/// `Accepting connection...` follows (k8s-device-plugin #1614, nvidia-container-toolkit #277, dra-driver-nvidia-gpu #1153).
 pub fn trouble(log: &str) -> Option<String> {
-    const WORDS: [&str; 6] =
-        ["fatal GPU error", "sticky error", "valid credentials", "failed to start", "exited with status", "error"];
+    const WORDS: [&str; 5] = ["fatal GPU error", "sticky error", "failed to start", "exited with status", "error"];
     let said = |line: &str| {
-        let text = line.split_once("] ").map_or(line, |(_, text)| text).trim();
+        let text = message(line);
         let bad = WORDS.iter().any(|w| text.contains(w)) && !text.contains("exited with status 0");
+        // What it says of the clients that an error has hit is no cause.
+        let bad = bad && !text.ends_with("have a sticky error set:");
         bad.then(|| text.chars().take(200).collect())
     };
-    log.lines().find_map(said)
+    log.lines().rev().find_map(said)
+}
+
+/// A line of a log without its stamp, `[2026-11-20 18:42:09.123 Server  4711]`.
+fn message(line: &str) -> &str {
+    line.split_once("] ").map_or(line, |(_, text)| text).trim()
+}
+
+/// The limits that a server wrote down when it started: what is in force for its clients, whatever the daemon tells of it later.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Logged {
+    pub active_thread_percent: Option<f64>,
+    pub memory_limit_bytes: Option<u64>,
+}
+
+/// As in `Active Threads Percentage set to 33.0` and `Device pinned memory limit for device 0 set to 0x1d4c00000`, the last of each (the
+/// server.log in bottlerocket-os/bottlerocket #415). What has another form is not guessed at.
+pub fn logged(log: &str) -> Logged {
+    let mut found = Logged::default();
+    for line in log.lines().map(message) {
+        if let Some(percent) = line.strip_prefix("Active Threads Percentage set to ") {
+            found.active_thread_percent = number(percent).or(found.active_thread_percent);
+        }
+        if let Some(limit) = line.strip_prefix("Device pinned memory limit for device 0 set to 0x") {
+            found.memory_limit_bytes = u64::from_str_radix(limit.trim(), 16).ok().or(found.memory_limit_bytes);
+        }
+    }
+    found
+}
+
+/// Whether an answer to a command is in the form that is read here; of commands that nobody reads anything will do.
+pub fn understood(command: &str, answer: &str) -> bool {
+    let name = command.split_whitespace().next().unwrap_or_default();
+    match name {
+        "get_server_list" | "get_client_list" => pids(answer).len() == answer.lines().filter(|l| !l.trim().is_empty()).count(),
+        "get_server_status" => !matches!(status(answer), Status::Other(_)),
+        "get_default_active_thread_percentage" | "get_active_thread_percentage" => number(answer).is_some(),
+        "get_default_device_pinned_mem_limit" | "get_device_pinned_mem_limit" => size_bytes(answer).is_some(),
+        _ => true,
+    }
 }
 
 #[cfg(test)]
@@ -95,11 +138,37 @@ mod tests {
         assert_eq!(trouble("[x Control 1] Server 9 exited with status 0\n"), None);
     }
 
+    #[test]
+    fn a_word_that_healthy_logs_have_is_no_trouble_and_the_last_line_counts() {
+        let healthy = "[2024-04-25 08:31:47.650 Control    65] Accepting connection...\n\
+            [2024-04-25 08:31:47.650 Control    65] User did not send valid credentials\n\
+            [2024-04-25 08:31:47.653 Control    65] Accepting connection...\n";
+        assert_eq!(trouble(healthy), None);
+        let failed = format!(
+            "{healthy}[x Control 65] Server 9 exited with status 1\n[x Control 65] MPS server failed to start\n\
+            [x Control 65] User did not send valid credentials\n"
+        );
+        assert_eq!(trouble(&failed).as_deref(), Some("MPS server failed to start"));
+        let fatal = "[x Server 9] Volta MPS: Server is handling a fatal GPU error.\n\
+            [x Server 9] The following clients have a sticky error set:\n[x Server 9] 88\n";
+        assert_eq!(trouble(fatal).as_deref(), Some("Volta MPS: Server is handling a fatal GPU error."));
+    }
+
+    #[test]
+    fn a_server_writes_down_the_limits_of_its_clients() {
+        let log = "[x Other 65] Initializing server process\n[x Server 65] Active Threads Percentage set to 33.0\n\
+            [x Server 65] Device pinned memory limit for device 0 set to 0x1d4c00000\n[x Server 65] Server has started\n";
+        let found = logged(log);
+        assert_eq!(found, Logged { active_thread_percent: Some(33.0), memory_limit_bytes: Some(0x1d4c_00000) });
+        assert_eq!(logged("[x Server 65] Device pinned memory limit for device 0 set to no limit"), Logged::default());
+        assert_eq!(logged("[x Server 65] Device pinned memory limit for device 1 set to 0x10"), Logged::default());
+    }
+
     /// What holds for any answer: nothing breaks, and no number is made up.
     fn is_sane(text: &str) -> bool {
         let made_up = |pid: &u32| !text.contains(&pid.to_string());
         let size_is_there = size_bytes(text).is_none() || text.trim_start().starts_with(|c: char| c.is_ascii_digit());
-        let _ = (status(text), number(text), trouble(text));
+        let _ = (status(text), number(text), trouble(text), logged(text));
         // A plus sign and leading zeros are read over.
         size_is_there && (text.contains(['+', '0']) || !pids(text).iter().any(made_up))
     }

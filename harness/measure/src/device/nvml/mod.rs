@@ -4,6 +4,7 @@
 //! anew closes it first: open it for a piece of work, and drop it.
 
 pub mod instances;
+pub mod probe;
 mod version;
 
 use std::ffi::OsString;

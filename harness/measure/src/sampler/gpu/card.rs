@@ -117,6 +117,8 @@ pub struct Part {
     pub gpu_instance: u32,
     /// The handle of its MIG device (the first, if there are several), or why there is none.
     pub card: Result<Card, String>,
+    /// How many compute slices it has; none where the driver does not tell.
+    pub slices: Option<u32>,
     /// Its compute instances, where it is shared by several.
     pub compute_instances: Vec<(u32, Arc<str>)>,
 }
@@ -126,6 +128,8 @@ pub struct Opened {
     pub uuid: String,
     pub scope: Arc<str>,
     pub card: Card,
+    /// Its compute capability; none where the driver does not tell.
+    pub capability: Option<(i32, i32)>,
     pub parts: Vec<Part>,
     pub sources: SourceChoice,
     pub pcie: Arc<Turn>,
@@ -147,7 +151,9 @@ impl Opened {
             let scope = if shared { format!("gi:{}/{gpu_instance}", board.uuid).into() } else { mig_scope(first) };
             let of_compute = instances.iter().filter_map(|i| Some((i.compute_instance?, mig_scope(&i.uuid))));
             let compute_instances = if shared { of_compute.collect() } else { Vec::new() };
-            parts.insert(gpu_instance, Part { scope, gpu_instance, card: find(first), compute_instances });
+            let part = find(first);
+            let slices = part.as_ref().ok().and_then(|c| c.ask(|d| d.attributes()).ok()).map(|a| a.gpu_instance_slice_count);
+            parts.insert(gpu_instance, Part { scope, gpu_instance, card: part, slices, compute_instances });
         }
         let parts = parts.into_values().collect();
         let (uuid, scope) = (board.uuid.clone(), gpu_scope(&board.uuid));
@@ -155,7 +161,8 @@ impl Opened {
         if board.sources.sm == Some(Source::Nvml) && !board.sources.both {
             pcie.dcgm_does_not();
         }
-        Ok(Opened { uuid, scope, card, parts, sources: board.sources, pcie, dcgm_tells: Arc::default() })
+        let capability = card.ask(|d| d.cuda_compute_capability()).ok().map(|c| (c.major, c.minor));
+        Ok(Opened { uuid, scope, card, capability, parts, sources: board.sources, pcie, dcgm_tells: Arc::default() })
     }
 }
 

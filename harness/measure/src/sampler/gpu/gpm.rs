@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use collo_store::{Sample, monotonic_ns};
-use nvml_wrapper::Nvml;
 use nvml_wrapper::error::{NvmlError, nvml_sym, nvml_try};
+use nvml_wrapper::{Device, Nvml};
 use nvml_wrapper_sys::bindings::{NVML_GPM_METRICS_GET_VERSION, nvmlGpmMetricsGet_t, nvmlGpmSample_t};
 
 use super::account::{Account, is_never};
@@ -35,10 +35,10 @@ pub type Settled = Box<dyn FnMut(usize, Vec<Missing>) + Send>;
 /// A metric of a scope that another source may tell.
 pub type Missing = (Arc<str>, &'static Profiled);
 
-/// Whether a card has GPM, or why not.
+/// Whether a card has GPM that may be read, or why not.
 pub fn supported(opened: &Opened) -> Result<(), String> {
     match opened.card.ask(|d| d.gpm_support()) {
-        Ok(true) => Ok(()),
+        Ok(true) => permitted(opened),
         Err(e) if !is_never(&e) => Err(text(&e)),
         Err(e @ (NvmlError::FunctionNotFound | NvmlError::FailedToLoadSymbol(_))) => Err(text(&e)),
         // Hopper is compute capability 9.0.
@@ -46,6 +46,16 @@ pub fn supported(opened: &Opened) -> Result<(), String> {
             Ok(capability) if capability.major >= 9 => Err("this card is said to have no GPM".into()),
             _ => Err("GPM begins with Hopper".into()),
         },
+    }
+}
+
+/// A card may have it and keep it to the privileged: in containers, and where the driver restricts profiling (DCGM #214). One reading tells.
+fn permitted(opened: &Opened) -> Result<(), String> {
+    let reading = Buffer::new(opened.card.nvml()).and_then(|buffer| opened.card.ask(|device| buffer.fill(device, None)));
+    match reading {
+        Err(e @ NvmlError::NoPermission) => Err(format!("GPM cannot be read: {}", text(&e))),
+        // Anything else may pass.
+        _ => Ok(()),
     }
 }
 
@@ -65,6 +75,18 @@ impl Buffer {
         // SAFETY: NVML writes the pointer to what it allocated.
         unsafe { nvml_try(alloc(&mut raw))? };
         Ok(Buffer { nvml: nvml.clone(), raw })
+    }
+
+    /// Take a reading of a device, or of a GPU instance on it.
+    fn fill(&self, device: &Device<'_>, gpu_instance: Option<u32>) -> Result<(), NvmlError> {
+        let lib = self.nvml.lib();
+        // SAFETY: the handle and the buffer are of this open library.
+        unsafe {
+            match gpu_instance {
+                None => nvml_try(nvml_sym(lib.nvmlGpmSampleGet.as_ref())?(device.handle(), self.raw)),
+                Some(id) => nvml_try(nvml_sym(lib.nvmlGpmMigSampleGet.as_ref())?(device.handle(), id, self.raw)),
+            }
+        }
     }
 }
 
@@ -176,16 +198,7 @@ impl Gpm {
 impl Entity {
     /// Take a reading into the newer buffer; returns its time.
     fn take(&self, opened: &Opened) -> Result<u64, NvmlError> {
-        let nvml = opened.card.nvml();
-        opened.card.ask(|device| {
-            // SAFETY: the handle and the buffer are of this open library.
-            unsafe {
-                match self.gpu_instance {
-                    None => nvml_try(nvml_sym(nvml.lib().nvmlGpmSampleGet.as_ref())?(device.handle(), self.newer.raw)),
-                    Some(id) => nvml_try(nvml_sym(nvml.lib().nvmlGpmMigSampleGet.as_ref())?(device.handle(), id, self.newer.raw)),
-                }
-            }
-        })?;
+        opened.card.ask(|device| self.newer.fill(device, self.gpu_instance))?;
         Ok(monotonic_ns())
     }
 

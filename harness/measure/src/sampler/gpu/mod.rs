@@ -23,6 +23,7 @@ use collo_store::SamplingQuality;
 
 pub use account::Account;
 pub(super) use card::Lost;
+pub use dcgm::replay as dcgm_texts;
 pub use probe::{Probed, probe};
 pub(super) use session::{Session, Setting};
 
@@ -73,21 +74,24 @@ pub struct SourceChoice {
     pub sm: Option<Source>,
     /// Read and store GPM and DCGM side by side, to compare them. `sm` says nothing then.
     pub both: bool,
+    /// Have DCGM read the FP64 and FP16 pipes too, where it reads them and SM activity by turns.
+    pub pipes: bool,
 }
 
 impl SourceChoice {
     /// The words that choose sources.
-    pub const WORDS: [&str; 5] = ["auto", "gpm", "dcgm", "nvml", "both"];
+    pub const WORDS: [&str; 6] = ["auto", "gpm", "dcgm", "dcgm-pipes", "nvml", "both"];
 
     /// The choice that a word of [`SourceChoice::WORDS`] stands for.
     pub fn named(word: &str) -> Option<SourceChoice> {
-        let only = |source| Some(SourceChoice { sm: Some(source), both: false });
+        let only = |source| Some(SourceChoice { sm: Some(source), ..SourceChoice::default() });
         match word {
             "auto" => Some(SourceChoice::default()),
             "gpm" => only(Source::Gpm),
             "dcgm" => only(Source::Dcgm),
+            "dcgm-pipes" => only(Source::Dcgm).map(|choice| SourceChoice { pipes: true, ..choice }),
             "nvml" => only(Source::Nvml),
-            "both" => Some(SourceChoice { sm: None, both: true }),
+            "both" => Some(SourceChoice { both: true, ..SourceChoice::default() }),
             _ => None,
         }
     }
@@ -144,6 +148,8 @@ impl Finished {
             moved_ratio: Default::default(),
             absent: account.told(),
             unread_lines: 0,
+            remarks: Vec::new(),
+            instrument: None,
         };
         Finished { quality, account }
     }
@@ -159,7 +165,7 @@ mod tests {
     #[test]
     fn a_source_that_is_chosen_is_the_only_one_that_is_started() {
         let started = |word| SourceChoice::named(word).map(|c| (c.gpm(), c.dcgm()));
-        let expected = [(true, true), (true, false), (false, true), (false, false), (true, true)].map(Some);
+        let expected = [(true, true), (true, false), (false, true), (false, true), (false, false), (true, true)].map(Some);
         assert_eq!(SourceChoice::WORDS.map(started), expected);
         assert_eq!(started("smi"), None);
     }

@@ -32,12 +32,12 @@ const SLOW_HZ: f64 = 2.0;
 
 const TIME: Duration = Duration::from_millis(1500);
 
-/// DCGM is slow to begin: it is waited for until this long after the beginning.
-const DCGM_TIME: Duration = Duration::from_millis(4500);
+/// DCGM is slow to begin, above all where the driver must be woken first: it is waited for until this long after the beginning.
+const DCGM_TIME: Duration = Duration::from_secs(15);
 
-/// Read everything that any source tells of these cards, for a second and a half (up to three more where DCGM begins late).
+/// Read everything that any source tells of these cards, for a second and a half (longer where DCGM begins late).
 pub fn probe(boards: &[Board]) -> Vec<Probed> {
-    let all = SourceChoice { sm: None, both: true };
+    let all = SourceChoice { both: true, ..SourceChoice::default() };
     let boards: Vec<Board> = boards.iter().map(|b| Board { sources: all, ..b.clone() }).collect();
     let (batches, received) = mpsc::channel();
     let stop = Arc::new(AtomicBool::new(false));

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
@@ -67,8 +67,10 @@ impl<P: Read> Lines<P> {
 impl Running {
     /// Start it, or say why it does not start.
     pub fn start<S: AsRef<OsStr>>(program: &str, arguments: impl IntoIterator<Item = S>) -> Result<Running, String> {
-        let mut command = Command::new(program);
+        let mut command = std::process::Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // It is for programs that compute: DCGM numbers cards itself, and its newest tools complain of the variable (dcgmi/Environment.cpp).
+        command.env_remove("CUDA_VISIBLE_DEVICES");
         // Ctrl-C is for collo, which ends what it started.
         command.process_group(0);
         // SAFETY: a single system call between fork and exec.
@@ -145,28 +147,47 @@ impl Drop for Running {
     }
 }
 
-/// Run a command that ends by itself: what it printed, or why that is not to be had.
-pub fn output(program: &str, arguments: &[&str], at_most: Duration, stop: impl Fn() -> bool) -> Result<String, String> {
-    let mut running = Running::start(program, arguments)?;
-    let deadline = Instant::now() + at_most;
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    loop {
-        let printed = running.wait(Duration::from_millis(50));
-        out.extend(printed.out);
-        err.extend(printed.err);
-        if printed.ended {
-            break;
+/// A command that ends by itself.
+pub struct Command<'a> {
+    pub program: &'a str,
+    /// How long it may take.
+    pub at_most: Duration,
+    /// Whether the answer is not wanted any more.
+    pub stop: &'a dyn Fn() -> bool,
+}
+
+/// What a command said.
+pub struct Answer {
+    pub out: String,
+    /// Why it did not end well, if it did not.
+    pub failed: Option<String>,
+}
+
+impl Command<'_> {
+    /// What it says to these arguments, or why it says nothing.
+    pub fn ask(&self, arguments: &[&str]) -> Result<Answer, String> {
+        let mut running = Running::start(self.program, arguments)?;
+        let deadline = Instant::now() + self.at_most;
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        loop {
+            let printed = running.wait(Duration::from_millis(50));
+            out.extend(printed.out);
+            err.extend(printed.err);
+            if printed.ended {
+                break;
+            }
+            if (self.stop)() {
+                return Err("sampling ended before".into());
+            }
+            if Instant::now() >= deadline {
+                return Err(format!("`{} {}` does not answer", self.program, arguments.join(" ")));
+            }
         }
-        if stop() {
-            return Err("sampling ended before".into());
-        }
-        if Instant::now() >= deadline {
-            return Err(format!("`{program} {}` does not answer", arguments.join(" ")));
-        }
-    }
-    match running.finish() {
-        Some(status) if status.success() => Ok(out.join("\n")),
-        status => Err(reason(&err, &out, status)),
+        let failed = match running.finish() {
+            Some(status) if status.success() => None,
+            status => Some(reason(&err, &out, status)),
+        };
+        Ok(Answer { out: out.join("\n"), failed })
     }
 }
 
@@ -175,7 +196,10 @@ pub fn output(program: &str, arguments: &[&str], at_most: Duration, stop: impl F
 pub fn reason(err: &[String], out: &[String], status: Option<ExitStatus>) -> String {
     let text = |lines: &[String]| {
         let bare = |l: &String| l.trim().trim_start_matches("Error: ").trim_end_matches('.').to_string();
-        let said: Vec<String> = lines.iter().map(bare).filter(|l| !l.is_empty()).take(3).collect();
+        // A complaint comes last; tables and heads before it are none.
+        let is_said = |l: &String| !l.is_empty() && !l.starts_with(['+', '|', '#']);
+        let said: Vec<String> = lines.iter().map(bare).filter(is_said).collect();
+        let said = &said[said.len().saturating_sub(3)..];
         (!said.is_empty()).then(|| said.join("; ").chars().take(400).collect::<String>())
     };
     let ended = || match status {

@@ -1,4 +1,5 @@
-//! What `dcgmi discovery -c` prints: which entity of DCGM's is which GPU, GPU instance or compute instance.
+//! What `dcgmi discovery -c` prints: which entity of DCGM's is which GPU instance or compute instance. A card stands there only because it has
+//! some (DcgmCacheManager.cpp, `PopulateMigHierarchy`; dcgmi/Query.cpp, `FormatMigHierarchy`).
 //!
 //! DCGM numbers its entities itself, across all cards and in its own order; NVML's numbers stand in the first column of the table.
 
@@ -113,18 +114,20 @@ mod tests {
 
     use super::*;
 
+    /// By the rules of dcgmi/Query.cpp and DcgmiOutput.cpp, as dcgmi/tests/OutputTests.cpp has them; GPU 2 is not cut and so not in it.
     const TABLE: &str = "\
 +-------------------+--------------------------------------------------------------------+
-| Instance Hierarchy                                                                      |
+| Instance Hierarchy                                                                     |
 +===================+====================================================================+
-| GPU 0              | GPU GPU-5a1c (EntityID: 0)                                           |
-| -> I 0/2           | GPU Instance (EntityID: 1)                                           |
-|    -> CI 0/2/0     | Compute Instance (EntityID: 0)                                       |
-| -> I 0/1           | GPU Instance (EntityID: 0)                                           |
-|    -> CI 0/1/0     | Compute Instance (EntityID: 1)                                       |
-|    -> CI 0/1/1     | Compute Instance (EntityID: 2)                                       |
-| GPU 1              | GPU GPU-77fe (EntityID: 1)                                           |
-| -> I 1/1           | GPU Instance (EntityID: 7)                                           |
+| GPU 0             | GPU GPU-5a1c (EntityID: 0)                                         |
+| -> I 0/2          | GPU Instance (EntityID: 1)                                         |
+|    -> CI 0/2/0    | Compute Instance (EntityID: 0)                                     |
+| -> I 0/1          | GPU Instance (EntityID: 0)                                         |
+|    -> CI 0/1/0    | Compute Instance (EntityID: 1)                                     |
+|    -> CI 0/1/1    | Compute Instance (EntityID: 2)                                     |
++-------------------+--------------------------------------------------------------------+
+| GPU 1             | GPU GPU-77fe (EntityID: 1)                                         |
+| -> I 1/1          | GPU Instance (EntityID: 7)                                         |
 +-------------------+--------------------------------------------------------------------+
 ";
 
@@ -138,6 +141,13 @@ mod tests {
         );
         assert_eq!((all.compute_instance("GPU-5a1c", 1, 1), all.compute_instance("GPU-5a1c", 1, 2)), (Some(2), None));
         assert_eq!((all.instance("GPU-5a1c", 3), all.instance("GPU-0000", 1)), (None, None));
+    }
+
+    #[test]
+    fn a_machine_without_instances_has_an_empty_table() {
+        let lines: Vec<&str> = TABLE.lines().collect();
+        let empty = [&lines[..3], &lines[lines.len() - 1..]].concat().join("\n");
+        assert_eq!(Hierarchy::parse(&empty), Hierarchy::default());
     }
 
     #[test]

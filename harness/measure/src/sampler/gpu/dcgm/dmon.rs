@@ -3,6 +3,9 @@
 //! In: one line after the other. Out: a [`Row`] of values, or why the line is [`NotARow`]. Columns are known by their heads, so their
 //! order does not matter. A row with empty cells (DCGM 4 leaves the cell of a field that the entity does not have empty) is read by
 //! where its values stand under the heads, and is refused where they stand under none: a value is never guessed into a column.
+//!
+//! Layouts, by dcgmi/DeviceMonitor.cpp of the tags v2.1.4 to v4.6.0: to the right and packed until 2.3.4 (`# Entity`); to the left and packed
+//! behind a first column of 10 in 2.4.7 to 3.3.9 (`#Entity`); to the left with empty cells behind one of 11 in 4.0 to 4.4.2, of 16 from 4.5 on.
 
 use super::super::profiled::{Level, Profiled};
 
@@ -29,9 +32,11 @@ pub enum NotARow {
     Other,
     /// A row before the heads of its columns.
     NoHeads,
+    /// It has fewer values than heads, and its layout moves those after a missing one up: whose they are cannot be told.
+    Short,
     /// Its values do not stand under the heads.
     Misaligned,
-    /// A cell holds something else than a number that its metric can have.
+    /// A cell holds something else than a number.
     Garbled,
 }
 
@@ -46,14 +51,16 @@ impl NotARow {
 #[derive(Debug, Default)]
 pub struct Parser {
     heads: Vec<Head>,
-    /// Columns stand to the right, as DCGM 3 prints them; `# Entity` is its mark, `#Entity` that of DCGM 4.
-    is_right: bool,
+    /// A missing value leaves no empty cell, as before DCGM 4.
+    is_packed: bool,
 }
+
+/// How wide the first column is in the packed layout that stands to the left.
+const PACKED_FIRST: usize = 10;
 
 #[derive(Debug)]
 struct Head {
     start: usize,
-    end: usize,
     /// None for a column that nobody asked for.
     profiled: Option<&'static Profiled>,
 }
@@ -63,12 +70,6 @@ struct Head {
 struct Word<'a> {
     text: &'a str,
     start: usize,
-}
-
-impl Word<'_> {
-    fn end(&self) -> usize {
-        self.start + self.text.len()
-    }
 }
 
 fn words(line: &str) -> impl Iterator<Item = Word<'_>> {
@@ -112,12 +113,13 @@ impl Parser {
     /// `#Entity  GRACT  SMACT`, or `# Entity  GRACT`: everything after the word `Entity` is the head of a column.
     fn remember(&mut self, line: &str) {
         self.heads.clear();
-        self.is_right = words(line).next().is_some_and(|w| w.text == "#");
         let is_entity = |text: &str| matches!(text.trim_start_matches('#'), "" | "Entity" | "ID" | "Id");
         for word in words(line).skip_while(|w| is_entity(w.text)) {
             let profiled = Profiled::of_tag(word.text);
-            self.heads.push(Head { start: word.start, end: word.end(), profiled });
+            self.heads.push(Head { start: word.start, profiled });
         }
+        let stands_right = words(line).next().is_some_and(|w| w.text == "#");
+        self.is_packed = stands_right || self.heads.first().is_some_and(|h| h.start == PACKED_FIRST);
         // The same head twice: it cannot be told which is which.
         let tags: Vec<&str> = self.heads.iter().filter_map(|h| h.profiled).map(|p| p.tag).collect();
         if (1..tags.len()).any(|i| tags[..i].contains(&tags[i])) {
@@ -130,12 +132,11 @@ impl Parser {
         if cells.len() == self.heads.len() {
             return Ok((0..cells.len()).collect());
         }
-        // Some cells are empty. DCGM 4 prints to the left of each column, DCGM 3 to the right: every value must stand exactly so.
-        let is_under = |head: &Head, cell: &Word| match self.is_right {
-            true => head.end == cell.end(),
-            false => head.start == cell.start,
-        };
-        let found = cells.iter().map(|c| self.heads.iter().position(|h| is_under(h, c)));
+        if self.is_packed {
+            return Err(if cells.len() < self.heads.len() { NotARow::Short } else { NotARow::Misaligned });
+        }
+        // Some cells are empty, and every value stands to the left of its column.
+        let found = cells.iter().map(|c| self.heads.iter().position(|h| h.start == c.start));
         found.collect::<Option<Vec<usize>>>().ok_or(NotARow::Misaligned)
     }
 }
@@ -150,12 +151,11 @@ fn value(text: &str, profiled: &Profiled) -> Result<Option<f64>, NotARow> {
     let number: f64 = is_plain.then(|| text.parse().ok()).flatten().ok_or(NotARow::Garbled)?;
     // DCGM's marks for "blank" (and the few numbers after each of them: not found, not supported, not permitted).
     const BLANKS: [f64; 2] = [140_737_488_355_328.0, 9_223_372_036_854_775_792.0];
-    if BLANKS.iter().any(|blank| (number - blank).abs() <= 16.0) || (2_147_483_632.0..=2_147_483_647.0).contains(&number) {
-        return Ok(None);
-    }
-    // A share above 1 is rounding at the most.
-    let most = if profiled.is_ratio { 1.05 } else { 1e13 };
-    if number > most { Err(NotARow::Garbled) } else { Ok(Some(number)) }
+    // That of a whole number of 32 bits lies where a bus may be: only shares are never taken for it.
+    let is_small_blank = !profiled.is_ratio && (2_147_483_632.0..=2_147_483_647.0).contains(&number);
+    let is_blank = BLANKS.iter().any(|blank| (number - blank).abs() <= 16.0) || is_small_blank;
+    // A share above 1 is passed on as it was said (DCGM #152 saw 1.294): what is made of it is decided where numbers are made.
+    Ok((!is_blank).then_some(number))
 }
 
 /// A whole number without a sign.

@@ -1,17 +1,29 @@
-//! Rows by the layout rules of both generations, written at random and read back, and torn lines.
+//! Rows by the layout rules of all generations, written at random and read back, and torn lines.
 
 use proptest::prelude::*;
 
 use super::super::super::profiled::PROFILED;
 use super::*;
 
-/// The layout of a generation.
+/// The layout of a generation, by dcgmi/DeviceMonitor.cpp at its tags.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Layout {
-    /// To the left of columns, the cell of a field that is not there empty.
+    /// 4.5 on: to the left of columns, the cell of a field that is not there empty, a first column of 16.
     Four,
-    /// To the right of columns.
+    /// 4.0 to 4.4: one of 11.
+    EarlyFour,
+    /// 2.4 to 3.3: to the left behind a first column of 10, and packed.
     Three,
+    /// Until 2.3: to the right, and packed.
+    Two,
+}
+
+impl Layout {
+    const ALL: [Layout; 4] = [Layout::Four, Layout::EarlyFour, Layout::Three, Layout::Two];
+
+    fn is_packed(self) -> bool {
+        matches!(self, Layout::Three | Layout::Two)
+    }
 }
 
 /// What a cell of the generator holds.
@@ -26,34 +38,45 @@ fn width(p: &Profiled) -> usize {
     if p.is_ratio { 5 } else { 20 }
 }
 
-fn cells(layout: Layout, first: &str, columns: &[&Profiled], texts: &[String]) -> String {
+fn cells(layout: Layout, first: &str, columns: &[&Profiled], texts: &[Option<String>]) -> String {
     let mut line = match layout {
         Layout::Four => format!("{first:<16}"),
-        Layout::Three => format!("{first:>10}"),
+        Layout::EarlyFour => format!("{first:<11}"),
+        Layout::Three => format!("{first:<10}"),
+        Layout::Two => first.to_string(),
     };
-    for (p, text) in columns.iter().zip(texts) {
+    let there: Vec<Option<&String>> = texts.iter().map(Option::as_ref).collect();
+    let packed: Vec<Option<&String>> = there.iter().copied().filter(Option::is_some).collect();
+    for (p, text) in columns.iter().zip(if layout.is_packed() { packed } else { there }) {
+        let text = text.map_or("", String::as_str);
         match layout {
-            Layout::Four => line += &format!("{text:<w$}", w = width(p) + 8),
-            Layout::Three => line += &format!("{text:>w$}", w = width(p) + 2),
+            Layout::Two => {
+                let gap = if text.len() >= width(p) + 2 { " " } else { "" };
+                line += &format!("{gap}{text:>w$}", w = width(p) + 2);
+            }
+            _ => line += &format!("{text:<w$}", w = width(p) + 8),
         }
     }
     line
 }
 
 fn heads(layout: Layout, columns: &[&Profiled]) -> String {
-    let tags: Vec<String> = columns.iter().map(|p| p.tag.to_string()).collect();
-    cells(layout, if layout == Layout::Four { "#Entity" } else { "# Entity" }, columns, &tags)
+    let tags: Vec<Option<String>> = columns.iter().map(|p| Some(p.tag.to_string())).collect();
+    cells(layout, if layout == Layout::Two { "# Entity" } else { "#Entity" }, columns, &tags)
 }
 
 fn row(layout: Layout, entity: &str, columns: &[&Profiled], values: &[Cell]) -> String {
     let text = |(p, cell): (&&Profiled, &Cell)| match cell {
-        Cell::Value(v) if p.is_ratio => format!("{v:.3}"),
-        Cell::Value(v) => format!("{v:.0}"),
-        Cell::NotAvailable => "N/A".into(),
-        Cell::Empty => String::new(),
+        Cell::Value(v) if p.is_ratio => Some(format!("{v:.3}")),
+        Cell::Value(v) => Some(format!("{v:.0}")),
+        Cell::NotAvailable => Some("N/A".to_string()),
+        Cell::Empty => None,
     };
-    let texts: Vec<String> = columns.iter().zip(values).map(text).collect();
-    cells(layout, entity, columns, &texts)
+    let texts: Vec<Option<String>> = columns.iter().zip(values).map(text).collect();
+    // Until 2.3 the width is that of the group alone, and the number stands behind it.
+    let (group, number) = entity.split_once(' ').unwrap_or((entity, ""));
+    let first = if layout == Layout::Two { format!("{group:>8} {number}") } else { entity.to_string() };
+    cells(layout, &first, columns, &texts)
 }
 
 /// Columns in any order, with a cell for each.
@@ -87,6 +110,10 @@ fn check(layout: Layout, table: &[(usize, Cell)], entity: u32) {
     let mut parser = Parser::default();
     assert_eq!(parser.line(&heads(layout, &columns)), Err(NotARow::Heads));
     let line = row(layout, &format!("GPU-I {entity}"), &columns, &values);
+    if layout.is_packed() && values.contains(&Cell::Empty) {
+        assert_eq!(parser.line(&line), Err(NotARow::Short), "{line:?}");
+        return;
+    }
     let read = parser.line(&line).unwrap_or_else(|why| panic!("{why:?}: {line:?}"));
     assert_eq!((read.level, read.entity, read.values.len()), (Level::GpuInstance, entity, columns.len()));
     for ((profiled, value), (column, cell)) in read.values.iter().zip(columns.iter().zip(&values)) {
@@ -132,13 +159,34 @@ fn a_row_with_an_empty_cell_is_read_by_where_its_values_stand() {
 }
 
 #[test]
-fn the_older_layout_stands_to_the_right() {
+fn the_oldest_layout_stands_to_the_right_and_its_rows_further_than_their_heads() {
     let mut parser = Parser::default();
     for head in ["# Entity  GRACT  TENSO", "      Id              "] {
         assert!(parser.line(head).unwrap_err().is_expected());
     }
-    assert_eq!(values(&parser.line("    GPU 0  0.000  0.125").unwrap()), [("GRACT", Some(0.0)), ("TENSO", Some(0.125))]);
-    assert_eq!(parser.line("    GPU 0  0.000"), Err(NotARow::Misaligned), "under no head: left out, not guessed");
+    let row = parser.line("     GPU 0  0.000  0.125").unwrap();
+    assert_eq!(values(&row), [("GRACT", Some(0.0)), ("TENSO", Some(0.125))]);
+    assert_eq!(parser.line("     GPU 0  0.000"), Err(NotARow::Short), "left out, not guessed");
+}
+
+#[test]
+fn a_row_of_dcgm_3_with_a_value_too_few_is_no_row_for_its_values_have_moved_up() {
+    let mut parser = Parser::default();
+    let _ = parser.line("#Entity   GRACT        PCITX                       SMACT        ");
+    // SMACT of a GPU instance, which has no PCITX, stands under PCITX.
+    assert_eq!(parser.line("GPU-I 0   0.803        0.777        "), Err(NotARow::Short));
+    let row = parser.line("GPU 0     0.412        1043234                     0.398        ").unwrap();
+    assert_eq!(values(&row), [("GRACT", Some(0.412)), ("PCITX", Some(1_043_234.0)), ("SMACT", Some(0.398))]);
+    // A number that fills the first column runs into the value behind it.
+    assert_eq!(parser.line("GPU-CI 1000.803        1043234                     0.777        "), Err(NotARow::Other));
+}
+
+#[test]
+fn one_share_above_1_leaves_the_row_as_it_was_said() {
+    let mut parser = Parser::default();
+    let _ = parser.line("#Entity         GRACT        SMACT        DRAMA        ");
+    let row = parser.line("GPU-I 21        0.999        1.294        0.871        ").unwrap();
+    assert_eq!(values(&row), [("GRACT", Some(0.999)), ("SMACT", Some(1.294)), ("DRAMA", Some(0.871))]);
 }
 
 #[test]
@@ -166,7 +214,7 @@ fn what_is_not_a_row_says_what_it_is() {
         ("GPU 0           0.3...", NotARow::Garbled),
         ("GPU 0           -0.398", NotARow::Garbled),
         ("GPU 0           nan", NotARow::Garbled),
-        ("GPU 0           39.8", NotARow::Garbled),
+        ("GPU 0           3.9.8", NotARow::Garbled),
         ("GPU 0           0.398        0.412", NotARow::Misaligned),
     ];
     for (line, why) in not_rows {
@@ -185,14 +233,12 @@ fn the_same_head_twice_is_no_head() {
 proptest! {
     #[test]
     fn a_row_is_read_as_it_was_written_whatever_is_blank(table in table(), entity in 0u32..99) {
-        check(Layout::Four, &table, entity);
-        check(Layout::Three, &table, entity);
+        Layout::ALL.iter().for_each(|layout| check(*layout, &table, entity));
     }
 
     #[test]
     fn a_row_that_is_shifted_never_gives_a_value_of_another_column(table in table(), by in 1usize..=5) {
-        check_shifted(Layout::Four, &table, by);
-        check_shifted(Layout::Three, &table, by);
+        Layout::ALL.iter().for_each(|layout| check_shifted(*layout, &table, by));
     }
 
     #[test]
@@ -267,7 +313,7 @@ impl Dice {
     }
 }
 
-/// As many random inputs as `COLLO_TORTURE` says, 10⁶ without it; each is a row in both layouts, a shifted row and junk.
+/// As many random inputs as `COLLO_TORTURE` says, 10⁶ without it; each is a row in some layout, a shifted row and junk.
 #[test]
 #[ignore = "for `just torture`"]
 fn fuzz_what_dmon_and_discovery_print() {
@@ -279,13 +325,13 @@ fn fuzz_what_dmon_and_discovery_print() {
     for _ in 0..inputs {
         let table = dice.table();
         let (entity, by) = (dice.below(99) as u32, 1 + dice.below(5) as usize);
-        let layout = if dice.below(2) == 0 { Layout::Four } else { Layout::Three };
+        let layout = Layout::ALL[dice.below(4) as usize];
         check(layout, &table, entity);
         check_shifted(layout, &table, by);
         let junk = dice.junk();
         if let Ok(row) = parser.line(&junk) {
             rows += 1;
-            let can_be = |(p, v): &(&Profiled, Option<f64>)| !p.is_ratio || v.is_none_or(|v| (0.0..=1.05).contains(&v));
+            let can_be = |(_, v): &(&Profiled, Option<f64>)| v.is_none_or(|v| v.is_finite() && v >= 0.0);
             assert!(row.values.iter().all(can_be), "{junk:?}");
         }
         super::super::discovery::Hierarchy::parse(&junk);

@@ -14,6 +14,7 @@ use super::super::profiled::{Level, PCIE_TX, Profiled};
 use super::EVERY;
 use super::command::{self, Running};
 use super::dmon::{NotARow, Parser, Row};
+use super::refusal::{explained, falling, is_hopeless};
 use crate::sampler::clockwork::thread_cpu_ns;
 use crate::sampler::latest::Outlet;
 use crate::sampler::quality::Movement;
@@ -40,9 +41,14 @@ const FIRST_ROW_NS: u64 = 6_000_000_000;
 /// How often a stream that broke off is begun again.
 const RESTARTS: u32 = 3;
 
+/// An entity whose shares are 0 in so many rows one after another, after they were not, is looked at again.
+const ZERO_ROWS: u64 = 30;
+
 /// Why a `dcgmi` is not read any more.
 enum End {
     Stopped,
+    /// It reads 0 where it did not.
+    Zero,
     /// It gave rows, and then ended.
     Broke(String),
     /// It gave none.
@@ -56,6 +62,10 @@ pub struct Stream {
     targets: Vec<Target>,
     /// Rows seen of each entity since dcgmi was started.
     rows: BTreeMap<u32, u64>,
+    /// Of entities whose shares were not 0, how many rows ago that was.
+    zeros: BTreeMap<u32, u64>,
+    /// It was begun again because of zeros.
+    zeroed: bool,
     stop: Arc<AtomicBool>,
     outlet: Outlet,
     account: Account,
@@ -102,6 +112,8 @@ impl Stream {
             level,
             targets,
             rows: BTreeMap::new(),
+            zeros: BTreeMap::new(),
+            zeroed: false,
             stop,
             outlet,
             account: Account::default(),
@@ -126,6 +138,8 @@ impl Stream {
                     self.lack_what_is_left_out(fields, &why);
                     break;
                 }
+                // The same fields once more, watched anew.
+                End::Zero => self.zeroed = true,
                 // The same fields gave rows before: it is not they that were refused, unless it comes to nothing again and again.
                 End::Broke(reason) | End::Refused(reason) if self.beat.ticks > 0 => {
                     why = reason;
@@ -197,6 +211,10 @@ impl Stream {
             if at_ns.saturating_sub(self.handed_ns) >= Outlet::EVERY_NS {
                 self.hand_over();
             }
+            if !self.zeroed && self.zeros.values().any(|rows| *rows >= ZERO_ROWS) {
+                running.end();
+                return End::Zero;
+            }
             let gave = !self.rows.is_empty();
             if printed.ended {
                 self.hand_over();
@@ -224,6 +242,12 @@ impl Stream {
         self.beat.see(row.entity, at_ns);
         if *seen <= DROPPED_ROWS {
             return;
+        }
+        let shares = || row.values.iter().filter(|(p, _)| p.is_ratio).filter_map(|(_, value)| *value);
+        if shares().any(|share| share > 0.0) {
+            self.zeros.insert(row.entity, 0);
+        } else if let Some(rows) = self.zeros.get_mut(&row.entity) {
+            *rows += 1;
         }
         let before = self.pending.len();
         for (profiled, value) in row.values {
@@ -267,6 +291,7 @@ impl Stream {
 
     /// DCGM tells nothing, or nothing more.
     fn give_up(&mut self, why: &str) {
+        let why = &explained(why);
         for target in &self.targets {
             target.metrics.iter().for_each(|p| self.account.ended(p.metric, &target.scope, why));
             if self.level == Level::Gpu {
@@ -282,8 +307,16 @@ impl Stream {
             }
             for p in target.metrics.iter().filter(|p| fields.contains(&p.dcgm)) {
                 // A reason that is known already stays.
-                if !self.account.has(p.metric, &target.scope) && !self.rows.contains_key(&target.entity) {
-                    self.account.lacks(p.metric, &target.scope, "dcgmi gave no row of it");
+                if self.account.has(p.metric, &target.scope) {
+                    continue;
+                }
+                match self.rows.get(&target.entity) {
+                    None => self.account.lacks(p.metric, &target.scope, "dcgmi gave no row of it"),
+                    Some(rows) if *rows <= DROPPED_ROWS => {
+                        let why = format!("dcgmi gave {rows} rows of it, which begin with no mean, and then none");
+                        self.account.lacks(p.metric, &target.scope, &why);
+                    }
+                    Some(_) => {}
                 }
             }
         }
@@ -298,6 +331,10 @@ impl Stream {
         let beat = &self.beat;
         let span_s = (beat.last_ns - beat.first_ns) as f64 / 1e9;
         let lived_s = (monotonic_ns() - began_ns) as f64 / 1e9;
+        // An Xid of one process leaves the others' counters at 0 until their fields are watched anew, or the host engine restarts (DCGM #303,
+        // dcgm-exporter #662). A pause of the members looks the same: beginning again costs them two rows.
+        let again = || format!("begun again once, because its shares read 0 for {} s after they had not", ZERO_ROWS / 10);
+        let remarks = self.zeroed.then(again).into_iter().collect();
         let finished = Finished::without_reading(name, 1.0 / EVERY.as_secs_f64(), self.account);
         let quality = SamplingQuality {
             achieved_hz: (beat.ticks > 1 && span_s > 0.0).then(|| (beat.ticks - 1) as f64 / span_s),
@@ -307,30 +344,11 @@ impl Stream {
             cpu_ratio: (lived_s > 0.0).then(|| (thread_cpu_ns() - cpu_before_ns) as f64 / 1e9 / lived_s),
             moved_ratio: self.movement.ratios(),
             unread_lines: self.unread_lines,
+            remarks,
             ..finished.quality
         };
         Finished { quality, ..finished }
     }
-}
-
-/// The fields to ask for, and what to ask for if DCGM refuses them: one field that a card does not have makes it refuse all.
-fn falling(fields: &[u16]) -> Vec<Vec<u16>> {
-    // Double precision, then all pipes, then occupancy and tensor cores.
-    const LEFT_OUT: [&[u16]; 4] = [&[], &[1006], &[1006, 1007, 1008], &[1003, 1004, 1006, 1007, 1008]];
-    let mut sets: Vec<Vec<u16>> = LEFT_OUT.map(|out| fields.iter().copied().filter(|f| !out.contains(f)).collect()).into();
-    // And PCIe, which a part of a card does not have.
-    sets.push(sets[3].iter().copied().filter(|f| *f < 1009).collect());
-    sets.retain(|set| !set.is_empty());
-    sets.dedup();
-    sets
-}
-
-/// Whether a refusal has nothing to do with the fields.
-fn is_hopeless(why: &str) -> bool {
-    let why = why.to_lowercase();
-    ["on the path", "does not start", "connection", "connect to", "running as root", "newer driver"]
-        .iter()
-        .any(|w| why.contains(w))
 }
 
 #[cfg(test)]

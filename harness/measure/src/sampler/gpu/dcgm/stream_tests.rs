@@ -8,22 +8,6 @@ use super::*;
 use crate::sampler::latest::Latest;
 
 #[test]
-fn fields_fall_from_all_to_the_few_that_every_card_has() {
-    let sets = falling(&(1001..=1010).collect::<Vec<_>>());
-    assert_eq!(sets.len(), 5);
-    assert_eq!((sets[0].len(), sets[1].contains(&1006), &sets[4][..]), (10, false, &[1001, 1002, 1005][..]));
-    assert_eq!(falling(&[1002]), [[1002]], "the same set is not tried twice");
-    assert_eq!(falling(&[1006]), [[1006]]);
-}
-
-#[test]
-fn a_missing_engine_is_not_asked_again_with_fewer_fields() {
-    assert!(is_hopeless("Error: Unable to connect to host engine. Host engine connection invalid/disconnected."));
-    assert!(is_hopeless("no `dcgmi` on the PATH"));
-    assert!(!is_hopeless("Error setting watches. Result: -6: not supported"));
-}
-
-#[test]
 fn a_gap_counts_the_rows_that_did_not_come() {
     let mut beat = Beat::default();
     for at_ms in [0, 101, 202, 603, 704] {
@@ -84,6 +68,19 @@ fn read(script: &str, enough: usize, time: Duration) -> Read {
 }
 
 const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_stream_that_falls_to_zero_is_begun_again_once_and_what_it_said_is_kept() {
+    let row = "GPU-I 3         %s        0.000        \\n";
+    let script = format!(
+        "{HEADS}; for i in 1 2 3 4; do printf '{row}' 0.500; done; for i in $(seq 40); do printf '{row}' 0.000; done; sleep 30"
+    );
+    let read = read(&script, 4 * 40, Duration::from_secs(3));
+    let values = read.values("mig:A", "sm_active_ratio");
+    let busy = values.iter().filter(|v| **v == Some(0.5)).count();
+    assert_eq!((busy, values.contains(&Some(0.0))), (4, true), "two rows of each of two that count: {values:?}");
+    assert_eq!(read.finished.quality.remarks.len(), 1, "{:?}", read.finished.quality.remarks);
+}
 
 const HEADS: &str = "printf '#Entity         SMACT        FP64A        \\nID                                        \\n'";
 

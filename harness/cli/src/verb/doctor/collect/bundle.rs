@@ -1,0 +1,144 @@
+//! What is brought home: files in a folder, each masked as it is put there, and an account of every step that was taken.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+use serde_json::{Value, json};
+
+use super::super::patience;
+use super::contents;
+use super::mask::Mask;
+use crate::exit::{self, Failure};
+
+/// The folder of the bundle inside its archive.
+pub const NAME: &str = "collo-card";
+/// How long a program may take that asks a driver which has many cards to set up.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// A bundle that is being filled.
+pub struct Bundle {
+    folder: tempfile::TempDir,
+    mask: Mask,
+    steps: Vec<Value>,
+}
+
+impl Bundle {
+    pub fn new() -> Result<Bundle, Failure> {
+        let folder = tempfile::Builder::new().prefix("collo-card-").tempdir()?;
+        let salt = format!("{}{}{:?}", std::process::id(), collo_store::monotonic_ns(), folder.path());
+        let mask = Mask::here(salt).map_err(|e| Failure::new(exit::MACHINE, "names cannot be masked").because(e))?;
+        let bundle = Bundle { folder, mask, steps: Vec::new() };
+        bundle.write("README.txt", &contents::readme())?;
+        Ok(bundle)
+    }
+
+    fn place(&self, file: &str) -> PathBuf {
+        self.folder.path().join(NAME).join(file)
+    }
+
+    /// Where a program may write what is masked later, by [`Bundle::take`].
+    pub fn aside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, file: &str, text: &str) -> std::io::Result<()> {
+        let place = self.place(file);
+        fs::create_dir_all(place.parent().unwrap_or(Path::new("/")))?;
+        fs::write(place, self.mask.text(text))
+    }
+
+    /// Put a text there; what cannot be written is noted.
+    pub fn text(&mut self, file: &str, text: &str) {
+        if let Err(e) = self.write(file, text) {
+            self.note(file, json!({"not_written": e.to_string()}));
+        }
+    }
+
+    pub fn json(&mut self, file: &str, value: &Value) {
+        self.text(file, &format!("{}\n", serde_json::to_string_pretty(value).unwrap_or_default()));
+    }
+
+    /// A file that somebody wrote, if it is there.
+    pub fn take(&mut self, file: &str, from: &Path) {
+        match fs::read(from) {
+            Ok(bytes) => self.text(file, &String::from_utf8_lossy(&bytes)),
+            Err(e) => self.note(file, json!({"absent": e.to_string()})),
+        }
+    }
+
+    /// Write down what was done, or why it was not.
+    pub fn note(&mut self, what: &str, mut value: Value) {
+        value["step"] = what.into();
+        self.steps.push(value);
+    }
+
+    /// What a program prints: the file has its stdout and nothing else, the account the rest.
+    pub fn command(&mut self, file: &str, program: &str, arguments: &[&str]) {
+        self.command_within(file, program, arguments, PATIENCE);
+    }
+
+    pub fn command_within(&mut self, file: &str, program: &str, arguments: &[&str], patience: Duration) {
+        let begun = Instant::now();
+        let mut command = Command::new(program);
+        // DCGM 4's tools read it and complain of what they do not know.
+        command.args(arguments).env_remove("CUDA_VISIBLE_DEVICES");
+        let typed = format!("{program} {}", arguments.join(" "));
+        match patience::hear(&mut command, patience) {
+            Ok(said) => {
+                self.text(file, &said.out);
+                let rc = said.status.and_then(|s| s.code());
+                // Old ones complain on stdout.
+                let said = if rc == Some(0) {
+                    said.err
+                } else {
+                    format!("{}{}", said.err, said.out.chars().take(400).collect::<String>())
+                };
+                let took_s = begun.elapsed().as_secs_f64();
+                self.note(file, json!({"command": typed, "rc": rc, "late": rc.is_none(), "took_s": took_s, "said": said}));
+            }
+            Err(e) => self.note(file, json!({"command": typed, "absent": e.to_string()})),
+        }
+    }
+
+    /// How many steps there were, and those that did not go well.
+    pub fn troubles(&self) -> (usize, Vec<String>) {
+        let wrong = |step: &Value| {
+            let name = step["step"].as_str().unwrap_or_default();
+            for word in ["absent", "refused", "not_written", "without"] {
+                if let Some(why) = step[word].as_str() {
+                    return Some(format!("{name}: {why}"));
+                }
+            }
+            match (step["late"].as_bool(), step["rc"].as_i64()) {
+                (Some(true), _) => Some(format!("{name}: it took too long")),
+                (_, Some(rc)) if rc != 0 => Some(format!("{name}: ended with {rc}")),
+                _ => None,
+            }
+        };
+        (self.steps.len(), self.steps.iter().filter_map(wrong).map(|line| self.mask.text(&line)).collect())
+    }
+
+    /// Write the account, and put everything into one file.
+    pub fn pack(mut self, to: &Path) -> Result<(), Failure> {
+        let steps = std::mem::take(&mut self.steps);
+        self.json("steps.json", &json!({"schema": 1, "collo": env!("CARGO_PKG_VERSION"), "steps": steps}));
+        let cannot = |why: String| Failure::new(exit::MACHINE, format!("{} cannot be written", to.display())).because(why);
+        let mut aside = to.as_os_str().to_owned();
+        aside.push(".aside");
+        let aside = PathBuf::from(aside);
+        let mut tar = Command::new("tar");
+        // Nobody's name is to be in its headers.
+        tar.args(["--owner=0", "--group=0", "--numeric-owner", "--sort=name", "-czf"])
+            .arg(&aside)
+            .arg("-C")
+            .arg(self.folder.path());
+        let said = patience::hear(tar.arg(NAME), PATIENCE).map_err(|e| cannot(format!("`tar`: {e}")))?;
+        if !said.status.is_some_and(|s| s.success()) {
+            let _ = fs::remove_file(&aside);
+            return Err(cannot(said.err.trim().to_string()));
+        }
+        fs::rename(&aside, to).map_err(|e| cannot(e.to_string()))
+    }
+}

@@ -1,0 +1,223 @@
+//! What nobody but this machine's people need to know, made unknowable: names, paths and numbers become others, the same each time.
+//!
+//! In: texts as programs print them. Out: the same texts, in which a host, a user, a path, a UUID and a serial number can still be told
+//! from another one, and no longer be recognised. UUIDs keep their form, so that what reads them here reads them there.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use regex::{Captures, Regex};
+
+/// Paths that say nothing of anybody.
+const PUBLIC: [&str; 12] = [
+    "/usr/",
+    "/dev/",
+    "/proc/",
+    "/sys/",
+    "/lib/",
+    "/lib64/",
+    "/bin/",
+    "/sbin/",
+    "/etc/nvidia",
+    "/var/log/nvidia",
+    "/run/nvidia",
+    "/tmp/collo-mps-",
+];
+/// Programs that a list of processes may name: they belong to the driver.
+const PROGRAMS: [&str; 7] = [
+    "nvidia-cuda-mps-server",
+    "nvidia-cuda-mps-control",
+    "nv-hostengine",
+    "nvidia-persistenced",
+    "nv-fabricmanager",
+    "dcgm-exporter",
+    "nvsm_core",
+];
+
+/// Knows what is to be hidden here.
+pub struct Mask {
+    /// Different each time: nobody can try out numbers.
+    salt: String,
+    uuid: Regex,
+    short_uuid: Regex,
+    secret_line: Regex,
+    process_line: Regex,
+    path: Regex,
+    /// Names of this machine and its people, and what each becomes.
+    names: Option<Regex>,
+    named: BTreeMap<String, String>,
+    /// Paths that were met, in order.
+    paths: Mutex<Vec<String>>,
+}
+
+impl Mask {
+    /// For the names of this machine.
+    pub fn here(salt: String) -> Result<Mask, regex::Error> {
+        let host = nix::unistd::gethostname().map(|h| h.to_string_lossy().into_owned()).unwrap_or_default();
+        let mut hosts = vec![host.clone()];
+        hosts.extend(host.split_once('.').map(|(short, _)| short.to_string()));
+        Mask::of(salt, &hosts, &users())
+    }
+
+    fn of(salt: String, hosts: &[String], users: &[String]) -> Result<Mask, regex::Error> {
+        // Two letters may be a word of any text.
+        let long = |name: &&String| name.len() > 2;
+        let numbered = |what: &str, names: &[String]| {
+            names.iter().filter(long).enumerate().map(|(i, n)| (n.clone(), format!("{what}-{}", i + 1))).collect::<Vec<_>>()
+        };
+        let named: BTreeMap<String, String> = numbered("host", hosts).into_iter().chain(numbered("user", users)).collect();
+        let mut longest: Vec<String> = named.keys().map(|n| regex::escape(n)).collect();
+        longest.sort_by_key(|n| std::cmp::Reverse(n.len()));
+        Ok(Mask {
+            salt,
+            uuid: Regex::new(r"(?i)\b([0-9a-f]{8})(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b")?,
+            short_uuid: Regex::new(r"\b(GPU|MIG)-([0-9a-f]{8})\b")?,
+            secret_line: Regex::new(r"(?mi)^(\s*[^:\n]*(?:serial|guid|pdi|host id)[^:\n]*:\s*)(\S.*)$")?,
+            process_line: Regex::new(r"(?m)^(\s+Name\s+: )(\S+)(.*)$")?,
+            // A path begins where a word does, also behind the `\n` of a text in JSON: `3/4` and `dcgm/a.txt` are none.
+            path: Regex::new(r#"(?m)(^|[\s"'`=:,;(\[|]|\\[nt])(/[^\s"'`:,;()\[\]|<>{}\\]*[^\s"'`:,;()\[\]|<>{}\\.])"#)?,
+            names: if longest.is_empty() { None } else { Some(Regex::new(&format!(r"\b(?:{})\b", longest.join("|")))?) },
+            named,
+            paths: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// The text without what identifies anybody or anything.
+    pub fn text(&self, text: &str) -> String {
+        let text = self.secret_line.replace_all(text, |c: &Captures<'_>| match c[2].trim() {
+            none @ ("N/A" | "0" | "None") => format!("{}{none}", &c[1]),
+            secret => format!("{}{}", &c[1], &self.hash(secret)[..12]),
+        });
+        // The last word of a path is a program; whatever is behind it are arguments of somebody.
+        let text = self.process_line.replace_all(&text, |c: &Captures<'_>| {
+            let program = c[2].rsplit('/').next().unwrap_or_default();
+            format!("{}{}", &c[1], if PROGRAMS.contains(&program) { program } else { "a process" })
+        });
+        let text = self.uuid.replace_all(&text, |c: &Captures<'_>| self.as_uuid(&c[1], &c[0]));
+        // The full ones have been replaced, and so they are met again here: their first part stays what it is.
+        let text = self.short_uuid.replace_all(&text, |c: &Captures<'_>| match self.is_ours(&c[2]) {
+            true => c[0].to_string(),
+            false => format!("{}-{}", &c[1], self.first(&c[2])),
+        });
+        let text = self.path.replace_all(&text, |c: &Captures<'_>| format!("{}{}", &c[1], self.as_path(&c[2])));
+        match &self.names {
+            Some(names) => names.replace_all(&text, |c: &Captures<'_>| self.named[&c[0]].clone()).into_owned(),
+            None => text.into_owned(),
+        }
+    }
+
+    fn hash(&self, text: &str) -> String {
+        collo_store::sha256_text(&format!("{}{text}", self.salt))
+    }
+
+    /// The first part of a UUID, which also stands alone. Its last digits mark it as made here.
+    fn first(&self, digits: &str) -> String {
+        format!("{}{}", &self.hash(&digits.to_lowercase())[..5], &self.mark())
+    }
+
+    fn mark(&self) -> String {
+        self.hash("mark")[..3].to_string()
+    }
+
+    fn is_ours(&self, digits: &str) -> bool {
+        digits.ends_with(&self.mark())
+    }
+
+    fn as_uuid(&self, first: &str, whole: &str) -> String {
+        let h = self.hash(&whole.to_lowercase());
+        format!("{}-{}-{}-{}-{}", self.first(first), &h[..4], &h[4..8], &h[8..12], &h[12..24])
+    }
+
+    fn as_path(&self, path: &str) -> String {
+        // A unit such as `/s` is no folder.
+        if path.len() < 4 || PUBLIC.iter().any(|public| path.starts_with(public)) {
+            return path.into();
+        }
+        let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = paths.iter().position(|p| p == path).unwrap_or_else(|| {
+            paths.push(path.into());
+            paths.len() - 1
+        });
+        format!("/path-{}", at + 1)
+    }
+}
+
+/// People of this machine: whoever has an account as people have, and whoever runs this.
+fn users() -> Vec<String> {
+    let passwd = fs_err::read_to_string("/etc/passwd").unwrap_or_default();
+    let person = |line: &str| {
+        let mut fields = line.split(':');
+        let (name, uid) = (fields.next()?, fields.nth(1)?.parse::<u32>().ok()?);
+        (uid >= 1000 && name != "nobody").then(|| name.to_string())
+    };
+    let mut all: Vec<String> = passwd.lines().filter_map(person).collect();
+    let own = ["USER", "LOGNAME", "SUDO_USER"].iter().filter_map(|name| std::env::var(name).ok()).filter(|name| name != "root");
+    all.extend(own);
+    // Accounts of a directory are in no file: whoever runs something here has one.
+    let owner = |entry: std::fs::DirEntry| {
+        use std::os::unix::fs::MetadataExt;
+        let uid = entry.metadata().ok()?.uid();
+        let user = nix::unistd::User::from_uid(uid.into()).ok().flatten()?;
+        (uid >= 1000 && user.name != "nobody").then_some(user.name)
+    };
+    all.extend(std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(owner));
+    all.sort();
+    all.dedup();
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mask() -> Mask {
+        Mask::of("salt".into(), &["dgx-7.lab.example".into(), "dgx-7".into()], &["alice".into()]).expect("patterns")
+    }
+
+    #[test]
+    fn names_of_the_machine_and_its_people_are_hidden_and_stay_apart() {
+        let said = mask().text("on dgx-7.lab.example, alice and malice of dgx-7 in /home/alice/secret and /home/alice/other");
+        assert_eq!(said, "on host-1, user-1 and malice of host-2 in /path-1 and /path-2");
+        assert_eq!(mask().text(r#"{"said": "no\n/home/alice/x"}"#), r#"{"said": "no\n/path-1"}"#);
+        let again = mask();
+        assert_eq!(again.text("/srv/a /srv/b"), "/path-1 /path-2");
+        assert_eq!(again.text("/srv/b"), "/path-2", "the same each time");
+    }
+
+    #[test]
+    fn a_uuid_stays_one_and_its_beginning_fits_it() {
+        let mask = mask();
+        let one = mask.text("GPU-2f6e1b0a-1234-5678-9abc-def012345678");
+        assert!(Regex::new("^GPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$").expect("right").is_match(&one));
+        assert!(!one.contains("2f6e1b0a") && !one.contains("def012345678"), "{one}");
+        assert_eq!(mask.text("GPU-2f6e1b0a-1234-5678-9abc-def012345678"), one);
+        assert_eq!(mask.text("GPU-2f6e1b0a"), one[..12], "as `ps` of MPS prints it");
+        assert_ne!(mask.text("GPU-2f6e1b0a-1234-5678-9abc-def012345679"), one);
+        assert_eq!(mask.text(&one), mask.text(&one), "and what is masked twice is no more than that");
+    }
+
+    #[test]
+    fn serial_numbers_and_what_others_run_are_hidden() {
+        let said = mask().text(
+            "    Product Name  : NVIDIA H100\n    Serial Number                         : 1653123456789\n\
+             \x20   GPU PDI                               : 0x0a1b2c3d\n    Serial Number : N/A\n    Processes\n\
+             \x20       Process ID                        : 9\n            Name                          : /opt/x/train.py --key=s3cret\n\
+             \x20           Name                          : nvidia-cuda-mps-server\n",
+        );
+        for secret in ["1653123456789", "0a1b2c3d", "s3cret", "train.py", "/opt"] {
+            assert!(!said.contains(secret), "{secret} in {said}");
+        }
+        assert!(said.contains("Product Name  : NVIDIA H100") && said.contains("Serial Number : N/A"), "{said}");
+        assert!(
+            said.contains("Name                          : nvidia-cuda-mps-server") && said.contains(": a process"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn what_says_nothing_of_anybody_stays() {
+        let text =
+            "/dev/nvidia0 /usr/bin/nvidia-smi 16 GiB/s 1/2 [2026-11-20 18:42:09.123 Control 9] socket /tmp/collo-mps-x/control";
+        assert_eq!(mask().text(text), text);
+    }
+}

@@ -1,0 +1,163 @@
+//! `collo doctor --collect`: what a real card, its driver and its tools answer, in one file to be sent to whoever works on collo.
+//!
+//! Its list of contents is printed before anything is done. Every step has its own bounded time, and one that fails is written down and
+//! no more. Without `--mig` nothing of the card is changed; with it, the card named is held, cut and put back as for a campaign.
+
+mod bundle;
+mod busy;
+mod contents;
+mod cut;
+mod here;
+mod mask;
+mod mps;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use collo_measure::nvml::{self, probe};
+use collo_measure::{Driver, Gpu, GpuChoice};
+use serde_json::json;
+
+use super::super::{Context, Ended, driver, run::shown};
+use crate::args;
+use crate::exit::{self, Failure};
+use crate::say;
+use bundle::Bundle;
+use busy::Busy;
+
+/// How long the energy counter is watched.
+const ENERGY: Duration = Duration::from_secs(3);
+
+/// The card that is looked at.
+struct Card {
+    gpu: Gpu,
+    uuid: String,
+    index: String,
+}
+
+pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
+    let driver = driver(context, "doctor --collect")?;
+    let card = card(&driver, a)?;
+    let to = to(context, a)?;
+    if to.exists() {
+        return Err(Failure::new(exit::USAGE, format!("{} is there already", shown(&to))).hint("`--to FILE` names another"));
+    }
+    say::remark(format!("{} will have, of {}:", shown(&to), card.gpu.label()));
+    contents::listed(a.mig).iter().for_each(say::remark);
+    say::remark(contents::MASKED);
+    let mut bundle = Bundle::new()?;
+    bundle.note("card", json!({"name": card.gpu.name, "simulated": card.gpu.simulated}));
+    let busy = Busy::new(context, a, driver.cuda);
+    if let Err(reason) = &busy {
+        say::warning(format!("nothing can be run on the card, so what is seen under load stays out: {reason}"));
+        bundle.note("load", json!({"without": reason}));
+    }
+    let busy = busy.ok();
+    // What is changed by hand must be put back: with `--mig` a signal is heard between two steps.
+    let quiet = a.mig.then(cut::Quiet::begin);
+    let interrupted = || quiet.as_ref().is_some_and(cut::Quiet::heard);
+    step("what is here");
+    here::collect(&mut bundle, &card);
+    step("DCGM, and the card under load");
+    dcgm(&mut bundle, &card);
+    under_load(&mut bundle, &card, busy.as_ref());
+    if !interrupted() {
+        step("MPS");
+        mps::collect(&mut bundle, &card, busy.as_ref());
+    }
+    let mut whole = true;
+    if a.mig && !interrupted() {
+        step("MIG");
+        whole = cut::collect(&mut bundle, &card, busy.as_ref(), &interrupted);
+    }
+    let (steps, troubles) = bundle.troubles();
+    troubles.iter().for_each(|line| say::remark(format!("  – {line}")));
+    bundle.pack(&to)?;
+    say::result(format!("{}: {steps} steps, {} of them without an answer", shown(&to), troubles.len()));
+    if !whole {
+        return Err(Failure::new(exit::FAILED, format!("{} is not as it was found", card.gpu.label())).hint("`collo restore`"));
+    }
+    Ok(if interrupted() { exit::INTERRUPTED } else { exit::DONE })
+}
+
+fn step(what: &str) {
+    say::remark(format!("collecting: {what}"));
+}
+
+/// The one that was named, or the first that is made for computing.
+fn card(driver: &Driver, a: &args::Doctor) -> Result<Card, Failure> {
+    let gpu = match &a.gpu {
+        Some(text) => match &GpuChoice::parse(text).of(driver)?[..] {
+            [one] => one.clone(),
+            many => {
+                let what = format!("`--collect` looks at one GPU, and {} are named", many.len());
+                return Err(Failure::new(exit::USAGE, what).hint("`--gpu 0`"));
+            }
+        },
+        None if a.mig => {
+            return Err(Failure::new(exit::USAGE, "`--mig` cuts a GPU anew, so it must be named")
+                .hint("`--gpu N`, one that nobody else needs for ten minutes"));
+        }
+        None => driver.gpus.iter().find(|gpu| gpu.computes()).cloned().ok_or_else(|| {
+            Failure::new(exit::MACHINE, "`collo doctor --collect` needs an NVIDIA GPU that is made for computing")
+        })?,
+    };
+    let at = gpu.at.clone().ok_or_else(|| Failure::new(exit::MACHINE, format!("{} is not a card of this machine", gpu.name)))?;
+    Ok(Card { uuid: at.uuid, index: at.index.to_string(), gpu })
+}
+
+fn to(context: &Context<'_>, a: &args::Doctor) -> Result<PathBuf, Failure> {
+    match &a.to {
+        Some(path) => Ok(context.folder()?.join(path)),
+        None => Ok(context.folder()?.join(format!("collo-card-{}.tgz", collo_store::utc_now().replace(':', "")))),
+    }
+}
+
+/// What DCGM's command says of itself and of the card, idle.
+fn dcgm(bundle: &mut Bundle, card: &Card) {
+    bundle.command("dcgm/version.txt", "dcgmi", &["--version"]);
+    bundle.command("dcgm/modules-l.txt", "dcgmi", &["modules", "-l"]);
+    bundle.command("dcgm/discovery-l.txt", "dcgmi", &["discovery", "-l"]);
+    bundle.command("dcgm/discovery-c.txt", "dcgmi", &["discovery", "-c"]);
+    bundle.command("dcgm/profile-l.txt", "dcgmi", &["profile", "-l", "-i", &card.index]);
+}
+
+/// `dcgmi dmon` of these entities and fields, for so many rows each.
+fn dmon(bundle: &mut Bundle, file: &str, entities: &str, fields: &str, rows: u32) {
+    let rows = rows.to_string();
+    bundle.command(file, "dcgmi", &["dmon", "-i", entities, "-e", fields, "-d", "100", "-c", &rows]);
+}
+
+/// NVML raw, dmon and the energy counter while something runs; idle where nothing can.
+fn under_load(bundle: &mut Bundle, card: &Card, busy: Option<&Busy>) {
+    nvml_of(bundle, card, "nvml/idle.json");
+    let load = busy.and_then(|busy| busy.start(bundle, card, "load/alone.txt", &card.uuid, &[]));
+    let rows = busy.map_or(10, Busy::rows);
+    let entity = format!("gpu:{}", card.index);
+    // One field, those of SM activity, those that fit one pass before Hopper, and all that collo asks for.
+    const FIELDS: [(&str, &str); 4] = [
+        ("1002", "1002"),
+        ("1001-1003", "1001,1002,1003"),
+        ("1001-1005", "1001,1002,1003,1004,1005"),
+        ("1001-1010", "1001,1002,1003,1004,1005,1006,1007,1008,1009,1010"),
+    ];
+    for (name, fields) in FIELDS {
+        dmon(bundle, &format!("dcgm/dmon-{name}.txt"), &entity, fields, rows);
+    }
+    nvml_of(bundle, card, "nvml/load.json");
+    match nvml::open() {
+        Ok(nvml) => bundle.json("nvml/energy.json", &probe::energy_steps(&nvml, &card.uuid, ENERGY.as_nanos() as u64)),
+        Err(e) => bundle.note("nvml/energy.json", json!({"absent": e.to_string()})),
+    }
+    if let Some(load) = load {
+        load.stop(bundle);
+    }
+}
+
+/// NVML raw, as it is now.
+fn nvml_of(bundle: &mut Bundle, card: &Card, file: &str) {
+    match nvml::open() {
+        Ok(nvml) => bundle.json(file, &probe::probe(&nvml, &card.uuid)),
+        Err(e) => bundle.note(file, json!({"absent": e.to_string()})),
+    }
+}

@@ -1,0 +1,124 @@
+//! MPS as it answers here: a daemon of our own, what it says before anybody comes, with two clients under limits, and what it logs.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use collo_measure::launch::Service;
+use collo_measure::mps::{self, Control};
+use serde_json::{Value, json};
+
+use super::super::daemon;
+use super::bundle::Bundle;
+use super::busy::{self, Busy};
+use super::{Card, nvml_of};
+
+/// How long a daemon may take until it answers.
+const READY_WITHIN: Duration = Duration::from_secs(20);
+const ENDS_WITHIN: Duration = Duration::from_secs(15);
+/// Two clients that share, and the shares whose SMs are to be seen.
+const SHARES: [u32; 2] = [50, 25];
+const ALONE: [u32; 4] = [10, 25, 50, 75];
+
+pub fn collect(bundle: &mut Bundle, card: &Card, busy: Option<&Busy>) {
+    const REPLIES: &str = "mps/replies.json";
+    if mps::program().is_none() {
+        return bundle.note(REPLIES, json!({"absent": format!("`{}` is not on the PATH", mps::PROGRAM)}));
+    }
+    if card.gpu.partition.as_ref().is_some_and(|p| p.mig) {
+        return bundle.note(REPLIES, json!({"without": "MIG is on, and a daemon is looked at on the whole card"}));
+    }
+    // A short path: a Unix socket lies in it.
+    let folder = match tempfile::Builder::new().prefix("collo-mps-").tempdir_in("/tmp") {
+        Ok(folder) => folder,
+        Err(e) => return bundle.note(REPLIES, json!({"without": e.to_string()})),
+    };
+    let mut service = match Service::start(daemon::orders(&card.uuid, folder.path())) {
+        Ok(service) => service,
+        Err(e) => return bundle.note(REPLIES, json!({"without": e.to_string()})),
+    };
+    let control = Control::at(folder.path());
+    let begun = Instant::now();
+    let ready = loop {
+        if control.is_ready() {
+            break true;
+        }
+        if service.ended().is_some() || begun.elapsed() > READY_WITHIN {
+            break false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let mut replies = vec![json!({"ready_after_s": ready.then(|| begun.elapsed().as_secs_f64())})];
+    if ready {
+        before(&control, &mut replies);
+        if let Some(busy) = busy {
+            with_clients(bundle, card, busy, &control, folder.path(), &mut replies);
+        }
+        ask(&control, "quit", &mut replies);
+    } else {
+        bundle.note(REPLIES, json!({"without": "the daemon did not answer"}));
+    }
+    service.stop(ENDS_WITHIN);
+    bundle.json(REPLIES, &json!(replies));
+    for log in ["control.log", "server.log", "daemon.log"] {
+        bundle.take(&format!("mps/{log}"), &folder.path().join(log));
+    }
+}
+
+fn ask(control: &Control, words: &str, replies: &mut Vec<Value>) -> Option<String> {
+    let begun = Instant::now();
+    let answer = control.say(words);
+    let took_s = begun.elapsed().as_secs_f64();
+    let (said, refused) = match &answer {
+        Ok(said) => (Some(said.clone()), None),
+        Err(e) => (None, Some(e.to_string())),
+    };
+    replies.push(json!({"asked": words, "answer": said, "refused": refused, "took_s": took_s}));
+    answer.ok()
+}
+
+/// Everything that can be asked while no client is there.
+fn before(control: &Control, replies: &mut Vec<Value>) {
+    for words in [
+        "get_default_active_thread_percentage",
+        "set_default_active_thread_percentage 50",
+        "get_default_active_thread_percentage",
+        // A client's own share can only lower it, and three quarters are to be seen too.
+        "set_default_active_thread_percentage 100",
+        "get_default_device_pinned_mem_limit 0",
+        "set_default_device_pinned_mem_limit 0 3G",
+        "get_default_device_pinned_mem_limit 0",
+        "get_server_list",
+        "ps",
+    ] {
+        ask(control, words, replies);
+    }
+}
+
+/// The same with two clients, NVML's lists meanwhile, and the SMs that one alone sees under each share.
+fn with_clients(bundle: &mut Bundle, card: &Card, busy: &Busy, control: &Control, pipe: &Path, replies: &mut Vec<Value>) {
+    let client = |percent: u32| {
+        vec![("CUDA_MPS_PIPE_DIRECTORY", pipe.display().to_string()), ("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percent.to_string())]
+    };
+    let before = busy::seen(&card.uuid);
+    let started: Vec<_> = SHARES
+        .iter()
+        .filter_map(|percent| busy.launch(bundle, &format!("load/mps-{percent}.txt"), &card.uuid, &client(*percent)))
+        .collect();
+    let running = busy.wait(bundle, card, started, before);
+    let servers = ask(control, "get_server_list", replies).unwrap_or_default();
+    ask(control, "ps", replies);
+    for server in servers.lines().filter_map(|l| l.trim().parse::<u32>().ok()) {
+        for words in ["get_server_status", "get_client_list", "get_active_thread_percentage", "get_device_client_list"] {
+            ask(control, &format!("{words} {server}"), replies);
+        }
+        ask(control, &format!("get_device_pinned_mem_limit {server} 0"), replies);
+    }
+    nvml_of(bundle, card, "nvml/mps.json");
+    bundle.command("machine/nvidia-smi-mps.txt", "nvidia-smi", &[]);
+    running.into_iter().for_each(|load| load.stop(bundle));
+    for percent in ALONE {
+        if let Some(load) = busy.start(bundle, card, &format!("load/sms-{percent}.txt"), &card.uuid, &client(percent)) {
+            load.stop(bundle);
+        }
+    }
+}

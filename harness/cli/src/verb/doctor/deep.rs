@@ -1,0 +1,255 @@
+//! `collo doctor --deep`: whether numbers of this machine can be believed. Each card is loaded in full, as a tiny experiment that is
+//! planned, staged, run, sampled and attested like any other, and is told what must come of it.
+//!
+//! A kernel that fills every SM must read as SM activity near 1, on the card or on each instance; two members must share in each mode that
+//! can be had as the card is; and DCGM's stream must have given numbers. Nothing is cut, and nothing is kept.
+
+use std::process::Command;
+use std::time::Duration;
+
+use collo_measure::experiment::Asked;
+use collo_measure::sampler::gpu::dcgm_texts;
+use collo_measure::{Gpu, GpuChoice, Workloads, mps};
+use collo_store::{AttestationVerdict, Outcome, StoredRun};
+
+use super::super::tried::{Trial, Tried};
+use super::super::{Context, driver};
+use super::{Check, Mark, patience};
+use crate::args;
+use crate::exit::Failure;
+use crate::progress::words;
+
+/// It multiplies large matrices: nothing is left for others.
+const WORKLOAD: &str = "compute-bound";
+const ACTIVITY: &str = "sm_active_ratio";
+/// Below this a full load does not read as one. Launches leave gaps of a few percent.
+const FULL: f64 = 0.85;
+/// The same on an instance, whose waves of blocks are smaller. Beside smaller ones a larger instance reads 0.3 to 0.5 (DCGM #138, #151).
+const FULL_INSTANCE: f64 = 0.6;
+/// More than rounding.
+const TOO_MUCH: f64 = 1.05;
+
+/// A row for each thing that was tried on each card.
+pub fn checks(context: &Context<'_>, a: &args::Doctor) -> Result<Vec<Check>, Failure> {
+    let driver = driver(context, "doctor --deep")?;
+    let gpus = match &a.gpu {
+        Some(text) => GpuChoice::parse(text).of(&driver)?,
+        None => driver.gpus.iter().filter(|gpu| gpu.computes()).cloned().collect(),
+    };
+    let mut all = Vec::new();
+    for gpu in &gpus {
+        all.extend(on(context, a, gpu)?);
+    }
+    Ok(all)
+}
+
+fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, Failure> {
+    if let Some(other) = gpu.company.words().first() {
+        let text = format!("{} is not tried: {}", gpu.label(), other);
+        return Ok(vec![Check::new(Mark::Changes, "full load", text).hint("`--gpu` names another")]);
+    }
+    let Some(at) = &gpu.at else { return Ok(Vec::new()) };
+    let project = context.project()?;
+    let workloads = Workloads::load(&project.workloads())?;
+    let cells = cells(gpu);
+    if cells.is_empty() {
+        let check =
+            Check::new(Mark::Fixable, "full load", format!("{} has MIG on and nothing that can be trained on", gpu.label()));
+        return Ok(vec![check.hint("`collo mig apply LAYOUT`, or `collo mig clear`")]);
+    }
+    let mut all = Vec::new();
+    for (modes, degree) in cells {
+        let text = format!(
+            "name = \"deep\"\ndevice = \"gpu\"\nrepetitions = 1\nepochs = 3\ncooldown = \"0s\"\n[axes]\nworkload = \"{WORKLOAD}\"\n\
+             sharing = {modes:?}\ndegree = {degree}\n"
+        );
+        let asked = Asked { gpu: Some(at.uuid.clone()), planning: false, as_found: true };
+        let workload = workloads.find(WORKLOAD)?;
+        // A baseline opens and closes a block; once is enough.
+        let at_most = modes.len() + 1;
+        let trial = Trial { workloads: &workloads, workload, text, asked, python: a.python.as_deref(), at_most };
+        all.push(trial.run(context, &project)?);
+    }
+    Ok(judged(gpu, &all, patience::ask("dcgmi", &["--version"]).is_some()))
+}
+
+/// Modes and how many members they are tried with: what can be had as the card is.
+fn cells(gpu: &Gpu) -> Vec<(Vec<String>, usize)> {
+    let Some(partition) = gpu.partition.as_ref().filter(|p| p.mig) else {
+        let mps = mps::program().map(|_| "mps".to_string());
+        return vec![(["naive".to_string()].into_iter().chain(mps).collect(), 2)];
+    };
+    // One mode has equal instances: a card that is cut into several sizes is tried one size after the other.
+    let mut sizes: Vec<(String, usize)> = Vec::new();
+    for slice in &partition.instances {
+        let (label, members) = match slice.compute[..] {
+            [] => continue,
+            [_] => (slice.profile.clone(), 1),
+            [slices, ..] => (format!("{slices}c.{}", slice.profile), slice.compute.len()),
+        };
+        match sizes.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, count)) => *count += members,
+            None => sizes.push((label, members)),
+        }
+    }
+    sizes.into_iter().map(|(label, members)| (vec![format!("mig:{members}×{label}")], members)).collect()
+}
+
+fn judged(gpu: &Gpu, tried: &[Tried], dcgm: bool) -> Vec<Check> {
+    let label = gpu.label();
+    let runs = || tried.iter().flat_map(|t| &t.runs);
+    let mut all: Vec<Check> = runs().map(|run| shares(&label, run)).collect();
+    for refusal in tried.iter().flat_map(|t| &t.refusals).filter(|r| r.sharing != "solo") {
+        let check = Check::new(Mark::Fixable, "shares", format!("{label}: `{}` is refused: {}", refusal.cell, refusal.reason));
+        all.push(match &refusal.hint {
+            Some(hint) => check.hint(hint.clone()),
+            None => check,
+        });
+    }
+    let loaded: Vec<&StoredRun> = runs().filter(|r| r.record.outcome == Outcome::Completed).collect();
+    all.extend(activity(&label, &loaded));
+    all.push(match loaded.iter().flat_map(|r| &r.record.sampling).any(|s| s.source.starts_with("dcgm")) {
+        true => stream(&label, &loaded),
+        false => asked_alone(gpu, dcgm),
+    });
+    all
+}
+
+/// Whether the members of a run were where and how they were asked to be.
+fn shares(label: &str, run: &StoredRun) -> Check {
+    let r = &run.record;
+    let (cell, members) = (&r.cell.sharing, r.members.len());
+    let what = match members {
+        1 => format!("{label}: one alone, {cell}"),
+        n => format!("{label}: {n} share, {cell}"),
+    };
+    match (&r.outcome, r.attestation.verdict) {
+        (Outcome::Completed, AttestationVerdict::Attested) => {
+            let held = r.attestation.checks.len();
+            Check::new(Mark::Good, "shares", format!("{what}: {held} of {held} checks hold"))
+        }
+        (Outcome::Completed, _) => {
+            let why = r.validity.reasons.join("; ");
+            Check::new(Mark::Changes, "shares", format!("{what}: {why}")).hint("start the container with `--pid=host`")
+        }
+        (outcome, _) => Check::new(Mark::Fixable, "shares", format!("{what}: {}", words::outcome(run))).hint(hint_of(outcome)),
+    }
+}
+
+fn hint_of(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::OutOfMemory { .. } => "somebody else's memory on this card? `nvidia-smi` shows it",
+        Outcome::NotStaged { .. } => "`nvidia-cuda-mps-control -f` in a shell shows what it says",
+        Outcome::DeviceLost { .. } => "`dmesg | grep -i nvrm`, then a reset or a reboot",
+        Outcome::ModeLost { reason } if reason.contains("found cpu") => {
+            "CUDA cannot be used here: fabric manager on HGX, /dev/nvidia-uvm, driver and library that differ"
+        }
+        _ => "`collo run gpu-smoke` keeps what happened, and `collo show last` shows it",
+    }
+}
+
+/// SM activity while everybody trained, by scope: a line for each card or instance.
+fn activity(label: &str, runs: &[&StoredRun]) -> Vec<Check> {
+    const SUBJECT: &str = "full load";
+    if runs.is_empty() {
+        return vec![Check::new(Mark::Fixable, SUBJECT, format!("{label}: nothing ran to its end, so nothing was read"))];
+    }
+    let mut all = Vec::new();
+    for run in runs {
+        let cell = &run.record.cell;
+        // A mean over a card that is cut says nothing of any of its instances.
+        let on_instances = cell.sharing.starts_with("mig:");
+        let wanted = if on_instances { "mig:" } else { "gpu:" };
+        let told = readings(run);
+        let told: Vec<(&String, f64)> = told.iter().filter(|(s, _)| s.starts_with(wanted)).map(|(s, v)| (s, *v)).collect();
+        if told.is_empty() {
+            let absent = run.record.sampling.iter().find_map(|s| s.absent.iter().find(|(m, _)| m.starts_with(ACTIVITY)));
+            let why = absent.map_or("no source gave a number".to_string(), |(_, why)| why.clone());
+            let check = Check::new(Mark::Fixable, SUBJECT, format!("{label}, {}: SM activity is not told: {why}", cell.cell));
+            all.push(check.hint("`collo doctor` without `--deep` says what its sources lack"));
+        }
+        for (number, (_, mean)) in told.iter().enumerate() {
+            let place = if on_instances { format!("{label}, instance {}", number + 1) } else { label.to_string() };
+            let text = format!("{place}, {}: SM activity {mean:.2}", cell.cell);
+            all.push(match mean {
+                m if *m > TOO_MUCH => Check::new(Mark::Fixable, SUBJECT, format!("{text}: more than there can be"))
+                    .hint("DCGM on A100 with MIG (DCGM #152): shares of instances are not to be compared"),
+                m if *m < if on_instances { FULL_INSTANCE } else { FULL } => Check::new(
+                    Mark::Fixable,
+                    SUBJECT,
+                    format!("{text}: it should be near 1"),
+                )
+                .hint(match on_instances {
+                    true => {
+                        "before Hopper DCGM under-reports larger instances beside smaller ones (DCGM #138, #151): cut it equally"
+                    }
+                    false => "somebody else on the card, a lower clock, or a source that repeats old numbers",
+                }),
+                _ => Check::new(Mark::Good, SUBJECT, text),
+            });
+        }
+    }
+    all
+}
+
+/// By scope: the mean SM activity from the second epoch of the last member to the first `done`.
+fn readings(run: &StoredRun) -> Vec<(String, f64)> {
+    let stored = collo_store::read_samples(&run.path.join("samples.parquet"), |_, _, metric| metric == ACTIVITY);
+    let began = run.record.members.iter().filter_map(|m| m.training_start_ns).max().unwrap_or(0);
+    let ended = run.record.timeline.done_ns.unwrap_or(u64::MAX);
+    let mut all = Vec::new();
+    for ((scope, _), values) in stored.unwrap_or_default() {
+        // A source may renew its numbers somewhat later than it is asked.
+        let inside = |(at, window, value): &(u64, u64, Option<f64>)| {
+            value.filter(|_| at.saturating_sub(window + 150_000_000) >= began && *at <= ended)
+        };
+        let values: Vec<f64> = values.iter().filter_map(inside).collect();
+        if !values.is_empty() {
+            all.push((scope, values.iter().sum::<f64>() / values.len() as f64));
+        }
+    }
+    all
+}
+
+/// Whether DCGM's stream gave numbers while these ran.
+fn stream(label: &str, runs: &[&StoredRun]) -> Check {
+    let of_dcgm = || runs.iter().flat_map(|r| &r.record.sampling).filter(|s| s.source.starts_with("dcgm"));
+    let ticks: u64 = of_dcgm().map(|s| s.ticks).sum();
+    let unread: u64 = of_dcgm().map(|s| s.unread_lines).sum();
+    let why = || of_dcgm().flat_map(|s| s.absent.values()).next().cloned();
+    of_stream(label, ticks, unread, why)
+}
+
+/// The same where nothing else needed it, because the driver's profiler tells all: a few rows, since an experiment may ask for it by `sm_source`.
+fn asked_alone(gpu: &Gpu, dcgm: bool) -> Check {
+    let Some(at) = gpu.at.as_ref().filter(|_| dcgm) else {
+        return Check::new(Mark::Absent, STREAM, "`dcgmi` is not on the PATH");
+    };
+    let entity = format!("gpu:{}", at.index);
+    let mut command = Command::new("dcgmi");
+    command.args(["dmon", "-i", &entity, "-e", "1001,1002,1003", "-d", "100", "-c", "5"]).env_remove("CUDA_VISIBLE_DEVICES");
+    match patience::hear(&mut command, Duration::from_secs(15)) {
+        Ok(said) => {
+            let read = dcgm_texts::dmon(&said.out);
+            let rows = if read.values > 0 { read.rows as u64 } else { 0 };
+            let last = || said.err.lines().chain(said.out.lines()).rfind(|l| !l.trim().is_empty()).map(str::to_string);
+            of_stream(&gpu.label(), rows, read.unread.len() as u64, last)
+        }
+        Err(e) => of_stream(&gpu.label(), 0, 0, || Some(e.to_string())),
+    }
+}
+
+const STREAM: &str = "dmon";
+
+fn of_stream(label: &str, rows: u64, unread: u64, why: impl FnOnce() -> Option<String>) -> Check {
+    match (rows, unread) {
+        (0, _) => {
+            let why = why().map(|why| format!(": {why}")).unwrap_or_default();
+            Check::new(Mark::Fixable, STREAM, format!("{label}: `dcgmi dmon` gave no numbers{why}"))
+                .hint("`sudo systemctl restart nvidia-dcgm`, then `dcgmi dmon -e 1002`")
+        }
+        (_, 0) => Check::new(Mark::Good, STREAM, format!("{label}: {rows} rows of `dcgmi dmon`, each understood")),
+        _ => Check::new(Mark::Changes, STREAM, format!("{label}: {rows} rows of `dcgmi dmon`, {unread} lines not understood"))
+            .hint("`collo doctor --collect` brings them home"),
+    }
+}

@@ -1,0 +1,93 @@
+//! What of a card this collo cannot change, asked before anything is measured: what needs that change is refused, and nothing else.
+//!
+//! A right is asked for by setting what is set already. Whether those who have the card open are in the way is found out by trying, and
+//! only where somebody has it open: nothing else tells, because some drivers refuse the change and others leave it pending.
+
+use super::cut::{self, NotCut};
+use super::gpu::Gpu;
+use super::hold::{Hold, Who};
+use super::partition::Partition;
+use super::services::{self, Services};
+use super::settings::Kept;
+use crate::mistake::Mistake;
+
+/// Why the card keeps its MIG mode, or its layout; absent where it does not have to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fixed {
+    pub mode: Option<NotCut>,
+    pub layout: Option<NotCut>,
+}
+
+impl Fixed {
+    /// What stands against making this of the card.
+    pub fn against(&self, found: &Partition, wanted: &Partition) -> Option<&NotCut> {
+        match (wanted.is_as(found), wanted.mig == found.mig) {
+            (true, _) => None,
+            (_, true) => self.layout.as_ref(),
+            (_, false) => self.mode.as_ref(),
+        }
+    }
+}
+
+/// Find out, for what a plan wants of a card. An error is something that was asked for and cannot be had: services are to be stopped, and
+/// this user may not.
+pub fn ask(gpu: &Gpu, wanted: &[&Partition], services: Services) -> Result<Fixed, Mistake> {
+    let (Some(at), Some(found)) = (&gpu.at, &gpu.partition) else { return Ok(Fixed::default()) };
+    let turned = wanted.iter().any(|p| p.mig != found.mig);
+    let layout = wanted.iter().find(|p| p.mig == found.mig && !p.is_as(found));
+    // Whoever computes on the card is told of by itself, and nothing is changed beside them.
+    if (!turned && layout.is_none()) || !gpu.company.is_nobody() {
+        return Ok(Fixed::default());
+    }
+    let mut fixed = Fixed::default();
+    let active = if turned && cut::takes_reset(&at.uuid) { services::active() } else { Vec::new() };
+    let stopped = services == Services::Stop && !active.is_empty();
+    if stopped {
+        services::may_stop(&active).map_err(|e| e.mistake())?;
+    }
+    let right = cut::may_turn(&at.uuid, &gpu.label());
+    if turned {
+        fixed.mode = match &right {
+            Err(e) => Some(e.clone()),
+            Ok(()) if !stopped && cut::takes_reset(&at.uuid) && !cut::blame(&at.uuid).is_nobody() => {
+                let other = if found.mig { Partition::off() } else { Partition::on(Vec::new()) };
+                tried(gpu, &other)
+            }
+            Ok(()) => None,
+        };
+        if fixed.mode.is_none() {
+            fixed.mode = Kept::read(&at.uuid).can_be_set(&at.uuid, &gpu.label()).err();
+        }
+    }
+    if let (Some(layout), Err(_)) = (layout, &right) {
+        // Another right than that to the mode, which an administrator may have given (the capability `mig/config`).
+        fixed.layout = tried(gpu, layout).filter(|e| e.denied);
+    }
+    Ok(fixed)
+}
+
+/// Why the card does not become so, if it does not. It is put back at once.
+fn tried(gpu: &Gpu, wanted: &Partition) -> Option<NotCut> {
+    let who = Who { experiment: "collo, asking".into(), campaign: String::new() };
+    // Whoever else holds the card is told of when it is taken for the campaign.
+    let (mut hold, _) = Hold::take(gpu, &who, false).ok()?;
+    hold.bring(wanted).err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::partition::Slice;
+
+    #[test]
+    fn only_what_needs_the_change_stands_against_it() {
+        let no = |what: &str| Some(NotCut::new(what));
+        let fixed = Fixed { mode: no("mode"), layout: no("layout") };
+        let slice = Slice { profile: "1g.5gb".into(), start: Some(0), compute: vec![1] };
+        let (off, empty, one) = (Partition::off(), Partition::on(Vec::new()), Partition::on(vec![slice]));
+        assert_eq!(fixed.against(&off, &off), None);
+        assert_eq!(fixed.against(&off, &one), no("mode").as_ref());
+        assert_eq!(fixed.against(&one, &empty), no("layout").as_ref());
+        assert_eq!(Fixed { layout: None, ..fixed }.against(&one, &empty), None);
+    }
+}

@@ -1,0 +1,243 @@
+//! What is known of a card that is not as it was found, on disk before the first change, and putting it back.
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use nvml_wrapper::enum_wrappers::device::ComputeMode;
+use serde::{Deserialize, Serialize};
+
+use super::cut::{self, CutCard, NotCut};
+use super::mps::Control;
+use super::nvml;
+use super::partition::Partition;
+use super::services;
+use super::settings::Kept;
+
+/// One card's journal.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Journal {
+    pub schema: u32,
+    pub uuid: String,
+    /// `GPU 0`
+    pub label: String,
+    pub name: String,
+    pub simulated: bool,
+    pub experiment: String,
+    pub campaign: String,
+    /// The collo that holds or held it.
+    pub process: u32,
+    pub since_utc: String,
+    pub found: Partition,
+    /// Compute mode, where it was changed.
+    pub found_compute_mode: Option<String>,
+    /// What a change of MIG mode forgets, where it was looked at.
+    #[serde(default)]
+    pub found_settings: Option<Kept>,
+    /// Pipe folders of MPS daemons that were started.
+    pub daemons: Vec<PathBuf>,
+    /// Services in the way of a change of MIG mode may be stopped for it.
+    #[serde(default)]
+    pub may_stop: bool,
+    /// Those that are stopped now.
+    #[serde(default)]
+    pub services: Vec<String>,
+}
+
+/// The folder of journals: `COLLO_STATE`, else `~/.local/state/collo`.
+pub fn state_folder() -> PathBuf {
+    let var = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let home = || var("HOME").unwrap_or_else(|| "/tmp".into()).join(".local/state");
+    var("COLLO_STATE").unwrap_or_else(|| var("XDG_STATE_HOME").unwrap_or_else(home).join("collo"))
+}
+
+/// Cards that are not as they were found, with their journals.
+pub fn left() -> Vec<Journal> {
+    let mut all: Vec<Journal> = journals().into_iter().filter_map(|path| read(&path)).collect();
+    all.sort_by(|a, b| a.label.cmp(&b.label));
+    all
+}
+
+fn journals() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(state_folder()).into_iter().flatten().flatten();
+    entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "json")).collect()
+}
+
+pub(super) fn read(path: &Path) -> Option<Journal> {
+    serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
+}
+
+pub(super) fn lock_file(uuid: &str) -> PathBuf {
+    state_folder().join(format!("{uuid}.lock"))
+}
+
+pub(super) fn journal_file(uuid: &str) -> PathBuf {
+    state_folder().join(format!("{uuid}.json"))
+}
+
+/// What was put back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// GPU instances that were destroyed.
+    pub destroyed: usize,
+    /// GPU instances that were created again.
+    pub created: usize,
+    /// MIG mode as it was before, if it was turned.
+    pub mode: Option<bool>,
+    pub compute_mode: Option<String>,
+    /// Limit of power and clocks that were set again.
+    pub settings: Kept,
+    /// Daemons that still ran.
+    pub daemons: usize,
+    /// Services that a collo had stopped and could not start again.
+    pub services: Vec<String>,
+}
+
+impl Journal {
+    /// Whether the collo that wrote it still runs: it holds the lock.
+    pub fn is_held(&self) -> bool {
+        let Ok(file) = std::fs::File::open(lock_file(&self.uuid)) else { return false };
+        matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock))
+    }
+
+    /// Write it down and flush it.
+    pub(super) fn write(&self) -> Result<(), NotCut> {
+        let text = serde_json::to_string_pretty(self).unwrap_or_default();
+        let written = collo_store::replace_file(&journal_file(&self.uuid), text.as_bytes());
+        written.map_err(|e| {
+            NotCut::new_with(format!("the state of {} cannot be written down, so nothing is changed", self.label), e)
+        })
+    }
+
+    pub(super) fn forget(&self) -> Result<(), NotCut> {
+        match fs::remove_file(journal_file(&self.uuid)) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(NotCut::from(nvml::NoDriver::Silent(e.to_string()))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Cut the card as wanted, which it is not now. What is lost by that is written down before and set again after, and services in
+    /// the way are stopped meanwhile, if they may be.
+    pub(super) fn bring(&mut self, now: &Partition, wanted: &Partition) -> Result<CutCard, NotCut> {
+        let turns = now.mig != wanted.mig;
+        if turns {
+            // A change of MIG mode resets both.
+            if self.found_compute_mode.is_none() {
+                self.found_compute_mode = compute_mode(&self.uuid);
+            }
+            let kept = self.found_settings.get_or_insert_with(|| Kept::read(&self.uuid));
+            kept.can_be_set(&self.uuid, &self.label)?;
+        }
+        self.write()?;
+        let (uuid, label) = (self.uuid.clone(), self.label.clone());
+        let attempt = || {
+            cut::bring(&uuid, &label, wanted).inspect_err(|_| {
+                // Half of a change is nobody's state. If this does not work either, the journal stays.
+                let _ = cut::bring(&uuid, &label, now);
+            })
+        };
+        let cut = match self.may_stop && turns && cut::takes_reset(&uuid) {
+            true => self.without_services(attempt),
+            // DCGM does not always let go of what it has seen (DCGM #95, #276).
+            false => match attempt() {
+                Err(e) if e.in_use && self.may_stop => self.without_services(attempt),
+                other => other,
+            },
+        };
+        if turns && let Some(kept) = &self.found_settings {
+            let set = kept.set_again(&uuid, &label);
+            return cut.and_then(|cut| set.map(|_| cut));
+        }
+        cut
+    }
+
+    /// Do something while no service has the card open: they are written down before they are stopped, and run again after it.
+    fn without_services<T>(&mut self, act: impl FnOnce() -> Result<T, NotCut>) -> Result<T, NotCut> {
+        let _alone = services::alone();
+        let active = services::active();
+        if !active.is_empty() {
+            services::may_stop(&active)?;
+        }
+        // A collo that died in the middle of this has left some stopped.
+        self.services.retain(|unit| !active.contains(unit));
+        self.services.extend(active.iter().cloned());
+        if self.services.is_empty() {
+            return act();
+        }
+        self.write()?;
+        let stopped = if active.is_empty() { Ok(()) } else { services::stop(&active) };
+        let done = stopped.and_then(|()| act());
+        let started = self.start_services();
+        let done = done?;
+        started.map(|()| done)
+    }
+
+    fn start_services(&mut self) -> Result<(), NotCut> {
+        // What could not be stopped runs.
+        let active = services::active();
+        self.services.retain(|unit| !active.contains(unit));
+        if self.services.is_empty() {
+            return self.write();
+        }
+        services::start(&self.services)?;
+        self.services.clear();
+        self.write()
+    }
+
+    /// Put the card back, and forget the journal when it is.
+    pub fn restore(&mut self) -> Result<Restored, NotCut> {
+        let mut restored = Restored { services: self.services.clone(), ..Restored::default() };
+        for pipe in &self.daemons {
+            let control = Control::at(pipe);
+            if control.is_ready() {
+                let _ = control.end(std::time::Duration::from_secs(5));
+                restored.daemons += 1;
+            }
+            let _ = fs::remove_dir_all(pipe);
+        }
+        let put = self.put_back(&mut restored);
+        // Whatever becomes of the card, other people's services run again.
+        let started = if self.services.is_empty() { Ok(()) } else { self.start_services() };
+        put.and(started)?;
+        self.forget()?;
+        Ok(restored)
+    }
+
+    fn put_back(&mut self, restored: &mut Restored) -> Result<(), NotCut> {
+        let now = cut::read(&self.uuid, &self.label)?.partition;
+        let found = self.found.clone();
+        if !now.is_as(&found) {
+            let gone = |a: &Partition, b: &Partition| a.instances.iter().filter(|s| !b.instances.contains(s)).count();
+            restored.destroyed = gone(&now, &found);
+            restored.created = gone(&found, &now);
+            restored.mode = (now.mig != found.mig).then_some(now.mig);
+            self.bring(&now, &found)?;
+        }
+        // Behind the cut: a change of MIG mode resets these.
+        if let Some(mode) = self.found_compute_mode.as_ref().filter(|mode| compute_mode(&self.uuid).as_ref() != Some(mode)) {
+            set_compute_mode(&self.uuid, &self.label, mode)?;
+            restored.compute_mode = Some(mode.clone());
+        }
+        if let Some(kept) = &self.found_settings {
+            restored.settings = kept.set_again(&self.uuid, &self.label)?;
+        }
+        Ok(())
+    }
+}
+
+/// `Default`, `ExclusiveProcess`; none if the driver does not tell.
+pub(super) fn compute_mode(uuid: &str) -> Option<String> {
+    let nvml = nvml::open().ok()?;
+    let mode = nvml.device_by_uuid(uuid).and_then(|device| device.compute_mode()).ok()?;
+    Some(format!("{mode:?}"))
+}
+
+pub(super) fn set_compute_mode(uuid: &str, label: &str, word: &str) -> Result<(), NotCut> {
+    let mode = match word {
+        "ExclusiveProcess" => ComputeMode::ExclusiveProcess,
+        "Prohibited" => ComputeMode::Prohibited,
+        _ => ComputeMode::Default,
+    };
+    let nvml = nvml::open()?;
+    let set = nvml.device_by_uuid(uuid).and_then(|mut device| device.set_compute_mode(mode));
+    set.map_err(|e| NotCut::of_mode(label, word, &e))
+}

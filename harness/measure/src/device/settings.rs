@@ -1,0 +1,86 @@
+//! What somebody set on a card and its reset forgets: the limit of power and the clocks of applications.
+//!
+//! Ampere's MIG mode takes a reset, and with it go limits and clocks, so that what is measured after it would run on other clocks than
+//! what was measured before. They are read before, and set again after. Clocks that are locked can be set and not be read
+//! (`nvml.h` has nvmlDeviceSetGpuLockedClocks and no function that gets them), so of them nothing is known here.
+
+use nvml_wrapper::enum_wrappers::device::Clock;
+use nvml_wrapper::error::NvmlError;
+use serde::{Deserialize, Serialize};
+
+use super::cut::NotCut;
+use super::nvml;
+
+/// What differs from the card's own; absent is its own, or what this card does not tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    pub power_limit_mw: Option<u32>,
+    /// Memory and SM clock of applications, in MHz.
+    pub application_mhz: Option<(u32, u32)>,
+}
+
+impl Kept {
+    /// What is set on this card now.
+    pub fn read(uuid: &str) -> Kept {
+        let Ok(nvml) = nvml::open() else { return Kept::default() };
+        let Ok(device) = nvml.device_by_uuid(uuid) else { return Kept::default() };
+        let limit = device.power_management_limit().ok();
+        let own = device.power_management_limit_default().ok();
+        let clocks =
+            |read: &dyn Fn(Clock) -> Result<u32, NvmlError>| Some((read(Clock::Memory).ok()?, read(Clock::Graphics).ok()?));
+        let set = clocks(&|clock| device.applications_clock(clock));
+        let usual = clocks(&|clock| device.default_applications_clock(clock));
+        Kept { power_limit_mw: limit.filter(|_| limit != own), application_mhz: set.filter(|_| set != usual) }
+    }
+
+    pub fn is_nothing(&self) -> bool {
+        *self == Kept::default()
+    }
+
+    /// Set them again where they are not so; what was set.
+    pub fn set_again(&self, uuid: &str, label: &str) -> Result<Kept, NotCut> {
+        let now = Kept::read(uuid);
+        let wanted = Kept {
+            power_limit_mw: self.power_limit_mw.filter(|_| now.power_limit_mw != self.power_limit_mw),
+            application_mhz: self.application_mhz.filter(|_| now.application_mhz != self.application_mhz),
+        };
+        wanted.set(uuid, label)?;
+        Ok(wanted)
+    }
+
+    /// Set what is in force already, which changes nothing and takes the same right: what cannot be set again is not to be lost.
+    pub fn can_be_set(&self, uuid: &str, label: &str) -> Result<(), NotCut> {
+        self.set(uuid, label).map_err(|e| {
+            let why = e.line();
+            let mut error =
+                NotCut::new_with(format!("MIG mode of {label} is not turned: its reset forgets {}", self.words()), why);
+            error.hint = Some("set it back to the card's own (`sudo nvidia-smi -pl`, `-rac`), or measure without MIG".into());
+            error
+        })
+    }
+
+    fn set(&self, uuid: &str, label: &str) -> Result<(), NotCut> {
+        if self.is_nothing() {
+            return Ok(());
+        }
+        let not = |what: &str, e: &NvmlError| {
+            NotCut::new_with(format!("{what} of {label} cannot be set"), format!("NVML says {}", nvml::text(e)))
+        };
+        let nvml = nvml::open()?;
+        let mut device = nvml.device_by_uuid(uuid).map_err(|e| not("the power limit", &e))?;
+        if let Some(mw) = self.power_limit_mw {
+            device.set_power_management_limit(mw).map_err(|e| not("the power limit", &e))?;
+        }
+        if let Some((memory, sm)) = self.application_mhz {
+            device.set_applications_clocks(memory, sm).map_err(|e| not("the application clocks", &e))?;
+        }
+        Ok(())
+    }
+
+    /// a power limit of 300 W and application clocks of 1215 and 1095 MHz
+    pub fn words(&self) -> String {
+        let power = self.power_limit_mw.map(|mw| format!("a power limit of {} W", f64::from(mw) / 1000.0));
+        let clocks = self.application_mhz.map(|(memory, sm)| format!("application clocks of {memory} and {sm} MHz"));
+        power.into_iter().chain(clocks).collect::<Vec<_>>().join(" and ")
+    }
+}

@@ -1,0 +1,69 @@
+//! A load on a card: a workload by hand, under a supervisor, so that the card can be looked at while something runs. Nobody measures it.
+//!
+//! In: a workload, a Python for it, a device as CUDA names it. Out: a process that keeps that device busy until it is stopped; what it
+//! prints goes to a log.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use collo_store::MemberSpec;
+
+use crate::interpreters::Interpreters;
+use crate::launch::{Service, ServiceOrders};
+use crate::mistake::Mistake;
+use crate::project::Project;
+use crate::run::process_environment;
+use crate::sharing::scrubbed;
+use crate::workload::Workload;
+
+/// More epochs than anybody waits for: it trains until it is stopped.
+const EPOCHS: u32 = 1_000_000;
+const ENDS_WITHIN: Duration = Duration::from_secs(15);
+
+/// What a load needs that is alike for all.
+pub struct Loads<'a> {
+    pub project: &'a Project,
+    pub workload: &'a Workload,
+    pub interpreters: &'a Interpreters,
+}
+
+/// A load that runs. Dropped, it is ended.
+pub struct Load(Service);
+
+impl Loads<'_> {
+    /// Start one on this device; `more` variables are for it alone.
+    pub fn start(&self, device: &str, more: &[(&str, String)], log: &Path) -> Result<Load, Mistake> {
+        let workload = self.workload;
+        let member =
+            MemberSpec { workload: workload.name.clone(), batch_size: None, settings: BTreeMap::new(), solo: String::new() };
+        let mut command = workload.command_for(&member)?;
+        self.interpreters.put_into(&mut command, workload);
+        command.push(format!("--epochs={EPOCHS}"));
+        let mut env = scrubbed();
+        env.extend(process_environment(self.project, workload, &member, self.interpreters)?);
+        env.insert("CUDA_DEVICE_ORDER".into(), Some("PCI_BUS_ID".into()));
+        env.insert("CUDA_VISIBLE_DEVICES".into(), Some(device.into()));
+        // What it prints is wanted while it runs.
+        env.insert("PYTHONUNBUFFERED".into(), Some("1".into()));
+        env.extend(more.iter().map(|(name, value)| (name.to_string(), Some(value.clone()))));
+        let orders = ServiceOrders { command, folder: workload.folder.clone(), env, log: log.into(), mps_pipe: None };
+        let started = Service::start(orders);
+        started.map(Load).map_err(|e| Mistake::new(format!("`{}` does not start", workload.name)).caused_by(e.to_string()))
+    }
+}
+
+impl Load {
+    pub fn pid(&self) -> u32 {
+        self.0.pid
+    }
+
+    /// How it ended, if it did although nobody asked it to.
+    pub fn ended(&mut self) -> Option<String> {
+        self.0.ended()
+    }
+
+    pub fn stop(self) {
+        self.0.stop(ENDS_WITHIN);
+    }
+}

@@ -1,0 +1,158 @@
+//! Which entities of DCGM's are to be read, and why others cannot be.
+//!
+//! In: what is wanted of which cards. Out: targets by level, and what is lost. Cards are looked up in `discovery -l`, which lists all of them;
+//! `discovery -c` lists instances, and only cards that have some (DcgmCacheManager.cpp, `PopulateMigHierarchy`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::super::card::Opened;
+use super::super::profiled::Level;
+use super::command::Command;
+use super::discovery::Hierarchy;
+use super::inventory::Inventory;
+use super::stream::Target;
+use super::version::Version;
+use super::{Lost, Scopes};
+
+/// DCGM notices new instances seconds after they were made.
+const NOTICED: Duration = Duration::from_secs(8);
+const ASKED_EVERY: Duration = Duration::from_millis(500);
+
+/// What is to be found.
+pub struct Entities<'a> {
+    pub boards: &'a [Arc<Opened>],
+    pub wanted: &'a Scopes,
+    pub version: Option<Version>,
+}
+
+/// The entities to read, by level, and what cannot be read.
+#[derive(Default)]
+pub struct Found {
+    pub targets: BTreeMap<Level, Vec<Target>>,
+    pub lost: BTreeMap<Arc<str>, Lost>,
+}
+
+impl Found {
+    /// Nothing, all for one reason.
+    pub fn nothing(wanted: &Scopes, why: &str) -> Found {
+        let lost = |(scope, metrics): (&Arc<str>, &Vec<_>)| (scope.clone(), Lost { metrics: metrics.clone(), why: why.into() });
+        Found { targets: BTreeMap::new(), lost: wanted.iter().map(lost).collect() }
+    }
+}
+
+impl Entities<'_> {
+    /// Ask DCGM. Instances are waited for, but not for ever, and not where none are wanted.
+    pub fn find(&self, command: &Command<'_>) -> Result<Found, String> {
+        let listed = command.ask(&["discovery", "-l"])?;
+        let inventory = Inventory::parse(&listed.out);
+        // It fails after a complete table of cards where the module of switches may not be loaded (status 223).
+        let has_all = self.boards.iter().all(|b| inventory.card(&b.uuid).is_some());
+        if let (Some(why), false) = (listed.failed, has_all) {
+            return Err(why);
+        }
+        let hierarchy = if self.wants_hierarchy() { self.hierarchy(command, &inventory)? } else { Hierarchy::default() };
+        Ok(self.sorted(&inventory, &hierarchy))
+    }
+
+    fn silences_whole_cards(&self) -> bool {
+        self.version.is_some_and(Version::silences_whole_cards)
+    }
+
+    fn wants_hierarchy(&self) -> bool {
+        self.silences_whole_cards() || self.boards.iter().any(|b| self.wants_parts(b))
+    }
+
+    fn wants_parts(&self, opened: &Opened) -> bool {
+        let scopes = opened.parts.iter().flat_map(|p| std::iter::once(&p.scope).chain(p.compute_instances.iter().map(|c| &c.1)));
+        scopes.into_iter().any(|scope| self.wanted.contains_key(scope))
+    }
+
+    /// The instances, as soon as all that are wanted are there.
+    fn hierarchy(&self, command: &Command<'_>, inventory: &Inventory) -> Result<Hierarchy, String> {
+        let deadline = Instant::now() + NOTICED;
+        loop {
+            let answer = command.ask(&["discovery", "-c"])?;
+            if let Some(why) = answer.failed {
+                return Err(why);
+            }
+            let hierarchy = Hierarchy::parse(&answer.out);
+            let is_of_part = |level: &Level| *level != Level::Gpu;
+            let lost =
+                self.scopes(inventory, &hierarchy).into_iter().any(|(level, .., entity)| is_of_part(&level) && entity.is_none());
+            if !lost || Instant::now() >= deadline {
+                return Ok(hierarchy);
+            }
+            let next = Instant::now() + ASKED_EVERY;
+            while Instant::now() < next {
+                if (command.stop)() {
+                    return Ok(hierarchy);
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
+    /// Every scope that is wanted, with its card and its entity.
+    fn scopes<'b>(&'b self, inventory: &Inventory, hierarchy: &Hierarchy) -> Vec<(Level, &'b Opened, &'b Arc<str>, Option<u32>)> {
+        let mut scopes: Vec<(Level, &Opened, &Arc<str>, Option<u32>)> = Vec::new();
+        for opened in self.boards {
+            scopes.push((Level::Gpu, opened, &opened.scope, inventory.card(&opened.uuid)));
+            for part in &opened.parts {
+                let entity = hierarchy.instance(&opened.uuid, part.gpu_instance);
+                scopes.push((Level::GpuInstance, opened, &part.scope, entity));
+                for (id, scope) in &part.compute_instances {
+                    let entity = hierarchy.compute_instance(&opened.uuid, part.gpu_instance, *id);
+                    scopes.push((Level::ComputeInstance, opened, scope, entity));
+                }
+            }
+        }
+        scopes.retain(|(_, _, scope, _)| self.wanted.contains_key(*scope));
+        scopes
+    }
+
+    fn sorted(&self, inventory: &Inventory, hierarchy: &Hierarchy) -> Found {
+        let mut found = Found::default();
+        for (level, opened, scope, entity) in self.scopes(inventory, hierarchy) {
+            let metrics = self.wanted[scope].clone();
+            let silent = if level == Level::Gpu { self.silent(opened, hierarchy) } else { None };
+            match (entity, silent) {
+                (Some(entity), None) => found.targets.entry(level).or_default().push(Target {
+                    entity,
+                    scope: scope.clone(),
+                    metrics,
+                    pcie: opened.pcie.clone(),
+                    tells: opened.dcgm_tells.clone(),
+                }),
+                (_, silent) => {
+                    let why = silent.unwrap_or_else(|| missing(level));
+                    found.lost.insert(scope.clone(), Lost { metrics, why });
+                }
+            }
+        }
+        found
+    }
+
+    /// Why a card that is not cut has no row, in versions that leave such cards out as soon as another one is cut.
+    fn silent(&self, opened: &Opened, hierarchy: &Hierarchy) -> Option<String> {
+        let version = self.version.filter(|_| self.silences_whole_cards() && opened.parts.is_empty())?;
+        let other = hierarchy.instances.first()?.gpu;
+        Some(format!(
+            "`dcgmi` {version} shows no card that is not cut while another one is, and GPU {other} is: DCGM 4 does, or undo the instances there"
+        ))
+    }
+}
+
+/// Why an entity is not there.
+fn missing(level: Level) -> String {
+    match level {
+        Level::Gpu => "`dcgmi discovery -l` does not list the card".into(),
+        // Some drivers do not tell DCGM of such changes (DCGM #91).
+        Level::GpuInstance | Level::ComputeInstance => {
+            "the host engine has not noticed the instance: `dcgmi discovery -c` does not list it; \
+             `sudo systemctl restart nvidia-dcgm`"
+                .into()
+        }
+    }
+}
