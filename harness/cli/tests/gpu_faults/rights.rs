@@ -49,7 +49,7 @@ fn a_user_measures_what_needs_no_right_and_is_told_the_way_to_the_rest() {
             .exits(3)
             .says("this user may not cut it")
             .says("`sudo collo mig apply 2×2g.10gb")
-            .says("`--as-found`"),
+            .says(" --as-found --gpu 0`"),
         row("instances as found of a card that is not cut", USER, MIG).with(&["--as-found"]).exits(3).says("is used as found"),
         row("naive and instances: what can run does", USER, two("naive").replace("\"naive\"", "[\"naive\", \"mig:2×2g.10gb\"]"))
             .says("this user may not cut it"),
@@ -69,7 +69,7 @@ fn a_user_measures_what_needs_no_right_and_is_told_the_way_to_the_rest() {
         row("the card is cut, and naive needs it whole", CUT, NAIVE)
             .exits(3)
             .says("this needs MIG off")
-            .says("`sudo collo mig clear"),
+            .says("`sudo collo mig apply off"),
         row("the card is cut, and MPS needs it whole", CUT, MPS).exits(3).says("this needs MIG off"),
         row("unequal instances", UNEQUAL, MIXED),
         row("unequal instances, as found", UNEQUAL, MIXED).with(&["--as-found"]),
