@@ -48,8 +48,8 @@ fn a_user_measures_what_needs_no_right_and_is_told_the_way_to_the_rest() {
         row("instances of a card that is not cut", USER, MIG)
             .exits(3)
             .says("this user may not cut it")
-            .says("`sudo collo mig apply 2×2g.10gb --gpu 0`")
-            .says("`--as-found`"),
+            .says("`sudo collo mig apply 2×2g.10gb")
+            .says(" --as-found --gpu 0`"),
         row("instances as found of a card that is not cut", USER, MIG).with(&["--as-found"]).exits(3).says("is used as found"),
         row("naive and instances: what can run does", USER, two("naive").replace("\"naive\"", "[\"naive\", \"mig:2×2g.10gb\"]"))
             .says("this user may not cut it"),
@@ -69,7 +69,7 @@ fn a_user_measures_what_needs_no_right_and_is_told_the_way_to_the_rest() {
         row("the card is cut, and naive needs it whole", CUT, NAIVE)
             .exits(3)
             .says("this needs MIG off")
-            .says("`sudo collo mig clear --gpu 0`"),
+            .says("`sudo collo mig apply off"),
         row("the card is cut, and MPS needs it whole", CUT, MPS).exits(3).says("this needs MIG off"),
         row("unequal instances", UNEQUAL, MIXED),
         row("unequal instances, as found", UNEQUAL, MIXED).with(&["--as-found"]),
@@ -193,8 +193,8 @@ fn whoever_is_not_listed_is_seen_by_what_is_used() {
         blocked("in another container, instances", &hidden, MIG),
         blocked("little memory, and busy", &somebody.beside("foreign-mib=200,foreign-load=60,"), NAIVE).says("60 % busy"),
         row("little memory, and idle", somebody.beside("foreign-mib=200,"), NAIVE),
-        row("somebody may", &*hidden, NAIVE).with(&["--foreign", "allow"]).looks(only_informative),
-        row("somebody may, MPS", &*hidden, MPS).with(&["--foreign", "allow"]).looks(only_informative),
+        inner("somebody may", &hidden, NAIVE).with(&["--foreign", "allow"]).looks(only_informative),
+        inner("somebody may, MPS", &hidden, MPS).with(&["--foreign", "allow"]).looks(only_informative),
         row("another card is free", somebody.beside("gpus=2,"), MIG).says("GPU 1 is as it was found"),
         inner("they come while members train", &later, NAIVE).once_opened().looks(groups_are_informative),
         inner("they come while members train, MPS", &later, MPS).once_opened().looks(groups_are_informative),

@@ -20,13 +20,11 @@ const FILES: [&str; 12] = [
     include_str!("../../../../mig-profiles/rtx-pro-6000.toml"),
 ];
 
-/// A card as its file has it, or as its memory lets one guess.
+/// A card as its file has it, or as its memory lets one guess where no file has its name.
 #[derive(Debug, Clone)]
 pub struct Card {
-    /// Product names, where the file lists them.
+    /// What the driver calls it.
     names: Vec<String>,
-    /// The model in a few words, as `A100`, and its memory.
-    model: String,
     memory_gb: f64,
     sms: Option<i64>,
     compute_slices: i64,
@@ -41,8 +39,8 @@ struct Slice {
     units: i64,
 }
 
-/// The card of this name with this much memory: by its product name, else by model and memory. A card that no file knows is taken to
-/// be cut like most, into seven slices of compute and eight of memory, and nothing is said of its SMs.
+/// The card of this product name. One that no file knows, with this much memory, is taken to be cut like most, into seven slices of
+/// compute and eight of memory, and nothing is said of its SMs.
 pub fn card(name: &str, memory_bytes: Option<u64>) -> Option<Card> {
     static CARDS: OnceLock<Vec<Card>> = OnceLock::new();
     let cards = CARDS.get_or_init(|| FILES.iter().filter_map(|text| read(text)).collect());
@@ -51,22 +49,7 @@ pub fn card(name: &str, memory_bytes: Option<u64>) -> Option<Card> {
         return Some(card.clone());
     }
     let gb = memory_bytes? as f64 / f64::from(1 << 30);
-    let words: Vec<String> = bare(name).split([' ', '-']).map(str::to_string).collect();
-    // Drivers keep some memory for themselves, and files count in whole GB.
-    let like = |card: &&Card| {
-        let model: Vec<&str> = card.model.split(' ').collect();
-        card.names.is_empty() && words.windows(model.len()).any(|w| w == model) && (card.memory_gb / gb - 1.0).abs() < 0.08
-    };
-    let unknown = Card {
-        names: Vec::new(),
-        model: String::new(),
-        memory_gb: gb,
-        sms: None,
-        compute_slices: 7,
-        memory_units: 8,
-        slices: Vec::new(),
-    };
-    Some(cards.iter().find(like).cloned().unwrap_or(unknown))
+    Some(Card { names: Vec::new(), memory_gb: gb, sms: None, compute_slices: 7, memory_units: 8, slices: Vec::new() })
 }
 
 fn read(text: &str) -> Option<Card> {
@@ -74,15 +57,8 @@ fn read(text: &str) -> Option<Card> {
     let number = |table: &Table, name: &str| table.get(name).and_then(Value::as_integer);
     let slices = table.get("profiles").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_table);
     let names = table.get("product_names").and_then(Value::as_array).into_iter().flatten();
-    let description = table.get("description")?.as_str()?;
     Some(Card {
         names: names.filter_map(|n| Some(n.as_str()?.to_string())).collect(),
-        model: description
-            .trim_start_matches("NVIDIA ")
-            .split([' '])
-            .take_while(|w| *w != "with" && *w != "Blackwell")
-            .collect::<Vec<_>>()
-            .join(" "),
         memory_gb: number(&table, "memory_gb").map(|gb| gb as f64)?,
         sms: number(&table, "sms"),
         compute_slices: number(&table, "compute_slices")?,
@@ -157,14 +133,15 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     #[test]
-    fn every_file_reads_and_is_found_by_name_or_by_model_and_memory() {
+    fn every_file_reads_and_is_found_by_its_product_name() {
         assert_eq!(FILES.iter().filter_map(|f| read(f)).count(), FILES.len());
-        let found = |name: &str, gib: u64| card(name, Some(gib * GIB)).map(|c| (c.model, c.memory_gb));
-        assert_eq!(found("NVIDIA A100-SXM4-80GB", 80), Some(("A100".into(), 80.0)));
-        assert_eq!(found("NVIDIA A30", 24), Some(("A30".into(), 24.0)));
-        assert_eq!(found("NVIDIA H200", 140), Some(("H200".into(), 141.0)));
+        let found = |name: &str, gib: u64| card(name, Some(gib * GIB)).map(|c| (c.sms, c.memory_gb));
+        assert_eq!(found("NVIDIA A100-SXM4-80GB", 80), Some((Some(108), 80.0)));
+        assert_eq!(found("NVIDIA A30", 24), Some((None, 24.0)));
+        assert_eq!(found("NVIDIA H200", 140), Some((None, 141.0)));
         assert_eq!(found("NVIDIA RTX PRO 6000 Blackwell Server Edition", 95).map(|c| c.1), Some(96.0));
-        assert_eq!(found("NVIDIA H100 PCIe", 80), Some((String::new(), 80.0)), "its SMs are not those of the SXM card");
+        assert_eq!(found("NVIDIA H100 PCIe", 80), Some((Some(114), 80.0)), "its SMs are not those of the SXM card");
+        assert_eq!(found("NVIDIA H800 PCIe", 80), Some((None, 80.0)), "no file has its name");
         assert!(card("cpu", None).is_none());
     }
 
@@ -173,7 +150,7 @@ mod tests {
         let a100 = card("NVIDIA A100-SXM4-40GB", None).unwrap();
         let h100 = card("NVIDIA H100 80GB HBM3", None).unwrap();
         let h200 = card("NVIDIA H200", Some(141 * GIB)).unwrap();
-        let unknown = card("NVIDIA H100 PCIe", Some(80 * GIB)).unwrap();
+        let unknown = card("NVIDIA H800 PCIe", Some(80 * GIB)).unwrap();
         assert_eq!(a100.by_share("small×7 mig:1g.5gb b32"), "small×7 mig:1/7+1/8 b32");
         assert_eq!(h100.by_share("mig:1g.10gb"), a100.by_share("mig:1g.5gb"));
         assert_eq!(unknown.by_share("mig:1g.10gb"), a100.by_share("mig:1g.5gb"));
