@@ -164,7 +164,7 @@ fn what_a_source_cannot_tell_is_absent_and_what_it_tells_is_true() {
         of("activity of instances by DCGM", "seed=1", MIG).looks(is_told).looks(as_true),
         of("no DCGM", "no-dcgm", MPS).looks(absent),
         of("DCGM is not installed", "seed=1", NAIVE).without("dcgmi").looks(absent),
-        of("blank fields", "dcgm-blank", NAIVE).looks(absent),
+        of("blank fields", "dcgm-blank,dcgm=4.6", NAIVE).looks(absent),
         of("rows in another order", "dcgm-reordered", HALVES).looks(is_told).looks(as_true),
         of("rows of the card among those of instances", "dcgm-mixed", HALVES).looks(is_told).looks(as_true),
         of("the layout of DCGM 3", "dcgm=3.3", HALVES).looks(is_told).looks(as_true),
@@ -315,7 +315,7 @@ fn the_card_that_is_asked_for_is_the_one_that_is_used() {
         row("exclusive as found, naive", "dgx-a100,exclusive", NAIVE).exits(3).says("compute mode ExclusiveProcess"),
         row("exclusive as found, MPS", "dgx-a100,exclusive", MPS),
         row("exclusive as found, instances", "dgx-a100,exclusive", HALVES),
-        row("exclusive for MPS", "dgx-a100", MPS).with(&["--exclusive"]),
+        row("exclusive for MPS", "dgx-a100,root", MPS).with(&["--exclusive"]),
         row("exclusive for MPS, and no right", "dgx-a100,nvml:nvmlDeviceSetComputeMode=4", MPS)
             .with(&["--exclusive"])
             .exits(1)

@@ -23,6 +23,7 @@ pub const WORDS: &[(&str, &str)] = &[
     ("root", "an administrator, on a machine where whoever measures is none otherwise"),
     ("user", "a normal user: what NVIDIA's header closes to users is not permitted, and services cannot be stopped"),
     ("dcgm-leaks", "the host engine never lets go of instances made while it runs: they cannot be destroyed until it restarts"),
+    ("engine-slow", "the host engine answers only so long after its service was started again"),
     ("nvidia-drm", "the kernel's module for displays holds the cards: they cannot be reset, and no process is to be seen"),
     ("busy-for", "so many times a change of the MIG mode is refused: somebody is about to let go"),
     ("power-limit", "somebody has set this limit of power, in W"),

@@ -71,6 +71,14 @@ pub fn engine(state: &State) -> Option<&Service> {
     state.services.iter().find(|s| known(&s.unit).0 == "nv-hostengine")
 }
 
+/// Whether the host engine answers; one that was just started may be active and not listen yet.
+pub fn answers(sim: &Sim) -> bool {
+    let slow_ns = sim.scenario.duration_s("engine-slow").map_or(0, |s| (s * 1e9) as u64);
+    // What ran when the machine was switched on listens already.
+    let listens = |s: &Service| s.since_ns <= sim.state().base.at_ns || clock::now_ns() >= s.since_ns + slow_ns;
+    engine(sim.state()).is_none_or(|s| s.active && (slow_ns == 0 || listens(s)))
+}
+
 /// Be `systemctl`.
 pub fn main(arguments: &[String]) -> ExitCode {
     let mut sim = match Sim::open() {

@@ -26,7 +26,9 @@ use std::path::PathBuf;
 use collo_measure::experiment::Asked;
 use collo_measure::mig::Cards;
 use collo_measure::services::Services;
-use collo_measure::{DeviceFacts, Driver, Expanded, Experiment, Expression, Partition, Plan, Project, Workloads, fixed, hold};
+use collo_measure::{
+    DeviceFacts, Driver, Expanded, Experiment, Expression, Gpu, Partition, Plan, Project, Workloads, fixed, hold,
+};
 use collo_store::Runs;
 
 use crate::args::{Arguments, Selection};
@@ -98,7 +100,13 @@ pub fn planned_to_run(
         all = planned(project, all.experiment, selection, asked)?;
     }
     let Some(gpu) = all.facts.gpu().filter(|_| !all.facts.as_found) else { return Ok(all) };
-    let wanted: Vec<&Partition> = all.plan.seatings.iter().filter_map(|s| s.partition.as_ref()).collect();
+    // What is wanted of the card, whoever may change it: services that are to be stopped by somebody who may not are an error.
+    let open = (gpu.may_cut == Some(false)).then(|| {
+        let gpus = all.facts.gpus.iter().map(|gpu| Gpu { may_cut: None, ..gpu.clone() }).collect();
+        collo_measure::plan(&all.experiment, &all.cells, &DeviceFacts { gpus, ..all.facts.clone() })
+    });
+    let plan = open.as_ref().unwrap_or(&all.plan);
+    let wanted: Vec<&Partition> = plan.seatings.iter().filter_map(|s| s.partition.as_ref()).collect();
     let fixed = fixed::ask(gpu, &wanted, services)?;
     if fixed != all.facts.fixed {
         all.facts.fixed = fixed;

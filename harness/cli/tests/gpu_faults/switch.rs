@@ -55,6 +55,12 @@ fn services_were_restarted(machine: &Machine, _: &Answer) -> Result<(), String> 
     hold(units == ["nvidia-dcgm", "nvsm", "dcgm-exporter"], || format!("restarted: {units:?}"))
 }
 
+/// The same where DCGM is of version 2.
+fn old_services_were_restarted(machine: &Machine, _: &Answer) -> Result<(), String> {
+    let units = machine.restarted();
+    hold(units == ["dcgm", "nvsm", "dcgm-exporter"], || format!("restarted: {units:?}"))
+}
+
 fn no_service_was_touched(machine: &Machine, _: &Answer) -> Result<(), String> {
     hold(machine.restarted().is_empty(), || format!("restarted: {:?}", machine.restarted()))
 }
@@ -84,11 +90,16 @@ fn beside_services_only_what_needs_the_switch_is_refused() {
         on("all modes beside services, left pending", "a100-40gb,services,services-pending", MIXED)
             .says(HOLDERS)
             .looks(mig_is_refused),
-        on("a user and all modes", "a100-40gb,user", MIXED).says("no permission").looks(mig_is_refused),
-        on("a user and all modes beside services", "a100-40gb,services,user", MIXED).says("no permission").looks(mig_is_refused),
-        on("a user and instances", "a100-40gb,services,user", MIG).exits(3).says("no permission").says("sudo collo mig apply"),
+        on("a user and all modes", "a100-40gb,user", MIXED).says("this user may not cut it").looks(mig_is_refused),
+        on("a user and all modes beside services", "a100-40gb,services,user", MIXED)
+            .says("this user may not cut it")
+            .looks(mig_is_refused),
+        on("a user and instances", "a100-40gb,services,user", MIG)
+            .exits(3)
+            .says("this user may not cut it")
+            .says("sudo collo mig apply"),
         on("a user on a Hopper", "h100-80gb,services,user", &MIXED.replace("2g.10gb", "2g.20gb"))
-            .says("no permission")
+            .says("this user may not cut it")
             .looks(mig_is_refused),
         on("a Hopper switches beside services", "h100-80gb,services", &MIXED.replace("2g.10gb", "2g.20gb"))
             .looks(no_service_was_touched)
@@ -115,6 +126,11 @@ fn services_are_stopped_for_the_switch_alone_where_that_was_asked_for() {
         on("activity of instances is there after it", "a100-40gb,services,noise=0", HALVES)
             .env("COLLO_SIM_EPOCH_S", "0.5")
             .looks(is_told),
+        on("the engine answers later than its service is active", "a100-40gb,services,engine-slow=4s,noise=0", HALVES)
+            .env("COLLO_SIM_EPOCH_S", "0.5")
+            .looks(is_told),
+        on("DCGM 2's unit has another name, and is stopped", "a100-40gb,services,dcgm=2.4", MIG)
+            .looks(old_services_were_restarted),
         on("MIG was found on", "a100-40gb,services,mig=2×3g.20gb", MIXED).looks(services_were_restarted).looks(turned_once),
         on("where nothing needs it nothing is stopped", "a100-40gb,services", NAIVE).looks(no_service_was_touched),
         on("a Hopper needs it not", "h100-80gb,services", &MIXED.replace("2g.10gb", "2g.20gb")).looks(no_service_was_touched),

@@ -83,6 +83,11 @@ impl Company {
         *self == Company::nobody()
     }
 
+    /// Nobody is listed, and something is used all the same.
+    pub fn is_only_inferred(&self) -> bool {
+        self.unlisted.is_some() && self.listed.as_ref().is_some_and(Vec::is_empty)
+    }
+
     /// A line for each; nothing where nobody is there.
     pub fn words(&self) -> Vec<String> {
         let Some(listed) = &self.listed else { return vec!["the driver does not tell who computes on it".into()] };

@@ -1,5 +1,6 @@
 //! Which cards are meant: `--gpu 0`, a UUID, a PCI id, several of them, or `auto`.
 
+use super::company::Company;
 use super::gpu::{Driver, Gpu};
 use crate::mistake::{Mistake, quoted};
 
@@ -45,7 +46,9 @@ impl Choice {
 
 fn automatic(driver: &Driver) -> Result<Vec<Gpu>, Mistake> {
     let able: Vec<&Gpu> = driver.gpus.iter().filter(|gpu| gpu.computes()).collect();
-    let free = able.iter().find(|gpu| gpu.company.is_nobody());
+    // What ran last still shows as load for a moment: without a second look the next run, or the rest of a campaign, would move to another card.
+    let left = |gpu: &Gpu| gpu.at.as_ref().is_some_and(|at| Company::settled(&at.uuid).is_nobody());
+    let free = able.iter().find(|gpu| gpu.company.is_nobody() || (gpu.company.is_only_inferred() && left(gpu)));
     match free.or(able.first()) {
         Some(gpu) => Ok(vec![(*gpu).clone()]),
         None if !driver.silent.is_empty() => Err(does_not_answer(driver)),

@@ -29,7 +29,15 @@ const PROCESSES: [&str; 3] = ["nv-hostengine", "nvsm", "dcgm-exporter"];
 /// Processes that have device files open and stand in nobody's way.
 const HARMLESS: [&str; 2] = ["nvidia-persiste", "nv-fabricmanage"];
 
+/// Those of them that are DCGM's host engine.
+const ENGINES: [&str; 2] = ["nvidia-dcgm", "dcgm"];
+const ENGINE_TOOL: &str = "dcgmi";
+/// The status of `dcgmi discovery -l` where the cards are told and the switches are not (DCGM's module for them is denylisted).
+const TABLE_AND_COMPLAINT: i32 = 223;
+
 const PROGRAM: &str = "systemctl";
+/// How long between two looks.
+const BETWEEN: Duration = Duration::from_millis(200);
 /// How long a service that was started may take to be active.
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
 
@@ -74,13 +82,29 @@ pub fn start(units: &[String]) -> Result<(), NotCut> {
     loop {
         let now = active();
         match units.iter().find(|unit| !now.contains(unit)) {
-            None => return Ok(()),
+            None => break,
             Some(unit) if Instant::now() > deadline => {
                 return Err(not(format!("`{unit}` is not active after {} s", STARTS_WITHIN.as_secs())));
             }
-            Some(_) => std::thread::sleep(Duration::from_millis(200)),
+            Some(_) => std::thread::sleep(BETWEEN),
         }
     }
+    // A service is active before its engine listens, and what asks too early is told that there is none. Nobody who waits in vain is stopped
+    // by it: without the engine there is no SM activity, and the run says so.
+    if units.iter().any(|unit| ENGINES.contains(&unit.as_str())) {
+        while !engine_answers() && Instant::now() < deadline {
+            std::thread::sleep(BETWEEN);
+        }
+    }
+    Ok(())
+}
+
+/// Whether DCGM's host engine answers; also where there is no program to ask it with.
+fn engine_answers() -> bool {
+    let mut asked = Command::new(ENGINE_TOOL);
+    asked.args(["discovery", "-l"]).env_remove("CUDA_VISIBLE_DEVICES").stdin(Stdio::null());
+    let status = asked.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.map_or(true, |status| status.success() || status.code() == Some(TABLE_AND_COMPLAINT))
 }
 
 /// Nobody is asked for a password: whoever measures at night cannot answer.

@@ -66,9 +66,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
             say(&format!("\ndcgmi  version: {version}\n"));
             ExitCode::SUCCESS
         }
-        _ if sim.scenario.has("no-dcgm") || crate::services::engine(sim.state()).is_some_and(|s| !s.active) => {
-            fails_with(REFUSED, code(-21))
-        }
+        _ if sim.scenario.has("no-dcgm") || !crate::services::answers(&sim) => fails_with(REFUSED, code(-21)),
         ["discovery", "-c", ..] => {
             say(&discovery::hierarchy(&sim));
             ExitCode::SUCCESS
