@@ -81,7 +81,9 @@ pub fn put_back(restored: &Restored) -> String {
         parts.push(format!("{} created again", instances(restored.created)));
     }
     if let Some(on) = restored.mode {
-        parts.push(if on { "MIG mode on → off".into() } else { "MIG mode off → on".into() });
+        let turned = if on { "MIG mode on → off" } else { "MIG mode off → on" };
+        let forgets = if restored.reset { " by a reset, so clocks locked with `nvidia-smi -lgc` are free" } else { "" };
+        parts.push(format!("{turned}{forgets}"));
     }
     if let Some(mode) = &restored.compute_mode {
         parts.push(format!("compute mode {mode}"));

@@ -307,7 +307,7 @@ pub fn honest(run: &StoredRun) -> Result<(), String> {
     Ok(())
 }
 
-/// Run rows, two at a time over all tests, and fail with everything that is wrong.
+/// Run rows, four at a time over all tests (members that are simulated mostly sleep), and fail with everything that is wrong.
 pub fn all(rows: Vec<Row>) {
     let scenarios =
         rows.into_iter().map(|row| Scenario { name: row.name, words: row.words.clone(), act: Box::new(move || row.run()) });
@@ -343,6 +343,7 @@ pub fn all_of(rows: Vec<Scenario>) {
         scope.spawn(work);
     });
     let wrong = wrong.into_inner().expect("nobody panicked");
+    eprintln!("{} scenarios", rows.len());
     assert!(wrong.is_empty(), "{} of {} scenarios:\n\n{}", wrong.len(), rows.len(), wrong.join("\n\n"));
 }
 
@@ -354,7 +355,7 @@ fn words_of(cause: &(dyn std::any::Any + Send)) -> String {
 /// Room for one scenario.
 pub struct Seat;
 
-static SEATS: (Mutex<usize>, Condvar) = (Mutex::new(2), Condvar::new());
+static SEATS: (Mutex<usize>, Condvar) = (Mutex::new(4), Condvar::new());
 
 impl Seat {
     pub fn take() -> Seat {

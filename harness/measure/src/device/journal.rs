@@ -83,6 +83,9 @@ pub struct Restored {
     pub created: usize,
     /// MIG mode as it was before, if it was turned.
     pub mode: Option<bool>,
+    /// That took a reset. Clocks that somebody had locked are free since then, and nothing tells whether there were any (`nvml.h` sets
+    /// locked clocks and has no function that gets them).
+    pub reset: bool,
     pub compute_mode: Option<String>,
     /// Limit of power and clocks that were set again.
     pub settings: Kept,
@@ -210,6 +213,7 @@ impl Journal {
             restored.destroyed = gone(&now, &found);
             restored.created = gone(&found, &now);
             restored.mode = (now.mig != found.mig).then_some(now.mig);
+            restored.reset = restored.mode.is_some() && cut::takes_reset(&self.uuid);
             self.bring(&now, &found)?;
         }
         // Behind the cut: a change of MIG mode resets these.
