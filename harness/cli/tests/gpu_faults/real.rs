@@ -114,7 +114,7 @@ fn what_a_card_answers_is_brought_home_with_nothing_private_in_it() {
 
 #[test]
 fn with_mig_one_card_is_cut_three_ways_and_put_back() {
-    let machine = Machine::new("a100-40gb,mig=2×3g.20gb", NAIVE);
+    let machine = Machine::new("a100-40gb,gpus=2,mig=2×3g.20gb", NAIVE);
     let found = machine.cards();
     collect(&machine, &["--mig", "--gpu", "0"]).exits(0).says("mig/state.json").says("GPU 0 is as it was found");
     assert_eq!(machine.cards(), found);
@@ -133,6 +133,8 @@ fn with_mig_one_card_is_cut_three_ways_and_put_back() {
         let raw = bundle.json(&format!("mig/{layout}/nvml.json"));
         assert_eq!(raw["card"]["mig_devices"].as_array().map(Vec::len), Some(instances), "{raw}");
         assert!(bundle.text(&format!("load/mig-{layout}-0.txt")).contains("device MIG-"));
+        let other = dcgm_texts::dmon(&bundle.text(&format!("mig/{layout}/dmon-other.txt")));
+        assert!(other.rows > 0 && other.unread.is_empty(), "{layout}: {other:?}");
     }
 }
 

@@ -21,7 +21,7 @@ pub fn against(gpu: &Gpu, found: &Partition, seating: &Seating, fixed: &Fixed) -
     }
 }
 
-/// The rest of the experiment now, an administrator's command, and what was left out: or all of it as root.
+/// An administrator's command and what it makes possible; or all of the experiment as root.
 pub fn way_out(gpu: &Gpu, seating: &Seating, experiment: &str) -> String {
     let index = gpu.at.as_ref().map(|at| format!(" --gpu {}", at.index)).unwrap_or_default();
     // As people count, and so that it can be typed; any places will do.
@@ -30,7 +30,7 @@ pub fn way_out(gpu: &Gpu, seating: &Seating, experiment: &str) -> String {
         None => "off".into(),
     };
     format!(
-        "the rest is measured; then `sudo collo mig apply {layout} --services stop{index}`, then `collo run {experiment} --new --as-found{index}`; or all of it by \
+        "`sudo collo mig apply {layout} --services stop{index}`, then `collo run {experiment} --new --as-found{index}`; or all of it by \
          `sudo collo run {experiment} --services stop{index}`"
     )
 }
@@ -57,9 +57,15 @@ mod tests {
     fn who_may_not_cut_a_card_is_told_what_an_administrator_types() {
         let slice = |profile: &str, start, slices| Slice { profile: profile.into(), start: Some(start), compute: vec![slices] };
         let asked = Partition::on(vec![slice("3g.20gb", 4, 3), slice("1g.5gb", 0, 1), slice("1g.5gb", 1, 1)]);
-        insta::assert_snapshot!(refused(&gpu(3), &Partition::off(), asked), @"");
+        insta::assert_snapshot!(refused(&gpu(3), &Partition::off(), asked), @r"
+        this needs 3g.20gb + 2×1g.5gb, GPU 3 has MIG off, and this user may not cut it
+        `sudo collo mig apply 3g.20gb+2×1g.5gb --services stop --gpu 3`, then `collo run gpu-smoke --new --as-found --gpu 3`; or all of it by `sudo collo run gpu-smoke --services stop --gpu 3`
+        ");
         let cut = Partition::on(vec![slice("3g.20gb", 4, 3)]);
-        insta::assert_snapshot!(refused(&gpu(0), &cut, Partition::off()), @"");
+        insta::assert_snapshot!(refused(&gpu(0), &cut, Partition::off()), @r"
+        this needs MIG off, GPU 0 has it on (3g.20gb), and this user may not change that
+        `sudo collo mig apply off --services stop --gpu 0`, then `collo run gpu-smoke --new --as-found --gpu 0`; or all of it by `sudo collo run gpu-smoke --services stop --gpu 0`
+        ");
         let as_it_is = Seating::whole(1, Some(Partition::off()));
         assert_eq!(against(&gpu(0), &Partition::off(), &as_it_is, &Fixed::default()), None);
     }

@@ -52,6 +52,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             };
             format!("`{}` needs {} of the energy of the same work in turn{order}.", c.name(), number::percent(q.estimate))
         }
+        None if super::measured_once(analysis) => super::ONCE.into(),
         None if ratios.iter().all(Option::is_none) => "No group and its baselines have a readable energy counter.".into(),
         None => "No group needs less energy than the same work in turn, beyond the threshold.".into(),
     };

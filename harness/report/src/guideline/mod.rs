@@ -314,9 +314,17 @@ fn command(analysis: &Analysis) -> Option<String> {
 fn without(analysis: &Analysis, what: &str) -> String {
     if analysis.groups().next().is_none() {
         "This experiment has no group of two or more members.".into()
-    } else if analysis.groups().any(|c| c.counted.len() == 1) && analysis.groups().all(|c| c.counted.len() < 2) {
-        "One repetition carries no interval: raise `repetitions` first.".into()
+    } else if measured_once(analysis) {
+        ONCE.into()
     } else {
         format!("No valid group has {what} with an interval.")
     }
+}
+
+/// What is said of an experiment that was measured once, whatever it has readings of.
+const ONCE: &str = "One repetition carries no interval: raise `repetitions` first.";
+
+/// Whether no group was measured more than once.
+fn measured_once(analysis: &Analysis) -> bool {
+    analysis.groups().any(|c| c.counted.len() == 1) && analysis.groups().all(|c| c.counted.len() < 2)
 }

@@ -105,7 +105,10 @@ fn told(card: &Card, version: Option<&str>) -> String {
     }
     // Until 4.4.1 a field without a sample is printed as 0 (`GetLatestSample` gives 0 with a status that `dmon` does not look at).
     if card.is_still && !card.tell.iter().any(|s| s == GPM) {
-        said.push("the number stands still, as an idle card's does, and one of which an older DCGM has nothing".into());
+        said.push(
+            "the number stands still: the card is idle, or DCGM writes 0 where it has nothing; `collo doctor --deep` tells"
+                .into(),
+        );
     }
     said.join("; ")
 }

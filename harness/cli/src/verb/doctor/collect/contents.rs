@@ -12,7 +12,7 @@ const fn part(file: &'static str, holds: &'static str, answers: &'static str) ->
 }
 
 /// All of them; those of `mig/` only where `--mig` is given.
-pub static PARTS: [Part; 16] = [
+pub static PARTS: [Part; 17] = [
     part("README.txt", "this list", ""),
     part("steps.json", "every command, how it ended, how long it took, its stderr", "what could not be had here, and why"),
     part(
@@ -56,6 +56,11 @@ pub static PARTS: [Part; 16] = [
         "mig/LAYOUT/dmon.txt",
         "`dcgmi dmon` of the card and each instance under full load",
         "is SMACT 1 in each, and never above",
+    ),
+    part(
+        "mig/LAYOUT/dmon-other.txt",
+        "`dcgmi dmon` of the next card meanwhile, where there is one",
+        "does a cut card silence the others",
     ),
 ];
 

@@ -152,8 +152,19 @@ fn look(bundle: &mut Bundle, card: &Card, name: &str, busy: Option<&Busy>) {
     let entities = entities(super::super::patience::ask("dcgmi", &["discovery", "-c"]).map(|(_, said)| said), &card.index);
     let rows = busy.map_or(10, Busy::rows);
     dmon(bundle, &file("dmon.txt"), &entities, "1001,1002,1003,1004,1005", rows);
+    if let Some(other) = another(card) {
+        // DCGM up to 3.3.9 says nothing of whole cards while any is cut.
+        dmon(bundle, &file("dmon-other.txt"), &format!("gpu:{other}"), "1002", 5);
+    }
     nvml_of(bundle, card, &file("nvml.json"));
     running.into_iter().for_each(|load| load.stop(bundle));
+}
+
+/// Another card of this machine, by its index.
+fn another(card: &Card) -> Option<u32> {
+    let own: u32 = card.index.parse().ok()?;
+    let count = collo_measure::nvml::open().ok()?.device_count().ok().filter(|count| *count > 1)?;
+    Some((own + 1) % count)
 }
 
 /// The card and its instances, as dmon is asked for them: rows such as `| -> I 0/2 | GPU Instance (EntityID: 1) |`.
