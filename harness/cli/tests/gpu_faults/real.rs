@@ -127,7 +127,7 @@ fn with_mig_one_card_is_cut_three_ways_and_put_back() {
     assert!(states.as_array().expect("a list").iter().all(|s| s["refused"].is_null()), "{states}");
     for (layout, instances) in [("equal", 7), ("unequal", 4), ("mixed", 3)] {
         let hierarchy = bundle.text(&format!("mig/{layout}/discovery-c.txt"));
-        assert_eq!(hierarchy.matches("GPU Instance (EntityID").count(), instances, "{hierarchy}");
+        assert_eq!(hierarchy.matches("-> I 0/").count(), instances, "{hierarchy}");
         let read = dcgm_texts::dmon(&bundle.text(&format!("mig/{layout}/dmon.txt")));
         assert!(read.rows >= instances && read.unread.is_empty(), "{layout}: {read:?}");
         let raw = bundle.json(&format!("mig/{layout}/nvml.json"));
