@@ -141,7 +141,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             "At which summed SM activity collocation stops paying is open.".into(),
             match all {
                 _ if super::measured_once(analysis) => super::ONCE.into(),
-                0 => "No group and its baselines have SM activity.".into(),
+                0 => "No group under MPS or naive sharing has SM activity together with its baselines.".into(),
                 n if n < GROUPS => format!("{} with SM activity; a fit needs {GROUPS}.", number::count(n, "group")),
                 _ => format!("All groups but at most one lie on the same side of a slowdown of {limit}."),
             },
