@@ -20,16 +20,20 @@ fn scenario(name: &'static str, words: &str, act: fn(&str) -> Result<(), String>
 }
 
 /// Somebody else's process.
-struct Somebody(Child);
+pub struct Somebody(Child);
 
 impl Somebody {
-    fn new() -> Somebody {
+    pub fn new() -> Somebody {
         let child = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().expect("a process");
         Somebody(child)
     }
 
-    fn on(&self, card: &str) -> String {
-        format!("{card},foreign={}", self.0.id())
+    pub fn on(&self, card: &str) -> String {
+        format!("{card},foreign={}", self.pid())
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.0.id()
     }
 }
 
@@ -40,7 +44,7 @@ impl Drop for Somebody {
     }
 }
 
-fn only_informative(machine: &Machine, _: &Answer) -> Result<(), String> {
+pub fn only_informative(machine: &Machine, _: &Answer) -> Result<(), String> {
     let runs = machine.bench.runs();
     let stray = runs.iter().find(|(_, run)| run.record.validity.verdict != Verdict::Informative);
     hold(stray.is_none(), || format!("not informative: {stray:?}"))

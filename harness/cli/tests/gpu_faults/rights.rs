@@ -1,10 +1,10 @@
 //! What a user may read and change, drivers that cannot be read, who is on a card without being listed, and whose card it is.
 
-use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use collo_store::Verdict;
 
+use crate::others::{Somebody, only_informative};
 use crate::row::{Row, Scenario, all, all_of, hold, row};
 use crate::sim::Machine;
 use crate::support::Answer;
@@ -133,30 +133,9 @@ fn a_driver_whose_lists_cannot_be_read_is_refused_before_they_are() {
     })]);
 }
 
-/// Somebody else's process.
-struct Somebody(Child);
-
-impl Somebody {
-    fn new() -> Somebody {
-        Somebody(Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().expect("a process"))
-    }
-
-    fn beside(&self, words: &str) -> String {
-        format!("a100-40gb,pid-namespace,{words}foreign={}", self.0.id())
-    }
-}
-
-impl Drop for Somebody {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn only_informative(machine: &Machine, _: &Answer) -> Result<(), String> {
-    let runs = machine.bench.runs();
-    let stray = runs.iter().find(|(_, run)| run.record.validity.verdict != Verdict::Informative);
-    hold(stray.is_none(), || format!("not informative: {stray:?}"))
+/// A container's machine on which somebody is whom its driver does not list.
+fn beside(somebody: &Somebody, words: &str) -> String {
+    somebody.on(format!("a100-40gb,pid-namespace,{words}").trim_end_matches(','))
 }
 
 fn groups_are_informative(machine: &Machine, _: &Answer) -> Result<(), String> {
@@ -184,18 +163,18 @@ fn inner(name: &'static str, words: &str, toml: &str) -> Row {
 #[test]
 fn whoever_is_not_listed_is_seen_by_what_is_used() {
     let somebody = Somebody::new();
-    let hidden = somebody.beside("");
-    let later = format!("a100-40gb,pid-namespace,foreign@200ms={}", somebody.0.id());
+    let hidden = beside(&somebody, "");
+    let later = format!("a100-40gb,pid-namespace,foreign@200ms={}", somebody.pid());
     let blocked = |name, words: &str, toml: &str| row(name, words, toml).exits(BLOCKED).says("whom the driver does not list");
     all(vec![
         blocked("in another container", &hidden, NAIVE).says("2.0 GiB used"),
         blocked("in another container, MPS", &hidden, MPS),
         blocked("in another container, instances", &hidden, MIG),
-        blocked("little memory, and busy", &somebody.beside("foreign-mib=200,foreign-load=60,"), NAIVE).says("60 % busy"),
-        row("little memory, and idle", somebody.beside("foreign-mib=200,"), NAIVE),
+        blocked("little memory, and busy", &beside(&somebody, "foreign-mib=200,foreign-load=60,"), NAIVE).says("60 % busy"),
+        row("little memory, and idle", beside(&somebody, "foreign-mib=200,"), NAIVE),
         inner("somebody may", &hidden, NAIVE).with(&["--foreign", "allow"]).looks(only_informative),
         inner("somebody may, MPS", &hidden, MPS).with(&["--foreign", "allow"]).looks(only_informative),
-        row("another card is free", somebody.beside("gpus=2,"), MIG).says("GPU 1 is as it was found"),
+        row("another card is free", beside(&somebody, "gpus=2,"), MIG).says("GPU 1 is as it was found"),
         inner("they come while members train", &later, NAIVE).once_opened().looks(groups_are_informative),
         inner("they come while members train, MPS", &later, MPS).once_opened().looks(groups_are_informative),
         inner("they come while members train, and may", &later, NAIVE).with(&["--foreign", "allow"]).once_opened(),
