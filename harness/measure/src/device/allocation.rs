@@ -90,14 +90,15 @@ fn of_container(text: &str) -> Option<Said> {
 }
 
 /// The cards that a name stands for; `numbered` are the cards in the order that its numbers count.
-fn cards_of<'a>(name: &Name, numbered: &[&'a Gpu]) -> Option<&'a Gpu> {
+fn cards_of<'a>(name: &Name, numbered: &[Option<&'a Gpu>]) -> Option<&'a Gpu> {
+    let mut all = numbered.iter().copied().flatten();
     let starts = |uuid: &str, with: &str| uuid.to_lowercase().starts_with(&with.to_lowercase());
     match name {
-        Name::Index(index) => numbered.get(*index as usize).copied(),
-        Name::Card(uuid) => numbered.iter().copied().find(|g| g.at.as_ref().is_some_and(|at| starts(&at.uuid, uuid))),
+        Name::Index(index) => numbered.get(*index as usize).copied().flatten(),
+        Name::Card(uuid) => all.find(|g| g.at.as_ref().is_some_and(|at| starts(&at.uuid, uuid))),
         Name::Mig(uuid) => {
             let old = uuid.get(4..).and_then(|rest| rest.split('/').next()).filter(|rest| rest.starts_with("GPU-"));
-            numbered.iter().copied().find(|gpu| match old {
+            all.find(|gpu| match old {
                 Some(card) => gpu.at.as_ref().is_some_and(|at| starts(&at.uuid, card)),
                 None => gpu.mig_devices.iter().any(|own| starts(own, uuid)),
             })
@@ -114,7 +115,13 @@ impl Allocation {
 
     /// The same by any variables.
     fn of(value: &dyn Fn(&str) -> Option<String>, driver: &Driver) -> Result<Option<Allocation>, Mistake> {
-        let by_bus: Vec<&Gpu> = driver.gpus.iter().collect();
+        // A card that does not answer keeps its number: with the others moved up, a number would stand for somebody else's card.
+        let mut by_bus: Vec<Option<&Gpu>> = vec![None; driver.gpus.len() + driver.silent.len()];
+        for gpu in &driver.gpus {
+            if let Some(place) = gpu.at.as_ref().and_then(|at| by_bus.get_mut(at.index as usize)) {
+                *place = Some(gpu);
+            }
+        }
         let mut parts: Vec<Allocation> = Vec::new();
         let slurm = SLURM.iter().find_map(|name| Some((*name, value(name).filter(|v| !v.trim().is_empty())?)));
         let slurm = slurm.map(|(name, text)| slurms(name, &text, &by_bus));
@@ -123,7 +130,7 @@ impl Allocation {
             let mut numbered = by_bus.clone();
             if !by_bus_id {
                 // CUDA counts the fastest first: among equal cards that is the order of the bus, a card for a display comes behind them.
-                numbered.sort_by_key(|gpu| !gpu.computes());
+                numbered.sort_by_key(|gpu| gpu.is_some_and(|gpu| !gpu.computes()));
             }
             let said = of_cuda(&text);
             let own = Allocation::by(format!("{CUDA}={text}"), &said, &numbered);
@@ -146,7 +153,7 @@ impl Allocation {
         }
     }
 
-    fn by(source: String, said: &Said, numbered: &[&Gpu]) -> Allocation {
+    fn by(source: String, said: &Said, numbered: &[Option<&Gpu>]) -> Allocation {
         let mut all = Allocation { source, cards: BTreeSet::new(), instances: BTreeSet::new() };
         let Said::These(names) = said else { return all };
         for name in names {
@@ -214,13 +221,13 @@ impl Allocation {
 
 /// Slurm counts the cards of the whole machine. Where it confines the job to its devices the driver shows those alone, counted anew: if there
 /// are no more than were given, they are the ones.
-fn slurms(variable: &str, text: &str, by_bus: &[&Gpu]) -> Allocation {
+fn slurms(variable: &str, text: &str, by_bus: &[Option<&Gpu>]) -> Allocation {
     let (source, said) = (format!("{variable}={text}"), of_slurm(text));
     let Said::These(names) = &said else { return Allocation::by(source, &said, by_bus) };
     if by_bus.len() > names.len() {
         return Allocation::by(source, &said, by_bus);
     }
-    let cards = by_bus.iter().filter_map(|gpu| Some(gpu.at.as_ref()?.index)).collect();
+    let cards = by_bus.iter().flatten().filter_map(|gpu| Some(gpu.at.as_ref()?.index)).collect();
     Allocation { source, cards, instances: BTreeSet::new() }
 }
 

@@ -106,3 +106,13 @@ fn mig_devices_are_used_as_found_if_all_of_a_card_are_ours() {
     assert!(one.contains("1 of the 2 MIG devices of GPU 1 are allocated"), "{one}");
     assert!(of("MIG-GPU-11-aa/1/0").is_of_instances(&driver.gpus[1]));
 }
+
+#[test]
+fn a_card_that_does_not_answer_keeps_its_number() {
+    let mut station = machine(4);
+    station.gpus.remove(0);
+    station.silent.push((0, "lost".into()));
+    assert_eq!(on(&station, &[("SLURM_JOB_GPUS", "1")]), Ok(Some(vec![1])));
+    assert_eq!(on(&station, &[(CUDA, "2")]), Ok(Some(vec![2])));
+    assert!(on(&station, &[("SLURM_JOB_GPUS", "0")]).is_err(), "it is nobody else's");
+}

@@ -5,12 +5,13 @@
 
 use std::time::{Duration, Instant};
 
+use super::company::Company;
 use super::gpu::Gpu;
 use super::hold::{Hold, Restored, Who};
 use super::layout::Wanted;
+use super::nvml;
 use super::partition::Partition;
 use super::services::Services;
-use super::{holders, nvml};
 use crate::mistake::Mistake;
 
 /// What was done to a card.
@@ -34,9 +35,8 @@ pub fn apply(gpu: &Gpu, wanted: &Wanted, services: Services) -> Result<Applied, 
     if wanted.is_met_by(&before) {
         return Ok(Applied { restored, now: before.clone(), before, took: begun.elapsed() });
     }
-    let computing = nvml::open().ok().and_then(|nvml| holders::computing(&nvml, hold.uuid())).unwrap_or_default();
-    if let Some(other) = computing.first() {
-        return Err(Mistake::new(format!("{} is in use: {}", gpu.label(), other.words()))
+    if let Some(who) = Company::settled(hold.uuid()).words().first() {
+        return Err(Mistake::new(format!("{} is in use: {who}", gpu.label()))
             .hint("what computes on a card ends before it is cut anew; nothing was changed")
             .of_machine());
     }
