@@ -201,6 +201,7 @@ fn a_card_that_a_killed_collo_left_staged_goes_back_to_what_it_was() {
   ✓ members        none left
   ✓ GPU instances  7 destroyed, with their compute instances
   ✓ MIG mode       on → off, as found at 02:10:41
+  ! locked clocks  what somebody locked with `nvidia-smi -lgc` is free since the reset; nobody can read it back
 GPU 0 is as it was found
 "
         )

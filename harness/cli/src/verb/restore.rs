@@ -177,6 +177,13 @@ fn lines(journal: &Journal, restored: &Restored, mig_before: Option<bool>, other
     if !restored.settings.is_nothing() {
         add('✓', "settings", format!("{}, {at}", restored.settings.words()));
     }
+    if restored.reset {
+        add(
+            '!',
+            "locked clocks",
+            "what somebody locked with `nvidia-smi -lgc` is free since the reset; nobody can read it back".into(),
+        );
+    }
     if !restored.services.is_empty() {
         add('✓', "services", format!("{} started again", services::names(&restored.services)));
     }
