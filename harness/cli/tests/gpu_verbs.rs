@@ -329,6 +329,12 @@ fn a_campaign_that_is_killed_on_a_cut_card_is_put_back_from_its_own_journal() {
     support::wait_for("a journal", || (!journals(&bench.at(".state")).is_empty()).then_some(()));
     support::wait_for("a cut", || (bench.collo(&["mig", "assert", "off"]).code == Some(1)).then_some(()));
     bench.collo(&["restore"]).exits(3).says("GPU 0 is held by another collo: process");
+    // The card is cut before its campaign is begun.
+    support::wait_for("a campaign in the journal", || {
+        let text = fs_err::read_to_string(journals(&bench.at(".state")).first()?).ok()?;
+        let journal: serde_json::Value = serde_json::from_str(&text).ok()?;
+        journal["campaign"].as_str().filter(|name| !name.is_empty()).map(str::to_string)
+    });
     running.signal(nix::sys::signal::Signal::SIGKILL);
     running.ends();
     bench.nothing_is_left(std::time::Duration::from_secs(10));

@@ -147,7 +147,9 @@ fn not_restored(journal: &Journal, failure: Failure) -> Failure {
 fn begun(journal: &Journal) -> String {
     let Journal { campaign, experiment, label, process, name, .. } = journal;
     let simulated = if journal.simulated { "simulated " } else { "" };
-    format!("{campaign} of {experiment} left {label} staged (process {process} is gone; {simulated}{name})")
+    // The card is cut before the campaign is begun: a card that refuses costs nobody a campaign.
+    let who = if campaign.is_empty() { experiment.clone() } else { format!("{campaign} of {experiment}") };
+    format!("{who} left {label} staged (process {process} is gone; {simulated}{name})")
 }
 
 fn lines(journal: &Journal, restored: &Restored, mig_before: Option<bool>, others: &[String]) -> Vec<String> {
@@ -240,6 +242,12 @@ mod tests {
           ✓ GPU instances  7 destroyed, with their compute instances
           ✓ MIG mode       on → off, as found at 02:10:41
         ");
+    }
+
+    #[test]
+    fn a_card_that_was_cut_before_its_campaign_was_begun_is_told_by_its_experiment() {
+        let text = begun(&Journal { campaign: String::new(), ..journal() });
+        insta::assert_snapshot!(text, @"small-7way-mig left GPU 0 staged (process 31882 is gone; simulated NVIDIA A100-SXM4-40GB)");
     }
 
     #[test]
