@@ -121,7 +121,7 @@ impl Bench<'_> {
             };
         }
         let record = self.record(seated, planned, started_utc, &mut observation);
-        let path = draft.commit(record, &observation.epochs)?;
+        let path = draft.commit(record, &observation.epochs, &[])?;
         Ok(Some(StoredRun::open(&path)?))
     }
 
@@ -238,7 +238,7 @@ impl Bench<'_> {
         };
         record.validity.lower(Verdict::Void, reason);
         draft.samples()?.finish()?;
-        let path = draft.commit(record, &[])?;
+        let path = draft.commit(record, &[], &[])?;
         Ok(StoredRun::open(&path)?)
     }
 }

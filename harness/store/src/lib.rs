@@ -7,7 +7,8 @@
 //! runs/EXPERIMENT/CAMPAIGN/
 //!   campaign.json      the experiment as read, the plan with its seed, the machine, the ingredients
 //!   journal.jsonl      what happened, a line each, with the digest of every recorded run
-//!   CELL~HASH-REP/     one run: run.json, epochs.parquet, samples.parquet, events.jsonl, member-N.log
+//!   CELL~HASH-REP/     one run: run.json, epochs.parquet, samples.parquet, events.jsonl, member-N.log;
+//!                      requests.parquet where a member serves
 //! ```
 
 pub mod campaign;
@@ -32,10 +33,14 @@ pub use lock::CampaignLock;
 pub use machine::{DeviceRecord, GpuRecord, Machine};
 pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
 pub use run::{
-    Features, Instrument, MemberRecord, ReadCard, RunDraft, RunRecord, SamplingQuality, StoredFile, Timeline, replace_file,
+    Features, Instrument, MemberRecord, ReadCard, RunDraft, RunRecord, SamplingQuality, Serving, StoredFile, Timeline,
+    replace_file,
 };
 pub use runs::{CampaignFolder, Foreign, Runs, StoredRun};
-pub use tables::{EpochRecord, Readings, Sample, SampleWriter, read_epochs, read_samples, write_epochs};
+pub use tables::{
+    EpochRecord, Readings, RequestRecord, Sample, SampleWriter, read_epochs, read_requests, read_samples, write_epochs,
+    write_requests,
+};
 pub use verify::{Finding, Level, verify};
 
 /// The schema of `campaign.json` and `run.json` that this build writes, and the newest that it reads.

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Attestation, CellRecord, DeviceRecord, EpochRecord, Error, MemberSpec, Outcome, Result, SampleWriter, Validity, digest,
-    tables,
+    Attestation, CellRecord, DeviceRecord, EpochRecord, Error, MemberSpec, Outcome, RequestRecord, Result, SampleWriter,
+    Validity, digest, tables,
 };
 
 /// One execution of one cell, as stored.
@@ -69,6 +69,9 @@ pub struct MemberRecord {
     /// Batches after which its epochs were cut short; absent where they are whole.
     #[serde(default)]
     pub limit_batches: Option<u64>,
+    /// What it answers, where it serves instead of training.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serving: Option<Serving>,
     /// Absent if it did not say.
     #[serde(default)]
     pub features: Option<Features>,
@@ -91,6 +94,21 @@ pub struct MemberRecord {
     pub log_tail: Vec<String>,
 }
 
+/// How a member that serves is asked: requests come by an open-loop Poisson process, whether or not it keeps up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Serving {
+    /// Mean rate of arrivals.
+    pub rate_per_s: f64,
+    /// Requests that are answered together, at most.
+    pub batch_size: u64,
+    /// The latency that a request must not exceed; absent where none was set.
+    #[serde(default)]
+    pub slo_s: Option<f64>,
+    /// Requests that it answers per second when they never wait, measured in its warm-up; absent if it did not say.
+    #[serde(default)]
+    pub capacity_per_s: Option<f64>,
+}
+
 /// The computation graph of a member in numbers, as it told: what predictors of utilisation and memory are trained on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Features {
@@ -105,6 +123,10 @@ pub struct Features {
     /// Layers by kind.
     #[serde(default)]
     pub layers: BTreeMap<String, u64>,
+    /// Layers in the order in which the forward pass meets them: type, values put out for one item, parameters; none if it
+    /// could not be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<Vec<(String, u64, u64)>>,
 }
 
 /// How well one source was sampled.
@@ -204,8 +226,11 @@ impl RunDraft {
     /// Write the record and the tables, flush everything, and rename the folder into place. Returns the run's folder.
     ///
     /// A folder of the same name (an interrupted run, a failed one measured again) moves to `.superseded/`.
-    pub fn commit(self, mut record: RunRecord, epochs: &[EpochRecord]) -> Result<PathBuf> {
+    pub fn commit(self, mut record: RunRecord, epochs: &[EpochRecord], requests: &[RequestRecord]) -> Result<PathBuf> {
         tables::write_epochs(&self.aside.join("epochs.parquet"), epochs)?;
+        if record.members.iter().any(|m| m.serving.is_some()) {
+            tables::write_requests(&self.aside.join("requests.parquet"), requests)?;
+        }
         drop(self.events);
         record.files.clear();
         for path in files_below(&self.aside)? {

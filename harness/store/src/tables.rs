@@ -1,4 +1,5 @@
-//! The two tables of a run: `epochs.parquet` and `samples.parquet` (long and narrow: a new metric is a row, never a column).
+//! The tables of a run: `epochs.parquet`, `samples.parquet` (long and narrow: a new metric is a row, never a column), and, where a
+//! member serves, `requests.parquet`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,18 @@ pub struct EpochRecord {
     pub loss: Option<f64>,
 }
 
+/// One request to a member that serves, nanoseconds of `CLOCK_MONOTONIC`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestRecord {
+    pub member: u32,
+    /// When it was due by the schedule, whether or not the member had time for it: latency counts from here.
+    pub arrival_ns: u64,
+    /// When its batch was begun; none if it was still waiting when the member was told to stop.
+    pub start_ns: Option<u64>,
+    /// When its answer was there; none if it was not when the member was told to stop.
+    pub end_ns: Option<u64>,
+}
+
 /// One reading of one metric at one time; `value` is none where the source could not tell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
@@ -55,6 +68,15 @@ fn epoch_schema() -> Arc<Schema> {
         Field::new("start_ns", DataType::Int64, false),
         Field::new("end_ns", DataType::Int64, false),
         Field::new("loss", DataType::Float64, true),
+    ]))
+}
+
+fn request_schema() -> Arc<Schema> {
+    Arc::new(Schema::new(vec![
+        Field::new("member", DataType::UInt32, false),
+        Field::new("arrival_ns", DataType::Int64, false),
+        Field::new("start_ns", DataType::Int64, true),
+        Field::new("end_ns", DataType::Int64, true),
     ]))
 }
 
@@ -136,6 +158,42 @@ pub fn read_epochs(path: &Path) -> Result<Vec<EpochRecord>> {
         }));
     }
     Ok(epochs)
+}
+
+/// Write `requests.parquet`.
+pub fn write_requests(path: &Path, requests: &[RequestRecord]) -> Result<()> {
+    let (mut member, mut arrival) = (UInt32Builder::new(), Int64Builder::new());
+    let (mut start, mut end) = (Int64Builder::new(), Int64Builder::new());
+    for r in requests {
+        member.append_value(r.member);
+        arrival.append_value(r.arrival_ns as i64);
+        start.append_option(r.start_ns.map(|ns| ns as i64));
+        end.append_option(r.end_ns.map(|ns| ns as i64));
+    }
+    let columns: Vec<ArrayRef> =
+        vec![Arc::new(member.finish()), Arc::new(arrival.finish()), Arc::new(start.finish()), Arc::new(end.finish())];
+    let err = table_error(path);
+    let batch = RecordBatch::try_new(request_schema(), columns).map_err(|e| err(e.into()))?;
+    let mut writer = writer(path, request_schema())?;
+    writer.write(&batch).map_err(&err)?;
+    writer.close().map_err(&err)?;
+    Ok(())
+}
+
+/// Read `requests.parquet`.
+pub fn read_requests(path: &Path) -> Result<Vec<RequestRecord>> {
+    let mut requests = Vec::new();
+    for batch in batches(path, &request_schema())? {
+        let (member, arrival) = (batch.column(0).as_primitive::<UInt32Type>(), batch.column(1).as_primitive::<Int64Type>());
+        let (start, end) = (batch.column(2).as_primitive::<Int64Type>(), batch.column(3).as_primitive::<Int64Type>());
+        requests.extend((0..batch.num_rows()).map(|i| RequestRecord {
+            member: member.value(i),
+            arrival_ns: arrival.value(i) as u64,
+            start_ns: start.is_valid(i).then(|| start.value(i) as u64),
+            end_ns: end.is_valid(i).then(|| end.value(i) as u64),
+        }));
+    }
+    Ok(requests)
 }
 
 /// Readings `(at_ns, window_ns, value)` in order, by `(scope, metric)`.
@@ -331,5 +389,18 @@ mod tests {
         assert_eq!(read_epochs(&path).unwrap(), epochs);
         std::fs::write(&path, "not parquet").unwrap();
         assert!(read_epochs(&path).unwrap_err().to_string().contains("epochs.parquet"));
+    }
+
+    #[test]
+    fn a_request_that_was_never_answered_comes_back_without_an_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("requests.parquet");
+        let requests = [
+            RequestRecord { member: 0, arrival_ns: 5, start_ns: Some(6), end_ns: Some(9) },
+            RequestRecord { member: 0, arrival_ns: 8, start_ns: Some(9), end_ns: None },
+            RequestRecord { member: 2, arrival_ns: 9, start_ns: None, end_ns: None },
+        ];
+        write_requests(&path, &requests).unwrap();
+        assert_eq!(read_requests(&path).unwrap(), requests);
     }
 }

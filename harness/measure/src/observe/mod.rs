@@ -356,6 +356,7 @@ impl Observation {
             hello: seat.hello_raw.clone(),
             synthetic: seat.hello.as_ref().and_then(|h| h.dataset.as_ref()).map(|d| d.synthetic),
             limit_batches: seat.hello.as_ref().and_then(|h| h.limit_batches),
+            serving: None,
             features: seat.features.clone(),
             ready_ns: seat.ready_ns,
             training_start_ns: seat.training_start_ns,

@@ -77,7 +77,7 @@ static CAMPAIGN: [Column; 28] = [
 ];
 
 /// Who trains: settings and computation graph.
-static MEMBER: [Column; 14] = [
+static MEMBER: [Column; 15] = [
     column("member", Whole, |at| at.index.into()),
     column("slice", Text, |at| at.record.slice.clone().into()),
     column("workload", Text, |at| Value::text(&at.record.spec.workload)),
@@ -92,6 +92,7 @@ static MEMBER: [Column; 14] = [
     column("graph_conv_layers", Whole, |at| kinds(at, |kind| kind.starts_with("Conv"))),
     column("graph_linear_layers", Whole, |at| kinds(at, |kind| kind == "Linear")),
     column("graph_layers_by_kind", Text, |at| layers(at).map(|l| json!(l).to_string()).into()),
+    column("graph_sequence", Text, |at| at.features.and_then(|f| f.sequence.as_ref()).map(|s| json!(s).to_string()).into()),
 ];
 
 /// The same workload alone on the whole device: the mean of its solo cell.

@@ -295,6 +295,7 @@ impl Fixture {
             hello: Some(hello.clone()),
             synthetic,
             limit_batches: self.limit_batches,
+            serving: None,
             features: Some(Features {
                 batch_size: Some(32),
                 parameters: Some(175_258),
@@ -302,6 +303,7 @@ impl Fixture {
                 flops_per_item: Some(25.6e6),
                 activations_per_item: Some(0.4e6),
                 layers: [("Conv2d".to_string(), 15), ("Linear".to_string(), 1)].into(),
+                sequence: None,
             }),
             ready_ns: Some(go - 1000),
             training_start_ns: completed.then(|| starts[i]),
@@ -358,7 +360,7 @@ impl Fixture {
             files: BTreeMap::new(),
         };
         let epochs = if completed { epochs } else { Vec::new() };
-        let path = draft.commit(record, &epochs).expect("a run in place");
+        let path = draft.commit(record, &epochs, &[]).expect("a run in place");
         campaign.journal().expect("a journal").recorded(&path, truth.outcome.word()).expect("a journal line");
         ended
     }
