@@ -5,24 +5,20 @@ setting is checked and, where torch can tell, read back: what cannot be had as a
 """
 
 import argparse
-import ctypes
 import math
 import os
-import shutil
-import signal
 
 import torch
 
 import collo
-from collo import DataError, SettingError
-from collo_features import tell_features  # noqa: F401  (scripts take it from here)
+import collo_compiler
+from collo import SettingError
+from collo_features import tell_features  # noqa: F401  (scripts take these two lines' names from here)
+from collo_loader import Batches, loader, on  # noqa: F401
 
 PRECISIONS = {"fp32": None, "tf32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 ALLOCATORS = ("native", "cudaMallocAsync")
 WARM_UP_BATCHES = 3
-PREFETCHED = 2  # batches that each data-loader worker keeps ready: torch's own default
-SHARED_MEMORY = "/dev/shm"
-PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
 def flag(text):
@@ -106,7 +102,7 @@ def check_settings(settings, device):
     if settings.cuda_graphs and settings.precision == "fp16":
         why = "its loss scaling looks at each step"
         raise SettingError(f"`cuda_graphs` cannot be true with `precision` fp16, {why}: take bf16")
-    if settings.compile and not compiler(device):
+    if settings.compile and not collo_compiler.compiler(device):
         kind, variable = ("C++", "CXX") if device.type == "cpu" else ("C", "CC")
         raise SettingError(f"`compile` needs a {kind} compiler: install `g++`, name one in {variable}, or leave it out")
 
@@ -125,95 +121,9 @@ def shown(value):
     return str(value).lower() if isinstance(value, bool) else f"`{value}`"
 
 
-def compiler(device):
-    """The compiler that torch.compile will call, of C++ on a CPU, of C for Triton on a GPU. None if it is not there."""
-    if device.type == "cpu":
-        return shutil.which((os.environ.get("CXX") or "g++").split()[0])
-    return os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
-
-
 def allocator():
     """The GPU allocator in force. It is chosen by the environment when torch is loaded, so it can only be read here."""
     return torch.cuda.get_allocator_backend()
-
-
-# --- the data ---
-
-
-class Batches:
-    """Batches of shuffled indices, another order each epoch. Whole ones only: all steps have one shape."""
-
-    def __init__(self, items, batch_size, limit, shuffle, seed):
-        self.items, self.batch_size, self.shuffle = items, batch_size, shuffle
-        self.count = min(limit or math.inf, items // batch_size)
-        self.generator = torch.Generator().manual_seed(seed)
-
-    def __len__(self):
-        return self.count
-
-    def __iter__(self):
-        # Drawn when the first batch is wanted: a loader with workers asks for two iterators and uses one.
-        order = torch.randperm(self.items, generator=self.generator) if self.shuffle else torch.arange(self.items)
-        yield from order[: self.count * self.batch_size].view(-1, self.batch_size).tolist()
-
-
-def loader(data, settings, shuffle=True):
-    """Batches of `data` as tuples of tensors. `data` answers `__getitems__(indices)` with a tuple of arrays."""
-    if settings.batch_size > len(data):
-        too_large = f"`batch_size` {settings.batch_size} is larger than the data set of {len(data)}"
-        raise SettingError(f"{too_large}: make it smaller")
-    if settings.workers:
-        check_shared_memory(data, settings)
-    return torch.utils.data.DataLoader(
-        data,
-        batch_sampler=Batches(len(data), settings.batch_size, settings.limit_batches, shuffle, settings.seed),
-        collate_fn=as_tensors,
-        num_workers=settings.workers,
-        prefetch_factor=PREFETCHED if settings.workers else None,
-        worker_init_fn=end_with_the_member,
-        persistent_workers=settings.workers > 0,  # else each epoch would start them anew
-        pin_memory=settings.pin_memory,
-        generator=torch.Generator().manual_seed(settings.seed),
-    )
-
-
-def as_tensors(arrays):
-    return tuple(map(torch.from_numpy, arrays))
-
-
-def end_with_the_member(worker):
-    """By itself a data-loader worker takes five seconds to see that its member is gone; the kernel tells it at once."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def check_shared_memory(data, settings):
-    """Workers hand batches over in shared memory; where it ends they die of a bus error that names nothing."""
-    item_bytes = sum(array.nbytes for array in data.__getitems__([0]))
-    needed = item_bytes * settings.batch_size * settings.workers * (PREFETCHED + 1)
-    free = free_bytes(SHARED_MEMORY)
-    if free is not None and free < needed:
-        raise SettingError(
-            f"{settings.workers} data-loader workers need about {needed / 1e6:.0f} MB of shared memory, "
-            f"{SHARED_MEMORY} has {free / 1e6:.0f} MB free: "
-            "lower `workers` or `batch_size`, or enlarge it (containers: `--shm-size`)"
-        )
-
-
-def free_bytes(folder):
-    try:
-        state = os.statvfs(folder)
-    except OSError:
-        return None
-    return state.f_bavail * state.f_frsize
-
-
-def on(device, batches):
-    """The batches, copied to the device; from page-locked memory the copy runs beside the training."""
-    try:
-        for batch in batches:
-            yield tuple(tensor.to(device, non_blocking=True) for tensor in batch)
-    except DataError as error:  # a worker's comes wrapped in its traceback: the last line is what it said
-        raise DataError(str(error).strip().splitlines()[-1].removeprefix("collo.DataError: ")) from None
 
 
 # --- the step ---
