@@ -29,6 +29,7 @@ PROTOCOL = 1
 EPOCHS_BY_HAND = 2
 LIBRARIES = ("torch", "torchvision", "timm", "transformers", "numpy")  # their versions belong to the hello
 GRACE_S = 2.0  # a batch may take long: after stop, the script has this much time to leave by itself
+GRACE_ON_A_GPU_S = 4.0  # what it has queued there and CUDA's tear-down take longer; the harness kills after 5 s
 
 
 class DataError(Exception):
@@ -118,9 +119,11 @@ class Member:
             if index == count:
                 self._send("done")
 
-    def memory(self, allocated_bytes, reserved_bytes):
-        """The GPU allocator's own peaks; nothing to say on a CPU."""
-        self._send("memory", allocated_bytes=allocated_bytes, reserved_bytes=reserved_bytes)
+    def memory(self, allocated_bytes, reserved_bytes, warm_up_allocated_bytes=None, warm_up_reserved_bytes=None):
+        """The GPU allocator's own peaks, and those before `ready` where they are known; nothing to say on a CPU."""
+        peaks = {"allocated_bytes": allocated_bytes, "reserved_bytes": reserved_bytes}
+        before = {"warm_up_allocated_bytes": warm_up_allocated_bytes, "warm_up_reserved_bytes": warm_up_reserved_bytes}
+        self._send("memory", **peaks, **before)
 
     def features(self, **features):
         """What predictors are trained on; once, see `collo_features.py`."""
@@ -129,6 +132,7 @@ class Member:
     def leave_if_stopped(self):
         if self.stopped:
             self._leaving = True
+            _let_the_gpu_finish()
             sys.exit(0)
 
     def _send(self, event, **fields):
@@ -159,7 +163,7 @@ class Member:
             pass  # a channel that cannot be read is as good as closed
         self.stopped = True
         self._commands.put(None)
-        time.sleep(GRACE_S)
+        time.sleep(GRACE_ON_A_GPU_S if _cuda() else GRACE_S)
         _end()
 
     def _tell_error(self, kind, error, traceback):
@@ -174,8 +178,7 @@ class Member:
 
     def _skip_tear_down(self):
         # Taking apart an interpreter with torch in it lasts half a second. A GPU, though, is left in good order.
-        torch = sys.modules.get("torch")
-        if self._leaving and not (torch and torch.cuda.is_initialized()):
+        if self._leaving and not _cuda():
             sys.stdout.flush()
             _end()
 
@@ -202,6 +205,23 @@ class Epoch:
         if not self.member.channel:
             seconds, tail = (self.end_ns - self.start_ns) / 1e9, "" if loss is None else f", loss {loss:.4f}"
             print(f"epoch {self.index} took {seconds:.4f} s{tail}", flush=True)
+
+
+def _cuda():
+    """torch.cuda, if this process uses it."""
+    cuda = sys.modules.get("torch.cuda")
+    is_initialized = getattr(cuda, "is_initialized", None)  # not there yet while it is being imported
+    return cuda if is_initialized and is_initialized() else None
+
+
+def _let_the_gpu_finish():
+    """Who leaves an MPS server with work in flight may take other members along (MPS guide, client early termination)."""
+    cuda = _cuda()
+    if cuda:
+        try:
+            cuda.synchronize()
+        except RuntimeError:
+            pass  # CUDA is broken, and nobody measures this member any more
 
 
 def _end():

@@ -13,8 +13,9 @@ import torch
 import collo
 import collo_compiler
 from collo import SettingError
-from collo_features import tell_features  # noqa: F401  (scripts take these two lines' names from here)
-from collo_loader import Batches, loader, on  # noqa: F401
+from collo_features import tell_features  # noqa: F401  (scripts take it from here)
+from collo_loader import PINNING, loader, on, pins  # noqa: F401  (and these)
+from collo_peaks import peaks
 
 PRECISIONS = {"fp32": None, "tf32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 ALLOCATORS = ("native", "cudaMallocAsync")
@@ -36,11 +37,13 @@ def add_settings(parser, batch_size, learning_rate):
     add("--learning-rate", type=float, default=learning_rate)
     add("--limit-batches", type=int, default=0, help="end an epoch after so many batches; 0 for all")
     add("--workers", type=int, default=0, help="data-loader processes; with 0 the training process loads")
-    add("--pin-memory", type=flag, default=False, help="copy batches to the GPU from page-locked memory")
+    add("--pin-memory", default="auto", help="load into page-locked memory: true, false, or auto, on a GPU alone")
     add("--precision", default="fp32", help="fp32, tf32 (GPU), or mixed precision in bf16 or fp16")
     add("--compile", type=flag, default=False, help="torch.compile")
     add("--cuda-graphs", type=flag, default=False, help="capture the training step once, then replay it (GPU)")
     add("--allocator", default="native", help="the GPU's: native or cudaMallocAsync; asserted, see `allocator` below")
+    add("--tune", type=flag, default=True, help="have cuDNN try its algorithms in the warm-up (GPU)")
+    add("--keep-cache", type=flag, default=False, help="keep what the warm-up alone has needed, as timm does (GPU)")
     add("--seed", type=int, default=1)
 
 
@@ -48,12 +51,15 @@ def set_up(settings):
     """Check the common settings, put them in force, and return the device."""
     device = given_device()
     check_settings(settings, device)
+    if settings.compile:
+        collo_compiler.set_up(device)
     torch.set_num_threads(collo.threads())
     torch.set_num_interop_threads(1)
     torch.manual_seed(settings.seed)
     tf32 = settings.precision == "tf32"  # torch lets convolutions use it unless told otherwise: then fp32 were not fp32
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
-    torch.backends.cudnn.benchmark = True  # tuned in the warm-up, which members do one at a time
+    torch.backends.cudnn.benchmark = settings.tune  # in the warm-up, which members do one at a time
+    peaks.keep_cache = settings.keep_cache
     return device
 
 
@@ -91,8 +97,9 @@ def check_settings(settings, device):
         raise SettingError(f"`learning_rate` is {settings.learning_rate}: it is greater than 0")
     one_of("precision", settings.precision, PRECISIONS)
     one_of("allocator", settings.allocator, ALLOCATORS)
+    one_of("pin_memory", settings.pin_memory, PINNING)
     if device.type == "cpu":
-        only_gpu = {"precision": "tf32", "cuda_graphs": True, "pin_memory": True, "allocator": "cudaMallocAsync"}
+        only_gpu = {"precision": "tf32", "cuda_graphs": True, "pin_memory": "true", "allocator": "cudaMallocAsync"}
         for name, value in only_gpu.items():
             if getattr(settings, name) == value:
                 raise SettingError(f"`{name}` cannot be {shown(value)} on a CPU: it is a property of NVIDIA GPUs")
@@ -102,9 +109,6 @@ def check_settings(settings, device):
     if settings.cuda_graphs and settings.precision == "fp16":
         why = "its loss scaling looks at each step"
         raise SettingError(f"`cuda_graphs` cannot be true with `precision` fp16, {why}: take bf16")
-    if settings.compile and not collo_compiler.compiler(device):
-        kind, variable = ("C++", "CXX") if device.type == "cpu" else ("C", "CC")
-        raise SettingError(f"`compile` needs a {kind} compiler: install `g++`, name one in {variable}, or leave it out")
 
 
 def at_least(name, value, least, remark=""):
@@ -167,7 +171,9 @@ def graphed(step):
                 for _ in range(WARM_UP_BATCHES):
                     step(*inputs)
             torch.cuda.current_stream().wait_stream(aside)
-            with torch.cuda.graph(graph):
+            # In torch's own mode, `global`, the thread that page-locks batches could end the capture by an allocation
+            # (pytorch/pytorch#175425).
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 loss = step(*inputs)
         for kept, new in zip(inputs, batch):
             kept.copy_(new)
@@ -180,13 +186,11 @@ def graphed(step):
 def warm_up(step, loader, device, batches=WARM_UP_BATCHES):
     """A few steps that nobody measures: context, tuning, compilation, the workers' start. Waits for the GPU.
 
-    The loader ends by itself then: what its workers had loaded beyond would be thrown away in the first epoch.
+    What the workers load beyond them is the beginning of the first epoch.
     """
-    sampler = loader.batch_sampler
-    whole, sampler.count = sampler.count, min(batches, sampler.count)
-    for batch in on(device, loader):
+    for batch in on(device, loader.first(batches)):
         step(*batch).item()
-    sampler.count = whole
+    peaks.end_warm_up(device)
 
 
 # --- what a member tells ---
@@ -221,6 +225,9 @@ def say_hello(member, settings, device, name, model, data=None, **more):
         **{"limit_batches": limit_in_force(settings, data), **more},
         precision=settings.precision,
         allocator=allocator() if device.type == "cuda" else None,
+        pin_memory=pins(settings),
+        tune=settings.tune if device.type == "cuda" else None,
+        keep_cache=settings.keep_cache if device.type == "cuda" else None,
     )
 
 
@@ -231,6 +238,5 @@ def limit_in_force(settings, data):
 
 
 def tell_memory(member, device):
-    """The allocator's own peaks; a CPU has none to tell."""
-    if device.type == "cuda":
-        member.memory(torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device))
+    """The allocator's own peaks, of the training and of the warm-up; a CPU has none to tell."""
+    peaks.tell(member, device)

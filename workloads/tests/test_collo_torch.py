@@ -10,6 +10,7 @@ import pytest
 import torch
 from collo import SettingError
 from collo_features import features
+from collo_peaks import Peaks
 from forked import Forked, by_hand
 from harness import by_hand as by_hand_as
 from torch import nn
@@ -54,7 +55,8 @@ def test_the_defaults_can_be_had_on_a_cpu():
     [
         ({"precision": "tf32"}, "`precision` cannot be `tf32` on a CPU: it is a property of NVIDIA GPUs"),
         ({"cuda_graphs": True}, "`cuda_graphs` cannot be true on a CPU"),
-        ({"pin_memory": True}, "`pin_memory` cannot be true on a CPU"),
+        ({"pin_memory": "true"}, "`pin_memory` cannot be `true` on a CPU"),
+        ({"pin_memory": "always"}, "`pin_memory` is `always`: it is one of auto, true, false"),
         ({"allocator": "cudaMallocAsync"}, "`allocator` cannot be `cudaMallocAsync` on a CPU"),
         ({"precision": "fp8"}, "`precision` is `fp8`: it is one of fp32, tf32, bf16, fp16"),
         ({"allocator": "jemalloc"}, "`allocator` is `jemalloc`: it is one of native, cudaMallocAsync"),
@@ -76,7 +78,7 @@ def test_a_setting_that_cannot_be_had_on_a_cpu_is_refused(wrong, said):
 
 def test_a_gpu_may_have_all_of_them(monkeypatch):
     monkeypatch.setattr(collo_torch, "allocator", lambda: "cudaMallocAsync")
-    of_gpus = {"precision": "tf32", "cuda_graphs": True, "pin_memory": True, "allocator": "cudaMallocAsync"}
+    of_gpus = {"precision": "tf32", "cuda_graphs": True, "pin_memory": "true", "allocator": "cudaMallocAsync"}
     collo_torch.check_settings(settings(**of_gpus), CUDA)
 
 
@@ -90,23 +92,6 @@ def test_cuda_graphs_cannot_scale_losses(monkeypatch):
     monkeypatch.setattr(collo_torch, "allocator", lambda: "native")
     with pytest.raises(SettingError, match="`cuda_graphs` cannot be true with `precision` fp16"):
         collo_torch.check_settings(settings(cuda_graphs=True, precision="fp16"), CUDA)
-
-
-@pytest.mark.parametrize(
-    "device, variable, said",
-    [(CPU, "CXX", r"a C\+\+ compiler: .* in CXX"), (CUDA, "CC", "a C compiler: .* in CC")],
-)
-def test_compiling_needs_a_compiler(monkeypatch, tmp_path, device, variable, said):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(collo_torch, "allocator", lambda: "native")
-    with pytest.raises(SettingError, match=f"`compile` needs {said}, or leave it out"):
-        collo_torch.check_settings(settings(compile=True), device)
-    mine = tmp_path / "my-compiler"
-    mine.write_text("#!/bin/sh\n")
-    mine.chmod(0o755)
-    monkeypatch.setenv(variable, "my-compiler -O1")
-    collo_torch.check_settings(settings(compile=True), device)
 
 
 @pytest.mark.parametrize("text, value", [("true", True), ("false", False)])
@@ -123,25 +108,25 @@ import collo_torch
 parser = argparse.ArgumentParser()
 collo_torch.add_settings(parser, batch_size=4, learning_rate=0.1)
 torch.cuda.is_available, collo_torch.allocator = lambda: {gpu}, lambda: "native"
-device = collo_torch.set_up(parser.parse_args(["--precision={precision}", "--seed=7"]))
+device = collo_torch.set_up(parser.parse_args(["--precision={precision}", "--seed=7", "--tune={tune}"]))
 drawn = torch.rand(1).item()
 torch.manual_seed(7)
 print(device, torch.get_num_threads(), torch.get_num_interop_threads(), drawn == torch.rand(1).item(),
-    torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32)
+    torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32, torch.backends.cudnn.benchmark)
 """
 
 
 @pytest.mark.parametrize(
-    "gpu, precision, said",
+    "gpu, precision, tune, said",
     [
-        (False, "fp32", "cpu 1 1 True False False"),
-        (True, "fp32", "cuda 1 1 True False False"),  # torch by itself has convolutions use TF32
-        (True, "tf32", "cuda 1 1 True True True"),
-        (True, "bf16", "cuda 1 1 True False False"),
+        (False, "fp32", "true", "cpu 1 1 True False False True"),
+        (True, "fp32", "true", "cuda 1 1 True False False True"),  # torch by itself has convolutions use TF32
+        (True, "tf32", "false", "cuda 1 1 True True True False"),
+        (True, "bf16", "true", "cuda 1 1 True False False True"),
     ],
 )
-def test_setting_up_puts_the_settings_in_force(gpu, precision, said):
-    assert by_hand(SET_UP.format(gpu=gpu, precision=precision)) == (0, said + "\n", "")
+def test_setting_up_puts_the_settings_in_force(gpu, precision, tune, said):
+    assert by_hand(SET_UP.format(gpu=gpu, precision=precision, tune=tune)) == (0, said + "\n", "")
 
 
 @pytest.mark.parametrize("nothing", [None, "", "-1", "NoDevFiles"])
@@ -244,8 +229,8 @@ class Graph:
         self.capturing = False
 
     @contextlib.contextmanager
-    def capture(self, graph):
-        assert graph is self
+    def capture(self, graph, capture_error_mode):
+        assert graph is self and capture_error_mode == "thread_local"
         self.capturing = True
         yield
         self.capturing = False
@@ -277,14 +262,9 @@ def test_a_graph_is_captured_once_and_replayed_on_each_batch(monkeypatch):
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("there, taken", [(2, 2), (3, 3), (9, 3)])
 def test_warming_up_takes_a_few_batches_and_no_more(there, taken, workers):
-    read, seen = [], []
-    loader = collo_torch.loader(Numbers(4 * there), settings(workers=workers))
-    fetched = type(loader.batch_sampler).__iter__
-    loader.batch_sampler.__class__ = type("Counted", (collo_torch.Batches,), {
-        "__iter__": lambda self: (read.append(batch) or batch for batch in fetched(self))
-    })  # fmt: skip
+    seen, loader = [], collo_torch.loader(Numbers(4 * there), settings(workers=workers))
     collo_torch.warm_up(lambda *batch: seen.append(batch) or torch.zeros(()), loader, CPU)
-    assert len(seen) == len(read) == taken, "nothing is loaded that the first epoch would throw away"
+    assert len(seen) == taken
     assert len(loader) == len(list(loader)) == there, "the epochs are whole again"
 
 
@@ -310,6 +290,7 @@ def test_a_limit_is_told_where_it_cuts_an_epoch_short(limit, said):
     assert hello["model"] == ("line", 9) and hello["dataset"]["items"] == 14
     assert (hello["device"], hello["sm_count"], hello["memory_bytes"], hello["allocator"]) == ("cpu", None, None, None)
     assert (hello["precision"], hello["width"]) == ("fp32", 7)
+    assert (hello["pin_memory"], hello["tune"], hello["keep_cache"]) == (False, None, None)  # of GPUs
 
 
 def test_without_a_data_set_a_limit_always_cuts():
@@ -328,9 +309,62 @@ def test_a_gpu_is_seen_by_the_digits_of_its_uuid_and_by_its_size(monkeypatch, sm
 
 
 def test_a_cpu_has_no_memory_of_an_allocator_to_tell():
-    member = Heard()
-    collo_torch.tell_memory(member, CPU)
+    member, peaks = Heard(), Peaks()
+    peaks.end_warm_up(CPU)
+    peaks.tell(member, CPU)
     assert member.said == []
+
+
+class Allocator:
+    """torch.cuda's: bytes in use, bytes held, and the most of each since the peaks were reset."""
+
+    def __init__(self, monkeypatch):
+        self.calls, self.used, self.held, self.most = [], 0, 0, (0, 0)
+        monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: self.calls.append("synchronize"))
+        monkeypatch.setattr(torch.cuda, "empty_cache", self.empty_cache)
+        monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", self.reset)
+        monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: self.most[0])
+        monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda device: self.most[1])
+
+    def use(self, peak, left):
+        """Some work that needs `peak` bytes for a moment and `left` bytes afterwards."""
+        self.used, self.held = left, max(self.held, peak)
+        self.most = max(self.most[0], peak), max(self.most[1], self.held)
+
+    def empty_cache(self):
+        self.calls.append("empty_cache")
+        self.held = self.used
+
+    def reset(self, device):
+        self.most = self.used, self.held
+
+
+@pytest.mark.parametrize("keep_cache, reserved", [(False, 40), (True, 1000)])
+def test_the_warm_up_and_the_training_have_peaks_of_their_own(monkeypatch, keep_cache, reserved):
+    member, peaks, gpu = Heard(), Peaks(), Allocator(monkeypatch)
+    peaks.keep_cache = keep_cache
+    gpu.use(1000, left=10)  # trying algorithms
+    peaks.end_warm_up(CUDA)
+    gpu.use(40, left=10)
+    peaks.tell(member, CUDA)
+    assert member.said == [("memory", (40, reserved, 1000, 1000), {})]
+    assert gpu.calls == ["synchronize"] + ["empty_cache"] * (not keep_cache)
+
+
+def test_of_two_warm_ups_the_larger_peaks_are_told(monkeypatch):
+    member, peaks, gpu = Heard(), Peaks(), Allocator(monkeypatch)
+    for peak in (1000, 30):  # of a training block and of its validation
+        gpu.use(peak, left=10)
+        peaks.end_warm_up(CUDA)
+    peaks.tell(member, CUDA)
+    assert member.said == [("memory", (10, 10, 1000, 1000), {})]
+
+
+def test_without_a_warm_up_of_its_own_a_member_tells_no_peaks_of_one(monkeypatch):
+    member, gpu = Heard(), Allocator(monkeypatch)
+    gpu.use(70, left=10)
+    Peaks().tell(member, CUDA)
+    assert member.said == [("memory", (70, 70), {})]
 
 
 # --- features ---
