@@ -367,6 +367,22 @@ def test_without_a_warm_up_of_its_own_a_member_tells_no_peaks_of_one(monkeypatch
     assert member.said == [("memory", (70, 70), {})]
 
 
+@pytest.mark.parametrize(
+    "measured, said",
+    [
+        ((False, True), [(40, 1000, 1000, 1000)]),  # the cache is the script's own affair
+        ((True,), [(1000, 1000)]),  # the only epoch
+    ],
+)
+def test_where_a_library_has_the_loop_its_unmeasured_first_epoch_is_the_warm_up(monkeypatch, measured, said):
+    member, gpu = Heard(), Allocator(monkeypatch)
+    monkeypatch.setattr(collo_torch, "peaks", Peaks())
+    for index, (peak, of_the_measured) in enumerate(zip((1000, 40), measured)):
+        gpu.use(peak, left=10)
+        collo_torch.tell_memory_of(types.SimpleNamespace(index=index, measured=of_the_measured), member, CUDA)
+    assert [peaks for _, peaks, _ in member.said] == said and "empty_cache" not in gpu.calls
+
+
 # --- features ---
 
 
