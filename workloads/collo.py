@@ -215,7 +215,7 @@ def _cuda():
 
 
 def _let_the_gpu_finish():
-    """Who leaves an MPS server with work in flight may take other members along (MPS guide, client early termination)."""
+    """Who leaves an MPS server with work in flight may take others along (MPS guide, client early termination)."""
     cuda = _cuda()
     if cuda:
         try:

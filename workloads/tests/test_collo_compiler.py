@@ -1,4 +1,4 @@
-"""What torch.compile needs: it is refused in one line before anything is compiled, and with all of it a step compiles."""
+"""What torch.compile needs: refused in one line before anything is compiled; with all of it a step compiles."""
 
 import sysconfig
 
@@ -58,7 +58,7 @@ def test_a_c_compiler_with_arguments_is_refused_as_triton_runs_it_as_one_word(ba
     install(bare, "g++", "gcc", "ccache")
     monkeypatch.setenv("CC", "ccache gcc")
     said = refused(CUDA)
-    assert said.startswith("`compile` needs CC to be one word, as Triton runs it: it is `ccache gcc`: name the compiler")
+    assert said.startswith("`compile` needs CC to be one word, as Triton runs it: it is `ccache gcc`: name the")
     collo_compiler.check(CPU)
 
 
@@ -110,5 +110,6 @@ def test_few_processes_compile_unless_the_user_says_otherwise(monkeypatch, said,
     if said:
         monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", said)
     program = "import os; os.sched_getaffinity = lambda pid: range(64); import torch, collo_compiler\n"
-    program += "collo_compiler.set_up(torch.device('cpu')); import torch._inductor.config as c; print(c.compile_threads)"
+    program += "collo_compiler.set_up(torch.device('cpu'))\n"
+    program += "import torch._inductor.config as inductor; print(inductor.compile_threads)"
     assert by_hand(program) == (0, f"{processes}\n", "")
