@@ -157,26 +157,31 @@ def training_step(loss_of, model, optimiser, settings):
 
 
 def graphed(step):
-    """The step as a CUDA graph: captured at its first call, replayed on copies of the batch ever after."""
-    graph = torch.cuda.CUDAGraph()
-    inputs, loss = None, None
+    """The step as a CUDA graph: the first ones as they are, the next one captured, which is replayed ever after.
+
+    Every call is one step on its batch, so that a model learns the same with a graph and without one.
+    """
+    graph, aside = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    inputs, loss, plain = None, None, WARM_UP_BATCHES - 1  # so that the capture is the end of the warm-up
 
     def replay(*batch):
-        nonlocal inputs, loss
+        nonlocal inputs, loss, plain
         if inputs is None:
             inputs = tuple(tensor.clone() for tensor in batch)
-            aside = torch.cuda.Stream()  # what is tuned and allocated at first must not be captured
+        for kept, new in zip(inputs, batch):
+            kept.copy_(new)
+        if plain:  # what is tuned and allocated at first must not be captured
+            plain -= 1
             aside.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(aside):
-                for _ in range(WARM_UP_BATCHES):
-                    step(*inputs)
+                first = step(*inputs)
             torch.cuda.current_stream().wait_stream(aside)
+            return first
+        if loss is None:
             # In torch's own mode, `global`, the thread that page-locks batches could end the capture by an allocation
             # (pytorch/pytorch#175425).
             with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 loss = step(*inputs)
-        for kept, new in zip(inputs, batch):
-            kept.copy_(new)
         graph.replay()
         return loss.clone()  # the next replay writes over it
 

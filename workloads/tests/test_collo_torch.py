@@ -249,14 +249,42 @@ def test_a_graph_is_captured_once_and_replayed_on_each_batch(monkeypatch):
     fakes = {"CUDAGraph": lambda: graph, "graph": graph.capture, "stream": contextlib.nullcontext}
     for name, fake in {**fakes, "Stream": lambda: stream, "current_stream": lambda: stream}.items():
         monkeypatch.setattr(torch.cuda, name, fake)
-    step = collo_torch.graphed(lambda numbers: calls.append(numbers) or graph.step(numbers))
+    step = collo_torch.graphed(lambda numbers: calls.append(graph.capturing) or graph.step(numbers))
 
-    batch = torch.tensor([1.0, 2.0])
-    first = step(batch)
-    assert first.item() == 3.0
-    assert step(torch.tensor([10.0, 20.0])).item() == 30.0
-    assert first.item() == 3.0 and batch.tolist() == [1.0, 2.0]  # neither is written over
-    assert len(calls) == collo_torch.WARM_UP_BATCHES + 1
+    batch, losses = torch.tensor([1.0, 2.0]), []
+    for number in (1, 10, 100, 1000, 10_000):
+        losses.append(step(number * batch))
+    assert [loss.item() for loss in losses] == [3.0, 30.0, 300.0, 3000.0, 30_000.0]  # none is written over
+    assert calls == [False] * (collo_torch.WARM_UP_BATCHES - 1) + [True], "captured in the warm-up, which is not longer"
+    assert batch.tolist() == [1.0, 2.0]
+
+
+def test_a_model_learns_the_same_with_a_graph_and_without_one(monkeypatch):
+    """While a step is captured it computes nothing; here the capture keeps it, and a replay does it."""
+    kept, stream = [], types.SimpleNamespace(wait_stream=lambda other: None)
+    fakes = {"stream": contextlib.nullcontext, "Stream": lambda: stream, "current_stream": lambda: stream}
+    fakes["CUDAGraph"] = lambda: types.SimpleNamespace(replay=lambda: kept[1].copy_(kept[0]()))
+    fakes["graph"] = lambda graph, capture_error_mode: contextlib.nullcontext()
+    for name, fake in fakes.items():
+        monkeypatch.setattr(torch.cuda, name, fake)
+
+    def losses(wrapped):
+        torch.manual_seed(0)
+        line, calls = nn.Linear(1, 1), []
+        optimiser = torch.optim.SGD(line.parameters(), 0.2, momentum=0.9)
+        step = collo_torch.training_step(lambda x: line(x).pow(2).mean(), line, optimiser, settings())
+
+        def capturable(x):
+            calls.append(x)
+            if wrapped and len(calls) == collo_torch.WARM_UP_BATCHES:
+                kept[:] = [lambda: step(x), torch.zeros(())]
+                return kept[1]
+            return step(x)
+
+        taken = collo_torch.graphed(capturable) if wrapped else capturable
+        return [taken(torch.full((4, 1), float(number))).item() for number in range(1, 9)]
+
+    assert losses(wrapped=True) == losses(wrapped=False)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
