@@ -11,9 +11,10 @@ use crate::stats::{self, Quantity};
 use crate::{Result, guideline, number};
 
 /// The closed list of outcomes, and `missing` for a planned run that is not stored.
-const OUTCOMES: [&str; 10] = [
+const OUTCOMES: [&str; 11] = [
     "completed",
     "out_of_memory",
+    "host_out_of_memory",
     "crashed",
     "timed_out",
     "mode_lost",

@@ -125,7 +125,7 @@ static COMPANY: [Column; 5] = [
 ];
 
 /// What became of it in this repetition: of the member, then of the whole group and the device.
-static RESULTS: [Column; 33] = [
+static RESULTS: [Column; 35] = [
     column("epoch_time_s", Number, |at| result(at, |m| m.epoch_s)),
     column("slowdown", Number, slowdown),
     column("items_per_s", Number, |at| result(at, |m| m.items_per_s)),
@@ -133,6 +133,8 @@ static RESULTS: [Column; 33] = [
     column("memory_kind", Text, |at| at.results.and_then(|m| m.memory).map(|m| m.kind.word()).into()),
     column("allocated_bytes", Whole, |at| at.results.and(at.record.allocated_bytes).into()),
     column("reserved_bytes", Whole, |at| at.results.and(at.record.reserved_bytes).into()),
+    column("warm_up_allocated_bytes", Whole, |at| at.results.and(at.record.warm_up_allocated_bytes).into()),
+    column("warm_up_reserved_bytes", Whole, |at| at.results.and(at.record.warm_up_reserved_bytes).into()),
     column("peak_rss_bytes", Whole, |at| at.results.and(at.record.peak_rss_bytes).into()),
     column("cpu_ratio", Number, |at| result(at, |m| m.cpu_ratio)),
     column("read_bytes_per_s", Number, |at| result(at, |m| m.read_bytes_per_s)),

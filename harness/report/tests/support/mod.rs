@@ -313,6 +313,8 @@ impl Fixture {
             peak_rss_bytes: Some((truth.memory_gib[i] * 1.4 * GIB) as u64),
             allocated_bytes: None,
             reserved_bytes: None,
+            warm_up_allocated_bytes: None,
+            warm_up_reserved_bytes: None,
             orphans: vec![],
             log_tail: vec![],
         });
@@ -457,5 +459,6 @@ fn machine() -> Machine {
         cuda: None,
         gpus: Vec::new(),
         python: BTreeMap::from([("torch".into(), "2.14.1".into())]),
+        withheld: Vec::new(),
     }
 }
