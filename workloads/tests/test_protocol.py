@@ -18,7 +18,8 @@ import collo
 member = collo.connect()
 member.hello(model=("m", 1), dataset={"name": "CIFAR-10", "synthetic": True, "items": 2}, memory_bytes=1, limit_batches=4,
              precision="bf16", allocator="native")
-member.features(batch_size=2, parameters=1, model_mb=4e-6, flops_per_item=2, activations_per_item=1, layers={"Linear": 1})
+member.features(batch_size=2, parameters=1, model_mb=4e-6, flops_per_item=2, activations_per_item=1, layers={"Linear": 1},
+                sequence=[["Linear", 1, 1]])
 member.wait_for_warm_up()
 member.ready()
 for epoch in member.epochs():
