@@ -180,8 +180,12 @@ def graphed(step):
         if loss is None:
             # In torch's own mode, `global`, the thread that page-locks batches could end the capture by an allocation
             # (pytorch/pytorch#175425).
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                loss = step(*inputs)
+            try:
+                with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                    loss = step(*inputs)
+            except RuntimeError as error:
+                # The end of a capture that has failed says only that it has; what was in it says why.
+                raise (error.__context__ if isinstance(error.__context__, torch.OutOfMemoryError) else error) from None
         graph.replay()
         return loss.clone()  # the next replay writes over it
 

@@ -30,7 +30,8 @@ COMBINATIONS = {
     "workers-graphs": ({"workers": 2, "cuda_graphs": True}, 1e-3, ("workers", "cuda_graphs")),
     "malloc-async": ({"allocator": "cudaMallocAsync"}, 1e-3, ("allocator",)),
 }  # fmt: skip
-OF_DROPOUT = 0.2  # compiled, it draws other numbers
+DROPS_OUT, OF_DROPOUT = {"language", "text", "generated", "mnist"}, 0.2  # compiled, dropout draws other numbers
+NO_TWO_STEPS_ALIKE = {"detection"}  # what was found is counted on the host: no graph, and each step waits for that
 
 
 @functools.cache
@@ -46,13 +47,15 @@ def test_every_script_trains_with_every_setting_and_its_losses_are_those_without
     has = written(workload)["settings"]
     if not settings.keys() <= has.keys():
         pytest.skip(f"`{workload}` has no {' and no '.join(settings.keys() - has.keys())}")
+    if settings.get("cuda_graphs") and workload in NO_TWO_STEPS_ALIKE:
+        pytest.skip(f"`{workload}` refuses them: no two of its steps are alike")
     if settings.get("precision") in ("tf32", "bf16") and capability() < (8, 0):
         pytest.skip("a card before Ampere has no tensor cores for it")
     settings = {"tune": False, **settings}
     plain = {name: value for name, value in settings.items() if name not in without}
     found = losses_of("cuda", workload, stand_in, tuple(sorted(settings.items())))
     expected = losses_of("cuda", workload, stand_in, tuple(sorted({"tune": False, **plain}.items())))
-    tolerance = OF_DROPOUT if workload == "language" and settings.get("compile") else tolerance
+    tolerance = OF_DROPOUT if workload in DROPS_OUT and settings.get("compile") else tolerance
     assert all(map(math.isfinite, found)) and len(found) == 2
     assert found == pytest.approx(expected, rel=tolerance)
 
@@ -155,7 +158,10 @@ collo_torch.training_step = watched
 
 @pytest.mark.parametrize(
     "device, workload",
-    [*(pytest.param("cuda", workload, marks=gpu) for workload in TRAINING), ("cpu", "dlrm")],  # AdamW reads on a CPU
+    [
+        *(pytest.param("cuda", workload, marks=gpu) for workload in TRAINING if workload not in NO_TWO_STEPS_ALIKE),
+        ("cpu", "dlrm"),  # the others' AdamW reads its own counters on a CPU
+    ],
 )
 def test_no_step_waits_for_the_gpu(device, workload, stand_in):
     said = trained(device, workload, before=WATCHED.format(spoil=""), data=stand_in, tune=False)
