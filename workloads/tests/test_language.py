@@ -31,7 +31,7 @@ PUBLISHED = {
     "gpt2-large": 774_030_080,
 }
 # Thesis, table 6.2.
-BATCH_SIZES = {"bert-base": 32, "bert-large": 8, "xlnet-base": 8, "xlnet-large": 4, "gpt2-large": 8}
+BATCH_SIZES = {"bert-base": 32, "bert-large": 8, "xlnet-base": 8, "xlnet-large": 4, "gpt2-large": 4}
 
 
 def tiny(name, **sizes):
