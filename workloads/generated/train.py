@@ -40,6 +40,9 @@ collo_torch.one_of("kind", settings.kind, KINDS)
 net = drawn(settings.kind, settings.seed, vars(settings))
 collo_torch.at_least("items", settings.items, 0, "0 for eight batches")
 items = settings.items or 8 * settings.batch_size
+if settings.kind == "mlp" and net["normalisation"] == "batch" and settings.batch_size == 1:
+    said = f"`batch_size` is 1 and this mlp of seed {settings.seed} normalises each batch"
+    raise collo.SettingError(f'{said}, one item has no variance: raise `batch_size`, or set normalisation = "none"')
 
 with torch.device("meta"):  # where it costs nothing
     example = (shown(net, torch.zeros(1, *shape(net), dtype=torch.int64)),)

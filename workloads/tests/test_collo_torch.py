@@ -424,6 +424,7 @@ def test_the_features_of_a_model_count_parameters_operations_values_and_layers()
         "flops_per_item": 2 * (64 * 3 * 4 * 9 + 2560),
         "activations_per_item": 256 + 256 + 256 + 10,
         "layers": {"Conv2d": 1, "Flatten": 1, "Linear": 1, "ReLU": 1},
+        "sequence": [["Conv2d", 256, 112], ["ReLU", 256, 0], ["Flatten", 256, 0], ["Linear", 10, 2570]],
     }
 
 

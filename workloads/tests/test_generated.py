@@ -155,6 +155,10 @@ def test_an_epoch_is_eight_batches_unless_said_otherwise():
     "settings, message",
     [
         ({"kind": "gan"}, "`kind` is `gan`: it is one of mlp, cnn, transformer"),
+        (
+            {"normalisation": "batch", "batch_size": 1},
+            "`batch_size` is 1 and this mlp of seed 1 normalises each batch, one item has no variance: ",
+        ),
         ({"items": 8}, "`batch_size` 32 is larger than the data set of 8: make it smaller"),
         (
             {"kind": "cnn", "width": 2048, "depth": 20, "inputs": 224, "batch_size": 4000, "shape": "uniform"},
