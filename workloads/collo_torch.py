@@ -5,24 +5,21 @@ setting is checked and, where torch can tell, read back: what cannot be had as a
 """
 
 import argparse
-import ctypes
 import math
 import os
-import shutil
-import signal
 
 import torch
 
 import collo
-from collo import DataError, SettingError
+import collo_compiler
+from collo import SettingError
 from collo_features import tell_features  # noqa: F401  (scripts take it from here)
+from collo_loader import PINNING, loader, on, pins  # noqa: F401  (and these)
+from collo_peaks import peaks
 
 PRECISIONS = {"fp32": None, "tf32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 ALLOCATORS = ("native", "cudaMallocAsync")
 WARM_UP_BATCHES = 3
-PREFETCHED = 2  # batches that each data-loader worker keeps ready: torch's own default
-SHARED_MEMORY = "/dev/shm"
-PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
 def flag(text):
@@ -40,11 +37,13 @@ def add_settings(parser, batch_size, learning_rate):
     add("--learning-rate", type=float, default=learning_rate)
     add("--limit-batches", type=int, default=0, help="end an epoch after so many batches; 0 for all")
     add("--workers", type=int, default=0, help="data-loader processes; with 0 the training process loads")
-    add("--pin-memory", type=flag, default=False, help="copy batches to the GPU from page-locked memory")
+    add("--pin-memory", default="auto", help="load into page-locked memory: true, false, or auto, on a GPU alone")
     add("--precision", default="fp32", help="fp32, tf32 (GPU), or mixed precision in bf16 or fp16")
     add("--compile", type=flag, default=False, help="torch.compile")
     add("--cuda-graphs", type=flag, default=False, help="capture the training step once, then replay it (GPU)")
     add("--allocator", default="native", help="the GPU's: native or cudaMallocAsync; asserted, see `allocator` below")
+    add("--tune", type=flag, default=True, help="have cuDNN try its algorithms in the warm-up (GPU)")
+    add("--keep-cache", type=flag, default=False, help="keep what the warm-up alone has needed, as timm does (GPU)")
     add("--seed", type=int, default=1)
 
 
@@ -52,12 +51,15 @@ def set_up(settings):
     """Check the common settings, put them in force, and return the device."""
     device = given_device()
     check_settings(settings, device)
+    if settings.compile:
+        collo_compiler.set_up(device)
     torch.set_num_threads(collo.threads())
     torch.set_num_interop_threads(1)
     torch.manual_seed(settings.seed)
     tf32 = settings.precision == "tf32"  # torch lets convolutions use it unless told otherwise: then fp32 were not fp32
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
-    torch.backends.cudnn.benchmark = True  # tuned in the warm-up, which members do one at a time
+    torch.backends.cudnn.benchmark = settings.tune  # in the warm-up, which members do one at a time
+    peaks.keep_cache = settings.keep_cache
     return device
 
 
@@ -95,8 +97,9 @@ def check_settings(settings, device):
         raise SettingError(f"`learning_rate` is {settings.learning_rate}: it is greater than 0")
     one_of("precision", settings.precision, PRECISIONS)
     one_of("allocator", settings.allocator, ALLOCATORS)
+    one_of("pin_memory", settings.pin_memory, PINNING)
     if device.type == "cpu":
-        only_gpu = {"precision": "tf32", "cuda_graphs": True, "pin_memory": True, "allocator": "cudaMallocAsync"}
+        only_gpu = {"precision": "tf32", "cuda_graphs": True, "pin_memory": "true", "allocator": "cudaMallocAsync"}
         for name, value in only_gpu.items():
             if getattr(settings, name) == value:
                 raise SettingError(f"`{name}` cannot be {shown(value)} on a CPU: it is a property of NVIDIA GPUs")
@@ -106,9 +109,6 @@ def check_settings(settings, device):
     if settings.cuda_graphs and settings.precision == "fp16":
         why = "its loss scaling looks at each step"
         raise SettingError(f"`cuda_graphs` cannot be true with `precision` fp16, {why}: take bf16")
-    if settings.compile and not compiler(device):
-        kind, variable = ("C++", "CXX") if device.type == "cpu" else ("C", "CC")
-        raise SettingError(f"`compile` needs a {kind} compiler: install `g++`, name one in {variable}, or leave it out")
 
 
 def at_least(name, value, least, remark=""):
@@ -125,95 +125,9 @@ def shown(value):
     return str(value).lower() if isinstance(value, bool) else f"`{value}`"
 
 
-def compiler(device):
-    """The compiler that torch.compile will call, of C++ on a CPU, of C for Triton on a GPU. None if it is not there."""
-    if device.type == "cpu":
-        return shutil.which((os.environ.get("CXX") or "g++").split()[0])
-    return os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
-
-
 def allocator():
     """The GPU allocator in force. It is chosen by the environment when torch is loaded, so it can only be read here."""
     return torch.cuda.get_allocator_backend()
-
-
-# --- the data ---
-
-
-class Batches:
-    """Batches of shuffled indices, another order each epoch. Whole ones only: all steps have one shape."""
-
-    def __init__(self, items, batch_size, limit, shuffle, seed):
-        self.items, self.batch_size, self.shuffle = items, batch_size, shuffle
-        self.count = min(limit or math.inf, items // batch_size)
-        self.generator = torch.Generator().manual_seed(seed)
-
-    def __len__(self):
-        return self.count
-
-    def __iter__(self):
-        # Drawn when the first batch is wanted: a loader with workers asks for two iterators and uses one.
-        order = torch.randperm(self.items, generator=self.generator) if self.shuffle else torch.arange(self.items)
-        yield from order[: self.count * self.batch_size].view(-1, self.batch_size).tolist()
-
-
-def loader(data, settings, shuffle=True):
-    """Batches of `data` as tuples of tensors. `data` answers `__getitems__(indices)` with a tuple of arrays."""
-    if settings.batch_size > len(data):
-        too_large = f"`batch_size` {settings.batch_size} is larger than the data set of {len(data)}"
-        raise SettingError(f"{too_large}: make it smaller")
-    if settings.workers:
-        check_shared_memory(data, settings)
-    return torch.utils.data.DataLoader(
-        data,
-        batch_sampler=Batches(len(data), settings.batch_size, settings.limit_batches, shuffle, settings.seed),
-        collate_fn=as_tensors,
-        num_workers=settings.workers,
-        prefetch_factor=PREFETCHED if settings.workers else None,
-        worker_init_fn=end_with_the_member,
-        persistent_workers=settings.workers > 0,  # else each epoch would start them anew
-        pin_memory=settings.pin_memory,
-        generator=torch.Generator().manual_seed(settings.seed),
-    )
-
-
-def as_tensors(arrays):
-    return tuple(map(torch.from_numpy, arrays))
-
-
-def end_with_the_member(worker):
-    """By itself a data-loader worker takes five seconds to see that its member is gone; the kernel tells it at once."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def check_shared_memory(data, settings):
-    """Workers hand batches over in shared memory; where it ends they die of a bus error that names nothing."""
-    item_bytes = sum(array.nbytes for array in data.__getitems__([0]))
-    needed = item_bytes * settings.batch_size * settings.workers * (PREFETCHED + 1)
-    free = free_bytes(SHARED_MEMORY)
-    if free is not None and free < needed:
-        raise SettingError(
-            f"{settings.workers} data-loader workers need about {needed / 1e6:.0f} MB of shared memory, "
-            f"{SHARED_MEMORY} has {free / 1e6:.0f} MB free: "
-            "lower `workers` or `batch_size`, or enlarge it (containers: `--shm-size`)"
-        )
-
-
-def free_bytes(folder):
-    try:
-        state = os.statvfs(folder)
-    except OSError:
-        return None
-    return state.f_bavail * state.f_frsize
-
-
-def on(device, batches):
-    """The batches, copied to the device; from page-locked memory the copy runs beside the training."""
-    try:
-        for batch in batches:
-            yield tuple(tensor.to(device, non_blocking=True) for tensor in batch)
-    except DataError as error:  # a worker's comes wrapped in its traceback: the last line is what it said
-        raise DataError(str(error).strip().splitlines()[-1].removeprefix("collo.DataError: ")) from None
 
 
 # --- the step ---
@@ -243,24 +157,31 @@ def training_step(loss_of, model, optimiser, settings):
 
 
 def graphed(step):
-    """The step as a CUDA graph: captured at its first call, replayed on copies of the batch ever after."""
-    graph = torch.cuda.CUDAGraph()
-    inputs, loss = None, None
+    """The step as a CUDA graph: the first ones as they are, the next one captured, which is replayed ever after.
+
+    Every call is one step on its batch, so that a model learns the same with a graph and without one.
+    """
+    graph, aside = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    inputs, loss, plain = None, None, WARM_UP_BATCHES - 1  # so that the capture is the end of the warm-up
 
     def replay(*batch):
-        nonlocal inputs, loss
+        nonlocal inputs, loss, plain
         if inputs is None:
             inputs = tuple(tensor.clone() for tensor in batch)
-            aside = torch.cuda.Stream()  # what is tuned and allocated at first must not be captured
-            aside.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(aside):
-                for _ in range(WARM_UP_BATCHES):
-                    step(*inputs)
-            torch.cuda.current_stream().wait_stream(aside)
-            with torch.cuda.graph(graph):
-                loss = step(*inputs)
         for kept, new in zip(inputs, batch):
             kept.copy_(new)
+        if plain:  # what is tuned and allocated at first must not be captured
+            plain -= 1
+            aside.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(aside):
+                first = step(*inputs)
+            torch.cuda.current_stream().wait_stream(aside)
+            return first
+        if loss is None:
+            # In torch's own mode, `global`, the thread that page-locks batches could end the capture by an allocation
+            # (pytorch/pytorch#175425).
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                loss = step(*inputs)
         graph.replay()
         return loss.clone()  # the next replay writes over it
 
@@ -270,13 +191,11 @@ def graphed(step):
 def warm_up(step, loader, device, batches=WARM_UP_BATCHES):
     """A few steps that nobody measures: context, tuning, compilation, the workers' start. Waits for the GPU.
 
-    The loader ends by itself then: what its workers had loaded beyond would be thrown away in the first epoch.
+    What the workers load beyond them is the beginning of the first epoch.
     """
-    sampler = loader.batch_sampler
-    whole, sampler.count = sampler.count, min(batches, sampler.count)
-    for batch in on(device, loader):
+    for batch in on(device, loader.first(batches)):
         step(*batch).item()
-    sampler.count = whole
+    peaks.end_warm_up(device)
 
 
 # --- what a member tells ---
@@ -311,6 +230,9 @@ def say_hello(member, settings, device, name, model, data=None, **more):
         **{"limit_batches": limit_in_force(settings, data), **more},
         precision=settings.precision,
         allocator=allocator() if device.type == "cuda" else None,
+        pin_memory=pins(settings),
+        tune=settings.tune if device.type == "cuda" else None,
+        keep_cache=settings.keep_cache if device.type == "cuda" else None,
     )
 
 
@@ -321,6 +243,14 @@ def limit_in_force(settings, data):
 
 
 def tell_memory(member, device):
-    """The allocator's own peaks; a CPU has none to tell."""
-    if device.type == "cuda":
-        member.memory(torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device))
+    """The allocator's own peaks, of the training and of the warm-up; a CPU has none to tell."""
+    peaks.tell(member, device)
+
+
+def tell_memory_of(epoch, member, device):
+    """The same where a library has the loop: its first epoch is the warm-up, unless it is the only one."""
+    if epoch.index == 0 and not epoch.measured:
+        peaks.keep_cache = True  # the script's own affair
+        peaks.end_warm_up(device)
+    else:
+        peaks.tell(member, device)

@@ -13,7 +13,8 @@ Items are those of the batches seen. The loss is what the Trainer logs, for whic
 last step of each epoch.
 
 The turn to warm up is over at once, for the Trainer takes no training step that would not count. The first steps, with
-their tuning and compilation, are in epoch 0; collo measures it only if there is no other.
+their tuning and compilation, are in epoch 0; collo measures it only if there is no other. Where it does not, the peaks
+of that epoch are told as those of the warm-up. The allocator's cache is left alone.
 """
 
 import math
@@ -117,7 +118,7 @@ class Collo(transformers.TrainerCallback):
         steps = state.global_step - self.first_step
         all_logged = self.logged_step == state.global_step
         self.epoch.finish(items_in(train_dataloader, self.batches), self.loss / steps if steps and all_logged else None)
-        collo_torch.tell_memory(self.member, args.device)
+        collo_torch.tell_memory_of(self.epoch, self.member, args.device)
         self.epoch = next(self.epochs, None)
         if self.epoch is None:
             state.max_steps, control.should_training_stop = self.own_steps, True

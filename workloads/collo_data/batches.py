@@ -12,7 +12,7 @@ from collo_data.findings import compared, failed
 
 
 class Images(Split):
-    """Images that lie in memory: uint8 [B, colours, H, W] and int64 [B]."""
+    """Images in memory, or mapped from a file. Batches are copies: uint8 [B, colours, H, W] and int64 [B]."""
 
     def __init__(self, known, place, pixels, labels):
         super().__init__(known, place)

@@ -2,16 +2,15 @@
 
 import argparse
 import contextlib
-import itertools
 import types
 
-import collo
 import collo_torch
 import numpy as np
 import pytest
 import torch
-from collo import DataError, SettingError
+from collo import SettingError
 from collo_features import features
+from collo_peaks import Peaks
 from forked import Forked, by_hand
 from harness import by_hand as by_hand_as
 from torch import nn
@@ -56,7 +55,8 @@ def test_the_defaults_can_be_had_on_a_cpu():
     [
         ({"precision": "tf32"}, "`precision` cannot be `tf32` on a CPU: it is a property of NVIDIA GPUs"),
         ({"cuda_graphs": True}, "`cuda_graphs` cannot be true on a CPU"),
-        ({"pin_memory": True}, "`pin_memory` cannot be true on a CPU"),
+        ({"pin_memory": "true"}, "`pin_memory` cannot be `true` on a CPU"),
+        ({"pin_memory": "always"}, "`pin_memory` is `always`: it is one of auto, true, false"),
         ({"allocator": "cudaMallocAsync"}, "`allocator` cannot be `cudaMallocAsync` on a CPU"),
         ({"precision": "fp8"}, "`precision` is `fp8`: it is one of fp32, tf32, bf16, fp16"),
         ({"allocator": "jemalloc"}, "`allocator` is `jemalloc`: it is one of native, cudaMallocAsync"),
@@ -78,7 +78,7 @@ def test_a_setting_that_cannot_be_had_on_a_cpu_is_refused(wrong, said):
 
 def test_a_gpu_may_have_all_of_them(monkeypatch):
     monkeypatch.setattr(collo_torch, "allocator", lambda: "cudaMallocAsync")
-    of_gpus = {"precision": "tf32", "cuda_graphs": True, "pin_memory": True, "allocator": "cudaMallocAsync"}
+    of_gpus = {"precision": "tf32", "cuda_graphs": True, "pin_memory": "true", "allocator": "cudaMallocAsync"}
     collo_torch.check_settings(settings(**of_gpus), CUDA)
 
 
@@ -92,23 +92,6 @@ def test_cuda_graphs_cannot_scale_losses(monkeypatch):
     monkeypatch.setattr(collo_torch, "allocator", lambda: "native")
     with pytest.raises(SettingError, match="`cuda_graphs` cannot be true with `precision` fp16"):
         collo_torch.check_settings(settings(cuda_graphs=True, precision="fp16"), CUDA)
-
-
-@pytest.mark.parametrize(
-    "device, variable, said",
-    [(CPU, "CXX", r"a C\+\+ compiler: .* in CXX"), (CUDA, "CC", "a C compiler: .* in CC")],
-)
-def test_compiling_needs_a_compiler(monkeypatch, tmp_path, device, variable, said):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(collo_torch, "allocator", lambda: "native")
-    with pytest.raises(SettingError, match=f"`compile` needs {said}, or leave it out"):
-        collo_torch.check_settings(settings(compile=True), device)
-    mine = tmp_path / "my-compiler"
-    mine.write_text("#!/bin/sh\n")
-    mine.chmod(0o755)
-    monkeypatch.setenv(variable, "my-compiler -O1")
-    collo_torch.check_settings(settings(compile=True), device)
 
 
 @pytest.mark.parametrize("text, value", [("true", True), ("false", False)])
@@ -125,25 +108,25 @@ import collo_torch
 parser = argparse.ArgumentParser()
 collo_torch.add_settings(parser, batch_size=4, learning_rate=0.1)
 torch.cuda.is_available, collo_torch.allocator = lambda: {gpu}, lambda: "native"
-device = collo_torch.set_up(parser.parse_args(["--precision={precision}", "--seed=7"]))
+device = collo_torch.set_up(parser.parse_args(["--precision={precision}", "--seed=7", "--tune={tune}"]))
 drawn = torch.rand(1).item()
 torch.manual_seed(7)
 print(device, torch.get_num_threads(), torch.get_num_interop_threads(), drawn == torch.rand(1).item(),
-    torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32)
+    torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32, torch.backends.cudnn.benchmark)
 """
 
 
 @pytest.mark.parametrize(
-    "gpu, precision, said",
+    "gpu, precision, tune, said",
     [
-        (False, "fp32", "cpu 1 1 True False False"),
-        (True, "fp32", "cuda 1 1 True False False"),  # torch by itself has convolutions use TF32
-        (True, "tf32", "cuda 1 1 True True True"),
-        (True, "bf16", "cuda 1 1 True False False"),
+        (False, "fp32", "true", "cpu 1 1 True False False True"),
+        (True, "fp32", "true", "cuda 1 1 True False False True"),  # torch by itself has convolutions use TF32
+        (True, "tf32", "false", "cuda 1 1 True True True False"),
+        (True, "bf16", "true", "cuda 1 1 True False False True"),
     ],
 )
-def test_setting_up_puts_the_settings_in_force(gpu, precision, said):
-    assert by_hand(SET_UP.format(gpu=gpu, precision=precision)) == (0, said + "\n", "")
+def test_setting_up_puts_the_settings_in_force(gpu, precision, tune, said):
+    assert by_hand(SET_UP.format(gpu=gpu, precision=precision, tune=tune)) == (0, said + "\n", "")
 
 
 @pytest.mark.parametrize("nothing", [None, "", "-1", "NoDevFiles"])
@@ -174,76 +157,7 @@ def test_no_training_script_falls_back_to_the_cpu(workload):
     assert ended[0] == 1 and "`CUDA_VISIBLE_DEVICES` gives this process GPU-2f6e" in ended[2], ended
 
 
-# --- batches and loaders ---
-
-
-def batches(**more):
-    return collo_torch.Batches(**{"items": 10, "batch_size": 3, "limit": 0, "shuffle": True, "seed": 1, **more})
-
-
-def test_batches_are_whole_and_hold_no_item_twice():
-    drawn = list(itertools.chain(*batches()))
-    assert [len(batch) for batch in batches()] == [3, 3, 3] and len(batches()) == 3
-    assert len(set(drawn)) == 9 and set(drawn) < set(range(10))
-
-
-def test_each_epoch_has_another_order_and_each_seed_the_same_ones():
-    one, other, third = batches(), batches(), batches(seed=2)
-    first, second = list(one), list(one)
-    assert first != second
-    assert [list(other), list(other)] == [first, second]
-    assert list(third) != first
-
-
-def test_without_shuffling_they_come_as_they_lie():
-    assert list(batches(shuffle=False)) == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
-
-
-@pytest.mark.parametrize("limit, count", [(0, 3), (2, 2), (3, 3), (99, 3)])
-def test_a_limit_ends_the_epoch_earlier_never_later(limit, count):
-    assert len(batches(limit=limit)) == len(list(batches(limit=limit))) == count
-
-
-def test_a_batch_larger_than_the_data_set_is_refused():
-    with pytest.raises(SettingError, match="`batch_size` 4 is larger than the data set of 3: make it smaller"):
-        collo_torch.loader(Numbers(3), settings())
-    assert len(collo_torch.loader(Numbers(4), settings())) == 1
-
-
-def test_workers_load_the_same_batches_as_the_process_itself():
-    alone = collo_torch.loader(Numbers(12), settings())
-    with_workers = collo_torch.loader(Numbers(12), settings(workers=2))
-    for _ in range(2):
-        pairs = list(zip(alone, with_workers, strict=True))
-        assert len(pairs) == 3
-        for (numbers, squares), (theirs, their_squares) in pairs:
-            assert torch.equal(numbers, theirs) and torch.equal(squares, their_squares)
-            assert torch.equal(squares, numbers**2) and numbers.dtype == torch.float32
-
-
-def test_too_little_shared_memory_for_the_workers_is_refused(monkeypatch):
-    needed = 4 * 8 * 2 * 3  # items of a batch, their bytes, workers, batches of each under way
-    monkeypatch.setattr(collo_torch, "free_bytes", lambda folder: needed - 1)
-    with pytest.raises(SettingError, match="2 data-loader workers need about 0 MB of shared memory, /dev/shm has 0 MB"):
-        collo_torch.loader(Numbers(8), settings(workers=2))
-    monkeypatch.setattr(collo_torch, "free_bytes", lambda folder: needed)
-    collo_torch.loader(Numbers(8), settings(workers=2))
-    monkeypatch.setattr(collo_torch, "free_bytes", lambda folder: None)  # not known is not too little
-    collo_torch.loader(Numbers(8), settings(workers=2))
-
-
-def test_free_bytes_of_a_folder_that_is_not_there_are_not_known(tmp_path):
-    assert collo_torch.free_bytes(tmp_path / "none") is None
-    assert collo_torch.free_bytes(tmp_path) > 0
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-def test_what_is_wrong_with_the_data_is_one_line_also_from_a_worker(workers):
-    wrong = Numbers(8, bad=5, error=DataError("`numbers/5` is truncated: count again"))
-    loader = collo_torch.loader(wrong, settings(workers=workers))
-    with pytest.raises(DataError) as error:
-        list(collo_torch.on(CPU, loader))
-    assert str(error.value) == "`numbers/5` is truncated: count again"
+# --- out of memory ---
 
 
 TOO_MUCH = """
@@ -263,14 +177,6 @@ def test_out_of_memory_in_set_up_and_in_backward_is_out_of_memory(moment):
         (told,) = member.hear_all()
         assert (told["event"], told["kind"]) == ("error", "out_of_memory"), told
         assert member.end()[0] == 1
-
-
-@pytest.mark.parametrize("error", [MemoryError("no room"), OSError(12, "Cannot allocate memory")])
-def test_out_of_memory_in_a_worker_is_out_of_memory(error):
-    loader = collo_torch.loader(Numbers(8, bad=5, error=error), settings(workers=1))
-    with pytest.raises(type(error)) as raised:
-        list(collo_torch.on(CPU, loader))
-    assert collo._kind(raised.value) == "out_of_memory"
 
 
 # --- the step ---
@@ -323,8 +229,8 @@ class Graph:
         self.capturing = False
 
     @contextlib.contextmanager
-    def capture(self, graph):
-        assert graph is self
+    def capture(self, graph, capture_error_mode):
+        assert graph is self and capture_error_mode == "thread_local"
         self.capturing = True
         yield
         self.capturing = False
@@ -343,27 +249,50 @@ def test_a_graph_is_captured_once_and_replayed_on_each_batch(monkeypatch):
     fakes = {"CUDAGraph": lambda: graph, "graph": graph.capture, "stream": contextlib.nullcontext}
     for name, fake in {**fakes, "Stream": lambda: stream, "current_stream": lambda: stream}.items():
         monkeypatch.setattr(torch.cuda, name, fake)
-    step = collo_torch.graphed(lambda numbers: calls.append(numbers) or graph.step(numbers))
+    step = collo_torch.graphed(lambda numbers: calls.append(graph.capturing) or graph.step(numbers))
 
-    batch = torch.tensor([1.0, 2.0])
-    first = step(batch)
-    assert first.item() == 3.0
-    assert step(torch.tensor([10.0, 20.0])).item() == 30.0
-    assert first.item() == 3.0 and batch.tolist() == [1.0, 2.0]  # neither is written over
-    assert len(calls) == collo_torch.WARM_UP_BATCHES + 1
+    batch, losses = torch.tensor([1.0, 2.0]), []
+    for number in (1, 10, 100, 1000, 10_000):
+        losses.append(step(number * batch))
+    assert [loss.item() for loss in losses] == [3.0, 30.0, 300.0, 3000.0, 30_000.0]  # none is written over
+    assert calls == [False] * (collo_torch.WARM_UP_BATCHES - 1) + [True], "captured in the warm-up, which is not longer"
+    assert batch.tolist() == [1.0, 2.0]
+
+
+def test_a_model_learns_the_same_with_a_graph_and_without_one(monkeypatch):
+    """While a step is captured it computes nothing; here the capture keeps it, and a replay does it."""
+    kept, stream = [], types.SimpleNamespace(wait_stream=lambda other: None)
+    fakes = {"stream": contextlib.nullcontext, "Stream": lambda: stream, "current_stream": lambda: stream}
+    fakes["CUDAGraph"] = lambda: types.SimpleNamespace(replay=lambda: kept[1].copy_(kept[0]()))
+    fakes["graph"] = lambda graph, capture_error_mode: contextlib.nullcontext()
+    for name, fake in fakes.items():
+        monkeypatch.setattr(torch.cuda, name, fake)
+
+    def losses(wrapped):
+        torch.manual_seed(0)
+        line, calls = nn.Linear(1, 1), []
+        optimiser = torch.optim.SGD(line.parameters(), 0.2, momentum=0.9)
+        step = collo_torch.training_step(lambda x: line(x).pow(2).mean(), line, optimiser, settings())
+
+        def capturable(x):
+            calls.append(x)
+            if wrapped and len(calls) == collo_torch.WARM_UP_BATCHES:
+                kept[:] = [lambda: step(x), torch.zeros(())]
+                return kept[1]
+            return step(x)
+
+        taken = collo_torch.graphed(capturable) if wrapped else capturable
+        return [taken(torch.full((4, 1), float(number))).item() for number in range(1, 9)]
+
+    assert losses(wrapped=True) == losses(wrapped=False)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("there, taken", [(2, 2), (3, 3), (9, 3)])
 def test_warming_up_takes_a_few_batches_and_no_more(there, taken, workers):
-    read, seen = [], []
-    loader = collo_torch.loader(Numbers(4 * there), settings(workers=workers))
-    fetched = type(loader.batch_sampler).__iter__
-    loader.batch_sampler.__class__ = type("Counted", (collo_torch.Batches,), {
-        "__iter__": lambda self: (read.append(batch) or batch for batch in fetched(self))
-    })  # fmt: skip
+    seen, loader = [], collo_torch.loader(Numbers(4 * there), settings(workers=workers))
     collo_torch.warm_up(lambda *batch: seen.append(batch) or torch.zeros(()), loader, CPU)
-    assert len(seen) == len(read) == taken, "nothing is loaded that the first epoch would throw away"
+    assert len(seen) == taken
     assert len(loader) == len(list(loader)) == there, "the epochs are whole again"
 
 
@@ -389,6 +318,7 @@ def test_a_limit_is_told_where_it_cuts_an_epoch_short(limit, said):
     assert hello["model"] == ("line", 9) and hello["dataset"]["items"] == 14
     assert (hello["device"], hello["sm_count"], hello["memory_bytes"], hello["allocator"]) == ("cpu", None, None, None)
     assert (hello["precision"], hello["width"]) == ("fp32", 7)
+    assert (hello["pin_memory"], hello["tune"], hello["keep_cache"]) == (False, None, None)  # of GPUs
 
 
 def test_without_a_data_set_a_limit_always_cuts():
@@ -407,9 +337,78 @@ def test_a_gpu_is_seen_by_the_digits_of_its_uuid_and_by_its_size(monkeypatch, sm
 
 
 def test_a_cpu_has_no_memory_of_an_allocator_to_tell():
-    member = Heard()
-    collo_torch.tell_memory(member, CPU)
+    member, peaks = Heard(), Peaks()
+    peaks.end_warm_up(CPU)
+    peaks.tell(member, CPU)
     assert member.said == []
+
+
+class Allocator:
+    """torch.cuda's: bytes in use, bytes held, and the most of each since the peaks were reset."""
+
+    def __init__(self, monkeypatch):
+        self.calls, self.used, self.held, self.most = [], 0, 0, (0, 0)
+        monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: self.calls.append("synchronize"))
+        monkeypatch.setattr(torch.cuda, "empty_cache", self.empty_cache)
+        monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", self.reset)
+        monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: self.most[0])
+        monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda device: self.most[1])
+
+    def use(self, peak, left):
+        """Some work that needs `peak` bytes for a moment and `left` bytes afterwards."""
+        self.used, self.held = left, max(self.held, peak)
+        self.most = max(self.most[0], peak), max(self.most[1], self.held)
+
+    def empty_cache(self):
+        self.calls.append("empty_cache")
+        self.held = self.used
+
+    def reset(self, device):
+        self.most = self.used, self.held
+
+
+@pytest.mark.parametrize("keep_cache, reserved", [(False, 40), (True, 1000)])
+def test_the_warm_up_and_the_training_have_peaks_of_their_own(monkeypatch, keep_cache, reserved):
+    member, peaks, gpu = Heard(), Peaks(), Allocator(monkeypatch)
+    peaks.keep_cache = keep_cache
+    gpu.use(1000, left=10)  # trying algorithms
+    peaks.end_warm_up(CUDA)
+    gpu.use(40, left=10)
+    peaks.tell(member, CUDA)
+    assert member.said == [("memory", (40, reserved, 1000, 1000), {})]
+    assert gpu.calls == ["synchronize"] + ["empty_cache"] * (not keep_cache)
+
+
+def test_of_two_warm_ups_the_larger_peaks_are_told(monkeypatch):
+    member, peaks, gpu = Heard(), Peaks(), Allocator(monkeypatch)
+    for peak in (1000, 30):  # of a training block and of its validation
+        gpu.use(peak, left=10)
+        peaks.end_warm_up(CUDA)
+    peaks.tell(member, CUDA)
+    assert member.said == [("memory", (10, 10, 1000, 1000), {})]
+
+
+def test_without_a_warm_up_of_its_own_a_member_tells_no_peaks_of_one(monkeypatch):
+    member, gpu = Heard(), Allocator(monkeypatch)
+    gpu.use(70, left=10)
+    Peaks().tell(member, CUDA)
+    assert member.said == [("memory", (70, 70), {})]
+
+
+@pytest.mark.parametrize(
+    "measured, said",
+    [
+        ((False, True), [(40, 1000, 1000, 1000)]),  # the cache is the script's own affair
+        ((True,), [(1000, 1000)]),  # the only epoch
+    ],
+)
+def test_where_a_library_has_the_loop_its_unmeasured_first_epoch_is_the_warm_up(monkeypatch, measured, said):
+    member, gpu = Heard(), Allocator(monkeypatch)
+    monkeypatch.setattr(collo_torch, "peaks", Peaks())
+    for index, (peak, of_the_measured) in enumerate(zip((1000, 40), measured)):
+        gpu.use(peak, left=10)
+        collo_torch.tell_memory_of(types.SimpleNamespace(index=index, measured=of_the_measured), member, CUDA)
+    assert [peaks for _, peaks, _ in member.said] == said and "empty_cache" not in gpu.calls
 
 
 # --- features ---

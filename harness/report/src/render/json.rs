@@ -91,9 +91,11 @@ fn member(m: &crate::analysis::Member) -> Value {
     out.insert("batch_size".into(), json!(m.spec.batch_size));
     out.insert("settings".into(), json!(m.spec.settings));
     out.insert("solo".into(), json!(m.spec.solo));
+    out.insert("serving".into(), json!(m.serving));
     for name in MEMBER {
         out.insert(name.into(), quantity(m.quantities.get(name)));
     }
+    out.insert("absent".into(), json!(m.absent));
     out.insert("loss".into(), json!(m.loss.filter(|l| l.is_finite())));
     out.insert("features".into(), json!(m.features));
     Value::Object(out)
@@ -135,6 +137,8 @@ pub fn schema() -> Value {
         ("batch_size", maybe("integer")),
         ("settings", json!({ "type": "object" })),
         ("solo", text.clone()),
+        ("serving", json!({ "type": ["object", "null"] })),
+        ("absent", json!({ "type": "object", "additionalProperties": text })),
         ("loss", maybe("number")),
         ("features", json!({ "type": ["object", "null"] })),
     ]);
