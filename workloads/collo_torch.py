@@ -20,6 +20,7 @@ from collo_peaks import peaks
 # `torch` is what it does unasked: TF32 in convolutions, fp32 in matrix products (its notes on CUDA semantics).
 PRECISIONS = {"fp32": None, "tf32": None, "torch": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 READ_LOSS = ("epoch", "step")
+REGIME = ("precision", "read_loss", "workers", "keep_cache", "learning_rate")  # of every script, for the hello
 ALLOCATORS = ("native", "cudaMallocAsync")
 WARM_UP_BATCHES = 3
 
@@ -240,7 +241,7 @@ def say_hello(member, settings, device, name, model, data=None, **more):
 
     In a `regime` of its own stands what figures are only comparable under; a script adds to it what it has beyond this.
     """
-    regime = {name: getattr(settings, name) for name in ("precision", "read_loss", "workers", "learning_rate")}
+    regime = {name: getattr(settings, name) for name in REGIME}
     regime = {"recipe": getattr(settings, "recipe", None), **regime, **more.pop("regime", {})}
     member.hello(
         **as_seen(device),

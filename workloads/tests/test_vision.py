@@ -2,6 +2,7 @@
 
 import argparse
 import functools
+import json
 import math
 import os
 import pathlib
@@ -349,7 +350,7 @@ RECIPES = written("vision")["recipes"]
 COLLO = {
     "recipe": "collo", "precision": "fp32", "read_loss": "epoch", "workers": 0, "learning_rate": 0.05,
     "optimiser": "sgd", "nesterov": False, "weight_decay": 5e-4, "label_smoothing": 0.0, "schedule": "constant",
-    "augmentation": "none", "crop": None, "validate": False,
+    "schedule_epochs": None, "keep_cache": False, "augmentation": "none", "crop": None, "validate": False,
 }  # fmt: skip
 # What the sources say, word for word: timm/train.py of the study's artefacts with its defaults; CARMA's resnet50.py and
 # resnet18_cifar100.py.
@@ -376,6 +377,14 @@ def test_a_recipe_sets_exactly_what_its_source_does():
     assert RECIPES == OF_THE_SOURCES
 
 
+def test_the_conditions_of_published_figures_are_those_of_the_recipes():
+    published = json.loads((WORKLOADS.parent / "reports/published/study.json").read_text())["regimes"]
+    for name, recipe in RECIPES.items():
+        own = {**BASE, **recipe}
+        assert published[name] == {condition: own[condition] for condition in published[name]}, name
+        assert published[name].keys() >= {"precision", "workers", "read_loss", "validate", "optimiser", "augmentation"}
+
+
 def test_the_presets_of_table_6_2_are_in_the_regime_of_its_scripts():
     of_the_study = {name for name in PRESETS if "recipe" not in PRESETS[name]["settings"]}
     assert {name for name in of_the_study if "cait" not in name and "v2-s" not in name} >= {"small", "medium", "large"}
@@ -398,7 +407,7 @@ def test_a_recipe_trains_and_validates_and_says_what_it_was(data):
     assert hello["regime"] == {
         "recipe": "timm", "precision": "fp32", "read_loss": "step", "workers": 1, "learning_rate": 0.1 * 16 / 256,
         "optimiser": "sgd", "nesterov": True, "weight_decay": 2e-5, "label_smoothing": 0.1,
-        "schedule": "cosine over 300 epochs", "augmentation": "timm", "crop": None, "validate": True,
+        "schedule": "cosine", "schedule_epochs": 300, "keep_cache": True, "augmentation": "timm", "crop": None, "validate": True,
     }  # fmt: skip
     assert [epoch["items"] for epoch in epochs] == [32, 32]  # those of training
     assert all(0 < epoch["loss"] < 5 for epoch in epochs)

@@ -53,11 +53,11 @@ def schedule(optimiser, settings):
 
 def in_force(settings):
     """As the hello says it; what has no meaning with this optimiser is none."""
-    cosine = settings.schedule == "cosine"
     return {
         "optimiser": settings.optimiser,
         "nesterov": settings.nesterov if settings.optimiser == "sgd" else None,
         "weight_decay": settings.weight_decay,
         "label_smoothing": settings.label_smoothing,
-        "schedule": f"cosine over {settings.schedule_epochs} epochs" if cosine else settings.schedule,
+        "schedule": settings.schedule,
+        "schedule_epochs": settings.schedule_epochs if settings.schedule == "cosine" else None,
     }
