@@ -327,8 +327,9 @@ fn a_campaign_stands_beside_what_was_published_without_a_verdict() {
     insta::assert_snapshot!(found.text(100), @r"
     published:study → small-7way-mps 20261121-0200-93be, on a simulated NVIDIA A100-SXM4-40GB
     warning: the device is simulated and was calibrated on these figures: agreement is circular
-    warning: not told by members here, so it may differ from the study's: augmentation, keep cache, label
-      smoothing, nesterov, optimiser, precision, read loss, schedule, validate, weight decay, workers
+    warning: not told by members here, so it may differ from the study's: augmentation, keep cache,
+      label smoothing, nesterov, optimiser, precision, read loss, schedule, validate, weight decay,
+      workers
     cell               quantity  published  here        ratio  the published value lies
     small×7 mps b32    gain      5.35       5.30 ±0.11  0.99   inside our interval
     small×7 naive b32  gain      1.98       1.70 ±0.03  0.86   outside: ours is at least 12.4 % less
@@ -394,7 +395,7 @@ fn a_campaign_in_another_regime_says_what_differs_cell_by_cell_and_is_not_held_a
     small×7 naive b32  gain      1.98       1.70 ±0.03  0.86   not held against it: other conditions
     other conditions than the published:
     small×7 mps b32: precision fp32, published with tf32; loss read each epoch, published each step
-    small×7 naive b32: no validation, published with one; workers 0, published with 4
+    small×7 naive b32: workers 0, published with 4; no validation, published with one
     2 published figures about cells of this campaign: 0 inside our interval or the same, 0 outside or
       another, 0 without an interval or a number, 2 published under other conditions; nothing was
       published of 0 cells

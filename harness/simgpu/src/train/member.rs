@@ -418,3 +418,16 @@ fn device(sim: &Sim, number: Option<u32>) -> Result<(Place, Option<Client>), End
     }
     Ok((place, client))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_regime_is_that_of_the_settings_and_of_no_others() {
+        let words = ["--model=resnet26", "--recipe=timm", "--precision=tf32", "--workers=4", "--validate=true", "--weight-decay=0.00002"];
+        let told = regime(&Options::read(&words.map(str::to_string)));
+        let expected = json!({ "recipe": "timm", "precision": "tf32", "workers": 4, "validate": true, "weight_decay": 2e-5 });
+        assert_eq!(Value::Object(told), expected);
+    }
+}
