@@ -351,6 +351,7 @@ impl Member {
             "model": { "name": text("model", "simulated"), "parameters": self.workload.parameters },
             "dataset": { "name": text("dataset", "simulated"), "synthetic": true, "items": self.whole },
             "limit_batches": self.batches,
+            "regime": regime(options),
             "precision": text("precision", "fp32"),
             "allocator": "native",
         });
@@ -359,6 +360,16 @@ impl Member {
         }
         self.channel.say("hello", hello);
     }
+}
+
+/// What a hello tells of the regime, as workloads/collo_torch.py does: of the settings that were given.
+fn regime(options: &Options) -> serde_json::Map<String, Value> {
+    const NAMES: [&str; 14] = [
+        "recipe", "precision", "read_loss", "workers", "keep_cache", "augmentation", "crop", "validate", "optimiser", "nesterov",
+        "weight_decay", "label_smoothing", "schedule", "schedule_epochs",
+    ];
+    let typed = |text: &String| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_str()));
+    NAMES.into_iter().filter_map(|name| Some((name.to_string(), typed(options.0.get(name)?)))).collect()
 }
 
 enum NoRoom {
@@ -410,4 +421,17 @@ fn device(sim: &Sim, number: Option<u32>) -> Result<(Place, Option<Client>), End
         return Err(cuda_error(UNAVAILABLE));
     }
     Ok((place, client))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_regime_is_that_of_the_settings_and_of_no_others() {
+        let words = ["--model=resnet26", "--recipe=timm", "--precision=tf32", "--workers=4", "--validate=true", "--weight-decay=0.00002"];
+        let told = regime(&Options::read(&words.map(str::to_string)));
+        let expected = json!({ "recipe": "timm", "precision": "tf32", "workers": 4, "validate": true, "weight_decay": 2e-5 });
+        assert_eq!(Value::Object(told), expected);
+    }
 }
