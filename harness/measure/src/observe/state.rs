@@ -173,9 +173,30 @@ impl Watch {
                 seat.reserved_bytes = seat.reserved_bytes.max(reserved_bytes);
             }
             Event::Features(features) => seat.features = Some(*features),
+            Event::Capacity { requests_per_s } => {
+                let kept = seat.keep_capacity(member, requests_per_s);
+                self.unless_impossible(member, kept, now_ns, acts);
+            }
+            Event::Requests(requests) => {
+                let kept = seat.keep_requests(member, &requests, self.go_ns, now_ns).map(|answered| {
+                    if answered {
+                        // An epoch of it is as long as its settings say, however well it gets on.
+                        seat.last_progress_ns = Some(now_ns);
+                    }
+                });
+                self.unless_impossible(member, kept, now_ns, acts);
+            }
             Event::Error { kind, message } => seat.told_error = Some((kind, message)),
             Event::Done => self.done(member, now_ns, acts),
             Event::Unknown => {}
+        }
+    }
+
+    /// What a member told is no answer of its kind: nothing else that it says can be believed.
+    fn unless_impossible(&mut self, member: usize, kept: Result<(), String>, now_ns: u64, acts: &mut Vec<Act>) {
+        if let Err(message) = kept {
+            self.fail(Outcome::ProtocolError { member: member as u32, message });
+            self.kill_all(now_ns, acts);
         }
     }
 
