@@ -435,7 +435,8 @@ impl Watch {
         }
         for (member, seat) in self.seats.iter().enumerate().filter(|(_, s)| !s.done && s.ended.is_none()) {
             if self.go_ns.is_some() && seat.last_progress_ns.is_some_and(|t| since(t) > self.rules.stall_timeout) {
-                return Some(timed_out(member, "measure", self.rules.stall_timeout, "ended no epoch"));
+                let what = if seat.serving().is_some() { "answered no request" } else { "ended no epoch" };
+                return Some(timed_out(member, "measure", self.rules.stall_timeout, what));
             }
         }
         if since(self.launched_ns) > self.rules.timeout {
