@@ -328,7 +328,10 @@ fn who_answers_requests_does_not_stall_though_its_epoch_is_long() {
     s.epoch(1, 0, false);
     assert_eq!(s.watch.tick(go + 30 * S), []);
     s.says(0, requests(&[(go + S, None, None)]));
-    s.says(1, json!({"event": "epoch", "index": 1, "measured": true, "items": 8, "start_ns": go, "end_ns": go + S, "loss": null}));
+    s.says(
+        1,
+        json!({"event": "epoch", "index": 1, "measured": true, "items": 8, "start_ns": go, "end_ns": go + S, "loss": null}),
+    );
     assert_eq!(s.watch.tick(go + 35 * S), []);
     s.watch.tick(go + 36 * S);
     let stalled = Outcome::TimedOut { member: 0, phase: "measure".into(), message: "answered no request for 20 s".into() };
