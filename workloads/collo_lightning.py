@@ -49,6 +49,7 @@ class Collo(lightning.Callback):
 
     def __init__(self, name=None, dataset=None):
         self.member = collo.connect()
+        collo_torch.given_device()  # the library would train on the CPU where the GPU that was given cannot be used
         self.name, self.dataset = name, dataset
         self.epochs = self.epoch = None  # there is an epoch from the start of the first to the end of the last
 

@@ -104,12 +104,15 @@ def test_a_step_really_compiles_and_learns_the_same(tmp_path):
     assert list(tmp_path.rglob("*.so")), "the compiler has run"
 
 
-@pytest.mark.parametrize("said, processes", [(None, collo_compiler.PROCESSES), ("7", 7)])
-def test_few_processes_compile_unless_the_user_says_otherwise(monkeypatch, said, processes):
+@pytest.mark.parametrize(
+    "said, of_inductor, processes", [(None, 32, collo_compiler.PROCESSES), (None, 2, 2), ("7", 7, 7)]
+)
+def test_few_processes_compile_unless_the_variable_says_otherwise(monkeypatch, said, of_inductor, processes):
+    import torch._inductor.config as inductor
+
     monkeypatch.delenv("TORCHINDUCTOR_COMPILE_THREADS", raising=False)
     if said:
         monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", said)
-    program = "import os; os.sched_getaffinity = lambda pid: range(64); import torch, collo_compiler\n"
-    program += "collo_compiler.set_up(torch.device('cpu'))\n"
-    program += "import torch._inductor.config as inductor; print(inductor.compile_threads)"
-    assert by_hand(program) == (0, f"{processes}\n", "")
+    with inductor.patch(compile_threads=of_inductor):  # as it takes from the cores, or from the variable
+        collo_compiler.set_up(CPU)
+        assert inductor.compile_threads == processes

@@ -12,7 +12,8 @@ from collo import SettingError
 from collo_features import features
 from collo_peaks import Peaks
 from forked import Forked, by_hand
-from harness import by_hand as by_hand_as
+from harness import WORKLOADS
+from scripts import trained
 from torch import nn
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -58,7 +59,8 @@ def test_the_defaults_can_be_had_on_a_cpu():
         ({"pin_memory": "true"}, "`pin_memory` cannot be `true` on a CPU"),
         ({"pin_memory": "always"}, "`pin_memory` is `always`: it is one of auto, true, false"),
         ({"allocator": "cudaMallocAsync"}, "`allocator` cannot be `cudaMallocAsync` on a CPU"),
-        ({"precision": "fp8"}, "`precision` is `fp8`: it is one of fp32, tf32, bf16, fp16"),
+        ({"precision": "fp8"}, "`precision` is `fp8`: it is one of fp32, tf32, torch, bf16, fp16"),
+        ({"read_loss": "batch"}, "`read_loss` is `batch`: it is one of epoch, step"),
         ({"allocator": "jemalloc"}, "`allocator` is `jemalloc`: it is one of native, cudaMallocAsync"),
         ({"batch_size": 0}, "`batch_size` is 0: it is 1 or more"),
         ({"limit_batches": -1}, "`limit_batches` is -1: it is 0 or more, 0 for the whole epoch"),
@@ -123,10 +125,16 @@ print(device, torch.get_num_threads(), torch.get_num_interop_threads(), drawn ==
         (True, "fp32", "true", "cuda 1 1 True False False True"),  # torch by itself has convolutions use TF32
         (True, "tf32", "false", "cuda 1 1 True True True False"),
         (True, "bf16", "true", "cuda 1 1 True False False True"),
+        (True, "torch", "true", "cuda 1 1 True False True True"),  # what it is before anybody says a word, see below
     ],
 )
 def test_setting_up_puts_the_settings_in_force(gpu, precision, tune, said):
     assert by_hand(SET_UP.format(gpu=gpu, precision=precision, tune=tune)) == (0, said + "\n", "")
+
+
+def test_torch_by_itself_uses_tf32_in_convolutions_alone():
+    switches = "torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32"
+    assert by_hand(f"import torch; print({switches})") == (0, "False True\n", "")
 
 
 @pytest.mark.parametrize("nothing", [None, "", "-1", "NoDevFiles"])
@@ -151,10 +159,16 @@ def test_a_gpu_that_was_given_and_cannot_be_used_is_an_error_and_not_the_cpu(mon
         collo_torch.given_device()
 
 
-@pytest.mark.parametrize("workload", ["tiny", "square", "stress", "gpt"])
-def test_no_training_script_falls_back_to_the_cpu(workload):
-    ended = by_hand_as(workload, CUDA_VISIBLE_DEVICES="GPU-2f6e")
-    assert ended[0] == 1 and "`CUDA_VISIBLE_DEVICES` gives this process GPU-2f6e" in ended[2], ended
+USE_TORCH = [path.parent.name for path in WORKLOADS.glob("*/train.py") if "import collo_torch" in path.read_text()]
+
+
+@pytest.mark.parametrize("workload", sorted(USE_TORCH))
+def test_no_script_falls_back_to_the_cpu(workload, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-2f6e")
+    heard, (status, _, stderr) = trained(workload)
+    [error] = heard["error"]
+    assert (status, error["kind"], heard.keys()) == (1, "setting", {"error"})
+    assert error["message"].startswith("`CUDA_VISIBLE_DEVICES` gives this process GPU-2f6e"), stderr
 
 
 # --- out of memory ---
@@ -182,7 +196,7 @@ def test_out_of_memory_in_set_up_and_in_backward_is_out_of_memory(moment):
 # --- the step ---
 
 
-def trained(loss_of_batch=None, **more):
+def steps(**more):
     """The losses of 20 steps of a line through points on a line."""
     torch.manual_seed(0)
     line = nn.Linear(1, 1)
@@ -197,28 +211,53 @@ def trained(loss_of_batch=None, **more):
 
 
 def test_a_step_learns():
-    losses = trained()
+    losses = steps()
     assert losses == sorted(losses, reverse=True) and losses[-1] < 0.05 * losses[0]
 
 
 def test_bf16_learns_nearly_the_same_and_not_exactly():
-    losses, exact = trained(precision="bf16"), trained()
+    losses, exact = steps(precision="bf16"), steps()
     assert losses != exact
     assert losses[:10] == pytest.approx(exact[:10], rel=0.1)
 
 
 def test_fp16_learns_the_same_once_its_losses_are_scaled():
-    losses, exact = trained(precision="fp16"), trained()
+    losses, exact = steps(precision="fp16"), steps()
     skipped = losses.count(losses[0]) - 1  # steps whose gradients did not fit: the scale is halved, nothing is learnt
     assert 0 < skipped < 5
     assert losses[skipped : skipped + 10] == pytest.approx(exact[:10], rel=0.1)
+
+
+@pytest.mark.parametrize("read_loss, times", [("epoch", 0), ("step", 5)])
+def test_the_loss_is_read_after_each_step_only_when_asked(monkeypatch, read_loss, times):
+    line, read = nn.Linear(1, 1), []
+    optimiser = torch.optim.SGD(line.parameters(), 0.2)
+    step = collo_torch.training_step(lambda x: line(x).mean(), line, optimiser, settings(read_loss=read_loss))
+    item = torch.Tensor.item
+
+    def spy(tensor):
+        read.append((optimiser.steps, tensor.requires_grad))
+        return item(tensor)
+
+    optimiser.steps, update = 0, optimiser.step
+
+    def counted(*args, **given):
+        optimiser.steps += 1
+        return update(*args, **given)
+
+    monkeypatch.setattr(optimiser, "step", counted)
+    monkeypatch.setattr(torch.Tensor, "item", spy)
+    losses = [step(torch.ones(2, 1)) for _ in range(5)]
+    monkeypatch.undo()
+    assert [steps for steps, _ in read] == [1, 2, 3, 4, 5][:times]  # once each, behind the update
+    assert all(loss.shape == () for loss in losses)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_the_loss_is_compiled_only_when_asked(monkeypatch, compiled):
     seen = []
     monkeypatch.setattr(torch, "compile", lambda function: seen.append(function) or function)
-    assert trained(compile=compiled) == trained()
+    assert steps(compile=compiled) == steps()
     assert len(seen) == compiled
 
 
@@ -257,6 +296,34 @@ def test_a_graph_is_captured_once_and_replayed_on_each_batch(monkeypatch):
     assert [loss.item() for loss in losses] == [3.0, 30.0, 300.0, 3000.0, 30_000.0]  # none is written over
     assert calls == [False] * (collo_torch.WARM_UP_BATCHES - 1) + [True], "captured in the warm-up, which is not longer"
     assert batch.tolist() == [1.0, 2.0]
+
+
+class Failing:
+    """The capture of a step that fails in it: ending it fails, too, and torch tells that."""
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *_):
+        raise RuntimeError("CUDA error: operation failed due to a previous error during capture")
+
+
+def test_out_of_memory_in_a_capture_is_told_and_not_that_the_capture_failed(monkeypatch):
+    stream = types.SimpleNamespace(wait_stream=lambda other: None)
+    fakes = {"CUDAGraph": object, "stream": contextlib.nullcontext, "graph": lambda graph, capture_error_mode: Failing()}
+    for name, fake in {**fakes, "Stream": lambda: stream, "current_stream": lambda: stream}.items():
+        monkeypatch.setattr(torch.cuda, name, fake)
+    calls = []
+
+    def step(numbers):
+        calls.append(numbers)
+        if len(calls) == collo_torch.WARM_UP_BATCHES:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 MiB")
+
+    graphed = collo_torch.graphed(step)
+    with pytest.raises(torch.OutOfMemoryError, match="^CUDA out of memory"):
+        for _ in range(collo_torch.WARM_UP_BATCHES):
+            graphed(torch.zeros(2))
 
 
 def test_a_model_learns_the_same_with_a_graph_and_without_one(monkeypatch):
