@@ -202,7 +202,7 @@ def test_the_others_run_on_a_card(workload, settings, stand_in):
 @gpu
 @pytest.mark.parametrize("cuda_graphs", ["false", "true"])
 def test_a_member_on_a_card_leaves_quietly_in_the_middle_of_an_epoch(cuda_graphs):
-    arguments = ("--items", 200_000, "--epochs", 1, "--cuda-graphs", cuda_graphs)
+    arguments = ("--items", 20_000, "--epochs", 1, "--cuda-graphs", cuda_graphs)
     with OnDevice("cuda", "gpt", arguments) as member:
         member.start(epochs=1, tail="hold")
         member.tell("stop")
