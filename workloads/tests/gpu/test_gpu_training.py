@@ -5,7 +5,7 @@ import math
 
 import pytest
 from card import TRAINING, OnDevice, capability, losses, trained
-from harness import written
+from harness import WORKLOADS, written
 
 gpu = pytest.mark.gpu
 on_both = pytest.mark.parametrize("device", [pytest.param("cuda", marks=gpu), "cpu"])
@@ -188,6 +188,7 @@ def test_a_step_that_waits_for_the_gpu_would_be_found(device, stand_in):
         *(("stress", {"kind": kind}) for kind in ("compute", "memory", "pcie", "launch")),
         *(("stress", {"kind": "compute", "precision": precision}) for precision in ("tf32", "bf16", "fp16")),
         ("stress", {"kind": "compute", "dial": 50}),
+        *(("serve", {"kind": kind}) for kind in ("vision", "decode") if (WORKLOADS / "serve").exists()),
     ],
 )
 def test_the_others_run_on_a_card(workload, settings, stand_in):
