@@ -17,7 +17,10 @@ from collo_features import tell_features  # noqa: F401  (scripts take it from he
 from collo_loader import PINNING, loader, on, pins  # noqa: F401  (and these)
 from collo_peaks import peaks
 
-PRECISIONS = {"fp32": None, "tf32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+# `torch` is what it does unasked: TF32 in convolutions, fp32 in matrix products (its notes on CUDA semantics).
+PRECISIONS = {"fp32": None, "tf32": None, "torch": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+READ_LOSS = ("epoch", "step")
+REGIME = ("precision", "read_loss", "workers", "keep_cache", "learning_rate")  # of every script, for the hello
 ALLOCATORS = ("native", "cudaMallocAsync")
 WARM_UP_BATCHES = 3
 
@@ -38,7 +41,8 @@ def add_settings(parser, batch_size, learning_rate):
     add("--limit-batches", type=int, default=0, help="end an epoch after so many batches; 0 for all")
     add("--workers", type=int, default=0, help="data-loader processes; with 0 the training process loads")
     add("--pin-memory", default="auto", help="load into page-locked memory: true, false, or auto, on a GPU alone")
-    add("--precision", default="fp32", help="fp32, tf32 (GPU), or mixed precision in bf16 or fp16")
+    add("--precision", default="fp32", help="fp32, tf32 (GPU), torch: its default; or mixed precision in bf16 or fp16")
+    add("--read-loss", default="epoch", help="epoch: the host runs ahead of the GPU; step: it waits for each step's loss")
     add("--compile", type=flag, default=False, help="torch.compile")
     add("--cuda-graphs", type=flag, default=False, help="capture the training step once, then replay it (GPU)")
     add("--allocator", default="native", help="the GPU's: native or cudaMallocAsync; asserted, see `allocator` below")
@@ -56,8 +60,9 @@ def set_up(settings):
     torch.set_num_threads(collo.threads())
     torch.set_num_interop_threads(1)
     torch.manual_seed(settings.seed)
-    tf32 = settings.precision == "tf32"  # torch lets convolutions use it unless told otherwise: then fp32 were not fp32
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+    # torch lets convolutions use TF32 unless told otherwise: then fp32 were not fp32.
+    torch.backends.cuda.matmul.allow_tf32 = settings.precision == "tf32"
+    torch.backends.cudnn.allow_tf32 = settings.precision in ("tf32", "torch")
     torch.backends.cudnn.benchmark = settings.tune  # in the warm-up, which members do one at a time
     peaks.keep_cache = settings.keep_cache
     return device
@@ -96,6 +101,7 @@ def check_settings(settings, device):
     if not (math.isfinite(settings.learning_rate) and settings.learning_rate > 0):
         raise SettingError(f"`learning_rate` is {settings.learning_rate}: it is greater than 0")
     one_of("precision", settings.precision, PRECISIONS)
+    one_of("read_loss", settings.read_loss, READ_LOSS)
     one_of("allocator", settings.allocator, ALLOCATORS)
     one_of("pin_memory", settings.pin_memory, PINNING)
     if device.type == "cpu":
@@ -153,7 +159,22 @@ def training_step(loss_of, model, optimiser, settings):
         scaler.update()
         return loss.detach()
 
-    return graphed(step) if settings.cuda_graphs else step
+    step = graphed(step) if settings.cuda_graphs else step
+    return read_each(step) if settings.read_loss == "step" else step
+
+
+def read_each(step):
+    """The step, and then its loss as a number, as timm's script and many others do it: the host waits for the GPU.
+
+    Between two steps a GPU then idles for as long as the host needs to start the next one, which neighbours can use.
+    """
+
+    def and_read(*batch):
+        loss = step(*batch)
+        loss.item()
+        return loss
+
+    return and_read
 
 
 def graphed(step):
@@ -225,13 +246,19 @@ def as_seen(device):
 
 
 def say_hello(member, settings, device, name, model, data=None, **more):
-    """The hello of a training script: the device as CUDA shows it, and what is in force; `more` is added as it is."""
+    """The hello of a training script: the device as CUDA shows it, and what is in force; `more` is added as it is.
+
+    In a `regime` of its own stands what figures are only comparable under; a script adds to it what it has beyond this.
+    """
+    regime = {name: getattr(settings, name) for name in REGIME}
+    regime = {"recipe": getattr(settings, "recipe", None), **regime, **more.pop("regime", {})}
     member.hello(
         **as_seen(device),
         threads=torch.get_num_threads(),
         model=(name, sum(parameter.numel() for parameter in model.parameters())),
         dataset=data.describe() if data is not None else None,
         **{"limit_batches": limit_in_force(settings, data), **more},
+        regime=regime,
         precision=settings.precision,
         allocator=allocator() if device.type == "cuda" else None,
         pin_memory=pins(settings),

@@ -6,7 +6,8 @@
 `load(…, size=224, seed=1)`: training pictures are cropped at random (8 to 100 % of the area, 3:4 to 4:3) and mirrored
 half of the time, the others are scaled to 256/224 of the size and cropped in the middle, as everybody does. The crop of
 a picture is drawn from (seed, its index) alone: the same in every epoch and with any number of data-loader workers, so
-that epochs cost the same and losses can be compared.
+that epochs cost the same and losses can be compared. `crop="centre"` treats training pictures as the others, and
+`transform=…` takes a whole picture of PIL to uint8 [3, size, size] instead.
 
 The pictures of a stand-in are as large as the usual real one, 500 × 375: about 250 of them are written in a second.
 """
@@ -31,8 +32,9 @@ AREA, ASPECT, TRIES = (0.08, 1.0), (3 / 4, 4 / 3), 10  # of a random crop
 class Pictures(Split):
     """Pictures on disk: uint8 [B, 3, size, size] and int64 [B]."""
 
-    def __init__(self, known, place, folder, names, labels, size, seed, at_random):
+    def __init__(self, known, place, folder, names, labels, size, seed, at_random, transform=None):
         super().__init__(known, place)
+        self.transform = transform
         self.known, self.folder, self.size, self.seed, self.at_random = known, folder, size, seed, at_random
         self.names, self.labels = names, labels  # bytes in one array: nothing that workers would copy page by page
         self.classes, self.shape, self.mean, self.std = known.classes, (3, size, size), known.mean, known.std
@@ -44,23 +46,28 @@ class Pictures(Split):
         indices = np.asarray(indices)
         pixels = np.empty((len(indices), *self.shape), np.uint8)
         for slot, index in zip(pixels, indices):
-            slot[:] = self.picture(int(index)).transpose(2, 0, 1)
+            index = int(index)
+            slot[:] = self.picture(index).transpose(2, 0, 1) if self.transform is None else self.transform(self.decoded(index))
         return pixels, self.labels[indices]
 
     def path(self, index):
         return self.folder / os.fsdecode(self.names[index])
 
-    def picture(self, index):
-        """One picture as uint8 [size, size, 3]."""
+    def decoded(self, index):
+        """One picture, whole."""
         path = self.path(index)
         try:
             with self.known.opened(path) as file, Image.open(file) as image:
-                image = image.convert("RGB")  # a few are grey or CMYK
+                return image.convert("RGB")  # a few are grey or CMYK
         except UnidentifiedImageError as error:
             raise self.known.broken(path, "is no picture") from error
         except (OSError, SyntaxError) as error:
             reason = "is truncated" if "truncated" in str(error) else f"cannot be decoded ({error})"
             raise self.known.broken(path, reason) from error
+
+    def picture(self, index):
+        """One picture as uint8 [size, size, 3]."""
+        image = self.decoded(index)
         if not self.at_random:
             return self.middle(image)
         random = np.random.default_rng((self.seed, index % len(self)))
@@ -117,13 +124,15 @@ class ImageNet(DataSet):
             return "folders", folder
         raise self.unknown(folder, "holds neither train nor val")
 
-    def load(self, place, split, size=224, seed=1):
+    def load(self, place, split, size=224, seed=1, crop="random", transform=None):
         if size < 1:
             raise SettingError(f"`size` is {size}: it is 1 or more pixels")
+        if crop not in ("random", "centre"):
+            raise SettingError(f"`crop` is `{crop}`: it is one of random, centre")
         _, folder = self.find(place.folder)
         folder = folder / split
         names, labels = self.listed(folder)
-        return Pictures(self, place, folder, names, labels, size, seed, at_random=split == "train")
+        return Pictures(self, place, folder, names, labels, size, seed, split == "train" and crop == "random", transform)
 
     def class_folders(self, folder):
         """The names of the class folders, in the order of their labels."""

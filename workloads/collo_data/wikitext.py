@@ -5,8 +5,9 @@
 
 A token is a word or the end of a line, as in the published counts. `load(…, length=128, vocabulary=33278)` keeps the
 most frequent words of the training text; all others are 0, the unknown token, and 1 is the end of a line. Ids stay
-below `vocabulary`, so a model's own size can be asked for. A sequence begins where the one before ends; what is over is
-left out.
+below `vocabulary`, so a model's own size can be asked for. With `packing="blocks"` a sequence begins where the one before
+ends, and what is over is left out. With `packing="lines"` each line is one, cut or filled up with line ends to the length,
+and a batch has a second array that says which tokens are the line's: so the public scripts behind thesis table 6.2 do it.
 """
 
 import hashlib
@@ -20,6 +21,8 @@ from collo_data.data_set import DataSet, Split
 from collo_data.findings import compared, failed
 
 UNKNOWN, LINE_END = "<unk>", "<eos>"
+LINE_END_ID = 1
+PACKINGS = ("blocks", "lines")
 FOLDERS = {"raw": "wikitext-2-raw", "tokens": "wikitext-2"}
 VOCABULARY = 33_278  # of the version with rare words replaced, which calls a word rare below 3 occurrences
 LINES = {"train": 36_718, "valid": 3_760, "test": 4_358}  # torchtext
@@ -34,17 +37,24 @@ CHECKSUMS = {  # raw: published with several reproductions of perplexities; toke
 
 
 class Sequences(Split):
-    """Token ids that lie in memory: int64 [B, length], in a tuple of one."""
+    """Token ids that lie in memory: int64 [B, length]; of lines also bool [B, length], true where they are not filled up."""
 
-    def __init__(self, known, place, ids, length, vocabulary, words):
+    def __init__(self, known, place, ids, length, vocabulary, words, used=None):
         super().__init__(known, place)
         self.ids, self.length, self.vocabulary, self.words = ids, length, vocabulary, words
+        self.used = used  # tokens of each line
 
     def __len__(self):
         return len(self.ids)
 
     def __getitems__(self, indices):
-        return (self.ids[np.asarray(indices)].astype(np.int64),)
+        indices = np.asarray(indices)
+        ids = self.ids[indices].astype(np.int64)
+        return (ids,) if self.used is None else (ids, np.arange(self.length) < self.used[indices, None])
+
+    def cut(self, items):
+        """Keep the first so many sequences."""
+        self.ids, self.used = self.ids[:items], None if self.used is None else self.used[:items]
 
 
 class WikiText2(DataSet):
@@ -68,7 +78,9 @@ class WikiText2(DataSet):
     def path(self, folder, form, split):
         return folder / f"wiki.{split}.{form}"
 
-    def load(self, place, split, length=128, vocabulary=VOCABULARY):
+    def load(self, place, split, length=128, vocabulary=VOCABULARY, packing="blocks"):
+        if packing not in PACKINGS:
+            raise SettingError(f"`packing` is `{packing}`: it is one of {', '.join(PACKINGS)}")
         if length < 2:
             raise SettingError(f"`length` is {length}: it is 2 tokens or more")
         if vocabulary < 3:
@@ -78,11 +90,14 @@ class WikiText2(DataSet):
         words = most_frequent(trained, vocabulary)
         tokens = trained if split == "train" else self.tokens(self.path(folder, form, split))
         count = len(tokens) // length
-        if count == 0:
+        if count == 0 and packing == "blocks":
             few = f"`{self.path(folder, form, split)}` has {len(tokens)} tokens, too few for a sequence of {length}"
             raise DataError(f"{few}: lower `length`")
         ids_of = {word: index for index, word in enumerate(words)}
         ids = np.fromiter((ids_of.get(token, 0) for token in tokens), np.int32, len(tokens))
+        if packing == "lines":
+            rows, used = lines(ids, length)
+            return Sequences(self, place, rows, length, vocabulary, words, used)
         return Sequences(self, place, ids[: count * length].reshape(count, length), length, vocabulary, words)
 
     def tokens(self, path):
@@ -145,6 +160,17 @@ class WikiText2(DataSet):
             self.path(folder, form, split).write_text(text, encoding="utf-8")
             counts[split] = sum(len(line) + 1 for line in lines)
         return counts
+
+
+def lines(ids, length):
+    """(each line in a row of its own, how many tokens of the row are the line's)."""
+    ends = np.flatnonzero(ids == LINE_END_ID)
+    starts = np.append(0, ends[:-1] + 1)
+    used = np.minimum(ends - starts + 1, length)
+    rows = np.full((len(ends), length), LINE_END_ID, np.int32)
+    for row, start, count in zip(rows, starts.tolist(), used.tolist()):
+        row[:count] = ids[start : start + count]
+    return rows, used
 
 
 def most_frequent(tokens, vocabulary):

@@ -1,7 +1,8 @@
 """The language models of the study, built by transformers from their sizes with random weights: nothing is fetched.
 
-A name and sizes go in; out comes a module from token ids to the mean loss of guessing what that family learns by.
-The last id of a vocabulary stands in no text: it is BERT's mask. Knows no data set and no device.
+A name and sizes go in; out comes a module from token ids, and of lines which of them are the line's, to the mean loss of
+what that family learns by. Models and tasks are those of the public scripts behind thesis table 6.2 (itu-rad/CARMA,
+`workloads/BERT_base_on_wiki.py`, `xlnet_base_cased.py`, `gpt2_xl_on_wiki.py` and their like). The last id of a vocabulary stands in no text: it is BERT's mask. Knows no data set and no device.
 """
 
 import difflib
@@ -10,7 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import nn
 from transformers import (
-    AttentionInterface, BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, XLNetConfig, XLNetLMHeadModel,
+    AttentionInterface, BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, XLNetConfig,
+    XLNetForSequenceClassification,
 )  # fmt: skip
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
@@ -18,11 +20,11 @@ from collo import SettingError
 from collo_tokens import within
 
 # Under its own name, `sdpa` is told of GPT-2's mask: each step looks whether sequences are packed, which waits for the
-# GPU; torch.compile and CUDA graphs write the mask out, which rules the fast kernels out. Ours are never packed.
+# GPU; torch.compile and CUDA graphs write the mask out, which rules the fast kernels out. Ours are never packed. A mask of
+# four dimensions, which lines need, transformers passes on as it is (masking_utils, `_preprocess_mask_arguments`).
 AttentionInterface.register("sdpa_without_mask", sdpa_attention_forward)
 
 GUESSED_BY_BERT = 0.15  # of the tokens
-GUESSED_BY_XLNET = 1 / 6
 NOT_GUESSED = -100  # as a label: transformers leaves these out of the loss
 
 
@@ -59,18 +61,19 @@ def gpt2(sizes):
 
 def xlnet(sizes):
     config = XLNetConfig(
-        n_layer=sizes.layers, d_model=sizes.width, n_head=sizes.heads, d_inner=4 * sizes.width,
+        n_layer=sizes.layers, d_model=sizes.width, n_head=sizes.heads, d_inner=4 * sizes.width, num_labels=2,
         vocab_size=sizes.vocabulary, pad_token_id=None, bos_token_id=None, eos_token_id=None, use_mems_eval=False,
     )  # fmt: skip
-    return Permuted(XLNetLMHeadModel(config))
+    return Classified(XLNetForSequenceClassification(config))
 
 
 ARCHITECTURES = {
-    "bert-base": (bert, Sizes(layers=12, width=768, heads=12, vocabulary=30522, positions=512)),
-    "bert-large": (bert, Sizes(layers=24, width=1024, heads=16, vocabulary=30522, positions=512)),
+    "bert-base": (bert, Sizes(layers=12, width=768, heads=12, vocabulary=28996, positions=512)),
+    "bert-large": (bert, Sizes(layers=24, width=1024, heads=16, vocabulary=28996, positions=512)),
     "xlnet-base": (xlnet, Sizes(layers=12, width=768, heads=12, vocabulary=32000, positions=None)),
     "xlnet-large": (xlnet, Sizes(layers=24, width=1024, heads=16, vocabulary=32000, positions=None)),
     "gpt2-large": (gpt2, Sizes(layers=36, width=1280, heads=20, vocabulary=50257, positions=1024)),
+    "gpt2-xl": (gpt2, Sizes(layers=48, width=1600, heads=25, vocabulary=50257, positions=1024)),
 }
 
 
@@ -82,14 +85,20 @@ class Masked(nn.Module):
         self.model = model
         self.mask = model.config.vocab_size - 1
 
-    def forward(self, text):
-        # As many in each sequence, so that each step is the same work. Of ten, one is replaced and one left as it is.
-        chosen = torch.rand(text.shape, device=text.device).topk(share(text, GUESSED_BY_BERT)).indices
-        right = text.gather(1, chosen)
-        fate, other = torch.rand(right.shape, device=text.device), torch.randint_like(right, self.mask)
-        shown = torch.where(fate < 0.9, other, right).masked_fill(fate < 0.8, self.mask)
-        labels = torch.full_like(text, NOT_GUESSED).scatter(1, chosen, right)
-        return self.model(text.scatter(1, chosen, shown), labels=labels).loss
+    def forward(self, text, seen=None):
+        if seen is None:  # as many in each sequence, so that each step is the same work
+            chosen = torch.zeros_like(text, dtype=torch.bool)
+            where = torch.rand(text.shape, device=text.device).topk(share(text, GUESSED_BY_BERT)).indices
+            chosen = chosen.scatter(1, where, True)
+        else:  # as transformers' collator chooses, but the first of each line, or there might be no loss
+            chosen = (torch.rand(text.shape, device=text.device) < GUESSED_BY_BERT) & seen
+            chosen[:, 0] = True
+        # Of ten, eight are hidden, one is replaced and one left as it is.
+        fate, other = torch.rand(text.shape, device=text.device), torch.randint_like(text, self.mask)
+        shown = torch.where(chosen & (fate < 0.9), other, text).masked_fill(chosen & (fate < 0.8), self.mask)
+        labels = text.masked_fill(~chosen, NOT_GUESSED)
+        attended = None if seen is None else seen[:, None, None, :]
+        return self.model(shown, attention_mask=attended, labels=labels).loss
 
 
 class Causal(nn.Module):
@@ -99,24 +108,26 @@ class Causal(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, text):
-        return self.model(text, labels=text).loss
+    def forward(self, text, seen=None):
+        if seen is None:
+            return self.model(text, labels=text).loss
+        length = text.shape[1]
+        before = torch.ones(length, length, dtype=torch.bool, device=text.device).tril()
+        # What fills a line up is guessed, too: the public scripts take the ids themselves for labels.
+        return self.model(text, attention_mask=before & seen[:, None, None, :], labels=text).loss
 
 
-class Permuted(nn.Module):
-    """XLNet's: in a random order of the tokens, guess the last sixth of them, each from those before it."""
+class Classified(nn.Module):
+    """XLNet's: say of a text which of two kinds it is. The public scripts call every text of WikiText the second kind."""
 
     def __init__(self, model):
         super().__init__()
         self.model = model
 
-    def forward(self, text):
-        rank, chosen = torch.rand(text.shape, device=text.device).topk(share(text, GUESSED_BY_XLNET))
-        when = torch.zeros(text.shape, device=text.device).scatter(1, chosen, rank + 1)  # 0: known from the start
-        hidden = (when[:, None, :] > 0) & (when[:, None, :] >= when[:, :, None])  # [B, who looks, at whom]
-        places = torch.zeros(*chosen.shape, text.shape[1], device=text.device).scatter(2, chosen[:, :, None], 1)
-        right = text.gather(1, chosen)
-        return self.model(text, perm_mask=hidden.float(), target_mapping=places, labels=right).loss
+    def forward(self, text, seen=None):
+        labels = torch.ones(len(text), dtype=torch.int64, device=text.device)
+        attended = None if seen is None else seen.float()
+        return self.model(text, attention_mask=attended, labels=labels).loss
 
 
 def share(text, part):

@@ -4,11 +4,13 @@ By hand: pip install --target PACKAGES --no-deps -r requirements.txt; PYTHONPATH
 """
 
 import argparse
+import sys
 
 import torch
 
 import collo
 import collo_memory
+import collo_recipe
 import collo_tokens
 import collo_torch
 import models
@@ -22,16 +24,21 @@ settings.add_argument("--vocabulary", type=int, default=0)
 settings.add_argument("--length", type=int, default=512, help="tokens of a sequence")
 settings.add_argument("--dataset", default="wikitext-2", help="wikitext-2, or tokens: sequences made up in memory")
 settings.add_argument("--items", type=int, default=0, help="sequences, the first of the text; 0 for all")
+settings.add_argument("--packing", default="blocks", help="blocks: text without a gap; lines: one a sequence, filled up")
+settings.add_argument("--recipe", default="collo", help="many of these at once, as in workload.toml; what is given wins")
 collo_torch.add_settings(settings, batch_size=32, learning_rate=5e-5)
-settings = settings.parse_args()
 
 member = collo.connect()
+settings = collo_recipe.settings_of(settings, sys.path[0])
 device = collo_torch.set_up(settings)
 asked = {size: getattr(settings, size) for size in ("layers", "width", "heads", "vocabulary")}
 name, build, sizes = models.find(settings.model, settings.length, **asked)
 least_bytes = 16 * (sizes.vocabulary * sizes.width + 12 * sizes.layers * sizes.width**2)  # weights, gradients, moments
 collo_memory.check_fits(least_bytes, device, "the weights and AdamW take at least", "lower `width` or `layers`")
-data = collo_tokens.load(settings.dataset, settings.items, settings.length, sizes.vocabulary - 1, settings.seed)
+vocabulary = sizes.vocabulary - 1
+data = collo_tokens.load(
+    settings.dataset, settings.items, settings.length, vocabulary, settings.seed, settings.packing
+)
 loader = collo_torch.loader(data, settings)
 
 with device:  # the weights are drawn where they will lie: on a GPU seconds instead of a minute
@@ -39,7 +46,8 @@ with device:  # the weights are drawn where they will lie: on a GPU seconds inst
 learner.to(device)  # the few that transformers draws elsewhere
 optimiser = torch.optim.AdamW(learner.parameters(), settings.learning_rate, capturable=settings.cuda_graphs)
 
-collo_torch.say_hello(member, settings, device, name, learner, data, length=settings.length)
+regime = {"optimiser": "adamw", "packing": settings.packing}
+collo_torch.say_hello(member, settings, device, name, learner, data, length=settings.length, regime=regime)
 collo_torch.tell_features(member, learner, (torch.zeros(1, settings.length, dtype=torch.int64),), settings)
 step = collo_torch.training_step(learner, learner, optimiser, settings)  # the module is its own loss
 

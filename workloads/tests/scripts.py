@@ -10,8 +10,10 @@ PYTHON_FILES = {path.stem for path in WORKLOADS.glob("*/*.py")}
 
 
 def flags(workload, **settings):
-    """All settings of the workload as its command has them, with these in place of its own."""
-    settings = {**written(workload)["settings"], **settings}
+    """All settings of the workload as its command has them, with these, and those of their recipe, for its own."""
+    toml = written(workload)
+    recipe = toml.get("recipes", {}).get(settings.get("recipe"), {})
+    settings = {**toml["settings"], **recipe, **settings}
     texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in settings.items()}
     return [word for name, text in texts.items() for word in (f"--{name.replace('_', '-')}", text)]
 

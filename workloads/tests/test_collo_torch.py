@@ -59,7 +59,8 @@ def test_the_defaults_can_be_had_on_a_cpu():
         ({"pin_memory": "true"}, "`pin_memory` cannot be `true` on a CPU"),
         ({"pin_memory": "always"}, "`pin_memory` is `always`: it is one of auto, true, false"),
         ({"allocator": "cudaMallocAsync"}, "`allocator` cannot be `cudaMallocAsync` on a CPU"),
-        ({"precision": "fp8"}, "`precision` is `fp8`: it is one of fp32, tf32, bf16, fp16"),
+        ({"precision": "fp8"}, "`precision` is `fp8`: it is one of fp32, tf32, torch, bf16, fp16"),
+        ({"read_loss": "batch"}, "`read_loss` is `batch`: it is one of epoch, step"),
         ({"allocator": "jemalloc"}, "`allocator` is `jemalloc`: it is one of native, cudaMallocAsync"),
         ({"batch_size": 0}, "`batch_size` is 0: it is 1 or more"),
         ({"limit_batches": -1}, "`limit_batches` is -1: it is 0 or more, 0 for the whole epoch"),
@@ -124,10 +125,16 @@ print(device, torch.get_num_threads(), torch.get_num_interop_threads(), drawn ==
         (True, "fp32", "true", "cuda 1 1 True False False True"),  # torch by itself has convolutions use TF32
         (True, "tf32", "false", "cuda 1 1 True True True False"),
         (True, "bf16", "true", "cuda 1 1 True False False True"),
+        (True, "torch", "true", "cuda 1 1 True False True True"),  # what it is before anybody says a word, see below
     ],
 )
 def test_setting_up_puts_the_settings_in_force(gpu, precision, tune, said):
     assert by_hand(SET_UP.format(gpu=gpu, precision=precision, tune=tune)) == (0, said + "\n", "")
+
+
+def test_torch_by_itself_uses_tf32_in_convolutions_alone():
+    switches = "torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32"
+    assert by_hand(f"import torch; print({switches})") == (0, "False True\n", "")
 
 
 @pytest.mark.parametrize("nothing", [None, "", "-1", "NoDevFiles"])
@@ -219,6 +226,31 @@ def test_fp16_learns_the_same_once_its_losses_are_scaled():
     skipped = losses.count(losses[0]) - 1  # steps whose gradients did not fit: the scale is halved, nothing is learnt
     assert 0 < skipped < 5
     assert losses[skipped : skipped + 10] == pytest.approx(exact[:10], rel=0.1)
+
+
+@pytest.mark.parametrize("read_loss, times", [("epoch", 0), ("step", 5)])
+def test_the_loss_is_read_after_each_step_only_when_asked(monkeypatch, read_loss, times):
+    line, read = nn.Linear(1, 1), []
+    optimiser = torch.optim.SGD(line.parameters(), 0.2)
+    step = collo_torch.training_step(lambda x: line(x).mean(), line, optimiser, settings(read_loss=read_loss))
+    item = torch.Tensor.item
+
+    def spy(tensor):
+        read.append((optimiser.steps, tensor.requires_grad))
+        return item(tensor)
+
+    optimiser.steps, update = 0, optimiser.step
+
+    def counted(*args, **given):
+        optimiser.steps += 1
+        return update(*args, **given)
+
+    monkeypatch.setattr(optimiser, "step", counted)
+    monkeypatch.setattr(torch.Tensor, "item", spy)
+    losses = [step(torch.ones(2, 1)) for _ in range(5)]
+    monkeypatch.undo()
+    assert [steps for steps, _ in read] == [1, 2, 3, 4, 5][:times]  # once each, behind the update
+    assert all(loss.shape == () for loss in losses)
 
 
 @pytest.mark.parametrize("compiled", [False, True])

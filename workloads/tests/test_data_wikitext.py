@@ -63,6 +63,22 @@ def test_sequences_follow_each_other_and_the_rest_is_left_out(data):
     assert len(text) == len(TOKENS) // 4 and [text.words[index] for index in ids.ravel()] == TOKENS[: 4 * len(text)]
 
 
+def test_of_lines_each_is_a_sequence_cut_or_filled_up_with_line_ends(data):
+    write(data)
+    text = collo_data.load("wikitext-2", length=6, packing="lines")
+    ids, used = text.__getitems__([0, 1, 2, 3])
+    assert len(text) == 4 and (ids.dtype, used.dtype) == (np.int64, bool)
+    assert [[text.words[index] for index in row] for row in ids] == [
+        6 * ["<eos>"], ["=", "Title", "=", "<eos>", "<eos>", "<eos>"], 6 * ["<eos>"],
+        ["the", "cat", "sat", "on", "the", "mat"],
+    ]  # fmt: skip
+    assert used.sum(1).tolist() == [1, 4, 1, 6]
+    text.cut(2)
+    assert len(text) == 2 and text.__getitems__([1])[1].sum() == 4
+    with pytest.raises(SettingError, match="`packing` is `words`: it is one of blocks, lines"):
+        collo_data.load("wikitext-2", packing="words")
+
+
 def test_only_line_feeds_end_a_line(data):
     write(data, "one\u2028two\x0bthree\n four")
     text = collo_data.load("wikitext-2", length=6)

@@ -29,9 +29,10 @@ def imported(workload, name):
 
 
 def words(workload, preset=None, **settings):
-    """The command line as collo writes it: the defaults, over them a preset's, over them these."""
-    presets = written(workload)["presets"]
-    settings = {**written(workload)["settings"], **(presets[preset]["settings"] if preset else {}), **settings}
+    """The command line as collo writes it: the defaults, over them a recipe's, over them a preset's, over them these."""
+    toml = written(workload)
+    own = {**(toml["presets"][preset]["settings"] if preset else {}), **settings}
+    settings = {**toml["settings"], **toml.get("recipes", {}).get(own.get("recipe"), {}), **own}
     return [f"--{name.replace('_', '-')}={str(value).lower()}" for name, value in settings.items()]
 
 

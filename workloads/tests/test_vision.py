@@ -1,12 +1,17 @@
 """The image models: every preset is what it says it is, and a small model trains on each of the four data sets."""
 
+import argparse
 import functools
+import json
+import math
 import os
 import pathlib
 import re
 import select
 
 import collo_data
+import collo_recipe
+import numpy as np
 import pytest
 import timm
 import torch
@@ -14,7 +19,7 @@ import torchvision
 from collo import SettingError
 from collo_data.imagenet import IMAGENET
 from collo_features import features
-from harness import Started, written
+from harness import WORKLOADS, Started, written
 from scripts import flags, module, script
 
 BASE = written("vision")["settings"]
@@ -257,7 +262,7 @@ def test_pictures_are_as_large_as_asked_or_as_the_model_demands_or_as_they_are(n
         ("torchvision:resnet19", 0, r"`torchvision:resnet19` is no classifier of torchvision .*near it are `torchvision:"),
         ("torchvision:maskrcnn_resnet50_fpn", 0, "`torchvision:maskrcnn_resnet50_fpn` is no classifier of torchvision"),
         ("collo:pyramidnet", 0, "`collo:pyramidnet` is no model of collo: near it are `collo:pyramidnet"),
-        ("collo:xyz", 0, "`collo:xyz` is no model of collo: there are `resnext11_2x16d`, "),
+        ("collo:xyz", 0, "`collo:xyz` is no model of collo: `vision/nets.py` names them all"),
         ("§", 0, r"`§` is no model of timm [\d.]+: `timm.list_models\(\)` names them all"),
         ("resnet26", -1, "`image_size` is -1: it is up to 2048 pixels a side, or 0"),
         ("resnet26", 100_000, "`image_size` is 100000: it is up to 2048 pixels a side, or 0"),
@@ -341,7 +346,8 @@ def test_each_data_set_trains_two_tiny_epochs(shown, data, preset, more, name, s
         status, seen, stderr = member.end()
     assert (status, stderr) == (0, "")
     assert hello["dataset"]["name"] == name and hello["dataset"]["synthetic"]
-    assert (hello["image_size"], hello["precision"]) == (side, more.get("precision", "fp32"))
+    own = "torch" if "recipe" in PRESETS[preset]["settings"] else "fp32"
+    assert (hello["image_size"], hello["precision"]) == (side, more.get("precision", own))
     assert hello["model"]["name"] == {**PRESETS[preset]["settings"], **more}["model"]
     assert set(seen.splitlines()) == {f"(8, 3, {side}, {side})"}  # what the model was shown
     assert [epoch["items"] for epoch in epochs] == 2 * [8 * hello["limit_batches"]]
@@ -403,3 +409,202 @@ def test_by_hand_it_simply_trains(data):
     first, *epochs = stdout.splitlines()
     assert first == "test_resnet, 373658 parameters; CIFAR-10, a synthetic stand-in; device cpu, 1 thread"
     assert [line.split(" took ")[0] for line in epochs] == ["epoch 0", "epoch 1"]
+
+
+# --- the regime ---
+
+RECIPES = written("vision")["recipes"]
+COLLO = {
+    "recipe": "collo", "precision": "fp32", "read_loss": "epoch", "workers": 0, "learning_rate": 0.05,
+    "optimiser": "sgd", "nesterov": False, "weight_decay": 5e-4, "label_smoothing": 0.0, "schedule": "constant",
+    "schedule_epochs": None, "keep_cache": False, "augmentation": "none", "crop": None, "validate": False,
+}  # fmt: skip
+# What the sources say, word for word: timm/train.py of the study's artefacts with its defaults; CARMA's resnet50.py and
+# resnet18_cifar100.py.
+OF_THE_SOURCES = {
+    "timm": {
+        "precision": "tf32", "workers": 4, "pin_memory": "false", "keep_cache": True, "read_loss": "step",
+        "augmentation": "timm", "validate": True, "optimiser": "sgd", "nesterov": True, "weight_decay": 2e-5,
+        "label_smoothing": 0.1, "learning_rate": 0, "schedule": "cosine", "schedule_epochs": 300,
+    },
+    "carma": {
+        "precision": "torch", "workers": 4, "pin_memory": "false", "keep_cache": True, "read_loss": "step",
+        "augmentation": "none", "crop": "centre", "validate": True, "optimiser": "adam", "weight_decay": 0.0,
+        "learning_rate": 1e-3,
+    },
+    "carma-cifar": {
+        "precision": "torch", "workers": 4, "pin_memory": "false", "keep_cache": True, "read_loss": "step",
+        "augmentation": "crop-flip", "validate": True, "optimiser": "adamw", "weight_decay": 1e-4,
+        "learning_rate": 1e-3, "schedule": "cosine", "schedule_epochs": 10,
+    },
+}  # fmt: skip
+
+
+def test_a_recipe_sets_exactly_what_its_source_does():
+    assert RECIPES == OF_THE_SOURCES
+
+
+def test_the_conditions_of_published_figures_are_those_of_the_recipes():
+    published = json.loads((WORKLOADS.parent / "reports/published/study.json").read_text())["regimes"]
+    for name, recipe in RECIPES.items():
+        own = {**BASE, **recipe}
+        assert published[name] == {condition: own[condition] for condition in published[name]}, name
+        assert published[name].keys() >= {"precision", "workers", "read_loss", "validate", "optimiser", "augmentation"}
+
+
+def test_the_presets_of_table_6_2_are_in_the_regime_of_its_scripts():
+    of_the_study = {name for name in PRESETS if "recipe" not in PRESETS[name]["settings"]}
+    assert {name for name in of_the_study if "cait" not in name and "v2-s" not in name} >= {"small", "medium", "large"}
+    table = {name: preset["settings"] for name, preset in PRESETS.items() if "recipe" in preset["settings"]}
+    assert {"resnet50", "vgg16", "xception", "resnet18-cifar100", "resnet50-cifar100"} <= table.keys()
+    for name, settings in table.items():
+        assert settings["recipe"] == {"imagenet": "carma", "cifar-100": "carma-cifar"}[settings["dataset"]], name
+
+
+def test_the_hello_says_the_regime_in_force(run):
+    assert run[0]["regime"] == COLLO
+
+
+def test_a_recipe_trains_and_validates_and_says_what_it_was(data):
+    """All of timm's but TF32, which a CPU has not, and with one worker."""
+    asked = words(**{**FEW, "limit_batches": 2, "learning_rate": 0}, recipe="timm", precision="fp32", workers=1)
+    with script("vision", *asked, data=data) as member:
+        hello, epochs = trained(member, epochs=2)
+        assert member.end() == (0, "", "")
+    assert hello["regime"] == {
+        "recipe": "timm", "precision": "fp32", "read_loss": "step", "workers": 1, "learning_rate": 0.1 * 16 / 256,
+        "optimiser": "sgd", "nesterov": True, "weight_decay": 2e-5, "label_smoothing": 0.1,
+        "schedule": "cosine", "schedule_epochs": 300, "keep_cache": True, "augmentation": "timm", "crop": None, "validate": True,
+    }  # fmt: skip
+    assert [epoch["items"] for epoch in epochs] == [32, 32]  # those of training
+    assert all(0 < epoch["loss"] < 5 for epoch in epochs)
+
+
+@pytest.mark.parametrize("given, workers", [([], 4), (["--workers", "0"], 0)])
+def test_by_hand_the_script_looks_its_recipe_up_and_what_is_given_wins(data, given, workers):
+    asked = ["--model=test_resnet", "--batch-size=16", "--limit-batches=1", "--recipe=carma-cifar", *given]
+    with script("vision", *asked, by_hand=True, data=data) as by_hand:
+        status, stdout, stderr = by_hand.end()
+    assert (status, stderr) == (0, "")
+    assert [line.split()[0] for line in stdout.splitlines()[1:]] == 2 * ["epoch", "validation"]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--recipe", default="collo")
+    parser.add_argument("--workers", type=int, default=0)
+    found = collo_recipe.settings_of(parser, WORKLOADS / "vision", ["--recipe=carma-cifar", *given])
+    assert (found.workers, found.precision) == (workers, "torch")
+
+
+class Picked:
+    """Stands for the settings."""
+
+    seed, crop, augmentation, dataset = 1, "random", "none", "cifar-10"
+
+    def __init__(self, **given):
+        self.__dict__.update(given)
+
+
+pictures = module("vision", "pictures")
+
+
+@pytest.mark.parametrize(
+    "name, augmentation", [("cifar-10", "crop-flip"), ("cifar-10", "timm"), ("imagenet64", "timm"), ("imagenet", "timm")]
+)
+def test_augmentation_changes_pixels_anew_each_time_and_neither_shape_nor_label(data, monkeypatch, name, augmentation):
+    monkeypatch.setenv("COLLO_DATA", str(data))
+    plain = pictures.load(name, Picked(), 48)
+    drawn = pictures.load(name, Picked(augmentation=augmentation), 48)
+    indices = list(range(6))
+    (before, labels), (first, same), (second, _) = (d.__getitems__(indices) for d in (plain, drawn, drawn))
+    assert first.shape == before.shape and first.dtype == before.dtype == np.uint8 and (labels == same).all()
+    assert (first != before).any() and (first != second).any()
+    assert len(drawn) == len(plain) and drawn.describe() == plain.describe() and (drawn.classes, drawn.std) == (
+        plain.classes, plain.std
+    )  # fmt: skip
+
+
+def test_crop_flip_moves_by_at_most_four_pixels(data, monkeypatch):
+    monkeypatch.setenv("COLLO_DATA", str(data))
+    plain, drawn = (pictures.load("cifar-10", Picked(augmentation=a), 32) for a in ("none", "crop-flip"))
+    before = np.pad(plain.__getitems__([3])[0][0], ((0, 0), (4, 4), (4, 4)))
+    places = {(top, left, mirrored) for top in range(9) for left in range(9) for mirrored in (1, -1)}
+    for _ in range(20):
+        found = drawn.__getitems__([3])[0][0]
+        assert any((before[:, top : top + 32, left : left + 32][:, :, ::m] == found).all() for top, left, m in places)
+
+
+def test_the_centre_of_a_training_picture_is_what_validation_sees(data, monkeypatch):
+    monkeypatch.setenv("COLLO_DATA", str(data))
+    centre, random = (pictures.load("imagenet", Picked(crop=crop), 32) for crop in ("centre", "random"))
+    images = [d.__getitems__([5])[0] for d in (centre, random)]
+    assert (images[0][0] == centre.middle(centre.decoded(5)).transpose(2, 0, 1)).all()
+    assert (images[0] != images[1]).any()
+
+
+@pytest.mark.parametrize("augmentation", ["timm", "none"])
+def test_validation_is_never_augmented(data, monkeypatch, augmentation):
+    monkeypatch.setenv("COLLO_DATA", str(data))
+    test = pictures.load("cifar-10", Picked(augmentation=augmentation), 32, training=False)
+    stored = collo_data.load("cifar-10", "test")
+    assert (test.__getitems__([1, 2])[0] == stored.__getitems__([1, 2])[0]).all()
+
+
+learning = module("vision", "learning")
+
+
+def chosen(**given):
+    parser = argparse.ArgumentParser()
+    learning.add_settings(parser)
+    parser.set_defaults(learning_rate=0.1, batch_size=32, cuda_graphs=False)
+    parser.set_defaults(**given)
+    return parser.parse_args([])
+
+
+@pytest.mark.parametrize("name, kind", [("sgd", torch.optim.SGD), ("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
+def test_the_optimiser_is_the_one_that_is_named_with_its_parameters(name, kind):
+    weight = torch.nn.Parameter(torch.ones(2))
+    made = learning.optimiser([weight], chosen(optimiser=name, weight_decay=0.25, nesterov=True))
+    assert type(made) is kind
+    group = made.param_groups[0]
+    assert (group["lr"], group["weight_decay"]) == (0.1, 0.25)
+    assert group.get("nesterov", True) is True and group.get("momentum", 0.9) == 0.9
+
+
+def test_a_learning_rate_of_0_is_timms_for_the_batch_size():
+    settings = chosen(learning_rate=0, batch_size=128)
+    learning.check(settings)
+    assert settings.learning_rate == 0.05  # timm/train.py: lr_base * global_batch_size / lr_base_size
+
+
+def test_a_cosine_comes_down_once_an_epoch():
+    settings = chosen(schedule="cosine", schedule_epochs=10)
+    made = learning.optimiser([torch.nn.Parameter(torch.ones(2))], settings)
+    step, rates = learning.schedule(made, settings), []
+    for _ in range(11):
+        made.step()
+        rates.append(made.param_groups[0]["lr"])
+        step()
+    expected = [0.05 * (1 + math.cos(math.pi * epoch / 10)) for epoch in range(11)]
+    assert rates == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "settings, said",
+    [
+        ({"recipe": "tim"}, "`recipe` is `tim`, nearest to it is `timm`: it is one of collo, timm, carma, carma-cifar"),
+        ({"optimiser": "adma"}, "`optimiser` is `adma`: it is one of sgd, adam, adamw"),
+        ({"schedule": "step"}, "`schedule` is `step`: it is one of constant, cosine"),
+        ({"augmentation": "mixup"}, "`augmentation` is `mixup`: it is one of none, crop-flip, timm"),
+        ({"crop": "center"}, "`crop` is `center`: it is one of random, centre"),
+        ({"dataset": "imagenet", "crop": "centre", "augmentation": "timm"}, "`crop` cannot be `centre` with `augmentation`"),
+        ({"schedule": "cosine", "cuda_graphs": True}, "`schedule` cannot be cosine with `cuda_graphs`"),
+        ({"label_smoothing": 1.0}, "`label_smoothing` is 1.0: it is 0 or more, and below 1"),
+        ({"weight_decay": -1.0}, "`weight_decay` is -1.0: it is 0 or more"),
+        ({"schedule_epochs": 0}, "`schedule_epochs` is 0: it is 1 or more"),
+        ({"read_loss": "never"}, "`read_loss` is `never`: it is one of epoch, step"),
+    ],
+)
+def test_a_regime_that_cannot_be_is_refused(data, settings, said):
+    with script("vision", *words(**{**FEW, **settings}), data=data) as member:
+        error = member.hear()
+        assert member.end()[0] == 1
+    assert (error["event"], error["kind"]) == ("error", "setting") and said in error["message"]

@@ -22,13 +22,20 @@ def test_every_setting_is_used_and_there_is_no_other(name):
         return
     script = (WORKLOADS / name / "train.py").read_text()
     options = options_of(script)
-    if "collo_torch.add_settings(" in script:
-        options |= options_of((WORKLOADS / "collo_torch.py").read_text())
+    for module in re.findall(r"(\w+)\.add_settings\(", script):
+        own = WORKLOADS / name / f"{module}.py"
+        options |= options_of((own if own.exists() else WORKLOADS / f"{module}.py").read_text())
     assert options - {"epochs"} == settings.keys()
 
 
 def options_of(script):
     return {name.replace("-", "_") for name in re.findall(r'add(?:_argument)?\("--([a-z-]+)"', script)}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_recipes_set_only_settings_of_their_workload_and_none_that_says_what_is_trained(name):
+    for recipe in WRITTEN[name].get("recipes", {}).values():
+        assert recipe.keys() <= WRITTEN[name]["settings"].keys() - {"recipe", "model", "dataset", "batch_size", "seed"}
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -45,7 +52,7 @@ def test_a_script_takes_the_command_that_is_written(name):
 
 
 def test_all_workloads_are_there():
-    training = {"vision", "language", "gpt", "dlrm", "tiny", "mnist", "text", "generated"}
+    training = {"vision", "language", "gpt", "dlrm", "tiny", "mnist", "text", "generated", "decoder", "segmentation", "detection", "diffusion"}
     assert WRITTEN.keys() == training | {"square", "stress", "sleep", "faulty", "lines"}
     assert all(workload["description"] for workload in WRITTEN.values())
     presets = {name for workload in WRITTEN.values() for name in workload.get("presets", {})}

@@ -51,6 +51,29 @@ items = 1000
 memory_bytes = 800_000_000
 [presets.net-gpu]
 requires = "cuda"
+[presets.net-gpu.forecast.gpu]
+host_memory_bytes = 3_000_000_000
+"#;
+
+/// With recipes, one of which a preset chooses.
+pub const COOKED: &str = r#"
+command = ["python", "train.py", "{settings}"]
+[settings]
+batch_size = 32
+recipe = "own"
+precision = "fp32"
+workers = 0
+rate = 0.5
+[recipes.timm]
+precision = "tf32"
+workers = 4
+rate = 0
+[recipes.other]
+workers = 2
+[presets.cooked-large]
+settings = { rate = 0.25 }
+[presets.cooked-table]
+settings = { recipe = "timm", workers = 8 }
 "#;
 
 /// The text of an experiment with these lines behind the name.
@@ -58,10 +81,11 @@ pub fn mine(lines: &str) -> String {
     format!("name = \"mine\"\ndevice = \"cpu\"\n{lines}")
 }
 
-/// `tiny`, `small` and `sleep`, which tells no forecast and has no batch size; `net`, and `net-gpu`, which needs CUDA.
+/// `tiny`, `small` and `sleep`, which tells no forecast and has no batch size; `net`, and `net-gpu`, which needs CUDA;
+/// `cooked`, which has recipes.
 pub fn workloads() -> Workloads {
     let folder = tempfile::tempdir().expect("a folder");
-    for (name, text) in [("tiny", TINY), ("small", SMALL), ("sleep", SLEEP), ("net", NET)] {
+    for (name, text) in [("tiny", TINY), ("small", SMALL), ("sleep", SLEEP), ("net", NET), ("cooked", COOKED)] {
         std::fs::create_dir(folder.path().join(name)).expect("created");
         std::fs::write(folder.path().join(name).join("workload.toml"), text).expect("written");
     }

@@ -327,6 +327,9 @@ fn a_campaign_stands_beside_what_was_published_without_a_verdict() {
     insta::assert_snapshot!(found.text(100), @r"
     published:study → small-7way-mps 20261121-0200-93be, on a simulated NVIDIA A100-SXM4-40GB
     warning: the device is simulated and was calibrated on these figures: agreement is circular
+    warning: not told by members here, so it may differ from the study's: augmentation, keep cache,
+      label smoothing, nesterov, optimiser, precision, read loss, schedule, validate, weight decay,
+      workers
     cell               quantity  published  here        ratio  the published value lies
     small×7 mps b32    gain      5.35       5.30 ±0.11  0.99   inside our interval
     small×7 naive b32  gain      1.98       1.70 ±0.03  0.86   outside: ours is at least 12.4 % less
@@ -338,6 +341,79 @@ fn a_campaign_stands_beside_what_was_published_without_a_verdict() {
     let folder = tempfile::tempdir().unwrap();
     let page = fs_err::read_to_string(found.write(folder.path()).unwrap().html).unwrap();
     assert!(page.contains("agreement is circular") && page.contains("EuroMLSys 2024"));
+}
+
+/// The study's own regime, as a member's hello tells it.
+fn regime_of_the_study() -> Value {
+    json!({
+        "recipe": "timm", "precision": "tf32", "read_loss": "step", "workers": 4, "keep_cache": true, "learning_rate": 0.0125,
+        "augmentation": "timm", "crop": null, "validate": true, "optimiser": "sgd", "nesterov": true, "weight_decay": 2e-5,
+        "label_smoothing": 0.1, "schedule": "cosine", "schedule_epochs": 300,
+    })
+}
+
+/// Seven small ones under MPS and naive; each cell's members told this regime.
+fn seven_in(regimes: [Value; 2]) -> Value {
+    let cells = [("small×7 mps b32", "mps", 7, None, 5.3), ("small×7 naive b32", "naive", 7, None, 1.7)];
+    let mut made = card("NVIDIA A100-SXM4-40GB", "20261121-0200-93be", &cells);
+    made["device"]["simulated"] = json!(false);
+    for (cell, regime) in made["cells"].as_array_mut().unwrap().iter_mut().zip(regimes) {
+        cell["members"].as_array_mut().unwrap().iter_mut().for_each(|m| m["regime"] = regime.clone());
+    }
+    made
+}
+
+#[test]
+fn a_campaign_in_the_studys_regime_is_held_against_it_without_a_word_of_conditions() {
+    let found = beside(&side(&seven_in([regime_of_the_study(), regime_of_the_study()])));
+    insta::assert_snapshot!(found.text(100), @r"
+    published:study → small-7way-mps 20261121-0200-93be, on an NVIDIA A100-SXM4-40GB
+    cell               quantity  published  here        ratio  the published value lies
+    small×7 mps b32    gain      5.35       5.30 ±0.11  0.99   inside our interval
+    small×7 naive b32  gain      1.98       1.70 ±0.03  0.86   outside: ours is at least 12.4 % less
+    2 published figures about cells of this campaign: 1 inside our interval or the same, 1 outside or
+      another, 0 without an interval or a number; nothing was published of 0 cells
+    published by others, without intervals, so that no verdict is given: collocation study on an
+      A100-40GB, PhD thesis, chapter 4; EuroMLSys 2024
+    ");
+    assert_eq!(found.json()["figures"][0]["conditions"], json!({ "differ": [], "not_told": [] }));
+}
+
+#[test]
+fn a_campaign_in_another_regime_says_what_differs_cell_by_cell_and_is_not_held_against_the_study() {
+    let mut fp32 = regime_of_the_study();
+    fp32["precision"] = json!("fp32");
+    fp32["read_loss"] = json!("epoch");
+    let mut idle = regime_of_the_study();
+    idle["workers"] = json!(0);
+    idle["validate"] = json!(false);
+    let found = beside(&side(&seven_in([fp32, idle])));
+    insta::assert_snapshot!(found.text(100), @r"
+    published:study → small-7way-mps 20261121-0200-93be, on an NVIDIA A100-SXM4-40GB
+    cell               quantity  published  here        ratio  the published value lies
+    small×7 mps b32    gain      5.35       5.30 ±0.11  0.99   not held against it: other conditions
+    small×7 naive b32  gain      1.98       1.70 ±0.03  0.86   not held against it: other conditions
+    other conditions than the published:
+    small×7 mps b32: precision fp32, published with tf32; loss read each epoch, published each step
+    small×7 naive b32: workers 0, published with 4; no validation, published with one
+    2 published figures about cells of this campaign: 0 inside our interval or the same, 0 outside or
+      another, 0 without an interval or a number, 2 published under other conditions; nothing was
+      published of 0 cells
+    published by others, without intervals, so that no verdict is given: collocation study on an
+      A100-40GB, PhD thesis, chapter 4; EuroMLSys 2024
+    ");
+    let row = &found.json()["figures"][0];
+    assert_eq!(row["place"], "other_conditions");
+    assert_eq!(
+        row["conditions"]["differ"][0],
+        json!({ "workload": "small", "name": "precision", "here": "fp32", "published": "tf32", "text": "precision fp32, published with tf32" })
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let written = found.write(folder.path()).unwrap();
+    for path in [&written.html, &written.markdown] {
+        let text = fs_err::read_to_string(path).unwrap();
+        assert!(text.contains("loss read each epoch, published each step") && text.contains("workers 0, published with 4"));
+    }
 }
 
 #[test]

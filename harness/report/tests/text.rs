@@ -165,3 +165,21 @@ fn markdown_begins_with_what_to_do() {
         assert!(reports.path().join("quickstart").join(path).exists(), "{path}");
     }
 }
+
+#[test]
+fn a_cell_is_shown_beside_its_published_figure_with_the_conditions_that_differ() {
+    let mut fixture = Fixture::named("small-7way").solo("small", 32, 6.0).group("small", 32, 7, "mps", 8.0);
+    fixture.device.name = "NVIDIA A100-SXM4-40GB".into();
+    let shown = |regime: serde_json::Value| {
+        let analysis = analysed(&Fixture { regime, ..fixture.clone() });
+        let cell = json(&analysis)["cells"].as_array().unwrap().iter().find(|c| c["degree"] == 7).unwrap().clone();
+        (terminal_cell(&analysis, "small×7 mps b32").unwrap(), cell["members"][6]["regime"].clone())
+    };
+    let (text, regime) = shown(serde_json::json!({ "precision": "fp32", "workers": 4 }));
+    assert!(text.contains("published 5.35 under other conditions (precision fp32, published with tf32)"), "{text}");
+    assert_eq!(regime, serde_json::json!({ "precision": "fp32", "workers": 4 }), "the report keeps what each member told");
+    let (text, _) = shown(serde_json::json!({ "precision": "tf32", "workers": 4 }));
+    assert!(text.contains("published 5.35") && !text.contains("conditions"), "{text}");
+    let (text, regime) = shown(serde_json::Value::Null);
+    assert!(text.contains("published 5.35") && regime.is_null(), "{text}");
+}

@@ -7,7 +7,7 @@
 //! setting = "b" batch / key "=" value                       ; b first, then keys by name
 //! ```
 //! What all members share stands at the end, what differs stands inside the terms. A setting is written where it differs from its
-//! workload's default. In a value, characters that mean something here, and spaces, are written as `%20`.
+//! workload's default, or from the recipe that the label names. In a value, characters that mean something here, and spaces, are written as `%20`.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub fn of(terms: &[Term], mode: &str) -> String {
         if let Some(batch) = member.batch_size.filter(|_| !one_batch) {
             label.push_str(&format!(":b{batch}"));
         }
-        for (key, value) in member.settings.iter().filter(|(key, value)| member.workload.settings.get(*key) != Some(*value)) {
+        for (key, value) in member.settings.iter().filter(|(key, _)| member.differs(key)) {
             if !shared(key) {
                 label.push_str(&format!(":{key}={}", written(value)));
             } else if !common.iter().any(|(k, _)| k == key) {

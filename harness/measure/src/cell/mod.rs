@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 
 use crate::mistake::Mistake;
 use crate::sharing::SharingMode;
-use crate::workload::{Workload, Workloads};
+use crate::workload::{RECIPE, Workload, Workloads};
 
 pub use find::find as find_cell;
 
@@ -41,14 +41,14 @@ impl Eq for Member {}
 impl Member {
     /// A workload with some settings; the others are its defaults. The mistake tells a setting that it does not have.
     pub fn new<'a>(workload: &Arc<Workload>, given: impl IntoIterator<Item = (&'a str, Json)>) -> Result<Member, Mistake> {
-        let mut settings = workload.settings.clone();
+        let given: Vec<(&str, Json)> = given.into_iter().collect();
+        let recipe = given.iter().rev().find(|(name, _)| *name == RECIPE).map(|(_, value)| value);
+        let mut settings = workload.under(recipe).clone();
         for (name, value) in given {
             if let Some(wrong) = workload.wrong_value(name, &value) {
                 return Err(wrong);
             }
-            // One way of writing a value, so that `1` and `1.0` are one cell.
-            let value = if settings[name].is_f64() { value.as_f64().map_or(value, Json::from) } else { value };
-            settings.insert(name.to_string(), value);
+            settings.insert(name.to_string(), workload.as_default(name, value));
         }
         let batch_size = settings.remove("batch_size").and_then(|b| b.as_u64()).and_then(|b| u32::try_from(b).ok());
         let key = format!("{} {batch_size:?} {}", workload.name, serde_json::json!(settings));
@@ -87,6 +87,12 @@ impl Member {
             settings: self.settings.clone(),
             solo: self.solo.clone(),
         }
+    }
+
+    /// True where a setting is not what the workload itself has, under the recipe that is chosen.
+    fn differs(&self, name: &str) -> bool {
+        let own = if name == RECIPE { &self.workload.settings } else { self.workload.under(self.settings.get(RECIPE)) };
+        own.get(name) != self.settings.get(name)
     }
 
     fn setting(&self, name: &str) -> Option<Json> {

@@ -192,3 +192,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_label_names_its_recipe_and_leaves_out_what_the_recipe_sets() {
+    for label in [
+        "cooked solo b32",
+        "cooked×7 mps b32 recipe=timm",
+        "cooked×7 mps b32 recipe=timm workers=2",
+        "cooked:recipe=timm+tiny×2 naive b32",
+        "cooked+cooked-table naive b32 recipe=timm",
+        "cooked-table solo b32 recipe=own",
+    ] {
+        assert_eq!(cell(label).label(), label);
+    }
+    let settings = |label: &str| {
+        let cell = cell(label);
+        let spec = cell.terms()[0].member.spec();
+        format!("{} {} {}", spec.settings["recipe"], spec.settings["precision"], spec.settings["workers"])
+    };
+    assert_eq!(settings("cooked solo b32 recipe=timm"), r#""timm" "tf32" 4"#, "what is in force is stored");
+    assert_eq!(settings("cooked solo b32 workers=2 recipe=timm"), r#""timm" "tf32" 2"#, "in whatever order");
+    assert_eq!(settings("cooked-table solo b32"), r#""timm" "tf32" 8"#);
+    let unknown = Cell::parse("cooked solo b32 recipe=tim", &workloads()).expect_err("unknown").to_string();
+    assert_eq!(unknown, "error: workload `cooked` has no recipe `tim`\nhint: did you mean `timm`?");
+}

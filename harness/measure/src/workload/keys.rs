@@ -58,11 +58,19 @@ pub static WORKLOAD: Shape = Shape {
             None,
             "how to read epochs from the output of a script that does not speak the protocol",
         ),
+        key(
+            "recipes",
+            Kind::Table(&RECIPES),
+            None,
+            "values for many settings by one word: `recipe = \"NAME\"`; what a preset or an experiment says itself wins",
+        ),
         key("presets", Kind::Table(&PRESETS), None, "further workloads: this one by another name, with other settings"),
     ],
 };
 
 pub static SETTINGS: Shape = Shape { help: HELP, others: Some(&Kind::Setting), keys: &[] };
+
+pub static RECIPES: Shape = Shape { help: HELP, others: Some(&Kind::Table(&SETTINGS)), keys: &[] };
 
 pub static VARIABLES: Shape = Shape { help: HELP, others: Some(&Kind::Text), keys: &[] };
 

@@ -7,6 +7,7 @@ mod catalogue;
 mod command;
 pub mod keys;
 mod read;
+mod recipes;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use crate::mistake::{Mistake, quoted};
 use crate::nearest::nearest;
 pub use catalogue::Workloads;
 pub use command::plain;
+pub use recipes::RECIPE;
 
 /// One workload: a training script with its settings.
 #[derive(Debug, Clone)]
@@ -39,6 +41,8 @@ pub struct Workload {
     pub prepare: Option<Vec<String>>,
     /// Defaults by name, `batch_size` among them.
     pub settings: BTreeMap<String, Json>,
+    /// All settings under each recipe, that of the defaults among them; none where the workload has no recipes.
+    pub recipes: BTreeMap<String, BTreeMap<String, Json>>,
     /// Environment variables, with placeholders; see [`Workload::variables_for`].
     pub variables: BTreeMap<String, String>,
     pub forecast: Forecast,
@@ -148,7 +152,7 @@ impl Workload {
     pub fn wrong_value(&self, setting: &str, value: &Json) -> Option<Mistake> {
         let Some(default) = self.settings.get(setting) else { return Some(self.unknown_setting(setting)) };
         if type_word(default) == type_word(value) || (default.is_f64() && value.is_number()) {
-            return None;
+            return self.unknown_recipe(setting, value);
         }
         let what = format!("`{setting}` of `{}` is {}, not {}", self.name, type_word(default), type_word(value));
         Some(Mistake::new(what).note(format!("its default is `{}`", plain(default))))

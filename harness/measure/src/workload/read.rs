@@ -9,7 +9,7 @@ use fs_err as fs;
 use regex::Regex;
 use serde_json::Value as Json;
 
-use super::{Environment, EpochsAdapter, Forecast, Requirement, Workload, adapters, command, keys};
+use super::{Environment, EpochsAdapter, Forecast, Requirement, Workload, adapters, command, keys, recipes};
 use crate::fields::{self, Fields, Found, Value};
 use crate::mistake::{Mistake, Mistakes, Source, quoted};
 use crate::nearest::nearest;
@@ -40,7 +40,7 @@ pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Work
     let settings: BTreeMap<String, Json> = fields.table("settings").map(settings).unwrap_or_default();
     check_placeholders(source, &fields, &settings, &mut mistakes);
     check_settings(source, &fields, &mut mistakes);
-    let workload = Workload {
+    let mut workload = Workload {
         name: name.to_string(),
         folder: folder.to_path_buf(),
         preset_of: None,
@@ -51,10 +51,12 @@ pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Work
         requires: requires(&fields),
         prepare: fields.texts("prepare").filter(|words| !words.is_empty()),
         settings,
+        recipes: BTreeMap::new(),
         variables: variables(source, &fields, &mut mistakes),
         forecast: forecast(&fields),
         epochs: fields.table("epochs").and_then(|table| adapter(source, table, &mut mistakes)),
     };
+    recipes::read(&mut workload, source, &fields, &mut mistakes);
     let presets = fields.table("presets").map(Fields::in_order).unwrap_or_default();
     let presets: Vec<Workload> = presets
         .into_iter()
@@ -96,7 +98,24 @@ fn preset(
         requires: requires(table).or(base.requires),
         ..base.clone()
     };
-    for (setting, span, found) in table.table("settings").map(Fields::in_order).unwrap_or_default() {
+    let own = given(base, table.table("settings"), source, mistakes);
+    workload.cook(own);
+    let differs = workload.settings.iter().filter(|(name, value)| base.settings.get(*name) != Some(*value));
+    let words: Vec<String> = differs.map(|(name, value)| format!("{name}={}", command::plain(value))).collect();
+    workload.description =
+        table.text("description").map(str::to_string).or_else(|| Some(format!("{} with {}", base.name, words.join(" "))));
+    workload
+}
+
+/// The settings of a preset or a recipe, each of its default's type.
+pub fn given(
+    base: &Workload,
+    table: Option<&Fields>,
+    source: &Arc<Source>,
+    mistakes: &mut Mistakes,
+) -> BTreeMap<String, Json> {
+    let mut given = BTreeMap::new();
+    for (setting, span, found) in table.map(Fields::in_order).unwrap_or_default() {
         let Value::Setting(value) = &found.value else { continue };
         match base.wrong_value(setting, value) {
             Some(wrong) => {
@@ -105,20 +124,11 @@ fn preset(
             }
             None => {
                 check_batch_size(source, setting, found, mistakes);
-                let value = if base.settings[setting].is_f64() {
-                    value.as_f64().map_or(value.clone(), Json::from)
-                } else {
-                    value.clone()
-                };
-                workload.settings.insert(setting.to_string(), value);
+                given.insert(setting.to_string(), base.as_default(setting, value.clone()));
             }
         }
     }
-    let differs = workload.settings.iter().filter(|(name, value)| base.settings.get(*name) != Some(*value));
-    let words: Vec<String> = differs.map(|(name, value)| format!("{name}={}", command::plain(value))).collect();
-    workload.description =
-        table.text("description").map(str::to_string).or_else(|| Some(format!("{} with {}", base.name, words.join(" "))));
-    workload
+    given
 }
 
 fn forecast(fields: &Fields) -> Forecast {

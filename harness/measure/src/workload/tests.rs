@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use super::read::is_name;
 use super::*;
-use crate::fixture::{TINY, workloads};
+use crate::fixture::{COOKED, TINY, workloads};
 use crate::mistake::{Mistakes, Source};
 use collo_store::MemberSpec;
 
@@ -283,4 +283,59 @@ fn of_two_workloads_with_one_name_neither_is_meant() {
     let said = workloads.find("two").expect_err("either").to_string();
     assert!(said.starts_with("error: two workloads are called `two`: "), "{said}");
     assert!(said.contains("one/workload.toml, "), "{said}");
+}
+
+/// Precision, workers and rate of a workload under a recipe.
+fn cooked(workload: &Workload, recipe: Option<&str>) -> String {
+    let recipe = recipe.map(Json::from);
+    let settings = workload.under(recipe.as_ref());
+    ["recipe", "precision", "workers", "rate"].map(|name| plain(&settings[name])).join(" ")
+}
+
+#[test]
+fn a_recipe_sets_many_settings_and_what_a_preset_says_itself_wins() {
+    let all = read_all(COOKED).expect("right");
+    let [own, large, table] = &all[..] else { panic!("three") };
+    assert_eq!(cooked(own, None), "own fp32 0 0.5");
+    assert_eq!(cooked(own, Some("timm")), "timm tf32 4 0.0", "written as its default is");
+    assert_eq!(cooked(own, Some("other")), "other fp32 2 0.5");
+    assert_eq!(cooked(large, None), "own fp32 0 0.25");
+    assert_eq!(cooked(large, Some("timm")), "timm tf32 4 0.25");
+    assert_eq!(cooked(table, None), "timm tf32 8 0.0", "a preset may choose a recipe");
+    assert_eq!(cooked(table, Some("own")), "own fp32 8 0.5");
+}
+
+#[test]
+fn a_recipe_that_cannot_be_is_underlined() {
+    let with = |lines: &str| said(&format!("command = ['x', '{{settings}}']\n[settings]\nrecipe = 'own'\nworkers = 0\n{lines}"));
+    insta::assert_snapshot!(with("[recipes.timm]\nworkers = 'four'\n"), @r"
+    error: `workers` of `mynet` is a whole number, not text, at workloads/mynet/workload.toml:6:11
+     6 | workers = 'four'
+       |           ^^^^^^ its default is `0`
+    ");
+    insta::assert_snapshot!(with("[recipes.timm]\nworker = 4\n"), @r"
+    error: workload `mynet` has no setting `worker` at workloads/mynet/workload.toml:6:1
+     6 | worker = 4
+       | ^^^^^^ did you mean `workers`?
+    ");
+    insta::assert_snapshot!(with("[recipes.own]\nworkers = 4\n"), @r"
+    error: the recipe `own` is that of `[settings]` already at workloads/mynet/workload.toml:5:10
+     5 | [recipes.own]
+       |          ^^^ leave it out, or give it another name
+    ");
+    insta::assert_snapshot!(with("[recipes.timm]\nrecipe = 'own'\n"), @r"
+    error: a recipe cannot name another at workloads/mynet/workload.toml:6:1
+     6 | recipe = 'own'
+       | ^^^^^^
+    ");
+    insta::assert_snapshot!(with("[recipes.timm]\nworkers = 4\n[presets.big]\nsettings = { recipe = 'tim' }\n"), @r"
+    error: workload `mynet` has no recipe `tim` at workloads/mynet/workload.toml:8:23
+     8 | settings = { recipe = 'tim' }
+       |                       ^^^^^ did you mean `timm`?
+    ");
+    insta::assert_snapshot!(said("command = ['x', '{workers}']\n[settings]\nworkers = 0\n[recipes.timm]\nworkers = 4\n"), @r#"
+    error: `recipes` are there, and no setting `recipe` to choose one by at workloads/mynet/workload.toml:4:1
+     4 | [recipes.timm]
+       | ^ add `recipe = "NAME"` to `[settings]`: NAME is what the defaults are called
+    "#);
 }

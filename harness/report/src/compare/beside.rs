@@ -2,9 +2,12 @@
 //! the cell's own number, as text, JSON, Markdown and a page. There is never a verdict: only whether the published value lies
 //! inside our interval.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::Head;
+use super::conditions::Conditions;
 use super::page::{Written, plain, put, style};
 use super::published::{Figure, Study, bare, is_card, study};
 use super::quantity;
@@ -30,6 +33,8 @@ pub enum Place {
     /// An outcome: the same, or another.
     Same,
     Other,
+    /// It was published under conditions that were others here.
+    OtherConditions,
 }
 
 impl Place {
@@ -42,6 +47,7 @@ impl Place {
             Place::NoInterval => "one run has no interval".into(),
             Place::Same => "the same outcome".into(),
             Place::Other => "another outcome".into(),
+            Place::OtherConditions => "not held against it: other conditions".into(),
         }
     }
 
@@ -53,6 +59,7 @@ impl Place {
             Place::NoInterval => "no_interval",
             Place::Same => "same",
             Place::Other => "other",
+            Place::OtherConditions => "other_conditions",
         }
     }
 }
@@ -66,6 +73,9 @@ pub struct Row {
     pub outcome: String,
     pub validity: String,
     pub place: Option<Place>,
+    /// What was published of how it was trained, beside what our members told.
+    pub conditions: Conditions,
+    mixed: bool,
 }
 
 /// A campaign beside the study.
@@ -107,7 +117,9 @@ pub fn beside(side: &Side) -> Beside {
         let before = rows.len();
         rows.extend(about.filter(whole).map(|figure| {
             let ours = figure.value(cell);
+            let conditions = figure.conditions(cell.members.iter().map(|m| (m.workload.as_str(), m.regime.as_ref())));
             let place = match &figure.outcome {
+                _ if !conditions.differ.is_empty() => Some(Place::OtherConditions),
                 Some(outcome) => Some(if *outcome == cell.outcome { Place::Same } else { Place::Other }),
                 None => ours.as_ref().and_then(|q| figure.place(q)),
             };
@@ -118,14 +130,27 @@ pub fn beside(side: &Side) -> Beside {
                 outcome: crate::render::words::outcome(&cell.outcome),
                 validity: cell.validity.clone(),
                 place: place.filter(|_| cell.validity != "void" || figure.outcome.is_some()),
+                conditions,
+                mixed: cell.members.windows(2).any(|pair| pair[0].workload != pair[1].workload),
             }
         }));
         others += usize::from(rows.len() == before);
+    }
+    let silent = rows.iter().filter(|r| !r.conditions.not_told.is_empty()).flat_map(|r| &r.conditions.not_told);
+    let silent: BTreeSet<String> = silent.map(|name| name.replace('_', " ")).collect();
+    if !silent.is_empty() {
+        let names = silent.into_iter().collect::<Vec<_>>().join(", ");
+        warnings.push(format!("not told by members here, so it may differ from the study's: {names}"));
     }
     Beside { head: Head::of(side), rows, warnings, others }
 }
 
 impl Row {
+    /// What differs in the conditions; empty where nothing does.
+    pub fn differs(&self) -> String {
+        self.conditions.text(self.mixed)
+    }
+
     fn ours_text(&self) -> String {
         let (_, unit, factor) = quantity::unit(&self.figure.quantity);
         match &self.ours {
@@ -178,9 +203,13 @@ impl Beside {
         let of = |word: &str| self.rows.iter().filter(|r| r.place.as_ref().is_some_and(|p| p.word() == word)).count();
         let judged = self.rows.iter().filter(|r| r.place.is_some()).count();
         let inside = of("inside") + of("same");
+        let otherwise = match of("other_conditions") {
+            0 => String::new(),
+            n => format!(", {n} published under other conditions"),
+        };
         let about = number::count(self.rows.len(), "published figure");
         format!(
-            "{about} about cells of this campaign: {inside} inside our interval or the same, {} outside or another, {} without an interval or a number; nothing was published of {}",
+            "{about} about cells of this campaign: {inside} inside our interval or the same, {} outside or another, {} without an interval or a number{otherwise}; nothing was published of {}",
             of("outside") + of("other"),
             of("no_interval") + self.rows.len() - judged,
             number::count(self.others, "cell")
@@ -193,6 +222,18 @@ impl Beside {
         sources.sort_unstable();
         sources.dedup();
         format!("published by others, without intervals, so that no verdict is given: {}", sources.join("; "))
+    }
+
+    /// Each cell whose conditions are others than the published ones, with what differs: once for all its figures.
+    fn otherwise(&self) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for row in self.rows.iter().filter(|r| !r.conditions.differ.is_empty()) {
+            let line = format!("{}: {}", row.cell, row.differs());
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        lines
     }
 
     /// For a terminal.
@@ -210,6 +251,11 @@ impl Beside {
         }
         if self.rows.len() > ROWS {
             out.push(format!("… {} more: `--json` has them all, `--to DIR` writes the page", self.rows.len() - ROWS));
+        }
+        let otherwise = self.otherwise();
+        if !otherwise.is_empty() {
+            out.push("other conditions than the published:".into());
+            out.extend(otherwise.iter().take(ROWS).flat_map(|line| wrap(&printable(line), width)));
         }
         out.extend(wrap(&self.counts(), width));
         if !self.rows.is_empty() {
@@ -232,7 +278,7 @@ impl Beside {
                     "published": { "low": f.range.map(|v| v.0), "high": f.range.map(|v| v.1), "outcome": f.outcome,
                                    "text": f.published, "conditions": f.conditions, "source": f.source },
                     "here": quantity_json(r.ours.as_ref()), "outcome": r.outcome, "validity": r.validity,
-                    "ratio": r.ratio(), "place": r.place.as_ref().map(Place::word), "text": r.place_text() })
+                    "ratio": r.ratio(), "place": r.place.as_ref().map(Place::word), "text": r.place_text(), "conditions": r.conditions.json() })
         };
         json!({
             "schema": 1,
@@ -273,6 +319,11 @@ impl Beside {
         for row in &self.rows {
             let said = format!("{} ({})", row.figure.published, row.figure.conditions);
             out.push(format!("| {} | {} |", row.texts().map(|t| plain(&t)).join(" | "), plain(&said)));
+        }
+        let otherwise = self.otherwise();
+        if !otherwise.is_empty() {
+            out.push("\nOther conditions than the published:\n".into());
+            out.extend(otherwise.iter().map(|line| format!("- {}", plain(line))));
         }
         out.extend([String::new(), format!("{}. {}.", self.counts(), self.note())]);
         out.join("\n") + "\n"

@@ -6,6 +6,7 @@
 
 mod beside;
 pub mod cards;
+pub(crate) mod conditions;
 mod decide;
 mod difference;
 pub(crate) mod generations;

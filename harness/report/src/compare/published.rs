@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use super::beside::Place;
+use super::conditions::{Conditions, Regime};
 use super::quantity;
 use super::side::{Cell, Member};
 use crate::number;
@@ -45,6 +46,8 @@ struct Who {
     workloads: Vec<String>,
     batch_size: Option<u64>,
     count: usize,
+    /// What its source says of how it was trained.
+    regime: Regime,
 }
 
 /// The study's figures; the file is held against its reader by a test.
@@ -64,15 +67,22 @@ pub fn study() -> &'static Study {
 fn read(file: &Value) -> Option<Study> {
     let text = |v: &Value| v.as_str().map(str::to_string);
     let source = |v: &Value| text(&file["sources"][v.as_str()?]);
-    let who = |m: &Value| {
-        let workloads = [&m["workload"], &m["or"]].into_iter().filter_map(text).collect::<Vec<_>>();
-        Some(Who { workloads, batch_size: m["batch_size"].as_u64(), count: m["count"].as_u64()? as usize })
+    // A member's own regime, else its source's.
+    let regime = |m: &Value, f: &Value| {
+        let name = m["regime"].as_str().or_else(|| file["regime_of"][f["source"].as_str()?].as_str())?;
+        file["regimes"][name].as_object().cloned()
+    };
+    let who = |m: &Value, f: &Value| {
+        let others = m["or"].as_array().into_iter().flatten();
+        let workloads = [&m["workload"]].into_iter().chain(others).filter_map(text).collect::<Vec<_>>();
+        let count = m["count"].as_u64()? as usize;
+        Some(Who { workloads, batch_size: m["batch_size"].as_u64(), count, regime: regime(m, f)? })
     };
     let figure = |f: &Value| {
         let single = f["value"].as_f64().map(|v| (v, v));
         Some(Figure {
             id: text(&f["id"])?,
-            members: f["members"].as_array()?.iter().map(who).collect::<Option<_>>()?,
+            members: f["members"].as_array()?.iter().map(|m| who(m, f)).collect::<Option<_>>()?,
             sharing: text(&f["sharing"]),
             quantity: text(&f["quantity"])?,
             member: f["member"].as_u64().map(|m| m as usize),
@@ -110,6 +120,17 @@ impl Figure {
                     left.iter().position(is_it).map(|at| left.remove(at)).is_some()
                 })
             })
+    }
+
+    /// Its conditions beside those of members, each a workload with what it told; of members that the figure is about.
+    pub fn conditions<'a>(&self, members: impl Iterator<Item = (&'a str, Option<&'a Regime>)>) -> Conditions {
+        let mut found = Conditions::default();
+        for (workload, told) in members {
+            if let Some(who) = self.members.iter().find(|who| who.workloads.iter().any(|w| w == workload)) {
+                found.hold(workload, &who.regime, told);
+            }
+        }
+        found
     }
 
     /// True where the figure means nothing on another card.
@@ -156,13 +177,12 @@ pub fn is_card(name: &str) -> bool {
     bare(name) == bare(&study().device)
 }
 
-/// The published value of a cell's quantity, for a word beside our own: `5.35`. On the study's card alone.
-pub fn value(device: &str, sharing: &str, members: &[(&str, Option<u64>)], name: &str) -> Option<String> {
+/// The published figure of a cell's quantity, for a word beside our own. On the study's card alone.
+pub fn figure(device: &str, sharing: &str, members: &[(&str, Option<u64>)], name: &str) -> Option<&'static Figure> {
     if !is_card(device) {
         return None;
     }
-    let figure = study().figures.iter().find(|f| f.quantity == name && f.is_about(sharing, members))?;
-    Some(figure.value_text())
+    study().figures.iter().find(|f| f.quantity == name && f.is_about(sharing, members))
 }
 
 impl Figure {
@@ -189,6 +209,7 @@ mod tests {
         assert!(study.figures.len() >= 170 && study.others.len() >= 4, "{}", study.figures.len());
         for f in &study.figures {
             assert!(f.range.is_some() != f.outcome.is_some(), "{}", f.id);
+            assert!(f.members.iter().all(|m| !m.regime.is_empty()), "{} has no conditions", f.id);
             assert!(!f.source.is_empty() && !f.conditions.is_empty() && !f.published.is_empty(), "{}", f.id);
         }
         let mut ids: Vec<&str> = study.figures.iter().map(|f| f.id.as_str()).collect();
@@ -200,9 +221,11 @@ mod tests {
     #[test]
     fn a_figure_meets_its_cell_and_no_other() {
         let seven = [("small", Some(32)); 7];
-        let value =
-            |sharing: &str, members: &[(&str, Option<u64>)], name: &str| super::value("A100-SXM4-40GB", sharing, members, name);
-        assert_eq!(super::value("NVIDIA H200", "mps", &seven, "throughput_gain"), None, "it was measured on another card");
+        let on = |device: &str, sharing: &str, members: &[(&str, Option<u64>)], name: &str| {
+            super::figure(device, sharing, members, name).map(Figure::value_text)
+        };
+        let value = |sharing: &str, members: &[(&str, Option<u64>)], name: &str| on("A100-SXM4-40GB", sharing, members, name);
+        assert_eq!(on("NVIDIA H200", "mps", &seven, "throughput_gain"), None, "it was measured on another card");
         assert_eq!(value("mps", &seven, "throughput_gain").as_deref(), Some("5.35"));
         assert_eq!(value("mig:1g.5gb", &seven, "throughput_gain").as_deref(), Some("2.90"));
         assert_eq!(value("mps:14%", &seven, "throughput_gain"), None, "a limit of threads is another mode");

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::conditions::Regime;
 use crate::render::json::SCHEMA;
 use crate::stats::Quantity;
 use crate::{Error, Result};
@@ -74,6 +75,8 @@ pub struct Member {
     pub batch_size: Option<u64>,
     pub settings: BTreeMap<String, Value>,
     pub solo: String,
+    /// What it told of the regime that it trained in; none where it told nothing.
+    pub regime: Option<Regime>,
 }
 
 impl Side {
@@ -178,6 +181,7 @@ impl Cell {
             batch_size: m["batch_size"].as_u64(),
             settings: m["settings"].as_object().into_iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect(),
             solo: text(&m["solo"]).unwrap_or_default(),
+            regime: m["regime"].as_object().cloned(),
         });
         let word = |name: &str, otherwise: &str| text(&value[name]).unwrap_or_else(|| otherwise.into());
         Ok(Cell {

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::analysis::{Analysis, CELL, Cell, GainBy, MEMBER, environment};
+use crate::compare::conditions::{Regime, told};
 use crate::guideline::{Evidence, Guideline};
 use crate::render::words;
 use crate::stats::Quantity;
@@ -57,7 +58,7 @@ fn cell(c: &Cell) -> Value {
     out.insert("baseline".into(), json!(c.record.baseline));
     out.insert("tail".into(), json!(c.record.tail));
     out.insert("slots".into(), json!(c.record.slots));
-    out.insert("members".into(), c.members.iter().map(member).collect());
+    out.insert("members".into(), c.members.iter().enumerate().map(|(i, m)| member(m, told(c, i))).collect());
     out.insert("repetitions".into(), json!(c.counted.len()));
     out.insert("outcome".into(), json!(c.outcome()));
     out.insert("outcomes".into(), json!(c.outcomes));
@@ -85,11 +86,12 @@ fn cell(c: &Cell) -> Value {
     Value::Object(out)
 }
 
-fn member(m: &crate::analysis::Member) -> Value {
+fn member(m: &crate::analysis::Member, regime: Option<&Regime>) -> Value {
     let mut out = Map::new();
     out.insert("workload".into(), json!(m.spec.workload));
     out.insert("batch_size".into(), json!(m.spec.batch_size));
     out.insert("settings".into(), json!(m.spec.settings));
+    out.insert("regime".into(), json!(regime));
     out.insert("solo".into(), json!(m.spec.solo));
     out.insert("serving".into(), json!(m.serving));
     for name in MEMBER {
@@ -136,6 +138,7 @@ pub fn schema() -> Value {
         ("workload", text.clone()),
         ("batch_size", maybe("integer")),
         ("settings", json!({ "type": "object" })),
+        ("regime", json!({ "type": ["object", "null"] })),
         ("solo", text.clone()),
         ("serving", json!({ "type": ["object", "null"] })),
         ("absent", json!({ "type": "object", "additionalProperties": text })),

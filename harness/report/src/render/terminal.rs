@@ -3,6 +3,7 @@
 use collo_store::Features;
 
 use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
+use crate::compare::conditions::told;
 use crate::compare::published;
 use crate::guideline::{Knee, capital, knees};
 use crate::number::{self, ABSENT};
@@ -159,8 +160,13 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     if !cell.is_solo() {
         let mut gain: Vec<String> = q("throughput_gain").into_iter().collect();
         let who: Vec<_> = cell.record.members.iter().map(|m| (m.workload.as_str(), m.batch_size.map(u64::from))).collect();
-        let published = published::value(&campaign.device.name, &cell.record.sharing, &who, "throughput_gain");
-        gain.extend(published.map(|value| format!("published {value}")));
+        let figure = published::figure(&campaign.device.name, &cell.record.sharing, &who, "throughput_gain");
+        gain.extend(figure.map(|figure| {
+            let told = cell.record.members.iter().enumerate().map(|(i, m)| (m.workload.as_str(), told(cell, i)));
+            let differs = figure.conditions(told).text(cell.workload().is_none());
+            let value = figure.value_text();
+            if differs.is_empty() { format!("published {value}") } else { format!("published {value} under other conditions ({differs})") }
+        }));
         if let (Some(stp), Some(antt)) = (q("stp"), q("antt")) {
             gain.push(format!("STP {stp}, ANTT {antt}"));
         }

@@ -52,6 +52,8 @@ pub struct Fixture {
     pub seed: u64,
     pub device: DeviceRecord,
     pub synthetic: Option<bool>,
+    /// The regime that members tell of in their hello.
+    pub regime: serde_json::Value,
     /// The real data came in the middle of the campaign.
     pub real_from_block: Option<u32>,
     pub limit_batches: Option<u64>,
@@ -98,6 +100,7 @@ impl Fixture {
                 persistence: None,
             },
             synthetic: Some(true),
+            regime: serde_json::Value::Null,
             real_from_block: None,
             limit_batches: None,
             samples_hz: 10.0,
@@ -292,7 +295,7 @@ impl Fixture {
         let synthetic = if self.real_from_block.is_some_and(|from| planned.block >= from) { Some(false) } else { self.synthetic };
         let hello = serde_json::json!({"event":"hello","protocol":1,"pid":123,"device":"cpu","threads":1,
             "versions":{"python":"3.11.7","torch":"2.14.1"},"model":{"name":"resnet8","parameters":180000},
-            "dataset":{"name":"CIFAR-10","synthetic":synthetic,"items":1024}});
+            "dataset":{"name":"CIFAR-10","synthetic":synthetic,"items":1024},"regime":self.regime});
         let members = truth.record.members.iter().enumerate().map(|(i, spec)| MemberRecord {
             spec: spec.clone(),
             pid: Some(4000 + i as u32),

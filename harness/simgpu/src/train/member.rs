@@ -150,6 +150,10 @@ impl Member {
         if self.sim.scenario.has("oom") && self.sim.scenario.means_member("oom", self.number) {
             return Err(self.out_of_memory(20 * MIB, 12 * MIB));
         }
+        if self.sim.scenario.has("host-oom") && self.sim.scenario.means_member("host-oom", self.number) {
+            // As torch's allocator on the CPU says it.
+            return Err(failed("out_of_memory", "DefaultCPUAllocator: can't allocate memory: you tried to allocate 16911433728 bytes"));
+        }
         let held = (CONTEXT_MIB + self.workload.memory_mib) * MIB;
         self.hold(held, Event::Memory(held))?;
         self.log(Event::Warm)?;
@@ -347,6 +351,7 @@ impl Member {
             "model": { "name": text("model", "simulated"), "parameters": self.workload.parameters },
             "dataset": { "name": text("dataset", "simulated"), "synthetic": true, "items": self.whole },
             "limit_batches": self.batches,
+            "regime": regime(options),
             "precision": text("precision", "fp32"),
             "allocator": "native",
         });
@@ -355,6 +360,16 @@ impl Member {
         }
         self.channel.say("hello", hello);
     }
+}
+
+/// What a hello tells of the regime, as workloads/collo_torch.py does: of the settings that were given.
+fn regime(options: &Options) -> serde_json::Map<String, Value> {
+    const NAMES: [&str; 14] = [
+        "recipe", "precision", "read_loss", "workers", "keep_cache", "augmentation", "crop", "validate", "optimiser", "nesterov",
+        "weight_decay", "label_smoothing", "schedule", "schedule_epochs",
+    ];
+    let typed = |text: &String| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_str()));
+    NAMES.into_iter().filter_map(|name| Some((name.to_string(), typed(options.0.get(name)?)))).collect()
 }
 
 enum NoRoom {
@@ -406,4 +421,17 @@ fn device(sim: &Sim, number: Option<u32>) -> Result<(Place, Option<Client>), End
         return Err(cuda_error(UNAVAILABLE));
     }
     Ok((place, client))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_regime_is_that_of_the_settings_and_of_no_others() {
+        let words = ["--model=resnet26", "--recipe=timm", "--precision=tf32", "--workers=4", "--validate=true", "--weight-decay=0.00002"];
+        let told = regime(&Options::read(&words.map(str::to_string)));
+        let expected = json!({ "recipe": "timm", "precision": "tf32", "workers": 4, "validate": true, "weight_decay": 2e-5 });
+        assert_eq!(Value::Object(told), expected);
+    }
 }

@@ -1,0 +1,128 @@
+//! The conditions behind a published figure beside those of a cell: precision, loader processes, optimiser and what else a regime
+//! has. In: what a source says of its members, and what ours told in their hello. Out: what differs, by name, and what nobody told.
+
+use serde_json::{Map, Value, json};
+
+use crate::analysis;
+
+/// A regime by the names of its conditions, as a hello tells it under `regime`.
+pub type Regime = Map<String, Value>;
+
+/// One condition that is another here.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    pub workload: String,
+    pub name: String,
+    pub here: Value,
+    pub published: Value,
+}
+
+/// What is known of the conditions of a cell and a figure.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Conditions {
+    pub differ: Vec<Difference>,
+    /// Names of published conditions of which a member said nothing.
+    pub not_told: Vec<String>,
+}
+
+/// What a member of a cell told of its regime, in whichever run it did.
+pub fn told(cell: &analysis::Cell, member: usize) -> Option<&Regime> {
+    let hellos = cell.repetitions.iter().filter_map(|r| r.record().members.get(member)?.hello.as_ref());
+    hellos.filter_map(|hello| hello.get("regime")?.as_object()).next()
+}
+
+impl Conditions {
+    /// Add what one member's regime says of a published one.
+    pub fn hold(&mut self, workload: &str, published: &Regime, here: Option<&Regime>) {
+        for (name, value) in published {
+            match here.and_then(|regime| regime.get(name)).filter(|v| !v.is_null()) {
+                None => self.not_told.push(name.clone()),
+                Some(ours) if same(ours, value) => {}
+                Some(ours) => self.differ.push(Difference {
+                    workload: workload.into(),
+                    name: name.clone(),
+                    here: ours.clone(),
+                    published: value.clone(),
+                }),
+            }
+        }
+        self.differ.dedup();
+        self.not_told.sort();
+        self.not_told.dedup();
+    }
+
+    /// `precision fp32, published with tf32; loss read each epoch, published each step`; empty where nothing differs. In a mixed group
+    /// each is said of its workload.
+    pub fn text(&self, mixed: bool) -> String {
+        let mut said: Vec<String> = Vec::new();
+        for d in &self.differ {
+            let one = if mixed { format!("{}: {}", d.workload, d.text()) } else { d.text() };
+            if !said.contains(&one) {
+                said.push(one);
+            }
+        }
+        said.join("; ")
+    }
+
+    /// As JSON has it.
+    pub fn json(&self) -> Value {
+        let one = |d: &Difference| json!({ "workload": d.workload, "name": d.name, "here": d.here, "published": d.published, "text": d.text() });
+        json!({ "differ": self.differ.iter().map(one).collect::<Vec<_>>(), "not_told": self.not_told })
+    }
+}
+
+impl Difference {
+    fn text(&self) -> String {
+        let plain = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_string);
+        let (here, published) = (plain(&self.here), plain(&self.published));
+        match (self.name.as_str(), &self.published) {
+            ("read_loss", _) => format!("loss read each {here}, published each {published}"),
+            ("validate", Value::Bool(true)) => "no validation, published with one".into(),
+            ("validate", _) => "with a validation, published without".into(),
+            ("workers", _) => format!("workers {here}, published with {published}"),
+            (name, _) => format!("{} {here}, published with {published}", name.replace('_', " ")),
+        }
+    }
+}
+
+/// Numbers are the same by value: `4` and `4.0`.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a.as_f64(), b.as_f64()) {
+        (Some(a), Some(b)) => (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
+        _ => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn regime(value: Value) -> Regime {
+        value.as_object().cloned().unwrap()
+    }
+
+    #[test]
+    fn what_differs_is_named_and_what_nobody_told_is_not_taken_for_the_same() {
+        let published = regime(json!({ "precision": "tf32", "workers": 4, "read_loss": "step", "validate": true, "weight_decay": 2e-5 }));
+        let here = regime(json!({ "precision": "fp32", "workers": 4.0, "read_loss": "epoch", "validate": false, "seed": 1 }));
+        let mut found = Conditions::default();
+        for _ in 0..7 {
+            found.hold("small", &published, Some(&here));
+        }
+        let said = "precision fp32, published with tf32; loss read each epoch, published each step; no validation, published with one";
+        assert_eq!(found.text(false), said);
+        assert_eq!(found.not_told, ["weight_decay"]);
+        let mut found = Conditions::default();
+        found.hold("small", &published, Some(&published));
+        assert_eq!(found, Conditions::default());
+        found.hold("small", &published, None);
+        assert!(found.differ.is_empty() && found.not_told.len() == 5, "an older run told nothing");
+    }
+
+    #[test]
+    fn in_a_mixed_group_each_difference_is_said_of_its_workload() {
+        let mut found = Conditions::default();
+        found.hold("large", &regime(json!({ "workers": 4 })), Some(&regime(json!({ "workers": 0 }))));
+        assert_eq!(found.text(true), "large: workers 0, published with 4");
+    }
+}
