@@ -90,7 +90,7 @@ test *ARGS:
 check:
     .ci/run
 
-# Train every workload with every setting on a GPU that nobody else uses, half an hour: the first, or CUDA_VISIBLE_DEVICES
+# Train every workload with every setting on a GPU that nobody else uses, an hour: the first, or CUDA_VISIBLE_DEVICES
 [group('develop')]
 gpu-tests:
     cargo test --package collo --test python_tests -- --ignored --nocapture

@@ -39,9 +39,9 @@ fn the_python_tests_pass_in_the_provided_environment() {
     assert!(!said.contains("skipped"), "{said}");
 }
 
-/// `just gpu-tests`. What pytest prints is shown as it comes: it takes half an hour, and without a card all are skipped, with the reason.
+/// `just gpu-tests`. What pytest prints is shown as it comes: it takes an hour, and without a card all are skipped, with the reason.
 #[test]
-#[ignore = "trains for half an hour on a GPU that nobody else uses"]
+#[ignore = "trains for an hour on a GPU that nobody else uses"]
 fn the_python_tests_of_a_gpu_pass_on_this_machine() {
     let status = pytest(&["-m", "gpu", "-rs", "-v", "workloads/tests"]).status().expect("the interpreter starts");
     assert!(status.success(), "pytest {status}");

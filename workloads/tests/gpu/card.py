@@ -29,6 +29,7 @@ SMALL = {
     "tiny": {"images": 64, "batch_size": 16},
     "square": {"launches": 500},
     "stress": {"rounds": 3},
+    "serve": {"image_size": 32, "rate": 5.0, "window": "1s"},
 }  # fmt: skip
 TRAINING = sorted(
     path.parent.name
@@ -76,11 +77,12 @@ class OnDevice(Started):
 def trained(device, workload, epochs=2, before="", data="", **settings):
     """What the small form of a workload says in its training. `before` is Python that runs ahead of its script."""
     words, variables = command(workload, **settings)
+    script = written(workload)["command"][1]
     program = f"""
 import sys
-sys.argv, sys.path[0] = {["train.py", *words]!r}, {str(WORKLOADS / workload)!r}
+sys.argv, sys.path[0] = {[script, *words]!r}, {str(WORKLOADS / workload)!r}
 {before}
-exec(compile(open("train.py").read(), "train.py", "exec"), {{"__name__": "__main__"}})
+exec(compile(open({script!r}).read(), {script!r}, "exec"), {{"__name__": "__main__"}})
 """
     with OnDevice(device, workload, program=program, **variables, COLLO_DATA=data) as member:
         said = member.train(epochs)

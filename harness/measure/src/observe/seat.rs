@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Served;
 use crate::launch::Ended;
-use crate::launch::protocol::{Epoch, Hello, Peaks, Told, Whose};
+use crate::launch::protocol::{Epoch, Hello, Peaks, Requests, Told, Whose};
 
 /// The most requests that one member may tell of in a run: an hour at more than a thousand a second, in 240 MB.
 const MOST_REQUESTS: usize = 5_000_000;
@@ -104,6 +104,7 @@ impl Seat {
             stopped_by_us: false,
         }
     }
+
     /// Keep the largest of what was told so far.
     pub(super) fn keep(&mut self, told: Peaks) {
         let known = self.peaks.unwrap_or(told);
