@@ -215,3 +215,35 @@ fn data_is_written_and_checked_by_name() {
     bench.collo(&["data", "list", "--json"]).exits(0).json();
     assert!(bench.at("data").read_dir().expect("there").count() == 1, "nothing but the stand-ins was written");
 }
+
+#[test]
+fn what_a_user_set_for_other_trainings_does_not_reach_a_member_and_both_are_told() {
+    let seen = "import collo, json, os
+member = collo.connect()
+member.hello(device='cpu', seen={name: os.environ.get(name) for name in
+    ('NVIDIA_TF32_OVERRIDE', 'PYTORCH_CUDA_ALLOC_CONF', 'TORCH_HOME', 'COLLO_MEMBER', 'COLLO_MEMBERS')})
+member.wait_for_warm_up()
+member.ready()
+for epoch in member.epochs():
+    epoch.finish(items=1)
+";
+    let workload = "command = [\"python\", \"train.py\"]\nenvironment = \"system\"\n\
+                    [variables]\nPYTORCH_CUDA_ALLOC_CONF = \"backend:native\"\n";
+    let bench = Bench::of("repetitions = 1\n[axes]\nworkload = \"seen\"\ndegree = 2")
+        .file("workloads/seen/workload.toml", workload)
+        .file("workloads/seen/train.py", seen)
+        .env("NVIDIA_TF32_OVERRIDE", "1")
+        .env("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+        .env("TORCH_HOME", "/weights");
+    let told = "NVIDIA_TF32_OVERRIDE, PYTORCH_CUDA_ALLOC_CONF are set here and not passed on to members";
+    bench.run(&[]).exits(0).says(told);
+    for member in [0, 1] {
+        let hello = bench.run_of(2).record.members[member].hello.clone().expect("it said hello");
+        let seen = &hello["seen"];
+        assert!(seen["NVIDIA_TF32_OVERRIDE"].is_null(), "{seen}");
+        assert_eq!((&seen["PYTORCH_CUDA_ALLOC_CONF"], &seen["TORCH_HOME"]), (&"backend:native".into(), &"/weights".into()));
+        assert_eq!((&seen["COLLO_MEMBER"], &seen["COLLO_MEMBERS"]), (&member.to_string().into(), &"2".into()));
+    }
+    let names = ["NVIDIA_TF32_OVERRIDE", "PYTORCH_CUDA_ALLOC_CONF"];
+    assert_eq!(bench.campaign().manifest().machine.withheld, names);
+}

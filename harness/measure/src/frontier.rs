@@ -170,7 +170,9 @@ impl Frontier {
                 (Some(f), _, Some(d)) if known[&d] == Fits::Host => {
                     format!("{name}: {f} fit, {d} are more than the memory of this machine holds, which says nothing of the card")
                 }
-                (None, _, Some(d)) if known[&d] == Fits::Host => format!("{name}: not known, the memory of this machine holds not even {d}"),
+                (None, _, Some(d)) if known[&d] == Fits::Host => {
+                    format!("{name}: not known, the memory of this machine holds not even {d}")
+                }
                 (_, _, Some(d)) => format!("{name}: not known, degree {d} failed"),
                 (Some(f), Some(n), _) if known[&n] == Fits::Unsure => {
                     format!("{name}: {f} fit, {n} probably do not: a member crashed before it trained")

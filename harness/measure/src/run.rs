@@ -152,12 +152,10 @@ impl Bench<'_> {
         }
     }
 
-    /// As the file says; by default longer the more members take their turn to tune for their GPU, or to compile.
+    /// Members tune for their GPU, or compile, one after another.
     fn set_up_timeout(&self, cell: &Cell) -> Duration {
         let compiles = cell.terms().iter().any(|t| t.member.settings().get("compile") == Some(&true.into()));
-        let takes_turns = self.facts.kind == DeviceKind::Gpu || compiles;
-        let further = if takes_turns { cell.degree().saturating_sub(1) } else { 0 };
-        self.experiment.set_up_timeout + self.experiment.set_up_turn * further
+        self.experiment.set_up_timeout_of(cell.degree(), self.facts.kind == DeviceKind::Gpu || compiles)
     }
 
     fn launches(&self, cell: &Cell, slots: &[Slot], folder: &Path) -> Result<Vec<MemberLaunch>, RunError> {

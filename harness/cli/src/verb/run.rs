@@ -129,7 +129,10 @@ fn tell_withheld() {
     let names = collo_measure::sharing::withheld();
     if !names.is_empty() {
         let them = if names.len() == 1 { "is" } else { "are" };
-        say::remark(format!("{} {them} set here and not passed on to members; `[variables]` of a workload.toml sets theirs", names.join(", ")));
+        say::remark(format!(
+            "{} {them} set here and not passed on to members; `[variables]` of a workload.toml sets theirs",
+            names.join(", ")
+        ));
     }
 }
 

@@ -146,6 +146,12 @@ pub struct Asked {
 }
 
 impl Experiment {
+    /// How long so many members have until all are ready: as the file says; by default longer the more of them take turns.
+    pub fn set_up_timeout_of(&self, members: u32, in_turn: bool) -> Duration {
+        let further = if in_turn { members.saturating_sub(1) } else { 0 };
+        self.set_up_timeout + self.set_up_turn * further
+    }
+
     /// The facts of the device that this experiment asks for.
     pub fn device_facts(&self, asked: &Asked, cards: &Cards) -> Result<DeviceFacts, Mistakes> {
         match (self.device, &asked.gpu) {

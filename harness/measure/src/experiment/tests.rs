@@ -67,6 +67,18 @@ start_skew = "20ms"
 }
 
 #[test]
+fn members_that_tune_one_after_another_have_longer_unless_the_file_says_how_long() {
+    let minutes = |e: &Experiment, members, in_turn| e.set_up_timeout_of(members, in_turn).as_secs_f64() / 60.0;
+    let e = experiment(AXES);
+    assert_eq!([minutes(&e, 1, true), minutes(&e, 7, true), minutes(&e, 7, false)], [5.0, 11.0, 5.0]);
+    let origin = e.explain().into_iter().find(|o| o.key == "set_up_timeout").unwrap();
+    assert_eq!(origin.value, "\"5m\"; on a GPU, or where they compile, \"1m\" more for each further member");
+    let explicit = experiment(&format!("set_up_timeout = \"3m\"\n{AXES}"));
+    assert_eq!([minutes(&explicit, 1, true), minutes(&explicit, 7, true)], [3.0, 3.0]);
+    assert_eq!(explicit.explain().into_iter().find(|o| o.key == "set_up_timeout").unwrap().value, "\"3m\"");
+}
+
+#[test]
 fn what_is_not_written_has_its_documented_default() {
     let e = experiment(AXES);
     assert_eq!((e.repetitions, e.epochs, e.seed, e.tail, e.threads), (3, 2, 42, None, 1));

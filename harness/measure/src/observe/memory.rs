@@ -20,7 +20,8 @@ pub struct Words {
 static LIST: LazyLock<Vec<Words>> = LazyLock::new(|| {
     let mut list: Vec<Words> = include_str!("../../../../workloads/out_of_memory.jsonl")
         .lines()
-        .map(|line| serde_json::from_str(line).unwrap_or_else(|e| unreachable!("a test reads it: {e}")))
+        // A test reads every line.
+        .filter_map(|line| serde_json::from_str(line).ok())
         .collect();
     list.iter_mut().for_each(|words| words.text.make_ascii_lowercase());
     list

@@ -304,13 +304,17 @@ fn a_symptom_of_exhausted_memory_stays_a_crash_with_what_is_known_of_it() {
         message
     };
     let cublas = "CUDA error: CUBLAS_STATUS_ALLOC_FAILED";
-    let roomy = json!({"event": "error", "kind": "other", "message": cublas, "free_bytes": 4u64 << 30, "total_bytes": 40u64 << 30});
+    let roomy =
+        json!({"event": "error", "kind": "other", "message": cublas, "free_bytes": 4u64 << 30, "total_bytes": 40u64 << 30});
     let often = "it often means that memory ran out, but 4.0 GiB of 40.0 GiB were free";
     assert_eq!(ending(Some(roomy), Some(cublas)), format!("{cublas}, in epoch 0; {often}"));
     let unknown = json!({"event": "error", "kind": "other", "message": cublas, "free_bytes": null});
     assert!(ending(Some(unknown), None).ends_with("; it often means that memory ran out; how much was free is not known"));
     let foreign = ending(None, Some(cublas));
-    assert!(foreign.starts_with(&format!("in epoch 0; its log says `{cublas}`, which often means that memory ran out")), "{foreign}");
+    assert!(
+        foreign.starts_with(&format!("in epoch 0; its log says `{cublas}`, which often means that memory ran out")),
+        "{foreign}"
+    );
     let other = json!({"event": "error", "kind": "other", "message": "division by zero"});
     assert_eq!(ending(Some(other), None), "division by zero, in epoch 0");
 }

@@ -82,7 +82,8 @@ mod tests {
         std::fs::write(&log, format!("x\n{cublas}\n")).unwrap();
         let found = find(&log, None);
         assert_eq!((found.out_of_memory, found.symptom.as_deref()), (None, Some(cublas)));
-        let warning = "conv.py:456: UserWarning: Plan failed with an OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB";
+        let warning =
+            "conv.py:456: UserWarning: Plan failed with an OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB";
         std::fs::write(&log, format!("{warning}\nValueError: x\n")).unwrap();
         let found = find(&log, None);
         assert_eq!((found.out_of_memory, found.symptom), (None, None));

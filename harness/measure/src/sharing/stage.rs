@@ -361,7 +361,9 @@ mod tests {
         for name in ["CUDA_LAUNCH_BLOCKING", "NVIDIA_TF32_OVERRIDE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"] {
             assert!(changes_training(name), "{name}");
         }
-        for name in ["TORCHINDUCTOR_MAX_AUTOTUNE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "CUBLAS_WORKSPACE_CONFIG", "TRITON_INTERPRET"] {
+        for name in
+            ["TORCHINDUCTOR_MAX_AUTOTUNE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "CUBLAS_WORKSPACE_CONFIG", "TRITON_INTERPRET"]
+        {
             assert!(changes_training(name), "{name}");
         }
         for name in ["PATH", "NVIDIA_VISIBLE_DEVICES", "TORCH_HOME", "TRITON_CACHE_DIR", "CUDA_HOME", "LD_LIBRARY_PATH"] {

@@ -82,15 +82,14 @@ pub static PRESET: Shape = Shape {
     keys: &[DESCRIPTION, key("settings", Kind::Table(&SETTINGS), None, "the settings that differ"), REQUIRES, FORECASTS],
 };
 
-pub static FORECAST: Shape =
-    Shape {
-        help: HELP,
-        others: None,
-        keys: &[
-            key("cpu", Kind::Table(&FORECAST_CPU), None, "on one core of a CPU"),
-            key("gpu", Kind::Table(&FORECAST_GPU), None, "on a GPU"),
-        ],
-    };
+pub static FORECAST: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[
+        key("cpu", Kind::Table(&FORECAST_CPU), None, "on one core of a CPU"),
+        key("gpu", Kind::Table(&FORECAST_GPU), None, "on a GPU"),
+    ],
+};
 
 const NOT_NEGATIVE: Kind = Kind::Number { from: 0.0, to: f64::INFINITY };
 
