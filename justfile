@@ -90,6 +90,11 @@ test *ARGS:
 check:
     .ci/run
 
+# Train every workload with every setting on a GPU that nobody else uses, half an hour: the first, or CUDA_VISIBLE_DEVICES
+[group('develop')]
+gpu-tests:
+    cargo test --package collo --test python_tests -- --ignored --nocapture
+
 # Print the benchmarks' figures and write target/bench/NAME.json: just bench [NAME]
 [group('develop')]
 bench *NAMES:

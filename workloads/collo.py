@@ -168,7 +168,9 @@ class Member:
 
     def _tell_error(self, kind, error, traceback):
         try:
-            self._send("error", kind=_kind(error), message=(str(error) or kind.__name__)[:2000])
+            memory = _card_memory()
+            what, whose = _judge(error, memory)
+            self._send("error", kind=what, message=(str(error) or kind.__name__)[:2000], whose=whose, **memory)
         except SystemExit:
             pass  # nobody is left to tell; the log still gets the traceback
         if isinstance(error, (DataError, SettingError)):
@@ -215,7 +217,7 @@ def _cuda():
 
 
 def _let_the_gpu_finish():
-    """Who leaves an MPS server with work in flight may take other members along (MPS guide, client early termination)."""
+    """Who leaves an MPS server with work in flight may take others along (MPS guide, client early termination)."""
     cuda = _cuda()
     if cuda:
         try:
@@ -240,12 +242,52 @@ def _versions():
 
 
 def _kind(error):
+    return _judge(error, _card_memory())[0]
+
+
+def _judge(error, memory):
+    """The kind of an error and, where memory ran out, whose: the `card`'s, the `host`'s, or `either` where nobody can tell."""
     if isinstance(error, DataError):
-        return "data"
+        return "data", None
     if isinstance(error, SettingError):
-        return "setting"
-    words = ("out of memory", "can't allocate memory", "cannot allocate memory")
-    says_so = any(phrase in str(error).lower() for phrase in words)
-    is_so = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-    is_so = is_so or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
-    return "out_of_memory" if is_so or says_so else "other"
+        return "setting", None
+    whose = _whose_memory(error, memory)
+    return "out_of_memory" if whose else "other", whose
+
+
+def _whose_memory(error, memory):
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return "host"
+    said = f"{type(error).__name__}: {error}".lower()
+    for entry in _out_of_memory_texts():
+        # What is only a symptom has other causes too, unless little is free.
+        if entry["text"].lower() in said and (entry["sure"] or _little_is_free(memory)):
+            return entry["whose"]
+    return "either" if type(error).__name__ == "OutOfMemoryError" else None
+
+
+def _out_of_memory_texts():
+    """The list that collo reads as well. Without it the type of an exception has to do."""
+    try:
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "out_of_memory.jsonl"), encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+    except (OSError, ValueError, MemoryError):
+        return []
+
+
+def _card_memory():
+    """What the card and torch's allocator say of memory at this moment; None for what they do not tell, or cannot."""
+    memory = dict.fromkeys(("free_bytes", "total_bytes", "allocated_bytes", "reserved_bytes"))
+    torch = sys.modules.get("torch")
+    try:
+        if torch and torch.cuda.is_initialized():
+            memory["allocated_bytes"], memory["reserved_bytes"] = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+            memory["free_bytes"], memory["total_bytes"] = torch.cuda.mem_get_info()
+    except Exception:
+        pass  # a torch that is half imported, a card that is lost: the error itself is still to be told
+    return memory
+
+
+def _little_is_free(memory):
+    free, total = memory["free_bytes"], memory["total_bytes"]
+    return free is not None and total is not None and free < max(512 << 20, 0.02 * total)

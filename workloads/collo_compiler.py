@@ -4,9 +4,9 @@ Needs are looked for as Inductor and Triton look for them, so that a member does
 
 - Inductor compiles with the C++ compiler in CXX, else `g++`, on a GPU for what stays on the CPU. CXX may have arguments
   (torch/_inductor/config.py, `cpp.cxx`; cpp_builder.py, `cpp_compiler_search`). What it compiles includes Python.h.
-- Triton compiles a stub of C for each kernel that it launches, with CC, else `gcc` or `clang`. It runs CC as one word, so
-  arguments are not understood. The stub includes Python.h too, from the place that sysconfig names (triton 3.6 and 3.8,
-  triton/runtime/build.py, `_find_compiler` and `_build`).
+- Triton compiles a stub of C for each kernel that it launches, with CC, else `gcc` or `clang`. It runs CC as one word,
+  so arguments are not understood. The stub includes Python.h too, from the place that sysconfig names
+  (triton/runtime/build.py, `_find_compiler` and `_build`).
 """
 
 import os
@@ -16,7 +16,7 @@ import sysconfig
 
 from collo import SettingError
 
-PROCESSES = 4  # that compile, per member; Inductor's own number is that of the cores, up to 32, and they are a member's load
+PROCESSES = 4  # that compile, per member, whose load they are; Inductor by itself takes as many as cores, up to 32
 
 
 def set_up(device):

@@ -14,7 +14,7 @@ first tensor. The loss is the mean over the training batches.
 
 The turn to warm up is over at once, for Lightning takes no training step that would not count, and its sanity check
 came before. The first steps, with their tuning and compilation, are in epoch 0; collo measures it only if there is no
-other.
+other. Where it does not, the peaks of that epoch are told as those of the warm-up. The allocator's cache is left alone.
 """
 
 import importlib
@@ -49,6 +49,7 @@ class Collo(lightning.Callback):
 
     def __init__(self, name=None, dataset=None):
         self.member = collo.connect()
+        collo_torch.given_device()  # the library would train on the CPU where the GPU that was given cannot be used
         self.name, self.dataset = name, dataset
         self.epochs = self.epoch = None  # there is an epoch from the start of the first to the end of the last
 
@@ -101,7 +102,7 @@ class Collo(lightning.Callback):
         if self.epoch:
             synchronise(module.device)
             self.epoch.finish(self.items, float(self.loss) / self.losses if self.losses else None)
-            collo_torch.tell_memory(self.member, module.device)
+            collo_torch.tell_memory_of(self.epoch, self.member, module.device)
             self.epoch = next(self.epochs, None)
             if self.epoch is None:
                 trainer.fit_loop.min_epochs, trainer.should_stop = 0, True

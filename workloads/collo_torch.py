@@ -178,26 +178,35 @@ def read_each(step):
 
 
 def graphed(step):
-    """The step as a CUDA graph: captured at its first call, replayed on copies of the batch ever after."""
-    graph = torch.cuda.CUDAGraph()
-    inputs, loss = None, None
+    """The step as a CUDA graph: the first ones as they are, the next one captured, which is replayed ever after.
+
+    Every call is one step on its batch, so that a model learns the same with a graph and without one.
+    """
+    graph, aside = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    inputs, loss, plain = None, None, WARM_UP_BATCHES - 1  # so that the capture is the end of the warm-up
 
     def replay(*batch):
-        nonlocal inputs, loss
+        nonlocal inputs, loss, plain
         if inputs is None:
             inputs = tuple(tensor.clone() for tensor in batch)
-            aside = torch.cuda.Stream()  # what is tuned and allocated at first must not be captured
-            aside.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(aside):
-                for _ in range(WARM_UP_BATCHES):
-                    step(*inputs)
-            torch.cuda.current_stream().wait_stream(aside)
-            # In torch's own mode, `global`, the thread that page-locks batches could end the capture by an allocation
-            # (pytorch/pytorch#175425).
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                loss = step(*inputs)
         for kept, new in zip(inputs, batch):
             kept.copy_(new)
+        if plain:  # what is tuned and allocated at first must not be captured
+            plain -= 1
+            aside.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(aside):
+                first = step(*inputs)
+            torch.cuda.current_stream().wait_stream(aside)
+            return first
+        if loss is None:
+            # In torch's own mode, `global`, the thread that page-locks batches could end the capture by an allocation
+            # (pytorch/pytorch#175425).
+            try:
+                with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                    loss = step(*inputs)
+            except RuntimeError as error:
+                # The end of a capture that has failed says only that it has; what was in it says why.
+                raise (error.__context__ if isinstance(error.__context__, torch.OutOfMemoryError) else error) from None
         graph.replay()
         return loss.clone()  # the next replay writes over it
 
@@ -267,3 +276,12 @@ def limit_in_force(settings, data):
 def tell_memory(member, device):
     """The allocator's own peaks, of the training and of the warm-up; a CPU has none to tell."""
     peaks.tell(member, device)
+
+
+def tell_memory_of(epoch, member, device):
+    """The same where a library has the loop: its first epoch is the warm-up, unless it is the only one."""
+    if epoch.index == 0 and not epoch.measured:
+        peaks.keep_cache = True  # the script's own affair
+        peaks.end_warm_up(device)
+    else:
+        peaks.tell(member, device)

@@ -13,7 +13,8 @@ Items are those of the batches seen. The loss is what the Trainer logs, for whic
 last step of each epoch.
 
 The turn to warm up is over at once, for the Trainer takes no training step that would not count. The first steps, with
-their tuning and compilation, are in epoch 0; collo measures it only if there is no other.
+their tuning and compilation, are in epoch 0; collo measures it only if there is no other. Where it does not, the peaks
+of that epoch are told as those of the warm-up. The allocator's cache is left alone.
 """
 
 import math
@@ -45,6 +46,7 @@ class Collo(transformers.TrainerCallback):
 
     def __init__(self, name=None, dataset=None):
         self.member = collo.connect()
+        collo_torch.given_device()  # the library would train on the CPU where the GPU that was given cannot be used
         self.name, self.dataset = name, dataset
         self.epochs = self.epoch = None  # there is an epoch from the start of the first to the end of the last
 
@@ -117,7 +119,7 @@ class Collo(transformers.TrainerCallback):
         steps = state.global_step - self.first_step
         all_logged = self.logged_step == state.global_step
         self.epoch.finish(items_in(train_dataloader, self.batches), self.loss / steps if steps and all_logged else None)
-        collo_torch.tell_memory(self.member, args.device)
+        collo_torch.tell_memory_of(self.epoch, self.member, args.device)
         self.epoch = next(self.epochs, None)
         if self.epoch is None:
             state.max_steps, control.should_training_stop = self.own_steps, True

@@ -20,6 +20,7 @@ from collo_data.place import NOTE, Place, find, folder_of_stand_in, note_of, sho
 SETS = {
     "cifar-10": "cifar.CIFAR_10",
     "cifar-100": "cifar.CIFAR_100",
+    "mnist": "mnist.MNIST",
     "imagenet64": "imagenet64.IMAGENET64",
     "imagenet": "imagenet.IMAGENET",
     "criteo": "criteo.CRITEO",
@@ -45,7 +46,7 @@ def load(name, split="train", **options):
 
 
 def locate(name):
-    """Where the data set lies, real data first. The CIFARs, if they lie nowhere, are written as stand-ins just now."""
+    """Where the data set lies, real data first. The CIFARs and MNIST are written as stand-ins if they lie nowhere."""
     known = known_as(name)
     place = find(name)
     if place:

@@ -12,7 +12,7 @@ from collo_data.findings import compared, failed
 
 
 class Images(Split):
-    """Images that lie in memory: uint8 [B, 3, H, W] and int64 [B]."""
+    """Images in memory, or mapped from a file. Batches are copies: uint8 [B, colours, H, W] and int64 [B]."""
 
     def __init__(self, known, place, pixels, labels):
         super().__init__(known, place)
@@ -32,7 +32,7 @@ class Batches(DataSet):
 
     files = {}  # of each split, without ending
     endings = {}  # of the files of each format
-    classes, side = None, None
+    classes, side, channels = None, None, 3
     first_label = 0  # on disk; it is 0 in memory
     of_each_class = {}  # images of each class in each split, as a check shows them
 
@@ -40,11 +40,11 @@ class Batches(DataSet):
 
     @property
     def shape(self):
-        return 3, self.side, self.side
+        return self.channels, self.side, self.side
 
     @property
     def pixels(self):
-        return 3 * self.side * self.side
+        return self.channels * self.side * self.side
 
     def path(self, folder, form, name):
         return folder / f"{name}{self.endings[form]}"
@@ -121,7 +121,7 @@ class Batches(DataSet):
     def fill_files(self, folder, note):
         """The files of a stand-in, in this folder."""
         random = np.random.default_rng(note["seed"])
-        patterns = drawn.patterns(random, self.classes)
+        patterns = drawn.patterns(random, self.classes, self.channels)
         for split, names in self.files.items():
             shares = [self.share(note["counts"][split], split, index) for index in range(len(names))]
             labels_of = drawn.labels(random, self.classes, shares)

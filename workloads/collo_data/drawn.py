@@ -16,17 +16,18 @@ def labels(random, classes, counts):
         yield from np.split(even, np.cumsum(counts)[:-1])
 
 
-def patterns(random, classes):
-    return random.normal(size=(classes, 3, COARSE, COARSE))
+def patterns(random, classes, channels=3):
+    return random.normal(size=(classes, channels, COARSE, COARSE))
 
 
 def images(random, patterns, labels, side):
     """A coarse pattern per class, shifted, of varying contrast, under noise."""
-    images, fine = np.empty((len(labels), 3, side, side), np.uint8), side // COARSE
+    shape, fine = (patterns.shape[1], side, side), side // COARSE
+    images = np.empty((len(labels), *shape), np.uint8)
     for image, label in zip(images, labels):
         shift = tuple(random.integers(-SHIFT, SHIFT + 1, 2))
         pattern = patterns[label].repeat(fine, axis=1).repeat(fine, axis=2)
         signal = np.roll(pattern, shift, axis=(1, 2)) * random.uniform(0.1, 0.4)
-        noise = random.normal(size=(3, side, side), scale=1.0)
+        noise = random.normal(size=shape, scale=1.0)
         image[:] = np.clip(121 + 40 * (signal + noise), 0, 255)
     return images

@@ -4,9 +4,9 @@
     data/imagenet64/train_data_batch_1.npz …, val_data.npz                the same as numpy archives
 
 The files may also lie one folder down, as the archives unpack (Imagenet64_train_part1, Imagenet64_val_npz …).
-All of it takes 15.7 GB of memory in each member that loads it. Batches are read one after another into one array; while
-it is read, a pickled one takes twice its size besides. `load(…, images=N)` takes the first N images only; they lie
-shuffled.
+They are decoded once, by `prepare` or whoever is first, into arrays of 15.7 GB beside them that all members map, see
+`mapped.py`: the machine holds one copy, whatever the number of members. While a pickled batch is decoded it takes twice
+its size. `load(…, images=N)` takes the first N images only; they lie shuffled.
 """
 
 import pickle
@@ -15,8 +15,9 @@ import zlib
 
 import numpy as np
 
-from collo_data import pickled
-from collo_data.batches import Batches
+from collo import DataError, SettingError
+from collo_data import mapped, pickled
+from collo_data.batches import Batches, Images
 
 
 class ImageNet64(Batches):
@@ -42,6 +43,23 @@ class ImageNet64(Batches):
         path = super().path(folder, form, name)
         below = [] if path.exists() else sorted(folder.glob(f"*/{path.name}"))
         return below[0] if below else path
+
+    def form_and_paths(self, place, split):
+        form, folder = self.find(place.folder)
+        return form, [self.path(folder, form, name) for name in self.files[split]]
+
+    def load(self, place, split, images=0):
+        """The first `images` of the split, 0 for all. Nothing is read before it is asked for."""
+        if images < 0:
+            raise SettingError(f"`images` is {images}: it is 1 or more, or 0 for all of them")
+        pixels, labels = mapped.load(self, place, split)
+        if images > len(labels):
+            few = f"`{place.folder}` has {len(labels)} images, {images} are asked for"
+            raise DataError(f"{few}: ask for fewer, or 0 for all of them")
+        return Images(self, place, pixels[: images or None], labels[: images or None])
+
+    def read_through(self, place):
+        return {split: mapped.read_through(self, place, split) for split in self.splits}["train"]
 
     def decoded(self, form, path):
         if form == "python":

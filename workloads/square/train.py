@@ -96,6 +96,7 @@ for _ in range(warm_up_launches):
 some = items[-1024:]
 if not torch.equal(squares[-1024:], some * some):  # also waits for the GPU
     raise RuntimeError(f"the kernel {used} does not square")
+collo_torch.peaks.end_warm_up(device)
 member.ready()
 
 for epoch in member.epochs(settings.epochs):

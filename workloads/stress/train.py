@@ -54,6 +54,7 @@ member.hello(
 member.wait_for_warm_up()
 alone_s = duty.alone_s(work_a_round, settings.dial)
 idle = duty.Idle(duty.idle_s(alone_s, settings.dial))
+collo_torch.peaks.end_warm_up(device)
 print(f"a round works {alone_s * 1e3:.3f} ms alone and idles {idle.each_s * 1e3:.3f} ms", flush=True)
 member.ready()
 

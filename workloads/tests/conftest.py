@@ -1,6 +1,18 @@
 import pytest
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "gpu: needs a GPU that torch can use; `just gpu-tests` runs these")
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("there is no GPU here that torch can use")
+
+
 @pytest.fixture
 def data(tmp_path, monkeypatch):
     """An empty data folder of this test's own."""

@@ -1,6 +1,7 @@
 """A workload's script, run in a fork of the testing process with its settings; and its modules, to be tested alone."""
 
 import importlib.util
+import sys
 
 from forked import Forked
 from harness import WORKLOADS, written
@@ -52,5 +53,12 @@ def module(workload, name):
     """One of its modules under a name of its own: several workloads have a `model.py`."""
     spec = importlib.util.spec_from_file_location(f"{workload}_{name}", WORKLOADS / workload / f"{name}.py")
     found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
+    folder = WORKLOADS / workload
+    sys.path.insert(0, str(folder))  # for the modules beside it, which keep their own names only while it is read
+    try:
+        spec.loader.exec_module(found)
+    finally:
+        sys.path.remove(str(folder))
+        for beside in folder.glob("*.py"):
+            sys.modules.pop(beside.stem, None)
     return found

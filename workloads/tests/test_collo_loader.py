@@ -102,10 +102,10 @@ def eventually(true):
 
 
 def test_when_an_epoch_ends_its_workers_have_loaded_the_beginning_of_the_next():
-    data, ahead = Counted(20), collo_loader.PREFETCHED
+    data, ahead = Counted(24), collo_loader.PREFETCHED
     loader = collo_loader.loader(data, settings(workers=1))
     data.loaded.zero_()  # one item was looked at for its size
-    for drawn, batches in ((3, loader.first(3)), (3 + 5, loader), (3 + 5 + 5, loader)):
+    for drawn, batches in ((3, loader.first(3)), (3 + 6, loader), (3 + 6 + 6, loader)):
         list(batches)
         assert eventually(lambda: data.loaded.item() == drawn + ahead), "while nobody asks for them"
 
@@ -129,7 +129,7 @@ def test_an_epoch_that_was_left_before_its_end_is_not_continued(workers):
 FROM_3_14_ON = """
 import argparse, mmap, multiprocessing, os
 import numpy
-multiprocessing.set_start_method("forkserver")
+multiprocessing.set_start_method("forkserver", force=True)
 import collo_torch
 parser = argparse.ArgumentParser()
 collo_torch.add_settings(parser, batch_size=2, learning_rate=0.1)

@@ -12,7 +12,8 @@ from collo import SettingError
 from collo_features import features
 from collo_peaks import Peaks
 from forked import Forked, by_hand
-from harness import by_hand as by_hand_as
+from harness import WORKLOADS
+from scripts import trained
 from torch import nn
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -158,10 +159,16 @@ def test_a_gpu_that_was_given_and_cannot_be_used_is_an_error_and_not_the_cpu(mon
         collo_torch.given_device()
 
 
-@pytest.mark.parametrize("workload", ["tiny", "square", "stress", "gpt"])
-def test_no_training_script_falls_back_to_the_cpu(workload):
-    ended = by_hand_as(workload, CUDA_VISIBLE_DEVICES="GPU-2f6e")
-    assert ended[0] == 1 and "`CUDA_VISIBLE_DEVICES` gives this process GPU-2f6e" in ended[2], ended
+USE_TORCH = [path.parent.name for path in WORKLOADS.glob("*/train.py") if "import collo_torch" in path.read_text()]
+
+
+@pytest.mark.parametrize("workload", sorted(USE_TORCH))
+def test_no_script_falls_back_to_the_cpu(workload, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-2f6e")
+    heard, (status, _, stderr) = trained(workload)
+    [error] = heard["error"]
+    assert (status, error["kind"], heard.keys()) == (1, "setting", {"error"})
+    assert error["message"].startswith("`CUDA_VISIBLE_DEVICES` gives this process GPU-2f6e"), stderr
 
 
 # --- out of memory ---
@@ -189,7 +196,7 @@ def test_out_of_memory_in_set_up_and_in_backward_is_out_of_memory(moment):
 # --- the step ---
 
 
-def trained(loss_of_batch=None, **more):
+def steps(**more):
     """The losses of 20 steps of a line through points on a line."""
     torch.manual_seed(0)
     line = nn.Linear(1, 1)
@@ -204,18 +211,18 @@ def trained(loss_of_batch=None, **more):
 
 
 def test_a_step_learns():
-    losses = trained()
+    losses = steps()
     assert losses == sorted(losses, reverse=True) and losses[-1] < 0.05 * losses[0]
 
 
 def test_bf16_learns_nearly_the_same_and_not_exactly():
-    losses, exact = trained(precision="bf16"), trained()
+    losses, exact = steps(precision="bf16"), steps()
     assert losses != exact
     assert losses[:10] == pytest.approx(exact[:10], rel=0.1)
 
 
 def test_fp16_learns_the_same_once_its_losses_are_scaled():
-    losses, exact = trained(precision="fp16"), trained()
+    losses, exact = steps(precision="fp16"), steps()
     skipped = losses.count(losses[0]) - 1  # steps whose gradients did not fit: the scale is halved, nothing is learnt
     assert 0 < skipped < 5
     assert losses[skipped : skipped + 10] == pytest.approx(exact[:10], rel=0.1)
@@ -250,7 +257,7 @@ def test_the_loss_is_read_after_each_step_only_when_asked(monkeypatch, read_loss
 def test_the_loss_is_compiled_only_when_asked(monkeypatch, compiled):
     seen = []
     monkeypatch.setattr(torch, "compile", lambda function: seen.append(function) or function)
-    assert trained(compile=compiled) == trained()
+    assert steps(compile=compiled) == steps()
     assert len(seen) == compiled
 
 
@@ -281,14 +288,70 @@ def test_a_graph_is_captured_once_and_replayed_on_each_batch(monkeypatch):
     fakes = {"CUDAGraph": lambda: graph, "graph": graph.capture, "stream": contextlib.nullcontext}
     for name, fake in {**fakes, "Stream": lambda: stream, "current_stream": lambda: stream}.items():
         monkeypatch.setattr(torch.cuda, name, fake)
-    step = collo_torch.graphed(lambda numbers: calls.append(numbers) or graph.step(numbers))
+    step = collo_torch.graphed(lambda numbers: calls.append(graph.capturing) or graph.step(numbers))
 
-    batch = torch.tensor([1.0, 2.0])
-    first = step(batch)
-    assert first.item() == 3.0
-    assert step(torch.tensor([10.0, 20.0])).item() == 30.0
-    assert first.item() == 3.0 and batch.tolist() == [1.0, 2.0]  # neither is written over
-    assert len(calls) == collo_torch.WARM_UP_BATCHES + 1
+    batch, losses = torch.tensor([1.0, 2.0]), []
+    for number in (1, 10, 100, 1000, 10_000):
+        losses.append(step(number * batch))
+    assert [loss.item() for loss in losses] == [3.0, 30.0, 300.0, 3000.0, 30_000.0]  # none is written over
+    assert calls == [False] * (collo_torch.WARM_UP_BATCHES - 1) + [True], "captured in the warm-up, which is not longer"
+    assert batch.tolist() == [1.0, 2.0]
+
+
+class Failing:
+    """The capture of a step that fails in it: ending it fails, too, and torch tells that."""
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *_):
+        raise RuntimeError("CUDA error: operation failed due to a previous error during capture")
+
+
+def test_out_of_memory_in_a_capture_is_told_and_not_that_the_capture_failed(monkeypatch):
+    stream = types.SimpleNamespace(wait_stream=lambda other: None)
+    fakes = {"CUDAGraph": object, "stream": contextlib.nullcontext, "graph": lambda graph, capture_error_mode: Failing()}
+    for name, fake in {**fakes, "Stream": lambda: stream, "current_stream": lambda: stream}.items():
+        monkeypatch.setattr(torch.cuda, name, fake)
+    calls = []
+
+    def step(numbers):
+        calls.append(numbers)
+        if len(calls) == collo_torch.WARM_UP_BATCHES:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 MiB")
+
+    graphed = collo_torch.graphed(step)
+    with pytest.raises(torch.OutOfMemoryError, match="^CUDA out of memory"):
+        for _ in range(collo_torch.WARM_UP_BATCHES):
+            graphed(torch.zeros(2))
+
+
+def test_a_model_learns_the_same_with_a_graph_and_without_one(monkeypatch):
+    """While a step is captured it computes nothing; here the capture keeps it, and a replay does it."""
+    kept, stream = [], types.SimpleNamespace(wait_stream=lambda other: None)
+    fakes = {"stream": contextlib.nullcontext, "Stream": lambda: stream, "current_stream": lambda: stream}
+    fakes["CUDAGraph"] = lambda: types.SimpleNamespace(replay=lambda: kept[1].copy_(kept[0]()))
+    fakes["graph"] = lambda graph, capture_error_mode: contextlib.nullcontext()
+    for name, fake in fakes.items():
+        monkeypatch.setattr(torch.cuda, name, fake)
+
+    def losses(wrapped):
+        torch.manual_seed(0)
+        line, calls = nn.Linear(1, 1), []
+        optimiser = torch.optim.SGD(line.parameters(), 0.2, momentum=0.9)
+        step = collo_torch.training_step(lambda x: line(x).pow(2).mean(), line, optimiser, settings())
+
+        def capturable(x):
+            calls.append(x)
+            if wrapped and len(calls) == collo_torch.WARM_UP_BATCHES:
+                kept[:] = [lambda: step(x), torch.zeros(())]
+                return kept[1]
+            return step(x)
+
+        taken = collo_torch.graphed(capturable) if wrapped else capturable
+        return [taken(torch.full((4, 1), float(number))).item() for number in range(1, 9)]
+
+    assert losses(wrapped=True) == losses(wrapped=False)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -399,6 +462,22 @@ def test_without_a_warm_up_of_its_own_a_member_tells_no_peaks_of_one(monkeypatch
     assert member.said == [("memory", (70, 70), {})]
 
 
+@pytest.mark.parametrize(
+    "measured, said",
+    [
+        ((False, True), [(40, 1000, 1000, 1000)]),  # the cache is the script's own affair
+        ((True,), [(1000, 1000)]),  # the only epoch
+    ],
+)
+def test_where_a_library_has_the_loop_its_unmeasured_first_epoch_is_the_warm_up(monkeypatch, measured, said):
+    member, gpu = Heard(), Allocator(monkeypatch)
+    monkeypatch.setattr(collo_torch, "peaks", Peaks())
+    for index, (peak, of_the_measured) in enumerate(zip((1000, 40), measured)):
+        gpu.use(peak, left=10)
+        collo_torch.tell_memory_of(types.SimpleNamespace(index=index, measured=of_the_measured), member, CUDA)
+    assert [peaks for _, peaks, _ in member.said] == said and "empty_cache" not in gpu.calls
+
+
 # --- features ---
 
 
@@ -411,6 +490,7 @@ def test_the_features_of_a_model_count_parameters_operations_values_and_layers()
         "flops_per_item": 2 * (64 * 3 * 4 * 9 + 2560),
         "activations_per_item": 256 + 256 + 256 + 10,
         "layers": {"Conv2d": 1, "Flatten": 1, "Linear": 1, "ReLU": 1},
+        "sequence": [["Conv2d", 256, 112], ["ReLU", 256, 0], ["Flatten", 256, 0], ["Linear", 10, 2570]],
     }
 
 

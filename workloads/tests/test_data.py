@@ -15,7 +15,7 @@ from collo import DataError, SettingError
 from collo_data import stand_in as writing
 from harness import environment
 
-SMALL = {"imagenet64": 1e-9, "criteo": 1e-9, "wikitext-2": 1e-9, "cifar-10": 1e-9, "cifar-100": 1e-9}
+SMALL = {"imagenet64": 1e-9, "criteo": 1e-9, "wikitext-2": 1e-9, "cifar-10": 1e-9, "cifar-100": 1e-9, "mnist": 1e-9}
 
 
 def command(data, *arguments, wait=True):

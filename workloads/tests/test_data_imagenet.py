@@ -1,5 +1,6 @@
 """ImageNet, downsampled in batches and in class folders: reading, damage, stand-ins."""
 
+import pathlib
 import pickle
 import shutil
 import subprocess
@@ -8,11 +9,13 @@ import zipfile
 
 import collo_data
 import numpy as np
+import page_cache
 import pytest
 from collo import DataError, SettingError
+from collo_data import mapped
 from collo_data.imagenet import IMAGENET, Pictures, crop
 from collo_data.imagenet64 import IMAGENET64
-from collo_data.place import Place
+from collo_data.place import Place, find
 from harness import environment
 from PIL import Image
 from test_data_cifar import nearest_means
@@ -135,6 +138,159 @@ def test_imagenet64_can_be_learnt_a_little_from_two_images_a_class(small):
 
 def test_reading_it_through_counts_the_training_images(small):
     assert IMAGENET64.read_through(small["python"]) == 2000
+
+
+# --- one array for all members ---
+
+
+def mappings():
+    """The files that this process has mapped."""
+    return {pathlib.Path(line.split(maxsplit=5)[5].rstrip()) for line in open("/proc/self/maps") if "/" in line}
+
+
+def test_preparing_writes_one_array_a_split_and_every_member_maps_it(data):
+    write_real(data / "imagenet64", "npz", "Imagenet64_npz")
+    said = collo_data.prepare("imagenet64")
+    assert (said["items"], said["synthetic"]) == (30, False)
+    assert sorted(path.name for path in (data / "imagenet64").iterdir()) == [
+        "Imagenet64_npz", "mapped-train", "mapped-val"
+    ]  # fmt: skip
+    written = np.load(data / "imagenet64" / "mapped-train" / "pixels.npy")
+    assert np.array_equal(written.reshape(10, 3, 12288), PIXELS[:10])
+    train = collo_data.load("imagenet64")
+    assert {path.name for path in mappings() & set((data / "imagenet64" / "mapped-train").iterdir())} == {
+        "labels.npy", "pixels.npy"
+    }  # fmt: skip
+    pixels, labels = train.__getitems__([29, 0])
+    assert np.array_equal(pixels.reshape(2, -1), [PIXELS[9][2], PIXELS[0][0]]) and labels[1] == LABELS[0][0] - 1
+    assert type(pixels) is np.ndarray and pixels.flags.owndata and pixels.flags.writeable  # torch warns of others
+
+
+def test_what_is_written_is_not_decoded_again(data, monkeypatch):
+    write_real(data / "imagenet64", "python")
+    train = collo_data.load("imagenet64")
+    monkeypatch.setattr(IMAGENET64, "read", None)
+    assert np.array_equal(collo_data.load("imagenet64").pixels, train.pixels)
+    assert len(collo_data.load("imagenet64", images=4)) == 4
+
+
+@pytest.mark.parametrize("how", ["truncated", "no array", "another shape", "without labels", "half a note"])
+def test_a_damaged_array_is_written_anew(data, how):
+    write_real(data / "imagenet64", "npz")
+    before = collo_data.load("imagenet64")
+    folder = data / "imagenet64" / "mapped-train"
+    content = (folder / "pixels.npy").read_bytes()
+    if how in ("truncated", "no array"):
+        (folder / "new").write_bytes(content[:-1] if how == "truncated" else b"<html>")
+        (folder / "new").rename(folder / "pixels.npy")  # whoever has the old one mapped keeps it
+    elif how == "another shape":
+        np.save(folder / "new.npy", PIXELS[:10])
+        (folder / "new.npy").rename(folder / "pixels.npy")
+    elif how == "without labels":
+        (folder / "labels.npy").unlink()
+    else:
+        (folder / "files.json").write_text('{"train_data_ba')
+    assert np.array_equal(collo_data.load("imagenet64").pixels, before.pixels)
+    assert (folder / "pixels.npy").read_bytes() == content
+    assert sorted(path.name for path in folder.iterdir()) == ["files.json", "labels.npy", "pixels.npy"]
+
+
+def test_the_array_of_other_files_is_written_anew_and_who_has_it_mapped_keeps_it(data):
+    folder = write_real(data / "imagenet64", "npz")
+    before = collo_data.load("imagenet64")
+    np.savez_compressed(folder / "train_data_batch_1.npz", data=PIXELS[0][:2], labels=LABELS[0][:2])
+    after = collo_data.load("imagenet64")
+    assert (len(before), len(after)) == (30, 29) and np.array_equal(before.pixels[3:], after.pixels[2:])
+
+
+def test_a_killed_process_leaves_nothing_for_good(data):
+    folder = write_real(data / "imagenet64", "npz")
+    (folder / ".mapped-train-0123abcd").mkdir()
+    collo_data.load("imagenet64")
+    assert not list(folder.glob(".mapped*"))
+
+
+def test_several_processes_at_once_write_it_once(data):
+    folder = write_real(data / "imagenet64", "npz")
+    program = f"""
+import collo_data
+from collo_data.imagenet64 import IMAGENET64
+read = IMAGENET64.read
+IMAGENET64.read = lambda form, path: print(path.name) or read(form, path)
+collo_data.prepare("imagenet64")
+"""
+    words = [sys.executable, "-c", program]
+    started = [subprocess.Popen(words, env=environment(COLLO_DATA=data), stdout=subprocess.PIPE) for _ in range(3)]
+    decoded = b"".join(process.communicate()[0] for process in started).decode().split()
+    assert [process.returncode for process in started] == [0, 0, 0]
+    assert sorted(decoded) == sorted(f"{name}.npz" for name in FILES) and not list(folder.glob(".mapped*"))
+
+
+def test_without_locks_they_all_end_with_the_same_array(data, monkeypatch):
+    folder = write_real(data / "imagenet64", "npz")
+    array, write = collo_data.load("imagenet64"), mapped.write
+    shutil.rmtree(folder / "mapped-train")
+
+    def no_locks(*_):
+        raise OSError(9, "Bad file descriptor")
+
+    def another_is_faster(*args):
+        monkeypatch.setattr(mapped, "write", write)
+        collo_data.load("imagenet64")
+        write(*args)
+
+    monkeypatch.setattr(mapped.fcntl, "flock", no_locks)
+    monkeypatch.setattr(mapped, "write", another_is_faster)
+    assert np.array_equal(collo_data.load("imagenet64").pixels, array.pixels) and not list(folder.glob(".mapped*"))
+
+
+@pytest.mark.parametrize(
+    "where, said",
+    [
+        ("mkdir", r"mapped-train` cannot be written \(Read-only file system\): give this user the right to, or put links"),
+        ("disk", r"mapped-train`, the decoded images that members share, needs about 0 MB, 0 MB are free: make room"),
+    ],
+)
+def test_where_it_cannot_be_written_the_way_out_is_said(data, monkeypatch, where, said):
+    write_real(data / "imagenet64", "npz")
+
+    def read_only(*_):
+        raise OSError(30, "Read-only file system")
+
+    if where == "mkdir":
+        monkeypatch.setattr(pathlib.Path, "mkdir", read_only)
+    else:
+        monkeypatch.setattr(mapped.shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(1, 1, 30 * 12288 - 1))
+    with pytest.raises(DataError, match=said):
+        collo_data.load("imagenet64")
+
+
+def test_the_array_of_a_stand_in_stays_one_wherever_it_is_moved(small, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLLO_DATA", str(tmp_path))
+    IMAGENET64.read_through(small["npz"])
+    real = tmp_path / "imagenet64"
+    real.mkdir()
+    (real / "mapped-train").symlink_to(small["npz"].folder / "mapped-train")
+    (real / "train_data_batch_1").touch()
+    assert (small["npz"].folder / "mapped-train" / "SYNTHETIC").exists() and find("imagenet64").synthetic
+
+
+def test_seven_members_share_one_array_in_memory(data):
+    page_cache.write_stand_in(data / "synthetic" / "imagenet64", 3000)
+    collo_data.prepare("imagenet64")
+    size = 3000 * 12288
+    found = page_cache.measured(members=7)
+    assert all(before["Rss"] < 0.1 * size for before, _, _ in found), "nothing is read before it is asked for"
+    assert all(after["Rss"] == pytest.approx(size, rel=0.01) for _, after, _ in found)
+    assert sum(after["Pss"] for _, after, _ in found) == pytest.approx(size, rel=0.01)
+
+
+def test_a_member_whose_epochs_are_cut_short_reads_no_more_than_it_draws(data):
+    page_cache.write_stand_in(data / "synthetic" / "imagenet64", 30_000)
+    collo_data.prepare("imagenet64")
+    [(_, after, _)] = page_cache.measured(members=1, share=0.001)
+    # With a page that is asked for the kernel maps those around it that it has at hand, up to a huge page of 2 MiB.
+    assert after["Rss"] <= 30 * 2 * 2**21 < 0.5 * 30_000 * 12288
 
 
 # --- ImageNet ---

@@ -240,7 +240,8 @@ def test_what_cannot_be_measured_is_refused(settings, message):
     endless = "loader = type('Endless', (), {'__iter__': lambda self: iter(lambda: data[:8], None)})()\n"
     program = asking_for(settings).replace("trainer =", (endless if "steps" in settings else "") + "trainer =")
     with Forked(program) as member:
-        assert member.hear_all() == [{"event": "error", "kind": "setting", "message": message}]
+        [error] = member.hear_all()
+        assert (error["event"], error["kind"], error["message"]) == ("error", "setting", message)
         status, _, stderr = member.end()
     assert (status, stderr) == (1, f"error: {message}\n")
 
@@ -261,6 +262,14 @@ def test_the_gpu_is_told_as_torch_sees_it_and_the_rest_as_the_script_says():
         hello = member.start(epochs=1, tail="release")
     assert (hello["device"], hello["sm_count"], hello["memory_bytes"]) == ("GPU-5a1f", 108, 85_000_000_000)
     assert hello["model"]["name"] == "resnet26" and hello["dataset"] == {"name": "mine", "synthetic": False, "items": 50}
+
+
+def test_a_gpu_that_was_given_and_cannot_be_used_is_an_error_and_not_the_cpu(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-2f6e")
+    with Forked(SCRIPT) as member:
+        [error] = member.hear_all()
+        assert member.end()[0] == 1
+    assert error["kind"] == "setting" and "gives this process GPU-2f6e, and CUDA cannot be used" in error["message"]
 
 
 def test_by_hand_the_script_trains_its_own_epochs():

@@ -1,9 +1,11 @@
 import json
+import re
 import socket
 import subprocess
 import sys
 import time
 
+import collo
 import pytest
 from harness import WORKLOADS, Started, by_hand, environment
 
@@ -16,14 +18,15 @@ import collo
 member = collo.connect()
 member.hello(model=("m", 1), dataset={"name": "CIFAR-10", "synthetic": True, "items": 2}, memory_bytes=1, limit_batches=4,
              precision="bf16", allocator="native")
-member.features(batch_size=2, parameters=1, model_mb=4e-6, flops_per_item=2, activations_per_item=1, layers={"Linear": 1})
+member.features(batch_size=2, parameters=1, model_mb=4e-6, flops_per_item=2, activations_per_item=1, layers={"Linear": 1},
+                sequence=[["Linear", 1, 1]])
 member.wait_for_warm_up()
 member.ready()
 for epoch in member.epochs():
     for item in epoch.batches(range(2)):
         pass
     epoch.finish(items=2, loss=0.5)
-    member.memory(allocated_bytes=1, reserved_bytes=2)
+    member.memory(allocated_bytes=1, reserved_bytes=2, warm_up_allocated_bytes=3, warm_up_reserved_bytes=4)
 raise ValueError("enough")
 """
 
@@ -131,6 +134,44 @@ def test_stop_ends_a_member_that_is_stuck_in_a_batch():
         member.tell("stop")
         assert member.end() == QUIET_END
         assert 1.5 < time.monotonic() - start < 4
+
+
+USES_A_GPU = """
+import sys, time, types
+def synchronize():
+    print("waits for the GPU", flush=True)
+    {synchronize}
+sys.modules["torch.cuda"] = types.SimpleNamespace(is_initialized=lambda: True, synchronize=synchronize)
+import collo
+member = collo.connect()
+member.hello()
+member.wait_for_warm_up()
+member.ready()
+for epoch in member.epochs():
+    for batch in epoch.batches(range(10**6)):
+        time.sleep({batch_s})
+"""
+
+
+@pytest.mark.parametrize("synchronize", ["pass", "raise RuntimeError('CUDA error: unspecified launch failure')"])
+def test_a_member_on_a_gpu_leaves_when_its_gpu_has_done_what_it_was_given(synchronize):
+    with Started("sleep", program=USES_A_GPU.format(synchronize=synchronize, batch_s=0.01)) as member:
+        member.start(epochs=2, tail="hold")
+        member.tell("stop")
+        assert member.end() == (0, "waits for the GPU\n", "")
+
+
+def test_on_a_gpu_stop_leaves_more_time_yet_less_than_the_harness_does():
+    with Started("sleep", program=USES_A_GPU.format(synchronize="pass", batch_s=60)) as member:
+        member.start(epochs=2, tail="hold")
+        time.sleep(0.1)  # now it is stuck in a batch
+        start = time.monotonic()
+        member.tell("stop")
+        assert member.end() == QUIET_END
+        assert 3.5 < time.monotonic() - start < 5
+    state = WORKLOADS.parent / "harness" / "measure" / "src" / "observe" / "state.rs"
+    [harness_s] = re.findall(r"^const GRACE: Duration = Duration::from_secs\((\d+)\);", state.read_text(), re.M)
+    assert collo.GRACE_S < collo.GRACE_ON_A_GPU_S < int(harness_s)
 
 
 def test_a_harness_that_dies_between_two_messages_is_no_error_of_the_member():

@@ -195,7 +195,7 @@ def test_a_training_that_ends_before_collo_wants_it_to_is_an_error(settings, cal
         status, _, stderr = member.end()
     way_out = "make `Collo()` the last of the `callbacks=[…]` that the Trainer is given"
     message = f"{what}, for another callback stopped it: {way_out}"
-    assert error == {"event": "error", "kind": "setting", "message": message}
+    assert (error["event"], error["kind"], error["message"]) == ("error", "setting", message)
     assert (status, stderr) == (1, f"error: {message}\n")
 
 
@@ -261,7 +261,8 @@ def test_an_exception_in_training_is_told_before_the_traceback():
 def test_what_cannot_be_measured_is_refused(settings, what):
     message = f"`{settings.split('=')[0]}` {what}"
     with Forked(asking_for(settings)) as member:
-        assert member.hear_all() == [{"event": "error", "kind": "setting", "message": message}]
+        [error] = member.hear_all()
+        assert (error["event"], error["kind"], error["message"]) == ("error", "setting", message)
         status, _, stderr = member.end()
     assert (status, stderr) == (1, f"error: {message}\n")
 
@@ -282,6 +283,14 @@ def test_the_gpu_is_told_as_torch_sees_it_and_the_rest_as_the_script_says():
         hello = member.start(epochs=1, tail="release")
     assert (hello["device"], hello["sm_count"], hello["memory_bytes"]) == ("GPU-5a1f", 108, 85_000_000_000)
     assert hello["model"]["name"] == "bert-base" and hello["dataset"] == {"name": "mine", "synthetic": False, "items": 50}
+
+
+def test_a_gpu_that_was_given_and_cannot_be_used_is_an_error_and_not_the_cpu(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-2f6e")
+    with Forked(SCRIPT) as member:
+        [error] = member.hear_all()
+        assert member.end()[0] == 1
+    assert error["kind"] == "setting" and "gives this process GPU-2f6e, and CUDA cannot be used" in error["message"]
 
 
 def test_by_hand_the_script_trains_its_own_epochs():

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import timm
 import torch
+import torchvision
 from collo import SettingError
 from collo_data.imagenet import IMAGENET
 from collo_features import features
@@ -42,7 +43,10 @@ PUBLISHED = {
     "legacy_xception": 22_855_952,
     "cait_xxs24_224": 11_956_264,  # 12.0 M in its paper
     "resnet26": 15_995_176,  # 16.0 M in timm's results; the study says 17 M
+    "mobilenetv2_050": 1_968_680,  # 1.97 M in timm's results
+    "dpn92": 37_668_392,  # 37.67 M in timm's results
 }
+OF_TORCHVISION = {"vgg19", "densenet121", "densenet161", "densenet169"}  # timm's have as many
 # What the collocation study says, in millions (thesis, table 4.1).
 OF_THE_STUDY = {"small": 17, "medium": 24, "large": 59, "efficientnet-v2-s-imagenet64": 22, "cait-xxs24": 12}
 PUBLISHED_GMACS = {  # torchvision's documentation; Inception v3 at 299 pixels, CaiT of its paper
@@ -56,7 +60,7 @@ PUBLISHED_GMACS = {  # torchvision's documentation; Inception v3 at 299 pixels, 
 }
 
 
-model = module("vision", "model")
+model, nets = module("vision", "model"), module("vision", "nets")
 
 
 @functools.cache
@@ -71,6 +75,20 @@ def of_preset(name):
 
 def parameters(built):
     return sum(parameter.numel() for parameter in built.parameters())
+
+
+def published(name):
+    """Parameters with 1000 classes; torchvision carries its documentation's with its weights."""
+    library, _, model = name.rpartition(":")
+    if library == "torchvision" or name in OF_TORCHVISION:
+        return torchvision.models.get_model_weights(model).DEFAULT.meta["num_params"]
+    return PUBLISHED[name]
+
+
+def inputs_of_classifier(built):
+    last = [layer for layer in built.modules() if isinstance(layer, (torch.nn.Linear, torch.nn.Conv2d))][-1]
+    last = built.get_classifier() if hasattr(built, "get_classifier") else last
+    return last.in_features if isinstance(last, torch.nn.Linear) else last.in_channels
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +165,8 @@ def test_every_preset_can_be_trained_and_has_the_published_parameters(name):
     built, settings, classes, side = of_preset(name)
     model.check(built, settings["model"], classes, settings["batch_size"], side)
     count = parameters(built)
-    fewer_outputs = 1000 - classes
-    assert count == PUBLISHED[settings["model"]] - fewer_outputs * (built.get_classifier().in_features + 1)
+    if not settings["model"].startswith("collo:"):  # their counts are held against their authors' below
+        assert count == published(settings["model"]) - (1000 - classes) * (inputs_of_classifier(built) + 1)
     assert f"({count / 1e6:.1f} M parameters)" in PRESETS[name]["description"]
     assert settings.keys() == BASE.keys()
 
@@ -166,11 +184,13 @@ def test_a_preset_is_named_after_its_model_and_its_data():
     endings = {"cifar-10": "-cifar10", "cifar-100": "-cifar100", "imagenet64": "-imagenet64", "imagenet": ""}
     of_the_study = {"small": "resnet26-cifar10", "medium": "resnet50-imagenet64", "large": "resnet152"}
     for name, preset in PRESETS.items():
+        if preset["settings"].get("precision") == "bf16":
+            name = name.removesuffix("-bf16")
         name = of_the_study.get(name, name)
         ending = endings[preset["settings"]["dataset"]]
         stem = name.removesuffix(ending)
         assert name == stem + ending and not re.search("cifar|imagenet", stem), name
-        squeezed = re.sub("legacy|_100$|_224$|[-_]", "", preset["settings"]["model"])
+        squeezed = re.sub("^.*:|legacy|_100$|_224$|[-_]", "", preset["settings"]["model"])
         assert squeezed == stem.replace("-", ""), name
 
 
@@ -182,6 +202,34 @@ def test_features_agree_with_published_operations(name, gmacs):
     assert found["parameters"] == parameters(built)
     assert found["model_mb"] == pytest.approx(4 * found["parameters"] / 1e6, rel=0.02)
     assert found["activations_per_item"] > 1e6 and "Identity" not in found["layers"]
+
+
+@pytest.mark.parametrize(
+    "build, count",
+    [
+        # kuangliu/pytorch-cifar's ResNeXt-29, 2x64d and 32x4d, from which the paper has its ResNeXt
+        (lambda: nets.ResNeXt(3, 2, 64, 10), 9_128_778),
+        (lambda: nets.ResNeXt(3, 32, 4, 10), 4_774_218),
+        # the paper of PyramidNet, table 4, with 110 layers: 1.7 M and 3.8 M, cut off and not rounded
+        (lambda: nets.PyramidNet(110, 48, 10), 1_772_706),
+        (lambda: nets.PyramidNet(110, 84, 10), 3_904_446),
+    ],
+)
+def test_our_own_networks_have_their_authors_parameters_at_their_authors_sizes(build, count):
+    with torch.device("meta"):
+        assert parameters(build()) == count
+
+
+@pytest.mark.parametrize("name, layers", [("resnext11_2x16d", 11), ("pyramidnet48_a66", 44), ("pyramidnet84_a110", 80)])
+def test_our_own_networks_are_as_deep_as_they_are_called(name, layers):
+    """PyramidNet's depth is 2 and 6 for each block: what is over of 48 and 84 is dropped, by its authors' scripts too."""
+    with torch.device("meta"):
+        built = nets.NETS[name](10)
+    on_the_way = [
+        where for where, layer in built.named_modules()
+        if isinstance(layer, (torch.nn.Conv2d, torch.nn.Linear)) and ".past" not in where
+    ]  # fmt: skip
+    assert len(on_the_way) == layers
 
 
 # --- the pictures ---
@@ -197,6 +245,8 @@ def test_features_agree_with_published_operations(name, gmacs):
         ("halonet26t", 0, 64, 256),  # one of the few whose least size timm knows
         ("halonet26t", 0, 300, 300),
         ("inception_v3", 0, 224, 224),
+        ("torchvision:googlenet", 0, 32, 32),
+        ("torchvision:googlenet", 96, 32, 96),
     ],
 )
 def test_pictures_are_as_large_as_asked_or_as_the_model_demands_or_as_they_are(name, asked, own, side):
@@ -209,6 +259,10 @@ def test_pictures_are_as_large_as_asked_or_as_the_model_demands_or_as_they_are(n
         ("resnet62", 0, r"`resnet62` is no model of timm [\d.]+: near it are `resnet26`"),
         ("resnet50.a1_in1k", 0, r"`resnet50.a1_in1k` is no model of timm"),
         ("hf-hub:timm/resnet50", 0, r"`hf-hub:timm/resnet50` is no model of timm"),
+        ("torchvision:resnet19", 0, r"`torchvision:resnet19` is no classifier of torchvision .*near it are `torchvision:"),
+        ("torchvision:maskrcnn_resnet50_fpn", 0, "`torchvision:maskrcnn_resnet50_fpn` is no classifier of torchvision"),
+        ("collo:pyramidnet", 0, "`collo:pyramidnet` is no model of collo: near it are `collo:pyramidnet"),
+        ("collo:xyz", 0, "`collo:xyz` is no model of collo: there are `resnext11_2x16d`, "),
         ("§", 0, r"`§` is no model of timm [\d.]+: `timm.list_models\(\)` names them all"),
         ("resnet26", -1, "`image_size` is -1: it is up to 2048 pixels a side, or 0"),
         ("resnet26", 100_000, "`image_size` is 100000: it is up to 2048 pixels a side, or 0"),
@@ -225,7 +279,10 @@ def test_a_model_or_a_size_that_cannot_be_says_so(name, asked, said):
     [
         ("inception_v3", 8, 32, r"`inception_v3` cannot train on 8 pictures of 32 × 32 \(.*[Kk]ernel.*made for 299$"),
         ("resnet26", 1, 32, "on 1 picture of 32 × 32 .*more than 1 value.*; or raise `batch_size`$"),
+        ("torchvision:vit_b_32", 8, 32, "Wrong image height.*raise `image_size`, `torchvision:vit_b_32` is made for 224$"),
         ("inception_v3", 8, 75, None),
+        ("torchvision:googlenet", 8, 32, None),
+        ("torchvision:inception_v3", 8, 75, None),
         ("resnet26", 1, 64, None),
     ],
 )
@@ -295,6 +352,16 @@ def test_each_data_set_trains_two_tiny_epochs(shown, data, preset, more, name, s
     assert set(seen.splitlines()) == {f"(8, 3, {side}, {side})"}  # what the model was shown
     assert [epoch["items"] for epoch in epochs] == 2 * [8 * hello["limit_batches"]]
     assert all(0 < epoch["loss"] < 20 for epoch in epochs), epochs
+
+
+@pytest.mark.parametrize("preset", ["resnext11-2x16d-cifar10", "shufflenet-v2-x0-5-cifar10"])
+def test_a_network_of_ours_and_one_of_torchvision_train_like_those_of_timm(data, preset):
+    with script("vision", *words(preset, batch_size=16, limit_batches=8, learning_rate=0.002), data=data) as member:
+        hello, epochs = trained(member, epochs=2)
+        assert member.end() == (0, "", "")
+    assert hello["model"]["name"] == PRESETS[preset]["settings"]["model"]
+    assert [epoch["items"] for epoch in epochs] == [128, 128]
+    assert epochs[1]["loss"] < epochs[0]["loss"] or "shufflenet" in preset, epochs  # which learns slowly at first
 
 
 def test_data_loader_workers_end_with_their_member(data):

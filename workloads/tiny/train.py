@@ -58,8 +58,8 @@ torch.set_num_threads(collo.threads())
 torch.set_num_interop_threads(1)
 torch.manual_seed(settings.seed)
 device = collo_torch.given_device()
-gpu = torch.cuda.get_device_properties(0) if device.type == "cuda" else None
-torch.backends.cudnn.allow_tf32 = False  # torch lets convolutions use it unless told otherwise: then fp32 were not fp32
+# torch lets convolutions use TF32 unless told otherwise: then fp32 were not fp32.
+torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 
 data = collo_data.load("cifar-10", images=settings.images)
 pixels, labels = torch.from_numpy(data.pixels).to(device), torch.from_numpy(data.labels).to(device)
@@ -86,18 +86,17 @@ def train(batch):
 
 
 member.hello(
-    device=f"GPU-{gpu.uuid}" if gpu else "cpu",
-    sm_count=gpu.multi_processor_count if gpu else None,
+    **collo_torch.as_seen(device),
     threads=torch.get_num_threads(),
     model=("resnet-14", sum(p.numel() for p in model.parameters())),
     dataset=data.describe(),
-    memory_bytes=gpu.total_memory if gpu else None,
     precision="fp32",
 )
 tell_features(member, model, (torch.zeros(1, 3, 32, 32),), settings)
 member.wait_for_warm_up()
 for batch in batches()[:warm_up_batches]:
     train(batch).item()
+collo_torch.peaks.end_warm_up(device)
 member.ready()
 
 for epoch in member.epochs(settings.epochs):
@@ -105,5 +104,4 @@ for epoch in member.epochs(settings.epochs):
     for batch in epoch.batches(batches()):
         loss += train(batch)
     epoch.finish(items=len(labels), loss=loss.item() / len(labels))  # item() waits for the GPU
-    if gpu:
-        member.memory(torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved())
+    collo_torch.tell_memory(member, device)

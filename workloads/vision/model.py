@@ -1,6 +1,7 @@
-"""An image classifier of timm by its name, and the size of the pictures that it takes. Knows no data set.
+"""An image classifier by its name, and the size of the pictures that it takes. Knows no data set.
 
-Weights are random: nothing is downloaded.
+A name is timm's, or `torchvision:NAME`, or `collo:NAME` for those that neither has (`nets.py`). Weights are random:
+nothing is downloaded.
 """
 
 import difflib
@@ -8,23 +9,24 @@ import warnings
 
 import timm
 import torch
+import torchvision
 
 from collo import SettingError
 from collo_features import on_meta
+from nets import NETS
 
 LARGEST = 2048  # pixels a side: more is a slip
+# Classifiers that also judge from their middle put out more than one score a class unless told otherwise.
+SINGLE = {"googlenet": {"aux_logits": False}, "inception_v3": {"aux_logits": False}}
 
 
 def side_of(name, asked, own):
     """Pixels a side of the pictures to train on: as asked, or with 0 what the model demands, or else the data's own."""
-    if not timm.is_model(name) or "." in name:  # what follows a point names weights
-        near = [f"`{known}`" for known in difflib.get_close_matches(name, timm.list_models(), n=3)]
-        way_out = f"near it are {', '.join(near)}" if near else "`timm.list_models()` names them all"
-        raise SettingError(f"`{name}` is no model of timm {timm.__version__}: {way_out}")
+    library, model = checked(name)
     if not 0 <= asked <= LARGEST:
         way_out = f"it is up to {LARGEST} pixels a side, or 0 for the model's or the data's own"
         raise SettingError(f"`image_size` is {asked}: {way_out}")
-    made_for = timm.get_pretrained_cfg(name)
+    made_for = timm.get_pretrained_cfg(model) if library == "timm" else None
     if made_for and made_for.fixed_input_size:
         only = made_for.input_size[-1]
         if asked not in (0, only):
@@ -34,10 +36,53 @@ def side_of(name, asked, own):
     return asked or max(own, least)
 
 
+def checked(name):
+    """(library, the library's own name); an unknown one is told the nearest that are known."""
+    library, _, model = name.rpartition(":")
+    if library == "torchvision":
+        version = torchvision.__version__.split("+")[0]
+        known, which = classifiers_of_torchvision(), f"classifier of torchvision {version}"
+        all_named_by = "`torchvision.models.list_models(module=torchvision.models)` names them all"
+    elif library == "collo":
+        known, which, all_named_by = list(NETS), "model of collo", f"there are {', '.join(f'`{n}`' for n in NETS)}"
+    else:
+        library, model = "timm", name
+        known, which = timm.list_models(), f"model of timm {timm.__version__}"
+        all_named_by = "`timm.list_models()` names them all"
+        if timm.is_model(name) and "." not in name:  # what follows a point names weights
+            return library, model
+    if library != "timm" and model in known:
+        return library, model
+    prefix = "" if library == "timm" else f"{library}:"
+    near = [f"`{prefix}{found}`" for found in difflib.get_close_matches(model, known, n=3)]
+    way_out = f"near it are {', '.join(near)}" if near else all_named_by
+    raise SettingError(f"`{name}` is no {which}: {way_out}")
+
+
+def classifiers_of_torchvision():
+    """Neither its detectors, nor what is segmented, quantised or filmed."""
+    return torchvision.models.list_models(module=torchvision.models)
+
+
 def build(name, classes):
+    library, model = checked(name)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about names that timm has changed
-        return timm.create_model(name, pretrained=False, num_classes=classes)
+        warnings.simplefilter("ignore")  # about names that timm has changed, and how torchvision draws first weights
+        if library == "collo":
+            return NETS[model](classes)
+        if library == "torchvision":
+            return torchvision.models.get_model(model, weights=None, num_classes=classes, **SINGLE.get(model, {}))
+        return timm.create_model(model, pretrained=False, num_classes=classes)
+
+
+def made_for(name):
+    """Pixels a side that the model was made for."""
+    library, model = checked(name)
+    if library == "collo":
+        return 32
+    if library == "torchvision":
+        return torchvision.models.get_model_weights(model).DEFAULT.transforms.keywords["crop_size"]
+    return timm.get_pretrained_cfg(model).input_size[-1]
 
 
 def check(model, name, classes, batch_size, side):
@@ -51,7 +96,7 @@ def check(model, name, classes, batch_size, side):
         if "meta" in reason:
             return
         pictures = f"{batch_size} picture{'s' if batch_size != 1 else ''} of {side} × {side}"
-        way_out = f"raise `image_size`, `{name}` is made for {model.pretrained_cfg['input_size'][-1]}"
+        way_out = f"raise `image_size`, `{name}` is made for {made_for(name)}"
         way_out += "; or raise `batch_size`" if batch_size == 1 else ""
         raise SettingError(f"`{name}` cannot train on {pictures} ({reason}): {way_out}") from error
     if not isinstance(scores, torch.Tensor) or scores.shape != (batch_size, classes):

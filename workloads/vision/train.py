@@ -20,7 +20,7 @@ from model import build, check, side_of
 own_side = {"cifar-10": 32, "cifar-100": 32, "imagenet64": 64, "imagenet": 224}  # pixels; ImageNet's differ and are cut
 
 settings = argparse.ArgumentParser(description=__doc__)
-settings.add_argument("--model", default="resnet26", help="any image classifier of timm")
+settings.add_argument("--model", default="resnet26", help="any of timm, torchvision:NAME, or collo:NAME")
 settings.add_argument("--dataset", default="cifar-10", help=", ".join(own_side))
 settings.add_argument("--image-size", type=int, default=0, help="pixels a side; 0: the model's or the data's own")
 settings.add_argument("--channels-last", type=collo_torch.flag, default=False, help="colours innermost in memory")

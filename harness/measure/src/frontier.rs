@@ -11,17 +11,22 @@ use crate::device::DeviceFacts;
 use crate::expand::{Expanded, expand};
 use crate::experiment::Experiment;
 use crate::mistake::Mistake;
-use crate::plan::{Plan, plan};
+use crate::plan::{self, Plan, plan};
 use crate::select::Expression;
 
-/// Whether a degree fits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Whether a degree fits. What comes later has the say where repetitions differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fits {
     Yes,
-    /// Out of memory, or refused.
-    No,
     /// It failed for another reason: the search of this combination ends here.
     Unknown,
+    /// The memory of the machine does not hold so many, which says nothing of the card: the search ends here, too.
+    Host,
+    /// A member crashed before anybody trained. On a card that is full even a library that cannot say so fails, so above a degree that
+    /// ran it counts as too many.
+    Unsure,
+    /// Out of memory, or refused.
+    No,
 }
 
 /// One workload with its settings under one way of sharing: its member's text and the mode's label.
@@ -35,17 +40,37 @@ pub struct Frontier {
 
 /// The degree to try next; none when the largest is found.
 pub fn next(known: &BTreeMap<u32, Fits>, least: u32, most: u32) -> Option<u32> {
-    if known.values().any(|f| *f == Fits::Unknown) {
+    let found = Found::of(known);
+    if found.unknown.is_some() {
         return None;
     }
-    let fits = known.iter().filter(|(_, f)| **f == Fits::Yes).map(|(d, _)| *d).max();
-    let too_many = known.iter().filter(|(_, f)| **f == Fits::No).map(|(d, _)| *d).min();
-    match (fits, too_many) {
+    match (found.fits, found.too_many) {
         (None, None) => Some(least),
         // Not even the least.
         (None, Some(_)) => None,
         (Some(fits), None) => (fits < most).then(|| (2 * fits).min(most)),
         (Some(fits), Some(too_many)) => (too_many > fits + 1).then(|| fits + (too_many - fits) / 2),
+    }
+}
+
+/// What the degrees that were tried add up to.
+struct Found {
+    fits: Option<u32>,
+    too_many: Option<u32>,
+    /// One that failed without an answer.
+    unknown: Option<u32>,
+}
+
+impl Found {
+    fn of(known: &BTreeMap<u32, Fits>) -> Found {
+        let least = |is: &dyn Fn(u32, Fits) -> bool| known.iter().find(|(d, f)| is(**d, **f)).map(|(d, _)| *d);
+        let smallest = least(&|_, f| f == Fits::Yes);
+        let is_above = |degree: u32| smallest.is_some_and(|ran| ran < degree);
+        Found {
+            fits: known.iter().rev().find(|(_, f)| **f == Fits::Yes).map(|(d, _)| *d),
+            too_many: least(&|d, f| f == Fits::No || f == Fits::Unsure && is_above(d)),
+            unknown: least(&|d, f| matches!(f, Fits::Unknown | Fits::Host) || f == Fits::Unsure && !is_above(d)),
+        }
     }
 }
 
@@ -65,6 +90,8 @@ impl Frontier {
             let fits = match &run.record.outcome {
                 Outcome::Completed => Fits::Yes,
                 Outcome::OutOfMemory { .. } => Fits::No,
+                Outcome::HostOutOfMemory { .. } => Fits::Host,
+                Outcome::Crashed { .. } if run.record.timeline.go_ns.is_none() => Fits::Unsure,
                 // It will be run again.
                 Outcome::Interrupted => continue,
                 _ => Fits::Unknown,
@@ -77,9 +104,7 @@ impl Frontier {
     fn learn(&mut self, of: Combination, degree: u32, fits: Fits) {
         let known = self.known.entry(of).or_default().entry(degree).or_insert(fits);
         // One repetition that does not fit is enough.
-        if *known == Fits::Yes {
-            *known = fits;
-        }
+        *known = (*known).max(fits);
     }
 
     /// What to try now; none when every combination has its answer.
@@ -121,7 +146,8 @@ impl Frontier {
                 .filter(|e| plan.record.refusals.iter().any(|r| r.cell == e.cell.label()) && labels.contains(&e.cell.label()))
                 .collect();
             for expanded in &refused {
-                self.learn(combination(&expanded.cell.record(1)), expanded.cell.degree(), Fits::No);
+                let fits = if plan::beyond_the_host(&expanded.cell, facts) { Fits::Host } else { Fits::No };
+                self.learn(combination(&expanded.cell.record(1)), expanded.cell.degree(), fits);
             }
             let cells_of = plan.record.cells.clone();
             plan.record.order.retain(|run| labels.contains(&cells_of[run.cell].cell));
@@ -138,12 +164,17 @@ impl Frontier {
     /// The answers in words, one line for each combination: `small mps: 24 fit, 25 do not`.
     pub fn answers(&self) -> Vec<String> {
         let line = |(of, known): (&Combination, &BTreeMap<u32, Fits>)| {
-            let fits = known.iter().filter(|(_, f)| **f == Fits::Yes).map(|(d, _)| *d).max();
-            let no = known.iter().filter(|(_, f)| **f == Fits::No).map(|(d, _)| *d).min();
-            let unknown = known.iter().find(|(_, f)| **f == Fits::Unknown).map(|(d, _)| *d);
+            let Found { fits, too_many, unknown } = Found::of(known);
             let name = format!("{} {}", of.0, of.1);
-            match (fits, no, unknown) {
+            match (fits, too_many, unknown) {
+                (Some(f), _, Some(d)) if known[&d] == Fits::Host => {
+                    format!("{name}: {f} fit, {d} are more than the memory of this machine holds, which says nothing of the card")
+                }
+                (None, _, Some(d)) if known[&d] == Fits::Host => format!("{name}: not known, the memory of this machine holds not even {d}"),
                 (_, _, Some(d)) => format!("{name}: not known, degree {d} failed"),
+                (Some(f), Some(n), _) if known[&n] == Fits::Unsure => {
+                    format!("{name}: {f} fit, {n} probably do not: a member crashed before it trained")
+                }
                 (Some(f), Some(n), _) => format!("{name}: {f} fit, {n} do not"),
                 (Some(f), None, _) => format!("{name}: {f} fit, more were not tried"),
                 (None, Some(n), _) => format!("{name}: not even {n} fit"),
@@ -203,7 +234,38 @@ mod tests {
 
     #[test]
     fn a_failure_that_is_no_answer_ends_the_search() {
-        let known = BTreeMap::from([(1, Fits::Yes), (2, Fits::Unknown)]);
-        assert_eq!(next(&known, 1, 64), None);
+        for fits in [Fits::Unknown, Fits::Host] {
+            let known = BTreeMap::from([(1, Fits::Yes), (2, fits)]);
+            assert_eq!(next(&known, 1, 64), None);
+        }
+    }
+
+    #[test]
+    fn a_crash_before_the_training_is_taken_as_too_many_above_a_degree_that_ran_and_the_search_goes_on() {
+        let known = BTreeMap::from([(1, Fits::Yes), (2, Fits::Yes), (4, Fits::Unsure)]);
+        assert_eq!(next(&known, 1, 64), Some(3));
+        // Where nothing ran the script itself may be wrong.
+        assert_eq!(next(&BTreeMap::from([(1, Fits::Unsure)]), 1, 64), None);
+    }
+
+    /// What is said of a combination of which this is known.
+    fn answer(known: &[(u32, Fits)]) -> String {
+        let mut frontier = Frontier::default();
+        for (degree, fits) in known {
+            frontier.learn(("small".into(), "mps".into()), *degree, *fits);
+        }
+        frontier.answers().remove(0)
+    }
+
+    #[test]
+    fn the_answer_says_how_sure_it_is() {
+        assert_eq!(answer(&[(1, Fits::Yes), (2, Fits::No)]), "small mps: 1 fit, 2 do not");
+        let unsure = "small mps: 1 fit, 2 probably do not: a member crashed before it trained";
+        assert_eq!(answer(&[(1, Fits::Yes), (2, Fits::Unsure)]), unsure);
+        assert_eq!(answer(&[(1, Fits::Yes), (2, Fits::Unsure), (2, Fits::No)]), "small mps: 1 fit, 2 do not");
+        assert_eq!(answer(&[(1, Fits::Unsure)]), "small mps: not known, degree 1 failed");
+        let host = "small mps: 1 fit, 2 are more than the memory of this machine holds, which says nothing of the card";
+        assert_eq!(answer(&[(1, Fits::Yes), (2, Fits::Host)]), host);
+        assert_eq!(answer(&[(1, Fits::Host)]), "small mps: not known, the memory of this machine holds not even 1");
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::project::Project;
-use crate::python::{self, Environment as Provided, PinSet, Progress, Python, PythonError};
+use crate::python::{self, Environment as Provided, PinSet, Progress, Python, PythonError, Target};
 use crate::workload::{Environment, Workload};
 
 /// The interpreters of a campaign, by the environment that a workload asks for.
@@ -22,18 +22,19 @@ pub struct Interpreters {
 
 impl Interpreters {
     /// Provide what these workloads need; `own` is the user's Python, which takes the place of the provided one as it is. `cuda`
-    /// is the CUDA version of the driver whose GPU will be measured (`12020`), none for the CPU: it chooses the pinned set, and a
+    /// is the driver and the GPU that will be measured, none for the CPU: it chooses the pinned set, and a
     /// torch that does not fit it is an error. With the interpreters come the versions of what is in them.
     pub fn provide(
         project: &Project,
         workloads: &[Arc<Workload>],
         own: Option<&Path>,
-        cuda: Option<i32>,
+        target: Option<Target>,
         tell: &mut dyn FnMut(Progress),
     ) -> Result<(Interpreters, BTreeMap<String, String>), PythonError> {
         let mut interpreters = Interpreters::default();
         let mut facts = BTreeMap::new();
-        let pinned = || provided(project, PinSet::for_driver(cuda)?);
+        let cuda = target.map(|t| t.cuda);
+        let pinned = || provided(project, PinSet::for_driver(target)?);
         for workload in workloads {
             if !interpreters.by_environment.contains_key(&workload.environment) {
                 let python = match (&workload.environment, own) {
@@ -169,7 +170,8 @@ mod tests {
             tiny.environment = Environment::Own(folder.path().into());
         }
         let own = (!of_workload).then(|| folder.path());
-        Interpreters::provide(&Project::at("/nowhere"), &[Arc::new(tiny)], own, cuda, &mut |_| ()).map(|(_, facts)| facts)
+        let target = cuda.map(|cuda| Target { cuda, capability: None });
+        Interpreters::provide(&Project::at("/nowhere"), &[Arc::new(tiny)], own, target, &mut |_| ()).map(|(_, facts)| facts)
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub fn describe(project: &Path, cores: u32, memory_bytes: u64, python: BTreeMap<
         cuda: None,
         gpus: Vec::new(),
         python,
+        withheld: crate::sharing::withheld(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use collo_store::{
     Attestation, AttestationVerdict, CampaignFolder, Ingredient, MemberSpec, Outcome, PlannedRun, RunRecord, SCHEMA, StoredRun,
@@ -12,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::cell::Cell;
 use crate::device::hold::Hold;
-use crate::device::{DeviceFacts, Gpu, nvml};
+use crate::device::{DeviceFacts, DeviceKind, Gpu, nvml};
 use crate::experiment::{Experiment, FailureRule};
 use crate::ingredients;
 use crate::interpreters::Interpreters;
@@ -111,7 +112,9 @@ impl Bench<'_> {
             draft.discard()?;
             return Ok(None);
         }
-        if observation.outcome.is_failure() && !matches!(observation.outcome, Outcome::DeviceLost { .. }) {
+        // A member that the host's memory failed may take the MPS server along: that is not the cause.
+        let is_told = matches!(observation.outcome, Outcome::DeviceLost { .. } | Outcome::HostOutOfMemory { .. });
+        if observation.outcome.is_failure() && !is_told {
             let lost = card.as_ref().and_then(|(_, hold)| lost(hold.uuid()));
             observation.outcome = match (lost, trouble) {
                 (Some(reason), _) => Outcome::DeviceLost { reason },
@@ -141,11 +144,20 @@ impl Bench<'_> {
         Rules {
             epochs: self.experiment.epochs,
             tail,
-            set_up_timeout: self.experiment.set_up_timeout,
+            set_up_timeout: self.set_up_timeout(cell),
             stall_timeout: self.experiment.stall_timeout,
             timeout: self.experiment.timeout,
             keep_survivors: self.experiment.member_failure == FailureRule::KeepSurvivors,
+            on_card: self.facts.kind == DeviceKind::Gpu,
         }
+    }
+
+    /// As the file says; by default longer the more members take their turn to tune for their GPU, or to compile.
+    fn set_up_timeout(&self, cell: &Cell) -> Duration {
+        let compiles = cell.terms().iter().any(|t| t.member.settings().get("compile") == Some(&true.into()));
+        let takes_turns = self.facts.kind == DeviceKind::Gpu || compiles;
+        let further = if takes_turns { cell.degree().saturating_sub(1) } else { 0 };
+        self.experiment.set_up_timeout + self.experiment.set_up_turn * further
     }
 
     fn launches(&self, cell: &Cell, slots: &[Slot], folder: &Path) -> Result<Vec<MemberLaunch>, RunError> {
@@ -153,9 +165,9 @@ impl Bench<'_> {
             let workload = member.workload();
             let mut command = workload.command_for(&member.spec())?;
             self.interpreters.put_into(&mut command, workload);
-            let mut env = if slot.on_card { scrubbed() } else { BTreeMap::new() };
+            let mut env = scrubbed();
             env.extend(process_environment(self.project, workload, &member.spec(), self.interpreters)?);
-            env.extend(self.environment(index));
+            env.extend(self.environment(index, slots.len()));
             env.extend(slot.env.clone());
             let adapter = workload.epochs.as_ref().map(|a| Adapter {
                 pattern: a.pattern.as_str().to_string(),
@@ -168,13 +180,14 @@ impl Bench<'_> {
         cell.members().zip(slots).enumerate().map(launch).collect()
     }
 
-    fn environment(&self, member: usize) -> BTreeMap<String, Option<String>> {
+    fn environment(&self, member: usize, members: usize) -> BTreeMap<String, Option<String>> {
         let mut env = BTreeMap::new();
         let threads = self.experiment.threads.to_string();
         for name in ["COLLO_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"] {
             env.insert(name.into(), Some(threads.clone()));
         }
         env.insert("COLLO_MEMBER".into(), Some(member.to_string()));
+        env.insert("COLLO_MEMBERS".into(), Some(members.to_string()));
         env
     }
 

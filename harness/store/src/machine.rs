@@ -73,6 +73,9 @@ pub struct Machine {
     pub gpus: Vec<GpuRecord>,
     /// Python and its packages that matter: `python`, `torch`, `requirements` (digest of the pins) …
     pub python: BTreeMap<String, String>,
+    /// Variables of the environment that change how a library computes, and that members were not given: `NVIDIA_TF32_OVERRIDE` …
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<String>,
 }
 
 /// One NVIDIA card, as it was found; what its driver does not tell is absent.

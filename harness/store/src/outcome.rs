@@ -2,14 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How a run ended. Out of memory is a result, not a failure.
+/// How a run ended. Out of memory of the device is a result, not a failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Outcome {
     /// Every member sent `done`.
     Completed,
-    /// A member asked for more memory than there is; `message` is its own word for it.
+    /// A member asked for more memory than the device has; `message` is its own word for it.
     OutOfMemory { member: u32, message: String },
+    /// On a GPU, the memory of the machine beside it ran out: it says nothing of what the card holds.
+    HostOutOfMemory { member: u32, message: String },
     /// A member ended before `done`; `status` is `exited with 1` or `killed by SIGKILL`, `message` says where.
     Crashed { member: u32, status: String, message: String },
     /// A time limit ran out in `phase` (`start`, `set-up`, `warm-up`, `measure`, `total`).
@@ -32,6 +34,7 @@ impl Outcome {
         match self {
             Outcome::Completed => "completed",
             Outcome::OutOfMemory { .. } => "out_of_memory",
+            Outcome::HostOutOfMemory { .. } => "host_out_of_memory",
             Outcome::Crashed { .. } => "crashed",
             Outcome::TimedOut { .. } => "timed_out",
             Outcome::ModeLost { .. } => "mode_lost",
@@ -148,6 +151,14 @@ mod tests {
         assert_eq!(json, r#"{"kind":"out_of_memory","member":2,"message":"tried to allocate 1 GiB"}"#);
         assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), o);
         assert!(!o.is_failure() && o.is_final());
+    }
+
+    #[test]
+    fn memory_of_the_host_that_ran_out_is_no_result_of_the_card() {
+        let o = Outcome::HostOutOfMemory { member: 6, message: "MemoryError".into() };
+        assert_eq!(serde_json::to_string(&o).unwrap(), r#"{"kind":"host_out_of_memory","member":6,"message":"MemoryError"}"#);
+        assert_eq!(o.text(), "host out of memory");
+        assert!(o.is_failure() && o.is_final());
     }
 
     #[test]

@@ -88,6 +88,11 @@ pub struct MemberRecord {
     /// The GPU allocator's own peaks.
     pub allocated_bytes: Option<u64>,
     pub reserved_bytes: Option<u64>,
+    /// The same of its warm-up, where they were reset after it: tuning asks for memory that training does not.
+    #[serde(default)]
+    pub warm_up_allocated_bytes: Option<u64>,
+    #[serde(default)]
+    pub warm_up_reserved_bytes: Option<u64>,
     /// Processes that it left behind and that its supervisor ended.
     pub orphans: Vec<u32>,
     /// The last lines of its log when it failed.

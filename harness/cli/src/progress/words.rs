@@ -29,6 +29,9 @@ pub fn outcome(run: &StoredRun) -> String {
             None => "completed".into(),
         },
         Outcome::OutOfMemory { member, message } => format!("out of memory: member {member}: {message}"),
+        Outcome::HostOutOfMemory { member, message } => {
+            format!("host out of memory, which says nothing of the card: member {member}: {message}")
+        }
         Outcome::Crashed { member, status, message } => {
             format!("crashed: member {member} {status}{}{message}{}", joint(message), others(run, *member))
         }
@@ -69,6 +72,7 @@ pub fn failed(run: &StoredRun) -> Vec<String> {
 pub fn trace(run: &StoredRun) -> Vec<String> {
     let blamed = match run.record.outcome {
         Outcome::OutOfMemory { member, .. }
+        | Outcome::HostOutOfMemory { member, .. }
         | Outcome::Crashed { member, .. }
         | Outcome::TimedOut { member, .. }
         | Outcome::ProtocolError { member, .. } => member as usize,

@@ -79,6 +79,7 @@ fn one(
     };
     check_plan(&planned)?;
     warn_of_scale(&planned);
+    tell_withheld();
     let quiet = context.arguments.quiet;
     let cooldown_s = planned.experiment.cooldown.as_secs_f64();
     let mut display = progress::display(quiet, planned.plan.forecast.clone(), cooldown_s);
@@ -123,6 +124,15 @@ fn one(
     conclude(context, a, project, &finished, &resume)
 }
 
+/// What somebody set for their own trainings and members do not get.
+fn tell_withheld() {
+    let names = collo_measure::sharing::withheld();
+    if !names.is_empty() {
+        let them = if names.len() == 1 { "is" } else { "are" };
+        say::remark(format!("{} {them} set here and not passed on to members; `[variables]` of a workload.toml sets theirs", names.join(", ")));
+    }
+}
+
 fn choice(a: &args::Run) -> Choice {
     Choice {
         new: a.new,
@@ -151,6 +161,7 @@ fn search(
         false => super::planned_to_run(project, experiment, selection, &asked, a.services.into())?,
     };
     check_plan(&planned)?;
+    tell_withheld();
     let mut display = progress::display(context.arguments.quiet, Default::default(), 0.0);
     let (interpreters, python, data) = provide(a, project, &planned, &mut *display).inspect_err(|_| display.end())?;
     display.end();
@@ -268,7 +279,7 @@ fn warn_of_scale(planned: &Planned) {
 fn provide(a: &args::Run, project: &Project, planned: &Planned, display: &mut dyn Display) -> Result<Provided, Failure> {
     let mut tell = |progress| display.show(Event::Python(progress));
     let (interpreters, facts) =
-        Interpreters::provide(project, &workloads_of(planned), a.python.as_deref(), planned.facts.cuda, &mut tell)?;
+        Interpreters::provide(project, &workloads_of(planned), a.python.as_deref(), planned.facts.python_target(), &mut tell)?;
     let members = planned.cells.iter().flat_map(|e| e.cell.members());
     let data = prepare_all(project, members, &interpreters, &mut |prepared| display.show(Event::Data(prepared)))?;
     Ok((interpreters, facts, data))

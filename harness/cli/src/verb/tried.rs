@@ -53,7 +53,7 @@ impl Trial<'_> {
         let mut display = progress::display(context.arguments.quiet, plan.forecast.clone(), 0.0);
         let mut tell = |progress| display.show(Event::Python(progress));
         let workloads = std::slice::from_ref(self.workload);
-        let provided = Interpreters::provide(project, workloads, self.python, facts.cuda, &mut tell);
+        let provided = Interpreters::provide(project, workloads, self.python, facts.python_target(), &mut tell);
         let (interpreters, facts_of_python) = provided.inspect_err(|_| display.end())?;
         let members = cells.iter().flat_map(|e| e.cell.members());
         let data = prepare_all(project, members, &interpreters, &mut |prepared| display.show(Event::Data(prepared)));

@@ -8,11 +8,13 @@ pub fn facts() -> DeviceFacts {
     let proc = |path: &str| fs_err::read_to_string(path).unwrap_or_default();
     let limits =
         cgroup_limit_files(&proc("/proc/self/cgroup")).into_iter().filter_map(|file| limit(&fs_err::read_to_string(file).ok()?));
+    let memory_bytes = field(&proc("/proc/meminfo"), "MemTotal").and_then(kib).into_iter().chain(limits).min();
     DeviceFacts {
         kind: DeviceKind::Cpu,
         name: "cpu".into(),
         cores: field(&proc("/proc/self/status"), "Cpus_allowed_list").and_then(core_list).unwrap_or_default(),
-        memory_bytes: field(&proc("/proc/meminfo"), "MemTotal").and_then(kib).into_iter().chain(limits).min(),
+        memory_bytes,
+        host_memory_bytes: memory_bytes,
         gpus: Vec::new(),
         driver: None,
         cuda: None,

@@ -36,6 +36,8 @@ pub struct Gpu {
     pub architecture: Option<String>,
     pub sms: Option<u32>,
     pub memory_bytes: Option<u64>,
+    /// Its compute capability: `(8, 0)`; absent where nobody tells.
+    pub capability: Option<(i32, i32)>,
     /// It has a MIG mode. What it can be cut into is another matter, which some drivers tell only once it is on.
     pub has_mig: bool,
     /// What it can be cut into; absent where it has no MIG, and where nobody tells.
@@ -125,6 +127,7 @@ impl Gpu {
             architecture: device.architecture().ok().filter(|a| *a != DeviceArchitecture::Unknown).map(|a| a.to_string()),
             sms: sms(device),
             memory_bytes,
+            capability: device.cuda_compute_capability().ok().map(|c| (c.major, c.minor)),
             has_mig: mode.is_some(),
             may_cut: raw.may_cut(&profiles),
             card,
@@ -156,6 +159,7 @@ impl Gpu {
             architecture: None,
             sms: card.sms,
             memory_bytes: card.memory_gb.map(|gb| u64::from(gb) << 30),
+            capability: None,
             has_mig: true,
             card: Some(card.clone()),
             may_cut: None,

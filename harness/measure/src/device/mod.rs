@@ -31,6 +31,8 @@ use std::fmt;
 
 use collo_store::DeviceRecord;
 
+use crate::python::Target;
+
 /// Whether this machine has an NVIDIA GPU with its driver loaded, or was told of a library in the driver's place.
 pub fn has_gpu() -> bool {
     std::path::Path::new("/dev/nvidiactl").exists() || std::env::var_os(nvml::LIBRARY).is_some_and(|path| !path.is_empty())
@@ -45,6 +47,8 @@ pub struct DeviceFacts {
     pub cores: Vec<u32>,
     /// Memory that members can use; absent where nobody tells.
     pub memory_bytes: Option<u64>,
+    /// Memory of the machine beside its cards, on a CPU the same as above; absent where nobody tells.
+    pub host_memory_bytes: Option<u64>,
     /// The cards to measure on, all alike; none on a CPU.
     pub gpus: Vec<Gpu>,
     /// Of the driver, for the record; absent where no card was asked.
@@ -82,6 +86,9 @@ impl DeviceFacts {
     /// Cards, all alike, and the cores that their members may use.
     pub fn on_gpus(gpus: Vec<Gpu>, driver: Option<&Driver>) -> DeviceFacts {
         let first = gpus.first();
+        let machine = cpu::facts();
+        // A card that is only planned for is in another machine, and what runs on a simulated one takes next to nothing.
+        let is_here = driver.is_some() && gpus.iter().all(|g| !g.simulated);
         DeviceFacts {
             kind: DeviceKind::Gpu,
             name: first.map(|g| g.name.clone()).unwrap_or_default(),
@@ -89,14 +96,21 @@ impl DeviceFacts {
             driver: driver.map(|d| d.version.clone()),
             cuda: driver.and_then(|d| d.cuda),
             has_mps: driver.is_none() || mps::program().is_some(),
+            host_memory_bytes: machine.memory_bytes.filter(|_| is_here),
             gpus,
-            ..cpu::facts()
+            ..machine
         }
     }
 
     /// The card of cells, where there is one; all are alike.
     pub fn gpu(&self) -> Option<&Gpu> {
         self.gpus.first()
+    }
+
+    /// What a Python has to compute on; none on the CPU.
+    pub fn python_target(&self) -> Option<Target> {
+        let capability = self.gpus.iter().filter_map(|g| g.capability).min();
+        self.cuda.map(|cuda| Target { cuda, capability })
     }
 
     /// The same, as it is stored with a campaign.
@@ -118,6 +132,7 @@ impl DeviceFacts {
             name: "cpu".into(),
             cores: (0..cores).collect(),
             memory_bytes: Some(memory_bytes),
+            host_memory_bytes: Some(memory_bytes),
             gpus: Vec::new(),
             driver: None,
             cuda: None,

@@ -41,6 +41,9 @@ fn explain(source: &Source, fields: &Fields, shape: &Shape, within: &str, all: &
         let written = fields.found(name).and_then(|found| source.text().get(found.span.clone()));
         let value = match (written, key.and_then(|key| key.default)) {
             (Some(text), _) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+            (None, Some(default)) if within.is_empty() && name == "set_up_timeout" => {
+                format!("{default}, on a GPU and 1m for each further member")
+            }
             (None, Some(default)) => default.to_string(),
             (None, None) => continue,
         };

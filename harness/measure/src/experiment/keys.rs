@@ -57,7 +57,8 @@ pub static EXPERIMENT: Shape = Shape {
             "`hold`: who is done trains on until all are; `release`: who is done leaves. By default mixed groups release",
         ),
         key("timeout", Kind::Duration, "\"30m\"", "the longest that a whole run may take"),
-        key("set_up_timeout", Kind::Duration, "\"5m\"", "the longest until every member is ready"),
+        key("set_up_timeout", Kind::Duration, "\"5m\"", "the longest until every member is ready; left out, it is \
+             1m more for each further member where they tune on a GPU or compile, which they do one after another"),
         key("stall_timeout", Kind::Duration, "\"10m\"", "the longest that one epoch may take"),
         key("cooldown", Kind::Duration, "\"1s\"", "the pause between two runs"),
         key("member_failure", Kind::Choice(FAILURE_RULES), "\"end-group\"", "what becomes of the others when a member dies"),

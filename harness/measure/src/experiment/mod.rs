@@ -49,6 +49,8 @@ pub struct Experiment {
     pub tail: Option<Tail>,
     pub timeout: Duration,
     pub set_up_timeout: Duration,
+    /// What that grows by for each further member that takes its turn to tune or compile; zero where the file says how long it is.
+    pub set_up_turn: Duration,
     pub stall_timeout: Duration,
     pub cooldown: Duration,
     pub member_failure: FailureRule,

@@ -109,6 +109,7 @@ impl Reader<'_> {
             tail: fields.text("tail").and_then(Tail::from_word),
             timeout: duration("timeout", 30 * 60),
             set_up_timeout: duration("set_up_timeout", 5 * 60),
+            set_up_turn: if fields.found("set_up_timeout").is_some() { Duration::ZERO } else { SET_UP_TURN },
             stall_timeout: duration("stall_timeout", 10 * 60),
             cooldown: duration("cooldown", 1),
             member_failure: if fields.text("member_failure") == Some("keep-survivors") {
@@ -376,6 +377,10 @@ fn json(found: &Found) -> Option<Json> {
         _ => None,
     }
 }
+
+/// How long one member may tune or compile while the others wait for their turn: torch.compile takes about a minute for a ResNet152 that it
+/// has not seen yet.
+pub const SET_UP_TURN: Duration = Duration::from_secs(60);
 
 fn sampling(table: Option<&Fields>) -> Sampling {
     Sampling {

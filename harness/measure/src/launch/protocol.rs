@@ -22,9 +22,9 @@ pub enum Event {
     /// What predictors are trained on; once.
     Features(Box<Features>),
     /// Peaks of the GPU allocator.
-    Memory { allocated_bytes: Option<u64>, reserved_bytes: Option<u64> },
+    Memory(Peaks),
     /// It is about to exit.
-    Error { kind: String, message: String },
+    Error(Told),
     /// Its measured epochs are over.
     Done,
     /// A word of a later protocol: ignored.
@@ -67,6 +67,39 @@ pub struct Epoch {
     pub start_ns: u64,
     pub end_ns: u64,
     pub loss: Option<f64>,
+}
+
+/// Peaks of the GPU allocator: of the training, and where they were reset after it, of the warm-up.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct Peaks {
+    pub allocated_bytes: Option<u64>,
+    pub reserved_bytes: Option<u64>,
+    pub warm_up_allocated_bytes: Option<u64>,
+    pub warm_up_reserved_bytes: Option<u64>,
+}
+
+/// Why a member ends, in its own words.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Told {
+    /// `out_of_memory`, `data`, `setting` or `other`.
+    pub kind: String,
+    pub message: String,
+    /// Where memory ran out: whose.
+    pub whose: Option<Whose>,
+    /// Of the card's memory, at that moment.
+    pub free_bytes: Option<u64>,
+    pub total_bytes: Option<u64>,
+}
+
+/// Whose memory ran out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Whose {
+    Card,
+    Host,
+    /// Nobody can tell.
+    #[serde(other)]
+    Either,
 }
 
 /// What the harness says.

@@ -2,42 +2,49 @@
 
 use collo_store::Outcome;
 
+use super::memory;
 use super::seat::{Phase, Seat, Traces};
+use crate::launch::protocol::{Told, Whose};
 use crate::launch::{Ended, Live};
+use crate::units::gib;
 
-/// Why a member ended before it should: its own word first, then its log, then the kernel's.
-pub fn why(seat: &Seat, member: usize, phase: Phase, ended: &Ended, traces: Traces) -> Outcome {
+/// Why a member ended before it should: its own word first, then its log, then the kernel's. Memory of the host that runs out beside a
+/// card says nothing of the card.
+pub fn why(seat: &Seat, member: usize, phase: Phase, ended: &Ended, traces: Traces, on_card: bool) -> Outcome {
     let index = member as u32;
     let place = match phase {
         Phase::Measure | Phase::Ready => format!("in epoch {}", seat.epochs.len()),
         Phase::Tail => "in the tail".into(),
         other => format!("in {}", other.word()),
     };
-    match &seat.told_error {
-        Some((kind, message)) if kind == "out_of_memory" => {
-            return Outcome::OutOfMemory { member: index, message: format!("{message}, {place}") };
+    let ran_out = |whose: Whose, said: &str| {
+        let message = format!("{said}, {place}");
+        match whose {
+            Whose::Host if on_card => Outcome::HostOutOfMemory { member: index, message },
+            _ => Outcome::OutOfMemory { member: index, message },
         }
-        _ => {}
+    };
+    if let Some(told) = seat.told_error.as_ref().filter(|told| told.kind == "out_of_memory") {
+        let whose = told.whose.or_else(|| memory::said(&told.message).map(|words| words.whose));
+        return ran_out(whose.unwrap_or(Whose::Either), &told.message);
     }
-    if let Some(line) = traces.out_of_memory_line {
-        return Outcome::OutOfMemory { member: index, message: format!("{line}, {place}") };
+    if let Some((whose, line)) = traces.out_of_memory {
+        return ran_out(whose, &line);
     }
     // The killer may also have taken a data-loader worker: torch says so in the words of its signal.
-    let loader_killed = seat.told_error.as_ref().is_some_and(|(_, said)| said.contains("killed by signal: Killed"));
+    let loader_killed = seat.told_error.as_ref().is_some_and(|told| told.message.contains("killed by signal: Killed"));
     if (ended.live == Live::Killed(9) || loader_killed) && traces.kernel_oom_kill {
-        return Outcome::OutOfMemory {
-            member: index,
-            message: format!(
-                "the kernel's OOM killer ended {}, {place}",
-                if loader_killed { "a data-loader worker of it" } else { "it" }
-            ),
-        };
+        let whom = if loader_killed { "a data-loader worker of it" } else { "it" };
+        return ran_out(Whose::Host, &format!("the kernel's OOM killer ended {whom}"));
     }
     let mut message = match (&ended.live, &seat.told_error) {
-        (_, Some((_, said))) => format!("{said}, {place}"),
+        (_, Some(told)) => format!("{}, {place}", told.message),
         (Live::Exited(0), None) => format!("before `done`, {place}"),
         (_, None) => place,
     };
+    if let Some(remark) = remark(seat.told_error.as_ref(), traces.symptom) {
+        message.push_str(&format!("; {remark}"));
+    }
     if ended.cut_off {
         message.push_str("; its last line on the channel was cut off");
     }
@@ -50,4 +57,23 @@ pub fn why(seat: &Seat, member: usize, phase: Phase, ended: &Ended, traces: Trac
         }
     }
     Outcome::Crashed { member: index, status: ended.live.to_string(), message }
+}
+
+/// What else it may have been: an error that often is one of memory, where it could not be told, or was not.
+fn remark(told: Option<&Told>, in_the_log: Option<String>) -> Option<String> {
+    match told {
+        Some(told) => {
+            memory::said(&told.message).filter(|words| !words.sure)?;
+            Some(match (told.free_bytes, told.total_bytes) {
+                (Some(free), Some(total)) => {
+                    format!("it often means that memory ran out, but {} of {} were free", gib(free), gib(total))
+                }
+                _ => "it often means that memory ran out; how much was free is not known".into(),
+            })
+        }
+        None => {
+            let line = in_the_log?;
+            Some(format!("its log says `{line}`, which often means that memory ran out; how much was free is not known"))
+        }
+    }
 }

@@ -4,6 +4,7 @@
 //! and signals are; what it decides is in `state`, which is not.
 
 mod ending;
+mod memory;
 mod seat;
 mod state;
 #[cfg(test)]
@@ -364,8 +365,10 @@ impl Observation {
             exit: seat.ended.as_ref().map(|e| e.live.to_string()),
             cpu_time_s: seat.ended.as_ref().and_then(|e| e.cpu_time_s),
             peak_rss_bytes: *peak,
-            allocated_bytes: seat.allocated_bytes,
-            reserved_bytes: seat.reserved_bytes,
+            allocated_bytes: seat.peaks.and_then(|p| p.allocated_bytes),
+            reserved_bytes: seat.peaks.and_then(|p| p.reserved_bytes),
+            warm_up_allocated_bytes: seat.peaks.and_then(|p| p.warm_up_allocated_bytes),
+            warm_up_reserved_bytes: seat.peaks.and_then(|p| p.warm_up_reserved_bytes),
             orphans: seat.ended.iter().flat_map(|e| e.orphans.iter().map(|(pid, _)| *pid)).collect(),
             log_tail: if self.outcome == Outcome::Completed { Vec::new() } else { seat.log_tail.clone() },
         };

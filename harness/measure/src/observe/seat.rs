@@ -4,7 +4,7 @@ use collo_store::Features;
 use serde_json::Value;
 
 use crate::launch::Ended;
-use crate::launch::protocol::{Epoch, Hello};
+use crate::launch::protocol::{Epoch, Hello, Peaks, Told, Whose};
 
 /// Where a member stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,11 +47,11 @@ pub struct Seat {
     pub epochs: Vec<Epoch>,
     pub ended: Option<Ended>,
     pub features: Option<Features>,
-    pub allocated_bytes: Option<u64>,
-    pub reserved_bytes: Option<u64>,
+    /// Peaks of the GPU allocator; none where it told none.
+    pub peaks: Option<Peaks>,
     pub log_tail: Vec<String>,
     pub(super) done: bool,
-    pub(super) told_error: Option<(String, String)>,
+    pub(super) told_error: Option<Told>,
     pub(super) last_progress_ns: Option<u64>,
     pub(super) stopped_by_us: bool,
 }
@@ -60,8 +60,10 @@ pub struct Seat {
 #[derive(Debug, Clone, Default)]
 pub struct Traces {
     pub log_tail: Vec<String>,
-    /// A line of the log that speaks of exhausted memory.
-    pub out_of_memory_line: Option<String>,
+    /// A line of the log that speaks of exhausted memory, and whose it was.
+    pub out_of_memory: Option<(Whose, String)>,
+    /// A line of the log that may speak of it.
+    pub symptom: Option<String>,
     /// The kernel's OOM killer was at work since the launch.
     pub kernel_oom_kill: bool,
 }
@@ -81,13 +83,22 @@ impl Seat {
             epochs: Vec::new(),
             ended: None,
             features: None,
-            allocated_bytes: None,
-            reserved_bytes: None,
+            peaks: None,
             log_tail: Vec::new(),
             done: false,
             told_error: None,
             last_progress_ns: None,
             stopped_by_us: false,
         }
+    }
+    /// Keep the largest of what was told so far.
+    pub(super) fn keep(&mut self, told: Peaks) {
+        let known = self.peaks.unwrap_or(told);
+        self.peaks = Some(Peaks {
+            allocated_bytes: known.allocated_bytes.max(told.allocated_bytes),
+            reserved_bytes: known.reserved_bytes.max(told.reserved_bytes),
+            warm_up_allocated_bytes: known.warm_up_allocated_bytes.max(told.warm_up_allocated_bytes),
+            warm_up_reserved_bytes: known.warm_up_reserved_bytes.max(told.warm_up_reserved_bytes),
+        });
     }
 }

@@ -30,6 +30,8 @@ pub struct Rules {
     /// For the whole run.
     pub timeout: Duration,
     pub keep_survivors: bool,
+    /// The members compute on a card, which has memory of its own.
+    pub on_card: bool,
 }
 
 /// What is to be done now.
@@ -168,12 +170,9 @@ impl Watch {
                     self.ask_for_evidence(acts);
                 }
             }
-            Event::Memory { allocated_bytes, reserved_bytes } => {
-                seat.allocated_bytes = seat.allocated_bytes.max(allocated_bytes);
-                seat.reserved_bytes = seat.reserved_bytes.max(reserved_bytes);
-            }
+            Event::Memory(peaks) => seat.keep(peaks),
             Event::Features(features) => seat.features = Some(*features),
-            Event::Error { kind, message } => seat.told_error = Some((kind, message)),
+            Event::Error(told) => seat.told_error = Some(told),
             Event::Done => self.done(member, now_ns, acts),
             Event::Unknown => {}
         }
@@ -286,7 +285,7 @@ impl Watch {
             self.warming = None;
         }
         if !expected {
-            let outcome = ending::why(&self.seats[member], member, phase, &ended, traces);
+            let outcome = ending::why(&self.seats[member], member, phase, &ended, traces, self.rules.on_card);
             self.fail(outcome);
             if self.rules.keep_survivors && self.go_ns.is_some() {
                 self.stop_if_all_done(now_ns, acts);

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::seat::Traces;
 use super::state::{Act, Rules, Watch};
-use crate::launch::protocol::{Command, Tail, parse};
+use crate::launch::protocol::{Command, Tail, Whose, parse};
 use crate::launch::{Ended, Live, Signal};
 
 const S: u64 = 1_000_000_000;
@@ -27,6 +27,7 @@ fn rules(tail: Tail) -> Rules {
         stall_timeout: Duration::from_secs(20),
         timeout: Duration::from_secs(300),
         keep_survivors: false,
+        on_card: false,
     }
 }
 
@@ -65,6 +66,8 @@ impl Story {
     fn all_ready(&mut self) {
         for member in 0..self.watch.seats.len() {
             self.hello(member);
+        }
+        for member in 0..self.watch.seats.len() {
             self.ready(member);
         }
     }
@@ -95,13 +98,43 @@ fn ended(live: Live) -> Signal {
 #[test]
 fn members_warm_up_one_at_a_time_and_go_waits_for_the_last() {
     let mut s = Story::of(3, rules(Tail::Hold));
-    assert_eq!(s.hello(1), [Act::Send(1, Command::WarmUp)]);
+    assert_eq!(s.hello(1), [], "the others are still at their set-up, beside which nothing is to be tuned");
     assert_eq!(s.hello(0), []);
-    assert_eq!(s.hello(2), []);
+    assert_eq!(s.hello(2), [Act::Send(1, Command::WarmUp)]);
     assert_eq!(s.ready(1), [Act::Send(0, Command::WarmUp)]);
     assert_eq!(s.ready(0), [Act::Send(2, Command::WarmUp)]);
     let go = Command::Go { epochs: 2, tail: Tail::Hold };
     assert_eq!(s.ready(2), [Act::Send(0, go), Act::Send(1, go), Act::Send(2, go), Act::Opened]);
+}
+
+#[test]
+fn the_first_warm_up_does_not_wait_for_members_that_do_not_speak_the_protocol() {
+    let mut w = Watch::begin(rules(Tail::Release), &[true, false, true], 0);
+    let mut says = |member: usize, message: &str| {
+        let (event, raw) = parse(message.as_bytes()).unwrap();
+        w.on(member, Signal::Said { event, raw }, S, Traces::default())
+    };
+    let hello = r#"{"event":"hello","protocol":1,"pid":1,"device":"cpu"}"#;
+    assert_eq!(says(0, hello), []);
+    assert_eq!(says(2, hello), [Act::Send(0, Command::WarmUp)]);
+}
+
+#[test]
+fn who_never_says_hello_is_blamed_and_not_who_waits_for_it() {
+    let mut s = Story::of(3, rules(Tail::Hold));
+    s.hello(0);
+    s.hello(2);
+    s.watch.tick(61 * S);
+    let silent = Outcome::TimedOut { member: 1, phase: "set-up".into(), message: "said nothing for 60 s".into() };
+    assert_eq!(s.watch.outcome(), silent);
+    // So is who hangs in its warm-up, and not who waits for its turn.
+    let mut s = Story::of(3, rules(Tail::Hold));
+    for member in [1, 0, 2] {
+        s.hello(member);
+    }
+    s.watch.tick(61 * S);
+    let hanging = Outcome::TimedOut { member: 1, phase: "warm-up".into(), message: "was not ready for 60 s".into() };
+    assert_eq!(s.watch.outcome(), hanging);
 }
 
 #[test]
@@ -222,12 +255,76 @@ fn out_of_memory_is_known_by_the_members_word_its_log_or_the_kernel() {
         s.watch.on(0, ended(live), S, traces);
         s.watch.outcome().word()
     };
-    let line = Some("RuntimeError: CUDA out of memory".to_string());
+    let line = Some((Whose::Card, "RuntimeError: CUDA out of memory".to_string()));
     assert_eq!(ending(true, Traces::default(), Live::Exited(1)), "out_of_memory");
-    assert_eq!(ending(false, Traces { out_of_memory_line: line, ..Traces::default() }, Live::Exited(1)), "out_of_memory");
+    assert_eq!(ending(false, Traces { out_of_memory: line, ..Traces::default() }, Live::Exited(1)), "out_of_memory");
     assert_eq!(ending(false, Traces { kernel_oom_kill: true, ..Traces::default() }, Live::Killed(9)), "out_of_memory");
     assert_eq!(ending(false, Traces { kernel_oom_kill: true, ..Traces::default() }, Live::Exited(1)), "crashed");
     assert_eq!(ending(false, Traces::default(), Live::Killed(9)), "crashed");
+}
+
+#[test]
+fn memory_of_the_host_is_told_from_memory_of_the_card_where_there_is_a_card() {
+    let ending = |on_card: bool, said: serde_json::Value, live: Live, traces: Traces| {
+        let mut s = Story::of(1, Rules { on_card, ..rules(Tail::Hold) });
+        s.all_ready();
+        if !said.is_null() {
+            s.says(0, said);
+        }
+        s.watch.on(0, ended(live), S, traces);
+        s.watch.outcome().word()
+    };
+    let told = |whose: &str| json!({"event": "error", "kind": "out_of_memory", "message": "full", "whose": whose});
+    let killed = || Traces { kernel_oom_kill: true, ..Traces::default() };
+    let logged = || Traces { out_of_memory: Some((Whose::Host, "std::bad_alloc".into())), ..Traces::default() };
+    let nothing = serde_json::Value::Null;
+    for (on_card, word) in [(true, "host_out_of_memory"), (false, "out_of_memory")] {
+        assert_eq!(ending(on_card, told("host"), Live::Exited(1), Traces::default()), word);
+        assert_eq!(ending(on_card, nothing.clone(), Live::Killed(9), killed()), word);
+        assert_eq!(ending(on_card, nothing.clone(), Live::Killed(6), logged()), word);
+        for whose in ["card", "either", "a word of later"] {
+            assert_eq!(ending(on_card, told(whose), Live::Exited(1), Traces::default()), "out_of_memory");
+        }
+    }
+    // One that does not say whose: its message does.
+    let old = |message: &str| json!({"event": "error", "kind": "out_of_memory", "message": message});
+    assert_eq!(ending(true, old("CUDA out of memory"), Live::Exited(1), Traces::default()), "out_of_memory");
+    let host = old("DefaultCPUAllocator: can't allocate memory");
+    assert_eq!(ending(true, host, Live::Exited(1), Traces::default()), "host_out_of_memory");
+}
+
+#[test]
+fn a_symptom_of_exhausted_memory_stays_a_crash_with_what_is_known_of_it() {
+    let ending = |said: Option<serde_json::Value>, symptom: Option<&str>| {
+        let mut s = Story::of(1, Rules { on_card: true, ..rules(Tail::Hold) });
+        s.all_ready();
+        said.map(|said| s.says(0, said));
+        s.watch.on(0, ended(Live::Exited(1)), S, Traces { symptom: symptom.map(str::to_string), ..Traces::default() });
+        let Outcome::Crashed { message, .. } = s.watch.outcome() else { panic!("{:?}", s.watch.outcome()) };
+        message
+    };
+    let cublas = "CUDA error: CUBLAS_STATUS_ALLOC_FAILED";
+    let roomy = json!({"event": "error", "kind": "other", "message": cublas, "free_bytes": 4u64 << 30, "total_bytes": 40u64 << 30});
+    let often = "it often means that memory ran out, but 4.0 GiB of 40.0 GiB were free";
+    assert_eq!(ending(Some(roomy), Some(cublas)), format!("{cublas}, in epoch 0; {often}"));
+    let unknown = json!({"event": "error", "kind": "other", "message": cublas, "free_bytes": null});
+    assert!(ending(Some(unknown), None).ends_with("; it often means that memory ran out; how much was free is not known"));
+    let foreign = ending(None, Some(cublas));
+    assert!(foreign.starts_with(&format!("in epoch 0; its log says `{cublas}`, which often means that memory ran out")), "{foreign}");
+    let other = json!({"event": "error", "kind": "other", "message": "division by zero"});
+    assert_eq!(ending(Some(other), None), "division by zero, in epoch 0");
+}
+
+#[test]
+fn of_the_allocators_peaks_the_largest_is_kept_and_what_was_not_told_stays_absent() {
+    let mut s = Story::of(1, rules(Tail::Hold));
+    s.all_ready();
+    assert_eq!(s.watch.seats[0].peaks, None);
+    s.says(0, json!({"event": "memory", "allocated_bytes": 5, "reserved_bytes": null}));
+    s.says(0, json!({"event": "memory", "allocated_bytes": 3, "reserved_bytes": 8, "warm_up_allocated_bytes": 9}));
+    let peaks = s.watch.seats[0].peaks.unwrap();
+    assert_eq!((peaks.allocated_bytes, peaks.reserved_bytes), (Some(5), Some(8)));
+    assert_eq!((peaks.warm_up_allocated_bytes, peaks.warm_up_reserved_bytes), (Some(9), None));
 }
 
 #[test]

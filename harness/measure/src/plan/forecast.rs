@@ -83,6 +83,13 @@ pub fn memory_bytes(cell: &Cell, device: DeviceKind) -> Option<u64> {
     cell.terms().iter().map(term).sum()
 }
 
+/// On a GPU, the memory of the machine that the members need beside the card's; absent where nobody tells.
+pub fn host_memory_bytes(cell: &Cell) -> Option<u64> {
+    let term = |t: &Term| Some(forecast_of(&t.member)?.host_memory_bytes?.saturating_mul(u64::from(t.count)));
+    // Those that tell nothing need something too, so what the others need is a lower bound.
+    cell.terms().iter().filter_map(term).reduce(u64::saturating_add)
+}
+
 /// Settings that change neither the work nor the memory of an epoch much, or whose effect is known.
 const NEUTRAL: [&str; 6] = ["images", "seconds", "limit_batches", "learning_rate", "seed", "epochs"];
 

@@ -113,6 +113,7 @@ fn seat(cell: &Cell, record: &CellRecord, experiment: &Experiment, facts: &Devic
     let seating = cell.mode().seat(facts, &record.members)?;
     refuse(without_mps(&seating, facts))?;
     refuse(too_large(cell, facts))?;
+    refuse(too_large_for_the_host(cell, facts))?;
     refuse(too_wide(cell, experiment, facts))?;
     refuse(far(experiment, facts))?;
     match facts.gpu().and_then(|g| g.partition.as_ref()) {
@@ -162,6 +163,29 @@ fn too_large(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {
     let here = if facts.kind == DeviceKind::Cpu { "machine" } else { "card" };
     let reason = format!("{} need about {}, this {here} has {}", members(cell.degree()), units::gib(needed), units::gib(there));
     Some(Refusal { reason, hint: fewer(cell, there / (needed / u64::from(cell.degree())).max(1)) })
+}
+
+/// Members on a GPU hold memory of the machine as well, and its OOM killer knows nothing of a card.
+fn too_large_for_the_host(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {
+    if facts.kind != DeviceKind::Gpu {
+        return None;
+    }
+    let (needed, there) = (forecast::host_memory_bytes(cell)?, facts.host_memory_bytes?);
+    if needed <= there {
+        return None;
+    }
+    let reason = format!(
+        "{} need about {} of the machine's own memory, beside the card's; this machine has {}",
+        members(cell.degree()),
+        units::gib(needed),
+        units::gib(there)
+    );
+    Some(Refusal { reason, hint: fewer(cell, there / (needed / u64::from(cell.degree())).max(1)) })
+}
+
+/// True where it is the machine's memory that does not hold so many members on a GPU: that says nothing of the card.
+pub fn beyond_the_host(cell: &Cell, facts: &DeviceFacts) -> bool {
+    too_large_for_the_host(cell, facts).is_some()
 }
 
 fn too_wide(cell: &Cell, experiment: &Experiment, facts: &DeviceFacts) -> Option<Refusal> {

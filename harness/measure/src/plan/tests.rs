@@ -218,6 +218,24 @@ fn the_mode_is_turned_once_and_what_is_there_comes_first() {
 }
 
 #[test]
+fn what_the_machine_beside_a_card_cannot_hold_is_refused_with_the_way_out() {
+    let lines = "[axes]\nworkload = \"medium\"\ndegree = [1, 2, 7]\n";
+    let mut facts = on_an_a100(Partition::off());
+    let refused = |facts: &DeviceFacts| planned_on(lines, facts).record.refusals;
+    // The machine of a card that is only planned for is not this one.
+    assert_eq!((facts.host_memory_bytes, refused(&facts).len()), (None, 0));
+    facts.host_memory_bytes = Some(256 << 30);
+    assert_eq!(refused(&facts).len(), 0);
+    facts.host_memory_bytes = Some(16 << 30);
+    let refusals = refused(&facts);
+    assert_eq!(refusals.len(), 1);
+    assert_eq!(refusals[0].cell, "medium×7 naive b32");
+    let reason = "7 members need about 19.6 GiB of the machine's own memory, beside the card's; this machine has 16.0 GiB";
+    assert_eq!(refusals[0].reason, reason);
+    assert_eq!(refusals[0].hint.as_deref(), Some("`degree` up to 5 fits"));
+}
+
+#[test]
 fn every_repetition_is_a_block_of_its_own_in_each_layout() {
     let plan = planned_on(ALL_MODES, &on_an_a100(Partition::off()));
     let mut blocks: BTreeMap<u32, Vec<Option<&Partition>>> = BTreeMap::new();

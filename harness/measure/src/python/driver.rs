@@ -11,6 +11,25 @@ pub fn cuda() -> Option<i32> {
     nvml.sys_cuda_driver_version().ok().or_else(|| cuda_of(&nvml.sys_driver_version().ok()?))
 }
 
+/// The driver and the card that a Python is to compute on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// The CUDA version of the driver: `12020` for 12.2.
+    pub cuda: i32,
+    /// The compute capability of the card, of several the least; none where nobody told.
+    pub capability: Option<(i32, i32)>,
+}
+
+/// This machine's; none without a driver, or where it does not answer.
+pub fn target() -> Option<Target> {
+    let cuda = cuda()?;
+    let capabilities = opened().and_then(|nvml| {
+        let of = |index: u32| nvml.device_by_index(index).and_then(|d| d.cuda_compute_capability()).ok();
+        (0..nvml.device_count().ok()?).filter_map(of).map(|c| (c.major, c.minor)).min()
+    });
+    Some(Target { cuda, capability: capabilities })
+}
+
 /// Its own version: `535.183.06`.
 pub fn version() -> Option<String> {
     opened()?.sys_driver_version().ok()

@@ -1,6 +1,6 @@
 //! The Python that trains: the user's own, or one that collo provides from the project's pins, once for all clones.
 //!
-//! In: the pins in `workloads/requirements*.txt`, the driver's CUDA, the cache folder. Out: an interpreter and what is in it. A
+//! In: the pins in `workloads/requirements*.txt`, the driver's CUDA and its card, the cache folder. Out: an interpreter and what is in it. A
 //! provided environment is built aside and renamed, so what exists is whole. This module does not know what will be trained.
 
 mod build;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use collo_store::sha256_text;
 use fs_err as fs;
 
-pub use driver::{cuda as driver_cuda, version as driver_version};
+pub use driver::{Target, cuda as driver_cuda, version as driver_version};
 pub use find::{Found, find as find_system};
 pub use fit::{Misfit, fits};
 pub use pins::PinSet;
@@ -72,6 +72,8 @@ pub enum PythonError {
     OldDriver { cuda: String },
     #[error("the driver has CUDA 12, and PyTorch's wheel for it on {architecture} is without CUDA")]
     NoSet { architecture: String },
+    #[error("the GPU has compute capability {capability}, and no pinned PyTorch has kernels for it")]
+    NoKernels { capability: String },
     #[error("{0}")]
     Misfit(Box<Misfit>),
     #[error("the pins `{path}` are missing")]
@@ -97,6 +99,9 @@ impl PythonError {
             }
             PythonError::OldDriver { .. } => "update the driver to 525 or later, or `--python PATH` takes your own".into(),
             PythonError::NoSet { .. } => "update the driver to 580 or later, or `--python PATH` takes your own".into(),
+            PythonError::NoKernels { .. } => {
+                "`--python PATH` takes your own: PyTorch's builds for CUDA 12.6 have kernels from 5.0 on".into()
+            }
             PythonError::Misfit(misfit) => misfit.hint(),
             PythonError::NoPins { .. } => "`collo init` writes them".into(),
             PythonError::Io(_) | PythonError::Store(_) => return None,

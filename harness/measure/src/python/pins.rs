@@ -1,40 +1,56 @@
 //! Which of the pinned sets of packages a machine takes.
 //!
-//! In: the CUDA version of its driver, its processor's architecture. Out: a set, or why none fits.
+//! In: the CUDA version of its driver, the compute capability of its card, its processor's architecture. Out: a set, or why none fits.
 
+use super::driver::Target;
 use super::{PythonError, driver};
+
+/// The least compute capability that each set's torch has kernels for: 2.10 for CUDA 12.8 from Volta on
+/// (<https://github.com/pytorch/pytorch/pull/175253> has the matrix of 2.10), 2.14 for CUDA 13 from Turing on (its own list of
+/// architectures begins with `sm_75`).
+const LEAST_CUDA_12: (i32, i32) = (7, 0);
+const LEAST_CUDA_13: (i32, i32) = (7, 5);
 
 /// The sets that are pinned. All but torch's own packages are alike in the three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PinSet {
     /// Without the packages that torch needs only to compute on a GPU.
     Cpu,
-    /// The newest torch whose wheel on the package index is built for CUDA 12: for drivers before 580.
+    /// The newest torch whose wheel on the package index is built for CUDA 12: for drivers before 580, and for Volta.
     Cuda12,
     Cuda13,
 }
 
 impl PinSet {
-    /// The set for this driver, by the CUDA version that NVML says it has (`13000`, `12020`); without a driver the CPU's.
-    pub fn for_driver(cuda: Option<i32>) -> Result<Self, PythonError> {
-        Self::on(cuda, std::env::consts::ARCH)
+    /// The set for this driver and card; without a driver the CPU's.
+    pub fn for_driver(target: Option<Target>) -> Result<Self, PythonError> {
+        Self::on(target, std::env::consts::ARCH)
     }
 
-    fn on(cuda: Option<i32>, architecture: &str) -> Result<Self, PythonError> {
+    fn on(target: Option<Target>, architecture: &str) -> Result<Self, PythonError> {
+        let Some(Target { cuda, capability }) = target else { return Ok(PinSet::Cpu) };
+        // Elsewhere that torch comes without CUDA: its members would train on the CPU.
+        let has_12 = architecture == "x86_64";
+        // A card whose capability nobody tells is taken for a later one.
+        let has_kernels = |least: (i32, i32)| capability.is_none_or(|c| c >= least);
+        let no_kernels = || {
+            let (major, minor) = capability.unwrap_or_default();
+            PythonError::NoKernels { capability: format!("{major}.{minor}") }
+        };
         match cuda {
-            None => Ok(PinSet::Cpu),
-            Some(13_000..) => Ok(PinSet::Cuda13),
-            // Elsewhere that torch comes without CUDA: its members would train on the CPU.
-            Some(12_000..) if architecture == "x86_64" => Ok(PinSet::Cuda12),
-            Some(12_000..) => Err(PythonError::NoSet { architecture: architecture.into() }),
-            Some(old) => Err(PythonError::OldDriver { cuda: driver::shown(old) }),
+            13_000.. if has_kernels(LEAST_CUDA_13) => Ok(PinSet::Cuda13),
+            12_000.. if !has_kernels(LEAST_CUDA_12) => Err(no_kernels()),
+            12_000.. if has_12 => Ok(PinSet::Cuda12),
+            13_000.. => Err(no_kernels()),
+            12_000.. => Err(PythonError::NoSet { architecture: architecture.into() }),
+            old => Err(PythonError::OldDriver { cuda: driver::shown(old) }),
         }
     }
 
     /// The set for this machine, as its driver says. Where none fits its GPU it is the CPU's, for what is done beside campaigns:
     /// to measure a GPU ask [`PinSet::for_driver`], which says so.
     pub fn for_this_machine() -> Self {
-        Self::for_driver(driver::cuda()).unwrap_or(PinSet::Cpu)
+        Self::for_driver(driver::target()).unwrap_or(PinSet::Cpu)
     }
 
     /// As it is recorded and talked of.
@@ -69,22 +85,47 @@ mod tests {
 
     const ALL: [PinSet; 3] = [PinSet::Cpu, PinSet::Cuda12, PinSet::Cuda13];
 
+    fn driver(cuda: i32) -> Option<Target> {
+        Some(Target { cuda, capability: None })
+    }
+
+    fn card(cuda: i32, capability: (i32, i32)) -> Option<Target> {
+        Some(Target { cuda, capability: Some(capability) })
+    }
+
     #[test]
     fn the_driver_decides_the_set() {
-        for (cuda, set) in [(None, "cpu"), (Some(12_000), "cuda12"), (Some(12_090), "cuda12"), (Some(13_000), "cuda13")] {
-            assert_eq!(PinSet::on(cuda, "x86_64").expect("there is one").name(), set, "{cuda:?}");
+        for (target, set) in [(None, "cpu"), (driver(12_000), "cuda12"), (driver(12_090), "cuda12"), (driver(13_000), "cuda13")] {
+            assert_eq!(PinSet::on(target, "x86_64").expect("there is one").name(), set, "{target:?}");
         }
         // A driver runs what was built for an older CUDA.
-        assert_eq!(PinSet::on(Some(14_010), "x86_64").expect("there is one"), PinSet::Cuda13);
-        assert_eq!(PinSet::on(Some(13_000), "aarch64").expect("there is one"), PinSet::Cuda13);
+        assert_eq!(PinSet::on(driver(14_010), "x86_64").expect("there is one"), PinSet::Cuda13);
+        assert_eq!(PinSet::on(driver(13_000), "aarch64").expect("there is one"), PinSet::Cuda13);
+    }
+
+    #[test]
+    fn a_card_that_the_newer_set_has_no_kernels_for_takes_the_older_one_or_none() {
+        let on = |target, architecture| PinSet::on(target, architecture).map_err(|e| e.to_string());
+        // T4, A100, and V100 on a driver that still has it.
+        assert_eq!(on(card(13_000, (7, 5)), "x86_64"), Ok(PinSet::Cuda13));
+        assert_eq!(on(card(13_000, (8, 0)), "x86_64"), Ok(PinSet::Cuda13));
+        assert_eq!(on(card(13_000, (7, 0)), "x86_64"), Ok(PinSet::Cuda12));
+        assert_eq!(on(card(12_040, (7, 0)), "x86_64"), Ok(PinSet::Cuda12));
+        // GTX 1080 and P100.
+        let none = |c: &str| Err(format!("the GPU has compute capability {c}, and no pinned PyTorch has kernels for it"));
+        assert_eq!(on(card(13_000, (6, 1)), "x86_64"), none("6.1"));
+        assert_eq!(on(card(12_040, (6, 0)), "x86_64"), none("6.0"));
+        assert_eq!(on(card(13_000, (7, 2)), "aarch64"), none("7.2"));
+        let hint = PinSet::on(card(13_000, (6, 1)), "x86_64").expect_err("none").hint().expect("one");
+        assert!(hint.starts_with("`--python PATH` takes your own"), "{hint}");
     }
 
     #[test]
     fn a_driver_that_no_set_fits_is_told_with_the_way_out() {
-        let old = PinSet::on(Some(11_080), "x86_64").expect_err("none");
+        let old = PinSet::on(driver(11_080), "x86_64").expect_err("none");
         assert_eq!(old.to_string(), "the driver has CUDA 11.8, the pinned PyTorch needs CUDA 12 or later");
         assert_eq!(old.hint().expect("one"), "update the driver to 525 or later, or `--python PATH` takes your own");
-        let arm = PinSet::on(Some(12_040), "aarch64").expect_err("none");
+        let arm = PinSet::on(driver(12_040), "aarch64").expect_err("none");
         assert_eq!(arm.to_string(), "the driver has CUDA 12, and PyTorch's wheel for it on aarch64 is without CUDA");
         assert_eq!(arm.hint().expect("one"), "update the driver to 580 or later, or `--python PATH` takes your own");
     }

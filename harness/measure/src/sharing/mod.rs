@@ -19,7 +19,7 @@ pub use mig::is_profile;
 pub use naive::Naive;
 pub use seat::{Seat, Seating};
 pub use slot::{NotStaged, Slot, Staged};
-pub use stage::{Ground, StagedCard, scrubbed};
+pub use stage::{Ground, StagedCard, scrubbed, withheld};
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -40,8 +40,6 @@ pub struct Slot {
     pub env: BTreeMap<String, Option<String>>,
     /// Logical processors to stay on; all that collo may use if none.
     pub cores: Option<Vec<u32>>,
-    /// On a card: no `CUDA_*` variable of collo's own reaches the member.
-    pub on_card: bool,
 }
 
 /// Why a device could not be brought into a mode.
@@ -75,7 +73,7 @@ impl Slot {
             removed("CUDA_MPS_PIPE_DIRECTORY"),
             removed("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"),
         ]);
-        Slot { env, cores: cores_of(member, members, cores, all, None), on_card: false }
+        Slot { env, cores: cores_of(member, members, cores, all, None) }
     }
 }
 

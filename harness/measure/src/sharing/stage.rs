@@ -132,7 +132,6 @@ pub fn on_gpu(ground: &mut Ground<'_>, seating: &Seating, limits: Option<&Mps>, 
         .map(|member| Slot {
             env: environment(&card, member, own.get(member).or(limits)),
             cores: cores_of(member, members, ground.cores, &ground.facts.cores, near.as_deref()),
-            on_card: true,
         })
         .collect();
     Ok(Staged { slots, card: Some(Arc::new(card)), daemons })
@@ -305,11 +304,39 @@ impl StagedCard {
     }
 }
 
-/// Every `CUDA_*` variable that collo itself has: none of them is to reach a member by accident. Where the toolkit is may stay.
+/// What changes how a library computes or allocates, by the beginnings of its variables' names: `NVIDIA_TF32_OVERRIDE` has the say over
+/// every flag of torch (<https://docs.nvidia.com/deeplearning/cudnn/backend/latest/developer/misc.html>), `PYTORCH_CUDA_ALLOC_CONF` over
+/// the allocator.
+const CHANGES_TRAINING: [&str; 8] =
+    ["CUDA_", "CUBLAS_", "CUBLASLT_", "CUDNN_", "NVIDIA_TF32_OVERRIDE", "PYTORCH_", "TORCH", "TRITON_"];
+
+/// Where toolkits and caches are, which may stay.
+const PLACES: [&str; 9] = [
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_CACHE_PATH",
+    "TORCH_HOME",
+    "TORCH_EXTENSIONS_DIR",
+    "TORCHINDUCTOR_CACHE_DIR",
+    "TRITON_HOME",
+    "TRITON_CACHE_DIR",
+    "TRITON_PTXAS_PATH",
+];
+
+fn changes_training(name: &str) -> bool {
+    CHANGES_TRAINING.iter().any(|beginning| name.starts_with(beginning)) && !PLACES.contains(&name)
+}
+
+/// Every variable that collo itself has and that changes how a member trains: none of them is to reach one by accident.
 pub fn scrubbed() -> BTreeMap<String, Option<String>> {
-    let keep = ["CUDA_HOME", "CUDA_PATH", "CUDA_CACHE_PATH"];
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    names.filter(|n| n.starts_with("CUDA_") && !keep.contains(&n.as_str())).map(|n| (n, None)).collect()
+    names.filter(|name| changes_training(name)).map(|name| (name, None)).collect()
+}
+
+/// The names of those that somebody set on purpose, to be told that they do not reach members. Which card is used is said otherwise.
+pub fn withheld() -> Vec<String> {
+    let chooses = |name: &String| ["CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"].contains(&name.as_str());
+    scrubbed().into_keys().filter(|name| !chooses(name)).collect()
 }
 
 fn environment(card: &StagedCard, member: usize, limits: Option<&Mps>) -> BTreeMap<String, Option<String>> {
@@ -323,4 +350,22 @@ fn environment(card: &StagedCard, member: usize, limits: Option<&Mps>) -> BTreeM
     let limits = limits.map(Mps::environment).unwrap_or_default();
     env.extend(limits.into_iter().map(|(name, value)| (name.to_string(), Some(value))));
     env
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_how_a_member_trains_does_not_reach_it_and_where_things_are_does() {
+        for name in ["CUDA_LAUNCH_BLOCKING", "NVIDIA_TF32_OVERRIDE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"] {
+            assert!(changes_training(name), "{name}");
+        }
+        for name in ["TORCHINDUCTOR_MAX_AUTOTUNE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "CUBLAS_WORKSPACE_CONFIG", "TRITON_INTERPRET"] {
+            assert!(changes_training(name), "{name}");
+        }
+        for name in ["PATH", "NVIDIA_VISIBLE_DEVICES", "TORCH_HOME", "TRITON_CACHE_DIR", "CUDA_HOME", "LD_LIBRARY_PATH"] {
+            assert!(!changes_training(name), "{name}");
+        }
+    }
 }

@@ -83,7 +83,14 @@ pub static PRESET: Shape = Shape {
 };
 
 pub static FORECAST: Shape =
-    Shape { help: HELP, others: None, keys: &[key("cpu", Kind::Table(&FORECAST_CPU), None, "on one core of a CPU")] };
+    Shape {
+        help: HELP,
+        others: None,
+        keys: &[
+            key("cpu", Kind::Table(&FORECAST_CPU), None, "on one core of a CPU"),
+            key("gpu", Kind::Table(&FORECAST_GPU), None, "on a GPU"),
+        ],
+    };
 
 const NOT_NEGATIVE: Kind = Kind::Number { from: 0.0, to: f64::INFINITY };
 
@@ -96,6 +103,17 @@ pub static FORECAST_CPU: Shape = Shape {
         key("items", Kind::Whole { from: 1, to: u64::MAX }, None, "items of that epoch, so that `limit_batches` can be forecast"),
         key("memory_bytes", Kind::Whole { from: 0, to: u64::MAX }, None, "memory of one member"),
     ],
+};
+
+pub static FORECAST_GPU: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[key(
+        "host_memory_bytes",
+        Kind::Whole { from: 0, to: u64::MAX },
+        None,
+        "memory of the machine that one member needs for itself, beside the card's; what members share does not count",
+    )],
 };
 
 pub static EPOCHS: Shape = Shape {

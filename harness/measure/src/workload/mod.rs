@@ -74,6 +74,8 @@ pub struct Forecast {
     /// Of that epoch.
     pub items: Option<u64>,
     pub memory_bytes: Option<u64>,
+    /// On a GPU: memory of the machine that it needs for itself, beside the card's.
+    pub host_memory_bytes: Option<u64>,
 }
 
 /// How to read the epochs of a foreign script from its output.

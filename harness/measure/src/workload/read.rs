@@ -132,12 +132,14 @@ pub fn given(
 }
 
 fn forecast(fields: &Fields) -> Forecast {
-    let cpu = fields.table("forecast").and_then(|f| f.table("cpu"));
+    let of = |device: &str| fields.table("forecast").and_then(|f| f.table(device));
+    let cpu = of("cpu");
     Forecast {
         set_up_s: cpu.and_then(|c| c.number("set_up_s")),
         epoch_s: cpu.and_then(|c| c.number("epoch_s")),
         items: cpu.and_then(|c| c.whole("items")),
         memory_bytes: cpu.and_then(|c| c.whole("memory_bytes")),
+        host_memory_bytes: of("gpu").and_then(|g| g.whole("host_memory_bytes")),
     }
 }
 

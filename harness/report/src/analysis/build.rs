@@ -2,18 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, Validity, Verdict};
+use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, Serving, Validity, Verdict};
 
-use super::quantities::{self, Baselines, CELL, MEMBER, POOLED, Pools, Values};
+use super::quantities::{self, Baselines, CELL, MEMBER, MEMBER_POOLED, POOLED, Pools, Values};
 use super::repetition::{MemoryKind, Repetition};
-use super::{Analysis, Cell, Index, Member, check, data, idle, suspect, timeline};
+use super::{Analysis, Cell, Index, Member, check, data, idle, latency, suspect, timeline};
 use crate::stats::{self, Quantity};
 use crate::{Result, guideline, number};
 
 /// The closed list of outcomes, and `missing` for a planned run that is not stored.
-const OUTCOMES: [&str; 10] = [
+const OUTCOMES: [&str; 11] = [
     "completed",
     "out_of_memory",
+    "host_out_of_memory",
     "crashed",
     "timed_out",
     "mode_lost",
@@ -148,6 +149,24 @@ fn joined(reasons: &[&String]) -> String {
     format!("{}{more}", shown.join("; "))
 }
 
+/// What a baseline has against itself.
+const OF_ITSELF: [&str; 8] = [
+    "slowdown",
+    "throughput_gain",
+    "stp",
+    "antt",
+    "memory_of_solo",
+    "energy_of_solo",
+    "pcie_rx_of_solo",
+    "latency_p99_of_solo",
+];
+
+/// The workloads that serve, by the label of their solo cell: a member that fell before it said so is known from another run.
+fn servers(cells: &[Cell]) -> BTreeMap<String, Serving> {
+    let told = cells.iter().flat_map(|c| &c.repetitions).flat_map(|r| &r.record().members);
+    told.filter_map(|m| Some((m.spec.solo.clone(), m.serving.clone()?))).collect()
+}
+
 /// Fill every cell's quantities. Returns how the intervals of epoch times were made.
 fn estimate(cells: &mut [Cell]) -> Option<&'static str> {
     let on_slices: BTreeSet<&String> = cells.iter().flat_map(|c| &c.record.alone_on_slice).collect();
@@ -165,18 +184,19 @@ fn estimate(cells: &mut [Cell]) -> Option<&'static str> {
         })
         .collect();
     let pools = Pools::fit(of_cells.iter().map(Vec::as_slice), &POOLED);
-    let member_pools = Pools::fit(of_members.iter().flatten().map(Vec::as_slice), &MEMBER);
+    let member_pools = Pools::fit(of_members.iter().flatten().map(Vec::as_slice), &MEMBER_POOLED);
+    let servers = servers(cells);
     for ((cell, values), members) in cells.iter_mut().zip(&of_cells).zip(&of_members) {
         for name in CELL {
             if let Some(q) = pools.quantity(name, values, &baselines, &pools) {
-                let share = matches!(name, "fairness" | "overlap_ratio");
+                let share = matches!(name, "fairness" | "overlap_ratio" | "within_slo_ratio");
                 cell.quantities.insert(name, if share { q.capped_at_one() } else { q });
             }
         }
         let solo = cell.is_solo();
         if solo {
             // A baseline against itself is 1; what it did not have to share has no company and no fairness.
-            for name in ["slowdown", "throughput_gain", "stp", "antt", "memory_of_solo", "energy_of_solo", "pcie_rx_of_solo"] {
+            for name in OF_ITSELF {
                 if let Some(q) = cell.quantities.get_mut(name) {
                     *q = Quantity::one(q.n);
                 }
@@ -189,14 +209,21 @@ fn estimate(cells: &mut [Cell]) -> Option<&'static str> {
                 let mut quantities = BTreeMap::new();
                 for name in MEMBER {
                     if let Some(q) = member_pools.quantity(name, group, &baselines, &pools) {
-                        quantities.insert(name, if solo && name == "slowdown" { Quantity::one(q.n) } else { q });
+                        let q = if name == "within_slo_ratio" { q.capped_at_one() } else { q };
+                        quantities.insert(name, if solo && OF_ITSELF.contains(&name) { Quantity::one(q.n) } else { q });
                     }
                 }
                 let losses: Vec<f64> = cell.counted().filter_map(|r| r.members.get(i)?.loss).collect();
                 let loss = (!losses.is_empty()).then(|| losses.iter().sum::<f64>() / losses.len() as f64);
                 let told = |r: &Repetition| r.record().members.get(i).and_then(|m| m.features.clone());
                 let features = cell.repetitions.iter().find_map(told);
-                Member { spec: cell.record.members[i].clone(), quantities, loss, features }
+                let spec = cell.record.members[i].clone();
+                let serving = servers.get(&spec.solo).cloned();
+                let absent = match &serving {
+                    Some(_) => absent_requests(cell, Some(i), &spec.solo, &quantities, &baselines),
+                    None => BTreeMap::new(),
+                };
+                Member { spec, serving, quantities, absent, loss, features }
             })
             .collect();
         if !solo && cell.record.members.iter().any(|m| solo_kinds.get(&m.solo) != cell.memory_kind.as_ref()) {
@@ -206,7 +233,8 @@ fn estimate(cells: &mut [Cell]) -> Option<&'static str> {
         cell.metrics = metrics(cell);
         cell.absent = absent(cell, &baselines);
     }
-    pools.method("epoch_time_s").or_else(|| pools.method("makespan_s"))
+    let own = || cells.iter().any(|c| c.members.iter().any(|m| m.quantities.get("latency_p50_s").is_some_and(|q| q.low.is_some())));
+    pools.method("epoch_time_s").or_else(|| pools.method("makespan_s")).or_else(|| own().then_some("t of each cell"))
 }
 
 /// Means over repetitions of what is not a member's. Each stands by itself: no pool, since their noise has nothing in common.
@@ -232,9 +260,12 @@ fn absent(cell: &Cell, baselines: &Baselines) -> BTreeMap<&'static str, String> 
     let mut found = BTreeMap::new();
     let unmeasured: Vec<&str> =
         cell.record.members.iter().map(|m| m.solo.as_str()).filter(|s| baselines.repetitions(s) == 0).collect();
+    let of_requests = absent_of_servers(cell, baselines);
     for name in CELL.into_iter().filter(|n| !cell.quantities.contains_key(n)) {
         let why = match name {
             _ if cell.counted.is_empty() => cell.validity.reasons.first().cloned().unwrap_or_else(|| "no run".into()),
+            name if latency::NAMES.contains(&name) => of_requests.get(name).cloned().unwrap_or_default(),
+            name if cell.serves() && PER_EPOCH.contains(&name) => "a member serves".into(),
             "slowdown" | "throughput_gain" | "stp" | "antt" | "memory_of_solo" | "fairness" if !unmeasured.is_empty() => {
                 format!("its baseline `{}` has no usable run", unmeasured[0])
             }
@@ -270,12 +301,73 @@ fn absent(cell: &Cell, baselines: &Baselines) -> BTreeMap<&'static str, String> 
     found
 }
 
+/// What is told by epochs, and means nothing where one member has none.
+const PER_EPOCH: [&str; 16] = [
+    "epoch_time_s",
+    "slowdown",
+    "slowdown_on_slice",
+    "throughput_gain",
+    "stp",
+    "antt",
+    "fairness",
+    "makespan_s",
+    "items_per_s",
+    "energy_j_per_epoch",
+    "energy_j_per_epoch_above_idle",
+    "energy_j_per_item",
+    "energy_of_solo",
+    "pcie_rx_bytes_per_item",
+    "pcie_tx_bytes_per_item",
+    "pcie_rx_of_solo",
+];
+
+/// Why a cell lacks quantities of requests.
+fn absent_of_servers(cell: &Cell, baselines: &Baselines) -> BTreeMap<&'static str, String> {
+    let all = |why: &str| latency::NAMES.into_iter().map(|name| (name, why.to_string())).collect();
+    let mut solos: Vec<&str> = cell.members.iter().filter(|m| m.serving.is_some()).map(|m| m.spec.solo.as_str()).collect();
+    solos.dedup();
+    match solos[..] {
+        [] => all(NOBODY_SERVES),
+        [solo] => absent_requests(cell, None, solo, &cell.quantities, baselines),
+        _ => all("its members serve different workloads: each has its own"),
+    }
+}
+
+/// Said of all that is about requests, where there are none.
+pub const NOBODY_SERVES: &str = "no member serves";
+
+/// Why quantities of requests are absent: of one member, or of all that serve.
+fn absent_requests(
+    cell: &Cell,
+    member: Option<usize>,
+    solo: &str,
+    known: &BTreeMap<&'static str, Quantity>,
+    baselines: &Baselines,
+) -> BTreeMap<&'static str, String> {
+    let of = |r: &Repetition| match member {
+        Some(i) => r.members.get(i).and_then(|m| m.latency.clone()),
+        None => r.latency.clone(),
+    };
+    let why = |name: &'static str| {
+        let told = cell.counted().find_map(|r| of(r)?.why_absent(name));
+        match name {
+            _ if cell.counted.is_empty() => "no usable run".into(),
+            "latency_p99_of_solo" if known.contains_key("latency_p99_s") && baselines.repetitions(solo) == 0 => {
+                format!("its baseline `{solo}` has no usable run")
+            }
+            "latency_p99_of_solo" if known.contains_key("latency_p99_s") => format!("its baseline `{solo}` has no p99"),
+            _ => told.unwrap_or_else(|| "its requests cannot be read".into()),
+        }
+    };
+    latency::NAMES.into_iter().filter(|n| !known.contains_key(n)).map(|name| (name, why(name))).collect()
+}
+
 /// Checks that need the whole cell.
 fn judge(cell: &mut Cell, campaign: &Campaign) {
     if cell.counted.len() == 1 {
         cell.validity.lower(Verdict::Informative, "one repetition carries no interval");
     }
-    let epochs: Vec<f64> = cell.counted().filter_map(|r| r.members.iter().map(|m| m.epoch_s).sum::<Option<f64>>()).collect();
+    let epochs: Vec<f64> = cell.counted().filter_map(Repetition::training_s).collect();
     if let (Some(low), Some(high)) = (epochs.iter().copied().reduce(f64::min), epochs.iter().copied().reduce(f64::max)) {
         let (ratio, limit) = (high / low, check::disagreement_ratio(campaign));
         if ratio > limit {
@@ -284,9 +376,13 @@ fn judge(cell: &mut Cell, campaign: &Campaign) {
             cell.validity.lower(Verdict::Informative, format!("its repetitions disagree by {found}, {allowed} are allowed"));
         }
     }
+    // Beside a member that serves each one that trains is judged by itself.
+    let of_members = cell.members.iter().filter_map(|m| m.quantities.get("slowdown")).filter(|_| cell.serves());
     let too_fast = cell
         .get("slowdown")
-        .filter(|q| !cell.is_solo() && q.high.is_some_and(|h| h < 1.0 / (1.0 + campaign.thresholds.relevant_ratio)));
+        .into_iter()
+        .chain(of_members)
+        .find(|q| !cell.is_solo() && q.high.is_some_and(|h| h < 1.0 / (1.0 + campaign.thresholds.relevant_ratio)));
     if let Some(q) = too_fast.map(number::with_interval) {
         let why = format!("its members were faster than alone (slowdown {q}): the baseline cannot be right");
         cell.validity.lower(Verdict::Informative, why);

@@ -61,9 +61,16 @@ pub fn disagreement_ratio(campaign: &Campaign) -> f64 {
 pub struct Drift {
     pub block: u32,
     pub cell: String,
-    /// Closing over opening epoch time.
+    /// Closing over opening epoch time; of a baseline that serves, time per request at its capacity.
     pub ratio: f64,
     pub void: bool,
+}
+
+/// What a baseline is watched by: its epoch time, or, where it serves, the time that a request takes it when none ever waits. Its latency
+/// would not do: by chance alone it differs more between two runs than a drift may.
+fn pace_s(r: &Repetition) -> Option<f64> {
+    let capacity_per_s = || r.record().members.first()?.serving.as_ref()?.capacity_per_s.filter(|c| *c > 0.0);
+    r.members.first().and_then(|m| m.epoch_s).or_else(|| capacity_per_s().map(f64::recip))
 }
 
 /// Find each block's drift. Where a baseline drifted beyond the threshold, its runs of that block and those held against it are void.
@@ -74,9 +81,9 @@ pub fn drift(repetitions: &mut [Repetition], campaign: &Campaign) -> Vec<Drift> 
     let edge_of = |r: &Repetition| edges.get(&(r.record().cell.slug.as_str(), r.record().repetition)).copied();
     let mut ends = BTreeMap::<(u32, String), [Option<f64>; 2]>::new();
     for r in repetitions.iter().filter(|r| r.counts()) {
-        if let (Some(edge), Some(epoch_s)) = (edge_of(r), r.members.first().and_then(|m| m.epoch_s)) {
+        if let (Some(edge), Some(pace_s)) = (edge_of(r), pace_s(r)) {
             let pair = ends.entry((r.record().block, r.record().cell.cell.clone())).or_default();
-            pair[usize::from(edge == BlockEdge::Closes)] = Some(epoch_s);
+            pair[usize::from(edge == BlockEdge::Closes)] = Some(pace_s);
         }
     }
     let limit = campaign.thresholds.baseline_drift_ratio;

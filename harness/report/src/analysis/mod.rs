@@ -6,24 +6,28 @@ mod check;
 mod data;
 pub mod environment;
 mod idle;
+mod latency;
 mod quantities;
 mod repetition;
 mod samples;
+mod server;
 mod suspect;
 mod timeline;
 mod trust;
 
 use std::collections::{BTreeMap, HashMap};
 
-use collo_store::{Campaign, CellRecord, Features, MemberSpec, Validity, Verdict};
+use collo_store::{Campaign, CellRecord, Features, MemberSpec, Serving, Validity, Verdict};
 
 use crate::guideline::Guideline;
 use crate::stats::{Comparison, Quantity};
 
-pub use build::analyse;
+pub use build::{NOBODY_SERVES, analyse};
 pub use check::Drift;
+pub use latency::{Latency, NAMES as LATENCY};
 pub use quantities::{CELL, GainBy, MEMBER};
 pub use repetition::{MemberNumbers, MemoryKind, Repetition};
+pub use server::Server;
 pub use timeline::Timeline;
 
 /// Everything that a report says, before it is worded.
@@ -112,7 +116,11 @@ pub struct Cell {
 #[derive(Debug)]
 pub struct Member {
     pub spec: MemberSpec,
+    /// How it is asked, where it serves instead of training.
+    pub serving: Option<Serving>,
     pub quantities: BTreeMap<&'static str, Quantity>,
+    /// Why a quantity of its requests is absent, where it serves.
+    pub absent: BTreeMap<&'static str, String>,
     /// Mean over repetitions of the last measured epoch's loss.
     pub loss: Option<f64>,
     /// Its computation graph, as it told in a run.
@@ -144,6 +152,16 @@ impl Cell {
     /// True when its numbers may carry a guideline.
     pub fn is_valid(&self) -> bool {
         self.validity.verdict == Verdict::Valid
+    }
+
+    /// True where one of its members serves: then it has no epoch time, and nothing that is made of it.
+    pub fn serves(&self) -> bool {
+        self.members.iter().any(|m| m.serving.is_some())
+    }
+
+    /// Its members that train, where others serve.
+    pub fn trainers(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|m| m.serving.is_none())
     }
 
     /// Runs that its numbers come from.

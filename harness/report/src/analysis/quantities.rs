@@ -5,11 +5,15 @@ use std::collections::BTreeMap;
 
 use collo_store::CellRecord;
 
+use super::latency::{self, Latency};
 use super::repetition::Repetition;
 use crate::stats::{self, Pool, Quantity, Term, Variance};
 
 /// Quantities of a cell, in the order in which JSON lists them.
-pub const CELL: [&str; 24] = [
+pub const CELL: [&str; 32] = joined(OF_TRAINING, latency::NAMES);
+
+/// Those of members that train, and of the device.
+const OF_TRAINING: [&str; 24] = [
     "epoch_time_s",
     "slowdown",
     "slowdown_on_slice",
@@ -37,23 +41,37 @@ pub const CELL: [&str; 24] = [
 ];
 
 /// What a baseline is asked for.
-const OF_BASELINES: [&str; 6] =
-    ["epoch_time_s", "makespan_s", "memory_bytes", "energy_j_per_epoch", "pcie_rx_bytes_per_item", "sm_active_ratio"];
+const OF_BASELINES: [&str; 7] = [
+    "epoch_time_s",
+    "makespan_s",
+    "memory_bytes",
+    "energy_j_per_epoch",
+    "pcie_rx_bytes_per_item",
+    "sm_active_ratio",
+    "latency_p99_s",
+];
 
-/// Quantities that share their variance between cells: those of a cell, and what only others lean on.
-pub const POOLED: [&str; 25] = {
-    let mut all = ["sm_active_ratio"; 25];
+/// Quantities that share their variance between cells: those of a cell, and what only others lean on. Those of requests do not: how much
+/// a latency scatters depends on how near to its capacity a server is, so one cell's says nothing of another's.
+pub const POOLED: [&str; 25] = joined(OF_TRAINING, ["sm_active_ratio"]);
+
+/// Quantities of one member that share their variance.
+pub const MEMBER_POOLED: [&str; 7] =
+    ["epoch_time_s", "slowdown", "memory_bytes", "cpu_ratio", "items_per_s", "read_bytes_per_s", "involuntary_switches_per_s"];
+
+/// Quantities of one member.
+pub const MEMBER: [&str; 16] = joined::<7, 9, 16>(MEMBER_POOLED, joined(latency::NAMES, ["capacity_per_s"]));
+
+/// One list after the other.
+const fn joined<const A: usize, const B: usize, const N: usize>(a: [&'static str; A], b: [&'static str; B]) -> [&'static str; N] {
+    let mut all = [""; N];
     let mut i = 0;
-    while i < CELL.len() {
-        all[i] = CELL[i];
+    while i < N {
+        all[i] = if i < A { a[i] } else { b[i - A] };
         i += 1;
     }
     all
-};
-
-/// Quantities of one member.
-pub const MEMBER: [&str; 7] =
-    ["epoch_time_s", "slowdown", "memory_bytes", "cpu_ratio", "items_per_s", "read_bytes_per_s", "involuntary_switches_per_s"];
+}
 
 /// A quantity of one repetition: its value with the baselines at their estimates, and the change of its logarithm with the
 /// logarithm of each baseline's epoch time (or makespan, or footprint).
@@ -76,14 +94,18 @@ pub type Values = BTreeMap<&'static str, Value>;
 pub struct Baselines {
     /// Mean logarithm and variance over so many repetitions, by cell and quantity.
     known: BTreeMap<Source, (f64, Option<Variance>, usize)>,
+    /// Repetitions of each cell that say how fast it was.
+    repetitions: BTreeMap<String, usize>,
 }
 
 impl Baselines {
     /// From the counting repetitions of each solo cell.
     pub fn of<'a>(solos: impl Iterator<Item = (&'a CellRecord, Vec<&'a Repetition>)>) -> Self {
-        let mut known = BTreeMap::new();
+        let (mut known, mut counted) = (BTreeMap::new(), BTreeMap::new());
         for (cell, repetitions) in solos {
             let own: Vec<Values> = repetitions.iter().map(|r| absolute(r)).collect();
+            let fast = |v: &&Values| v.contains_key("epoch_time_s") || v.contains_key("offered_per_s");
+            counted.insert(cell.cell.clone(), own.iter().filter(fast).count());
             for name in OF_BASELINES {
                 let values: Vec<f64> = own.iter().filter_map(|v| v.get(name).map(|x| x.value)).collect();
                 if let Some((mean, variance)) = stats::log_moments(&values) {
@@ -91,7 +113,7 @@ impl Baselines {
                 }
             }
         }
-        Baselines { known }
+        Baselines { known, repetitions: counted }
     }
 
     fn get(&self, cell: &str, name: &'static str) -> Option<f64> {
@@ -100,12 +122,24 @@ impl Baselines {
 
     /// Repetitions behind a baseline.
     pub fn repetitions(&self, cell: &str) -> usize {
-        self.known.get(&(cell.to_string(), "epoch_time_s")).map_or(0, |k| k.2)
+        self.repetitions.get(cell).copied().unwrap_or(0)
     }
 }
 
 fn plain(value: f64) -> Value {
     Value { value, leans_on: Vec::new(), resolution: 0.0 }
+}
+
+/// What the requests of a run say by themselves.
+fn of_requests(latency: &Latency) -> impl Iterator<Item = (&'static str, Value)> + '_ {
+    let of = |name| Some((name, Value { resolution: latency.resolution(name), ..plain(latency.get(name)?) }));
+    latency::NAMES.into_iter().filter_map(of)
+}
+
+/// The p99 against that of the workload alone.
+fn of_solo(values: &Values, solo: &str, baselines: &Baselines) -> Option<Value> {
+    let (own, alone) = (values.get("latency_p99_s")?.value, baselines.get(solo, "latency_p99_s")?);
+    Some(Value { leans_on: vec![((solo.to_string(), "latency_p99_s"), -1.0)], ..plain(own / alone) })
 }
 
 /// What needs no baseline.
@@ -146,6 +180,7 @@ fn absolute(r: &Repetition) -> Values {
             values.insert("energy_j_per_epoch_above_idle", counted(above_w / epochs_per_s));
         }
     }
+    values.extend(r.latency.iter().flat_map(of_requests));
     values
 }
 
@@ -200,6 +235,11 @@ pub fn of_cell(r: &Repetition, baselines: &Baselines) -> Values {
     }
     if let Some(fairness) = fairness(cell, &epochs, solos("epoch_time_s")) {
         values.insert("fairness", fairness);
+    }
+    // Where requests were pooled, all who serve do so alike.
+    let server = r.record().members.iter().find(|m| m.serving.is_some());
+    if let Some(q) = server.and_then(|m| of_solo(&values, &m.spec.solo, baselines)) {
+        values.insert("latency_p99_of_solo", q);
     }
     values
 }
@@ -311,6 +351,12 @@ pub fn of_member(r: &Repetition, index: usize, baselines: &Baselines) -> Values 
     put("items_per_s", member.items_per_s);
     put("read_bytes_per_s", member.read_bytes_per_s);
     put("involuntary_switches_per_s", member.involuntary_switches_per_s);
+    let serving = r.record().members.get(index).and_then(|m| m.serving.as_ref());
+    put("capacity_per_s", serving.and_then(|s| s.capacity_per_s));
+    values.extend(member.latency.iter().flat_map(of_requests));
+    if let Some(q) = of_solo(&values, &spec.solo, baselines) {
+        values.insert("latency_p99_of_solo", q);
+    }
     if let (Some(e), Some(b)) = (member.epoch_s, baselines.get(&spec.solo, "epoch_time_s")) {
         let leans_on = vec![((spec.solo.clone(), "epoch_time_s"), -1.0)];
         values.insert("slowdown", Value { leans_on, ..plain(e / b) });

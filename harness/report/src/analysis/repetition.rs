@@ -6,6 +6,7 @@ use std::path::Path;
 
 use collo_store::{EpochRecord, Outcome, RunRecord, StoredRun, Thresholds, Validity, Verdict};
 
+use super::latency::{Latency, Requests};
 use super::samples::{self, Summaries, Window};
 use super::trust::Trust;
 
@@ -23,11 +24,13 @@ pub struct Repetition {
     pub least_overlap_ratio: Option<f64>,
     /// Spread of the members' starts; none for a single member.
     pub start_skew_s: Option<f64>,
-    /// Go until the last measured epoch ended.
+    /// Go until the last measured epoch ended; none where a member serves, which takes as long as it is told to.
     pub makespan_s: Option<f64>,
     /// From the last member's first measured epoch until the last measured epoch ended or somebody stopped training: all train,
     /// nobody warms up.
     pub measured: Option<Window>,
+    /// The requests to its members that serve, all together; none where nobody serves, or different workloads do.
+    pub latency: Option<Latency>,
     /// The growth of the device's energy counter.
     pub energy: Option<Energy>,
     /// Board power before anybody trained; once all runs are read, the campaign's, by the state of the card.
@@ -44,9 +47,12 @@ pub struct Repetition {
 /// One member of one run.
 #[derive(Debug, Clone, Default)]
 pub struct MemberNumbers {
-    /// Mean of its measured epochs; under `release` of those with company only.
+    /// Mean of its measured epochs; under `release` of those with company only. None for a member that serves, whose epochs are as
+    /// long as they are set.
     pub epoch_s: Option<f64>,
     pub items_per_s: Option<f64>,
+    /// Of a member that serves: the requests that were due in these epochs.
+    pub latency: Option<Latency>,
     /// Loss of its last measured epoch.
     pub loss: Option<f64>,
     /// Peak of its memory while it trained.
@@ -142,6 +148,7 @@ impl Repetition {
             start_skew_s: None,
             makespan_s: None,
             measured: None,
+            latency: None,
             energy: None,
             idle_w: None,
             throttled_ratio: None,
@@ -191,7 +198,9 @@ impl Repetition {
         let last_end = measured.iter().map(|e| e.end_ns).max();
         // A foreign script is not held at the barrier: its clock starts with its first epoch.
         let go = record.timeline.go_ns.or_else(|| starts.iter().min().copied());
-        self.makespan_s = go.zip(last_end).filter(|(a, b)| b > a).map(|(a, b)| (b - a) as f64 * 1e-9);
+        if !self.serves() {
+            self.makespan_s = go.zip(last_end).filter(|(a, b)| b > a).map(|(a, b)| (b - a) as f64 * 1e-9);
+        }
 
         let common = self.common_training();
         let overlap = |e: &EpochRecord| {
@@ -207,6 +216,7 @@ impl Repetition {
         }
         let release = record.cell.tail == "release";
         let mut latest_start = 0;
+        let mut spans = vec![Vec::new(); self.members.len()];
         for (index, member) in self.members.iter_mut().enumerate() {
             let own: Vec<&EpochRecord> = measured.iter().filter(|e| e.member as usize == index).collect();
             let (Some(first), Some(last)) = (own.first(), own.last()) else {
@@ -214,9 +224,13 @@ impl Repetition {
                 continue;
             };
             latest_start = latest_start.max(first.start_ns);
-            member.loss = last.loss.filter(|l| l.is_finite());
             let counted: Vec<&&EpochRecord> =
                 own.iter().filter(|e| !release || !known || overlap(e) >= thresholds.overlap_ratio).collect();
+            if record.members[index].serving.is_some() {
+                spans[index] = counted.iter().filter_map(|e| Window::new(e.start_ns, e.end_ns)).collect();
+                continue;
+            }
+            member.loss = last.loss.filter(|l| l.is_finite());
             if counted.is_empty() {
                 continue;
             }
@@ -227,6 +241,39 @@ impl Repetition {
         }
         let somebody_stops = self.run.record.members.iter().filter_map(|m| m.training_end_ns).min();
         self.measured = last_end.and_then(|end| Window::new(latest_start, end.min(somebody_stops.unwrap_or(end))));
+        if self.serves() {
+            self.take_requests(&spans);
+        }
+    }
+
+    /// True where one of its members serves.
+    pub fn serves(&self) -> bool {
+        self.run.record.members.iter().any(|m| m.serving.is_some())
+    }
+
+    /// The requests of each member that serves, by its measured spans, and those of all where they serve the same.
+    fn take_requests(&mut self, spans: &[Vec<Window>]) {
+        let requests = match collo_store::read_requests(&self.run.path.join("requests.parquet")) {
+            Ok(requests) => requests,
+            Err(e) => return self.validity.lower(Verdict::Informative, format!("its requests cannot be read: {e}")),
+        };
+        let mut of_all = Vec::new();
+        let mut impossible = 0;
+        for (index, (member, record)) in self.members.iter_mut().zip(&self.run.record.members).enumerate() {
+            let Some(serving) = &record.serving else { continue };
+            let own = Requests::of(requests.iter().filter(|r| r.member as usize == index), &spans[index], serving);
+            impossible += own.impossible;
+            member.latency = Some(own.summary());
+            of_all.push((&record.spec, own));
+        }
+        if impossible > 0 {
+            let n = crate::number::count(impossible, "request");
+            self.validity.lower(Verdict::Informative, format!("{n} answered before they were due, left out"));
+        }
+        if of_all.windows(2).all(|w| w[0].0 == w[1].0) {
+            let alike: Vec<Requests> = of_all.into_iter().map(|(_, own)| own).collect();
+            self.latency = Requests::pooled(&alike).map(|all| all.summary());
+        }
     }
 
     fn take_samples(&mut self) {
@@ -322,6 +369,12 @@ impl Repetition {
         let read: Vec<(f64, u32, u32)> = counters.filter_map(|(_, s)| Some((s.per_second?, s.steps, s.readings))).collect();
         let coarsest = read.iter().min_by_key(|r| r.1)?;
         Some(Energy { power_w: read.iter().map(|r| r.0).sum(), steps: coarsest.1, readings: coarsest.2 })
+    }
+
+    /// The epoch times of its members that train, added up; none where nobody trains, or one of them has none.
+    pub fn training_s(&self) -> Option<f64> {
+        let trains = self.members.iter().zip(&self.run.record.members).filter(|(_, record)| record.serving.is_none());
+        trains.map(|(member, _)| member.epoch_s).sum::<Option<f64>>().filter(|s| *s > 0.0)
     }
 
     /// Epochs that all members together finish per second.

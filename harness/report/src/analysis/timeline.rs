@@ -131,9 +131,9 @@ fn runs(set: &Set, lives_shown: bool) -> Vec<Timeline> {
     drawn.map(|t| Timeline { set: set.name(), lives_shown, ..t }).collect()
 }
 
-/// The solo runs of a set's members, one after the other; none where one of them was not measured.
+/// The solo runs of a set's members, one after the other; none where one of them was not measured, or serves and is never done.
 fn in_turn(cells: &[Cell], set: &Set) -> Option<Timeline> {
-    let members = &set.first()?.record.members;
+    let members = &set.first().filter(|c| !c.serves())?.record.members;
     let solo = |label: &str| cells.iter().find(|c| c.is_solo() && c.name() == label);
     let each: Vec<Timeline> =
         members.iter().map(|m| solo(&m.solo).and_then(|s| timeline(s, s.counted().next()?))).collect::<Option<_>>()?;

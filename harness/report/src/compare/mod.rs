@@ -154,7 +154,7 @@ impl Comparison {
 
     /// What a difference may explain, if its direction is known and some row went that way.
     pub fn may_explain(&self, difference: &Difference) -> Option<&'static str> {
-        let times = self.rows.iter().any(|r| matches!(r.quantity.as_str(), "epoch_time_s" | "makespan_s" | "items_per_s"));
+        let times = self.rows.iter().any(|r| matches!(r.quantity.as_str(), "epoch_time_s" | "makespan_s" | "items_per_s" | "latency_p99_s"));
         match difference.slower? {
             _ if !times => None,
             true => (self.count("worse") > 0).then_some("worse"),
@@ -310,6 +310,9 @@ fn not_judged(
     let per_epoch = name.starts_with("epoch_time") || name.starts_with("makespan") || name.contains("_per_epoch");
     if per_epoch && shorter(sides.0, left) != shorter(sides.1, right) {
         return not("epochs of different length".into());
+    }
+    if crate::analysis::LATENCY.contains(&name) && left.served() != right.served() {
+        return not("requests come at another rate, or have another limit".into());
     }
     if name == "makespan_s" && sides.0.fact("epochs").zip(sides.1.fact("epochs")).is_some_and(|(l, r)| l != r) {
         return not("different numbers of epochs".into());

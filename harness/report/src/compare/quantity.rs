@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// What is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
-    /// The epoch time; the makespan where members leave when they are done, or differ.
+    /// The epoch time; the makespan where members leave when they are done, or differ; the p99 where one serves.
     Time,
     /// One quantity by its name in JSON.
     Named(String),
@@ -22,7 +22,7 @@ type Known = (&'static str, &'static str, &'static str, f64, Good, bool);
 
 const GIB: f64 = 1.0 / (1u64 << 30) as f64;
 
-const QUANTITIES: [Known; 34] = [
+const QUANTITIES: [Known; 42] = [
     ("epoch_time_s", "epoch", "s", 1.0, Smaller, false),
     ("makespan_s", "makespan", "s", 1.0, Smaller, false),
     ("items_per_s", "items", "per s", 1.0, Larger, false),
@@ -57,6 +57,14 @@ const QUANTITIES: [Known; 34] = [
     ("sm_clock_mhz", "SM clock", "MHz", 1.0, Neither, true),
     ("temperature_c", "temperature", "°C", 1.0, Neither, true),
     ("read_bytes_per_s", "read", "B/s", 1.0, Neither, true),
+    ("latency_p50_s", "p50", "ms", 1e3, Smaller, false),
+    ("latency_p95_s", "p95", "ms", 1e3, Smaller, false),
+    ("latency_p99_s", "p99", "ms", 1e3, Smaller, false),
+    ("latency_p99_of_solo", "p99 ÷ alone", "", 1.0, Smaller, true),
+    ("within_slo_ratio", "in time", "", 1.0, Larger, false),
+    ("goodput_per_s", "goodput", "per s", 1.0, Larger, false),
+    ("offered_per_s", "offered", "per s", 1.0, Neither, false),
+    ("answered_per_s", "answered", "per s", 1.0, Larger, false),
 ];
 
 fn entry(name: &str) -> Option<&'static Known> {
@@ -93,6 +101,9 @@ impl Asked {
             Asked::Time => {
                 let release = pair.right.tail == "release" || pair.left.tail == "release";
                 let uniform = pair.right.members.windows(2).all(|w| w[0] == w[1]);
+                if pair.left.serves() || pair.right.serves() {
+                    return "latency_p99_s".into();
+                }
                 if release || !uniform { "makespan_s".into() } else { "epoch_time_s".into() }
             }
         }
@@ -104,7 +115,14 @@ impl Asked {
         let one = |cell: &super::Cell| cell.is_solo() && cell.get(name).is_none_or(|q| q.estimate == 1.0 && q.df.is_none());
         matches!(
             name.as_str(),
-            "slowdown" | "antt" | "stp" | "throughput_gain" | "memory_of_solo" | "fairness" | "energy_of_solo"
+            "slowdown"
+                | "antt"
+                | "stp"
+                | "throughput_gain"
+                | "memory_of_solo"
+                | "fairness"
+                | "energy_of_solo"
+                | "latency_p99_of_solo"
         ) && one(pair.left)
             && one(pair.right)
     }

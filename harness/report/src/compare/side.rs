@@ -218,6 +218,18 @@ impl Cell {
         self.value.get(name)?.as_str()
     }
 
+    /// True where one of its members serves.
+    pub fn serves(&self) -> bool {
+        !self.served().is_empty()
+    }
+
+    /// How each of its members that serve is asked: rate, requests answered together, limit.
+    pub fn served(&self) -> Vec<[Option<f64>; 3]> {
+        let members = self.value["members"].as_array().into_iter().flatten();
+        let asked = |s: &Value| ["rate_per_s", "batch_size", "slo_s"].map(|name| s[name].as_f64());
+        members.filter_map(|m| m.get("serving").filter(|s| s.is_object()).map(asked)).collect()
+    }
+
     /// Why the cell is not valid.
     pub fn reasons(&self) -> String {
         let reasons = self.value["reasons"].as_array().into_iter().flatten().filter_map(Value::as_str);

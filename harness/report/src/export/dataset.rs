@@ -77,12 +77,15 @@ static CAMPAIGN: [Column; 28] = [
 ];
 
 /// Who trains: settings and computation graph.
-static MEMBER: [Column; 15] = [
+static MEMBER: [Column; 18] = [
     column("member", Whole, |at| at.index.into()),
     column("slice", Text, |at| at.record.slice.clone().into()),
     column("workload", Text, |at| Value::text(&at.record.spec.workload)),
     column("batch_size", Whole, |at| at.record.spec.batch_size.into()),
     column("settings", Text, |at| Value::text(json!(at.record.spec.settings).to_string())),
+    column("serving_rate_per_s", Number, |at| at.record.serving.as_ref().map(|s| s.rate_per_s).into()),
+    column("serving_slo_s", Number, |at| at.record.serving.as_ref().and_then(|s| s.slo_s).into()),
+    column("serving_capacity_per_s", Number, |at| at.record.serving.as_ref().and_then(|s| s.capacity_per_s).into()),
     column("graph_batch_size", Whole, |at| at.features.and_then(|f| f.batch_size).into()),
     column("graph_parameters", Whole, |at| at.features.and_then(|f| f.parameters).into()),
     column("graph_model_mb", Number, |at| at.features.and_then(|f| f.model_mb).into()),
@@ -96,11 +99,12 @@ static MEMBER: [Column; 15] = [
 ];
 
 /// The same workload alone on the whole device: the mean of its solo cell.
-static ALONE: [Column; 16] = [
+static ALONE: [Column; 17] = [
     column("solo_cell", Text, |at| Value::text(&at.record.spec.solo)),
     column("solo_repetitions", Whole, |at| at.solo.map(|s| s.counted.len()).into()),
     column("solo_validity", Text, |at| at.solo.map(|s| words::verdict(s.validity.verdict)).into()),
     column("solo_epoch_time_s", Number, |at| alone(at, "epoch_time_s")),
+    column("solo_latency_p99_s", Number, |at| alone(at, "latency_p99_s")),
     column("solo_items_per_s", Number, |at| alone(at, "items_per_s")),
     column("solo_memory_bytes", Number, |at| alone(at, "memory_bytes")),
     column("solo_memory_kind", Text, |at| at.solo.and_then(|s| s.memory_kind).map(|k| k.word()).into()),
@@ -125,14 +129,25 @@ static COMPANY: [Column; 5] = [
 ];
 
 /// What became of it in this repetition: of the member, then of the whole group and the device.
-static RESULTS: [Column; 33] = [
+static RESULTS: [Column; 44] = [
     column("epoch_time_s", Number, |at| result(at, |m| m.epoch_s)),
     column("slowdown", Number, slowdown),
     column("items_per_s", Number, |at| result(at, |m| m.items_per_s)),
+    column("requests", Whole, |at| at.results.and_then(|m| m.latency.as_ref()).map(|l| l.arrived).into()),
+    column("latency_p50_s", Number, |at| requests(at, "latency_p50_s")),
+    column("latency_p95_s", Number, |at| requests(at, "latency_p95_s")),
+    column("latency_p99_s", Number, |at| requests(at, "latency_p99_s")),
+    column("latency_p99_of_solo", Number, p99_of_solo),
+    column("within_slo_ratio", Number, |at| requests(at, "within_slo_ratio")),
+    column("goodput_per_s", Number, |at| requests(at, "goodput_per_s")),
+    column("offered_per_s", Number, |at| requests(at, "offered_per_s")),
+    column("answered_per_s", Number, |at| requests(at, "answered_per_s")),
     column("memory_bytes", Number, |at| result(at, |m| m.memory.map(|x| x.bytes))),
     column("memory_kind", Text, |at| at.results.and_then(|m| m.memory).map(|m| m.kind.word()).into()),
     column("allocated_bytes", Whole, |at| at.results.and(at.record.allocated_bytes).into()),
     column("reserved_bytes", Whole, |at| at.results.and(at.record.reserved_bytes).into()),
+    column("warm_up_allocated_bytes", Whole, |at| at.results.and(at.record.warm_up_allocated_bytes).into()),
+    column("warm_up_reserved_bytes", Whole, |at| at.results.and(at.record.warm_up_reserved_bytes).into()),
     column("peak_rss_bytes", Whole, |at| at.results.and(at.record.peak_rss_bytes).into()),
     column("cpu_ratio", Number, |at| result(at, |m| m.cpu_ratio)),
     column("read_bytes_per_s", Number, |at| result(at, |m| m.read_bytes_per_s)),
@@ -228,6 +243,16 @@ fn sum(at: &At, of: fn(&Cell) -> Option<f64>) -> Value {
 
 fn result(at: &At, of: fn(&MemberNumbers) -> Option<f64>) -> Value {
     at.results.and_then(of).into()
+}
+
+fn requests(at: &At, name: &str) -> Value {
+    at.results.and_then(|m| m.latency.as_ref()?.told(name)).into()
+}
+
+fn p99_of_solo(at: &At) -> Value {
+    let alone_s = at.solo.and_then(|s| s.get("latency_p99_s")).map(|q| q.estimate);
+    let own_s = at.results.and_then(|m| m.latency.as_ref()?.told("latency_p99_s"));
+    own_s.zip(alone_s).map(|(own, alone)| own / alone).into()
 }
 
 fn slowdown(at: &At) -> Value {

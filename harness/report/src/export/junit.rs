@@ -115,9 +115,9 @@ fn standing(cell: &Cell) -> Standing {
 fn how(outcome: &Outcome) -> String {
     let word = outcome.text();
     match outcome {
-        Outcome::OutOfMemory { member, message } | Outcome::ProtocolError { member, message } => {
-            format!("{word}, member {member}: {message}")
-        }
+        Outcome::OutOfMemory { member, message }
+        | Outcome::HostOutOfMemory { member, message }
+        | Outcome::ProtocolError { member, message } => format!("{word}, member {member}: {message}"),
         Outcome::Crashed { member, status, message } => format!("{word}, member {member} {status}: {message}"),
         Outcome::TimedOut { member, phase, message } => format!("{word} in {phase}, member {member}: {message}"),
         Outcome::ModeLost { reason } | Outcome::NotStaged { reason } | Outcome::DeviceLost { reason } => {
@@ -134,7 +134,8 @@ fn said(cell: &Cell) -> Vec<String> {
         lines.push(format!("{}: {}", words::verdict(cell.validity.verdict), cell.validity.reasons.join("; ")));
     }
     lines.extend(cell.suspicious.iter().map(|s| format!("suspicious: {s}")));
-    for name in ["epoch_time_s", "makespan_s", "slowdown", "throughput_gain"] {
+    let requests = ["latency_p99_s", "latency_p99_of_solo", "within_slo_ratio", "goodput_per_s"];
+    for name in ["epoch_time_s", "makespan_s", "slowdown", "throughput_gain"].into_iter().chain(requests) {
         lines.extend(cell.get(name).map(|q| format!("{name}: {}", number::with_interval(q))));
     }
     lines

@@ -11,8 +11,9 @@ use crate::stats::Quantity;
 
 /// Rows that fit a page.
 const ROWS: usize = 40;
-/// A kilojoule, and a gibibyte.
+/// A kilojoule, a millisecond and a gibibyte.
 const KJ: f64 = 1e-3;
+const MS: f64 = 1e3;
 const GIB: f64 = 1.0 / (1u64 << 30) as f64;
 
 struct Column {
@@ -26,11 +27,15 @@ const fn column(head: &'static str, of: fn(&Cell) -> Option<&Quantity>, factor: 
 }
 
 /// Of these the ones that a cell of the campaign has, and the first three always.
-static COLUMNS: [Column; 7] = [
+static COLUMNS: [Column; 11] = [
     column("epoch (s)", |c| c.get("epoch_time_s"), 1.0),
     column("slowdown", |c| c.get("slowdown"), 1.0),
     column("gain", |c| c.get("throughput_gain"), 1.0),
     column("makespan (s)", |c| c.get("makespan_s").filter(|_| GainBy::of(&c.record) == GainBy::Makespan), 1.0),
+    column("p99 (ms)", |c| c.get("latency_p99_s"), MS),
+    column("p99 ÷ alone", |c| c.get("latency_p99_of_solo"), 1.0),
+    column("in time", |c| c.get("within_slo_ratio"), 1.0),
+    column("goodput (1/s)", |c| c.get("goodput_per_s"), 1.0),
     column("SMACT", |c| c.metrics.get("sm_active_ratio"), 1.0),
     column("memory (GiB)", |c| c.get("memory_bytes"), GIB),
     column("energy (kJ/epoch)", |c| c.get("energy_j_per_epoch"), KJ),
@@ -56,7 +61,7 @@ pub fn tables(analysis: &Analysis) -> String {
         let label = format!("tab:{}", name(&c.experiment));
         let _ = writeln!(out, "\\label{{{label}{}}}", if i > 0 { format!("-{}", i + 1) } else { String::new() });
         let _ = writeln!(out, "\\begin{{tabular}}{{l{}}}\n\\toprule", "r".repeat(columns.len()));
-        let heads: Vec<&str> = columns.iter().map(|c| c.head).collect();
+        let heads: Vec<String> = columns.iter().map(|c| escape(c.head)).collect();
         let _ = writeln!(out, "cell & {} \\\\\n\\midrule", heads.join(" & "));
         cells.iter().for_each(|cell| out.push_str(&row(cell, &columns)));
         out.push_str("\\bottomrule\n\\end{tabular}\n\\end{table}\n");
@@ -99,6 +104,9 @@ fn caption(analysis: &Analysis, columns: &[&Column]) -> String {
     said.push("gain: work per second against running in turn".into());
     if columns.iter().any(|c| c.head == "SMACT") {
         said.push("SMACT: share of the card's SMs that are active".into());
+    }
+    if columns.iter().any(|c| c.head == "in time") {
+        said.push("in time: share of the requests that were answered within the limit; goodput: those per second".into());
     }
     let informative: Vec<&Cell> = analysis.cells.iter().filter(|c| !c.counted.is_empty() && !c.is_valid()).collect();
     let mut caption = said.iter().map(|s| escape(s)).collect::<Vec<_>>().join("; ");

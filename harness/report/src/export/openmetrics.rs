@@ -31,7 +31,7 @@ const UNITS: [(&str, &str, f64); 17] = [
     ("_c", "celsius", 1.0),
 ];
 /// Quantities that are ratios without saying so in their names.
-const RATIOS: [&str; 9] = [
+const RATIOS: [&str; 10] = [
     "slowdown",
     "slowdown_on_slice",
     "throughput_gain",
@@ -41,6 +41,7 @@ const RATIOS: [&str; 9] = [
     "memory_of_solo",
     "energy_of_solo",
     "pcie_rx_of_solo",
+    "latency_p99_of_solo",
 ];
 
 /// A quantity's place in the exposition.

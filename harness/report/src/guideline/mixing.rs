@@ -15,7 +15,7 @@ const PUBLISHED: Published = Published {
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let mixed: Vec<&Cell> =
         analysis.groups().filter(|c| !c.record.is_uniform() && c.is_valid() && c.gain_verdict.is_some()).collect();
-    if !analysis.groups().any(|c| !c.record.is_uniform()) {
+    if !analysis.groups().any(|c| !c.record.is_uniform() && !c.serves()) {
         return None;
     }
     let said = |c: &&&Cell, v: Said| c.gain_verdict.as_ref().is_some_and(|g| g.verdict == v);

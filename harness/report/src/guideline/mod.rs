@@ -14,6 +14,7 @@ mod memory;
 mod mixing;
 mod naive;
 mod pcie;
+pub(crate) mod serving;
 mod settings;
 mod starvation;
 mod thread_limits;
@@ -97,7 +98,8 @@ impl Evidence {
     /// The value as it stands alone: ratios to 1 as `5.35×`, shares of a card in percent, bytes in GiB.
     pub fn said(&self) -> String {
         match self.quantity {
-            "solo_sm_active_sum_ratio" => number::percent(self.value.estimate),
+            "solo_sm_active_sum_ratio" | "within_slo_ratio" => number::percent(self.value.estimate),
+            "latency_p99_s" => number::duration(self.value.estimate),
             "memory_bytes" | "memory_headroom_bytes" => number::gib(self.value.estimate),
             _ => format!("{}×", number::estimate(&self.value)),
         }
@@ -106,9 +108,10 @@ impl Evidence {
     /// Its interval in the same unit.
     pub fn bounds(&self) -> String {
         match (self.quantity, self.value.low, self.value.high) {
-            ("solo_sm_active_sum_ratio", Some(low), Some(high)) => {
+            ("solo_sm_active_sum_ratio" | "within_slo_ratio", Some(low), Some(high)) => {
                 format!("[{}, {}]", number::percent(low), number::percent(high))
             }
+            ("latency_p99_s", Some(low), Some(high)) => format!("[{}, {}]", number::duration(low), number::duration(high)),
             ("memory_bytes" | "memory_headroom_bytes", Some(low), Some(high)) => {
                 format!("[{}, {}]", number::gib_number(low), number::gib_number(high))
             }
@@ -156,24 +159,29 @@ const SUMMARY: usize = 7;
 /// Every guideline whose question arises, in the order in which the page prints them: what was contradicted is never below the first
 /// screen, what is undecided comes after what is decided.
 pub fn all(analysis: &Analysis) -> Vec<Guideline> {
-    let questions: [fn(&Analysis) -> Option<Guideline>; 15] = [
-        collocate::guideline,
-        best_mode::guideline,
-        energy::guideline,
-        threshold::guideline,
-        memory::guideline,
-        isolation::guideline,
-        mixing::guideline,
-        naive::guideline,
-        fairness::guideline,
-        starvation::guideline,
-        pcie::guideline,
-        alone::guideline,
-        thread_limits::guideline,
-        settings::guideline,
-        frontier::guideline,
+    type Ask = fn(&Analysis) -> Option<Guideline>;
+    // Whether it is asked where in every group somebody serves: then nobody's epochs are compared.
+    let questions: [(Ask, bool); 16] = [
+        (serving::guideline, true),
+        (collocate::guideline, false),
+        (best_mode::guideline, false),
+        (energy::guideline, false),
+        (threshold::guideline, false),
+        (memory::guideline, true),
+        (isolation::guideline, false),
+        (mixing::guideline, false),
+        (naive::guideline, false),
+        (fairness::guideline, false),
+        (starvation::guideline, false),
+        (pcie::guideline, false),
+        (alone::guideline, false),
+        (thread_limits::guideline, false),
+        (settings::guideline, false),
+        (frontier::guideline, true),
     ];
-    let mut found: Vec<Guideline> = questions.iter().filter_map(|ask| ask(analysis)).collect();
+    let only_serving = analysis.groups().next().is_some() && analysis.groups().all(Cell::serves);
+    let asked = questions.iter().filter(|(_, of_serving)| *of_serving || !only_serving);
+    let mut found: Vec<Guideline> = asked.filter_map(|(ask, _)| ask(analysis)).collect();
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by_key(|&i| match found[i].verdict {
         Verdict::Contradicted => 0,
@@ -195,11 +203,11 @@ pub(crate) struct Match<'a> {
     pub right: &'a Cell,
 }
 
-/// Valid groups that differ in the sharing mode alone, `left` under one that begins with the first word, `right` with the second.
+/// Valid groups in which all train and that differ in the sharing mode alone, `left` under one that begins with the first word, `right` with the second.
 pub(crate) fn matched<'a>(analysis: &'a Analysis, left: &str, right: &str) -> Vec<Match<'a>> {
     let of = |mode: &str| {
         let mode = mode.to_string();
-        analysis.cells.iter().filter(move |c| family(c) == mode && c.is_valid() && c.record.degree > 1)
+        analysis.cells.iter().filter(move |c| family(c) == mode && c.is_valid() && c.record.degree > 1 && !c.serves())
     };
     let mut others = HashMap::<Vec<&str>, Vec<&Cell>>::new();
     for b in of(right) {
@@ -280,7 +288,7 @@ pub(crate) fn how_many(pairs: &[Held], said: Said) -> usize {
 
 /// True where there are groups and none of them has equal members.
 fn only_mixed(analysis: &Analysis) -> bool {
-    let mut groups = analysis.groups().filter(|c| c.record.degree > 1).peekable();
+    let mut groups = analysis.groups().filter(|c| c.record.degree > 1 && !c.serves()).peekable();
     groups.peek().is_some() && groups.all(|c| !c.record.is_uniform())
 }
 

@@ -8,7 +8,7 @@ use crate::number;
 const ALIKE: f64 = 0.8;
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
-    let mixed = |c: &&Cell| !c.record.is_uniform() && c.record.degree > 1;
+    let mixed = |c: &&Cell| !c.record.is_uniform() && c.record.degree > 1 && !c.serves();
     analysis.groups().find(mixed)?;
     let usable = |c: &&Cell| c.is_valid() && c.get("fairness").is_some_and(|q| q.low.is_some());
     let cells: Vec<&Cell> = analysis.groups().filter(mixed).filter(usable).collect();

@@ -28,7 +28,7 @@ pub struct CellNight {
     pub sharing: String,
     /// What is measured, by content: a cell with other settings under the same label has a history of its own.
     pub content: String,
-    /// `epoch_time_s` or `makespan_s`.
+    /// `epoch_time_s`, `makespan_s` or `latency_p99_s`.
     pub quantity: String,
     /// `completed`, or the word of what most of its runs came to.
     pub outcome: String,

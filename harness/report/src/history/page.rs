@@ -199,8 +199,11 @@ fn line(history: &History, row: &Row) -> Line {
         _ => String::new(),
     };
     let last = points.last().map_or_else(String::new, |p| {
-        let name = if track.quantity == "makespan_s" { "makespan" } else { "epoch" };
-        format!("{name} {} s", number::three(p.x.exp()))
+        match track.quantity.as_str() {
+            "latency_p99_s" => format!("p99 {} ms", number::three(p.x.exp() * 1e3)),
+            "makespan_s" => format!("makespan {} s", number::three(p.x.exp())),
+            _ => format!("epoch {} s", number::three(p.x.exp())),
+        }
     });
     let said = if what.is_empty() { "quiet".to_string() } else { what.clone() };
     Line {

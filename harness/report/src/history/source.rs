@@ -169,15 +169,25 @@ fn planned_blocks(campaign: &Campaign, journal: &[JournalEntry]) -> Option<u32> 
 }
 
 fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dyn Fn(u32) -> bool) -> CellNight {
-    let by_makespan = cell.record.tail == "release" || !cell.record.is_uniform();
+    let by = match cell {
+        c if c.serves() => "latency_p99_s",
+        c if c.record.tail == "release" || !c.record.is_uniform() => "makespan_s",
+        _ => "epoch_time_s",
+    };
     // Only valid runs: what is informative never becomes a reference.
     let times = |planned: bool| -> Vec<f64> {
         let counted = cell.counted().filter(|r| cell.is_valid() && first_stage(r.record().block) == planned);
         let time = |r: &crate::analysis::Repetition| {
             let epochs: Option<Vec<f64>> = r.members.iter().map(|m| m.epoch_s).collect();
-            if by_makespan { r.makespan_s } else { epochs.map(|e| e.iter().sum::<f64>() / e.len() as f64) }
+            match by {
+                "latency_p99_s" => r.latency.as_ref()?.get(by),
+                "makespan_s" => r.makespan_s,
+                _ => epochs.map(|e| e.iter().sum::<f64>() / e.len() as f64),
+            }
         };
-        counted.filter_map(time).collect()
+        let times: Vec<f64> = counted.filter_map(time).collect();
+        // A p99 among requests that were never answered is no time: those of the other repetitions would be the luckier ones.
+        if times.iter().all(|t| t.is_finite()) { times } else { Vec::new() }
     };
     let failed: Vec<&str> = words.iter().copied().filter(|w| *w != "completed").collect();
     let most = failed.iter().max_by_key(|w| failed.iter().filter(|o| o == w).count());
@@ -185,7 +195,7 @@ fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dy
         cell: cell.name().into(),
         sharing: cell.record.sharing.clone(),
         content: content(&analysis.campaign, cell),
-        quantity: if by_makespan { "makespan_s" } else { "epoch_time_s" }.into(),
+        quantity: by.into(),
         outcome: most.map_or("completed", |w| w).to_string(),
         against: cell.record.against.clone(),
         first: Mean::of(&times(true)),

@@ -2,12 +2,14 @@
 //! where a number comes from.
 
 mod bars;
+mod delays;
 mod dots;
 mod file;
 mod heat;
 mod intervals;
 mod levels;
 mod lines;
+mod log;
 mod over_time;
 mod scale;
 mod scatter;
@@ -15,15 +17,18 @@ mod sparks;
 mod squares;
 mod stacks;
 mod svg;
+mod tails;
 mod timelines;
 
 pub use bars::{Bar, BarGroup, Bars};
+pub use delays::Delays;
 pub use dots::{Dot, DotRow, Dots, cut};
 pub use file::{png, standalone};
 pub use heat::{Field, Heat};
 pub use intervals::{Interval, Ratios};
 pub use levels::{Level, LevelRow, Levels, row_height};
 pub use lines::{Failure, Line, Lines, Point};
+pub use log::LogScale;
 pub use over_time::{OverTime, Trace};
 pub use scale::Scale;
 pub use scatter::{Dotted, Reference, Scatter};
@@ -31,6 +36,7 @@ pub use sparks::{Spark, SparkDot};
 pub use squares::{Fit, Square, SquareRow, Squares};
 pub use stacks::{Stack, Stacks};
 pub use svg::{Anchor, Canvas, Shape, escape};
+pub use tails::{Tail, Tails};
 pub use timelines::{Area, Lane, Timelines, peak};
 
 /// Width of a panel: drawn once, wrapped and never shrunk.

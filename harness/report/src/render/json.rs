@@ -93,9 +93,11 @@ fn member(m: &crate::analysis::Member, regime: Option<&Regime>) -> Value {
     out.insert("settings".into(), json!(m.spec.settings));
     out.insert("regime".into(), json!(regime));
     out.insert("solo".into(), json!(m.spec.solo));
+    out.insert("serving".into(), json!(m.serving));
     for name in MEMBER {
         out.insert(name.into(), quantity(m.quantities.get(name)));
     }
+    out.insert("absent".into(), json!(m.absent));
     out.insert("loss".into(), json!(m.loss.filter(|l| l.is_finite())));
     out.insert("features".into(), json!(m.features));
     Value::Object(out)
@@ -138,6 +140,8 @@ pub fn schema() -> Value {
         ("settings", json!({ "type": "object" })),
         ("regime", json!({ "type": ["object", "null"] })),
         ("solo", text.clone()),
+        ("serving", json!({ "type": ["object", "null"] })),
+        ("absent", json!({ "type": "object", "additionalProperties": text })),
         ("loss", maybe("number")),
         ("features", json!({ "type": ["object", "null"] })),
     ]);

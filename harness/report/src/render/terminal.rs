@@ -2,7 +2,7 @@
 
 use collo_store::Features;
 
-use crate::analysis::{Analysis, Cell};
+use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
 use crate::compare::conditions::told;
 use crate::compare::published;
 use crate::guideline::{Knee, capital, knees};
@@ -78,6 +78,9 @@ fn table(analysis: &Analysis, width: usize) -> Vec<String> {
         column("cell", cells.iter().map(|c| c.name().to_string()).collect(), Align::Left),
         column(&format!("epoch {unit}"), text(&epoch), Align::Point),
         column("slowdown", text(&of("slowdown")), Align::Point),
+        column("p99 ms", text(&|c| c.get("latency_p99_s").map(|q| number::scaled(q, 1e3))), Align::Point),
+        column("p99 ÷ alone", text(&of("latency_p99_of_solo")), Align::Point),
+        column("in time", text(&|c| c.get("within_slo_ratio").map(|q| number::percent(q.estimate))), Align::Right),
         column("gain", text(&of("throughput_gain")), Align::Point),
         column("fairness", text(&|c| c.get("fairness").map(|q| format!("{:.2}", q.estimate))), Align::Point),
         column("memory", text(&|c| c.get("memory_bytes").map(|q| number::gib(q.estimate))), Align::Right),
@@ -174,6 +177,9 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
         fairness.extend(cell.get("start_skew_s").map(|s| format!("skew {}", number::milliseconds(s.estimate))));
         rows.push(("fairness", fairness));
     }
+    for server in cell.servers() {
+        rows.push(("latency", latency(&server)));
+    }
     rows.push(("makespan", cell.get("makespan_s").map(|q| format!("{} s", number::with_interval(q))).into_iter().collect()));
     let mut memory: Vec<String> = Vec::new();
     if let Some(m) = cell.get("memory_bytes") {
@@ -207,6 +213,9 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
         let mut parts = vec![format!("{index}"), member.spec.workload.clone()];
         parts.extend(member.quantities.get("epoch_time_s").map(&time));
         parts.extend(member.quantities.get("slowdown").map(|q| format!("slowdown {}", number::with_interval(q))));
+        let of_a_server = |name: &str| member.quantities.get(name).filter(|_| member.serving.is_some());
+        parts.extend(of_a_server("latency_p99_s").map(|q| format!("p99 {} ms", number::scaled(q, 1e3))));
+        parts.extend(of_a_server("within_slo_ratio").map(|q| format!("{} in time", number::percent(q.estimate))));
         parts.extend(member.loss.map(|l| format!("loss {}", number::three(l))));
         rows.push(("member", parts));
     }
@@ -246,7 +255,8 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
         "solo_sm_active_sum_ratio",
     ];
     let told = |name: &str| !FOLLOWS.contains(&name) && name != "throttled_ratio";
-    for (name, why) in cell.absent.iter().filter(|(name, why)| told(name) && !why.starts_with("one member")) {
+    let obvious = |why: &str| why.starts_with("one member") || why == NOBODY_SERVES;
+    for (name, why) in cell.absent.iter().filter(|(name, why)| told(name) && !obvious(why)) {
         match reasons.iter_mut().find(|(_, w)| w == why) {
             Some((names, _)) => *names = format!("{names}, {}", words::quantity(name)),
             None => reasons.push((words::quantity(name).to_string(), why)),
@@ -254,6 +264,23 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     }
     out.extend(reasons.iter().map(|(names, why)| format!("  {:<10} {names}: {why}", "absent")));
     out.join("\n") + "\n"
+}
+
+/// What a server's requests say, in a few figures.
+fn latency(server: &Server) -> Vec<String> {
+    let ms = |what: &str, name: &str| server.get(name).map(|q| format!("{what} {} ms", number::scaled(q, 1e3)));
+    let mut parts: Vec<String> = vec![server.workload.to_string()];
+    parts.extend([ms("p50", "latency_p50_s"), ms("p95", "latency_p95_s"), ms("p99", "latency_p99_s")].into_iter().flatten());
+    if !server.cell.is_solo() {
+        parts.extend(server.get("latency_p99_of_solo").map(|q| format!("p99 {} times that alone", number::with_interval(q))));
+    }
+    if let (Some(share), Some(slo)) = (server.get("within_slo_ratio"), server.serving.slo_s) {
+        parts.push(format!("{} within {}", number::percent(share.estimate), number::duration(slo)));
+    }
+    parts.extend(server.get("goodput_per_s").map(|q| format!("goodput {} per second", number::with_interval(q))));
+    let due = server.get("offered_per_s").map(|q| format!("{} due per second", number::with_interval(q)));
+    parts.extend(due);
+    parts
 }
 
 /// Break a line between words.

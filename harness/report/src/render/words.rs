@@ -49,6 +49,15 @@ pub fn quantity(name: &str) -> &str {
         "pcie_rx_of_solo" => "bytes in per item ÷ solo",
         "pcie_rx_bytes_per_s" => "bytes in per second",
         "throttled_ratio" => "throttled share",
+        "latency_p50_s" => "p50 latency",
+        "latency_p95_s" => "p95 latency",
+        "latency_p99_s" => "p99 latency",
+        "latency_p99_of_solo" => "p99 ÷ alone",
+        "within_slo_ratio" => "share within the SLO",
+        "goodput_per_s" => "goodput",
+        "offered_per_s" => "requests due per second",
+        "answered_per_s" => "answers per second",
+        "capacity_per_s" => "capacity",
         other => other,
     }
 }
@@ -125,7 +134,8 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
     }
     let mut facts = Vec::new();
     let ran = analysis.cells.iter().any(|c| !c.counted.is_empty());
-    if ran && analysis.cells.iter().all(|c| c.get("energy_j_per_epoch").is_none()) {
+    let trains = analysis.cells.iter().any(|c| !c.counted.is_empty() && !c.serves());
+    if ran && trains && analysis.cells.iter().all(|c| c.get("energy_j_per_epoch").is_none()) {
         facts.push("energy absent: no readable counter".to_string());
     }
     facts.extend(synthetic(analysis).map(|s| format!("data: {s}")));

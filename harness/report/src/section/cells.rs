@@ -43,7 +43,7 @@ pub fn section(analysis: &Analysis) -> Section {
     let mut table = Table::with(&heads.iter().map(String::as_str).collect::<Vec<_>>());
     table.interactive = true;
     table.tags = tags(analysis);
-    table.caption = "Time: one member's epoch, of mixed groups the makespan. Slowdown: mean over members, with the half-width of its 95 % \
+    table.caption = "Time: one member's epoch, of mixed groups the makespan, none where a member serves. Slowdown: mean over members, with the half-width of its 95 % \
                      interval; the drawing is logarithmic, its line marks 1. Empty: absent, with its reason in report.json; 0 is printed \
                      only when measured"
         .into();
@@ -89,6 +89,9 @@ fn numbers(analysis: &Analysis) -> Vec<Numbers> {
             text: Box::new(with_percent),
             drawn: true,
         },
+        column("p99 ms", plain("latency_p99_s"), Box::new(|q| number::estimate(&super::common::times(q, 1e3)))),
+        column("p99 ÷ alone", plain("latency_p99_of_solo"), Box::new(number::estimate)),
+        column("in time", plain("within_slo_ratio"), Box::new(percent)),
         column("same slice", plain("slowdown_on_slice"), Box::new(two)),
         column("gain", plain("throughput_gain"), Box::new(number::estimate)),
         column("SMACT", plain("sm_active_ratio"), Box::new(two)),

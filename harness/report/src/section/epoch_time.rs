@@ -18,6 +18,9 @@ pub fn section(analysis: &Analysis) -> Section {
     let caption = format!("{name} per epoch");
     let get = |c: &Cell| c.get("epoch_time_s").cloned();
     let (panels, left_out) = bar_panels(analysis, &BarSpec::of("epoch time", &caption, &get, factor));
+    if panels.is_empty() && analysis.cells.iter().filter(|c| !c.counted.is_empty()).all(Cell::serves) {
+        return without(ID, TITLE, "Only groups with a member that serves completed: see Latency.");
+    }
     if panels.is_empty() {
         return without(
             ID,

@@ -19,8 +19,11 @@ pub fn section(analysis: &Analysis) -> Section {
     }
     let groups: Vec<&Cell> = analysis
         .groups()
-        .filter(|c| c.record.degree > 1 && c.members.iter().any(|m| m.quantities.contains_key("slowdown")))
+        .filter(|c| c.record.degree > 1 && !c.serves() && c.members.iter().any(|m| m.quantities.contains_key("slowdown")))
         .collect();
+    if groups.is_empty() && analysis.groups().any(Cell::serves) && analysis.groups().all(Cell::serves) {
+        return without(ID, TITLE, "In every group a member serves: what it costs those that train stands under Latency.");
+    }
     if groups.is_empty() {
         let why = analysis.groups().find_map(|c| c.absent.get("slowdown"));
         let why = why.map_or_else(

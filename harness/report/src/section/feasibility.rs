@@ -67,7 +67,9 @@ fn why(r: &crate::analysis::Repetition) -> String {
     use collo_store::Outcome as O;
     let word = words::outcome(r.record().outcome.word());
     match &r.record().outcome {
-        O::OutOfMemory { member, message } => format!("{word}, member {member}: {message}"),
+        O::OutOfMemory { member, message } | O::HostOutOfMemory { member, message } => {
+            format!("{word}, member {member}: {message}")
+        }
         O::Crashed { member, status, message } => format!("{word}, member {member} {status} {message}"),
         O::TimedOut { member, phase, message } => format!("{word} in {phase}, member {member}: {message}"),
         O::ProtocolError { member, message } => format!("{word}, member {member}: {message}"),

@@ -10,9 +10,9 @@ use crate::render::{terminal, words};
 const ID: &str = "gain";
 const TITLE: &str = "Throughput gain";
 
-/// Equal members that share; one alone on a slice has nobody to share with.
+/// Equal members that train and share; one alone on a slice has nobody to share with.
 fn shared(cell: &Cell) -> bool {
-    cell.record.is_uniform() && cell.record.degree > 1
+    cell.record.is_uniform() && cell.record.degree > 1 && !cell.serves()
 }
 
 pub fn section(analysis: &Analysis) -> Section {

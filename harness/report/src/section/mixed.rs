@@ -20,7 +20,10 @@ struct Group<'a> {
 }
 
 pub fn section(analysis: &Analysis) -> Section {
-    let mixed: Vec<&Cell> = analysis.groups().filter(|c| !c.record.is_uniform()).collect();
+    let mixed: Vec<&Cell> = analysis.groups().filter(|c| !c.record.is_uniform() && !c.serves()).collect();
+    if mixed.is_empty() && analysis.groups().any(Cell::serves) {
+        return without(ID, TITLE, "Every mixed group has a member that serves and is never done: see Latency.");
+    }
     if mixed.is_empty() {
         return without(ID, TITLE, "There is no mixed group in this experiment.");
     }

@@ -12,6 +12,7 @@ mod fairness;
 mod feasibility;
 mod frontier;
 mod gain;
+mod latency;
 mod memory;
 mod mixed;
 mod over_time;
@@ -163,6 +164,7 @@ pub fn all(analysis: &Analysis) -> Vec<Section> {
         pcie::section(analysis),
         energy::section(analysis),
         mixed::section(analysis),
+        latency::section(analysis),
         timeline::section(analysis),
         feasibility::section(analysis),
         fairness::section(analysis),

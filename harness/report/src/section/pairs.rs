@@ -23,7 +23,7 @@ struct Direction<'a> {
 
 fn directions(analysis: &Analysis) -> Vec<Direction<'_>> {
     let mut found = Vec::new();
-    for cell in analysis.groups().filter(|c| c.members.len() == 2) {
+    for cell in analysis.groups().filter(|c| c.members.len() == 2 && !c.serves()) {
         let [a, b] = &cell.record.members[..] else { continue };
         let of = |i: usize| cell.members[i].quantities.get("slowdown").cloned();
         if a.solo == b.solo {

@@ -28,6 +28,7 @@ pub fn section(analysis: &Analysis) -> Section {
     for (name, version) in &m.python {
         put(name, Some(version.clone()));
     }
+    put("not passed on to members", Some(m.withheld.join(", ")).filter(|names| !names.is_empty()));
     put("order", Some(format!("shuffled by seed {}, {} epochs per member", c.plan.seed, c.plan.epochs)));
     for (name, i) in &c.ingredients {
         let digest: String = i.sha256.chars().take(12).collect();

@@ -19,7 +19,7 @@ const CIRCULAR: &str = "The simulated card is calibrated on the published study:
 
 pub fn section(analysis: &Analysis) -> Section {
     let mut blocks = Vec::new();
-    if nothing(analysis).is_none() && analysis.groups().any(|c| c.record.degree > 1) {
+    if nothing(analysis).is_none() && analysis.groups().any(|c| c.record.degree > 1 && !c.serves()) {
         blocks.push(Block::Table(decisions(analysis)));
     }
     if analysis.campaign.device.simulated && analysis.campaign.device.kind == "gpu" {
@@ -52,13 +52,13 @@ fn subjects(analysis: &Analysis) -> Vec<Subject<'_>> {
     }
     let uniform = analysis.workloads().into_iter().map(|workload| {
         let (name, what) = super::common::describe(analysis, workload);
-        let groups: Vec<&Cell> = analysis.of_workload(workload).filter(|c| c.record.degree > 1).collect();
+        let groups: Vec<&Cell> = analysis.of_workload(workload).filter(|c| c.record.degree > 1 && !c.serves()).collect();
         let for_throughput = at_knees.remove(workload).unwrap_or_default();
         Subject { name, what, groups, for_throughput }
     });
     let mut found: Vec<Subject> = uniform.filter(|s| !s.groups.is_empty()).collect();
     let mut places = HashMap::<Vec<&str>, usize>::new();
-    for cell in analysis.groups().filter(|c| !c.record.is_uniform()) {
+    for cell in analysis.groups().filter(|c| !c.record.is_uniform() && !c.serves()) {
         let who: Vec<&str> = cell.record.members.iter().map(|m| m.solo.as_str()).collect();
         match places.get(&who) {
             Some(at) => {

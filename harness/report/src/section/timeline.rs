@@ -23,7 +23,7 @@ pub fn section(analysis: &Analysis) -> Section {
     sets.dedup();
     let of = |set: &str| -> Vec<&Timeline> { shown.iter().filter(|t| t.set == set).copied().collect() };
     let blocks = FIGURES.iter().zip(&sets).map(|(id, set)| Block::Figure(figure(analysis, id, set, &of(set)))).collect();
-    Section { id: ID, title: TITLE, chip: None, finding: finding(&of(sets[0])), blocks }
+    Section { id: ID, title: TITLE, chip: None, finding: finding(analysis, &of(sets[0])), blocks }
 }
 
 fn figure(analysis: &Analysis, id: &'static str, set: &str, shown: &[&Timeline]) -> Figure {
@@ -115,7 +115,7 @@ fn values(analysis: &Analysis, shown: &[&Timeline]) -> Table {
 }
 
 /// How long the same members take under each mode.
-fn finding(shown: &[&Timeline]) -> String {
+fn finding(analysis: &Analysis, shown: &[&Timeline]) -> String {
     let length = |t: &Timeline| t.end_s - t.start_s.min(0.0);
     let Some(t) = shown.iter().filter(|t| !t.in_turn && t.lives.len() > 1).min_by(|a, b| length(a).total_cmp(&length(b))) else {
         return shown.first().map_or_else(String::new, |t| format!("One repetition of `{}`, second by second.", t.cell));
@@ -132,5 +132,8 @@ fn finding(shown: &[&Timeline]) -> String {
         String::new()
     };
     let members = number::count(t.lives.len(), "member");
+    if analysis.cells.iter().any(|c| c.name() == t.cell && c.serves()) {
+        return format!("One repetition of `{}`, second by second: it serves as long as it is told to.{apart}", t.cell);
+    }
     format!("The {members} of `{}` were done after {}, warm-up included{turn}.{apart}", t.cell, number::duration(length(t)))
 }

@@ -4,6 +4,7 @@
 
 pub mod card;
 mod random;
+pub mod serving;
 pub mod study;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use collo_store::{
 
 use card::{CardTruth, Life};
 use random::Random;
+use serving::Serves;
 
 const GIB: f64 = 1073741824.0;
 
@@ -29,6 +31,8 @@ pub struct Truth {
     pub epoch_s: Vec<f64>,
     /// True footprint of each member, GiB.
     pub memory_gib: Vec<f64>,
+    /// How a member serves; none for one that trains.
+    pub serves: Vec<Option<Serves>>,
     pub outcome: Outcome,
     /// The cell's own noise per run, in the place of the campaign's.
     pub noise: Option<f64>,
@@ -72,7 +76,7 @@ pub struct Fixture {
     pub written: std::cell::Cell<u64>,
 }
 
-fn spec(workload: &str, batch: u32) -> MemberSpec {
+pub fn spec(workload: &str, batch: u32) -> MemberSpec {
     let solo = format!("{workload} solo b{batch}");
     MemberSpec { workload: workload.into(), batch_size: Some(batch), settings: BTreeMap::new(), solo }
 }
@@ -248,9 +252,11 @@ impl Fixture {
             let mut at = start;
             for index in 0..self.epochs {
                 let warm_up = if index == 0 { 1.1 } else { 1.0 };
-                let end = at + ns(epoch_s * shared * warm_up * random.log_normal(self.member_noise));
+                let noise = shared * warm_up * random.log_normal(self.member_noise);
+                // The epochs of a member that serves are as long as they are set.
+                let end = at + ns(epoch_s * if truth.serves[member].is_some() { 1.0 } else { noise });
                 let measured = index > 0 || self.epochs == 1;
-                let loss = Some(2.3 - 0.2 * f64::from(index));
+                let loss = Some(2.3 - 0.2 * f64::from(index)).filter(|_| truth.serves[member].is_none());
                 let items = Some(1024);
                 epochs.push(EpochRecord { member: member as u32, index, measured, items, start_ns: at, end_ns: end, loss });
                 at = end;
@@ -298,7 +304,7 @@ impl Fixture {
             hello: Some(hello.clone()),
             synthetic,
             limit_batches: self.limit_batches,
-            serving: None,
+            serving: truth.serves[i].as_ref().filter(|_| completed).map(|s| s.record(shared)),
             features: Some(Features {
                 batch_size: Some(32),
                 parameters: Some(175_258),
@@ -316,6 +322,8 @@ impl Fixture {
             peak_rss_bytes: Some((truth.memory_gib[i] * 1.4 * GIB) as u64),
             allocated_bytes: None,
             reserved_bytes: None,
+            warm_up_allocated_bytes: None,
+            warm_up_reserved_bytes: None,
             orphans: vec![],
             log_tail: vec![],
         });
@@ -363,7 +371,13 @@ impl Fixture {
             files: BTreeMap::new(),
         };
         let epochs = if completed { epochs } else { Vec::new() };
-        let path = draft.commit(record, &epochs, &[]).expect("a run in place");
+        let mut requests = Vec::new();
+        for (i, serves) in truth.serves.iter().enumerate().filter(|_| completed) {
+            if let Some(serves) = serves {
+                requests.extend(serves.requests(i as u32, (starts[i], trained_until(i)), shared, random));
+            }
+        }
+        let path = draft.commit(record, &epochs, &requests).expect("a run in place");
         campaign.journal().expect("a journal").recorded(&path, truth.outcome.word()).expect("a journal line");
         ended
     }
@@ -419,7 +433,7 @@ impl Fixture {
     }
 }
 
-fn truth(label: String, sharing: &str, members: Vec<MemberSpec>, epoch_s: Vec<f64>, memory_gib: Vec<f64>) -> Truth {
+pub fn truth(label: String, sharing: &str, members: Vec<MemberSpec>, epoch_s: Vec<f64>, memory_gib: Vec<f64>) -> Truth {
     let solo = sharing == "solo";
     let mut against: Vec<String> = members.iter().map(|m| m.solo.clone()).collect();
     against.dedup();
@@ -437,7 +451,8 @@ fn truth(label: String, sharing: &str, members: Vec<MemberSpec>, epoch_s: Vec<f6
         slots: None,
         alone_on_slice: Vec::new(),
     };
-    Truth { record, epoch_s, memory_gib, outcome: Outcome::Completed, noise: None, card: None }
+    let serves = vec![None; epoch_s.len()];
+    Truth { record, epoch_s, memory_gib, serves, outcome: Outcome::Completed, noise: None, card: None }
 }
 
 fn machine() -> Machine {
@@ -460,5 +475,6 @@ fn machine() -> Machine {
         cuda: None,
         gpus: Vec::new(),
         python: BTreeMap::from([("torch".into(), "2.14.1".into())]),
+        withheld: Vec::new(),
     }
 }

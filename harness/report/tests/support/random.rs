@@ -17,6 +17,11 @@ impl Random {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64 + 1e-18
     }
 
+    /// Exponential with so many events per unit of time.
+    pub fn exponential(&mut self, rate: f64) -> f64 {
+        -self.uniform().ln() / rate
+    }
+
     /// Log-normal around 1.
     pub fn log_normal(&mut self, sigma: f64) -> f64 {
         let normal = (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos();

@@ -139,6 +139,7 @@ fn shares(label: &str, run: &StoredRun) -> Check {
 fn hint_of(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::OutOfMemory { .. } => "somebody else's memory on this card? `nvidia-smi` shows it",
+        Outcome::HostOutOfMemory { .. } => "end what else runs on this machine: `free -h` shows what is left",
         Outcome::NotStaged { .. } => "`nvidia-cuda-mps-control -f` in a shell shows what it says",
         Outcome::DeviceLost { .. } => "`dmesg | grep -i nvrm`, then a reset or a reboot",
         Outcome::ModeLost { reason } if reason.contains("found cpu") => {

@@ -2,7 +2,7 @@
 
 use collo_measure::allocation::Allocation;
 use collo_measure::mig::{Card, Cards};
-use collo_measure::python::PinSet;
+use collo_measure::python::{PinSet, Target};
 use collo_measure::{Driver, Gpu, hold, namespace};
 
 use super::verdict::{gpus as named, ranges};
@@ -17,7 +17,9 @@ pub fn simulated(driver: &Driver) -> Option<Check> {
 pub fn driver(driver: &Driver) -> Check {
     let version = &driver.version;
     let cuda = driver.cuda.map(|v| format!("CUDA {}.{}", v / 1000, v % 1000 / 10)).unwrap_or_else(|| "CUDA not told".into());
-    match PinSet::for_driver(driver.cuda) {
+    // A small card that only shows pictures is not computed on.
+    let capability = driver.gpus.iter().filter(|g| g.computes()).filter_map(|g| g.capability).min();
+    match PinSet::for_driver(driver.cuda.map(|cuda| Target { cuda, capability })) {
         Ok(set) => Check::new(Mark::Good, "driver", format!("{version}: {cuda}, so Python's `{}` set", set.name())),
         Err(e) => {
             let check = Check::new(Mark::Fixable, "driver", format!("{version}: {e}"));

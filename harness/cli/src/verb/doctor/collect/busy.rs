@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use collo_measure::load::{Load, Loads};
+use collo_measure::python::Target;
 use collo_measure::{Interpreters, Project, Workload, Workloads, holders, nvml};
 use fs_err as fs;
 use serde_json::json;
@@ -39,12 +40,12 @@ pub struct Running {
 
 impl Busy {
     /// Find the workload and a Python for it; the error says what is missing.
-    pub fn new(context: &Context<'_>, a: &args::Doctor, cuda: Option<i32>) -> Result<Busy, String> {
+    pub fn new(context: &Context<'_>, a: &args::Doctor, target: Option<Target>) -> Result<Busy, String> {
         let project = context.project().map_err(|e| first_line(&e.text))?;
         let workloads = Workloads::load(&project.workloads()).map_err(|e| e.to_string())?;
         let workload = workloads.find(WORKLOAD).map_err(|e| e.to_string())?.clone();
         let own = a.python.as_deref();
-        let provided = Interpreters::provide(&project, std::slice::from_ref(&workload), own, cuda, &mut |_| {});
+        let provided = Interpreters::provide(&project, std::slice::from_ref(&workload), own, target, &mut |_| {});
         let (interpreters, _) = provided.map_err(|e| e.to_string())?;
         Ok(Busy { project, workload, interpreters, seconds: a.seconds })
     }

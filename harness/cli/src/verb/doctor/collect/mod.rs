@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use collo_measure::nvml::{self, probe};
+use collo_measure::python::Target;
 use collo_measure::{Driver, Gpu, GpuChoice};
 use serde_json::json;
 
@@ -47,7 +48,8 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     say::remark(contents::MASKED);
     let mut bundle = Bundle::new()?;
     bundle.note("card", json!({"name": card.gpu.name, "simulated": card.gpu.simulated}));
-    let busy = Busy::new(context, a, driver.cuda);
+    let target = driver.cuda.map(|cuda| Target { cuda, capability: card.gpu.capability });
+    let busy = Busy::new(context, a, target);
     if let Err(reason) = &busy {
         say::warning(format!("nothing can be run on the card, so what is seen under load stays out: {reason}"));
         bundle.note("load", json!({"without": reason}));

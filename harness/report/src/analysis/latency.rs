@@ -1,0 +1,311 @@
+//! What one run says of the requests to a member that serves. In: when each request was due and when it was answered, and the spans
+//! that are measured. Out: latency quantiles, rates and the share within the limit, each absent with its reason. It compares with
+//! nothing and knows no interval.
+//!
+//! A request counts where it was due in a measured span, whether or not anybody had time for it: whoever counts answers only finds a
+//! server the faster the more it drops. Without an answer it is later than any other, so quantiles need no guess about it.
+
+use collo_store::{RequestRecord, Serving};
+
+use super::samples::Window;
+
+/// Quantities of members that serve, in the order in which JSON lists them.
+pub const NAMES: [&str; 8] = [
+    "latency_p50_s",
+    "latency_p95_s",
+    "latency_p99_s",
+    "latency_p99_of_solo",
+    "within_slo_ratio",
+    "goodput_per_s",
+    "offered_per_s",
+    "answered_per_s",
+];
+
+/// The quantiles that are told, with the share of the requests that are not later.
+const QUANTILES: [(&str, f64); 3] = [("latency_p50_s", 0.50), ("latency_p95_s", 0.95), ("latency_p99_s", 0.99)];
+
+/// Points of the curve of lateness per factor of ten, down to one request in a thousand.
+const POINTS: usize = 12;
+
+/// Requests that a quantile takes: so many that the latest of them lies beyond it with 95 % certainty, 1 − pⁿ ≥ 0.95. That is 299 for
+/// the p99. Source: Wilks, Determination of sample sizes for setting tolerance limits, Ann. Math. Statist. 12(1), 1941, pp. 91–96.
+pub fn least(p: f64) -> usize {
+    (0.05f64.ln() / p.ln()).ceil() as usize
+}
+
+/// The requests of one or more equal members that were due in the measured spans of one run.
+#[derive(Debug, Clone, Default)]
+pub struct Requests {
+    /// From due to answered, of those that were answered.
+    latencies_s: Vec<f64>,
+    arrived: usize,
+    /// Requests per second, summed over members: due, and answered whenever they were due.
+    offered_per_s: f64,
+    answered_per_s: f64,
+    /// Seconds of one member's spans; 0 where nothing was measured.
+    window_s: f64,
+    slo_s: Option<f64>,
+    /// Answered before they were due, which cannot be.
+    pub impossible: usize,
+}
+
+impl Requests {
+    /// Of one member: all its requests, of which those are kept that were due in one of the spans.
+    pub fn of<'a>(all: impl Iterator<Item = &'a RequestRecord>, spans: &[Window], serving: &Serving) -> Self {
+        let mut found = Requests { slo_s: serving.slo_s, ..Requests::default() };
+        let inside = |ns: u64| spans.iter().any(|s| s.start_ns <= ns && ns < s.end_ns);
+        let mut answered = 0;
+        for request in all {
+            let latency = request.end_ns.map(|end| end.checked_sub(request.arrival_ns));
+            if latency == Some(None) {
+                found.impossible += 1;
+                continue;
+            }
+            answered += usize::from(request.end_ns.is_some_and(inside));
+            if inside(request.arrival_ns) {
+                found.arrived += 1;
+                found.latencies_s.extend(latency.flatten().map(|ns| ns as f64 * 1e-9));
+            }
+        }
+        found.window_s = spans.iter().map(|s| s.seconds()).sum();
+        if found.window_s > 0.0 {
+            found.offered_per_s = found.arrived as f64 / found.window_s;
+            found.answered_per_s = answered as f64 / found.window_s;
+        }
+        found.latencies_s.sort_by(f64::total_cmp);
+        found
+    }
+
+    /// Those of equal members together.
+    pub fn pooled(members: &[Requests]) -> Option<Self> {
+        let mut all = members.first()?.clone();
+        for other in &members[1..] {
+            all.latencies_s.extend(&other.latencies_s);
+            all.arrived += other.arrived;
+            all.offered_per_s += other.offered_per_s;
+            all.answered_per_s += other.answered_per_s;
+            all.window_s = all.window_s.min(other.window_s);
+        }
+        all.latencies_s.sort_by(f64::total_cmp);
+        Some(all)
+    }
+
+    /// What they say.
+    pub fn summary(&self) -> Latency {
+        let within = self.slo_s.map(|slo| self.latencies_s.partition_point(|l| *l <= slo));
+        let share = |within: usize| within as f64 / self.arrived as f64;
+        let lateness = (0..=3 * POINTS).map(|i| 10f64.powf(-(i as f64) / POINTS as f64));
+        Latency {
+            arrived: self.arrived,
+            answered: self.latencies_s.len(),
+            measured: self.window_s > 0.0,
+            offered_per_s: self.offered_per_s,
+            answered_per_s: self.answered_per_s,
+            slo_s: self.slo_s,
+            within_slo_ratio: within.map(share).filter(|_| self.arrived > 0),
+            goodput_per_s: within.map(|w| if self.arrived == 0 { 0.0 } else { self.offered_per_s * share(w) }),
+            quantiles_s: QUANTILES.map(|(_, p)| self.quantile_s(p)),
+            lateness: lateness
+                .map(|share| (share, self.quantile_s(1.0 - share).filter(|_| share * self.arrived as f64 >= 1.0)))
+                .collect(),
+        }
+    }
+
+    /// The quantile by nearest rank, the inverse of the empirical distribution (Hyndman and Fan 1996, definition 1): the smallest latency
+    /// that a share of at least `p` of the requests does not exceed. Infinite where it falls among those that were never answered.
+    fn quantile_s(&self, p: f64) -> Option<f64> {
+        // What 0.99 × 300 is more than 297 by is not a request.
+        let rank = ((p * self.arrived as f64 - 1e-9).ceil() as usize).max(1);
+        (self.arrived > 0).then(|| self.latencies_s.get(rank - 1).copied().unwrap_or(f64::INFINITY))
+    }
+}
+
+/// The requests of one run, summed up.
+#[derive(Debug, Clone)]
+pub struct Latency {
+    /// Requests that were due in the measured spans, and how many of them were answered at any time.
+    pub arrived: usize,
+    pub answered: usize,
+    /// True where there is a measured span.
+    measured: bool,
+    offered_per_s: f64,
+    answered_per_s: f64,
+    slo_s: Option<f64>,
+    within_slo_ratio: Option<f64>,
+    goodput_per_s: Option<f64>,
+    /// In the order of [`QUANTILES`].
+    quantiles_s: [Option<f64>; 3],
+    /// The latency that this share of the requests exceeds, seconds, by falling share; infinite where they were never answered.
+    pub lateness: Vec<(f64, Option<f64>)>,
+}
+
+impl Latency {
+    /// A quantity by its name in JSON. A quantile that falls among requests without an answer is infinite, so that a mean over
+    /// repetitions has no value rather than one of the luckier ones.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        let quantile = QUANTILES.iter().position(|q| q.0 == name);
+        match (quantile, name) {
+            (Some(i), _) => self.quantiles_s[i].filter(|_| self.arrived >= least(QUANTILES[i].1)),
+            (_, "within_slo_ratio") => self.within_slo_ratio,
+            (_, "goodput_per_s") => self.goodput_per_s.filter(|_| self.measured),
+            (_, "offered_per_s") => Some(self.offered_per_s).filter(|_| self.measured),
+            (_, "answered_per_s") => Some(self.answered_per_s).filter(|_| self.measured),
+            _ => None,
+        }
+    }
+
+    /// The same for a table: a quantity without a finite value is absent.
+    pub fn told(&self, name: &str) -> Option<f64> {
+        self.get(name).filter(|v| v.is_finite())
+    }
+
+    /// Relative standard deviation that counting leaves in the share within the limit: that of a binomial share, taken half a request
+    /// away from none and all (Jeffreys), because n of n does not show that there are no late ones.
+    pub fn resolution(&self, name: &str) -> f64 {
+        match self.within_slo_ratio.filter(|_| name == "within_slo_ratio") {
+            Some(ratio) => {
+                let n = self.arrived as f64;
+                let p = (ratio * n + 0.5) / (n + 1.0);
+                ((1.0 - p) / (p * n)).sqrt()
+            }
+            None => 0.0,
+        }
+    }
+
+    /// Why a quantity has no finite value here; none where it has one.
+    pub fn why_absent(&self, name: &str) -> Option<String> {
+        if self.told(name).is_some() {
+            return None;
+        }
+        if matches!(name, "within_slo_ratio" | "goodput_per_s") && self.slo_s.is_none() {
+            return Some("no `slo` was set".into());
+        }
+        if !self.measured {
+            return Some("none of its epochs was measured with full company".into());
+        }
+        let p = match name {
+            "latency_p99_of_solo" => 0.99,
+            _ => QUANTILES.iter().find(|q| q.0 == name)?.1,
+        };
+        let (least, n) = (least(p), self.arrived);
+        Some(if n == 0 {
+            "no request was due in its measured window".into()
+        } else if n < least {
+            format!("it takes at least {least} requests in a run's measured window, there were {n}")
+        } else {
+            format!("more than {:.0} % of the requests were never answered", (1.0 - p) * 100.0)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn serving(slo_s: Option<f64>) -> Serving {
+        Serving { rate_per_s: 10.0, batch_size: 1, slo_s, capacity_per_s: None }
+    }
+
+    /// Requests a millisecond apart from `from_ns`; the i-th takes i + 1 ms, or is never answered.
+    fn requests(from_ns: u64, n: u64, answered: u64) -> Vec<RequestRecord> {
+        let of = |i: u64| {
+            let arrival_ns = from_ns + i * 1_000_000;
+            let end_ns = (i < answered).then_some(arrival_ns + (i + 1) * 1_000_000);
+            RequestRecord { member: 0, arrival_ns, start_ns: end_ns.map(|_| arrival_ns), end_ns }
+        };
+        (0..n).map(of).collect()
+    }
+
+    fn summary(requests: &[RequestRecord], slo_s: Option<f64>) -> Latency {
+        Requests::of(requests.iter(), &[Window { start_ns: 0, end_ns: S }], &serving(slo_s)).summary()
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_nearest_rank() {
+        // Latencies of 1, 2, … 400 ms: the k-th is the smallest that k of 400 do not exceed.
+        let found = summary(&requests(0, 400, 400), Some(0.1));
+        assert_eq!(found.get("latency_p50_s"), Some(0.200));
+        assert_eq!(found.get("latency_p95_s"), Some(0.380));
+        assert_eq!(found.get("latency_p99_s"), Some(0.396));
+        assert_eq!(found.get("within_slo_ratio"), Some(0.25));
+        assert_eq!((found.get("offered_per_s"), found.get("goodput_per_s")), (Some(400.0), Some(100.0)));
+    }
+
+    #[test]
+    fn a_quantile_takes_as_many_requests_as_wilks_asks_for() {
+        assert_eq!([0.5, 0.95, 0.99].map(least), [5, 59, 299]);
+        let few = summary(&requests(0, 298, 298), None);
+        assert!(few.get("latency_p95_s").is_some() && few.get("latency_p99_s").is_none());
+        let why = few.why_absent("latency_p99_s").unwrap();
+        assert_eq!(why, "it takes at least 299 requests in a run's measured window, there were 298");
+        assert!(summary(&requests(0, 299, 299), None).get("latency_p99_s").is_some());
+    }
+
+    #[test]
+    fn who_is_never_answered_is_later_than_anybody() {
+        let found = summary(&requests(0, 400, 390), Some(1.0));
+        assert_eq!(found.get("latency_p95_s"), Some(0.380));
+        assert_eq!((found.get("latency_p99_s"), found.told("latency_p99_s")), (Some(f64::INFINITY), None));
+        assert_eq!(found.why_absent("latency_p99_s").unwrap(), "more than 1 % of the requests were never answered");
+        assert_eq!(found.get("within_slo_ratio"), Some(390.0 / 400.0), "nor is it within the limit");
+        let none = summary(&requests(0, 400, 0), Some(1.0));
+        assert_eq!(none.why_absent("latency_p50_s").unwrap(), "more than 50 % of the requests were never answered");
+        assert_eq!((none.get("within_slo_ratio"), none.get("goodput_per_s")), (Some(0.0), Some(0.0)));
+    }
+
+    #[test]
+    fn only_what_was_due_in_a_measured_span_counts() {
+        let all = requests(0, 900, 900);
+        let spans = [Window { start_ns: 0, end_ns: S / 10 }, Window { start_ns: S / 2, end_ns: S * 6 / 10 }];
+        let found = Requests::of(all.iter(), &spans, &serving(None)).summary();
+        assert_eq!((found.arrived, found.get("offered_per_s")), (200, Some(1000.0)));
+        // Of the second span's requests none ends inside: they take half a second and more.
+        assert_eq!(found.get("answered_per_s"), Some(50.0 / 0.2 + 50.0 / 0.2));
+    }
+
+    #[test]
+    fn nobody_one_and_the_impossible() {
+        let nobody = summary(&[], Some(0.1));
+        assert_eq!(nobody.why_absent("latency_p50_s").unwrap(), "no request was due in its measured window");
+        assert_eq!((nobody.get("within_slo_ratio"), nobody.get("offered_per_s")), (None, Some(0.0)));
+        assert_eq!((nobody.get("goodput_per_s"), nobody.resolution("within_slo_ratio")), (Some(0.0), 0.0));
+        let one = summary(&requests(0, 1, 1), None);
+        assert!(one.get("latency_p50_s").is_none() && one.arrived == 1);
+        assert_eq!(one.why_absent("within_slo_ratio").unwrap(), "no `slo` was set");
+        let early = [RequestRecord { member: 0, arrival_ns: 9, start_ns: Some(1), end_ns: Some(2) }];
+        let found = Requests::of(early.iter(), &[Window { start_ns: 0, end_ns: S }], &serving(None));
+        assert_eq!((found.impossible, found.arrived), (1, 0));
+        let unmeasured = Requests::of(requests(0, 400, 400).iter(), &[], &serving(Some(1.0))).summary();
+        assert!(NAMES.iter().all(|name| unmeasured.get(name).is_none()));
+        assert!(unmeasured.why_absent("offered_per_s").unwrap().contains("full company"));
+    }
+
+    #[test]
+    fn all_in_time_leaves_room_for_the_few_that_were_not_seen() {
+        // Three of n is the upper end of a 95 % interval for none in n: about two standard deviations here.
+        let found = summary(&requests(0, 300, 300), Some(1.0));
+        assert_eq!(found.get("within_slo_ratio"), Some(1.0));
+        let sd = found.resolution("within_slo_ratio");
+        assert!((0.5 / 300.0..1.5 * 3.0 / 300.0).contains(&sd), "{sd}");
+    }
+
+    #[test]
+    fn members_are_pooled_by_their_requests() {
+        let span = [Window { start_ns: 0, end_ns: S }];
+        let of = |n, answered| Requests::of(requests(0, n, answered).iter(), &span, &serving(Some(0.1)));
+        let both = Requests::pooled(&[of(400, 400), of(200, 200)]).unwrap().summary();
+        assert_eq!((both.arrived, both.get("offered_per_s"), both.get("goodput_per_s")), (600, Some(600.0), Some(200.0)));
+        assert_eq!(both.get("latency_p50_s"), Some(0.150));
+        assert!(Requests::pooled(&[]).is_none());
+    }
+
+    #[test]
+    fn the_curve_of_lateness_ends_with_the_last_request() {
+        let found = summary(&requests(0, 400, 400), None);
+        let at = |share: f64| found.lateness.iter().find(|(s, _)| (s / share - 1.0).abs() < 1e-9).and_then(|(_, l)| *l);
+        assert_eq!((at(1.0), at(0.1), at(0.01)), (Some(0.001), Some(0.360), Some(0.396)));
+        assert_eq!(at(0.001), None, "400 requests tell nothing of one in a thousand");
+    }
+}

@@ -1,0 +1,180 @@
+//! Training beside serving: may something train on a card that answers requests, and under which mode?
+//!
+//! Requests must be answered: with a limit, 99 % of them within it, which is a p99 within the limit; without one, the p99 must not be
+//! more than twice what it is alone. Under which mode that holds and how fast the others train there is what the operator chooses by.
+
+use super::collocate::mode_name;
+use super::{Evidence, Guideline, Published, Verdict, command};
+use crate::analysis::{Analysis, Cell, Member, Server};
+use crate::number;
+
+/// The share of the requests that must be answered within the limit.
+pub const IN_TIME_RATIO: f64 = 0.99;
+/// Without a limit: the p99 against the p99 alone that is accepted.
+pub const LATER: f64 = 2.0;
+
+const PUBLISHED: Published = Published {
+    statement: "Kernels of training that are held back by what they ask for (Orion) leave a serving job a better tail latency than sharing by \
+                streams or MPS does, and save up to 1.49 times the cost of training on a card of its own.",
+    short: "a scheduler of kernels: up to 1.49× cheaper training",
+    source: "Strati and others, EuroSys 2024, doi 10.1145/3627703.3629578",
+};
+
+/// Whether requests are answered as they must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// Surely: by the whole interval.
+    Kept,
+    /// Surely not.
+    Missed,
+    Open,
+}
+
+/// What a server is judged by.
+pub fn criterion(server: &Server) -> &'static str {
+    if server.serving.slo_s.is_some() { "within_slo_ratio" } else { "latency_p99_of_solo" }
+}
+
+/// Is it answered as it must be?
+pub fn kept(server: &Server) -> Kept {
+    let Some(q) = server.get(criterion(server)) else {
+        // The p99 lies among requests that were never answered: there is no later.
+        let lost = server.leaves_unanswered() && server.cell.counted.len() > 1;
+        return if lost { Kept::Missed } else { Kept::Open };
+    };
+    let (yes, no): (fn(f64) -> bool, fn(f64) -> bool) = match criterion(server) {
+        "within_slo_ratio" => (|low| low >= IN_TIME_RATIO, |high| high < IN_TIME_RATIO),
+        _ => (|high| high <= LATER, |low| low > LATER),
+    };
+    let (worse, better) = if criterion(server) == "within_slo_ratio" { (q.low, q.high) } else { (q.high, q.low) };
+    match worse.zip(better) {
+        Some((worse, _)) if yes(worse) => Kept::Kept,
+        Some((_, better)) if no(better) => Kept::Missed,
+        Some(_) => Kept::Open,
+        // In some repetition nobody was answered in time: that has no interval, and needs none.
+        None if q.n > 1 && criterion(server) == "within_slo_ratio" && q.estimate < IN_TIME_RATIO => Kept::Missed,
+        None => Kept::Open,
+    }
+}
+
+/// Of all servers of a cell.
+pub fn all_kept(cell: &Cell) -> Kept {
+    let each: Vec<Kept> = cell.servers().iter().map(kept).collect();
+    match () {
+        () if each.contains(&Kept::Missed) => Kept::Missed,
+        () if !each.is_empty() && each.iter().all(|k| *k == Kept::Kept) => Kept::Kept,
+        () => Kept::Open,
+    }
+}
+
+/// What those that train get: the sum of their progress against running alone; none where one of them has no slowdown.
+fn progress(cell: &Cell) -> Option<f64> {
+    let each = cell.trainers().map(|m| Some(1.0 / m.quantities.get("slowdown")?.estimate));
+    each.sum::<Option<f64>>().filter(|p| *p > 0.0)
+}
+
+fn evidence(server: &Server, name: &'static str) -> Option<Evidence> {
+    let value = server.get(name)?.clone();
+    Some(Evidence { cell: server.cell.name().to_string(), against: None, quantity: name, value })
+}
+
+/// The server of a cell that is furthest from being answered as it must.
+fn weakest(cell: &Cell) -> Option<Server<'_>> {
+    let rank = |s: &Server| match kept(s) {
+        Kept::Missed => 0,
+        Kept::Open => 1,
+        Kept::Kept => 2,
+    };
+    cell.servers().into_iter().min_by_key(rank)
+}
+
+/// `99.8 % of the requests within 100 ms`, or `a p99 of 1.42 ±0.11 times that alone`.
+fn said(server: &Server) -> String {
+    let q = server.get(criterion(server));
+    match (server.serving.slo_s, q) {
+        (Some(slo), Some(q)) => {
+            format!("answers {} of the requests within {}", number::percent(q.estimate), number::duration(slo))
+        }
+        (None, Some(q)) => format!("has a p99 of {} times that alone", number::with_interval(q)),
+        (_, None) => format!("cannot be judged: {}", server.absent(criterion(server)).unwrap_or("it has no usable run")),
+    }
+}
+
+/// `tiny` takes 1.31 ±0.02 times as long as alone; of equal ones the slowest.
+fn trained(cell: &Cell) -> Option<String> {
+    let slowdown = |m: &&Member| m.quantities.get("slowdown").map(|q| q.estimate);
+    let slowest = cell.trainers().filter(|m| slowdown(m).is_some()).max_by(|a, b| slowdown(a).partial_cmp(&slowdown(b)).unwrap_or(std::cmp::Ordering::Equal))?;
+    let name = &slowest.spec.workload;
+    let who = if cell.trainers().count() > 1 { format!("the slowest that trains, `{name}`,") } else { format!("`{name}`") };
+    Some(format!("{who} takes {} times as long as alone", number::with_interval(slowest.quantities.get("slowdown")?)))
+}
+
+/// Servers that miss what is asked of them although nobody is beside them.
+fn missed_alone(analysis: &Analysis) -> Option<&Cell> {
+    analysis.cells.iter().find(|c| c.is_solo() && c.is_valid() && c.serves() && all_kept(c) == Kept::Missed)
+}
+
+pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
+    if !analysis.cells.iter().any(Cell::serves) {
+        return None;
+    }
+    let beside = |c: &&Cell| c.serves() && c.trainers().count() > 0;
+    let groups: Vec<&Cell> = analysis.groups().filter(beside).filter(|c| c.is_valid()).collect();
+    let of = |wanted: Kept| groups.iter().copied().filter(move |c| all_kept(c) == wanted);
+    let best = of(Kept::Kept).max_by(|a, b| progress(a).unwrap_or(0.0).total_cmp(&progress(b).unwrap_or(0.0)));
+    let alone = missed_alone(analysis);
+    let missed = of(Kept::Missed).count();
+    let verdict = match best {
+        Some(_) => Verdict::Supported,
+        None if alone.is_some() || !groups.is_empty() && missed == groups.len() => Verdict::Contradicted,
+        None => Verdict::NotEnoughEvidence,
+    };
+    // Of those that miss it, the one that comes nearest.
+    let share = |c: &Cell| {
+        let q = weakest(c).and_then(|s| Some((s.serving.slo_s.is_some(), s.get(criterion(&s))?.estimate)));
+        q.map_or(f64::NEG_INFINITY, |(limit, x)| if limit { x } else { -x })
+    };
+    let nearest = groups.iter().copied().max_by(|a, b| share(a).total_cmp(&share(b)));
+    let shown = best.or(alone.filter(|_| verdict == Verdict::Contradicted)).or(nearest);
+    let statement = match (verdict, best) {
+        (Verdict::Supported, Some(c)) => format!("Train beside serving under {}: `{}`.", mode_name(&c.record.sharing), c.name()),
+        (Verdict::Contradicted, _) if alone.is_some() => "Serve less before anybody trains beside it.".into(),
+        (Verdict::Contradicted, _) => "Do not train beside serving here.".into(),
+        _ => "Whether training may run beside serving is open.".into(),
+    };
+    let finding = match (shown, verdict) {
+        (None, _) if analysis.groups().any(|c| beside(&c) && c.counted.len() == 1) => super::ONCE.into(),
+        (None, _) if analysis.groups().any(|c| beside(&c)) => "No valid group serves and trains.".into(),
+        (None, _) => "Nobody trains beside a member that serves in this experiment.".into(),
+        (Some(cell), _) => {
+            let server = weakest(cell);
+            let first = server.map_or_else(String::new, |s| format!("`{}` {}", cell.name(), said(&s)));
+            let alone = if cell.is_solo() { ", with nobody beside it" } else { "" };
+            let beside = trained(cell).map_or_else(String::new, |t| format!("; {t}"));
+            let kept = match (groups.len(), of(Kept::Kept).count()) {
+                (0 | 1, _) => String::new(),
+                (all, n) => format!("; {n} of {} keep what is asked", number::count(all, "group")),
+            };
+            format!("{first}{alone}{beside}{kept}.")
+        }
+    };
+    let quantities = groups.iter().flat_map(|c| c.servers()).flat_map(|s| [evidence(&s, criterion(&s)), evidence(&s, "latency_p99_s")]);
+    Some(Guideline {
+        id: "serving",
+        statement,
+        finding,
+        key: shown.and_then(weakest).and_then(|s| evidence(&s, criterion(&s))),
+        tested: format!(
+            "some group that trains beside serving answers {} of the requests within the limit (`slo`), by the whole interval; without a limit its p99 \
+             is at most {LATER} times that alone",
+            number::percent(IN_TIME_RATIO)
+        ),
+        verdict,
+        evidence: quantities.flatten().collect(),
+        published: Some(PUBLISHED),
+        command: (verdict == Verdict::NotEnoughEvidence)
+            .then(|| if analysis.groups().any(|c| beside(&c)) { command(analysis) } else { Some("collo run serving".into()) })
+            .flatten(),
+        summary: false,
+    })
+}

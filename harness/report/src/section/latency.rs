@@ -1,0 +1,304 @@
+//! Members that serve: how late their answers are, alone and beside training, and what those that train beside them get.
+
+use super::common::{cut_rows, failure, figure, hover, informative_note, interval, label, legend_of, nothing, tags, times, without};
+use super::{Block, Figure, Section, Table, TableCell, mixed};
+use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
+use crate::guideline::serving::{Kept, criterion, kept};
+use crate::number;
+use crate::plot::{Delays, Dot, DotRow, Panel, Tail, Tails, mode_order, row_height};
+use crate::render::words;
+
+const ID: &str = "latency";
+const TITLE: &str = "Latency";
+/// Workloads that serve, and groups of one of them, that are drawn at most.
+const SERVERS: usize = 6;
+const GROUPS: usize = 9;
+const MS: f64 = 1e3;
+
+/// One workload that serves, with its cells in the order of the plan: alone first.
+struct Subject<'a> {
+    solo: &'a str,
+    servers: Vec<Server<'a>>,
+}
+
+/// Cells with the same members, by mode.
+struct Group<'a> {
+    label: String,
+    servers: Vec<Server<'a>>,
+}
+
+pub fn section(analysis: &Analysis) -> Section {
+    if !analysis.cells.iter().any(Cell::serves) {
+        return without(ID, TITLE, format!("{} in this experiment.", crate::guideline::capital(NOBODY_SERVES)));
+    }
+    if let Some(why) = nothing(analysis) {
+        return without(ID, TITLE, why);
+    }
+    let subjects = subjects(analysis);
+    let mut blocks = Vec::new();
+    blocks.extend(p99s(analysis, &subjects).map(Block::Figure));
+    blocks.extend(lateness(analysis, &subjects).map(Block::Figure));
+    if blocks.is_empty() {
+        blocks.push(Block::Table(table(analysis, &subjects)));
+    }
+    let guideline = analysis.guidelines.iter().find(|g| g.id == "serving");
+    Section {
+        id: ID,
+        title: TITLE,
+        chip: guideline.map(|g| g.verdict),
+        finding: guideline.map_or_else(String::new, |g| g.finding.clone()),
+        blocks,
+    }
+}
+
+fn subjects(analysis: &Analysis) -> Vec<Subject<'_>> {
+    let mut found: Vec<Subject> = Vec::new();
+    for server in analysis.cells.iter().flat_map(Cell::servers) {
+        match found.iter_mut().find(|s| s.solo == server.solo) {
+            Some(subject) => subject.servers.push(server),
+            None => found.push(Subject { solo: server.solo, servers: vec![server] }),
+        }
+    }
+    for subject in &mut found {
+        subject.servers.sort_by_key(|s| (!s.cell.is_solo(), s.cell.record.degree));
+    }
+    found
+}
+
+impl<'a> Subject<'a> {
+    fn alone(&self) -> Option<&Server<'a>> {
+        self.servers.iter().find(|s| s.cell.is_solo())
+    }
+
+    /// Its cells by who else is there: alone, then the groups, each with its modes.
+    fn groups(&self) -> Vec<Group<'a>> {
+        let mut found: Vec<Group> = Vec::new();
+        for server in &self.servers {
+            let label = if server.cell.is_solo() { "alone".to_string() } else { mixed::members(server.cell, false) };
+            match found.iter_mut().find(|g| g.label == label) {
+                Some(group) => group.servers.push(*server),
+                None => found.push(Group { label, servers: vec![*server] }),
+            }
+        }
+        found.iter_mut().for_each(|g| g.servers.sort_by_key(|s| mode_order(&s.cell.record.sharing)));
+        found
+    }
+
+    fn limit(&self) -> Option<(f64, String)> {
+        let slo = self.servers.iter().find_map(|s| s.serving.slo_s)?;
+        Some((slo * MS, format!("limit {}", number::duration(slo))))
+    }
+
+    /// `20 requests a second, up to 4 together`.
+    fn asked(&self) -> String {
+        let Some(serving) = self.servers.first().map(|s| s.serving) else { return String::new() };
+        let together = match serving.batch_size {
+            0 | 1 => String::new(),
+            n => format!(", up to {n} together"),
+        };
+        format!("{} requests a second{together}", number::three(serving.rate_per_s))
+    }
+}
+
+/// The p99 alone and beside others, by mode.
+fn p99s(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
+    let drawn = &subjects[..subjects.len().min(SERVERS)];
+    let shown = |s: &Subject| s.servers.iter().any(|s| s.get("latency_p99_s").is_some());
+    let ends = |s: &Server| {
+        let q = s.get("latency_p99_s")?;
+        Some([q.low.unwrap_or(q.estimate) * MS, q.high.unwrap_or(q.estimate) * MS])
+    };
+    let of_all = drawn.iter().flat_map(|s| &s.servers).filter_map(ends).flatten();
+    let reach: Vec<f64> = of_all.chain(drawn.iter().filter_map(|s| Some(s.limit()?.0))).collect();
+    let (low, high) = (reach.iter().copied().reduce(f64::min)?, reach.iter().copied().reduce(f64::max)?);
+    let mut beyond = 0;
+    let panels = drawn.iter().filter(|s| shown(s)).map(|subject| {
+        let groups = subject.groups();
+        beyond += groups.len().saturating_sub(GROUPS);
+        let rows: Vec<DotRow> = groups.iter().take(GROUPS).map(row).collect();
+        let limit = subject.limit();
+        let drawing =
+            Delays { caption: "p99, ms", rows: &rows, limit: limit.as_ref().map(|(v, t)| (*v, t.as_str())), range: (low, high) }.draw();
+        let title = words::workload(subject.solo);
+        Panel { label: format!("p99 of {title}, alone and beside others, by sharing mode"), title, subtitle: subject.asked(), drawing }
+    });
+    let panels: Vec<Panel> = panels.collect();
+    let mut caption = format!(
+        "From when a request was due, whether or not anybody had time for it, to its answer; one request in a hundred is later. Logarithmic. \
+         Whiskers: 95 % interval over repetitions, each cell by its own spread.{}",
+        informative_note(analysis.cells.iter().filter(|c| c.serves()))
+    );
+    let left_out = beyond + subjects.len().saturating_sub(SERVERS);
+    if left_out > 0 {
+        caption += &format!(" {} more are in the table.", number::count(left_out, "row"));
+    }
+    let mut fig = figure(analysis, "latency", "p99 alone and beside others", panels, caption, table(analysis, subjects));
+    fig.legend = legend_of(drawn.iter().flat_map(|s| &s.servers).map(|s| s.cell.record.sharing.as_str()));
+    (!fig.panels.is_empty()).then_some(fig)
+}
+
+fn row(group: &Group) -> DotRow {
+    let dots: Vec<Dot> = group.servers.iter().filter_map(dot).collect();
+    let missing = group.servers.iter().filter(|s| s.get("latency_p99_s").is_none());
+    let why = |s: &Server| match s.leaves_unanswered() {
+        true => "never answered".to_string(),
+        false => failure(s.cell).unwrap_or_else(|| "no p99".into()),
+    };
+    let note: Vec<String> = missing.map(|s| format!("{}: {}", s.cell.record.sharing, why(s))).collect();
+    DotRow { label: group.label.clone(), dots, least: row_height(group.servers.len() + 1), note: note.join(", ") }
+}
+
+fn dot(server: &Server) -> Option<Dot> {
+    let q = server.get("latency_p99_s")?;
+    let mut title = hover(server.cell, "p99", Some(q), MS, " ms");
+    if let Some(share) = server.get("within_slo_ratio") {
+        title += &format!("\n{} in time", number::percent(share.estimate));
+    }
+    Some(Dot {
+        sharing: server.cell.record.sharing.clone(),
+        informative: !server.cell.is_valid(),
+        value: q.estimate * MS,
+        interval: interval(q, MS),
+        title,
+    })
+}
+
+/// Which share of the requests is later than a latency: alone, and beside the same others under each mode.
+fn lateness(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
+    let mut panels = Vec::new();
+    let mut values = Table::with(&["cell", "server", "#p50, ms", "#p95, ms", "#p99, ms", "runs"]);
+    let all = || subjects.iter().take(SERVERS).flat_map(|s| &s.servers);
+    let reach: Vec<f64> = all().flat_map(Server::lateness).map(|(_, late)| late * MS).collect();
+    let (low, high) = (reach.iter().copied().reduce(f64::min)?, reach.iter().copied().reduce(f64::max)?);
+    let high = subjects.iter().take(SERVERS).filter_map(Subject::limit).map(|l| l.0).fold(high, f64::max);
+    let mut modes = Vec::new();
+    for subject in subjects.iter().take(SERVERS) {
+        let groups = subject.groups();
+        let beside = groups.iter().filter(|g| g.servers.iter().any(|s| !s.cell.is_solo()));
+        // Without a group the line of the workload alone stands by itself.
+        let shown: Vec<Option<&Group>> = if groups.len() > 1 { beside.take(GROUPS).map(Some).collect() } else { vec![None] };
+        for group in shown {
+            let of_group = group.iter().flat_map(|g| &g.servers);
+            let servers: Vec<&Server> = subject.alone().into_iter().chain(of_group).collect();
+            let tails: Vec<Tail> = servers.iter().filter_map(|s| tail(s)).collect();
+            if tails.is_empty() {
+                continue;
+            }
+            for (server, tail) in servers.iter().filter_map(|s| Some((s, tail(s)?))) {
+                if !modes.contains(&tail.sharing) {
+                    modes.push(tail.sharing);
+                }
+                // One that stands alone is in every panel, and once in the table.
+                if values.rows.iter().all(|r| r.cells[0].text != server.cell.name() || r.cells[1].text != server.workload) {
+                    values.row(value_row(analysis, server));
+                }
+            }
+            let limit = subject.limit();
+            let limit = limit.as_ref().map(|(v, t)| (*v, t.as_str()));
+            let drawing = Tails { below: "latency, ms", tails: &tails, limit, range: (low, high) }.draw();
+            let title = group.map_or_else(|| words::workload(subject.solo), |g| g.label.clone());
+            let label = format!("share of the requests to {} that are later than a latency, {title}", subject.solo);
+            panels.push(Panel { title, subtitle: subject.asked(), label, drawing });
+        }
+    }
+    cut_rows(&mut values);
+    values.tags = tags(analysis);
+    let text = "The share of the requests whose answer came later, mean over repetitions at equal shares; requests that were never answered are later \
+                than any. Both axes are logarithmic. Marks: p50, p95 and p99, the last on the strong line. A line ends where a repetition has too \
+                few requests.";
+    let mut fig = figure(analysis, "lateness", "Who is later than what", panels, text.into(), values);
+    fig.legend = legend_of(modes.iter().map(String::as_str));
+    if let Some((_, label)) = fig.legend.iter_mut().find(|(mode, _)| mode == "solo") {
+        *label = "alone".into();
+    }
+    (!fig.panels.is_empty()).then_some(fig)
+}
+
+fn tail(server: &Server) -> Option<Tail> {
+    let points: Vec<(f64, f64)> = server.lateness().into_iter().map(|(share, late)| (share, late * MS)).collect();
+    let quantiles = [("p50", "latency_p50_s", 0.5), ("p95", "latency_p95_s", 0.05), ("p99", "latency_p99_s", 0.01)];
+    let marks: Vec<(f64, f64, String)> = quantiles
+        .iter()
+        .filter_map(|(what, name, share)| {
+            let q = server.get(name)?;
+            Some((*share, q.estimate * MS, hover(server.cell, what, Some(q), MS, " ms")))
+        })
+        .collect();
+    let sharing = server.cell.record.sharing.clone();
+    (!marks.is_empty()).then(|| Tail { sharing, points, marks, informative: !server.cell.is_valid() })
+}
+
+fn value_row(analysis: &Analysis, server: &Server) -> Vec<TableCell> {
+    let ms = |name: &str| TableCell::text(server.get(name).map_or_else(String::new, |q| number::estimate(&times(q, MS))));
+    let runs = server.get("latency_p50_s").map_or_else(String::new, |q| q.n.to_string());
+    vec![
+        label(analysis, server.cell),
+        TableCell::text(server.workload),
+        ms("latency_p50_s"),
+        ms("latency_p95_s"),
+        ms("latency_p99_s"),
+        TableCell::text(runs),
+    ]
+}
+
+/// Every server of every cell.
+fn table(analysis: &Analysis, subjects: &[Subject]) -> Table {
+    let mut table = Table::with(&[
+        "cell",
+        "server",
+        "#due per s",
+        "#capacity alone per s",
+        "#p50, ms",
+        "#p95, ms",
+        "#p99, ms",
+        "#p99 ÷ alone",
+        "#in time",
+        "#goodput per s",
+        "slowdown of those that train",
+        "as asked",
+    ]);
+    table.tags = tags(analysis);
+    for subject in subjects {
+        let capacity = subject.alone().and_then(|s| s.cell.members.first()?.quantities.get("capacity_per_s"));
+        for server in &subject.servers {
+            let q = |name: &str, factor: f64| server.get(name).map(|q| number::scaled(q, factor));
+            let text = |name: &str, factor: f64| TableCell::text(q(name, factor).unwrap_or_default());
+            let why = || failure(server.cell).unwrap_or_else(|| server.absent("latency_p99_s").unwrap_or_default().to_string());
+            let p99 = q("latency_p99_s", MS).map_or_else(|| TableCell::with_note("–", why()), TableCell::text);
+            let slowdowns: Vec<String> = server
+                .cell
+                .trainers()
+                .filter_map(|m| Some(format!("{} {}", m.spec.workload, number::with_interval(m.quantities.get("slowdown")?))))
+                .collect();
+            let in_time = match (server.get("within_slo_ratio"), server.serving.slo_s) {
+                (Some(share), Some(slo)) => {
+                    let percent = times(share, 100.0);
+                    TableCell::with_note(format!("{} %", number::with_interval(&percent)), format!("of {}", number::duration(slo)))
+                }
+                _ => TableCell::with_note("", server.absent("within_slo_ratio").unwrap_or_default()),
+            };
+            let judged = match kept(server) {
+                Kept::Kept => "yes",
+                Kept::Missed => "no",
+                Kept::Open if server.get(criterion(server)).is_none() => "",
+                Kept::Open => "open",
+            };
+            table.row(vec![
+                label(analysis, server.cell),
+                TableCell::text(server.workload),
+                text("offered_per_s", 1.0),
+                TableCell::text(capacity.map_or_else(String::new, number::with_interval)),
+                text("latency_p50_s", MS),
+                text("latency_p95_s", MS),
+                p99,
+                text("latency_p99_of_solo", 1.0),
+                in_time,
+                text("goodput_per_s", 1.0),
+                TableCell::text(slowdowns.join(", ")),
+                TableCell::text(judged),
+            ]);
+        }
+    }
+    cut_rows(&mut table);
+    table
+}
