@@ -56,14 +56,12 @@ def drawn(kind, seed, fixed):
         net["outputs"] = number("outputs", lambda r: r.randint(1, max(1, net["inputs"] // 4)), 10**6)
         net["depth"] = number("depth", lambda r: r.randint(1, 10), 1000)
         net["width"] = number("width", lambda r: net["inputs"], 10**6)
-        net["batch_size"] = number("batch_size", lambda r: 4 * r.randint(1, 256), 10**6)
     elif kind == "cnn":
         net["channels"] = number("channels", lambda r: r.choice((1, 3)), 1000)
         net["inputs"] = number("inputs", lambda r: 2 * r.randint(8, 112), 4096)
         net["outputs"] = number("outputs", lambda r: r.randint(2, 22_000), 10**6)
         net["depth"] = number("depth", lambda r: r.randint(1, 29), 1000)
         net["width"] = number("width", lambda r: r.randint(16, 512), MOST_FILTERS)
-        net["batch_size"] = number("batch_size", lambda r: 2 * r.randint(1, 31), 10**6)
         net["pooled_every"] = pooling(of("pooled_every"), net["inputs"], net["depth"])
     else:
         net["inputs"] = number("inputs", lambda r: r.randint(50_000, 1_000_000), 10**8)
@@ -77,7 +75,6 @@ def drawn(kind, seed, fixed):
             said = f"`heads` is {net['heads']} and `width` {net['width']}"
             raise SettingError(f"{said}: the heads share it evenly, or are drawn with 0")
         net["inner"] = round(net["width"] * of("inner").uniform(2, 4))
-        net["batch_size"] = number("batch_size", lambda r: 2 ** r.randint(0, 7), 10**6)
     return net
 
 

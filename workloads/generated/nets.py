@@ -71,13 +71,13 @@ def shown(net, items):
     return items.long() if net["kind"] == "transformer" else items.float() / 127.5 - 1
 
 
-def least_bytes(net, sequence, value_bytes):
+def least_bytes(sequence, batch_size, value_bytes):
     """What training cannot do without: the weights, their gradients, Adam's two moments; and for the way back what each
     layer that weighs puts out, or what its activation makes of it, of a whole batch. The last layer's is not kept.
     """
     weighing = [values for kind, values, parameters in sequence if parameters and "Norm" not in kind][:-1]
     weights = sum(parameters for _, _, parameters in sequence)
-    return 16 * weights + value_bytes * net["batch_size"] * sum(weighing)
+    return 16 * weights + value_bytes * batch_size * sum(weighing)
 
 
 class Random:

@@ -1,7 +1,7 @@
 """A network drawn at random, on random items: what estimators of memory and utilisation are trained on.
 
-What it is made of is fixed by settings or drawn from `seed`; the hello says what was drawn. By hand:
-PYTHONPATH=.. python train.py
+What it is made of is fixed by settings or drawn from `seed`; the hello says what was drawn. The batch size is always a
+setting: cells are named by it. By hand: PYTHONPATH=.. python train.py
 """
 
 import argparse
@@ -35,12 +35,14 @@ collo_torch.add_settings(settings, batch_size=32, learning_rate=1e-3)
 settings = settings.parse_args()
 
 member = collo.connect()
+device = collo_torch.set_up(settings)
 collo_torch.one_of("kind", settings.kind, KINDS)
 net = drawn(settings.kind, settings.seed, vars(settings))
-settings.batch_size = net["batch_size"]
-device = collo_torch.set_up(settings)
 collo_torch.at_least("items", settings.items, 0, "0 for eight batches")
 items = settings.items or 8 * settings.batch_size
+if settings.kind == "mlp" and net["normalisation"] == "batch" and settings.batch_size == 1:
+    said = f"`batch_size` is 1 and this mlp of seed {settings.seed} normalises each batch"
+    raise collo.SettingError(f'{said}, one item has no variance: raise `batch_size`, or set normalisation = "none"')
 
 with torch.device("meta"):  # where it costs nothing
     example = (shown(net, torch.zeros(1, *shape(net), dtype=torch.int64)),)
@@ -48,7 +50,7 @@ with torch.device("meta"):  # where it costs nothing
 value_bytes = 2 if collo_torch.PRECISIONS[settings.precision] else 4
 what = f"this {settings.kind} of seed {settings.seed} at batch size {settings.batch_size} takes at least"
 way_out = "lower `batch_size`, `depth` or `width`, or take another `seed`"
-collo_memory.check_fits(least_bytes(net, sequence, value_bytes), device, what, way_out)
+collo_memory.check_fits(least_bytes(sequence, settings.batch_size, value_bytes), device, what, way_out)
 bytes_of_items = items * math.prod(shape(net)) * (4 if settings.kind == "transformer" else 1)
 way_out = "lower `items`, or what `inputs`, `length` or `batch_size` make of them"
 collo_memory.check_fits(bytes_of_items, torch.device("cpu"), f"{items} random items take", way_out)

@@ -49,6 +49,7 @@ def test_the_published_tables_have_the_published_rows():
     [
         ("dlrm-kaggle", 33_762_577, 540_677_217),
         ("dlrm-terabyte", 54_184_588, 6_937_996_161),
+        ("dlrm-carma", 54_184_588, 3_469_075_649),
         ("dlrm-24b", 187_767_399, 24_036_595_969),
     ],
 )

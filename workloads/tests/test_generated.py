@@ -4,13 +4,12 @@ import pytest
 import torch
 from collo import SettingError
 from collo_features import features
-from harness import written
 from scripts import flags, module, script, trained
 
 draw, nets = module("generated", "draw"), module("generated", "nets")
 OPEN = {
     "shape": "drawn", "depth": 0, "width": 0, "normalisation": "drawn", "dropout": -1, "activation": "drawn",
-    "inputs": 0, "outputs": 0, "channels": 0, "length": 0, "heads": 0, "batch_size": 0,
+    "inputs": 0, "outputs": 0, "channels": 0, "length": 0, "heads": 0,
 }  # fmt: skip
 
 
@@ -37,13 +36,13 @@ def test_to_fix_one_size_leaves_all_others_as_they_were(kind, fixed):
 @pytest.mark.parametrize(
     "kind, least, most",
     [  # thesis tables 5.2, 5.4 and 5.6
-        ("mlp", {"inputs": 4, "outputs": 1, "depth": 1, "batch_size": 4},
-         {"inputs": 4096, "outputs": 1024, "depth": 10, "batch_size": 1024}),
-        ("cnn", {"channels": 1, "inputs": 16, "outputs": 2, "depth": 1, "width": 16, "batch_size": 2},
-         {"channels": 3, "inputs": 224, "outputs": 22_000, "depth": 29, "width": 512, "batch_size": 62}),
+        ("mlp", {"inputs": 4, "outputs": 1, "depth": 1},
+         {"inputs": 4096, "outputs": 1024, "depth": 10}),
+        ("cnn", {"channels": 1, "inputs": 16, "outputs": 2, "depth": 1, "width": 16},
+         {"channels": 3, "inputs": 224, "outputs": 22_000, "depth": 29, "width": 512}),
         ("transformer",
-         {"inputs": 50_000, "outputs": 2, "depth": 2, "width": 128, "length": 128, "heads": 2, "batch_size": 1},
-         {"inputs": 10**6, "outputs": 1000, "depth": 39, "width": 2048, "length": 1024, "heads": 16, "batch_size": 128}),
+         {"inputs": 50_000, "outputs": 2, "depth": 2, "width": 128, "length": 128, "heads": 2},
+         {"inputs": 10**6, "outputs": 1000, "depth": 39, "width": 2048, "length": 1024, "heads": 16}),
     ],
 )  # fmt: skip
 def test_what_is_drawn_fills_the_ranges_of_the_thesis_and_never_leaves_them(kind, least, most):
@@ -104,9 +103,9 @@ def test_what_cannot_be_fixed_says_why(kind, fixed, said):
 # --- the networks ---
 
 SMALL = {
-    "mlp": {"inputs": 50, "batch_size": 8},
-    "cnn": {"inputs": 30, "width": 8, "depth": 12, "outputs": 9, "batch_size": 2},
-    "transformer": {"inputs": 99, "width": 32, "depth": 3, "length": 16, "batch_size": 2},
+    "mlp": {"inputs": 50},
+    "cnn": {"inputs": 30, "width": 8, "depth": 12, "outputs": 9},
+    "transformer": {"inputs": 99, "width": 32, "depth": 3, "length": 16},
 }
 
 
@@ -116,7 +115,7 @@ def test_what_is_called_the_least_is_less_than_what_a_training_step_keeps(kind):
         net = drawn(kind, seed, **SMALL[kind])
         with torch.device("meta"):
             model = nets.build(net)
-            items = nets.shown(net, torch.zeros(net["batch_size"], *nets.shape(net), dtype=torch.int64))
+            items = nets.shown(net, torch.zeros(4, *nets.shape(net), dtype=torch.int64))
         sequence = features(model, (items[:1],))["sequence"]
         weights = sum(parameter.numel() for parameter in model.parameters())
         kept = {}
@@ -129,7 +128,7 @@ def test_what_is_called_the_least_is_less_than_what_a_training_step_keeps(kind):
             model(items)
         own = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
         kept_bytes = sum(size for place, (_, size) in kept.items() if place not in own)
-        least = nets.least_bytes(net, sequence, 4)
+        least = nets.least_bytes(sequence, 4, 4)
         assert 0 < least <= 16 * weights + kept_bytes, net
 
 
@@ -140,30 +139,32 @@ def test_each_kind_learns_its_items_by_heart_and_says_what_was_drawn(kind):
     assert ended == (0, "", "")
     (hello,), (told,), epochs = said["hello"], said["features"], said["epoch"]
     net = hello["generated"]
-    assert net == drawn(kind, 1, **{**SMALL[kind], "batch_size": 4, "depth": 2, "dropout": 0.0})
+    assert net == drawn(kind, 1, **{**SMALL[kind], "depth": 2, "dropout": 0.0})
     assert hello["dataset"] == {"name": "random", "synthetic": True, "items": 16}
     assert told["batch_size"] == 4 and told["sequence"][-1][:2] == ["Linear", net["outputs"]]
     assert epochs[-1]["loss"] < 0.95 * epochs[0]["loss"], [epoch["loss"] for epoch in epochs]
 
 
-def test_a_batch_size_of_none_is_drawn_and_an_epoch_is_eight_batches():
-    settings = {**written("generated")["presets"]["generated-mlp"]["settings"], "inputs": 20, "seed": 3}
-    said, ended = trained("generated", *flags("generated", **settings), epochs=1)
+def test_an_epoch_is_eight_batches_unless_said_otherwise():
+    said, ended = trained("generated", *flags("generated", inputs=20, outputs=1, batch_size=6), epochs=1)
     assert ended == (0, "", "")
-    batch_size = drawn("mlp", 3, inputs=20)["batch_size"]
-    assert said["features"][0]["batch_size"] == batch_size and said["epoch"][0]["items"] == 8 * batch_size
+    assert said["epoch"][0]["items"] == 48 and 0 < said["epoch"][0]["loss"] < 5  # one output says yes or no
 
 
 @pytest.mark.parametrize(
     "settings, message",
     [
         ({"kind": "gan"}, "`kind` is `gan`: it is one of mlp, cnn, transformer"),
+        (
+            {"normalisation": "batch", "batch_size": 1},
+            "`batch_size` is 1 and this mlp of seed 1 normalises each batch, one item has no variance: ",
+        ),
         ({"items": 8}, "`batch_size` 32 is larger than the data set of 8: make it smaller"),
         (
             {"kind": "cnn", "width": 2048, "depth": 20, "inputs": 224, "batch_size": 4000, "shape": "uniform"},
             "this cnn of seed 1 at batch size 4000 takes at least ",
         ),
-        ({"inputs": 10**6, "outputs": 2, "width": 8, "items": 10**9}, "1000000000 random items take 1000 TB, the machine has "),
+        ({"inputs": 10**6, "outputs": 2, "width": 8, "items": 10**9}, "1000000000 random items take 1000 TB, the "),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(settings, message):

@@ -32,7 +32,7 @@ PUBLISHED = {
     "gpt2-large": 774_030_080,
     "gpt2-xl": 1_557_611_200,
 }
-# Thesis, table 6.2; that of GPT-2 XL is its script's. GPT-2 large had 8, on two cards.
+# Thesis, table 6.2, and 4 where it had 8 on each of two cards; that of GPT-2 XL is its script's.
 BATCH_SIZES = {"bert-base": 32, "bert-large": 8, "xlnet-base": 8, "xlnet-large": 4, "gpt2-large": 4, "gpt2-xl": 2}
 # itu-rad/CARMA, workloads/BERT_base_on_wiki.py and its like: the settings that its lines mean.
 CARMA = {
@@ -70,8 +70,11 @@ def test_the_recipe_is_what_the_scripts_of_table_6_2_do():
 
 @pytest.mark.parametrize("name, gib", [("xlnet-base", 9.3), ("xlnet-large", 15.4)])
 def test_xlnet_keeps_about_as_much_as_was_measured(name, gib):
-    """Weights, gradients, AdamW's moments and what a step keeps for its backward pass, at 512 tokens; the thesis has 9.7 and
-    14.5 GB, its authors later 9.2 and 19.3. Two streams with a head of 32,000 words would be 13.2 and 20.8 GiB."""
+    """Weights, gradients, AdamW's moments and what a step keeps for its backward pass, at 512 tokens.
+
+    The thesis has 9.7 and 14.5 GB, its authors later 9.2 and 19.3. Two streams with a head of 32,000 words would be
+    13.2 and 20.8 GiB.
+    """
     build, sizes = models.ARCHITECTURES[name]
     with torch.device("meta"):
         learner, text = build(sizes).to("meta"), torch.zeros(BATCH_SIZES[name], 512, dtype=torch.int64)

@@ -52,7 +52,7 @@ def test_a_script_takes_the_command_that_is_written(name):
 
 
 def test_all_workloads_are_there():
-    training = {"vision", "language", "gpt", "dlrm", "tiny", "mnist", "text", "generated"}
+    training = {"vision", "language", "gpt", "dlrm", "tiny", "mnist", "text", "generated", "decoder", "segmentation", "detection", "diffusion"}
     assert WRITTEN.keys() == training | {"square", "stress", "sleep", "faulty", "lines"}
     assert all(workload["description"] for workload in WRITTEN.values())
     presets = {name for workload in WRITTEN.values() for name in workload.get("presets", {})}

@@ -40,22 +40,20 @@ def checked(name):
     """(library, the library's own name); an unknown one is told the nearest that are known."""
     library, _, model = name.rpartition(":")
     if library == "torchvision":
-        version = torchvision.__version__.split("+")[0]
-        known, which = classifiers_of_torchvision(), f"classifier of torchvision {version}"
-        all_named_by = "`torchvision.models.list_models(module=torchvision.models)` names them all"
+        known, version = classifiers_of_torchvision(), torchvision.__version__.split("+")[0]
+        which, names_all = f"classifier of torchvision {version}", "`torchvision.models.list_models()`"
     elif library == "collo":
-        known, which, all_named_by = list(NETS), "model of collo", f"there are {', '.join(f'`{n}`' for n in NETS)}"
+        known, which, names_all = list(NETS), "model of collo", "`vision/nets.py`"
     else:
         library, model = "timm", name
-        known, which = timm.list_models(), f"model of timm {timm.__version__}"
-        all_named_by = "`timm.list_models()` names them all"
         if timm.is_model(name) and "." not in name:  # what follows a point names weights
             return library, model
+        known, which, names_all = timm.list_models(), f"model of timm {timm.__version__}", "`timm.list_models()`"
     if library != "timm" and model in known:
         return library, model
     prefix = "" if library == "timm" else f"{library}:"
     near = [f"`{prefix}{found}`" for found in difflib.get_close_matches(model, known, n=3)]
-    way_out = f"near it are {', '.join(near)}" if near else all_named_by
+    way_out = f"near it are {', '.join(near)}" if near else f"{names_all} names them all"
     raise SettingError(f"`{name}` is no {which}: {way_out}")
 
 

@@ -240,6 +240,11 @@ fn a_call_of_nvml_that_fails_never_leaves_a_number_under_another_mode() {
 fn a_member_that_goes_wrong_ends_its_group_with_its_own_reason() {
     all(vec![
         row("one runs out of memory", "dgx-a100,oom=1", NAIVE).ends("naive", "out_of_memory").says("CUDA out of memory"),
+        row("one runs out of the machine's memory", "dgx-a100,host-oom=1", NAIVE)
+            .exits(1)
+            .ends("naive", "host_out_of_memory")
+            .ends("solo", "completed")
+            .says("host out of memory, which says nothing of the card"),
         row("one runs out of memory on an instance", "dgx-a100,oom=1", MIG).ends(CUT, "out_of_memory"),
         row("five large ones", "dgx-a100", two("naive").replace("small", "large").replace("= 2", "= 5"))
             .ends("naive", "out_of_memory"),

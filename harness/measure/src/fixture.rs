@@ -51,6 +51,8 @@ items = 1000
 memory_bytes = 800_000_000
 [presets.net-gpu]
 requires = "cuda"
+[presets.net-gpu.forecast.gpu]
+host_memory_bytes = 3_000_000_000
 "#;
 
 /// With recipes, one of which a preset chooses.

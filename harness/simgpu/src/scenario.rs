@@ -66,6 +66,7 @@ pub const WORDS: &[(&str, &str)] = &[
     ("gpm-nan", "metrics of GPM are not numbers"),
     ("throttle", "from then on the clocks are a third lower and everybody a fifth slower"),
     ("oom", "that member runs out of memory"),
+    ("host-oom", "that member runs out of the machine's memory, beside the card"),
     ("no-persistence", "persistence mode is off"),
     ("exclusive", "the compute mode is exclusive process"),
     ("hidden-pids", "process lists show other pids, as in a container"),

@@ -179,9 +179,12 @@ impl Watch {
     }
 
     fn next_warm_up(&mut self, acts: &mut Vec<Act>) {
+        // What is tuned beside somebody's set-up is tuned in company: nobody begins before the last has said hello.
+        let set_up = |s: &Seat| !s.barrier || s.hello.is_some() || s.ended.is_some();
         // Whoever is about to be ended need not warm up.
         if self.warming.is_none()
             && self.outcome.is_none()
+            && self.seats.iter().all(set_up)
             && let Some(member) = self.queue.pop_front()
         {
             self.warming = Some(member);
@@ -402,7 +405,14 @@ impl Watch {
         };
         if self.go_ns.is_none() && since(self.launched_ns) > self.rules.set_up_timeout {
             let waits = |s: &Seat| s.barrier && s.ready_ns.is_none() && s.ended.is_none();
-            if let Some((member, seat)) = self.seats.iter().enumerate().find(|(_, s)| waits(s)) {
+            // The others may only be waiting: for the hello of whoever says nothing, or for their turn.
+            let holds_up = |(member, s): &(usize, &Seat)| match s.phase {
+                Phase::Start => 0,
+                _ if self.warming == Some(*member) => 1,
+                _ => 2,
+            };
+            let waiting = self.seats.iter().enumerate().filter(|(_, s)| waits(s));
+            if let Some((member, seat)) = waiting.min_by_key(holds_up) {
                 let limit = self.rules.set_up_timeout;
                 // One that never said hello may be in set-up or may not speak the protocol at all: nobody can tell.
                 return Some(match seat.phase {

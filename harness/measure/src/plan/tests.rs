@@ -219,7 +219,7 @@ fn the_mode_is_turned_once_and_what_is_there_comes_first() {
 
 #[test]
 fn what_the_machine_beside_a_card_cannot_hold_is_refused_with_the_way_out() {
-    let lines = "[axes]\nworkload = \"medium\"\ndegree = [1, 2, 7]\n";
+    let lines = "[axes]\nworkload = \"net-gpu\"\ndegree = [1, 2, 7]\n";
     let mut facts = on_an_a100(Partition::off());
     let refused = |facts: &DeviceFacts| planned_on(lines, facts).record.refusals;
     // The machine of a card that is only planned for is not this one.
@@ -229,7 +229,7 @@ fn what_the_machine_beside_a_card_cannot_hold_is_refused_with_the_way_out() {
     facts.host_memory_bytes = Some(16 << 30);
     let refusals = refused(&facts);
     assert_eq!(refusals.len(), 1);
-    assert_eq!(refusals[0].cell, "medium×7 naive b32");
+    assert_eq!(refusals[0].cell, "net-gpu×7 naive b10");
     let reason = "7 members need about 19.6 GiB of the machine's own memory, beside the card's; this machine has 16.0 GiB";
     assert_eq!(refusals[0].reason, reason);
     assert_eq!(refusals[0].hint.as_deref(), Some("`degree` up to 5 fits"));

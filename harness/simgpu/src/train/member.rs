@@ -150,6 +150,10 @@ impl Member {
         if self.sim.scenario.has("oom") && self.sim.scenario.means_member("oom", self.number) {
             return Err(self.out_of_memory(20 * MIB, 12 * MIB));
         }
+        if self.sim.scenario.has("host-oom") && self.sim.scenario.means_member("host-oom", self.number) {
+            // As torch's allocator on the CPU says it.
+            return Err(failed("out_of_memory", "DefaultCPUAllocator: can't allocate memory: you tried to allocate 16911433728 bytes"));
+        }
         let held = (CONTEXT_MIB + self.workload.memory_mib) * MIB;
         self.hold(held, Event::Memory(held))?;
         self.log(Event::Warm)?;
