@@ -28,6 +28,7 @@ import time
 PROTOCOL = 1
 EPOCHS_BY_HAND = 2
 LIBRARIES = ("torch", "torchvision", "timm", "transformers", "numpy")  # their versions belong to the hello
+REQUESTS_PER_LINE = 2000  # some 100 kB: far from the longest line that collo reads
 GRACE_S = 2.0  # a batch may take long: after stop, the script has this much time to leave by itself
 GRACE_ON_A_GPU_S = 4.0  # what it has queued there and CUDA's tear-down take longer; the harness kills after 5 s
 
@@ -83,6 +84,7 @@ class Member:
         """Say what is about to train. `model` is (name, parameters), `dataset` a dict of name, synthetic and items.
 
         `more` is kept word for word; `memory_bytes` of the device and `limit_batches`, where epochs are cut short, are known.
+        Who answers requests instead of training says so by `serving`, a dict of rate_per_s, batch_size and slo_s.
         """
         hello, by_hand = {"device": device, "sm_count": sm_count, "threads": threads, **more}, []
         if model:
@@ -128,6 +130,20 @@ class Member:
     def features(self, **features):
         """What predictors are trained on; once, see `collo_features.py`."""
         self._send("features", **features)
+
+    def capacity(self, requests_per_s, one_by_one_per_s=None):
+        """What a member that serves can answer when it is never idle, found in its warm-up."""
+        self._send("capacity", requests_per_s=requests_per_s, one_by_one_per_s=one_by_one_per_s)
+
+    def requests(self, arrival_ns, start_ns, end_ns):
+        """Requests that came to a member that serves: lists of nanoseconds of `time.monotonic_ns()`, of one length.
+
+        When each was due, when work on it began, when its answer was there; None for what has not happened by the time
+        the member leaves. Each request is told once, best about once a second and before the end of each epoch.
+        """
+        for first in range(0, len(arrival_ns), REQUESTS_PER_LINE):
+            some = slice(first, first + REQUESTS_PER_LINE)
+            self._send("requests", arrival_ns=arrival_ns[some], start_ns=start_ns[some], end_ns=end_ns[some])
 
     def leave_if_stopped(self):
         if self.stopped:

@@ -48,6 +48,10 @@ def say_a_huge_line():
     member.channel.sendall(b"\n")
 
 
+def say_latencies():
+    member.requests([time.monotonic_ns()], [None], [None])  # as if it served
+
+
 def raise_an_error():
     raise RuntimeError("mat1 and mat2 shapes cannot be multiplied (32x64 and 128x10)")
 
@@ -99,7 +103,7 @@ def leave_a_daemon():
 
 HOW = {
     "exit": exit_with_3, "leave": leave_early, "signal": die_by_signal,
-    "garbage": say_garbage, "half": say_half_a_line, "huge": say_a_huge_line,
+    "garbage": say_garbage, "half": say_half_a_line, "huge": say_a_huge_line, "latencies": say_latencies,
     "error": raise_an_error, "oom": run_out_of_memory, "oom_text": print_out_of_memory, "data": lack_data,
     "silent": hang, "hang": hang, "freeze": freeze, "fork_and_exit": fork_and_exit, "daemon": leave_a_daemon,
 }  # fmt: skip

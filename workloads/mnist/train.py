@@ -9,9 +9,11 @@ import collo
 import collo_data
 import collo_torch
 from model import CNN
+from pictures import OneByOne
 
 settings = argparse.ArgumentParser(description=__doc__)
 settings.add_argument("--decay", type=float, default=0.7, help="of the learning rate, after each epoch; 1 for none")
+settings.add_argument("--one-by-one", type=collo_torch.flag, default=True, help="the loader prepares each picture")
 collo_torch.add_settings(settings, batch_size=64, learning_rate=1.0)
 settings = settings.parse_args()
 
@@ -21,6 +23,8 @@ if not 0 < settings.decay <= 1:
     raise collo.SettingError(f"`decay` is {settings.decay}: it is greater than 0 and at most 1, which leaves the rate")
 
 data = collo_data.load("mnist")
+(mean,), (std,) = data.mean, data.std
+data = OneByOne(data) if settings.one_by_one else data
 loader = collo_torch.loader(data, settings)
 model = CNN(data.classes).to(device)
 rate = settings.learning_rate
@@ -28,11 +32,12 @@ if settings.cuda_graphs:  # a captured step reads its rate from memory; as a pla
     rate = torch.tensor(rate, device=device)
 optimiser = torch.optim.Adadelta(model.parameters(), rate, capturable=settings.cuda_graphs)
 schedule = torch.optim.lr_scheduler.StepLR(optimiser, step_size=1, gamma=settings.decay)
-(mean,), (std,) = data.mean, data.std
 
 
-def loss_of(pixels, labels):
-    return F.cross_entropy(model((pixels.float() - mean) / std), labels)
+def loss_of(pictures, labels):
+    if not settings.one_by_one:  # then they come as they lie on disk
+        pictures = (pictures.float() - mean) / std
+    return F.cross_entropy(model(pictures), labels)
 
 
 collo_torch.say_hello(member, settings, device, name="CNN of MNIST", model=model, data=data)

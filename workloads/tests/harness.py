@@ -89,10 +89,12 @@ class Started:
         hello = self.hear()
         assert hello["event"] == "hello", hello
         self.tell("warm_up")
-        self.features = None
+        self.features = self.capacity = None
         message = self.hear()
         if message["event"] == "features":
             self.features, message = message, self.hear()
+        if message["event"] == "capacity":
+            self.capacity, message = message, self.hear()
         assert message == {"event": "ready"}, message
         self.tell("go", epochs=epochs, tail=tail)
         return hello

@@ -19,16 +19,16 @@ def flags(workload, **settings):
 
 
 def script(workload, *arguments, by_hand=False, data=""):
-    folder = WORKLOADS / workload
+    folder, name = WORKLOADS / workload, written(workload)["command"][1]
     program = f"""
 import os, sys
-sys.argv = {["train.py", *map(str, arguments)]!r}
+sys.argv = {[name, *map(str, arguments)]!r}
 sys.path[0] = {str(folder)!r}
 os.chdir(sys.path[0])
 os.environ["COLLO_DATA"] = {str(data)!r}
 for name in {sorted(PYTHON_FILES)!r}:
     sys.modules.pop(name, None)
-exec(compile(open("train.py").read(), "train.py", "exec"))
+exec(compile(open({name!r}).read(), {name!r}, "exec"))
 """
     return Forked(program, channel=not by_hand)
 

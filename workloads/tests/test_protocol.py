@@ -17,15 +17,17 @@ ALL_IT_CAN_SAY = """
 import collo
 member = collo.connect()
 member.hello(model=("m", 1), dataset={"name": "CIFAR-10", "synthetic": True, "items": 2}, memory_bytes=1, limit_batches=4,
-             precision="bf16", allocator="native")
+             precision="bf16", allocator="native", serving={"rate_per_s": 20.0, "batch_size": 4, "slo_s": 0.05})
 member.features(batch_size=2, parameters=1, model_mb=4e-6, flops_per_item=2, activations_per_item=1, layers={"Linear": 1},
                 sequence=[["Linear", 1, 1]])
 member.wait_for_warm_up()
+member.capacity(84.2, 61.0)
 member.ready()
 for epoch in member.epochs():
     for item in epoch.batches(range(2)):
         pass
     epoch.finish(items=2, loss=0.5)
+    member.requests([1, 2, 3], [2, 3, None], [3, None, None])
     member.memory(allocated_bytes=1, reserved_bytes=2, warm_up_allocated_bytes=3, warm_up_reserved_bytes=4)
 raise ValueError("enough")
 """
@@ -39,12 +41,24 @@ def shape(message):
 
 def test_what_a_member_says_has_the_shape_of_the_examples():
     with Started("sleep", program=ALL_IT_CAN_SAY) as member:
-        said = [member.start(epochs=2, tail="release"), member.features, {"event": "ready"}, *member.hear_all()]
+        hello = member.start(epochs=2, tail="release")
+        said = [hello, member.features, member.capacity, {"event": "ready"}, *member.hear_all()]
     said = {message["event"]: message for message in said}
-    examples = {e["message"]["event"]: e["message"] for e in EXAMPLES if e["from"] == "member"}
+    examples = {}
+    for message in (e["message"] for e in EXAMPLES if e["from"] == "member"):
+        examples[message["event"]] = {**examples.get(message["event"], {}), **message}
     assert said.keys() == examples.keys()
     for event, example in examples.items():
         assert shape(said[event]) == shape(example), event
+
+
+def test_many_requests_are_told_in_lines_that_can_be_read():
+    program = ALL_IT_CAN_SAY.replace("[1, 2, 3], [2, 3, None], [3, None, None]", "*[[10**14] * 5001] * 3")
+    with Started("sleep", program=program) as member:
+        member.start(epochs=1, tail="release")
+        epoch, *told = (member.hear() for _ in range(4))
+    assert [len(line["arrival_ns"]) for line in told] == [2000, 2000, 1001]
+    assert all(len(json.dumps(line)) < 1 << 18 and line["start_ns"] == line["end_ns"] for line in told)
 
 
 def test_a_member_understands_every_command_of_the_examples():

@@ -20,7 +20,7 @@ def test_every_setting_is_used_and_there_is_no_other(name):
     if "{settings}" not in command:
         assert sorted(re.findall(r"{(\w+)}", command)) == sorted(settings)
         return
-    script = (WORKLOADS / name / "train.py").read_text()
+    script = (WORKLOADS / name / WRITTEN[name]["command"][1]).read_text()
     options = options_of(script)
     for module in re.findall(r"(\w+)\.add_settings\(", script):
         own = WORKLOADS / name / f"{module}.py"
@@ -53,10 +53,10 @@ def test_a_script_takes_the_command_that_is_written(name):
 
 def test_all_workloads_are_there():
     training = {"vision", "language", "gpt", "dlrm", "tiny", "mnist", "text", "generated", "decoder", "segmentation", "detection", "diffusion"}
-    assert WRITTEN.keys() == training | {"square", "stress", "sleep", "faulty", "lines"}
+    assert WRITTEN.keys() == training | {"serve", "square", "stress", "sleep", "faulty", "lines"}
     assert all(workload["description"] for workload in WRITTEN.values())
     presets = {name for workload in WRITTEN.values() for name in workload.get("presets", {})}
-    assert presets >= {"small", "medium", "large", "bert-base", "gpt2-large", "dlrm-terabyte", "memory-bound"}
+    assert presets >= {"small", "medium", "large", "bert-base", "gpt2-large", "dlrm-terabyte", "memory-bound", "serve-resnet50"}
 
 
 def test_an_epoch_of_sleep_lasts_as_long_as_asked():

@@ -97,6 +97,16 @@ fn what_is_not_the_protocol_is_quoted() {
 }
 
 #[test]
+fn latencies_of_a_member_that_trains_are_a_protocol_error() {
+    let (bench, answer, run) = pair("epoch1", "latencies", "");
+    let words = "member 1 sends latencies, but its hello does not say that it serves";
+    answer.exits(1).says(&format!("protocol error: {words}"));
+    assert_eq!(run.record.outcome, Outcome::ProtocolError { member: 1, message: words.into() });
+    assert!(!run.path.join("requests.parquet").exists(), "nobody serves");
+    baselines_complete(&bench);
+}
+
+#[test]
 fn half_a_line_at_the_end_is_no_message() {
     let (_bench, answer, run) = pair("epoch1", "half", "");
     answer.exits(1).says("its last line on the channel was cut off");

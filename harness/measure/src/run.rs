@@ -124,7 +124,7 @@ impl Bench<'_> {
             };
         }
         let record = self.record(seated, planned, started_utc, &mut observation);
-        let path = draft.commit(record, &observation.epochs, &[])?;
+        let path = draft.commit(record, &observation.epochs, &observation.requests)?;
         Ok(Some(StoredRun::open(&path)?))
     }
 

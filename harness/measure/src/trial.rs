@@ -5,15 +5,18 @@
 
 use std::time::Duration;
 
-use collo_store::{EpochRecord, MemberRecord, Outcome, RunRecord};
+use collo_store::{EpochRecord, MemberRecord, Outcome, RunRecord, Serving};
 use serde_json::Value as Json;
 
 use crate::sharing::CPU_TIME;
+use crate::units::duration;
 use crate::workload::{Requirement, Workload};
 
 /// Items of a batch in a trial, and batches of an epoch: enough for batch normalisation, little enough for a large model on a CPU.
 const BATCH_SIZE: u64 = 4;
 const LIMIT_BATCHES: u64 = 2;
+/// An epoch of a member that serves, in a trial.
+const WINDOW: &str = "1s";
 /// A member that takes longer to leave would hold up every group that it is in.
 const LEAVES_WITHIN: Duration = Duration::from_secs(2);
 
@@ -30,6 +33,10 @@ pub fn experiment(workload: &Workload, given: &[(String, Json)]) -> String {
                 (name.to_string(), own.unwrap_or(*most).into())
             },
         ));
+    }
+    // Who serves does so for as long as it is told.
+    if workload.settings.get("window").is_some_and(|w| w.as_str().is_some_and(|w| duration(w).is_some())) && !is_given("window") {
+        axes.push(("window".into(), WINDOW.into()));
     }
     axes.extend(given.iter().cloned());
     let tail = if workload.epochs.is_some() { "release" } else { "hold" };
@@ -75,7 +82,9 @@ pub fn findings(workload: &Workload, run: &RunRecord, epochs: &[EpochRecord]) ->
         all.push(Finding::absent("hello", "a foreign script: it has no barrier, and says nothing of device, model and data"));
     } else {
         all.push(hello(member));
-        all.push(data(member));
+        if member.serving.is_none() {
+            all.push(data(member));
+        }
         all.push(features(member));
         all.push(match (member.ready_ns, run.timeline.launched_ns) {
             (Some(ready), launched) => {
@@ -85,7 +94,10 @@ pub fn findings(workload: &Workload, run: &RunRecord, epochs: &[EpochRecord]) ->
         });
     }
     all.push(epoch_times(epochs));
-    all.push(counts(epochs));
+    all.push(match &member.serving {
+        Some(serving) => answers(serving, epochs),
+        None => counts(epochs),
+    });
     if workload.epochs.is_none() && run.outcome == Outcome::Completed {
         all.push(stop(run));
     }
@@ -163,6 +175,16 @@ fn counts(epochs: &[EpochRecord]) -> Finding {
     }
 }
 
+/// What it answered, where it serves.
+fn answers(serving: &Serving, epochs: &[EpochRecord]) -> Finding {
+    let asked = format!("asked {} a second", serving.rate_per_s);
+    let most = serving.capacity_per_s.map_or("what it can do is not told".into(), |n| format!("it can answer {n:.1}"));
+    match epochs.iter().rfind(|e| e.measured).and_then(|e| e.items) {
+        None | Some(0) => Finding::absent("answers", format!("none in a measured epoch: {asked}, {most}")),
+        Some(n) => Finding::new("answers", true, format!("{n} in an epoch: {asked}, {most}")),
+    }
+}
+
 fn stop(run: &RunRecord) -> Finding {
     let Some(done) = run.timeline.done_ns else { return Finding::new("stop", false, "it never said done") };
     let took = Duration::from_nanos(run.timeline.ended_ns.saturating_sub(done));
@@ -226,6 +248,11 @@ mod tests {
         assert_eq!(axes(&experiment(&net, &[]))[2..], ["batch_size = 4", "limit_batches = 2"]);
         let given = [("batch_size".to_string(), Json::from(16))];
         assert_eq!(axes(&experiment(&net, &given))[2..], ["limit_batches = 2", "batch_size = 16"]);
+        let mut server = tiny.clone();
+        server.settings.insert("window".into(), "10s".into());
+        assert_eq!(axes(&experiment(&server, &[]))[2..], ["window = \"1s\""]);
+        let given = [("window".to_string(), Json::from("3s"))];
+        assert_eq!(axes(&experiment(&server, &given))[2..], ["window = \"3s\""]);
         net.settings.insert("batch_size".into(), 1.into());
         assert_eq!(axes(&experiment(&net, &[]))[2..], ["batch_size = 1", "limit_batches = 2"]);
     }

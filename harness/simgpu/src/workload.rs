@@ -35,6 +35,8 @@ pub struct Workload {
     /// It has work for as many SMs as a card has: on a larger one it is quicker and keeps no less of it busy.
     #[serde(default)]
     fills: bool,
+    /// It serves: an item is a request, and a batch of them costs as much as so many more, whatever is in it.
+    pub batch_items: Option<f64>,
 }
 
 #[derive(Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use collo_measure::observe::{Phase, View};
+use collo_measure::observe::{MemberView, Phase, View};
 use collo_measure::units::{about, clock};
 use collo_measure::{Event, Forecast};
 use collo_store::{CampaignFolder, Outcome, PlannedRun, utc_now};
@@ -65,7 +65,7 @@ impl Lines {
         }
         if run.alive.elapsed() > ALIVE {
             run.alive = Instant::now();
-            let epochs: Vec<String> = view.members.iter().map(|m| progress(m.phase, m.measured, run.epochs)).collect();
+            let epochs: Vec<String> = view.members.iter().map(|m| progress(m, run.epochs)).collect();
             line(format!("{place}: alive, {}{left}", epochs.join(" ")));
         }
     }
@@ -75,9 +75,12 @@ impl Lines {
     }
 }
 
-fn progress(phase: Phase, measured: u32, epochs: u32) -> String {
-    match phase {
-        Phase::Measure | Phase::Tail => format!("{measured}/{}", epochs.saturating_sub(1).max(1)),
+fn progress(m: &MemberView, epochs: u32) -> String {
+    match m.phase {
+        Phase::Measure | Phase::Tail => {
+            let served = m.served.map(|s| format!(" ({})", words::served(&s))).unwrap_or_default();
+            format!("{}/{}{served}", m.measured, epochs.saturating_sub(1).max(1))
+        }
         other => other.word().to_string(),
     }
 }

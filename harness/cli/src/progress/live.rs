@@ -100,7 +100,7 @@ impl Live {
         let epochs = self.campaign.as_ref().map_or(1, |c| c.manifest().plan.epochs);
         let (shown, more) = fitting(&view.members);
         for (line, &member) in shown.iter().enumerate() {
-            let text = member_line(member, &cell, &view.members[member], epochs, (wide, on_card));
+            let text = member_line(member, &cell.members[member].workload, &view.members[member], epochs, (wide, on_card));
             self.row(at + line, text);
         }
         if let Some(more) = more {
@@ -152,7 +152,8 @@ fn fitting(members: &[MemberView]) -> (Vec<usize>, Option<String>) {
     order.sort_by(|a, b| slowness(a).partial_cmp(&slowness(b)).unwrap_or(std::cmp::Ordering::Equal));
     let rest = order.split_off(room - 1);
     order.sort_unstable();
-    let times: Vec<f64> = rest.iter().filter_map(|&m| members[m].last_epoch_s).collect();
+    let times: Vec<f64> =
+        rest.iter().map(|&m| &members[m]).filter(|m| m.served.is_none()).filter_map(|m| m.last_epoch_s).collect();
     let low = times.iter().copied().reduce(f64::min);
     let high = times.iter().copied().reduce(f64::max);
     let span = low.zip(high).map(|(l, h)| format!(", {l:.2}–{h:.2} s per epoch")).unwrap_or_default();
@@ -173,18 +174,21 @@ fn card_line(device: &DeviceRecord, card: Option<Watched>) -> String {
     format!("    GPU     SMACT {smact}   {power}   {used}{all} GiB   {warm}   {clock}{simulated}")
 }
 
-fn member_line(index: usize, cell: &CellRecord, m: &MemberView, epochs: u32, (wide, on_card): (usize, bool)) -> String {
-    let workload = &cell.members[index].workload;
+fn member_line(index: usize, workload: &str, m: &MemberView, epochs: u32, (wide, on_card): (usize, bool)) -> String {
     let measured = epochs.saturating_sub(1).max(1);
     let epoch = match m.phase {
         Phase::Measure | Phase::Tail => format!("{}/{measured}", m.measured.min(measured)),
         _ => "–".into(),
     };
-    let seconds = m.last_epoch_s.map_or("–".into(), |s| format!("{s:.2}"));
+    // An epoch of a member that serves is as long as its settings say.
+    let seconds = m.last_epoch_s.filter(|_| m.served.is_none()).map_or("–".into(), |s| format!("{s:.2}"));
     let cpu = m.watched.cpu_ratio.map_or("–".into(), |r| format!("{:.0} %", r * 100.0));
     let memory = words::memory(m.watched.rss_bytes);
     let on_gpu = if on_card { format!("  {:>10}", words::memory(m.watched.gpu_memory_bytes)) } else { String::new() };
-    let loss = m.loss.map_or("–".into(), |l| format!("{l:.2}"));
+    let loss = match &m.served {
+        Some(served) => words::served(served),
+        None => m.loss.map_or("–".into(), |l| format!("{l:.2}")),
+    };
     format!(
         "    {index:<6}  {workload:<wide$}  {:<7}  {epoch:>5}  {seconds:>7}  {cpu:>5}  {memory:>10}{on_gpu}  {loss}",
         m.phase.word()
@@ -264,6 +268,7 @@ impl Display for Live {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use collo_measure::observe::Served;
 
     #[test]
     fn every_template_of_this_display_is_valid() {
@@ -273,7 +278,14 @@ mod tests {
 
     fn member(last_epoch_s: f64) -> MemberView {
         let watched = Watched { cpu_ratio: Some(0.66), rss_bytes: Some(0.74 * f64::from(1 << 30)), ..Watched::default() };
-        MemberView { phase: Phase::Measure, measured: 1, last_epoch_s: Some(last_epoch_s), loss: Some(1.83), watched }
+        MemberView {
+            phase: Phase::Measure,
+            measured: 1,
+            last_epoch_s: Some(last_epoch_s),
+            loss: Some(1.83),
+            served: None,
+            watched,
+        }
     }
 
     #[test]
@@ -289,6 +301,15 @@ mod tests {
         let card = Watched { sm_active_ratio: Some(0.93), power_w: Some(318.2), ..Watched::default() };
         let line = card_line(&device, Some(card));
         assert_eq!(line, "    GPU     SMACT 93 %   318 W   – of 40.0 GiB   – °C   – MHz   simulated");
+    }
+
+    #[test]
+    fn who_serves_shows_its_requests_and_no_epoch_time() {
+        let served = Some(Served { answered: 1204, p99_s: Some(0.0183) });
+        let serves = MemberView { served, loss: None, ..member(10.0) };
+        let line = |index, workload, m: &MemberView| member_line(index, workload, m, 3, (5, false));
+        assert_eq!(line(0, "serve", &serves), "    0       serve  measure    1/2        –   66 %    0.74 GiB  1204 answered, p99 18.3 ms");
+        assert_eq!(line(1, "tiny", &member(10.0)), "    1       tiny   measure    1/2    10.00   66 %    0.74 GiB  1.83");
     }
 
     #[test]

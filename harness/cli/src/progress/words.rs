@@ -1,7 +1,8 @@
 //! The sentences of a run's end, the same in every display and in `collo show`.
 
+use collo_measure::observe::Served;
 use collo_measure::units::gib;
-use collo_store::{Outcome, StoredRun};
+use collo_store::{EpochRecord, Outcome, RequestRecord, StoredRun};
 
 use crate::verb::run::shown;
 
@@ -24,10 +25,14 @@ pub fn mark(outcome: &Outcome) -> char {
 /// What is to be said of an outcome, in half a line.
 pub fn outcome(run: &StoredRun) -> String {
     match &run.record.outcome {
-        Outcome::Completed => match epoch_s(run) {
-            Some(s) => format!("{s:.2} s per epoch"),
-            None => "completed".into(),
-        },
+        Outcome::Completed => {
+            let parts: Vec<String> = epoch_s(run)
+                .map(|s| format!("{s:.2} s per epoch"))
+                .into_iter()
+                .chain(p99_s(run).map(|s| format!("99 % answered within {}", latency(s))))
+                .collect();
+            if parts.is_empty() { "completed".into() } else { parts.join(", ") }
+        }
         Outcome::OutOfMemory { member, message } => format!("out of memory: member {member}: {message}"),
         Outcome::HostOutOfMemory { member, message } => {
             format!("host out of memory, which says nothing of the card: member {member}: {message}")
@@ -98,11 +103,46 @@ pub fn trace(run: &StoredRun) -> Vec<String> {
     lines
 }
 
-/// Mean measured epoch of all members, seconds: for a glance, without interval.
+/// Mean measured epoch of all members that train, seconds: for a glance, without interval.
 pub fn epoch_s(run: &StoredRun) -> Option<f64> {
     let epochs = collo_store::read_epochs(&run.path.join("epochs.parquet")).ok()?;
-    let times: Vec<f64> = epochs.iter().filter(|e| e.measured).map(|e| (e.end_ns - e.start_ns) as f64 / 1e9).collect();
+    // An epoch of a member that serves is as long as its settings say.
+    let trains = |e: &EpochRecord| run.record.members.get(e.member as usize).is_none_or(|m| m.serving.is_none());
+    let times: Vec<f64> =
+        epochs.iter().filter(|e| e.measured && trains(e)).map(|e| (e.end_ns - e.start_ns) as f64 / 1e9).collect();
     (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
+}
+
+/// The 99th percentile of the latencies of all members that serve, in their measured epochs, seconds: for a glance, and none where
+/// more than one request in a hundred was never answered.
+pub fn p99_s(run: &StoredRun) -> Option<f64> {
+    run.record.members.iter().find(|m| m.serving.is_some())?;
+    let epochs = collo_store::read_epochs(&run.path.join("epochs.parquet")).ok()?;
+    let within = |r: &RequestRecord| {
+        let here = |e: &EpochRecord| e.measured && e.member == r.member && (e.start_ns..e.end_ns).contains(&r.arrival_ns);
+        epochs.iter().any(here)
+    };
+    let requests = collo_store::read_requests(&run.path.join("requests.parquet")).ok()?;
+    // Who was never answered waited longest.
+    let mut latencies_ns: Vec<u64> =
+        requests.iter().filter(|r| within(r)).map(|r| r.end_ns.map_or(u64::MAX, |end| end - r.arrival_ns)).collect();
+    latencies_ns.sort_unstable();
+    let rank = (0.99 * latencies_ns.len() as f64).ceil() as usize;
+    rank.checked_sub(1).map(|at| latencies_ns[at]).filter(|ns| *ns < u64::MAX).map(|ns| ns as f64 / 1e9)
+}
+
+/// How the requests of a member stand: `1204 answered, p99 18.3 ms`.
+pub fn served(served: &Served) -> String {
+    let p99 = served.p99_s.map(|s| format!(", p99 {}", latency(s))).unwrap_or_default();
+    format!("{} answered{p99}", served.answered)
+}
+
+/// `18.3 ms`, `2.41 s`.
+pub fn latency(seconds: f64) -> String {
+    match seconds {
+        s if s >= 1.0 => format!("{s:.2} s"),
+        s => format!("{:.1} ms", s * 1e3),
+    }
 }
 
 /// Bytes for the member table.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use collo_store::Features;
+use collo_store::{Features, Serving};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -23,6 +23,10 @@ pub enum Event {
     Features(Box<Features>),
     /// Peaks of the GPU allocator.
     Memory(Peaks),
+    /// Requests that it answers per second when they never wait, found in its warm-up: of a member that serves.
+    Capacity { requests_per_s: f64 },
+    /// Requests that came, of a member that serves.
+    Requests(Requests),
     /// It is about to exit.
     Error(Told),
     /// Its measured epochs are over.
@@ -48,6 +52,59 @@ pub struct Hello {
     pub memory_bytes: Option<u64>,
     /// Batches after which an epoch is cut short; absent where epochs are whole.
     pub limit_batches: Option<u64>,
+    /// How it is asked, where it serves instead of training.
+    pub serving: Option<Serving>,
+}
+
+/// Requests of a member that serves, told in arrays of one length; nanoseconds of `CLOCK_MONOTONIC`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Requests {
+    /// When each was due by the schedule.
+    pub arrival_ns: Vec<u64>,
+    /// When its batch was begun; none if it was still waiting when the member was told to stop.
+    pub start_ns: Vec<Option<u64>>,
+    /// When its answer was there; none if it was not by then.
+    pub end_ns: Vec<Option<u64>>,
+}
+
+impl Requests {
+    /// Every request: arrival, start, end.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, Option<u64>, Option<u64>)> {
+        self.arrival_ns.iter().zip(&self.start_ns).zip(&self.end_ns).map(|((&arrival, &start), &end)| (arrival, start, end))
+    }
+
+    /// The last moment that is told.
+    pub fn latest_ns(&self) -> Option<u64> {
+        self.iter().map(|(arrival, start, end)| end.or(start).unwrap_or(arrival)).max()
+    }
+
+    /// What cannot be, if anything.
+    fn wrong(&self) -> Option<String> {
+        let (arrivals, starts, ends) = (self.arrival_ns.len(), self.start_ns.len(), self.end_ns.len());
+        if arrivals != starts || arrivals != ends {
+            return Some(format!("has {arrivals} arrivals, {starts} starts and {ends} ends"));
+        }
+        self.iter().find_map(|(arrival, start, end)| match (start, end) {
+            _ if arrival > i64::MAX as u64 || end.or(start).is_some_and(|t| t > i64::MAX as u64) => {
+                Some("has a time that no clock shows".into())
+            }
+            (Some(start), _) if start < arrival => Some("starts a request before it arrives".into()),
+            (None, Some(_)) => Some("ends a request that it never started".into()),
+            (Some(start), Some(end)) if end < start => Some("ends a request before it starts".into()),
+            _ => None,
+        })
+    }
+}
+
+/// What a hello says of how the member is asked and that cannot be, if anything.
+fn wrong_serving(serving: &Serving) -> Option<String> {
+    let positive = |x: f64| x.is_finite() && x > 0.0;
+    match serving {
+        s if !positive(s.rate_per_s) => Some(format!("says that it is asked {} times a second", s.rate_per_s)),
+        s if s.batch_size == 0 => Some("says that it answers 0 requests together".into()),
+        s if s.slo_s.is_some_and(|slo| !positive(slo)) => Some("has an SLO that is no time above 0".into()),
+        _ => None,
+    }
 }
 
 /// The data that a member trains on.
@@ -151,7 +208,18 @@ pub fn parse(line: &[u8]) -> Result<(Event, Value), String> {
     {
         return Err(format!("speaks protocol {}, this collo speaks {PROTOCOL}", h.protocol));
     }
-    Ok((event, value))
+    let wrong = match &event {
+        Event::Hello(hello) => hello.serving.as_ref().and_then(wrong_serving),
+        Event::Requests(requests) => requests.wrong(),
+        Event::Capacity { requests_per_s } if !(requests_per_s.is_finite() && *requests_per_s > 0.0) => {
+            Some("has a capacity that is no number above 0".into())
+        }
+        _ => None,
+    };
+    match wrong {
+        Some(wrong) => Err(format!("{wrong}: `{}`", shown())),
+        None => Ok((event, value)),
+    }
 }
 
 /// A text for a message: control characters as `\x1b`, at most 80 characters.
@@ -207,6 +275,39 @@ mod tests {
         assert!(parse(backwards).unwrap_err().starts_with("ends before it starts"));
         let newer = br#"{"event":"hello","protocol":2,"pid":1,"device":"cpu"}"#;
         assert_eq!(parse(newer).unwrap_err(), "speaks protocol 2, this collo speaks 1");
+    }
+
+    #[test]
+    fn requests_that_cannot_be_are_named() {
+        let wrong = |arrival: &str, start: &str, end: &str| {
+            let line = format!(r#"{{"event":"requests","arrival_ns":[{arrival}],"start_ns":[{start}],"end_ns":[{end}]}}"#);
+            parse(line.as_bytes()).map(|_| ()).map_err(|why| why.split(": `").next().unwrap_or_default().to_string())
+        };
+        assert_eq!(wrong("5, 6, 7", "5, 8, null", "7, null, null"), Ok(()));
+        assert_eq!(wrong("", "", ""), Ok(()));
+        assert_eq!(wrong("5, 6", "5", "7"), Err("has 2 arrivals, 1 starts and 1 ends".into()));
+        assert_eq!(wrong("5", "4", "7"), Err("starts a request before it arrives".into()));
+        assert_eq!(wrong("5", "6", "5"), Err("ends a request before it starts".into()));
+        assert_eq!(wrong("5", "null", "7"), Err("ends a request that it never started".into()));
+        assert_eq!(wrong("5", "6", "9300000000000000000"), Err("has a time that no clock shows".into()));
+        assert!(wrong("-5", "6", "7").unwrap_err().starts_with("does not fit the protocol"));
+        assert!(wrong("null", "6", "7").unwrap_err().starts_with("does not fit the protocol"));
+    }
+
+    #[test]
+    fn a_member_cannot_be_asked_less_than_never() {
+        let hello = |serving: &str| {
+            let line = format!(r#"{{"event":"hello","protocol":1,"pid":1,"device":"cpu","serving":{serving}}}"#);
+            parse(line.as_bytes()).map(|_| ()).map_err(|why| why.split(": `").next().unwrap_or_default().to_string())
+        };
+        assert_eq!(hello("null"), Ok(()));
+        assert_eq!(hello(r#"{"rate_per_s":20.0,"batch_size":4,"slo_s":null}"#), Ok(()));
+        let never = Err("says that it is asked 0 times a second".to_string());
+        assert_eq!(hello(r#"{"rate_per_s":0,"batch_size":4,"slo_s":null}"#), never);
+        assert_eq!(hello(r#"{"rate_per_s":1,"batch_size":0}"#), Err("says that it answers 0 requests together".into()));
+        assert_eq!(hello(r#"{"rate_per_s":1,"batch_size":1,"slo_s":0}"#), Err("has an SLO that is no time above 0".into()));
+        let capacity = parse(br#"{"event":"capacity","requests_per_s":0}"#).unwrap_err();
+        assert!(capacity.starts_with("has a capacity that is no number above 0"), "{capacity}");
     }
 
     #[test]

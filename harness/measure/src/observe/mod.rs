@@ -15,7 +15,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use collo_store::{Attestation, Check, EpochRecord, MemberRecord, Outcome, RunDraft, SamplingQuality, Timeline, monotonic_ns};
+use collo_store::{
+    Attestation, Check, EpochRecord, MemberRecord, Outcome, RequestRecord, RunDraft, SamplingQuality, Timeline, monotonic_ns,
+};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -61,7 +63,18 @@ pub struct MemberView {
     pub measured: u32,
     pub last_epoch_s: Option<f64>,
     pub loss: Option<f64>,
+    /// How its requests stand, where it serves.
+    pub served: Option<Served>,
     pub watched: Watched,
+}
+
+/// How the requests of a member that serves stand.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Served {
+    /// Requests that were answered so far.
+    pub answered: usize,
+    /// The 99th percentile of the latencies of the newest of them; none before any was answered.
+    pub p99_s: Option<f64>,
 }
 
 /// What was seen while a cell ran, in memory.
@@ -71,6 +84,8 @@ pub struct Observation {
     pub seats: Vec<Seat>,
     pub peak_rss_bytes: Vec<Option<u64>>,
     pub epochs: Vec<EpochRecord>,
+    /// Of members that serve, in the order in which they were told.
+    pub requests: Vec<RequestRecord>,
     pub attestation: Option<Attestation>,
     pub sampling: Vec<SamplingQuality>,
     pub skew_ns: Option<u64>,
@@ -174,7 +189,7 @@ pub async fn observe(setting: Setting<'_>, draft: &mut RunDraft) -> Result<Obser
         scene.attestation = Some(gathered(&mut scene.evidence).await);
     }
     scene.look();
-    let Scene { watch, group, sampling, peaks, attestation, .. } = scene;
+    let Scene { mut watch, group, sampling, peaks, attestation, .. } = scene;
     // First: its own programs are children of ours, and would be swept away as what a member left behind.
     let sampled = sampling.stop();
     group.sweep();
@@ -183,6 +198,7 @@ pub async fn observe(setting: Setting<'_>, draft: &mut RunDraft) -> Result<Obser
         outcome: watch.outcome(),
         timeline: watch.timeline(ended_ns),
         epochs: watch.epochs(),
+        requests: watch.seats.iter_mut().flat_map(|seat| std::mem::take(&mut seat.requests)).collect(),
         skew_ns: watch.skew_ns(),
         seats: watch.seats,
         peak_rss_bytes: peaks,
@@ -328,6 +344,7 @@ fn member_view(index: usize, seat: &Seat, latest: &BTreeMap<Arc<str>, Watched>) 
         measured: seat.epochs.iter().filter(|e| e.measured).count() as u32,
         last_epoch_s: last.map(|e| (e.end_ns - e.start_ns) as f64 / 1e9),
         loss: last.and_then(|e| e.loss),
+        served: seat.served(),
         watched: latest.get(&member_scope(index)).copied().unwrap_or_default(),
     }
 }
@@ -337,6 +354,10 @@ fn as_event(member: usize, signal: &Signal) -> Value {
     let at_ns = monotonic_ns();
     match signal {
         Signal::Started { pid } => json!({"at_ns": at_ns, "member": member, "started": {"pid": pid}}),
+        // The requests themselves are in a table of their own.
+        Signal::Said { event: Event::Requests(requests), .. } => {
+            json!({"at_ns": at_ns, "member": member, "said": {"event": "requests", "requests": requests.arrival_ns.len()}})
+        }
         Signal::Said { raw, .. } => json!({"at_ns": at_ns, "member": member, "said": raw}),
         Signal::Garbage { reason } => json!({"at_ns": at_ns, "member": member, "garbage": reason}),
         Signal::Ended(ended) => {
@@ -357,7 +378,7 @@ impl Observation {
             hello: seat.hello_raw.clone(),
             synthetic: seat.hello.as_ref().and_then(|h| h.dataset.as_ref()).map(|d| d.synthetic),
             limit_batches: seat.hello.as_ref().and_then(|h| h.limit_batches),
-            serving: None,
+            serving: seat.serving(),
             features: seat.features.clone(),
             ready_ns: seat.ready_ns,
             training_start_ns: seat.training_start_ns,

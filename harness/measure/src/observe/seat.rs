@@ -1,10 +1,16 @@
 //! What is known of one member of a group, and where it stands: values that the state machine fills in.
 
-use collo_store::Features;
+use collo_store::{Features, RequestRecord, Serving};
 use serde_json::Value;
 
+use super::Served;
 use crate::launch::Ended;
 use crate::launch::protocol::{Epoch, Hello, Peaks, Told, Whose};
+
+/// The most requests that one member may tell of in a run: an hour at more than a thousand a second, in 240 MB.
+const MOST_REQUESTS: usize = 5_000_000;
+/// Of so many the display tells the latency.
+const NEWEST: usize = 1000;
 
 /// Where a member stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +55,10 @@ pub struct Seat {
     pub features: Option<Features>,
     /// Peaks of the GPU allocator; none where it told none.
     pub peaks: Option<Peaks>,
+    /// Requests per second that it answers alone at most; of a member that serves.
+    pub capacity_per_s: Option<f64>,
+    pub requests: Vec<RequestRecord>,
+    answered: usize,
     pub log_tail: Vec<String>,
     pub(super) done: bool,
     pub(super) told_error: Option<Told>,
@@ -84,6 +94,9 @@ impl Seat {
             ended: None,
             features: None,
             peaks: None,
+            capacity_per_s: None,
+            requests: Vec::new(),
+            answered: 0,
             log_tail: Vec::new(),
             done: false,
             told_error: None,
@@ -100,5 +113,65 @@ impl Seat {
             warm_up_allocated_bytes: known.warm_up_allocated_bytes.max(told.warm_up_allocated_bytes),
             warm_up_reserved_bytes: known.warm_up_reserved_bytes.max(told.warm_up_reserved_bytes),
         });
+    }
+
+    /// How it is asked, with what it can do; none if it trains.
+    pub fn serving(&self) -> Option<Serving> {
+        let asked = self.hello.as_ref()?.serving.clone()?;
+        Some(Serving { capacity_per_s: self.capacity_per_s, ..asked })
+    }
+
+    /// How its requests stand; none if it trains.
+    pub fn served(&self) -> Option<Served> {
+        self.hello.as_ref()?.serving.as_ref()?;
+        // A look at all of them, four times a second, would be work that grows with the run.
+        let newest = &self.requests[self.requests.len().saturating_sub(NEWEST)..];
+        let mut latencies_ns: Vec<u64> = newest.iter().filter_map(|r| Some(r.end_ns? - r.arrival_ns)).collect();
+        latencies_ns.sort_unstable();
+        let rank = (0.99 * latencies_ns.len() as f64).ceil() as usize;
+        let p99_s = rank.checked_sub(1).map(|at| latencies_ns[at] as f64 / 1e9);
+        Some(Served { answered: self.answered, p99_s })
+    }
+
+    /// Keep what member `member` can do at most; the error says why it cannot be its own.
+    pub(super) fn keep_capacity(&mut self, member: usize, requests_per_s: f64) -> Result<(), String> {
+        self.must_serve(member, "tells how many requests it can answer")?;
+        self.capacity_per_s = Some(requests_per_s);
+        Ok(())
+    }
+
+    /// Keep requests of member `member`, and say whether any was answered; the error says what cannot be.
+    pub(super) fn keep_requests(
+        &mut self,
+        member: usize,
+        said: &Requests,
+        go_ns: Option<u64>,
+        now_ns: u64,
+    ) -> Result<bool, String> {
+        self.must_serve(member, "sends latencies")?;
+        let first = said.arrival_ns.iter().min();
+        if let Some(&first) = first
+            && go_ns.is_none_or(|go| first < go)
+        {
+            return Err(format!("member {member} sends latencies of requests that arrived before it was told to go"));
+        }
+        if said.latest_ns().is_some_and(|last| last > now_ns) {
+            return Err(format!("member {member} sends latencies from the future: its clock is not CLOCK_MONOTONIC"));
+        }
+        if self.requests.len() + said.arrival_ns.len() > MOST_REQUESTS {
+            return Err(format!("member {member} sends latencies of more than {MOST_REQUESTS} requests: lower its rate"));
+        }
+        let record = |(arrival_ns, start_ns, end_ns)| RequestRecord { member: member as u32, arrival_ns, start_ns, end_ns };
+        self.requests.extend(said.iter().map(record));
+        let answered = said.end_ns.iter().flatten().count();
+        self.answered += answered;
+        Ok(answered > 0)
+    }
+
+    fn must_serve(&self, member: usize, what: &str) -> Result<(), String> {
+        match self.hello.as_ref().and_then(|h| h.serving.as_ref()) {
+            Some(_) => Ok(()),
+            None => Err(format!("member {member} {what}, but its hello does not say that it serves")),
+        }
     }
 }

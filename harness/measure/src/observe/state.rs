@@ -172,9 +172,30 @@ impl Watch {
             }
             Event::Memory(peaks) => seat.keep(peaks),
             Event::Features(features) => seat.features = Some(*features),
+            Event::Capacity { requests_per_s } => {
+                let kept = seat.keep_capacity(member, requests_per_s);
+                self.unless_impossible(member, kept, now_ns, acts);
+            }
+            Event::Requests(requests) => {
+                let kept = seat.keep_requests(member, &requests, self.go_ns, now_ns).map(|answered| {
+                    if answered {
+                        // An epoch of it is as long as its settings say, however well it gets on.
+                        seat.last_progress_ns = Some(now_ns);
+                    }
+                });
+                self.unless_impossible(member, kept, now_ns, acts);
+            }
             Event::Error(told) => seat.told_error = Some(told),
             Event::Done => self.done(member, now_ns, acts),
             Event::Unknown => {}
+        }
+    }
+
+    /// What a member told is no answer of its kind: nothing else that it says can be believed.
+    fn unless_impossible(&mut self, member: usize, kept: Result<(), String>, now_ns: u64, acts: &mut Vec<Act>) {
+        if let Err(message) = kept {
+            self.fail(Outcome::ProtocolError { member: member as u32, message });
+            self.kill_all(now_ns, acts);
         }
     }
 
@@ -423,7 +444,8 @@ impl Watch {
         }
         for (member, seat) in self.seats.iter().enumerate().filter(|(_, s)| !s.done && s.ended.is_none()) {
             if self.go_ns.is_some() && seat.last_progress_ns.is_some_and(|t| since(t) > self.rules.stall_timeout) {
-                return Some(timed_out(member, "measure", self.rules.stall_timeout, "ended no epoch"));
+                let what = if seat.serving().is_some() { "answered no request" } else { "ended no epoch" };
+                return Some(timed_out(member, "measure", self.rules.stall_timeout, what));
             }
         }
         if since(self.launched_ns) > self.rules.timeout {

@@ -338,6 +338,103 @@ fn garbage_ends_the_group_at_once() {
     assert_eq!(s.watch.outcome().word(), "protocol_error");
 }
 
+/// A member that serves, ready beside one that trains, and the moment at which both were told to go.
+fn serving(rules: Rules) -> (Story, u64) {
+    let mut s = Story::of(2, rules);
+    let asked = json!({"rate_per_s": 20.0, "batch_size": 4, "slo_s": 0.05});
+    s.says(0, json!({"event": "hello", "protocol": 1, "pid": 100, "device": "cpu", "serving": asked}));
+    s.says(0, json!({"event": "capacity", "requests_per_s": 84.2}));
+    s.ready(0);
+    s.hello(1);
+    s.ready(1);
+    let go_ns = s.now_ns;
+    (s, go_ns)
+}
+
+fn requests(times: &[(u64, Option<u64>, Option<u64>)]) -> serde_json::Value {
+    let arrivals: Vec<u64> = times.iter().map(|t| t.0).collect();
+    let starts: Vec<Option<u64>> = times.iter().map(|t| t.1).collect();
+    let ends: Vec<Option<u64>> = times.iter().map(|t| t.2).collect();
+    json!({"event": "requests", "arrival_ns": arrivals, "start_ns": starts, "end_ns": ends})
+}
+
+#[test]
+fn requests_are_kept_and_what_the_member_can_do_stands_beside_how_it_is_asked() {
+    let (mut s, go) = serving(rules(Tail::Hold));
+    assert_eq!(s.says(0, requests(&[(go, Some(go + 1), Some(go + 30)), (go + 9, Some(go + 30), None)])), []);
+    assert_eq!(s.says(0, requests(&[(go + 12, None, None)])), []);
+    let seat = &s.watch.seats[0];
+    let told: Vec<_> = seat.requests.iter().map(|r| (r.arrival_ns - go, r.start_ns.is_some(), r.end_ns.is_some())).collect();
+    assert_eq!(told, [(0, true, true), (9, true, false), (12, false, false)]);
+    let served = seat.served().unwrap();
+    assert_eq!((served.answered, served.p99_s), (1, Some(30e-9)));
+    let asked = seat.serving().unwrap();
+    assert_eq!((asked.rate_per_s, asked.batch_size, asked.slo_s, asked.capacity_per_s), (20.0, 4, Some(0.05), Some(84.2)));
+    assert_eq!((s.watch.seats[1].serving(), s.watch.seats[1].served()), (None, None));
+}
+
+#[test]
+fn a_member_that_trains_cannot_send_latencies() {
+    for (said, words) in [
+        (requests(&[]), "member 1 sends latencies, but its hello does not say that it serves"),
+        (
+            json!({"event": "capacity", "requests_per_s": 84.2}),
+            "member 1 tells how many requests it can answer, but its hello does not say that it serves",
+        ),
+    ] {
+        let (mut s, _) = serving(rules(Tail::Hold));
+        assert_eq!(s.says(1, said), [Act::Kill(0), Act::Kill(1)]);
+        assert_eq!(s.watch.outcome(), Outcome::ProtocolError { member: 1, message: words.into() });
+    }
+}
+
+#[test]
+fn requests_of_another_time_are_no_measurement() {
+    let (mut s, go) = serving(rules(Tail::Hold));
+    assert_eq!(s.says(0, requests(&[(go - 1, None, None)])).len(), 2);
+    let Outcome::ProtocolError { message, .. } = s.watch.outcome() else { panic!("{:?}", s.watch.outcome()) };
+    assert_eq!(message, "member 0 sends latencies of requests that arrived before it was told to go");
+
+    let (mut s, go) = serving(rules(Tail::Hold));
+    let soon = s.now_ns + S;
+    assert_eq!(s.says(0, requests(&[(go, Some(go), Some(soon))])).len(), 2);
+    let Outcome::ProtocolError { message, .. } = s.watch.outcome() else { panic!("{:?}", s.watch.outcome()) };
+    assert_eq!(message, "member 0 sends latencies from the future: its clock is not CLOCK_MONOTONIC");
+}
+
+#[test]
+fn no_member_fills_the_memory_with_its_requests() {
+    let (mut s, go) = serving(rules(Tail::Hold));
+    let arrivals = vec![go; 100_000];
+    let none: Vec<Option<u64>> = vec![None; 100_000];
+    let line = json!({"event": "requests", "arrival_ns": arrivals, "start_ns": none, "end_ns": none});
+    let (event, _) = parse(line.to_string().as_bytes()).unwrap();
+    let raw = serde_json::Value::Null;
+    let mut say = || s.hears(0, Signal::Said { event: event.clone(), raw: raw.clone() });
+    assert!((0..50).all(|_| say().is_empty()), "5 million are an hour at more than a thousand a second");
+    assert_eq!(say().len(), 2);
+    let Outcome::ProtocolError { message, .. } = s.watch.outcome() else { panic!("{:?}", s.watch.outcome()) };
+    assert_eq!(message, "member 0 sends latencies of more than 5000000 requests: lower its rate");
+}
+
+#[test]
+fn who_answers_requests_does_not_stall_though_its_epoch_is_long() {
+    let (mut s, go) = serving(rules(Tail::Hold));
+    s.now_ns = go + 15 * S;
+    s.says(0, requests(&[(go, Some(go), Some(go + 1))]));
+    s.epoch(1, 0, false);
+    assert_eq!(s.watch.tick(go + 30 * S), []);
+    s.says(0, requests(&[(go + S, None, None)]));
+    s.says(
+        1,
+        json!({"event": "epoch", "index": 1, "measured": true, "items": 8, "start_ns": go, "end_ns": go + S, "loss": null}),
+    );
+    assert_eq!(s.watch.tick(go + 35 * S), []);
+    s.watch.tick(go + 36 * S);
+    let stalled = Outcome::TimedOut { member: 0, phase: "measure".into(), message: "answered no request for 20 s".into() };
+    assert_eq!(s.watch.outcome(), stalled, "requests that wait are no progress");
+}
+
 #[test]
 fn silence_times_out_in_set_up_and_a_stall_in_measure() {
     let mut s = Story::of(2, rules(Tail::Hold));

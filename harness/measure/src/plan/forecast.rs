@@ -91,7 +91,8 @@ pub fn host_memory_bytes(cell: &Cell) -> Option<u64> {
 }
 
 /// Settings that change neither the work nor the memory of an epoch much, or whose effect is known.
-const NEUTRAL: [&str; 6] = ["images", "seconds", "limit_batches", "learning_rate", "seed", "epochs"];
+const NEUTRAL: [&str; 9] =
+    ["images", "seconds", "limit_batches", "learning_rate", "seed", "epochs", "window", "rate", "slo"];
 
 /// What its workload's file tells, unless a setting makes it another training: another model or precision was not measured.
 fn forecast_of(member: &Member) -> Option<&crate::workload::Forecast> {
@@ -108,6 +109,10 @@ const LENGTHS: [&str; 2] = ["images", "seconds"];
 /// An epoch alone, at the member's settings; absent where a setting says "all" with a zero, of which nobody told the length.
 fn epoch_s(member: &Member) -> Option<f64> {
     let mut epoch_s = forecast_of(member)?.epoch_s?;
+    // Who serves does so for as long as it is told.
+    if let Some(window) = member.settings().get("window").and_then(serde_json::Value::as_str) {
+        epoch_s = crate::units::duration(window)?.as_secs_f64();
+    }
     for name in LENGTHS {
         let default = member.workload().settings.get(name).and_then(serde_json::Value::as_f64);
         let (Some(default), Some(value)) = (default, member.settings().get(name).and_then(serde_json::Value::as_f64)) else {

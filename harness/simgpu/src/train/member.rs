@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use super::channel::Channel;
 use super::noise;
 use super::options::Options;
+use super::queue::Work;
+use super::serve::Serving;
 use crate::clock;
 use crate::log::{Arrival, Event};
 use crate::mps::client::{Answer, Client, Fate, attach};
@@ -26,13 +28,14 @@ const UNAVAILABLE: &str = "CUDA-capable device(s) is/are busy or unavailable";
 const EPOCH_S: f64 = 1.5;
 const EPOCHS_BY_HAND: u64 = 2;
 /// How often a member looks at the card.
-const TICK: Duration = Duration::from_millis(20);
+pub const TICK: Duration = Duration::from_millis(20);
 /// What it burns each time, so that it shows on the CPU.
 const SPIN: Duration = Duration::from_micros(250);
 const WARM_UP_S: f64 = 0.08;
 
 /// Why a member ends.
-enum End {
+#[derive(Debug)]
+pub enum End {
     Done,
     Stopped,
     /// What it tells the harness, and the last line of its traceback.
@@ -42,7 +45,7 @@ enum End {
     },
 }
 
-fn failed(kind: &'static str, message: impl Into<String>) -> End {
+pub fn failed(kind: &'static str, message: impl Into<String>) -> End {
     End::Failed { kind, message: message.into() }
 }
 
@@ -51,17 +54,21 @@ fn cuda_error(what: &str) -> End {
 }
 
 /// Where and what this member is.
-struct Member {
-    sim: Sim,
-    channel: Channel,
-    number: Option<u32>,
+pub struct Member {
+    pub(super) sim: Sim,
+    pub(super) channel: Channel,
+    pub(super) number: Option<u32>,
     place: Place,
     client: Option<Client>,
     /// The share of threads that MPS leaves it.
     cap: Option<f64>,
     limit_bytes: Option<u64>,
     workload: Workload,
-    fit: Fit,
+    pub(super) fit: Fit,
+    /// Noise: its factor on the pace.
+    pub(super) own_pace: f64,
+    /// How it is asked; none if it trains.
+    serving: Option<Serving>,
     /// Of an epoch, and of the whole data.
     items: u64,
     whole: u64,
@@ -108,9 +115,15 @@ impl Member {
             Err(why) => return Err((why, channel)),
         };
         let fit = workload.on(&sim.cards[place.card]);
+        let work = workload.batch_items.map(|batch_items| Work { item_s: fit.item_s, batch_items });
+        let serving = match work.map(|work| Serving::read(options, work)).transpose() {
+            Ok(serving) => serving,
+            Err(why) => return Err((why, channel)),
+        };
         let whole = workload.items(&options.0);
         let batch = options.number("batch_size").unwrap_or(1).max(1);
         let wished_s = std::env::var("COLLO_SIM_EPOCH_S").ok().and_then(|s| s.parse().ok()).unwrap_or(EPOCH_S);
+        let serving = serving.map(|s| s.within(wished_s));
         let asked = options.number("limit_batches").filter(|n| *n > 0);
         let short = ((wished_s / (fit.item_s * batch as f64)).round() as u64).max(1);
         let batches = Some(asked.unwrap_or(short).min(short)).filter(|b| b * batch < whole);
@@ -120,12 +133,27 @@ impl Member {
         let cap = client.as_ref().map(|c| c.percent.min(own)).filter(|p| *p < 100.0).map(|p| p / 100.0);
         let own_limit = || crate::mps::limit_of(&std::env::var("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT").ok()?, 0);
         let limit_bytes = client.as_ref().and_then(|c| [c.limit_bytes, own_limit()].into_iter().flatten().min());
-        Ok(Member { sim, channel, number, place, client, cap, limit_bytes, workload, fit, items, whole, batches })
+        let own_pace = noise::pace(&sim, number);
+        Ok(Member {
+            sim,
+            channel,
+            number,
+            place,
+            client,
+            cap,
+            limit_bytes,
+            workload,
+            fit,
+            own_pace,
+            serving,
+            items,
+            whole,
+            batches,
+        })
     }
 
     fn live(&mut self, options: &Options) -> Result<(), End> {
-        let pace = noise::pace(&self.sim, self.number);
-        let load = self.fit.load.clone();
+        let load = self.serving.as_ref().map_or_else(|| self.fit.load.clone(), |s| s.spread(&self.fit.load));
         let (gi, ci) = self.place.mig.unzip();
         let arrival = Arrival {
             born: clock::born(std::process::id()).unwrap_or(0),
@@ -142,7 +170,7 @@ impl Member {
             m: load.m,
             pcie: load.pcie,
             cap: self.cap,
-            pace,
+            pace: self.own_pace,
         };
         self.hold(CONTEXT_MIB * MIB, Event::Start(arrival))?;
         self.hello(options);
@@ -158,6 +186,10 @@ impl Member {
         self.hold(held, Event::Memory(held))?;
         self.log(Event::Warm)?;
         self.rest(Duration::from_secs_f64(WARM_UP_S))?;
+        let serving = self.serving.clone();
+        if let Some(serving) = &serving {
+            self.tell_capacity(serving)?;
+        }
         self.log(Event::Idle)?;
         while self.sim.scenario.has("silent") && self.sim.scenario.means_member("silent", self.number) {
             self.rest(TICK)?;
@@ -169,7 +201,10 @@ impl Member {
             None => (options.number("epochs").unwrap_or(EPOCHS_BY_HAND), false),
         };
         self.log(Event::Train)?;
-        self.train(epochs, hold)?;
+        match &serving {
+            Some(serving) => self.serve(serving, epochs, hold)?,
+            None => self.train(epochs, hold)?,
+        }
         let _ = self.log(Event::End);
         Ok(())
     }
@@ -193,9 +228,7 @@ impl Member {
             if self.channel.by_hand() {
                 println!("epoch {index} took {:.4} s, loss {loss:.4}", (end_ns - start_ns) as f64 / 1e9);
             }
-            let allocated = self.workload.memory_mib * MIB * 9 / 10;
-            let memory = json!({ "allocated_bytes": allocated, "reserved_bytes": self.workload.memory_mib * MIB });
-            self.channel.say("memory", memory);
+            self.tell_memory();
             start_ns = end_ns;
             index += 1;
             if index == epochs {
@@ -203,6 +236,12 @@ impl Member {
             }
         }
         Ok(())
+    }
+
+    pub(super) fn tell_memory(&self) {
+        let allocated = self.workload.memory_mib * MIB * 9 / 10;
+        let memory = json!({ "allocated_bytes": allocated, "reserved_bytes": self.workload.memory_mib * MIB });
+        self.channel.say("memory", memory);
     }
 
     /// Train until so much work is done; the moment at which it was.
@@ -228,13 +267,13 @@ impl Member {
     }
 
     /// Solo seconds of work done by now, and the pace.
-    fn progress_s(&self, now: u64) -> (f64, f64) {
+    pub(super) fn progress_s(&self, now: u64) -> (f64, f64) {
         let history = self.sim.history();
         history.guest(std::process::id()).map_or((0.0, 0.0), |g| (history.progress_s(g, now), g.pace))
     }
 
     /// See what happened meanwhile, and end if it ends this member.
-    fn look(&mut self) -> Result<u64, End> {
+    pub(super) fn look(&mut self) -> Result<u64, End> {
         let now = self.sim.refresh();
         let until = Instant::now() + SPIN;
         while Instant::now() < until {
@@ -340,7 +379,7 @@ impl Member {
         let sms = (!wrong("no-cuda")).then_some(sms);
         let text = |name: &str, other: &str| options.0.get(name).cloned().unwrap_or_else(|| other.to_string());
         let threads = std::env::var("COLLO_THREADS").ok().and_then(|t| t.parse::<u32>().ok()).unwrap_or(1);
-        let hello = json!({
+        let mut hello = json!({
             "protocol": 1,
             "pid": std::process::id(),
             "device": device,
@@ -355,6 +394,12 @@ impl Member {
             "precision": text("precision", "fp32"),
             "allocator": "native",
         });
+        if let (Some(serving), Some(said)) = (&self.serving, hello.as_object_mut()) {
+            // There is no data set, and an epoch is as long as it is.
+            said.remove("dataset");
+            said.remove("limit_batches");
+            said.insert("serving".into(), serving.hello());
+        }
         if self.channel.by_hand() {
             println!("simulated; device {device}, {} SMs, {} items an epoch", sms.unwrap_or(0), self.items);
         }

@@ -9,10 +9,14 @@ pub mod channel;
 pub mod member;
 pub mod noise;
 pub mod options;
+pub mod queue;
+pub mod serve;
 
 use options::Options;
 
 pub const PYTHON: &str = "3.11.9";
+/// What a member's script is called; others prepare data.
+const SCRIPTS: [&str; 2] = ["train.py", "serve.py"];
 pub const TORCH: &str = "2.14.1+simulated";
 
 /// Be the program.
@@ -26,7 +30,8 @@ pub fn main(arguments: &[String]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let script = arguments.iter().position(|a| !a.starts_with('-'));
-    let trains = !arguments.iter().any(|a| a == "-m") && script.is_some_and(|i| arguments[i].ends_with("train.py"));
+    let trains =
+        !arguments.iter().any(|a| a == "-m") && script.is_some_and(|i| SCRIPTS.iter().any(|s| arguments[i].ends_with(s)));
     if !trains {
         return prepare(arguments);
     }
