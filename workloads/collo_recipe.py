@@ -1,4 +1,4 @@
-"""By hand, what `--recipe` means: the values of the script's own `workload.toml`. Under collo they all come as settings.
+"""By hand, what `--recipe` means: the values in the script's own `workload.toml`. Under collo all come as settings.
 
 A parser and a folder go in, settings come out; what is given beside the recipe wins. Standard library only.
 """
@@ -20,7 +20,8 @@ def settings_of(parser, folder, words=None):
     if settings.recipe not in recipes:
         known = [usual, *recipes]
         nearest = difflib.get_close_matches(settings.recipe, known, n=1, cutoff=0)[0]
-        raise SettingError(f"`recipe` is `{settings.recipe}`, nearest to it is `{nearest}`: it is one of {', '.join(known)}")
+        unknown = f"`recipe` is `{settings.recipe}`, nearest to it is `{nearest}`"
+        raise SettingError(f"{unknown}: it is one of {', '.join(known)}")
     parser.set_defaults(**recipes[settings.recipe])
     return parser.parse_args(words)
 

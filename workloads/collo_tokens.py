@@ -23,7 +23,7 @@ FAITHFUL = 0.75  # how often a token is followed by the one that belongs after i
 def load(name, items, length, vocabulary, seed, packing="blocks"):
     """The data set that the setting `dataset` names: the first `items` sequences of it, with 0 all there are.
 
-    With `packing` "lines" a batch says besides which tokens are a line's, and which fill it up: see collo_data/wikitext.py.
+    With `packing` "lines" a batch also says which tokens are a line's: the others fill it up (collo_data/wikitext.py).
     """
     check(name)
     within("items", items, 0, MOST_TOKENS)

@@ -42,7 +42,7 @@ def add_settings(parser, batch_size, learning_rate):
     add("--workers", type=int, default=0, help="data-loader processes; with 0 the training process loads")
     add("--pin-memory", default="auto", help="load into page-locked memory: true, false, or auto, on a GPU alone")
     add("--precision", default="fp32", help="fp32, tf32 (GPU), torch: its default; or mixed precision in bf16 or fp16")
-    add("--read-loss", default="epoch", help="epoch: the host runs ahead of the GPU; step: it waits for each step's loss")
+    add("--read-loss", default="epoch", help="epoch: the host runs ahead of the GPU; step: it waits for each loss")
     add("--compile", type=flag, default=False, help="torch.compile")
     add("--cuda-graphs", type=flag, default=False, help="capture the training step once, then replay it (GPU)")
     add("--allocator", default="native", help="the GPU's: native or cudaMallocAsync; asserted, see `allocator` below")

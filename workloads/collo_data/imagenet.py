@@ -47,7 +47,8 @@ class Pictures(Split):
         pixels = np.empty((len(indices), *self.shape), np.uint8)
         for slot, index in zip(pixels, indices):
             index = int(index)
-            slot[:] = self.picture(index).transpose(2, 0, 1) if self.transform is None else self.transform(self.decoded(index))
+            own = self.transform
+            slot[:] = own(self.decoded(index)) if own else self.picture(index).transpose(2, 0, 1)
         return pixels, self.labels[indices]
 
     def path(self, index):
@@ -132,7 +133,8 @@ class ImageNet(DataSet):
         _, folder = self.find(place.folder)
         folder = folder / split
         names, labels = self.listed(folder)
-        return Pictures(self, place, folder, names, labels, size, seed, split == "train" and crop == "random", transform)
+        at_random = split == "train" and crop == "random"
+        return Pictures(self, place, folder, names, labels, size, seed, at_random, transform)
 
     def class_folders(self, folder):
         """The names of the class folders, in the order of their labels."""

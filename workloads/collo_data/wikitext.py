@@ -5,9 +5,9 @@
 
 A token is a word or the end of a line, as in the published counts. `load(…, length=128, vocabulary=33278)` keeps the
 most frequent words of the training text; all others are 0, the unknown token, and 1 is the end of a line. Ids stay
-below `vocabulary`, so a model's own size can be asked for. With `packing="blocks"` a sequence begins where the one before
-ends, and what is over is left out. With `packing="lines"` each line is one, cut or filled up with line ends to the length,
-and a batch has a second array that says which tokens are the line's: so the public scripts behind thesis table 6.2 do it.
+below `vocabulary`, so a model's own size can be asked for. With `packing="blocks"` a sequence begins where the one
+before ends, and what is over is left out. With `packing="lines"` each line is one, cut or filled up with line ends to
+the length, and a batch has a second array that says which tokens are the line's, as in the scripts behind thesis table 6.2.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ CHECKSUMS = {  # raw: published with several reproductions of perplexities; toke
 
 
 class Sequences(Split):
-    """Token ids that lie in memory: int64 [B, length]; of lines also bool [B, length], true where they are not filled up."""
+    """Token ids in memory: int64 [B, length]; of lines also bool [B, length], false where they are filled up."""
 
     def __init__(self, known, place, ids, length, vocabulary, words, used=None):
         super().__init__(known, place)

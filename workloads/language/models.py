@@ -1,8 +1,9 @@
 """The language models of the study, built by transformers from their sizes with random weights: nothing is fetched.
 
-A name and sizes go in; out comes a module from token ids, and of lines which of them are the line's, to the mean loss of
-what that family learns by. Models and tasks are those of the public scripts behind thesis table 6.2 (itu-rad/CARMA,
-`workloads/BERT_base_on_wiki.py`, `xlnet_base_cased.py`, `gpt2_xl_on_wiki.py` and their like). The last id of a vocabulary stands in no text: it is BERT's mask. Knows no data set and no device.
+A name and sizes go in. Out comes a module from token ids, and of lines which of them are the line's, to the mean loss
+of what that family learns by. Models and tasks are those of the public scripts behind thesis table 6.2 (itu-rad/CARMA,
+`workloads/BERT_base_on_wiki.py`, `xlnet_base_cased.py`, `gpt2_xl_on_wiki.py` and their like). The last id of a
+vocabulary stands in no text: it is BERT's mask. Knows no data set and no device.
 """
 
 import difflib
@@ -20,8 +21,8 @@ from collo import SettingError
 from collo_tokens import within
 
 # Under its own name, `sdpa` is told of GPT-2's mask: each step looks whether sequences are packed, which waits for the
-# GPU; torch.compile and CUDA graphs write the mask out, which rules the fast kernels out. Ours are never packed. A mask of
-# four dimensions, which lines need, transformers passes on as it is (masking_utils, `_preprocess_mask_arguments`).
+# GPU; torch.compile and CUDA graphs write the mask out, which rules the fast kernels out. Ours are never packed. A mask
+# of four dimensions, which lines need, is passed on as it is (masking_utils.py, `_preprocess_mask_arguments`).
 AttentionInterface.register("sdpa_without_mask", sdpa_attention_forward)
 
 GUESSED_BY_BERT = 0.15  # of the tokens
@@ -118,7 +119,7 @@ class Causal(nn.Module):
 
 
 class Classified(nn.Module):
-    """XLNet's: say of a text which of two kinds it is. The public scripts call every text of WikiText the second kind."""
+    """XLNet's: say which of two kinds a text is. The public scripts call every text of WikiText the second kind."""
 
     def __init__(self, model):
         super().__init__()

@@ -29,7 +29,7 @@ def imported(workload, name):
 
 
 def words(workload, preset=None, **settings):
-    """The command line as collo writes it: the defaults, over them a recipe's, over them a preset's, over them these."""
+    """The command line as collo writes it: the defaults, over them a recipe's, then a preset's, then these."""
     toml = written(workload)
     own = {**(toml["presets"][preset]["settings"] if preset else {}), **settings}
     settings = {**toml["settings"], **toml.get("recipes", {}).get(own.get("recipe"), {}), **own}

@@ -70,8 +70,11 @@ def test_the_recipe_is_what_the_scripts_of_table_6_2_do():
 
 @pytest.mark.parametrize("name, gib", [("xlnet-base", 9.3), ("xlnet-large", 15.4)])
 def test_xlnet_keeps_about_as_much_as_was_measured(name, gib):
-    """Weights, gradients, AdamW's moments and what a step keeps for its backward pass, at 512 tokens; the thesis has 9.7 and
-    14.5 GB, its authors later 9.2 and 19.3. Two streams with a head of 32,000 words would be 13.2 and 20.8 GiB."""
+    """Weights, gradients, AdamW's moments and what a step keeps for its backward pass, at 512 tokens.
+
+    The thesis has 9.7 and 14.5 GB, its authors later 9.2 and 19.3. Two streams with a head of 32,000 words would be
+    13.2 and 20.8 GiB.
+    """
     build, sizes = models.ARCHITECTURES[name]
     with torch.device("meta"):
         learner, text = build(sizes).to("meta"), torch.zeros(BATCH_SIZES[name], 512, dtype=torch.int64)

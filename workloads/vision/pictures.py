@@ -1,10 +1,10 @@
-"""How pictures are shown to the training: what is drawn anew for each, by whoever loads them. Knows no model and no device.
+"""How pictures are shown to the training: what is drawn anew for each, by whoever loads them. Knows no model.
 
-`load` gives one split of a data set whose pictures are as `augmentation` and `crop` say, uint8 [B, 3, side, side] as ever:
+`load` gives one split of a data set. Its pictures, uint8 [B, 3, side, side], are as `augmentation` and `crop` say:
 none       as they lie; ImageNet's are cut out, by `crop`: at random (the same cut each epoch), or from the centre
 crop-flip  moved by up to 4 pixels over a black edge, and mirrored half of the time: CIFAR's usual
 timm       what timm's train script does by default: a random part of the picture, resized, mirrored half of the time,
-           brightness, contrast and saturation changed by up to 40 %. By timm's own transforms (timm.data.create_transform)
+           brightness, contrast and saturation changed by up to 40 %; by timm's own transforms
 """
 
 import random
@@ -23,14 +23,15 @@ COLOUR_JITTER = 0.4  # timm/train.py, `--color-jitter`
 
 
 def load(name, settings, side, training=True):
-    """What is trained on, or validated on, which is never augmented. `side` is that of ImageNet's pictures, in pixels."""
+    """What is trained on, or validated on, which is never augmented. `side`, in pixels, is that of ImageNet's."""
     cut = name == CUT
     options = {"size": side, "seed": settings.seed} if cut else {}
     if not training:
         return collo_data.load(name, "val" if name.startswith("imagenet") else "test", **options)
     if cut and settings.augmentation == "timm":
         if settings.crop != "random":
-            raise SettingError("`crop` cannot be `centre` with `augmentation` timm, which cuts at random: set one of them")
+            why = "which cuts at random: leave one out"
+            raise SettingError(f"`crop` cannot be `centre` with `augmentation` timm, {why}")
         return collo_data.load(name, transform=of_timm(side), **options)
     data = collo_data.load(name, **options, **({"crop": settings.crop} if cut else {}))
     if settings.augmentation == "none":
@@ -55,9 +56,8 @@ def of_timm(side):
     from timm.data import create_transform
 
     # With its prefetcher timm leaves turning bytes into numbers to the GPU, as we do.
-    return create_transform(
-        side, is_training=True, use_prefetcher=True, color_jitter=COLOUR_JITTER, auto_augment=None, interpolation="random"
-    )
+    given = {"color_jitter": COLOUR_JITTER, "auto_augment": None, "interpolation": "random"}
+    return create_transform(side, is_training=True, use_prefetcher=True, **given)
 
 
 def cropped_and_flipped(side):

@@ -24,9 +24,9 @@ settings.add_argument("--model", default="resnet26", help="any of timm, torchvis
 settings.add_argument("--dataset", default="cifar-10", help=", ".join(own_side))
 settings.add_argument("--image-size", type=int, default=0, help="pixels a side; 0: the model's or the data's own")
 settings.add_argument("--channels-last", type=collo_torch.flag, default=False, help="colours innermost in memory")
-settings.add_argument("--recipe", default="collo", help="many of these at once, as in workload.toml; what is given wins")
+settings.add_argument("--recipe", default="collo", help="many of these at once, see workload.toml; what is given wins")
 settings.add_argument("--augmentation", default="none", help=", ".join(pictures.AUGMENTATIONS))
-settings.add_argument("--crop", default="random", help="of ImageNet's pictures, without timm's augmentation: random, centre")
+settings.add_argument("--crop", default="random", help="of ImageNet's pictures, where not timm cuts: random, centre")
 settings.add_argument("--validate", type=collo_torch.flag, default=False, help="on the test data, in each epoch's time")
 learning.add_settings(settings)
 collo_torch.add_settings(settings, batch_size=32, learning_rate=0.005)
@@ -80,9 +80,8 @@ def right_and_loss(pixels, labels):
     return told
 
 
-cut = pictures.cut(settings)
-regime = {**learning.in_force(settings), "augmentation": settings.augmentation, "crop": cut, "validate": settings.validate}
-more = {"image_size": side, "regime": regime}
+regime = {"augmentation": settings.augmentation, "crop": pictures.cut(settings), "validate": settings.validate}
+more = {"image_size": side, "regime": {**learning.in_force(settings), **regime}}
 collo_torch.say_hello(member, settings, device, name=settings.model, model=model, data=data, **more)
 collo_torch.tell_features(member, model, (torch.empty(1, 3, side, side, device="meta"),), settings)
 step = collo_torch.training_step(loss_of, model, optimiser, settings)

@@ -118,6 +118,34 @@ fn workloads_are_listed_with_their_presets() {
     assert_eq!(bench.collo(&["list", "workloads", "--json"]).json(), list);
 }
 
+const COOKED: &str = r#"
+command = ["python", "train.py", "{settings}"]
+environment = "system"
+[settings]
+width = 64
+workers = 0
+recipe = "ours"
+[recipes.paper]
+width = 96
+workers = 4
+[presets.cooked-wide]
+settings = { width = 512 }
+"#;
+
+#[test]
+fn a_recipe_is_shown_with_what_it_changes_and_planned_with_what_is_in_force() {
+    let text = "[axes]\nworkload = [\"cooked\", \"cooked-wide\"]\nrecipe = \"paper\"\n";
+    let bench = bench(text).file("workloads/cooked/workload.toml", COOKED).file("workloads/cooked/train.py", "");
+    bench.collo(&["workload", "show", "cooked"]).exits(0).answers("  recipe       paper: width=96 workers=4");
+    bench.collo(&["workload", "show", "cooked-wide"]).exits(0).answers("  recipe       paper: workers=4");
+    let plan = bench.collo(&["plan", "x", "--json"]).exits(0).json();
+    let cells: Vec<&str> = plan["cells"].as_array().expect("a list").iter().map(|c| c["cell"].as_str().expect("text")).collect();
+    assert_eq!(cells, ["cooked solo recipe=paper", "cooked-wide solo recipe=paper"]);
+    let text = "[axes]\nworkload = \"cooked\"\nrecipe = \"papre\"\n";
+    let bench = self::bench(text).file("workloads/cooked/workload.toml", COOKED).file("workloads/cooked/train.py", "");
+    bench.collo(&["plan", "x"]).exits(2).says("workload `cooked` has no recipe `papre`").says("did you mean `paper`?");
+}
+
 #[test]
 fn one_workload_is_shown_in_full() {
     let bench = bench("");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use collo_measure::experiment::Asked;
 use collo_measure::trial::{self, Finding, Shown};
-use collo_measure::workload::{Environment, Requirement, plain};
+use collo_measure::workload::{Environment, RECIPE, Requirement, plain};
 use collo_measure::{Project, Workload, Workloads, units};
 use collo_store::{EpochRecord, RunRecord};
 use serde_json::{Value as Json, json};
@@ -58,7 +58,7 @@ fn value(w: &Workload) -> Json {
         "memory_bytes": w.forecast.memory_bytes});
     json!({"workload": w.name, "preset_of": w.preset_of, "description": w.description, "folder": w.folder, "command": w.command,
         "environment": environment, "packages": w.packages, "requires": requires, "prepare": w.prepare, "settings": w.settings,
-        "variables": w.variables, "protocol": w.epochs.is_none(), "forecast_cpu": forecast})
+        "recipes": w.recipes, "variables": w.variables, "protocol": w.epochs.is_none(), "forecast_cpu": forecast})
 }
 
 fn show(context: &Context<'_>, workloads: &Workloads, name: &str) -> Ended {
@@ -122,6 +122,11 @@ fn in_full(w: &Workload, base: Option<&Workload>) -> String {
         let before = base.and_then(|b| b.settings.get(name)).filter(|before| *before != value);
         let before = before.map(|b| format!("   ({} in {})", plain(b), base.map_or("", |b| &b.name))).unwrap_or_default();
         add(title, format!("{name:<width$}  {}{before}", plain(value)));
+    }
+    for (recipe, under) in w.recipes.iter().filter(|(recipe, _)| w.settings.get(RECIPE) != Some(&Json::from(recipe.as_str()))) {
+        let others = under.iter().filter(|(name, value)| *name != RECIPE && w.settings.get(*name) != Some(*value));
+        let others: Vec<String> = others.map(|(name, value)| format!("{name}={}", plain(value))).collect();
+        add("recipe", format!("{recipe}: {}", others.join(" ")));
     }
     lines.join("\n")
 }

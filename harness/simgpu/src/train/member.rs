@@ -413,8 +413,20 @@ impl Member {
 /// What a hello tells of the regime, as workloads/collo_torch.py does: of the settings that were given.
 fn regime(options: &Options) -> serde_json::Map<String, Value> {
     const NAMES: [&str; 14] = [
-        "recipe", "precision", "read_loss", "workers", "keep_cache", "augmentation", "crop", "validate", "optimiser", "nesterov",
-        "weight_decay", "label_smoothing", "schedule", "schedule_epochs",
+        "recipe",
+        "precision",
+        "read_loss",
+        "workers",
+        "keep_cache",
+        "augmentation",
+        "crop",
+        "validate",
+        "optimiser",
+        "nesterov",
+        "weight_decay",
+        "label_smoothing",
+        "schedule",
+        "schedule_epochs",
     ];
     let typed = |text: &String| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_str()));
     NAMES.into_iter().filter_map(|name| Some((name.to_string(), typed(options.0.get(name)?)))).collect()
@@ -477,7 +489,8 @@ mod tests {
 
     #[test]
     fn the_regime_is_that_of_the_settings_and_of_no_others() {
-        let words = ["--model=resnet26", "--recipe=timm", "--precision=tf32", "--workers=4", "--validate=true", "--weight-decay=0.00002"];
+        let words =
+            ["--model=resnet26", "--recipe=timm", "--precision=tf32", "--workers=4", "--validate=true", "--weight-decay=0.00002"];
         let told = regime(&Options::read(&words.map(str::to_string)));
         let expected = json!({ "recipe": "timm", "precision": "tf32", "workers": 4, "validate": true, "weight_decay": 2e-5 });
         assert_eq!(Value::Object(told), expected);
