@@ -166,7 +166,8 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             format!("{first}{alone}{beside}{kept}.")
         }
     };
-    let quantities = groups.iter().flat_map(|c| c.servers()).flat_map(|s| [evidence(&s, criterion(&s)), evidence(&s, "latency_p99_s")]);
+    let quantities =
+        groups.iter().flat_map(|c| c.servers()).flat_map(|s| [evidence(&s, criterion(&s)), evidence(&s, "latency_p99_s")]);
     Some(Guideline {
         id: "serving",
         statement,

@@ -1,6 +1,8 @@
 //! Members that serve: how late their answers are, alone and beside training, and what those that train beside them get.
 
-use super::common::{cut_rows, failure, figure, hover, informative_note, interval, label, legend_of, nothing, tags, times, without};
+use super::common::{
+    cut_rows, failure, figure, hover, informative_note, interval, label, legend_of, nothing, tags, times, without,
+};
 use super::{Block, Figure, Section, Table, TableCell, mixed};
 use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
 use crate::guideline::serving::{Kept, criterion, kept};
@@ -119,9 +121,15 @@ fn p99s(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
         let rows: Vec<DelayRow> = groups.iter().take(GROUPS).map(row).collect();
         let limit = subject.limit();
         let drawing =
-            Delays { caption: "p99, ms", rows: &rows, limit: limit.as_ref().map(|(v, t)| (*v, t.as_str())), range: (low, high) }.draw();
+            Delays { caption: "p99, ms", rows: &rows, limit: limit.as_ref().map(|(v, t)| (*v, t.as_str())), range: (low, high) }
+                .draw();
         let title = words::workload(subject.solo);
-        Panel { label: format!("p99 of {title}, alone and beside others, by sharing mode"), title, subtitle: subject.asked(), drawing }
+        Panel {
+            label: format!("p99 of {title}, alone and beside others, by sharing mode"),
+            title,
+            subtitle: subject.asked(),
+            drawing,
+        }
     });
     let panels: Vec<Panel> = panels.collect();
     let mut caption = format!(
