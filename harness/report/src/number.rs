@@ -15,6 +15,14 @@ fn decimals(half_width: f64) -> i32 {
     if lead < 1.95 { 1 - e } else { -e }
 }
 
+/// Decimals that an interval allows, and that leave something of its estimate: where an interval is much wider than what it is of, neither
+/// the estimate nor (as far as one more digit goes) the lower end is rounded to 0.
+fn decimals_of(estimate: f64, low: f64, half_width: f64) -> i32 {
+    let place = |x: f64| if x == 0.0 { i32::MIN } else { -(x.abs().log10().floor() as i32) };
+    let least = place(estimate);
+    decimals(half_width).max(least).max(place(low).min(least.saturating_add(1)))
+}
+
 /// A number with so many decimals; negative decimals round to tens, hundreds …
 pub fn fixed(x: f64, decimals: i32) -> String {
     let text = if decimals >= 0 {
@@ -59,7 +67,7 @@ pub fn scaled(q: &Quantity, factor: f64) -> String {
     if half <= estimate.abs() * 1e-9 {
         return if estimate == 1.0 { "1".into() } else { format!("{} ±0", three(estimate)) };
     }
-    let d = decimals(half);
+    let d = decimals_of(estimate, low, half);
     if (above - below).abs() > 0.2 * below.max(above) {
         format!("{} [{}, {}]", fixed(estimate, d), fixed(low, d), fixed(high, d))
     } else {
@@ -71,7 +79,7 @@ pub fn scaled(q: &Quantity, factor: f64) -> String {
 pub fn estimate(q: &Quantity) -> String {
     match (q.low, q.high) {
         (Some(low), Some(high)) if high - low > q.estimate.abs() * 1e-9 => {
-            fixed(q.estimate, decimals((q.estimate - low).max(high - q.estimate)))
+            fixed(q.estimate, decimals_of(q.estimate, low, (q.estimate - low).max(high - q.estimate)))
         }
         _ if q.estimate == 1.0 => "1".into(),
         _ => three(q.estimate),
@@ -82,7 +90,7 @@ pub fn estimate(q: &Quantity) -> String {
 pub fn bounds(q: &Quantity) -> String {
     match (q.low, q.high) {
         (Some(low), Some(high)) if high - low > q.estimate.abs() * 1e-9 => {
-            let d = decimals((q.estimate - low).max(high - q.estimate));
+            let d = decimals_of(q.estimate, low, (q.estimate - low).max(high - q.estimate));
             format!("[{}, {}]", fixed(low, d), fixed(high, d))
         }
         // A baseline against itself has no spread to speak of, and no degrees of freedom.
@@ -165,6 +173,14 @@ mod tests {
     fn unequal_sides_are_printed_as_bounds() {
         assert_eq!(with_interval(&q(1.94, 1.71, 2.26)), "1.9 [1.7, 2.3]");
         assert_eq!(with_interval(&q(1.94, 1.80, 2.12)), "1.94 [1.80, 2.12]");
+    }
+
+    #[test]
+    fn nothing_that_was_measured_is_rounded_to_zero_by_a_wide_interval() {
+        assert_eq!(with_interval(&q(340.0, 20.0, 4000.0)), "340 [20, 4000]");
+        assert_eq!(estimate(&q(340.0, 20.0, 4000.0)), "340");
+        assert_eq!(bounds(&q(0.2, 0.03, 9.0)), "[0.03, 9.00]");
+        assert_eq!(bounds(&q(5.0, 1e-6, 15.0)), "[0.0, 15.0]", "one more digit than the estimate's, and no more");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use collo_store::{DeviceRecord, Outcome, RefusalRecord};
 use serde_json::Value;
 use support::Fixture;
 use support::card::CardTruth;
+use support::serving::Serves;
 
 /// A busy machine with two cores is slow, not broken.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -203,6 +204,31 @@ fn every_plot_has_its_data_and_keys_walk_it() {
     assert_eq!(second[0], second[1], "the next one, too");
     assert_ne!(first[1], second[0]);
     assert_eq!(t["keys"]["after"], "none");
+}
+
+/// Two that serve, alone and beside one and two that train, under each mode.
+fn serving() -> Fixture {
+    let usual = Serves { slo_s: Some(0.15), ..Serves::usual() };
+    let slow = Serves { rate_per_s: 20.0, capacity_per_s: 45.0, slo_s: None, ..Serves::usual() };
+    let mut f = Fixture::named("serving").solo("tiny", 32, 8.0).serves("serve", &usual).serves("decode", &slow);
+    for (mode, left, epoch_s) in [("naive", 70.0, 12.0), ("mps", 105.0, 10.0)] {
+        f = f.beside(&[("serve", usual.clone().left(left))], &[("tiny", epoch_s)], mode);
+        f = f.beside(&[("serve", usual.clone().left(left - 8.0))], &[("tiny", 1.9 * epoch_s); 2], mode);
+        f = f.beside(&[("decode", slow.clone().left(left / 3.0))], &[("tiny", epoch_s)], mode);
+    }
+    f
+}
+
+#[test]
+fn latencies_have_their_plots_and_a_phone_reads_them() {
+    for width in [1280, 390] {
+        let Some(t) = told(&serving(), width) else { return };
+        whole(&t);
+        let ids: Vec<&str> = t["figures"].as_array().unwrap().iter().map(|f| f["id"].as_str().unwrap()).collect();
+        assert!(ids.contains(&"fig-latency") && ids.contains(&"fig-lateness"), "{ids:?}");
+        assert!(!ids.contains(&"fig-mixed") && !ids.contains(&"fig-pairs"), "{ids:?}");
+        assert_eq!((&t["overflow"], &t["opened"]), (&t["width"], &t["width"]), "no sideways scrolling: {}", t["wide"]);
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use collo_report::{Written, analyse, write};
 use collo_store::{Outcome, RefusalRecord};
 use support::Fixture;
 
-const SECTIONS: [&str; 16] = [
+const SECTIONS: [&str; 17] = [
     "summary",
     "epoch-time",
     "gain",
@@ -19,6 +19,7 @@ const SECTIONS: [&str; 16] = [
     "pcie",
     "energy",
     "mixed",
+    "latency",
     "timelines",
     "feasibility",
     "fairness",

@@ -150,16 +150,8 @@ fn joined(reasons: &[&String]) -> String {
 }
 
 /// What a baseline has against itself.
-const OF_ITSELF: [&str; 8] = [
-    "slowdown",
-    "throughput_gain",
-    "stp",
-    "antt",
-    "memory_of_solo",
-    "energy_of_solo",
-    "pcie_rx_of_solo",
-    "latency_p99_of_solo",
-];
+const OF_ITSELF: [&str; 8] =
+    ["slowdown", "throughput_gain", "stp", "antt", "memory_of_solo", "energy_of_solo", "pcie_rx_of_solo", "latency_p99_of_solo"];
 
 /// The workloads that serve, by the label of their solo cell: a member that fell before it said so is known from another run.
 fn servers(cells: &[Cell]) -> BTreeMap<String, Serving> {
@@ -233,7 +225,8 @@ fn estimate(cells: &mut [Cell]) -> Option<&'static str> {
         cell.metrics = metrics(cell);
         cell.absent = absent(cell, &baselines);
     }
-    let own = || cells.iter().any(|c| c.members.iter().any(|m| m.quantities.get("latency_p50_s").is_some_and(|q| q.low.is_some())));
+    let own =
+        || cells.iter().any(|c| c.members.iter().any(|m| m.quantities.get("latency_p50_s").is_some_and(|q| q.low.is_some())));
     pools.method("epoch_time_s").or_else(|| pools.method("makespan_s")).or_else(|| own().then_some("t of each cell"))
 }
 

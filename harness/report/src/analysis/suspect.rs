@@ -79,9 +79,7 @@ fn thinnest(cell: &Cell) -> Option<(String, f64)> {
 
 /// Logarithmic distance of each counted repetition's time from the cell's median.
 fn deviations(cell: &Cell) -> Vec<(u32, f64)> {
-    let time = |r: &super::Repetition| {
-        Some((r.record().repetition, r.training_s().or(r.makespan_s)?.ln()))
-    };
+    let time = |r: &super::Repetition| Some((r.record().repetition, r.training_s().or(r.makespan_s)?.ln()));
     let times: Vec<(u32, f64)> = cell.counted().filter_map(time).filter(|t| t.1.is_finite()).collect();
     let mut sorted: Vec<f64> = times.iter().map(|t| t.1).collect();
     sorted.sort_by(f64::total_cmp);

@@ -154,7 +154,10 @@ impl Comparison {
 
     /// What a difference may explain, if its direction is known and some row went that way.
     pub fn may_explain(&self, difference: &Difference) -> Option<&'static str> {
-        let times = self.rows.iter().any(|r| matches!(r.quantity.as_str(), "epoch_time_s" | "makespan_s" | "items_per_s" | "latency_p99_s"));
+        let times = self
+            .rows
+            .iter()
+            .any(|r| matches!(r.quantity.as_str(), "epoch_time_s" | "makespan_s" | "items_per_s" | "latency_p99_s"));
         match difference.slower? {
             _ if !times => None,
             true => (self.count("worse") > 0).then_some("worse"),

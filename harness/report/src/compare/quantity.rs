@@ -11,6 +11,8 @@ use crate::{Error, Result};
 pub enum Asked {
     /// The epoch time; the makespan where members leave when they are done, or differ; the p99 where one serves.
     Time,
+    /// Between different cards: what each gains over its own baseline; the p99 against that alone where one serves.
+    Across,
     /// One quantity by its name in JSON.
     Named(String),
 }
@@ -57,9 +59,9 @@ const QUANTITIES: [Known; 42] = [
     ("sm_clock_mhz", "SM clock", "MHz", 1.0, Neither, true),
     ("temperature_c", "temperature", "°C", 1.0, Neither, true),
     ("read_bytes_per_s", "read", "B/s", 1.0, Neither, true),
-    ("latency_p50_s", "p50", "ms", 1e3, Smaller, false),
-    ("latency_p95_s", "p95", "ms", 1e3, Smaller, false),
-    ("latency_p99_s", "p99", "ms", 1e3, Smaller, false),
+    ("latency_p50_s", "p50", "s", 1.0, Smaller, false),
+    ("latency_p95_s", "p95", "s", 1.0, Smaller, false),
+    ("latency_p99_s", "p99", "s", 1.0, Smaller, false),
     ("latency_p99_of_solo", "p99 ÷ alone", "", 1.0, Smaller, true),
     ("within_slo_ratio", "in time", "", 1.0, Larger, false),
     ("goodput_per_s", "goodput", "per s", 1.0, Larger, false),
@@ -78,7 +80,7 @@ impl Asked {
     /// What was asked for, if both sides have it and may be compared by it.
     pub fn of(left: &Side, right: &Side, name: Option<&str>, different_devices: bool) -> Result<Asked> {
         let Some(name) = name else {
-            return Ok(if different_devices { Asked::Named(ACROSS.into()) } else { Asked::Time });
+            return Ok(if different_devices { Asked::Across } else { Asked::Time });
         };
         if different_devices && entry(name).is_some_and(|q| !q.5) {
             let (left, right) = (left.device_said(), right.device_said());
@@ -98,6 +100,8 @@ impl Asked {
     pub fn of_pair(&self, pair: &Pair<'_>) -> String {
         match self {
             Asked::Named(name) => name.clone(),
+            Asked::Across if pair.left.serves() || pair.right.serves() => "latency_p99_of_solo".into(),
+            Asked::Across => ACROSS.into(),
             Asked::Time => {
                 let release = pair.right.tail == "release" || pair.left.tail == "release";
                 let uniform = pair.right.members.windows(2).all(|w| w[0] == w[1]);
@@ -111,8 +115,11 @@ impl Asked {
 
     /// True for a baseline's quantity that is 1 because it is held against itself.
     pub fn is_by_definition(&self, pair: &Pair<'_>) -> bool {
-        let Asked::Named(name) = self else { return false };
-        let one = |cell: &super::Cell| cell.is_solo() && cell.get(name).is_none_or(|q| q.estimate == 1.0 && q.df.is_none());
+        if *self == Asked::Time {
+            return false;
+        }
+        let name = self.of_pair(pair);
+        let one = |cell: &super::Cell| cell.is_solo() && cell.get(&name).is_none_or(|q| q.estimate == 1.0 && q.df.is_none());
         matches!(
             name.as_str(),
             "slowdown"
@@ -136,6 +143,7 @@ impl Asked {
     pub fn said(&self) -> String {
         match self {
             Asked::Time => "time".into(),
+            Asked::Across => unit(ACROSS).0.into(),
             Asked::Named(name) => entry(name).map_or_else(|| name.clone(), |q| q.1.to_string()),
         }
     }

@@ -56,7 +56,13 @@ pub fn counted(counts: &[(&'static str, usize)]) -> String {
 pub fn unit(rows: &[Row]) -> (String, &'static str, f64) {
     let Some(first) = rows.first() else { return (String::new(), "", 1.0) };
     let (words, unit, factor) = super::quantity::unit(&first.quantity);
-    let words = if rows.iter().all(|r| r.quantity == first.quantity) { words } else { "time" };
+    let words = if rows.iter().all(|r| r.quantity == first.quantity) {
+        words
+    } else if unit.is_empty() {
+        "ratio"
+    } else {
+        "time"
+    };
     let largest = rows.iter().flat_map(|r| [&r.left, &r.right]).flatten().map(|q| q.estimate).fold(0.0, f64::max);
     if unit == "s" && largest < 1.0 { (words.into(), "ms", 1e3) } else { (words.into(), unit, factor) }
 }

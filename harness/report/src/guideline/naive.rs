@@ -13,6 +13,11 @@ const PUBLISHED: Published = Published {
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let threshold = analysis.campaign.thresholds.relevant_ratio;
+    // Groups that serve have no gain, and more repetitions would bring none.
+    let naive = |c: &Cell| c.record.sharing == "naive" && !c.serves();
+    if analysis.groups().any(Cell::serves) && !analysis.groups().any(naive) {
+        return None;
+    }
     let usable = |c: &&Cell| c.record.sharing == "naive" && c.is_valid() && c.gain_verdict.is_some();
     let cells: Vec<&Cell> = analysis.groups().filter(usable).collect();
     let gain = |c: &&Cell| c.get("throughput_gain").map_or(f64::INFINITY, |q| q.estimate);

@@ -4,7 +4,7 @@
 //! more than twice what it is alone. Under which mode that holds and how fast the others train there is what the operator chooses by.
 
 use super::collocate::mode_name;
-use super::{Evidence, Guideline, Published, Verdict, command};
+use super::{Evidence, Guideline, Published, Verdict, command, on_a_card};
 use crate::analysis::{Analysis, Cell, Member, Server};
 use crate::number;
 
@@ -88,12 +88,12 @@ fn weakest(cell: &Cell) -> Option<Server<'_>> {
     cell.servers().into_iter().min_by_key(rank)
 }
 
-/// `99.8 % of the requests within 100 ms`, or `a p99 of 1.42 ±0.11 times that alone`.
+/// `answers 99.8 ±0.1 % of the requests within 100 ms`, or `a p99 of 1.42 ±0.11 times that alone`.
 fn said(server: &Server) -> String {
     let q = server.get(criterion(server));
     match (server.serving.slo_s, q) {
         (Some(slo), Some(q)) => {
-            format!("answers {} of the requests within {}", number::percent(q.estimate), number::duration(slo))
+            format!("answers {} % of the requests within {}", number::scaled(q, 100.0), number::duration(slo))
         }
         (None, Some(q)) => format!("has a p99 of {} times that alone", number::with_interval(q)),
         (_, None) => format!("cannot be judged: {}", server.absent(criterion(server)).unwrap_or("it has no usable run")),
@@ -103,7 +103,8 @@ fn said(server: &Server) -> String {
 /// `tiny` takes 1.31 ±0.02 times as long as alone; of equal ones the slowest.
 fn trained(cell: &Cell) -> Option<String> {
     let slowdown = |m: &&Member| m.quantities.get("slowdown").map(|q| q.estimate);
-    let slowest = cell.trainers().filter(|m| slowdown(m).is_some()).max_by(|a, b| slowdown(a).partial_cmp(&slowdown(b)).unwrap_or(std::cmp::Ordering::Equal))?;
+    let known = cell.trainers().filter_map(|m| Some((slowdown(&m)?, m)));
+    let (_, slowest) = known.max_by(|a, b| a.0.total_cmp(&b.0))?;
     let name = &slowest.spec.workload;
     let who = if cell.trainers().count() > 1 { format!("the slowest that trains, `{name}`,") } else { format!("`{name}`") };
     Some(format!("{who} takes {} times as long as alone", number::with_interval(slowest.quantities.get("slowdown")?)))
@@ -112,6 +113,11 @@ fn trained(cell: &Cell) -> Option<String> {
 /// Servers that miss what is asked of them although nobody is beside them.
 fn missed_alone(analysis: &Analysis) -> Option<&Cell> {
     analysis.cells.iter().find(|c| c.is_solo() && c.is_valid() && c.serves() && all_kept(c) == Kept::Missed)
+}
+
+/// The command that measures training beside serving where nobody has.
+fn measured_by(analysis: &Analysis) -> String {
+    format!("collo run {}", if on_a_card(analysis) { "training-beside-serving" } else { "serve-cpu" })
 }
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
@@ -153,12 +159,15 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             let beside = trained(cell).map_or_else(String::new, |t| format!("; {t}"));
             let kept = match (groups.len(), of(Kept::Kept).count()) {
                 (0 | 1, _) => String::new(),
-                (all, n) => format!("; {n} of {} keep what is asked", number::count(all, "group")),
+                (all, 0) => format!("; none of {} surely keeps what is asked", number::count(all, "group")),
+                (all, 1) => format!("; 1 of {} surely keeps what is asked", number::count(all, "group")),
+                (all, n) => format!("; {n} of {} surely keep what is asked", number::count(all, "group")),
             };
             format!("{first}{alone}{beside}{kept}.")
         }
     };
-    let quantities = groups.iter().flat_map(|c| c.servers()).flat_map(|s| [evidence(&s, criterion(&s)), evidence(&s, "latency_p99_s")]);
+    let quantities =
+        groups.iter().flat_map(|c| c.servers()).flat_map(|s| [evidence(&s, criterion(&s)), evidence(&s, "latency_p99_s")]);
     Some(Guideline {
         id: "serving",
         statement,
@@ -173,7 +182,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         evidence: quantities.flatten().collect(),
         published: Some(PUBLISHED),
         command: (verdict == Verdict::NotEnoughEvidence)
-            .then(|| if analysis.groups().any(|c| beside(&c)) { command(analysis) } else { Some("collo run serving".into()) })
+            .then(|| if analysis.groups().any(|c| beside(&c)) { command(analysis) } else { Some(measured_by(analysis)) })
             .flatten(),
         summary: false,
     })

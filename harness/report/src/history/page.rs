@@ -198,12 +198,10 @@ fn line(history: &History, row: &Row) -> Line {
         Class::Gone { since, .. } => words::explains(history, *since, 4),
         _ => String::new(),
     };
-    let last = points.last().map_or_else(String::new, |p| {
-        match track.quantity.as_str() {
-            "latency_p99_s" => format!("p99 {} ms", number::three(p.x.exp() * 1e3)),
-            "makespan_s" => format!("makespan {} s", number::three(p.x.exp())),
-            _ => format!("epoch {} s", number::three(p.x.exp())),
-        }
+    let last = points.last().map_or_else(String::new, |p| match track.quantity.as_str() {
+        "latency_p99_s" => format!("p99 {} ms", number::three(p.x.exp() * 1e3)),
+        "makespan_s" => format!("makespan {} s", number::three(p.x.exp())),
+        _ => format!("epoch {} s", number::three(p.x.exp())),
     });
     let said = if what.is_empty() { "quiet".to_string() } else { what.clone() };
     Line {

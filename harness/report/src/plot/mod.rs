@@ -21,7 +21,7 @@ mod tails;
 mod timelines;
 
 pub use bars::{Bar, BarGroup, Bars};
-pub use delays::Delays;
+pub use delays::{Delay, DelayRow, Delays};
 pub use dots::{Dot, DotRow, Dots, cut};
 pub use file::{png, standalone};
 pub use heat::{Field, Heat};

@@ -22,7 +22,7 @@ pub struct Tails<'a> {
     pub tails: &'a [Tail],
     /// The limit, and how to say it.
     pub limit: Option<(f64, &'a str)>,
-    /// Panels of one figure share the range of latencies.
+    /// Panels of one figure share the range of latencies. What lies beyond it is not drawn.
     pub range: (f64, f64),
 }
 
@@ -57,7 +57,8 @@ impl Tails<'_> {
         }
         for tail in self.tails {
             c.open(family(&tail.sharing));
-            let line: Vec<(f64, f64)> = tail.points.iter().map(|(share, late)| (x.px(*late), y.px(*share))).collect();
+            let on = tail.points.iter().filter(|p| p.1 >= x.min && p.1 <= x.max);
+            let line: Vec<(f64, f64)> = on.map(|(share, late)| (x.px(*late), y.px(*share))).collect();
             c.polyline("ln", &line);
             c.close();
         }

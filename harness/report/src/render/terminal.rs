@@ -179,6 +179,7 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     }
     for server in cell.servers() {
         rows.push(("latency", latency(&server)));
+        rows.push(("requests", requests(&server)));
     }
     rows.push(("makespan", cell.get("makespan_s").map(|q| format!("{} s", number::with_interval(q))).into_iter().collect()));
     let mut memory: Vec<String> = Vec::new();
@@ -266,7 +267,7 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     out.join("\n") + "\n"
 }
 
-/// What a server's requests say, in a few figures.
+/// How late a server's answers are, in a few figures.
 fn latency(server: &Server) -> Vec<String> {
     let ms = |what: &str, name: &str| server.get(name).map(|q| format!("{what} {} ms", number::scaled(q, 1e3)));
     let mut parts: Vec<String> = vec![server.workload.to_string()];
@@ -274,6 +275,12 @@ fn latency(server: &Server) -> Vec<String> {
     if !server.cell.is_solo() {
         parts.extend(server.get("latency_p99_of_solo").map(|q| format!("p99 {} times that alone", number::with_interval(q))));
     }
+    parts
+}
+
+/// How many of a server's requests were answered, and in time.
+fn requests(server: &Server) -> Vec<String> {
+    let mut parts = Vec::new();
     if let (Some(share), Some(slo)) = (server.get("within_slo_ratio"), server.serving.slo_s) {
         parts.push(format!("{} within {}", number::percent(share.estimate), number::duration(slo)));
     }

@@ -1,12 +1,15 @@
 //! Members that serve: how late their answers are, alone and beside training, and what those that train beside them get.
 
-use super::common::{cut_rows, failure, figure, hover, informative_note, interval, label, legend_of, nothing, tags, times, without};
+use super::common::{
+    cut_rows, failure, figure, hover, informative_note, interval, label, legend_of, nothing, tags, times, without,
+};
 use super::{Block, Figure, Section, Table, TableCell, mixed};
 use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
 use crate::guideline::serving::{Kept, criterion, kept};
 use crate::number;
-use crate::plot::{Delays, Dot, DotRow, Panel, Tail, Tails, mode_order, row_height};
+use crate::plot::{Delay, DelayRow, Delays, Panel, Tail, Tails, mode_order};
 use crate::render::words;
+use crate::stats::Quantity;
 
 const ID: &str = "latency";
 const TITLE: &str = "Latency";
@@ -96,7 +99,7 @@ impl<'a> Subject<'a> {
             0 | 1 => String::new(),
             n => format!(", up to {n} together"),
         };
-        format!("{} requests a second{together}", number::three(serving.rate_per_s))
+        format!("{} requests a second{together}", (serving.rate_per_s * 1e3).round() / 1e3)
     }
 }
 
@@ -115,12 +118,18 @@ fn p99s(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
     let panels = drawn.iter().filter(|s| shown(s)).map(|subject| {
         let groups = subject.groups();
         beyond += groups.len().saturating_sub(GROUPS);
-        let rows: Vec<DotRow> = groups.iter().take(GROUPS).map(row).collect();
+        let rows: Vec<DelayRow> = groups.iter().take(GROUPS).map(row).collect();
         let limit = subject.limit();
         let drawing =
-            Delays { caption: "p99, ms", rows: &rows, limit: limit.as_ref().map(|(v, t)| (*v, t.as_str())), range: (low, high) }.draw();
+            Delays { caption: "p99, ms", rows: &rows, limit: limit.as_ref().map(|(v, t)| (*v, t.as_str())), range: (low, high) }
+                .draw();
         let title = words::workload(subject.solo);
-        Panel { label: format!("p99 of {title}, alone and beside others, by sharing mode"), title, subtitle: subject.asked(), drawing }
+        Panel {
+            label: format!("p99 of {title}, alone and beside others, by sharing mode"),
+            title,
+            subtitle: subject.asked(),
+            drawing,
+        }
     });
     let panels: Vec<Panel> = panels.collect();
     let mut caption = format!(
@@ -133,34 +142,28 @@ fn p99s(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
         caption += &format!(" {} more are in the table.", number::count(left_out, "row"));
     }
     let mut fig = figure(analysis, "latency", "p99 alone and beside others", panels, caption, table(analysis, subjects));
-    fig.legend = legend_of(drawn.iter().flat_map(|s| &s.servers).map(|s| s.cell.record.sharing.as_str()));
+    fig.legend = named(drawn.iter().flat_map(|s| &s.servers).map(|s| s.cell.record.sharing.as_str()));
     (!fig.panels.is_empty()).then_some(fig)
 }
 
-fn row(group: &Group) -> DotRow {
-    let dots: Vec<Dot> = group.servers.iter().filter_map(dot).collect();
-    let missing = group.servers.iter().filter(|s| s.get("latency_p99_s").is_none());
-    let why = |s: &Server| match s.leaves_unanswered() {
-        true => "never answered".to_string(),
-        false => failure(s.cell).unwrap_or_else(|| "no p99".into()),
-    };
-    let note: Vec<String> = missing.map(|s| format!("{}: {}", s.cell.record.sharing, why(s))).collect();
-    DotRow { label: group.label.clone(), dots, least: row_height(group.servers.len() + 1), note: note.join(", ") }
+fn row(group: &Group) -> DelayRow {
+    DelayRow { label: group.label.clone(), delays: group.servers.iter().map(delay).collect() }
 }
 
-fn dot(server: &Server) -> Option<Dot> {
-    let q = server.get("latency_p99_s")?;
-    let mut title = hover(server.cell, "p99", Some(q), MS, " ms");
+fn delay(server: &Server) -> Delay {
+    let q = server.get("latency_p99_s");
+    let mut title = hover(server.cell, "p99", q, MS, " ms");
     if let Some(share) = server.get("within_slo_ratio") {
         title += &format!("\n{} in time", number::percent(share.estimate));
     }
-    Some(Dot {
+    Delay {
         sharing: server.cell.record.sharing.clone(),
         informative: !server.cell.is_valid(),
-        value: q.estimate * MS,
-        interval: interval(q, MS),
+        value: q.map(|q| q.estimate * MS),
+        interval: q.and_then(|q| interval(q, MS)),
+        why: why(server),
         title,
-    })
+    }
 }
 
 /// Which share of the requests is later than a latency: alone, and beside the same others under each mode.
@@ -168,7 +171,8 @@ fn lateness(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
     let mut panels = Vec::new();
     let mut values = Table::with(&["cell", "server", "#p50, ms", "#p95, ms", "#p99, ms", "runs"]);
     let all = || subjects.iter().take(SERVERS).flat_map(|s| &s.servers);
-    let reach: Vec<f64> = all().flat_map(Server::lateness).map(|(_, late)| late * MS).collect();
+    // What is earlier than most is not what anybody looks for.
+    let reach: Vec<f64> = all().flat_map(Server::lateness).filter(|p| p.0 < 0.7).map(|(_, late)| late * MS).collect();
     let (low, high) = (reach.iter().copied().reduce(f64::min)?, reach.iter().copied().reduce(f64::max)?);
     let high = subjects.iter().take(SERVERS).filter_map(Subject::limit).map(|l| l.0).fold(high, f64::max);
     let mut modes = Vec::new();
@@ -204,14 +208,20 @@ fn lateness(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
     cut_rows(&mut values);
     values.tags = tags(analysis);
     let text = "The share of the requests whose answer came later, mean over repetitions at equal shares; requests that were never answered are later \
-                than any. Both axes are logarithmic. Marks: p50, p95 and p99, the last on the strong line. A line ends where a repetition has too \
-                few requests.";
+                than any. Both axes are logarithmic. Marks: p50, p95 and p99, the last on the strong line. The earliest third of the requests \
+                is not drawn; a line ends where a repetition has too few.";
     let mut fig = figure(analysis, "lateness", "Who is later than what", panels, text.into(), values);
-    fig.legend = legend_of(modes.iter().map(String::as_str));
-    if let Some((_, label)) = fig.legend.iter_mut().find(|(mode, _)| mode == "solo") {
+    fig.legend = named(modes.iter().map(String::as_str));
+    (!fig.panels.is_empty()).then_some(fig)
+}
+
+/// The legend, in which solo is alone.
+fn named<'a>(modes: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
+    let mut legend = legend_of(modes);
+    if let Some((_, label)) = legend.iter_mut().find(|(mode, _)| mode == "solo") {
         *label = "alone".into();
     }
-    (!fig.panels.is_empty()).then_some(fig)
+    legend
 }
 
 fn tail(server: &Server) -> Option<Tail> {
@@ -247,36 +257,28 @@ fn table(analysis: &Analysis, subjects: &[Subject]) -> Table {
         "cell",
         "server",
         "#due per s",
-        "#capacity alone per s",
+        "#capacity alone",
         "#p50, ms",
         "#p95, ms",
         "#p99, ms",
         "#p99 ÷ alone",
-        "#in time",
+        "#in time, %",
         "#goodput per s",
-        "slowdown of those that train",
+        "slowdown of who trains",
         "as asked",
     ]);
     table.tags = tags(analysis);
     for subject in subjects {
         let capacity = subject.alone().and_then(|s| s.cell.members.first()?.quantities.get("capacity_per_s"));
         for server in &subject.servers {
-            let q = |name: &str, factor: f64| server.get(name).map(|q| number::scaled(q, factor));
-            let text = |name: &str, factor: f64| TableCell::text(q(name, factor).unwrap_or_default());
-            let why = || failure(server.cell).unwrap_or_else(|| server.absent("latency_p99_s").unwrap_or_default().to_string());
-            let p99 = q("latency_p99_s", MS).map_or_else(|| TableCell::with_note("–", why()), TableCell::text);
+            let of = |name: &str, factor: f64| server.get(name).map(|q| told(&times(q, factor)));
+            let text = |name: &str, factor: f64| of(name, factor).unwrap_or_default();
             let slowdowns: Vec<String> = server
                 .cell
                 .trainers()
                 .filter_map(|m| Some(format!("{} {}", m.spec.workload, number::with_interval(m.quantities.get("slowdown")?))))
                 .collect();
-            let in_time = match (server.get("within_slo_ratio"), server.serving.slo_s) {
-                (Some(share), Some(slo)) => {
-                    let percent = times(share, 100.0);
-                    TableCell::with_note(format!("{} %", number::with_interval(&percent)), format!("of {}", number::duration(slo)))
-                }
-                _ => TableCell::with_note("", server.absent("within_slo_ratio").unwrap_or_default()),
-            };
+            let limit = server.serving.slo_s.map_or("no limit".into(), |slo| format!("limit {}", number::duration(slo)));
             let judged = match kept(server) {
                 Kept::Kept => "yes",
                 Kept::Missed => "no",
@@ -285,14 +287,14 @@ fn table(analysis: &Analysis, subjects: &[Subject]) -> Table {
             };
             table.row(vec![
                 label(analysis, server.cell),
-                TableCell::text(server.workload),
+                TableCell::with_note(server.workload, limit),
                 text("offered_per_s", 1.0),
-                TableCell::text(capacity.map_or_else(String::new, number::with_interval)),
+                capacity.map(told).unwrap_or_default(),
                 text("latency_p50_s", MS),
                 text("latency_p95_s", MS),
-                p99,
+                of("latency_p99_s", MS).unwrap_or_else(|| TableCell::with_note("–", why(server))),
                 text("latency_p99_of_solo", 1.0),
-                in_time,
+                text("within_slo_ratio", 100.0),
                 text("goodput_per_s", 1.0),
                 TableCell::text(slowdowns.join(", ")),
                 TableCell::text(judged),
@@ -301,4 +303,17 @@ fn table(analysis: &Analysis, subjects: &[Subject]) -> Table {
     }
     cut_rows(&mut table);
     table
+}
+
+/// An estimate with its interval below it.
+fn told(q: &Quantity) -> TableCell {
+    TableCell { sort: Some(q.estimate), ..TableCell::with_note(number::estimate(q), number::bounds(q)) }
+}
+
+/// Why there is no p99, in few words.
+fn why(server: &Server) -> String {
+    match server.leaves_unanswered() {
+        true => "some never answered".to_string(),
+        false => failure(server.cell).unwrap_or_else(|| "too few requests".into()),
+    }
 }

@@ -123,6 +123,12 @@ fn notes(analysis: &Analysis) -> Vec<String> {
     notes.extend(words::method(analysis).map(|m| {
         format!("Intervals: {m}, on logarithms of one number per repetition; pooled below eight cells, moderated from there; p-values by Holm over all groups.")
     }));
+    if analysis.cells.iter().any(crate::analysis::Cell::serves) {
+        notes.push(
+            "Latencies and shares of requests: each cell by its own spread, since how much they scatter depends on the load."
+                .into(),
+        );
+    }
     let skews = analysis.cells.iter().flat_map(|c| &c.repetitions).filter_map(|r| r.start_skew_s);
     if let Some(worst) = skews.reduce(f64::max) {
         let allowed = number::milliseconds(analysis.campaign.thresholds.start_skew_s);
