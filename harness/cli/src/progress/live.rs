@@ -308,7 +308,10 @@ mod tests {
         let served = Some(Served { answered: 1204, p99_s: Some(0.0183) });
         let serves = MemberView { served, loss: None, ..member(10.0) };
         let line = |index, workload, m: &MemberView| member_line(index, workload, m, 3, (5, false));
-        assert_eq!(line(0, "serve", &serves), "    0       serve  measure    1/2        –   66 %    0.74 GiB  1204 answered, p99 18.3 ms");
+        assert_eq!(
+            line(0, "serve", &serves),
+            "    0       serve  measure    1/2        –   66 %    0.74 GiB  1204 answered, p99 18.3 ms"
+        );
         assert_eq!(line(1, "tiny", &member(10.0)), "    1       tiny   measure    1/2    10.00   66 %    0.74 GiB  1.83");
     }
 

@@ -91,8 +91,7 @@ pub fn host_memory_bytes(cell: &Cell) -> Option<u64> {
 }
 
 /// Settings that change neither the work nor the memory of an epoch much, or whose effect is known.
-const NEUTRAL: [&str; 9] =
-    ["images", "seconds", "limit_batches", "learning_rate", "seed", "epochs", "window", "rate", "slo"];
+const NEUTRAL: [&str; 9] = ["images", "seconds", "limit_batches", "learning_rate", "seed", "epochs", "window", "rate", "slo"];
 
 /// What its workload's file tells, unless a setting makes it another training: another model or precision was not measured.
 fn forecast_of(member: &Member) -> Option<&crate::workload::Forecast> {
