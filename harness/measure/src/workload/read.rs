@@ -108,12 +108,7 @@ fn preset(
 }
 
 /// The settings of a preset or a recipe, each of its default's type.
-pub fn given(
-    base: &Workload,
-    table: Option<&Fields>,
-    source: &Arc<Source>,
-    mistakes: &mut Mistakes,
-) -> BTreeMap<String, Json> {
+pub fn given(base: &Workload, table: Option<&Fields>, source: &Arc<Source>, mistakes: &mut Mistakes) -> BTreeMap<String, Json> {
     let mut given = BTreeMap::new();
     for (setting, span, found) in table.map(Fields::in_order).unwrap_or_default() {
         let Value::Setting(value) = &found.value else { continue };

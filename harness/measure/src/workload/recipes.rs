@@ -31,7 +31,8 @@ impl Workload {
 
     /// What is wrong with the name of a recipe.
     pub(super) fn unknown_recipe(&self, setting: &str, value: &Json) -> Option<Mistake> {
-        let name = value.as_str().filter(|name| setting == RECIPE && !self.recipes.is_empty() && !self.recipes.contains_key(*name))?;
+        let name =
+            value.as_str().filter(|name| setting == RECIPE && !self.recipes.is_empty() && !self.recipes.contains_key(*name))?;
         let known: Vec<&str> = self.recipes.keys().map(String::as_str).collect();
         let note = match nearest(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
@@ -58,7 +59,8 @@ pub fn read(workload: &mut Workload, source: &Arc<Source>, fields: &Fields, mist
     let Some(usual) = workload.settings.get(RECIPE).and_then(Json::as_str).map(str::to_string) else {
         let what = Mistake::new("`recipes` are there, and no setting `recipe` to choose one by");
         let place = table.span.start..table.span.start + 1;
-        mistakes.push(what.at(source, place).note("add `recipe = \"NAME\"` to `[settings]`: NAME is what the defaults are called"));
+        mistakes
+            .push(what.at(source, place).note("add `recipe = \"NAME\"` to `[settings]`: NAME is what the defaults are called"));
         return;
     };
     let mut recipes = BTreeMap::from([(usual.clone(), workload.settings.clone())]);

@@ -165,7 +165,11 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
             let told = cell.record.members.iter().enumerate().map(|(i, m)| (m.workload.as_str(), told(cell, i)));
             let differs = figure.conditions(told).text(cell.workload().is_none());
             let value = figure.value_text();
-            if differs.is_empty() { format!("published {value}") } else { format!("published {value} under other conditions ({differs})") }
+            if differs.is_empty() {
+                format!("published {value}")
+            } else {
+                format!("published {value} under other conditions ({differs})")
+            }
         }));
         if let (Some(stp), Some(antt)) = (q("stp"), q("antt")) {
             gain.push(format!("STP {stp}, ANTT {antt}"));
