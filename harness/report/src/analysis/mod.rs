@@ -1,12 +1,14 @@
 //! From a campaign's stored runs to numbers with intervals. In: a campaign folder. Out: an [`Analysis`]. It renders nothing, and
 //! treats modes, workloads and metrics as text.
 
+mod absent;
 mod build;
 mod check;
 mod data;
 pub mod environment;
 mod idle;
 mod latency;
+mod pools;
 mod quantities;
 mod repetition;
 mod samples;
@@ -22,7 +24,8 @@ use collo_store::{Campaign, CellRecord, Features, MemberSpec, Serving, Validity,
 use crate::guideline::Guideline;
 use crate::stats::{Comparison, Quantity};
 
-pub use build::{NOBODY_SERVES, analyse};
+pub use absent::NOBODY_SERVES;
+pub use build::analyse;
 pub use check::Drift;
 pub use latency::{Latency, NAMES as LATENCY};
 pub use quantities::{CELL, GainBy, MEMBER};

@@ -7,7 +7,7 @@ use collo_store::CellRecord;
 
 use super::latency::{self, Latency};
 use super::repetition::Repetition;
-use crate::stats::{self, Pool, Quantity, Term, Variance};
+use crate::stats::{self, Variance};
 
 /// Quantities of a cell, in the order in which JSON lists them.
 pub const CELL: [&str; 32] = joined(OF_TRAINING, latency::NAMES);
@@ -93,7 +93,7 @@ pub type Values = BTreeMap<&'static str, Value>;
 #[derive(Debug, Clone, Default)]
 pub struct Baselines {
     /// Mean logarithm and variance over so many repetitions, by cell and quantity.
-    known: BTreeMap<Source, (f64, Option<Variance>, usize)>,
+    pub(super) known: BTreeMap<Source, (f64, Option<Variance>, usize)>,
     /// Repetitions of each cell that say how fast it was.
     repetitions: BTreeMap<String, usize>,
 }
@@ -362,64 +362,4 @@ pub fn of_member(r: &Repetition, index: usize, baselines: &Baselines) -> Values 
         values.insert("slowdown", Value { leans_on, ..plain(e / b) });
     }
     values
-}
-
-/// The pools of every quantity: cells (or members) of a campaign lend each other their variance.
-#[derive(Debug, Default)]
-pub struct Pools {
-    known: BTreeMap<&'static str, Pool>,
-}
-
-impl Pools {
-    /// Fit one pool per quantity from groups of repetitions.
-    pub fn fit<'a>(groups: impl Iterator<Item = &'a [Values]>, names: &[&'static str]) -> Self {
-        let mut variances = BTreeMap::<&'static str, Vec<Variance>>::new();
-        for group in groups {
-            for name in names {
-                let values: Vec<f64> = group.iter().filter_map(|v| v.get(name).map(|x| x.value)).collect();
-                if let Some((_, Some(variance))) = stats::log_moments(&values) {
-                    variances.entry(name).or_default().push(variance);
-                }
-            }
-        }
-        Pools { known: variances.into_iter().filter_map(|(name, v)| Some((name, Pool::fit(&v)?))).collect() }
-    }
-
-    /// The method behind a quantity's interval.
-    pub fn method(&self, name: &str) -> Option<&'static str> {
-        self.known.get(name).map(Pool::name)
-    }
-
-    /// A quantity over repetitions.
-    pub fn quantity(&self, name: &str, group: &[Values], baselines: &Baselines, baseline_pools: &Pools) -> Option<Quantity> {
-        let values: Vec<&Value> = group.iter().filter_map(|v| v.get(name)).collect();
-        let plain: Vec<f64> = values.iter().map(|v| v.value).collect();
-        let Some((mean, own)) = stats::log_moments(&plain) else {
-            // Zeros have no logarithm: their mean is still a reading, without an interval.
-            let finite = !plain.is_empty() && plain.iter().all(|v| v.is_finite() && *v >= 0.0);
-            let estimate = plain.iter().sum::<f64>() / plain.len() as f64;
-            return finite.then_some(Quantity { estimate, low: None, high: None, n: plain.len(), df: None });
-        };
-        let n = plain.len();
-        let Some(own) = own else { return Some(stats::quantity(mean, n, &[])) };
-        let mut variance = self.known.get(name).map_or(own, |p| p.shrink(own));
-        // The steps of a counter are part of what differs between runs; few runs may happen to show less of it than there is.
-        variance.s2 = variance.s2.max(values.iter().map(|v| v.resolution.powi(2)).sum::<f64>() / n as f64);
-        let mut terms = vec![Term { weight: 1.0, variance, n }];
-        let mut leans = BTreeMap::<&Source, f64>::new();
-        for (source, weight) in values.iter().flat_map(|v| &v.leans_on) {
-            *leans.entry(source).or_default() += weight / n as f64;
-        }
-        for (source, weight) in leans {
-            let (_, variance, n) = baselines.known.get(source)?;
-            let variance = match (variance, baseline_pools.known.get(source.1)) {
-                (Some(v), Some(pool)) => pool.shrink(*v),
-                (Some(v), None) => *v,
-                // One repetition of a baseline: the term's n of 1 already forbids an interval.
-                (None, _) => Variance { s2: 0.0, df: f64::INFINITY },
-            };
-            terms.push(Term { weight, variance, n: *n });
-        }
-        Some(stats::quantity(mean, n, &terms))
-    }
 }

@@ -22,7 +22,7 @@ const PUBLISHED: Published = Published {
 
 /// Whether requests are answered as they must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum Promise {
     /// Surely: by the whole interval.
     Kept,
     /// Surely not.
@@ -36,34 +36,31 @@ pub fn criterion(server: &Server) -> &'static str {
 }
 
 /// Is it answered as it must be?
-pub fn kept(server: &Server) -> Kept {
+pub fn kept(server: &Server) -> Promise {
     let Some(q) = server.get(criterion(server)) else {
         // The p99 lies among requests that were never answered: there is no later.
         let lost = server.leaves_unanswered() && server.cell.counted.len() > 1;
-        return if lost { Kept::Missed } else { Kept::Open };
+        return if lost { Promise::Missed } else { Promise::Open };
     };
-    let (yes, no): (fn(f64) -> bool, fn(f64) -> bool) = match criterion(server) {
-        "within_slo_ratio" => (|low| low >= IN_TIME_RATIO, |high| high < IN_TIME_RATIO),
-        _ => (|high| high <= LATER, |low| low > LATER),
-    };
-    let (worse, better) = if criterion(server) == "within_slo_ratio" { (q.low, q.high) } else { (q.high, q.low) };
-    match worse.zip(better) {
-        Some((worse, _)) if yes(worse) => Kept::Kept,
-        Some((_, better)) if no(better) => Kept::Missed,
-        Some(_) => Kept::Open,
+    let limited = server.serving.slo_s.is_some();
+    match q.low.zip(q.high) {
+        Some((low, _)) if limited && low >= IN_TIME_RATIO => Promise::Kept,
+        Some((_, high)) if limited && high < IN_TIME_RATIO => Promise::Missed,
+        Some((_, high)) if !limited && high <= LATER => Promise::Kept,
+        Some((low, _)) if !limited && low > LATER => Promise::Missed,
         // In some repetition nobody was answered in time: that has no interval, and needs none.
-        None if q.n > 1 && criterion(server) == "within_slo_ratio" && q.estimate < IN_TIME_RATIO => Kept::Missed,
-        None => Kept::Open,
+        None if limited && q.n > 1 && q.estimate < IN_TIME_RATIO => Promise::Missed,
+        _ => Promise::Open,
     }
 }
 
 /// Of all servers of a cell.
-pub fn all_kept(cell: &Cell) -> Kept {
-    let each: Vec<Kept> = cell.servers().iter().map(kept).collect();
+pub fn all_kept(cell: &Cell) -> Promise {
+    let each: Vec<Promise> = cell.servers().iter().map(kept).collect();
     match () {
-        () if each.contains(&Kept::Missed) => Kept::Missed,
-        () if !each.is_empty() && each.iter().all(|k| *k == Kept::Kept) => Kept::Kept,
-        () => Kept::Open,
+        () if each.contains(&Promise::Missed) => Promise::Missed,
+        () if !each.is_empty() && each.iter().all(|k| *k == Promise::Kept) => Promise::Kept,
+        () => Promise::Open,
     }
 }
 
@@ -81,9 +78,9 @@ fn evidence(server: &Server, name: &'static str) -> Option<Evidence> {
 /// The server of a cell that is furthest from being answered as it must.
 fn weakest(cell: &Cell) -> Option<Server<'_>> {
     let rank = |s: &Server| match kept(s) {
-        Kept::Missed => 0,
-        Kept::Open => 1,
-        Kept::Kept => 2,
+        Promise::Missed => 0,
+        Promise::Open => 1,
+        Promise::Kept => 2,
     };
     cell.servers().into_iter().min_by_key(rank)
 }
@@ -112,7 +109,7 @@ fn trained(cell: &Cell) -> Option<String> {
 
 /// Servers that miss what is asked of them although nobody is beside them.
 fn missed_alone(analysis: &Analysis) -> Option<&Cell> {
-    analysis.cells.iter().find(|c| c.is_solo() && c.is_valid() && c.serves() && all_kept(c) == Kept::Missed)
+    analysis.cells.iter().find(|c| c.is_solo() && c.is_valid() && c.serves() && all_kept(c) == Promise::Missed)
 }
 
 /// The command that measures training beside serving where nobody has.
@@ -126,10 +123,10 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     }
     let beside = |c: &&Cell| c.serves() && c.trainers().count() > 0;
     let groups: Vec<&Cell> = analysis.groups().filter(beside).filter(|c| c.is_valid()).collect();
-    let of = |wanted: Kept| groups.iter().copied().filter(move |c| all_kept(c) == wanted);
-    let best = of(Kept::Kept).max_by(|a, b| progress(a).unwrap_or(0.0).total_cmp(&progress(b).unwrap_or(0.0)));
+    let of = |wanted: Promise| groups.iter().copied().filter(move |c| all_kept(c) == wanted);
+    let best = of(Promise::Kept).max_by(|a, b| progress(a).unwrap_or(0.0).total_cmp(&progress(b).unwrap_or(0.0)));
     let alone = missed_alone(analysis);
-    let missed = of(Kept::Missed).count();
+    let missed = of(Promise::Missed).count();
     let verdict = match best {
         Some(_) => Verdict::Supported,
         None if alone.is_some() || !groups.is_empty() && missed == groups.len() => Verdict::Contradicted,
@@ -157,7 +154,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             let first = server.map_or_else(String::new, |s| format!("`{}` {}", cell.name(), said(&s)));
             let alone = if cell.is_solo() { ", with nobody beside it" } else { "" };
             let beside = trained(cell).map_or_else(String::new, |t| format!("; {t}"));
-            let kept = match (groups.len(), of(Kept::Kept).count()) {
+            let kept = match (groups.len(), of(Promise::Kept).count()) {
                 (0 | 1, _) => String::new(),
                 (all, 0) => format!("; none of {} surely keeps what is asked", number::count(all, "group")),
                 (all, 1) => format!("; 1 of {} surely keeps what is asked", number::count(all, "group")),

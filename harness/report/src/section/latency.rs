@@ -5,7 +5,7 @@ use super::common::{
 };
 use super::{Block, Figure, Section, Table, TableCell, mixed};
 use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
-use crate::guideline::serving::{Kept, criterion, kept};
+use crate::guideline::serving::{Promise, criterion, kept};
 use crate::number;
 use crate::plot::{Delay, DelayRow, Delays, Panel, Tail, Tails, mode_order};
 use crate::render::words;
@@ -280,10 +280,10 @@ fn table(analysis: &Analysis, subjects: &[Subject]) -> Table {
                 .collect();
             let limit = server.serving.slo_s.map_or("no limit".into(), |slo| format!("limit {}", number::duration(slo)));
             let judged = match kept(server) {
-                Kept::Kept => "yes",
-                Kept::Missed => "no",
-                Kept::Open if server.get(criterion(server)).is_none() => "",
-                Kept::Open => "open",
+                Promise::Kept => "yes",
+                Promise::Missed => "no",
+                Promise::Open if server.get(criterion(server)).is_none() => "",
+                Promise::Open => "open",
             };
             table.row(vec![
                 label(analysis, server.cell),
