@@ -246,13 +246,14 @@ fn data_is_written_and_checked_by_name() {
 
 #[test]
 fn what_a_user_set_for_other_trainings_does_not_reach_a_member_and_both_are_told() {
-    let seen = "import collo, json, os
+    let seen = "import collo, os, time
 member = collo.connect()
 member.hello(device='cpu', seen={name: os.environ.get(name) for name in
     ('NVIDIA_TF32_OVERRIDE', 'PYTORCH_CUDA_ALLOC_CONF', 'TORCH_HOME', 'COLLO_MEMBER', 'COLLO_MEMBERS')})
 member.wait_for_warm_up()
 member.ready()
 for epoch in member.epochs():
+    time.sleep(0.1)
     epoch.finish(items=1)
 ";
     let workload = "command = [\"python\", \"train.py\"]\nenvironment = \"system\"\n\
