@@ -67,11 +67,12 @@ def check_capacity(rate, capacity_per_s, batch_size):
 class Arrivals:
     """Times of a Poisson process, nanoseconds after its beginning: gaps are exponential and know nothing of each other.
 
-    Members of a group draw from seeds of their own: copies that were asked at the same moments would collide by design.
+    Copies in a group draw from seeds of their own: asked at the same moments they would collide by design. So does each
+    repetition, whose spread is then that of other requests too; the first copy is asked as it is alone in that repetition.
     """
 
-    def __init__(self, rate, seed, member=0):
-        self.rate, self.random, self.at_s = rate, Random(f"{seed}/{member}"), 0.0
+    def __init__(self, rate, seed, repetition="", copy=""):
+        self.rate, self.random, self.at_s = rate, Random(f"{seed}/{repetition}/{copy}"), 0.0
 
     def __iter__(self):
         while True:

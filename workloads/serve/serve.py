@@ -25,7 +25,7 @@ parser.add_argument("--tokens", type=int, default=16, help="of decode: tokens th
 parser.add_argument("--rate", type=float, default=20.0, help="requests per second, on average")
 parser.add_argument("--batch-size", type=int, default=4, help="requests that are answered together, at most")
 parser.add_argument("--slo", default="50ms", help="the latency that a request must not exceed; empty for none")
-parser.add_argument("--window", default="10s", help="an epoch: so long it serves")
+parser.add_argument("--window", default="20s", help="an epoch: so long it serves")
 parser.add_argument("--precision", default="fp32", help="of the weights: fp32, tf32 (GPU), bf16, fp16")
 parser.add_argument("--seed", type=int, default=1)
 settings = parser.parse_args()
@@ -73,7 +73,8 @@ check_capacity(settings.rate, capacity_per_s, settings.batch_size)
 collo_torch.peaks.end_warm_up(device)
 member.ready()
 
-arrivals = Arrivals(settings.rate, settings.seed, os.environ.get("COLLO_MEMBER", 0))
+own = (os.environ.get(name, "") for name in ("COLLO_REPETITION", "COLLO_COPY"))
+arrivals = Arrivals(settings.rate, settings.seed, *own)
 loop = OpenLoop(arrivals, settings.batch_size, net.answer, member.requests, lambda: member.stopped)
 loop.open()
 try:

@@ -135,8 +135,8 @@ def test_between_requests_it_sleeps_until_the_next_one_and_being_late_counts():
 # --- arrivals ---
 
 
-def drawn(rate, seed=1, member=0, count=20_000):
-    arrivals = iter(open_loop.Arrivals(rate, seed, member))
+def drawn(rate, seed=1, repetition="1", copy="0", count=20_000):
+    arrivals = iter(open_loop.Arrivals(rate, seed, repetition, copy))
     times_s = [next(arrivals) / 1e9 for _ in range(count)]
     return [b - a for a, b in zip([0, *times_s], times_s)]
 
@@ -163,10 +163,11 @@ def test_waiting_times_are_those_of_queueing_theory():
     assert len(waits) > 300_000 and statistics.mean(waits) == pytest.approx(0.8 / (2 * 0.2), rel=0.05)
 
 
-def test_a_seed_draws_the_same_times_and_each_member_its_own():
+def test_a_seed_draws_the_same_times_and_each_copy_and_repetition_its_own():
     assert drawn(20, count=50) == drawn(20, count=50)
     assert drawn(20, count=50) != drawn(20, seed=2, count=50)
-    assert drawn(20, count=50) != drawn(20, member=1, count=50)
+    assert drawn(20, count=50) != drawn(20, copy="1", count=50)
+    assert drawn(20, count=50) != drawn(20, repetition="2", count=50)
 
 
 # --- settings ---

@@ -26,6 +26,12 @@ use crate::sampler::Rates;
 use crate::sharing::{self, Ground, InForce, MEMORY_LIMIT, NotStaged, OTHERS, Seating, Slot, scrubbed};
 use crate::workload::Workload;
 
+/// Of each member how many before it in its group are the same, workload and settings: the first is 0 wherever it stands, as it is alone.
+fn copies(cell: &Cell) -> Vec<usize> {
+    let specs: Vec<_> = cell.members().map(|member| member.spec()).collect();
+    specs.iter().enumerate().map(|(at, spec)| specs[..at].iter().filter(|before| *before == spec).count()).collect()
+}
+
 /// What all runs of a campaign have in common.
 pub struct Bench<'a> {
     pub project: &'a Project,
@@ -85,7 +91,7 @@ impl Bench<'_> {
             Ok(staged) => staged,
             Err(reason) => return self.not_staged(draft, cell, planned, started_utc, reason).map(Some),
         };
-        let launches = self.launches(cell, &staged.slots, draft.path())?;
+        let launches = self.launches(cell, planned.repetition, &staged.slots, draft.path())?;
         let setting = Setting {
             members: &launches,
             threads: self.experiment.threads,
@@ -158,7 +164,8 @@ impl Bench<'_> {
         self.experiment.set_up_timeout_of(cell.degree(), self.facts.kind == DeviceKind::Gpu || compiles)
     }
 
-    fn launches(&self, cell: &Cell, slots: &[Slot], folder: &Path) -> Result<Vec<MemberLaunch>, RunError> {
+    fn launches(&self, cell: &Cell, repetition: u32, slots: &[Slot], folder: &Path) -> Result<Vec<MemberLaunch>, RunError> {
+        let copies = copies(cell);
         let launch = |(index, (member, slot)): (usize, (&Arc<crate::cell::Member>, &Slot))| {
             let workload = member.workload();
             let mut command = workload.command_for(&member.spec())?;
@@ -166,6 +173,8 @@ impl Bench<'_> {
             let mut env = scrubbed();
             env.extend(process_environment(self.project, workload, &member.spec(), self.interpreters)?);
             env.extend(self.environment(index, slots.len()));
+            env.insert("COLLO_COPY".into(), Some(copies[index].to_string()));
+            env.insert("COLLO_REPETITION".into(), Some(repetition.to_string()));
             env.extend(slot.env.clone());
             let adapter = workload.epochs.as_ref().map(|a| Adapter {
                 pattern: a.pattern.as_str().to_string(),

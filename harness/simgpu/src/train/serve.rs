@@ -121,8 +121,9 @@ impl Member {
 
     /// Answer requests, in epochs.
     pub fn serve(&mut self, serving: &Serving, epochs: u64, hold: bool) -> Result<(), End> {
-        let who = self.number.map_or(String::new(), |n| n.to_string());
-        let dice = Dice::of(&["requests", &serving.seed, &who]);
+        // As the script: copies in a group draw their own times, and so does each repetition.
+        let told = |name: &str| std::env::var(name).unwrap_or_default();
+        let dice = Dice::of(&["requests", &serving.seed, &told("COLLO_REPETITION"), &told("COLLO_COPY")]);
         let mut queue = Queue::new(serving.work, serving.batch_size, poisson(serving.rate_per_s, dice));
         let begun_ns = clock::now_ns();
         let served = self.serve_epochs(serving, &mut queue, begun_ns, (epochs, hold));
