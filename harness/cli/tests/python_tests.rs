@@ -2,7 +2,8 @@
 
 mod support;
 
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use collo_measure::python::{self, Environment, PinSet};
 
@@ -28,15 +29,49 @@ fn pytest(words: &[&str]) -> Command {
     pytest
 }
 
+/// The files of tests below a folder.
+fn test_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs_err::read_dir(folder).expect("there").map(|e| e.expect("readable").path());
+    let is_one =
+        |path: &Path| path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with("test_") && n.ends_with(".py"));
+    entries
+        .flat_map(|path| if path.is_dir() { test_files(&path) } else { Vec::from_iter(is_one(&path).then_some(path)) })
+        .collect()
+}
+
+/// All files of tests, dealt out in shares of about equal length: most tests wait for one process, so a core each has its own share.
+fn shares() -> Vec<Vec<String>> {
+    let bytes = |path: &PathBuf| fs_err::metadata(path).map_or(0, |m| m.len());
+    let mut files = test_files(&support::checkout().join("workloads/tests"));
+    files.sort_by_key(|path| std::cmp::Reverse(bytes(path)));
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get()).min(4);
+    let mut shares = vec![(0, Vec::new()); cores];
+    for file in files {
+        let least = shares.iter_mut().min_by_key(|share| share.0).expect("one at least");
+        least.0 += bytes(&file);
+        least.1.push(file.display().to_string());
+    }
+    shares.into_iter().map(|share| share.1).collect()
+}
+
 #[test]
 fn the_python_tests_pass_in_the_provided_environment() {
-    let mut pytest = pytest(&["-m", "not gpu", "workloads/tests"]);
-    let output = pytest.env("CUDA_VISIBLE_DEVICES", "").output().expect("the interpreter starts");
-    let (said, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "pytest {}\n{said}\n{wrong}", output.status);
-    assert!(said.contains(" passed"), "{said}");
-    // A library that is not there would skip the tests of a whole file.
-    assert!(!said.contains("skipped"), "{said}");
+    let begin = |share: Vec<String>| {
+        let mut pytest = pytest(&["-m", "not gpu"]);
+        pytest.args(share).env("CUDA_VISIBLE_DEVICES", "").stdout(Stdio::piped()).stderr(Stdio::piped());
+        pytest.spawn().expect("the interpreter starts")
+    };
+    let running: Vec<_> = shares().into_iter().map(begin).collect();
+    let waiting: Vec<_> = running.into_iter().map(|child| std::thread::spawn(|| child.wait_with_output())).collect();
+    // All are waited for before one is judged: nothing goes on behind a test that has failed.
+    let outputs: Vec<_> = waiting.into_iter().map(|one| one.join().expect("no panic").expect("it was waited for")).collect();
+    for output in outputs {
+        let (said, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "pytest {}\n{said}\n{wrong}", output.status);
+        assert!(said.contains(" passed"), "{said}");
+        // A library that is not there would skip the tests of a whole file.
+        assert!(!said.contains("skipped"), "{said}");
+    }
 }
 
 /// `just gpu-tests`. What pytest prints is shown as it comes: it takes an hour, and without a card all are skipped, with the reason.

@@ -334,8 +334,8 @@ fn a_recipe_that_cannot_be_is_underlined() {
        |                       ^^^^^ did you mean `timm`?
     ");
     insta::assert_snapshot!(said("command = ['x', '{workers}']\n[settings]\nworkers = 0\n[recipes.timm]\nworkers = 4\n"), @r#"
-    error: `recipes` are there, and no setting `recipe` to choose one by at workloads/mynet/workload.toml:4:1
+    error: `recipes` are there, and no setting `recipe` to choose one by, at workloads/mynet/workload.toml:4:2
      4 | [recipes.timm]
-       | ^ add `recipe = "NAME"` to `[settings]`: NAME is what the defaults are called
+       |  ^ add `recipe = "NAME"` to `[settings]`: NAME is what the defaults are called
     "#);
 }

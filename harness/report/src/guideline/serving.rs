@@ -14,8 +14,8 @@ pub const IN_TIME_RATIO: f64 = 0.99;
 pub const LATER: f64 = 2.0;
 
 const PUBLISHED: Published = Published {
-    statement: "Kernels of training that are held back by what they ask for (Orion) leave a serving job a better tail latency than sharing by \
-                streams or MPS does, and save up to 1.49 times the cost of training on a card of its own.",
+    statement: "A scheduler that holds back kernels of training by what they ask for (Orion) leaves a serving job a better tail latency than \
+                what was known before, and saves up to 1.49 times the cost of training on a card of its own.",
     short: "a scheduler of kernels: up to 1.49× cheaper training",
     source: "Strati and others, EuroSys 2024, doi 10.1145/3627703.3629578",
 };

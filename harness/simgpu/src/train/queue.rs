@@ -131,7 +131,8 @@ mod tests {
     const WORK: Work = Work { item_s: 1.0, batch_items: 0.0 };
 
     fn at(arrivals_s: &[f64], batch_size: usize, work: Work) -> Queue {
-        let mut times = arrivals_s.iter().copied().collect::<Vec<_>>().into_iter().chain(std::iter::repeat(1e9));
+        let arrivals_s = arrivals_s.to_vec();
+        let mut times = arrivals_s.into_iter().chain(std::iter::repeat(1e9));
         let mut before = 0.0;
         let gaps = move || {
             let next = times.next().unwrap_or(1e9);
