@@ -30,9 +30,10 @@ fn a_group_starts_only_when_every_member_is_ready() {
     let epochs = epochs(&run);
     let early = epochs.iter().find(|e| e.start_ns < go_ns);
     assert!(early.is_none(), "{early:?} began before `go` at {go_ns}");
-    // The one that was ready at once waited for the other.
-    let first = run.record.members.iter().map(|m| m.ready_ns.expect("ready")).min().expect("two");
-    assert!(go_ns - first >= 500_000_000);
+    // The one that was there at once waited for the other, and did not warm up before.
+    let (hello_ns, ready_ns) = (said(&events(&run), 1, "hello")[0], said(&events(&run), 1, "ready")[0]);
+    assert!(go_ns - hello_ns >= 500_000_000, "it waited for {} ns", go_ns - hello_ns);
+    assert!(ready_ns > said(&events(&run), 0, "hello")[0]);
 }
 
 #[test]
