@@ -41,7 +41,9 @@ fn test_files(folder: &Path) -> Vec<PathBuf> {
 
 /// All files of tests, dealt out in shares of about equal length: most tests wait for one process, so a core each has its own share.
 fn shares() -> Vec<Vec<String>> {
-    let bytes = |path: &PathBuf| fs_err::metadata(path).map_or(0, |m| m.len());
+    // What needs a GPU is left out here, all but a few.
+    let on_a_gpu = |path: &Path| path.parent().is_some_and(|folder| folder.ends_with("gpu"));
+    let bytes = |path: &PathBuf| fs_err::metadata(path).map_or(0, |m| m.len()) / if on_a_gpu(path) { 4 } else { 1 };
     let mut files = test_files(&support::checkout().join("workloads/tests"));
     files.sort_by_key(|path| std::cmp::Reverse(bytes(path)));
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get()).min(4);
