@@ -60,12 +60,16 @@ def set_up(settings):
     torch.set_num_threads(collo.threads())
     torch.set_num_interop_threads(1)
     torch.manual_seed(settings.seed)
-    # torch lets convolutions use TF32 unless told otherwise: then fp32 were not fp32.
-    torch.backends.cuda.matmul.allow_tf32 = settings.precision == "tf32"
-    torch.backends.cudnn.allow_tf32 = settings.precision in ("tf32", "torch")
+    allow_tf32(settings.precision)
     torch.backends.cudnn.benchmark = settings.tune  # in the warm-up, which members do one at a time
     peaks.keep_cache = settings.keep_cache
     return device
+
+
+def allow_tf32(precision):
+    """TF32 where the precision has it. torch lets convolutions use it unless told otherwise: then fp32 were not fp32."""
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    torch.backends.cudnn.allow_tf32 = precision in ("tf32", "torch")
 
 
 def given_device():

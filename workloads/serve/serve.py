@@ -26,7 +26,7 @@ parser.add_argument("--rate", type=float, default=20.0, help="requests per secon
 parser.add_argument("--batch-size", type=int, default=4, help="requests that are answered together, at most")
 parser.add_argument("--slo", default="50ms", help="the latency that a request must not exceed; empty for none")
 parser.add_argument("--window", default="20s", help="an epoch: so long it serves")
-parser.add_argument("--precision", default="fp32", help="of the weights: fp32, tf32 (GPU), bf16, fp16")
+parser.add_argument("--precision", default="fp32", help="of the weights: fp32, tf32 (GPU), torch, bf16, fp16")
 parser.add_argument("--seed", type=int, default=1)
 settings = parser.parse_args()
 
@@ -40,8 +40,7 @@ if device.type == "cpu" and settings.precision == "tf32":
 torch.set_num_threads(collo.threads())
 torch.set_num_interop_threads(1)
 torch.manual_seed(settings.seed)
-tf32 = settings.precision == "tf32"  # torch lets convolutions use it unless told otherwise: then fp32 were not fp32
-torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+collo_torch.allow_tf32(settings.precision)
 torch.backends.cudnn.benchmark = True  # tuned in the warm-up, for every number of requests that may come together
 net = served(settings, device, collo_torch.PRECISIONS[settings.precision] or torch.float32, lambda: member.stopped)
 

@@ -132,6 +132,12 @@ def test_setting_up_puts_the_settings_in_force(gpu, precision, tune, said):
     assert by_hand(SET_UP.format(gpu=gpu, precision=precision, tune=tune)) == (0, said + "\n", "")
 
 
+def test_no_script_has_tf32_switches_of_its_own():
+    """`serve` had, and with `precision` torch it ran in fp32."""
+    own = [path.name for path in WORKLOADS.glob("*/*.py") if "cudnn.allow_tf32" in path.read_text()]
+    assert own == ["test_collo_torch.py"]
+
+
 def test_torch_by_itself_uses_tf32_in_convolutions_alone():
     switches = "torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32"
     assert by_hand(f"import torch; print({switches})") == (0, "False True\n", "")

@@ -59,7 +59,7 @@ torch.set_num_interop_threads(1)
 torch.manual_seed(settings.seed)
 device = collo_torch.given_device()
 # torch lets convolutions use TF32 unless told otherwise: then fp32 were not fp32.
-torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+collo_torch.allow_tf32("fp32")
 
 data = collo_data.load("cifar-10", images=settings.images)
 pixels, labels = torch.from_numpy(data.pixels).to(device), torch.from_numpy(data.labels).to(device)

@@ -72,7 +72,7 @@ fn members_that_tune_one_after_another_have_longer_unless_the_file_says_how_long
     let e = experiment(AXES);
     assert_eq!([minutes(&e, 1, true), minutes(&e, 7, true), minutes(&e, 7, false)], [5.0, 11.0, 5.0]);
     let origin = e.explain().into_iter().find(|o| o.key == "set_up_timeout").unwrap();
-    assert_eq!(origin.value, "\"5m\", \"1m\" more per further member");
+    assert_eq!(origin.value, "\"5m\", or more where members take turns");
     let explicit = experiment(&format!("set_up_timeout = \"3m\"\n{AXES}"));
     assert_eq!([minutes(&explicit, 1, true), minutes(&explicit, 7, true)], [3.0, 3.0]);
     assert_eq!(explicit.explain().into_iter().find(|o| o.key == "set_up_timeout").unwrap().value, "\"3m\"");
