@@ -13,7 +13,11 @@ pub fn sha256_text(text: &str) -> String {
 
 /// The digest of a file's content, read in pieces.
 pub fn sha256_file(path: &Path) -> std::io::Result<String> {
-    let mut file = fs::File::open(path)?;
+    sha256_of(fs::File::open(path)?)
+}
+
+/// The digest of whatever can be read, to its end.
+pub fn sha256_of(mut file: impl Read) -> std::io::Result<String> {
     let mut hasher = Sha256::new();
     let mut piece = vec![0; 1 << 16];
     loop {

@@ -26,7 +26,7 @@ mod verify;
 
 pub use campaign::{BlockEdge, Campaign, CellRecord, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord, Thresholds};
 pub use clock::{monotonic_ns, utc_id, utc_now, utc_text};
-pub use digest::{sha256_file, sha256_text};
+pub use digest::{sha256_file, sha256_of, sha256_text};
 pub use error::{Error, Result};
 pub use journal::{Journal, JournalEntry};
 pub use lock::CampaignLock;

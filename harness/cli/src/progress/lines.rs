@@ -127,9 +127,11 @@ impl Display for Lines {
                 }
             }
             Event::Stopping { now } => line(super::stopping(self.run.as_ref().map(|r| &*r.name), now)),
-            Event::NotContinued { .. } | Event::Partials { .. } | Event::Restored { .. } | Event::NotRestored { .. } => {
-                super::notice(&event)
-            }
+            Event::NotContinued { .. }
+            | Event::Partials { .. }
+            | Event::Wrote { .. }
+            | Event::Restored { .. }
+            | Event::NotRestored { .. } => super::notice(&event),
         }
     }
 

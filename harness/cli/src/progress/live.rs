@@ -251,9 +251,11 @@ impl Display for Live {
                 self.stopping = true;
                 self.campaign_line();
             }
-            Event::NotContinued { .. } | Event::Partials { .. } | Event::Restored { .. } | Event::NotRestored { .. } => {
-                self.screen.suspend(|| super::notice(&event))
-            }
+            Event::NotContinued { .. }
+            | Event::Partials { .. }
+            | Event::Wrote { .. }
+            | Event::Restored { .. }
+            | Event::NotRestored { .. } => self.screen.suspend(|| super::notice(&event)),
         }
     }
 

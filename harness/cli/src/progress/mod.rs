@@ -49,6 +49,15 @@ fn notice(event: &Event<'_>) {
                 if *count == 1 { ("1 run was".into(), "begins") } else { (format!("{count} runs were"), "begin") };
             crate::say::remark(format!("{runs} cut off by the end of an earlier collo and {again} again"));
         }
+        Event::Wrote { files } => {
+            const SHOWN: usize = 5;
+            for name in files.iter().take(SHOWN) {
+                crate::say::remark(format!("`{name}` was written while it ran: no ingredient"));
+            }
+            if files.len() > SHOWN {
+                crate::say::remark(format!("{} more beside it were", files.len() - SHOWN));
+            }
+        }
         Event::Restored { label, restored } => crate::say::remark(format!("{label} is as it was found: {}", put_back(restored))),
         Event::NotRestored { label, reason } => {
             crate::say::warning(format!("{label} is not as it was found: {reason}"));

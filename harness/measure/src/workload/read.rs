@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use fs_err as fs;
@@ -50,6 +50,7 @@ pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Work
         packages: packages(source, &fields, folder, &mut mistakes),
         requires: requires(&fields),
         prepare: fields.texts("prepare").filter(|words| !words.is_empty()),
+        outputs: outputs(source, &fields, &mut mistakes),
         settings,
         recipes: BTreeMap::new(),
         variables: variables(source, &fields, &mut mistakes),
@@ -167,6 +168,20 @@ fn packages(source: &Arc<Source>, fields: &Fields, folder: &Path, mistakes: &mut
         mistakes.push(what.note("leave out `environment`, or have them in your own"));
     }
     file.text().map(|file| folder.join(file))
+}
+
+fn outputs(source: &Arc<Source>, fields: &Fields, mistakes: &mut Mistakes) -> Vec<String> {
+    let mut outputs = Vec::new();
+    for found in fields.list("outputs").unwrap_or_default() {
+        let name = found.text().unwrap_or_default();
+        if !Path::new(name).components().all(|c| matches!(c, Component::Normal(_))) || name.is_empty() {
+            let what = Mistake::new(format!("{} is no name in the workload's folder", quoted(name)));
+            mistakes.push(what.at(source, found.span.clone()).note("as in `outputs = [\"results.json\", \"logs\"]`"));
+            continue;
+        }
+        outputs.push(name.trim_end_matches('/').to_string());
+    }
+    outputs
 }
 
 fn settings(table: &Fields) -> BTreeMap<String, Json> {
