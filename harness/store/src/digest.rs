@@ -3,17 +3,18 @@
 use std::io::Read;
 use std::path::Path;
 
-use fs_err as fs;
 use sha2::{Digest, Sha256};
+
+use crate::open_regular;
 
 /// The digest of a text.
 pub fn sha256_text(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
 
-/// The digest of a file's content, read in pieces.
+/// The digest of a regular file's content, read in pieces.
 pub fn sha256_file(path: &Path) -> std::io::Result<String> {
-    let mut file = fs::File::open(path)?;
+    let mut file = open_regular(path)?;
     let mut hasher = Sha256::new();
     let mut piece = vec![0; 1 << 16];
     loop {
