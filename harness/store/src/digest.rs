@@ -3,17 +3,18 @@
 use std::io::Read;
 use std::path::Path;
 
-use fs_err as fs;
 use sha2::{Digest, Sha256};
+
+use crate::open_regular;
 
 /// The digest of a text.
 pub fn sha256_text(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
 
-/// The digest of a file's content, read in pieces.
+/// The digest of a regular file's content, read in pieces.
 pub fn sha256_file(path: &Path) -> std::io::Result<String> {
-    sha256_of(fs::File::open(path)?)
+    sha256_of(open_regular(path)?)
 }
 
 /// The digest of whatever can be read, to its end.

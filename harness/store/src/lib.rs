@@ -19,6 +19,7 @@ mod journal;
 mod lock;
 mod machine;
 mod outcome;
+mod regular;
 mod run;
 mod runs;
 mod tables;
@@ -32,6 +33,7 @@ pub use journal::{Journal, JournalEntry};
 pub use lock::CampaignLock;
 pub use machine::{DeviceRecord, GpuRecord, Machine};
 pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
+pub use regular::{open_regular, read_small, read_small_text};
 pub use run::{
     Features, Instrument, MemberRecord, ReadCard, RunDraft, RunRecord, SamplingQuality, Serving, StoredFile, Timeline,
     replace_file,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -32,8 +32,7 @@ impl Digests {
         if let Some((_, digest)) = self.known.get(path).filter(|(before, _)| *before == now) {
             return Some(digest.clone());
         }
-        // What was a file a moment ago may be a pipe now, and opening that would wait for its other end: open(2), O_NONBLOCK.
-        let file = std::fs::OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path).ok()?;
+        let file = collo_store::open_regular(path).ok()?;
         let opened = stamp(&file.metadata().ok()?)?;
         // No further than it is long: a file that grows has an end, and one of `/proc` has none.
         let digest = collo_store::sha256_of(file.take(opened.size)).ok()?;
