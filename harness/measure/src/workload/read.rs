@@ -21,7 +21,7 @@ pub fn read(folder: &Path) -> Result<Vec<Workload>, Mistakes> {
     if !path.is_file() {
         return Err(without_file(&name, folder).into());
     }
-    let text = fs::read_to_string(&path)
+    let text = collo_store::read_small_text(&path, fields::LARGEST)
         .map_err(|e| Mistake::new(format!("workload `{name}` cannot be read")).caused_by(e.to_string()))?;
     parse(&name, folder, &Source::file(crate::project::shown(&path), text))
 }
@@ -31,6 +31,12 @@ pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Work
     let (fields, mut mistakes) = fields::read(source, &keys::WORKLOAD);
     if !is_name(name) {
         mistakes.push(Mistake::new(format!("{} is not a name for a workload", quoted(name))).hint(NAME_RULE));
+    }
+    for key in ["command", "prepare"] {
+        if let Some(found) = fields.list(key).and_then(|words| words.first()).filter(|word| word.text() == Some("")) {
+            let what = Mistake::new(format!("`{key}` begins with an empty word, and that is no program"));
+            mistakes.push(what.at(source, found.span.clone()).note("as in `[\"python\", \"train.py\"]`"));
+        }
     }
     let command = fields.texts("command").unwrap_or_default();
     if command.is_empty() && mistakes.is_empty() {
@@ -201,6 +207,10 @@ fn is_ours(variable: &str) -> bool {
 fn variables(source: &Arc<Source>, fields: &Fields, mistakes: &mut Mistakes) -> BTreeMap<String, String> {
     let mut variables = BTreeMap::new();
     for (name, span, found) in fields.table("variables").map(Fields::in_order).unwrap_or_default() {
+        if name.is_empty() || name.contains('=') {
+            let what = Mistake::new(format!("{} is not a name for a variable", quoted(name))).at(source, span.clone());
+            mistakes.push(what.note("as in `OMP_PROC_BIND = \"close\"`"));
+        }
         if is_ours(name) {
             let what = Mistake::new(format!("the variable `{name}` is collo's own")).at(source, span.clone());
             mistakes.push(what.note("it says which device a member gets, and how"));
