@@ -1,4 +1,6 @@
-//! The command `collo`: arguments in, verbs out. The only code of the workspace that prints.
+//! The command `collo`: arguments in, verbs out. The only code of the workspace that prints, and of it only `say`.
+
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
 mod exit;
@@ -6,6 +8,7 @@ mod plan_text;
 mod progress;
 mod say;
 mod table;
+mod unexpected;
 mod verb;
 
 use std::process::ExitCode;
@@ -15,6 +18,7 @@ use clap::Parser;
 use crate::args::{Arguments, Verb};
 
 fn main() -> ExitCode {
+    unexpected::files_end_in_errors();
     // A member's supervisor is this same binary; it must not even parse arguments.
     if let Some(code) = collo_measure::launch::supervisor::entry() {
         return code;
@@ -22,13 +26,17 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(e) => {
-            let _ = e.print();
+            say::of_clap(&e);
+            if let Some(failure) = say::unwritten() {
+                say::failure(&failure);
+                return exit::code(failure.exit);
+            }
             return exit::code(if e.use_stderr() { exit::USAGE } else { exit::DONE });
         }
     };
     say::set_up(&arguments);
     let context = verb::Context { arguments: &arguments };
-    let result = match &arguments.verb {
+    let verb = || match &arguments.verb {
         Verb::Plan(a) => verb::plan::run(&context, a),
         Verb::Run(a) => verb::run::run(&context, a),
         Verb::Status(a) => verb::status::run(&context, a),
@@ -48,7 +56,7 @@ fn main() -> ExitCode {
         Verb::Schema(a) => verb::schema::run(a),
         Verb::Completions(a) => verb::completions::run(a),
     };
-    let code = result.unwrap_or_else(|failure| {
+    let code = unexpected::caught(verb).unwrap_or_else(|failure| {
         say::failure(&failure);
         failure.exit
     });

@@ -11,6 +11,8 @@
 //!                      requests.parquet where a member serves
 //! ```
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod campaign;
 mod clock;
 mod digest;
@@ -23,6 +25,7 @@ mod regular;
 mod run;
 mod runs;
 mod tables;
+pub mod text;
 mod verify;
 
 pub use campaign::{BlockEdge, Campaign, CellRecord, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord, Thresholds};

@@ -48,14 +48,14 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
         let count = format!("{} of {} runs", state.stored, m.plan.order.len());
         match &running {
             Some((pid, since)) => {
-                say::result(format!("{} {id} since {} (process {pid}): {count}", m.experiment, clock(since)));
+                say::line(format!("{} {id} since {} (process {pid}): {count}", m.experiment, clock(since)));
                 if let (Some(cell), Some((_, began))) = (cell, now) {
-                    say::result(format!("  now    {cell}, since {}", clock(&began)));
+                    say::line(format!("  now    {cell}, since {}", clock(&began)));
                 }
             }
-            None => say::result(format!("{} {id} is not running: {count} are stored, {}", m.experiment, state.text())),
+            None => say::line(format!("{} {id} is not running: {count} are stored, {}", m.experiment, state.text())),
         }
-        staged.iter().for_each(|s| say::result(s.line()));
+        staged.iter().for_each(|s| say::line(s.line()));
         if left {
             say::remark("back: collo restore");
         }
@@ -74,7 +74,7 @@ fn without_campaign(context: &Context<'_>) -> u8 {
         say::json(&json!({"schema": 1, "campaign": null, "gpus": staged.iter().map(Staged::value).collect::<Vec<_>>()}));
     } else {
         say::remark("no campaign is stored yet, and nothing runs from here");
-        staged.iter().for_each(|s| say::result(s.line()));
+        staged.iter().for_each(|s| say::line(s.line()));
         if left {
             say::remark("back: collo restore");
         }

@@ -1,5 +1,6 @@
 //! A whole campaign: open or continue it, measure what is missing, in order, and leave it complete or resumable.
 
+mod caught;
 mod depends;
 mod held;
 
@@ -28,6 +29,8 @@ use crate::prepare::Prepared;
 use crate::project::Project;
 use crate::run::{Bench, RunError, Seated};
 use crate::sharing::Seating;
+
+pub use caught::is_want_of_threads;
 
 /// The name under which a selection is an ingredient.
 pub const SELECTION: &str = "--where";
@@ -112,12 +115,18 @@ pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, Ru
     let mut ingredients = order.ingredients(&runs)?;
     // First of all the card, if there is one: what it refuses is said before a campaign is there.
     let mut held = order.hold(watcher)?;
-    let result = on_card(order, held.as_mut(), &runs, &mut ingredients, watcher).await;
+    let result = caught::caught(on_card(order, held.as_mut(), &runs, &mut ingredients, watcher)).await;
     // Whatever the result: the card goes back to how it was found.
     if let Some((gpu, hold)) = &mut held {
         held::put_back(gpu, hold, watcher);
     }
-    result
+    result.unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+        match is_want_of_threads(&said) {
+            true => Err(Mistake::new("this machine lets collo start no further thread").caused_by(said).of_machine().into()),
+            false => std::panic::resume_unwind(panic),
+        }
+    })
 }
 
 /// The same, with the card in hand.
@@ -234,7 +243,8 @@ impl Order<'_> {
                     .hint("`--new` starts a new campaign")
                     .into());
             };
-            if let Some(name) = bench.files.borrow_mut().changed() {
+            let changed = bench.files.borrow_mut().changed();
+            if let Some(name) = changed {
                 let what = Mistake::new(format!("`{name}` changed while the campaign ran"));
                 let what = what.note("what is run from now on would not belong to it");
                 return Err(bench.files.borrow().hint(&name).map_or(what.clone(), |hint| what.hint(hint)).into());
