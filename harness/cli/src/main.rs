@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Arguments, Verb};
+use crate::exit::Failure;
 
 fn main() -> ExitCode {
     unexpected::files_end_in_errors();
@@ -62,6 +63,12 @@ fn main() -> ExitCode {
     });
     match say::unwritten() {
         Some(failure) if code == exit::DONE => {
+            // What was measured is stored: only the answer is missing.
+            let measures = matches!(arguments.verb, Verb::Run(_) | Verb::Nightly(_));
+            let failure = match measures {
+                true => Failure { exit: exit::INCOMPLETE, ..failure }.hint("what was measured is stored: `collo report`"),
+                false => failure,
+            };
             say::failure(&failure);
             exit::code(failure.exit)
         }

@@ -136,13 +136,13 @@ fn a_script_that_writes_and_is_edited_is_still_protected() {
     let bench = writes("");
     bench.run(&[]).exits(0);
     let running = bench.start(&["run", "x", "--no-report", "--new"]);
-    wait_for("the first run", || bench.runs().values().next().map(drop));
+    trains(&bench, 1);
     bench.write("workloads/writes/train.py", &format!("{WRITES}\n# edited\n"));
     running.ends().exits(4).says("`workloads/writes/train.py` changed while the campaign ran");
     bench.run(&[]).exits(0).says("is not continued, its ingredients changed");
     // Code that is new beside the code is an edit, too.
     let running = bench.start(&["run", "x", "--no-report", "--new"]);
-    wait_for("the first run", || bench.runs().values().next().map(drop));
+    trains(&bench, 1);
     drop(running);
     bench.write("workloads/writes/sitecustomize.py", "");
     bench.run(&[]).exits(0).says("workloads/writes/sitecustomize.py   absent → ");

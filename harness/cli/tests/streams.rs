@@ -27,7 +27,10 @@ fn complete(bench: &Bench) {
 #[test]
 fn a_log_that_is_full_or_closed_ends_no_campaign() {
     let bench = Bench::of("[axes]\nworkload = \"sleep\"\nseconds = 0.1\nitems = 5\ndegree = 2");
-    let output = bench.command(&["run", "x"]).stderr(full()).output().expect("collo starts");
+    let output = bench.command(&["run", "x", "--json"]).stdout(full()).output().expect("collo starts");
+    Answer::from(output).exits(4).says("the result cannot be written").says("what was measured is stored: `collo report`");
+    complete(&bench);
+    let output = bench.command(&["run", "x", "--new"]).stderr(full()).output().expect("collo starts");
     Answer::from(output).exits(0).answers("3 of 3 runs completed");
     complete(&bench);
     // Who reads one line and goes: `2>&1 | head -1`.
@@ -35,7 +38,7 @@ fn a_log_that_is_full_or_closed_ends_no_campaign() {
         bench.command(&["run", "x", "--new"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     drop((child.stdout.take(), child.stderr.take()));
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
-    assert_eq!(bench.campaigns(), 2);
+    assert_eq!(bench.campaigns(), 3);
     complete(&bench);
 }
 
@@ -73,8 +76,9 @@ fn a_terminal_that_is_closed_stops_the_campaign_as_any_signal_does() {
     let bench = Bench::of(SLEEP);
     let collo = bench.command(&[]);
     let mut script = Command::new("script");
-    // The shell stays to tell how it ended; a handler is not inherited.
-    script.args(["-qec", "trap : HUP; \"$COLLO\" run x --no-report; echo $? > code", "/dev/null"]).stdin(Stdio::null());
+    // The shell passes the signal on, as one that people type into does, and stays to tell how collo ended.
+    let told = "trap 'kill -HUP $!' HUP; \"$COLLO\" run x --no-report & wait $!; wait $!; echo $? > code";
+    script.args(["-qec", told, "/dev/null"]).stdin(Stdio::null());
     script.env("TERM", "xterm-256color").env("COLLO", collo.get_program()).env("SHELL", "/bin/sh").current_dir(bench.at(""));
     for (name, value) in collo.get_envs() {
         value.map(|value| script.env(name, value));
@@ -121,15 +125,14 @@ fn who_says_nohup_is_not_stopped_by_a_terminal_that_is_closed() {
 #[test]
 fn a_limit_on_the_size_of_files_is_told_as_a_disk_that_is_full() {
     let bench = Bench::of(SLEEP);
-    let collo = bench.command(&[]);
-    let mut shell = Command::new("sh");
-    // Room for the plan of a campaign, and for no run.
-    shell.args(["-c", "ulimit -f 24; exec \"$0\" run x --no-report", &collo.get_program().to_string_lossy()]);
-    shell.current_dir(bench.at("")).stdin(Stdio::null());
-    for (name, value) in collo.get_envs() {
-        value.map(|value| shell.env(name, value));
-    }
-    let answer = Answer::from(shell.output().expect("sh starts"));
+    let mut running = bench.start(&["run", "x", "--no-report"]);
+    wait_for("the first run", || bench.runs_folder().find("last").ok()?.runs().ok()?.0.into_values().next());
+    let limit = nix::libc::rlimit { rlim_cur: 1000, rlim_max: nix::libc::RLIM_INFINITY };
+    let pid = running.pid() as i32;
+    // SAFETY: one system call, which reads `limit` and writes nothing.
+    let set = unsafe { nix::libc::prlimit(pid, nix::libc::RLIMIT_FSIZE, &limit, std::ptr::null_mut()) };
+    assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+    let answer = running.ends();
     let answer = answer.exits(4).says("no room in runs/x/").says("runs are safe").says("File too large");
     assert!(answer.stderr.contains("resume: collo run x"), "{}", answer.stderr);
     bench.nothing_is_left(Duration::from_secs(2));
