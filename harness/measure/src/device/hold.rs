@@ -7,13 +7,13 @@ use std::path::Path;
 
 use super::cut::{self, CutCard, NotCut};
 use super::gpu::Gpu;
-use super::journal::{self, compute_mode, set_compute_mode};
-use super::lock::CardLock;
+use super::journal::{self, set_compute_mode};
+use super::lock::{self, CardLock};
 use super::partition::Partition;
 use super::services::Services;
 use crate::mistake::Mistake;
 
-pub use super::journal::{Journal, Restored, SCHEMA, Unread, Written, left, written};
+pub use super::journal::{Journal, Restored, SCHEMA, Unread, Written, compute_mode, left, written};
 pub use super::lock::{Holder, holder};
 pub use super::state_folder::state_folder;
 
@@ -25,6 +25,11 @@ pub fn repair(gpu: &Gpu) -> Result<Option<Restored>, Mistake> {
     }
     let who = Who { experiment: "collo restore".into(), campaign: String::new() };
     Hold::take(gpu, &who, false).map(|(_, restored)| restored)
+}
+
+/// That nobody holds this card now: how a held one is cut is not how it will be found.
+pub fn check_free(gpu: &Gpu) -> Result<(), Mistake> {
+    gpu.at.as_ref().map_or(Ok(()), |at| lock::check_free(&at.uuid, &gpu.label()))
 }
 
 /// Who holds a card, for the journal.

@@ -247,7 +247,7 @@ pub(super) fn mode_can_be_set(uuid: &str, label: &str) -> Result<(), NotCut> {
 const DEFAULT: &str = "Default";
 
 /// `Default`, `ExclusiveProcess`; none if the driver does not tell.
-pub(super) fn compute_mode(uuid: &str) -> Option<String> {
+pub fn compute_mode(uuid: &str) -> Option<String> {
     let nvml = nvml::open().ok()?;
     let mode = nvml.device_by_uuid(uuid).and_then(|device| device.compute_mode()).ok()?;
     Some(format!("{mode:?}"))

@@ -72,6 +72,11 @@ impl CardLock {
     }
 }
 
+/// That nobody has it, or who.
+pub(super) fn check_free(uuid: &str, label: &str) -> Result<(), Mistake> {
+    holder(uuid).map_or(Ok(()), |holder| Err(taken(label, Some(holder), uuid)))
+}
+
 fn taken(label: &str, holder: Option<Holder>, uuid: &str) -> Mistake {
     let journal = journal::of(uuid).ok().flatten();
     let journal = journal.filter(|j| holder.as_ref().is_none_or(|h| h.pid.is_none_or(|pid| pid == j.process)));

@@ -132,6 +132,26 @@ fn names(path: &Path) -> impl Iterator<Item = OsString> + '_ {
     })
 }
 
+/// That nobody else could have written the files of a folder that have this ending, nor can add one.
+pub fn files(folder: &Path, ending: &str) -> Result<(), Untrusted> {
+    let eyes = Eyes::ours();
+    let real = match follow(folder, &eyes)? {
+        Place::There(real) => real,
+        Place::Missing(_) => return Ok(()),
+    };
+    for entry in std::fs::read_dir(&real).map_err(|e| unseen(&real, &e))? {
+        let path = entry.map_err(|e| unseen(&real, &e))?.path();
+        if path.extension().is_none_or(|e| e != ending) {
+            continue;
+        }
+        // A link leads to where its target is looked at.
+        let Place::There(file) = follow(&path, &eyes)? else { continue };
+        let found = std::fs::symlink_metadata(&file).map_err(|e| unseen(&file, &e))?;
+        is_own(&file, &found)?;
+    }
+    Ok(())
+}
+
 /// What a file of ours says: a real file, of this user, that nobody else may write.
 pub fn read_own(path: &Path, at_most: u64) -> Result<String, Untrusted> {
     use std::io::Read;

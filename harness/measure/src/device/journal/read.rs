@@ -209,7 +209,8 @@ mod tests {
 
     #[test]
     fn a_journal_is_read_as_it_was_written() {
-        assert_eq!(parse(&serde_json::to_string_pretty(&journal()).expect("JSON")), Ok(journal()));
+        let journal = journal();
+        assert_eq!(parse(&serde_json::to_string_pretty(&journal).expect("JSON")), Ok(journal));
     }
 
     #[test]
