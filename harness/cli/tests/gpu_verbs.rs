@@ -271,12 +271,16 @@ const DAMAGES: [(&str, fn(&str) -> String); 6] = [
 fn a_journal_that_cannot_be_read_is_refused_and_kept() {
     let bench = card::bench("a100-40gb");
     let journal = killed(&bench, "sevenths");
-    bench.write("experiments/x.toml", "schema = 1\ndevice = \"gpu\"\n[axes]\nworkload = \"small\"\nsharing = \"naive\"\ndegree = 2");
+    bench.write(
+        "experiments/x.toml",
+        "schema = 1\ndevice = \"gpu\"\n[axes]\nworkload = \"small\"\nsharing = \"naive\"\ndegree = 2",
+    );
     let path = bench.at(&format!(".state/{}.json", journal.uuid));
     let whole = fs_err::read_to_string(&path).expect("readable");
     let refused = |why: &str| {
         for arguments in [&["run", "x", "--no-report"][..], &["restore"], &["mig", "apply", "halves"]] {
-            let answer = bench.collo(arguments).exits(3).says("cannot be read, so what was found of that GPU is not known").says(why);
+            let answer =
+                bench.collo(arguments).exits(3).says("cannot be read, so what was found of that GPU is not known").says(why);
             assert_eq!(answer.stdout, "", "no all-clear");
         }
         bench.collo(&["status"]).exits(4).says(why).says(&format!("`rm {}`", path.display()));

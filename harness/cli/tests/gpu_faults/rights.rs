@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use collo_store::Verdict;
 
+use crate::SERIAL;
 use crate::others::{Somebody, only_informative};
 use crate::row::{Row, Scenario, all, all_of, hold, row};
 use crate::sim::Machine;
 use crate::support::Answer;
-use crate::SERIAL;
 use crate::{BLOCKED, HALVES, MIG, MPS, NAIVE, two};
 
 const USER: &str = "a100-40gb,user";

@@ -140,7 +140,8 @@ fn home_of_a_stranger() -> Result<(), String> {
 #[test]
 fn what_a_stranger_could_have_written_down_is_not_believed() {
     let of = |name, act: fn() -> Result<(), String>| Scenario { name, words: String::new(), act: Box::new(act) };
-    let mut rows = vec![of("a folder that is none of ours", asks_for_a_folder), of("anybody may write there", folder_that_is_open)];
+    let mut rows =
+        vec![of("a folder that is none of ours", asks_for_a_folder), of("anybody may write there", folder_that_is_open)];
     if is_root() {
         rows.extend([
             of("a stranger's state folder", folder_of_a_stranger),
@@ -178,13 +179,16 @@ fn at_once(nobody: bool, apart: std::time::Duration) -> Result<(), String> {
     std::thread::sleep(apart);
     let second = command.output().map(Answer::from).map_err(|e| e.to_string())?;
     let first = first.ends();
-    let told = |answer: &Answer| answer.code == Some(BLOCKED) && answer.stderr.contains("GPU 0 is held by another collo: process ");
+    let told =
+        |answer: &Answer| answer.code == Some(BLOCKED) && answer.stderr.contains("GPU 0 is held by another collo: process ");
     let one = (first.code == Some(0) && told(&second)) || (second.code == Some(0) && told(&first));
     hold(one, || format!("the first: {first:?}\nthe second: {second:?}"))?;
     let user = if nobody && told(&first) { "nobody" } else { "root" };
     let refused = if told(&first) { &first } else { &second };
     hold(!nobody || refused.stderr.contains(&format!(" of `{user}`")), || format!("nobody says whose: {refused:?}"))?;
-    hold(refused.stderr.contains("collo run x") || refused.stderr.contains("runs `x`"), || format!("not what it runs: {refused:?}"))?;
+    hold(refused.stderr.contains("collo run x") || refused.stderr.contains("runs `x`"), || {
+        format!("not what it runs: {refused:?}")
+    })?;
     hold(other.journals().is_empty(), || "the second one's journal is left".into())?;
     nothing_lies_about(&machine, &found, &[])
 }
@@ -198,9 +202,12 @@ fn beside_a_run() -> Result<(), String> {
         let seen = std::fs::read_to_string(machine.sim().join("activity.log")).unwrap_or_default();
         seen.contains("rain").then_some(())
     });
-    for arguments in [&["run", "x", "--no-report"][..], &["mig", "apply", "sevenths"], &["run", "x", "--no-report", "--as-found"]] {
+    for arguments in [&["run", "x", "--no-report"][..], &["mig", "apply", "sevenths"], &["run", "x", "--no-report", "--as-found"]]
+    {
         let refused = other.collo(arguments);
-        hold(refused.code == Some(BLOCKED) && refused.stderr.contains("GPU 0 is held by another collo"), || format!("{refused:?}"))?;
+        hold(refused.code == Some(BLOCKED) && refused.stderr.contains("GPU 0 is held by another collo"), || {
+            format!("{refused:?}")
+        })?;
     }
     let first = running.ends();
     hold(first.code == Some(0), || format!("the first: {first:?}"))
@@ -268,7 +275,8 @@ fn a_child_that_a_program_leaves_behind_holds_nothing_up() {
 /// A card that was found in a compute mode that its MIG mode lets nobody set: it is not changed, so there is nothing to put back.
 #[test]
 fn a_compute_mode_that_cannot_be_set_again_is_not_lost() {
-    let refused = |name, words| row(name, words, MPS).exits(BLOCKED).says("compute mode ExclusiveProcess").says("nvidia-smi -c DEFAULT");
+    let refused =
+        |name, words| row(name, words, MPS).exits(BLOCKED).says("compute mode ExclusiveProcess").says("nvidia-smi -c DEFAULT");
     all(vec![
         refused("with instances", "a100-40gb,exclusive,mig=balanced"),
         refused("without", "a100-40gb,exclusive,mig=none"),
