@@ -48,7 +48,11 @@ impl Context<'_> {
     pub fn folder(&self) -> Result<PathBuf, Failure> {
         match &self.arguments.folder {
             Some(folder) => Ok(folder.clone()),
-            None => Ok(std::env::current_dir()?),
+            None => std::env::current_dir().map_err(|e| {
+                Failure::new(crate::exit::MACHINE, "the folder that collo was started in is not there any more")
+                    .because(e)
+                    .hint("`cd` to one that is, or name it with `-C DIR`")
+            }),
         }
     }
 

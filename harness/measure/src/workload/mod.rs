@@ -39,6 +39,8 @@ pub struct Workload {
     pub requires: Option<Requirement>,
     /// Words with placeholders; see [`Workload::prepare_for`].
     pub prepare: Option<Vec<String>>,
+    /// What its runs write in its folder.
+    pub outputs: Vec<String>,
     /// Defaults by name, `batch_size` among them.
     pub settings: BTreeMap<String, Json>,
     /// All settings under each recipe, that of the defaults among them; none where the workload has no recipes.
