@@ -350,10 +350,12 @@ fn conclude(context: &Context<'_>, a: &args::Run, project: &Project, finished: &
             _ => exit::INCOMPLETE,
         });
     }
+    // What stands in the way was said when it was tried.
+    let done = if finished.put_back { exit::DONE } else { exit::INCOMPLETE };
     let (runs, _) = campaign.runs()?;
     let failed = runs.values().filter(|r| r.record.outcome.is_failure()).count();
     if a.of_a_night {
-        return Ok(exit::DONE);
+        return Ok(done);
     }
     if a.no_report && context.arguments.json {
         say::json(&serde_json::json!({"schema": 1, "campaign": campaign.manifest().id, "folder": campaign.path(),
@@ -374,7 +376,7 @@ fn conclude(context: &Context<'_>, a: &args::Run, project: &Project, finished: &
         return Ok(exit::FAILED);
     }
     say::remark("next:   collo show last     collo verify last");
-    Ok(exit::DONE)
+    Ok(done)
 }
 
 /// A path as people see it: from where they stand, if it lies below.

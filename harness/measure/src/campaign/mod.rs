@@ -107,6 +107,8 @@ pub struct Finished {
     pub stored: usize,
     /// How long it took to stop after it was asked to.
     pub stopping: Option<Duration>,
+    /// The card is as it was found, if there is one.
+    pub put_back: bool,
 }
 
 /// Measure a campaign. What is stored stays stored, whatever the error.
@@ -115,10 +117,11 @@ pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, Ru
     let mut ingredients = order.ingredients(&runs)?;
     // First of all the card, if there is one: what it refuses is said before a campaign is there.
     let mut held = order.hold(watcher)?;
-    let result = caught::caught(on_card(order, held.as_mut(), &runs, &mut ingredients, watcher)).await;
+    let mut result = caught::caught(on_card(order, held.as_mut(), &runs, &mut ingredients, watcher)).await;
     // Whatever the result: the card goes back to how it was found.
     if let Some((gpu, hold)) = &mut held {
-        held::put_back(gpu, hold, watcher);
+        let put_back = held::put_back(gpu, hold, watcher);
+        result = result.map(|ended| ended.map(|finished| Finished { put_back, ..finished }));
     }
     result.unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().cloned().unwrap_or_default();
@@ -203,7 +206,7 @@ async fn on_card(
         End::TimeOver => "time over",
         End::DeviceLost => "device lost",
     })?;
-    Ok(Finished { campaign, end, stored: kept + done, stopping })
+    Ok(Finished { campaign, end, stored: kept + done, stopping, put_back: true })
 }
 
 impl Order<'_> {
