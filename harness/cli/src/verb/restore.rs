@@ -13,6 +13,7 @@ use crate::exit::{self, Failure};
 use crate::say;
 
 pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
+    super::end_left_behind();
     let (left, unreadable) = (hold::left(), unreadable());
     if let Some(path) = unreadable.first() {
         say::failure(

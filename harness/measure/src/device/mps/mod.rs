@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::launch::children;
 pub use replies::{Logged, Status, logged, trouble, understood};
 
 /// The program, looked for on the PATH.
@@ -130,7 +131,8 @@ fn is_executable(path: &Path) -> bool {
 /// Not by a library: it also runs inside supervisors, whose SIGCHLD is theirs.
 fn bounded(command: &mut Command, input: &str, patience: Duration) -> std::io::Result<Option<(bool, String)>> {
     let deadline = Instant::now() + patience;
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let (mut child, _own) = children::spawn(command)?;
     if let Some(mut stdin) = child.stdin.take() {
         // It may be gone already, for without a daemon it ends before it reads; then its status tells. SIGPIPE is ignored in every
         // process that this runs in: collo has Rust's own setting, supervisors set it.
