@@ -44,6 +44,9 @@ fn preparing(then: &str, toml: &str) -> Bench {
 
 /// Send a signal as soon as this file is there; what collo says to it.
 fn signalled(bench: &Bench, there: &str, signal: Signal) -> Answer {
+    // Also where these tests run under `nohup`, which collo would obey.
+    // SAFETY: it installs no handler that could run.
+    let _ = unsafe { nix::sys::signal::signal(Signal::SIGHUP, nix::sys::signal::SigHandler::SigDfl) };
     let mut running: Running = bench.start(&["run", "x", "--no-report"]);
     wait_for("the program", || bench.at(there).exists().then_some(()));
     running.signal(signal);

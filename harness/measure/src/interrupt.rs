@@ -24,7 +24,8 @@ impl Interrupts {
     pub fn listen() -> std::io::Result<Self> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        let mut hang_up = signal(SignalKind::hangup())?;
+        // Under `nohup` the end of a terminal is nobody's wish.
+        let mut hang_up = if is_ignored(Signal::SIGHUP) { None } else { Some(signal(SignalKind::hangup())?) };
         let (sender, stop) = watch::channel(Stop::No);
         let first = Arc::new(Mutex::new(None));
         let told = first.clone();
@@ -33,7 +34,7 @@ impl Interrupts {
                 let by_hand = tokio::select! {
                     _ = interrupt.recv() => true,
                     _ = terminate.recv() => false,
-                    _ = hang_up.recv() => false,
+                    _ = async { hang_up.as_mut()?.recv().await }, if hang_up.is_some() => false,
                 };
                 lock(&told).get_or_insert((Instant::now(), by_hand));
                 let next = if *sender.borrow() == Stop::No { Stop::Gently } else { Stop::Now };
@@ -75,6 +76,15 @@ impl Drop for Interrupts {
     }
 }
 
+fn is_ignored(signal: Signal) -> bool {
+    let mut now = std::mem::MaybeUninit::<nix::libc::sigaction>::zeroed();
+    // SAFETY: without a new action it only writes the present one.
+    unsafe {
+        let asked = nix::libc::sigaction(signal as i32, std::ptr::null(), now.as_mut_ptr());
+        asked == 0 && now.assume_init().sa_sigaction == nix::libc::SIG_IGN
+    }
+}
+
 /// The last that came while somebody noted; 0 for none.
 static CAME: AtomicI32 = AtomicI32::new(0);
 
@@ -94,8 +104,7 @@ impl Stopped {
     }
 }
 
-/// While this is kept the signals do not end collo but are noted, for whoever looks: what runs then is ended in good order. What
-/// was ignored stays so, as `nohup` wants it.
+/// While this is kept the signals do not end collo but are noted, for whoever looks: what runs then is ended in good order.
 #[derive(Debug)]
 pub struct Noted {
     before: Vec<(Signal, SigAction)>,
@@ -105,14 +114,13 @@ impl Noted {
     pub fn begin() -> Noted {
         let mut before = Vec::new();
         for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+            if signal == Signal::SIGHUP && is_ignored(signal) {
+                continue;
+            }
             let note = SigAction::new(SigHandler::Handler(note), SaFlags::empty(), SigSet::empty());
             // SAFETY: the handler does nothing but store a number.
             if let Ok(was) = unsafe { sigaction(signal, &note) } {
-                match was.handler() {
-                    // SAFETY: it installs no handler that could run.
-                    SigHandler::SigIgn => drop(unsafe { sigaction(signal, &was) }),
-                    _ => before.push((signal, was)),
-                }
+                before.push((signal, was));
             }
         }
         Noted { before }

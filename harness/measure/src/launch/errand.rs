@@ -115,6 +115,15 @@ impl Errand {
     pub fn watched(self, look: &mut dyn FnMut()) -> Result<Answer, Unanswered> {
         let noted = Noted::begin();
         noted.go_on()?;
+        let answer = self.answer(&noted, look);
+        if answer.is_err() {
+            // Ctrl-C in a terminal may also reach a supervisor that has only just begun.
+            noted.go_on()?;
+        }
+        answer
+    }
+
+    fn answer(self, noted: &Noted, look: &mut dyn FnMut()) -> Result<Answer, Unanswered> {
         let (out, their_out) = std::io::pipe().map_err(Unanswered::Unsupervised)?;
         let (err, their_err) = std::io::pipe().map_err(Unanswered::Unsupervised)?;
         let orders = Orders {
@@ -133,7 +142,6 @@ impl Errand {
         let deadline = Instant::now() + self.limit;
         let end = loop {
             let over = heard.hear(&supervised, LOOK);
-            // Ctrl-C in a terminal may reach a supervisor that has only just begun, too.
             if let Err(stopped) = noted.go_on() {
                 break Err(stopped.into());
             }
