@@ -64,7 +64,7 @@ impl From<Mistakes> for Failure {
 
 impl From<PythonError> for Failure {
     fn from(e: PythonError) -> Self {
-        let failure = Failure::new(MACHINE, e.to_string());
+        let failure = Failure::new(e.fault().exit_code(), e.to_string());
         let failure = match &e {
             PythonError::Unusable { reason, .. } => failure.because(reason),
             _ => failure,

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use collo_store::text;
 
+use crate::interrupt::Stopped;
+
 /// A text that mistakes point into: a file, or an argument of the command line.
 #[derive(Debug, Clone)]
 pub struct Source {
@@ -60,6 +62,10 @@ pub enum Fault {
     Usage,
     /// This machine cannot: exit code 3.
     Machine,
+    /// Somebody stopped it with SIGTERM or SIGHUP: exit code 4.
+    Terminated,
+    /// Somebody stopped it with Ctrl-C: exit code 130.
+    Interrupted,
 }
 
 impl Fault {
@@ -67,6 +73,8 @@ impl Fault {
         match self {
             Fault::Usage => 2,
             Fault::Machine => 3,
+            Fault::Terminated => 4,
+            Fault::Interrupted => 130,
         }
     }
 }
@@ -123,6 +131,12 @@ impl Mistake {
     /// The same, but it is this machine that cannot.
     pub fn of_machine(mut self) -> Mistake {
         self.0.fault = Fault::Machine;
+        self
+    }
+
+    /// The same, but nobody is to blame: it was stopped.
+    pub fn stopped(mut self, stopped: Stopped) -> Mistake {
+        self.0.fault = stopped.fault();
         self
     }
 

@@ -8,7 +8,8 @@ use collo_measure::campaign::{self, Choice, End, Finished, Only, Order};
 use collo_measure::experiment::Asked;
 use collo_measure::frontier::Frontier;
 use collo_measure::observe::ObserveError;
-use collo_measure::{Event, Experiment, Interpreters, Prepared, Project, RunError, Workload, Workloads, prepare_all};
+use collo_measure::python::PythonError;
+use collo_measure::{Event, Experiment, Interpreters, Noted, Prepared, Project, RunError, Workload, Workloads, prepare_all};
 use collo_store::CampaignFolder;
 
 use super::list::State;
@@ -21,6 +22,7 @@ use crate::say;
 pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
+    super::end_left_behind();
     let mut worst = exit::DONE;
     for (experiment, campaign, condition) in what(context, a, &project, &workloads)? {
         let selection = args::Selection { condition: a.selection.condition.clone().or(condition) };
@@ -282,11 +284,13 @@ fn warn_of_scale(planned: &Planned) {
 
 /// The interpreters that the cells need, what is in them, and the data.
 fn provide(a: &args::Run, project: &Project, planned: &Planned, display: &mut dyn Display) -> Result<Provided, Failure> {
+    let noted = Noted::begin();
     let mut tell = |progress| display.show(Event::Python(progress));
     let (interpreters, facts) =
         Interpreters::provide(project, &workloads_of(planned), a.python.as_deref(), planned.facts.python_target(), &mut tell)?;
     let members = planned.cells.iter().flat_map(|e| e.cell.members());
     let data = prepare_all(project, members, &interpreters, &mut |prepared| display.show(Event::Data(prepared)))?;
+    noted.go_on().map_err(PythonError::from)?;
     Ok((interpreters, facts, data))
 }
 

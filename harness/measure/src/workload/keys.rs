@@ -55,6 +55,7 @@ pub static WORKLOAD: Shape = Shape {
             None,
             "files and folders of the workload's folder that its runs write: no ingredients, whatever they are called",
         ),
+        key("prepare_timeout", Kind::Duration, Some("\"2h\""), "how long `prepare` may take"),
         key("settings", Kind::Table(&SETTINGS), None, "the settings with their defaults; each is a placeholder in `command`"),
         key("variables", Kind::Table(&VARIABLES), None, "environment variables of its processes; `{name}` is a setting"),
         FORECASTS,

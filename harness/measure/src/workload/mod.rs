@@ -11,6 +11,7 @@ mod recipes;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use collo_store::MemberSpec;
 use regex::Regex;
@@ -41,6 +42,7 @@ pub struct Workload {
     pub prepare: Option<Vec<String>>,
     /// What its runs write in its folder.
     pub outputs: Vec<String>,
+    pub prepare_timeout: Duration,
     /// Defaults by name, `batch_size` among them.
     pub settings: BTreeMap<String, Json>,
     /// All settings under each recipe, that of the defaults among them; none where the workload has no recipes.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use fs_err as fs;
 use regex::Regex;
@@ -57,6 +58,7 @@ pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Work
         requires: requires(&fields),
         prepare: fields.texts("prepare").filter(|words| !words.is_empty()),
         outputs: outputs(source, &fields, &mut mistakes),
+        prepare_timeout: fields.duration("prepare_timeout").unwrap_or(PREPARE_TIMEOUT),
         settings,
         recipes: BTreeMap::new(),
         variables: variables(source, &fields, &mut mistakes),
@@ -74,6 +76,8 @@ pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Work
         .collect();
     mistakes.into_result([workload].into_iter().chain(presets).collect())
 }
+
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(2 * 60 * 60);
 
 const NAME_RULE: &str = "a name is a letter, then letters, digits and `-`, at most 40, not ending in `x` and digits";
 
