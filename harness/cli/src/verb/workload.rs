@@ -7,6 +7,7 @@ use collo_measure::experiment::Asked;
 use collo_measure::trial::{self, Finding, Shown};
 use collo_measure::workload::{Environment, RECIPE, Requirement, plain};
 use collo_measure::{Project, Workload, Workloads, units};
+use collo_store::text::line;
 use collo_store::{EpochRecord, RunRecord};
 use serde_json::{Value as Json, json};
 
@@ -80,8 +81,9 @@ fn show(context: &Context<'_>, workloads: &Workloads, name: &str) -> Ended {
 /// A workload in lines; a preset shows where it differs from its base.
 fn in_full(w: &Workload, base: Option<&Workload>) -> String {
     let of = w.preset_of.as_ref().map(|base| format!(", a preset of {base}")).unwrap_or_default();
-    let mut lines = vec![format!("{}{of}: {}", w.name, w.description.as_deref().unwrap_or("no description"))];
-    let mut add = |what: &str, said: String| lines.push(format!("  {what:<12} {said}"));
+    let first = format!("{}{of}: {}", w.name, w.description.as_deref().unwrap_or("no description"));
+    let mut lines = vec![line(&first).into_owned()];
+    let mut add = |what: &str, said: String| lines.push(line(&format!("  {what:<12} {said}")).into_owned());
     add("folder", shown(&w.folder));
     add("command", w.command.join(" "));
     add(
@@ -212,6 +214,6 @@ fn table(findings: &[Finding]) -> String {
         Shown::No => "✗",
         Shown::Absent => "–",
     };
-    let line = |f: &Finding| format!("{} {:<8} {}", mark(f.verdict), f.what, f.said);
-    findings.iter().map(line).collect::<Vec<_>>().join("\n")
+    let shown = |f: &Finding| line(&format!("{} {:<8} {}", mark(f.verdict), f.what, f.said)).into_owned();
+    findings.iter().map(shown).collect::<Vec<_>>().join("\n")
 }

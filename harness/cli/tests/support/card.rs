@@ -43,6 +43,7 @@ pub fn put_on(bench: Bench, scenario: &str) -> Bench {
         .env("COLLO_SIM", scenario)
         .env("COLLO_SIM_DIR", &folder)
         .env("COLLO_SIM_CARDS", &profiles.display().to_string())
+        .env("COLLO_SIM_SERIAL", &at(""))
         .env("COLLO_STATE", &state)
         .env("PATH", &path)
 }

@@ -109,7 +109,10 @@ impl Running {
         if err {
             self.err.read(&mut printed.err);
         }
-        printed.ended = self.out.pipe.is_none() && self.err.pipe.is_none();
+        // A child that it left behind may hold its pipes open for ever.
+        let nothing = printed.out.is_empty() && printed.err.is_empty();
+        let gone = nothing && matches!(self.child.try_wait(), Ok(Some(_)));
+        printed.ended = (self.out.pipe.is_none() && self.err.pipe.is_none()) || gone;
         printed
     }
 
