@@ -11,7 +11,7 @@ use collo_measure::Partition;
 use collo_measure::hold::{Journal, SCHEMA};
 
 use crate::row::{Scenario, all, all_of, hold, nothing_lies_about, row};
-use crate::sim::{Machine, short};
+use crate::sim::Machine;
 use crate::support::{Answer, wait_for};
 use crate::{BLOCKED, HALVES, MIG, MPS, NAIVE};
 
@@ -309,8 +309,9 @@ fn a_kill_in_exclusive_mode_is_told_and_resumed() {
 #[test]
 fn nobody_is_measured_in_a_mode_that_was_made_for_others() {
     let both = "repetitions = 3\n[axes]\nworkload = \"small\"\nsharing = [\"naive\", \"mps\"]\ndegree = 2";
-    let machine = Machine::new("a100-40gb", &short(both)).under("a100-40gb,nvml:nvmlDeviceSetComputeMode@1500ms=999");
-    machine.run(&["--exclusive"]);
+    let machine = Machine::new("a100-40gb", both).under("a100-40gb,nvml:nvmlDeviceSetComputeMode@1500ms=999");
+    let answer = machine.run(&["--exclusive"]);
+    assert!(answer.stderr.contains("the compute mode of GPU 0 cannot be set to Default"), "{answer:?}");
     for (folder, run) in machine.bench.runs() {
         let begun = run.record.timeline.go_ns;
         let busy = format!("{:?}", run.record.outcome).contains("busy");

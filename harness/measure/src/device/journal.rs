@@ -238,6 +238,7 @@ pub(super) fn mode_can_be_set(uuid: &str, label: &str) -> Result<(), NotCut> {
         let what =
             format!("MIG mode of {label} is not turned: its reset forgets compute mode {mode}, which could not be set again");
         let mut error = NotCut::new_with(what, e.reason());
+        error.forgets = true;
         error.hint = Some("`sudo nvidia-smi -c DEFAULT`, or measure on the card as it is: `--as-found`".into());
         error
     })

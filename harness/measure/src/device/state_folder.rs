@@ -21,11 +21,14 @@ const NO_HOME: &str = "/nonexistent";
 
 /// `COLLO_STATE`, else `collo` in `XDG_STATE_HOME` or in `.local/state` of the home.
 pub fn state_folder() -> PathBuf {
-    let var = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    chosen(|name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from), trust::home)
+}
+
+fn chosen(var: impl Fn(&str) -> Option<PathBuf>, home: impl Fn() -> Option<PathBuf>) -> PathBuf {
     // A relative one counts for nothing, says the specification.
-    let state = || var("XDG_STATE_HOME").filter(|path| path.is_absolute());
-    let home = || trust::home().unwrap_or_else(|| NO_HOME.into()).join(".local/state");
-    var(VARIABLE).unwrap_or_else(|| state().unwrap_or_else(home).join(NAME))
+    let state = var("XDG_STATE_HOME").filter(|path| path.is_absolute());
+    let in_home = || home().unwrap_or_else(|| NO_HOME.into()).join(".local/state");
+    var(VARIABLE).unwrap_or_else(|| state.unwrap_or_else(in_home).join(NAME))
 }
 
 /// The folder, if it is there.
@@ -91,4 +94,54 @@ pub(super) fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     file.sync_all()?;
     std::fs::rename(&aside, path)?;
     std::fs::File::open(path.parent().unwrap_or(path))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_kept_where_the_user_says_else_in_their_home_and_never_where_anybody_may_write() {
+        let at = |state: Option<&str>, xdg: Option<&str>, home: Option<&str>| {
+            let var = |name: &str| if name == VARIABLE { state } else { xdg }.map(PathBuf::from);
+            chosen(var, || home.map(PathBuf::from)).display().to_string()
+        };
+        assert_eq!(at(Some("/s"), Some("/x"), Some("/h")), "/s");
+        assert_eq!(at(None, Some("/x"), Some("/h")), "/x/collo");
+        assert_eq!(at(None, Some("x"), Some("/h")), "/h/.local/state/collo");
+        assert_eq!(at(None, None, None), "/nonexistent/.local/state/collo");
+    }
+
+    #[test]
+    fn a_folder_of_ours_is_closed_to_others_and_one_of_the_system_is_left_as_it_is() {
+        let root = tempfile::tempdir().expect("a folder");
+        let mode = |path: &Path| path.metadata().expect("there").mode() & 0o7777;
+        for (name, file, left) in [("own", "GPU-1.json", 0o700), ("other", "passwd", 0o755)] {
+            let folder = root.path().join(name);
+            std::fs::create_dir(&folder).expect("a folder");
+            std::fs::write(folder.join(file), "").expect("written");
+            std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).expect("its mode");
+            own(&folder).expect("it is ours");
+            assert_eq!(mode(&folder), left, "{name}");
+        }
+        let open = root.path().join("open");
+        std::fs::create_dir(&open).expect("a folder");
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o1777)).expect("its mode");
+        assert!(own(&open).expect_err("refused").to_string().contains("others may write"));
+        assert_eq!(mode(&open), 0o1777);
+    }
+
+    #[test]
+    fn what_is_written_is_whole_and_for_this_user_alone() {
+        let root = tempfile::tempdir().expect("a folder");
+        let path = root.path().join("GPU-1.json");
+        std::os::unix::fs::symlink("/etc/passwd", root.path().join("GPU-1.aside")).expect("a link");
+        assert!(replace(&path, b"x").is_err(), "a link is not followed");
+        std::fs::remove_file(root.path().join("GPU-1.aside")).expect("ours");
+        replace(&path, b"x").expect("written");
+        assert_eq!(
+            (std::fs::read(&path).expect("there"), path.metadata().expect("there").mode() & 0o777),
+            (b"x".to_vec(), 0o600)
+        );
+    }
 }
