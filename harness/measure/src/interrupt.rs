@@ -1,15 +1,12 @@
-//! Ctrl-C, SIGTERM and SIGHUP: in a campaign the first asks and the second insists; before it the first ends what runs.
+//! Ctrl-C and SIGTERM: the first asks, the second insists.
 
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::campaign::End;
-use crate::mistake::Fault;
 use crate::observe::Stop;
 
 /// Listens for signals as long as it lives.
@@ -24,8 +21,8 @@ impl Interrupts {
     pub fn listen() -> std::io::Result<Self> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        // Under `nohup` the end of a terminal is nobody's wish.
-        let mut hang_up = if is_ignored(Signal::SIGHUP) { None } else { Some(signal(SignalKind::hangup())?) };
+        // Who started it with `nohup` wants it to go on when the terminal is closed: that is a signal that is ignored from the start.
+        let mut hang_up = if is_ignored(nix::libc::SIGHUP) { None } else { Some(signal(SignalKind::hangup())?) };
         let (sender, stop) = watch::channel(Stop::No);
         let first = Arc::new(Mutex::new(None));
         let told = first.clone();
@@ -34,7 +31,7 @@ impl Interrupts {
                 let by_hand = tokio::select! {
                     _ = interrupt.recv() => true,
                     _ = terminate.recv() => false,
-                    _ = async { hang_up.as_mut()?.recv().await }, if hang_up.is_some() => false,
+                    () = next(&mut hang_up) => false,
                 };
                 lock(&told).get_or_insert((Instant::now(), by_hand));
                 let next = if *sender.borrow() == Stop::No { Stop::Gently } else { Stop::Now };
@@ -76,74 +73,18 @@ impl Drop for Interrupts {
     }
 }
 
-fn is_ignored(signal: Signal) -> bool {
-    let mut now = std::mem::MaybeUninit::<nix::libc::sigaction>::zeroed();
-    // SAFETY: without a new action it only writes the present one.
-    unsafe {
-        let asked = nix::libc::sigaction(signal as i32, std::ptr::null(), now.as_mut_ptr());
-        asked == 0 && now.assume_init().sa_sigaction == nix::libc::SIG_IGN
+async fn next(signals: &mut Option<Signal>) {
+    match signals {
+        Some(signals) => drop(signals.recv().await),
+        None => std::future::pending().await,
     }
 }
 
-/// The last that came while somebody noted; 0 for none.
-static CAME: AtomicI32 = AtomicI32::new(0);
-
-extern "C" fn note(signal: i32) {
-    CAME.store(signal, Ordering::Relaxed);
-}
-
-/// A signal came that asks collo to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{} came", .0.as_str())]
-pub struct Stopped(pub Signal);
-
-impl Stopped {
-    /// Ctrl-C is told from a word of whoever manages this machine or this session.
-    pub fn fault(self) -> Fault {
-        if self.0 == Signal::SIGINT { Fault::Interrupted } else { Fault::Terminated }
-    }
-}
-
-/// While this is kept the signals do not end collo but are noted, for whoever looks: what runs then is ended in good order.
-#[derive(Debug)]
-pub struct Noted {
-    before: Vec<(Signal, SigAction)>,
-}
-
-impl Noted {
-    pub fn begin() -> Noted {
-        let mut before = Vec::new();
-        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-            if signal == Signal::SIGHUP && is_ignored(signal) {
-                continue;
-            }
-            let note = SigAction::new(SigHandler::Handler(note), SaFlags::empty(), SigSet::empty());
-            // SAFETY: the handler does nothing but store a number.
-            if let Ok(was) = unsafe { sigaction(signal, &note) } {
-                before.push((signal, was));
-            }
-        }
-        Noted { before }
-    }
-
-    /// The signal that came, if one did.
-    pub fn came(&self) -> Option<Signal> {
-        Signal::try_from(CAME.load(Ordering::Relaxed)).ok()
-    }
-
-    /// An error once one came.
-    pub fn go_on(&self) -> Result<(), Stopped> {
-        self.came().map_or(Ok(()), |signal| Err(Stopped(signal)))
-    }
-}
-
-impl Drop for Noted {
-    fn drop(&mut self) {
-        for (signal, was) in &self.before {
-            // SAFETY: what was there is put back.
-            let _ = unsafe { sigaction(*signal, was) };
-        }
-    }
+/// Whether a signal was ignored when this process began, as proc(5) has it: `SigIgn`, a bit for each signal from 1.
+pub fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).and_then(|m| u64::from_str_radix(m.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

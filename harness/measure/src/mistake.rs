@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use collo_store::text;
 
-use crate::interrupt::Stopped;
+use crate::noted::Stopped;
 
 /// A text that mistakes point into: a file, or an argument of the command line.
 #[derive(Debug, Clone)]

@@ -15,7 +15,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::supervised::{BUSY, Supervised};
 use super::supervisor::{Orders, Output, Report};
-use crate::interrupt::{Noted, Stopped};
+use crate::noted::{Noted, Stopped};
 
 /// Of each stream the last so many bytes are kept: an answer, and an error, come last.
 const KEPT: usize = 1 << 20;

@@ -21,8 +21,8 @@ pub use find::{Found, find as find_system};
 pub use fit::{Misfit, fits};
 pub use pins::PinSet;
 
-use crate::interrupt::{Noted, Stopped};
 use crate::mistake::Fault;
+use crate::noted::{Noted, Stopped};
 
 /// An interpreter that members can use.
 #[derive(Debug, Clone, PartialEq, Eq)]

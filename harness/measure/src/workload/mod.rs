@@ -40,9 +40,9 @@ pub struct Workload {
     pub requires: Option<Requirement>,
     /// Words with placeholders; see [`Workload::prepare_for`].
     pub prepare: Option<Vec<String>>,
+    pub prepare_timeout: Duration,
     /// What its runs write in its folder.
     pub outputs: Vec<String>,
-    pub prepare_timeout: Duration,
     /// Defaults by name, `batch_size` among them.
     pub settings: BTreeMap<String, Json>,
     /// All settings under each recipe, that of the defaults among them; none where the workload has no recipes.
