@@ -304,9 +304,12 @@ fn possible(run: &StoredRun) -> Check {
         // Every experiment here has two epochs.
         hold(measured == 1, || format!("completed with {measured} measured epochs of member {number}, not 1"))?;
         let from = if member.barrier { r.timeline.go_ns.unwrap_or(r.timeline.launched_ns) } else { r.timeline.launched_ns };
+        // A script that tells its seconds rounds them.
+        let rounding_ns = if member.barrier { 0 } else { 50_000_000 };
         let mut at = from;
         for epoch in own {
-            let inside = epoch.start_ns >= at && epoch.start_ns < epoch.end_ns && epoch.end_ns <= r.timeline.ended_ns;
+            let inside =
+                epoch.start_ns + rounding_ns >= at && epoch.start_ns < epoch.end_ns && epoch.end_ns <= r.timeline.ended_ns;
             let (start, end) = (epoch.start_ns as i128 - from as i128, epoch.end_ns as i128 - from as i128);
             hold(inside, || format!("completed with an epoch {} from {start} to {end} ns after the start", epoch.index))?;
             at = epoch.end_ns;

@@ -111,6 +111,7 @@ fn processes() -> Vec<Case> {
     let both_die = |how| member(PROCESSES, how).exits(&[-9]).swept_by_the_next();
     vec![
         fine("daemon").sample(),
+        fine("daemons_of_many_kinds"),
         fine("daemon_without_environment"),
         fine("daemon_before_hello"),
         fine("daemon_that_reaps"),
@@ -174,7 +175,7 @@ fn foreign() -> Vec<Case> {
         of("seconds_huge").sample(),
         of("seconds_in_milliseconds"),
         of("all_at_once"),
-        of("counts_backwards"),
+        of("counts_backwards").exits(&[1]),
         of("seconds_not_a_number"),
         of("seconds_below_zero"),
         of("seconds_without_end"),

@@ -76,7 +76,7 @@ pub fn cases() -> Vec<Case> {
         interpreter("an_interpreter_that_answers_nonsense", "echo hello").exits(&[2, 3]),
         interpreter("an_interpreter_that_says_too_much", "yes").exits(&[2, 3]).within(90),
         prepared("prepare_leaves_a_daemon_on_its_output", "setsid sleep 600 &").within(30),
-        prepared("prepare_says_too_much", "head -c 200000000 /dev/zero | tr '\\0' x"),
+        prepared("prepare_says_too_much", "head -c 200000000 /dev/zero | tr '\\0' x; echo").exits(&[0, 3]),
         prepared("prepare_says_nothing", "exit 0").exits(&[3]),
         prepared("prepare_fails", "echo oh >&2; exit 7").exits(&[3]).says("oh"),
         prepared("prepare_says_escapes", r#"printf '{"dataset":"\\u001b]0;owned\\u0007","synthetic":true,"items":1}\n'; exit 0"#)

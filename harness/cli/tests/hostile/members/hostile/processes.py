@@ -52,6 +52,16 @@ def daemon(wire):
     _finish(wire)
 
 
+def daemons_of_many_kinds(wire):
+    wire.start()
+    _daemon()
+    if os.fork() == 0:  # a child that stays, deaf
+        _ignore_signals()
+        time.sleep(FOR_EVER)
+    subprocess.Popen(["sleep", str(FOR_EVER)], start_new_session=True)
+    _finish(wire)
+
+
 def daemon_without_environment(wire):
     wire.start()
     # Its only mark is in its command line.
@@ -201,6 +211,7 @@ def kills_its_supervisor_and_collo(wire):
     wire.epoch()
     supervisor = _supervisor()
     collo = _parent(supervisor)
+    os.kill(supervisor, signal.SIGSTOP)  # so that it does nothing in between
     os.kill(collo, signal.SIGKILL)
     os.kill(supervisor, signal.SIGKILL)
     time.sleep(FOR_EVER)
