@@ -33,7 +33,7 @@ fn beginning(file: &Path) -> String {
 pub fn trains(scene: &Scene, live: &mut Live) -> Check {
     until(live, "a member trained", || {
         let drafts = scene.campaigns().first().and_then(|c| c.partials().ok()).unwrap_or_default();
-        drafts.iter().any(|draft| beginning(&draft.join("events.jsonl")).contains("\"go\""))
+        drafts.iter().any(|draft| beginning(&draft.join("events.jsonl")).contains("\"ready\""))
     })
 }
 

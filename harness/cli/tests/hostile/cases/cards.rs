@@ -15,7 +15,7 @@ const KIND: &str = "simulated cards";
 pub const MPS: &str = "[axes]\nworkload = \"small\"\nsharing = \"mps\"\ndegree = 2\n";
 pub const MIG: &str = "[axes]\nworkload = \"small\"\nsharing = \"mig:2×1g.5gb\"\ndegree = 2\n";
 const ALL: &str = "[axes]\nworkload = \"small\"\nsharing = [\"naive\", \"mps\", \"mig:2×3g.20gb+mps\"]\ndegree = 2\n";
-const FOUND: &str = "a100-40gb,mig=2×3g.20gb";
+pub const FOUND: &str = "a100-40gb,mig=2×3g.20gb";
 
 /// Wait until the card is changed.
 fn is_changed(scene: &Scene, live: &mut Live) -> Check {
@@ -37,6 +37,16 @@ fn struck(name: &str, words: &str, signal: Signal, codes: &[i32]) -> Case {
     })
 }
 
+/// Killed while the card is changed; what was written down of it.
+pub fn left_changed(scene: &Scene) -> Result<PathBuf, String> {
+    let mut live = scene.start(&["run", "x", "--no-report"]);
+    is_changed(scene, &mut live)?;
+    live.signal(Signal::SIGKILL);
+    live.ends(Duration::from_secs(20))?;
+    scene.nothing_is_left(Duration::from_secs(20))?;
+    the_journal(scene)
+}
+
 fn the_journal(scene: &Scene) -> Result<PathBuf, String> {
     let entries = std::fs::read_dir(scene.card().state()).map_err(|e| e.to_string())?.flatten();
     let mut files = entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "json"));
@@ -46,12 +56,7 @@ fn the_journal(scene: &Scene) -> Result<PathBuf, String> {
 /// Killed while the card is changed, and the journal damaged: it is kept, everybody says so, and with it back again the card is put right.
 fn damaged(name: &str, damage: impl Fn(&PathBuf) + Send + Sync + 'static) -> Case {
     case(KIND, name).on(FOUND).of(MPS).act(move |scene| {
-        let mut live = scene.start(&["run", "x", "--no-report"]);
-        is_changed(scene, &mut live)?;
-        live.signal(Signal::SIGKILL);
-        live.ends(Duration::from_secs(20))?;
-        scene.nothing_is_left(Duration::from_secs(20))?;
-        let journal = the_journal(scene)?;
+        let journal = left_changed(scene)?;
         let text = fs_err::read(&journal).map_err(|e| e.to_string())?;
         damage(&journal);
         let changed = scene.card().cards();

@@ -50,10 +50,9 @@ pub fn cases() -> Vec<Case> {
         under("8_descriptors", "ulimit -n 8"),
         under("20_descriptors", "ulimit -n 20"),
         under("40_descriptors", "ulimit -n 40"),
-        under("100_mb_of_addresses", "ulimit -v 100000"),
         under("600_mb_of_addresses", "ulimit -v 600000"),
         under("1_gb_of_addresses", "ulimit -v 1000000"),
-        under("small_stack", "ulimit -s 256"),
+        under("small_stack", "ulimit -s 1024"),
         under("no_core_no_locked_memory", "ulimit -c 0; ulimit -l 0"),
     ];
     if can_mount() {

@@ -20,7 +20,7 @@ pub fn cases() -> Vec<Case> {
         sent("quit", Signal::SIGQUIT, &[4, 130, -3]),
         sent("killed", Signal::SIGKILL, &[-9]),
         sent("aborted", Signal::SIGABRT, &[-6]),
-        sent("faulted", Signal::SIGSEGV, &[-11]),
+        sent("faulted", Signal::SIGSEGV, &[0, -11]),
         sent("a_signal_nobody_uses", Signal::SIGUSR1, &[0, 4, -10]),
         sent("broken_pipe", Signal::SIGPIPE, &[0]),
         sent("resized", Signal::SIGWINCH, &[0]),

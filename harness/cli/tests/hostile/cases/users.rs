@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::unistd::Uid;
 
 use crate::case::{Case, Check, case, end_of, ended, hold};
-use crate::cases::cards::{MIG, MPS};
+use crate::cases::cards::{FOUND, MIG, MPS, left_changed};
 use crate::scene::Scene;
 
 const KIND: &str = "two users";
@@ -19,15 +19,17 @@ fn give(path: &Path) -> Check {
     hold(done.success(), || format!("{} cannot be given away", path.display()))
 }
 
-/// A journal that names folders as those of daemons.
-fn forged(scene: &Scene, victims: &[&Path]) -> String {
-    let uuid = simgpu::dice::Dice::of(&[CARD, "0"]).uuid();
-    let victims: Vec<String> = victims.iter().map(|v| v.display().to_string()).collect();
-    let _ = scene;
-    serde_json::json!({"schema": 1, "uuid": format!("GPU-{uuid}"), "label": "GPU 0", "name": "NVIDIA A100-SXM4-40GB", "simulated": true,
-        "experiment": "x", "campaign": "x", "process": 1, "since_utc": "2026-01-01T00:00:00Z",
-        "found": {"mode": false, "instances": []}, "found_compute_mode": null, "daemons": victims})
-    .to_string()
+/// A journal as collo writes it, but that it names this folder as a daemon's, put into a state folder; the card is as it was found.
+fn forge(scene: &Scene, state: &Path, victim: &Path) -> Check {
+    let written = left_changed(scene)?;
+    let name = written.file_name().expect("named").to_os_string();
+    let text = fs_err::read_to_string(&written).map_err(|e| e.to_string())?;
+    let mut journal: serde_json::Value = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+    journal["daemons"] = serde_json::json!([victim]);
+    let said = scene.collo(&["restore"], Duration::from_secs(60))?;
+    hold(said.code == 0, || format!("`collo restore` ended with {}", said.code))?;
+    fs_err::create_dir_all(state).map_err(|e| e.to_string())?;
+    fs_err::write(state.join(name), journal.to_string()).map_err(|e| e.to_string())
 }
 
 /// A folder of root's that somebody wants to be gone.
@@ -44,12 +46,10 @@ fn is_there(scene: &Scene) -> Check {
 
 /// Somebody else's state folder, with a journal that names what is root's, under this name and these rights.
 fn planted(name: &str, mode: u32, owner: bool, verbs: &'static [&'static [&'static str]]) -> Case {
-    case(KIND, name).on(CARD).of(MPS).act(move |scene| {
+    case(KIND, name).on(FOUND).of(MPS).act(move |scene| {
         let victim = victim(scene);
         let state = scene.aside("state");
-        fs_err::create_dir_all(&state).map_err(|e| e.to_string())?;
-        let uuid = simgpu::dice::Dice::of(&[CARD, "0"]).uuid();
-        fs_err::write(state.join(format!("GPU-{uuid}.json")), forged(scene, &[&victim])).map_err(|e| e.to_string())?;
+        forge(scene, &state, &victim)?;
         if owner {
             give(&state)?;
         }
@@ -108,19 +108,14 @@ pub fn cases() -> Vec<Case> {
 
 /// Without HOME, what a stranger put into /tmp must not be believed. A folder that is there is not touched.
 fn no_home() -> Case {
-    case(KIND, "no_home_and_a_stranger_in_tmp").on(CARD).of(MPS).act(|scene| {
+    case(KIND, "no_home_and_a_stranger_in_tmp").on(FOUND).of(MPS).act(|scene| {
         let planted = Path::new("/tmp/.local");
         if planted.exists() {
             return Ok(());
         }
         let victim = victim(scene);
         let state = planted.join("state/collo");
-        let uuid = simgpu::dice::Dice::of(&[CARD, "0"]).uuid();
-        let put = || -> std::io::Result<()> {
-            fs_err::create_dir_all(&state)?;
-            fs_err::write(state.join(format!("GPU-{uuid}.json")), forged(scene, &[&victim]))
-        };
-        put().map_err(|e| e.to_string())?;
+        forge(scene, &state, &victim)?;
         give(planted)?;
         let said = scene
             .start_under("unset HOME XDG_STATE_HOME COLLO_STATE", &["run", "x", "--no-report"])
