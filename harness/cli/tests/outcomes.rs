@@ -234,3 +234,157 @@ fn the_numbers_of_a_pair_that_failed_are_not_in_the_report() {
     let pair = cells.iter().find(|c| c["degree"] == 2).expect("the pair is listed");
     assert!(pair["epoch_time_s"].is_null() && pair["slowdown"].is_null(), "{pair}");
 }
+
+/// A member that has its own say in what it tells the harness, by raw messages.
+const LIAR: &str = r#"
+import argparse, json, os, socket, time
+
+how = argparse.ArgumentParser()
+how.add_argument("--how")
+how = how.parse_args().how
+channel = socket.socket(fileno=int(os.environ["COLLO_FD"]))
+commands = map(json.loads, channel.makefile())
+now, S = time.monotonic_ns, 10**9
+
+
+def say(event, **fields):
+    channel.sendall((json.dumps({"event": event, **fields}) + "\n").encode())
+
+
+def wait_for(command):
+    while next(commands)["command"] != command:
+        pass
+
+
+def work(seconds=0.1):
+    start = now()
+    while now() < start + seconds * S:
+        pass
+    return start, now()
+
+
+def epoch(index, measured, times=None, items=8):
+    start, end = times or work()
+    say("epoch", index=index, measured=measured, items=items, start_ns=start, end_ns=end, loss=None)
+
+
+def moved(by):
+    start, end = work()
+    return start + by, end + by
+
+
+LIES = {
+    "far future": lambda: moved(3 * 3600 * S),
+    "long past": lambda: (1000, 2000),
+    "endless": lambda: (now(), now() + 10**6 * S),
+    "the wall clock": lambda: moved(time.time_ns() - now()),
+    "milliseconds": lambda: tuple(t // 10**6 for t in work()),
+    "no length": lambda: (now(),) * 2,
+    "overlap": lambda: moved(-S // 20),
+}
+
+
+def tell():
+    if how == "done before go":
+        return say("done")
+    if how == "no hello":
+        return say("ready"), work(30)
+    say("hello", protocol=1, pid=os.getpid(), device="cpu", threads=1)
+    wait_for("warm_up")
+    if how == "no ready":
+        return epoch(0, False), epoch(1, True), say("done"), work()
+    if how == "epochs before go":
+        epoch(0, False), epoch(1, True)
+    launched = now()
+    say("ready")
+    wait_for("go")
+    if how == "the whole past and future":
+        epoch(0, False, (0, 2**64 - 1))
+    elif how == "begun before go":
+        epoch(0, False, (launched - 100 * S, now()))
+    else:
+        epoch(0, how == "measured warm-up")
+    if how == "infinite loss":
+        channel.sendall(b'{"event":"epoch","index":1,"measured":true,"start_ns":1,"end_ns":2,"loss":1e999}\n')
+    if how == "memory of no machine":
+        say("memory", allocated_bytes=2**63, reserved_bytes=None)
+    if how != "done too soon":
+        index = {"the same again": 0, "one left out": 2}.get(how, 1)
+        items = {"negative items": -1, "too many items": 2**64 - 1}.get(how, 8)
+        epoch(index, how != "unmeasured", LIES[how]() if how in LIES else work(), items)
+    say("done")
+    if how == "done twice":
+        say("done")
+    if how == "one more":
+        epoch(2, True, work())
+    if how == "exit after done":
+        os._exit(3)
+
+
+tell()
+try:
+    wait_for("stop")
+except StopIteration:
+    pass
+"#;
+
+#[test]
+fn what_cannot_be_true_is_a_protocol_error_and_is_not_stored() {
+    let rows = [
+        ("no hello", "says `ready` before its `hello`"),
+        ("no ready", "tells of an epoch before it was told to go"),
+        ("done before go", "says `done` before its `hello`"),
+        ("epochs before go", "tells of an epoch before it was told to go"),
+        ("the whole past and future", "before it was told to go: times are those of `time.monotonic_ns()`"),
+        ("begun before go", "epoch 0 of member 0 begins 100 s before it was told to go"),
+        ("measured warm-up", "calls epoch 0 measured, but epoch 1 alone is measured"),
+        ("far future", "epoch 1 of member 0 ends 10800 s after it was told of"),
+        ("long past", "before it was told to go"),
+        ("endless", "epoch 1 of member 0 ends 1000000 s after it was told of"),
+        ("the wall clock", "not of `time.time_ns()`"),
+        ("milliseconds", "before it was told to go"),
+        ("no length", "ends when it begins"),
+        ("overlap", "before epoch 0 ends"),
+        ("the same again", "tells of epoch 0 where epoch 1 comes next"),
+        ("one left out", "tells of epoch 2 where epoch 1 comes next"),
+        ("unmeasured", "calls epoch 1 unmeasured"),
+        ("done too soon", "says `done` after 0 of 1 measured epoch"),
+        ("negative items", "does not fit the protocol"),
+        ("too many items", "18446744073709551615 items"),
+        ("infinite loss", "is not JSON"),
+        ("memory of no machine", "9223372036854775808 bytes"),
+        ("done twice", "says `done` twice"),
+        ("one more", "calls epoch 2 measured, but epoch 1 alone is measured"),
+    ];
+    let how: Vec<&str> = rows.iter().map(|(how, _)| *how).chain(["honest", "exit after done"]).collect();
+    let bench = Bench::of(&format!("stall_timeout = \"3s\"\n[axes]\nsharing = \"solo\"\nworkload = \"liar\"\nhow = {how:?}\n"))
+        .file(
+            "workloads/liar/workload.toml",
+            "command = [\"python\", \"tell.py\", \"--how={how}\"]\nenvironment = \"system\"\n[settings]\nhow = \"honest\"\n",
+        )
+        .file("workloads/liar/tell.py", LIAR);
+    let answer = bench.run(&[]).exits(1);
+    let runs = bench.runs();
+    let mut wrong = Vec::new();
+    for (how, wanted) in rows {
+        let run = runs.values().find(|r| r.record.cell.members[0].settings["how"] == how).expect("each was run");
+        let told = support::epochs(run);
+        match &run.record.outcome {
+            Outcome::ProtocolError { member: 0, message } if message.contains(wanted) => {
+                assert_eq!(run.record.validity.verdict, Verdict::Void, "{how}");
+            }
+            other => wrong.push(format!("{how}: {other:?}, {:?}", run.record.validity)),
+        }
+        let launched_ns = run.record.timeline.launched_ns;
+        let possible = |e: &&collo_store::EpochRecord| {
+            launched_ns <= e.start_ns && e.start_ns < e.end_ns && e.end_ns <= run.record.timeline.ended_ns
+        };
+        if told.iter().filter(possible).count() < told.len() {
+            wrong.push(format!("{how}: {told:?} is stored"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), answer.stderr);
+    let of = |how: &str| runs.values().find(|r| r.record.cell.members[0].settings["how"] == how).expect("it was run");
+    assert_eq!(of("honest").record.outcome, Outcome::Completed);
+    assert_eq!(crash(of("exit after done")), (0, "exited with 3".into(), "after `done`".into()));
+}

@@ -10,6 +10,7 @@
 
 pub mod adapter;
 mod channel;
+mod flood;
 mod group;
 pub mod protocol;
 mod service;
