@@ -528,6 +528,16 @@ fn who_speaks_out_of_turn_is_told_whose_turn_it_is() {
 }
 
 #[test]
+fn done_is_said_once() {
+    let mut s = Story::of(2, rules(Tail::Hold));
+    s.all_ready();
+    s.done(0);
+    assert_eq!(s.says(0, json!({"event": "done"})), [Act::Kill(0), Act::Kill(1)]);
+    let twice = Outcome::ProtocolError { member: 0, message: "member 0 says `done` twice".into() };
+    assert_eq!(s.watch.outcome(), twice);
+}
+
+#[test]
 fn an_error_of_set_up_and_words_of_a_later_protocol_may_come_at_any_time() {
     let mut s = Story::of(1, rules(Tail::Hold));
     assert_eq!(s.says(0, json!({"event": "aurora"})), []);
