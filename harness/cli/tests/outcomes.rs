@@ -237,7 +237,7 @@ fn the_numbers_of_a_pair_that_failed_are_not_in_the_report() {
 
 /// A member that has its own say in what it tells the harness, by raw messages.
 const LIAR: &str = r#"
-import argparse, json, os, socket, sys, time
+import argparse, json, os, select, socket, sys, time
 
 how = argparse.ArgumentParser()
 how.add_argument("--how")
@@ -273,11 +273,14 @@ def epoch(index, measured, times=None, items=8):
     say("epoch", index=index, measured=measured, items=items, start_ns=start, end_ns=end, loss=None)
 
 
-def for_ever(event, pause_s=0):
+def for_ever(event):
     while True:
         say(event)
-        if pause_s:
-            time.sleep(pause_s)
+
+
+def until_stop(event):
+    while not select.select([channel], [], [], 0.001)[0]:
+        say(event)
 
 
 LIES = {
@@ -302,7 +305,7 @@ epoch(0, False, (0, 2**64 - 1) if how == "all of time" else None)
 if how == "flood":
     for_ever("memory")
 if how == "chatter":
-    for_ever("memory", 0.001)
+    until_stop("memory")
 if how == "harmless words":
     print("All good: no MemoryError happened", flush=True)
     os._exit(7)
