@@ -246,7 +246,6 @@ impl Order<'_> {
             let card = held.as_mut().map(|(gpu, hold)| (*gpu, hold));
             let run = bench.run(&Seated { cell, seating }, planned, card, &mut show).await?;
             let Some(run) = run else { return Ok((interrupts.end(true), done)) };
-            journal.recorded(&run.path, run.record.outcome.word())?;
             watcher(Event::Ends { planned, run: &run });
             if run.record.outcome == Outcome::Interrupted {
                 return Ok((interrupts.end(false), done));
@@ -397,6 +396,7 @@ impl Order<'_> {
             },
             ingredients: ingredients.clone(),
             informative: Vec::new(),
+            filing: Default::default(),
         }
     }
 }
