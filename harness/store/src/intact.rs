@@ -6,6 +6,11 @@ use std::path::PathBuf;
 use crate::{Outcome, StoredFile, StoredRun, digest, names};
 
 impl StoredRun {
+    /// A table of the run; none where its record does not name it, whatever lies in its folder.
+    pub fn table(&self, name: &str) -> Option<PathBuf> {
+        self.record.files.contains_key(name).then(|| self.path.join(name))
+    }
+
     /// The tables that its numbers come from, each that is not as it was recorded with what is wrong: `epochs.parquet does not have its
     /// checksum`.
     pub fn damage(&self) -> Vec<String> {

@@ -313,6 +313,7 @@ impl Order<'_> {
         watcher: Watcher<'_>,
     ) -> Result<(CampaignFolder, bool), RunError> {
         if let Some(candidate) = self.candidate(runs)? {
+            candidate.expect_unchanged()?;
             let mut before = candidate.manifest().ingredients.clone();
             let mut now = ingredients.clone();
             if self.choice.more {

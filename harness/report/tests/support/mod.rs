@@ -478,3 +478,22 @@ fn machine() -> Machine {
         withheld: Vec::new(),
     }
 }
+
+/// Let the journal know the files of a campaign as they are now, as if collo had written them so.
+pub fn noted(campaign: &Path) {
+    let file = campaign.join("journal.jsonl");
+    let journal = std::fs::read_to_string(&file).expect("a journal");
+    let line = |line: &str| {
+        let mut entry: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let noted = match entry["event"].as_str() {
+            Some("manifest") => Some(campaign.join("campaign.json")),
+            Some("recorded") => Some(campaign.join(entry["folder"].as_str().expect("a folder")).join("run.json")),
+            _ => None,
+        };
+        if let Some(noted) = noted.filter(|path| path.exists()) {
+            entry["sha256"] = collo_store::sha256_file(&noted).expect("readable").into();
+        }
+        format!("{entry}\n")
+    };
+    std::fs::write(file, journal.lines().map(line).collect::<String>()).expect("written");
+}
