@@ -3,7 +3,7 @@
 #![expect(dead_code, reason = "each test binary and the benchmark use their own part of the builder")]
 
 pub mod card;
-mod random;
+pub mod random;
 pub mod serving;
 pub mod study;
 
