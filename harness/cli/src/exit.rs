@@ -88,6 +88,8 @@ impl From<StoreError> for Failure {
             StoreError::Busy { campaign, .. } => {
                 Failure::new(MACHINE, e.to_string()).hint(format!("watch it with `collo status {campaign}`"))
             }
+            StoreError::Changed { .. } | StoreError::NoDigest { .. } => Failure::new(MACHINE, e.to_string())
+                .hint("put the file back as it was; what else is not as it was recorded: `collo verify`"),
             StoreError::Corrupt { .. } => {
                 Failure::new(MACHINE, e.to_string()).hint("move it out of `runs/`; nothing was changed")
             }

@@ -4,7 +4,7 @@ mod support;
 
 use collo_store::{CampaignFolder, Runs};
 use serde_json::{Value, json};
-use support::Bench;
+use support::{Bench, noted};
 
 /// A project with one campaign of `x` that was really measured.
 fn bench() -> Bench {
@@ -25,6 +25,13 @@ fn copy(bench: &Bench, id: &str, created_utc: &str, change: &dyn Fn(&mut Value))
     manifest["created_utc"] = json!(created_utc);
     change(&mut manifest);
     fs_err::write(&file, manifest.to_string()).expect("written");
+    for run in fs_err::read_dir(&to).expect("readable").map(|e| e.expect("readable").path().join("run.json")) {
+        let Ok(text) = fs_err::read_to_string(&run) else { continue };
+        let mut record: Value = serde_json::from_str(&text).expect("JSON");
+        record["campaign"] = json!(id);
+        fs_err::write(&run, record.to_string()).expect("written");
+    }
+    noted(&to);
     CampaignFolder::open(&to).expect("a campaign")
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use collo_report::{Analysis, analyse, json, write};
 use collo_store::{CampaignFolder, Verdict};
 use serde_json::Value;
-use support::Fixture;
+use support::{Fixture, noted};
 
 /// Analyse after something was done to the campaign's files.
 fn altered(fixture: &Fixture, alter: impl Fn(&CampaignFolder)) -> Analysis {
@@ -26,6 +26,7 @@ fn each_run(campaign: &CampaignFolder, change: impl Fn(&mut Value)) {
         change(&mut record);
         std::fs::write(&run, record.to_string()).unwrap();
     }
+    noted(campaign.path());
 }
 
 fn page(analysis: &Analysis) -> String {

@@ -301,11 +301,17 @@ fn files_that_cannot_be_read_lower_their_run_and_nothing_else() {
     let report = json(&analysis);
     let two = cell(&report, "tiny×2 naive b32");
     assert_eq!((two["repetitions"].as_u64(), two["validity"].as_str()), (Some(1), Some("informative")));
-    assert!(two["reasons"][0].as_str().unwrap().starts_with("2 runs left out: its samples cannot be read"), "{two:#}");
+    assert!(
+        two["reasons"][0].as_str().unwrap().starts_with("2 runs left out: its samples.parquet does not have its checksum"),
+        "{two:#}"
+    );
     assert_eq!(report["accounted"]["missing"], 1);
     assert!(report["problems"][0].as_str().unwrap().contains("tinyx3_naive_b32~0000-1"));
+    let left_out = "3 runs are left out: their files changed since they were recorded (`tinyx2_naive_b32~0000-1`, `tinyx2_naive_b32~0000-2`, \
+                    `tinyx3_naive_b32~0000-2`)";
+    assert_eq!(report["problems"][1], left_out);
     let three = cell(&report, "tiny×3 naive b32");
-    assert_eq!((three["repetitions"].as_u64(), three["memory_kind"].as_str()), (Some(2), Some("peak_rss")));
+    assert_eq!((three["repetitions"].as_u64(), three["memory_kind"].as_str()), (Some(1), Some("pss")));
 }
 
 #[test]

@@ -29,6 +29,20 @@ pub struct Campaign {
     pub ingredients: BTreeMap<String, Ingredient>,
     /// Why every number of this campaign is informative at best: `ingredients changed, --force` …
     pub informative: Vec<String>,
+    /// What the store itself notes of it.
+    #[serde(default)]
+    pub filing: Filing,
+}
+
+/// How a campaign was stored; nothing is known of campaigns of earlier collos.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filing {
+    /// True where the journal has the digest of this file and of every run from the first moment on: one without is not collo's.
+    #[serde(default)]
+    pub digests: bool,
+    /// The campaign that was the newest here when this one began, as `EXPERIMENT/ID`.
+    #[serde(default)]
+    pub after: Option<String>,
 }
 
 /// Something that the numbers depend on, by content.

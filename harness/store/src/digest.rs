@@ -9,7 +9,12 @@ use crate::open_regular;
 
 /// The digest of a text.
 pub fn sha256_text(text: &str) -> String {
-    hex(&Sha256::digest(text.as_bytes()))
+    sha256_bytes(text.as_bytes())
+}
+
+/// The same of bytes.
+pub(crate) fn sha256_bytes(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
 }
 
 /// The digest of a regular file's content, read in pieces.

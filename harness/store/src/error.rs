@@ -12,6 +12,12 @@ pub enum Error {
     /// A file is there, but it is not what its name says.
     #[error("{path} is not what its name says: {reason}")]
     Corrupt { path: PathBuf, reason: String },
+    /// Somebody has changed what a campaign is.
+    #[error("`campaign.json` of `{campaign}` was changed after collo wrote it")]
+    Changed { campaign: String },
+    /// The journal does not know the campaign that it belongs to.
+    #[error("the journal of `{campaign}` is gone or damaged: it has no digest of `campaign.json`")]
+    NoDigest { campaign: String },
     /// A campaign of a newer collo.
     #[error("campaign `{campaign}` has schema {found}, this collo reads up to {known}")]
     NewerSchema { campaign: String, found: u32, known: u32 },

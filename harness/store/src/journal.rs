@@ -1,22 +1,33 @@
 //! `journal.jsonl`: what happened to a campaign, a line each, appended and flushed. A line that a crash cut off is skipped.
+//!
+//! It holds the digest of `campaign.json` and of every `run.json`, and those hold the digests of everything else. A digest is written
+//! down before the file is put in its place, so that nothing can be there without one, at whatever instant collo is killed.
 
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt;
+use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 
-use crate::{Result, clock};
+use crate::{Result, clock, regular};
+
+const NAME: &str = "journal.jsonl";
+/// A line for each of a million runs is a quarter of that.
+const LIMIT_BYTES: u64 = 1 << 30;
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum JournalEntry {
+    /// `campaign.json` is about to be put in place, with this digest.
+    Manifest { at_utc: String, sha256: String },
     /// A collo took the campaign up.
     Opened { at_utc: String, pid: u32, todo: u32 },
     /// A run began.
     Began { at_utc: String, folder: String },
-    /// A run is in place; `sha256` is the digest of its `run.json`.
+    /// A run is about to be put in place; `sha256` is the digest of its `run.json`.
     Recorded { at_utc: String, folder: String, outcome: String, sha256: String },
     /// Files beside the scripts that runs wrote; a folder ends in `/`. They are no ingredients, here and in campaigns to come.
     Wrote { at_utc: String, files: Vec<String> },
@@ -31,12 +42,22 @@ pub struct Journal {
 
 impl Journal {
     pub(crate) fn open(campaign: &Path) -> Result<Self> {
-        let path = campaign.join("journal.jsonl");
-        let cut_off = fs::read(&path).is_ok_and(|old| old.last().is_some_and(|&b| b != b'\n'));
-        let mut file = fs::OpenOptions::new().create(true).append(true).open(path)?;
-        if cut_off {
-            // A crash left half a line: end it, so that the next entry stands on its own.
-            file.write_all(b"\n")?;
+        let path = campaign.join(NAME);
+        if path.exists() {
+            // Neither a pipe nor a device is written to.
+            drop(regular::open_regular(&path)?);
+        }
+        let mut options = fs::OpenOptions::new();
+        options.create(true).append(true).read(true).custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
+        let mut file = options.open(&path)?;
+        if file.metadata()?.len() > 0 {
+            let mut last = [0];
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+            if last != *b"\n" {
+                // A crash left half a line: end it, so that the next entry stands on its own.
+                file.write_all(b"\n")?;
+            }
         }
         Ok(Journal { file })
     }
@@ -51,13 +72,6 @@ impl Journal {
         self.append(&JournalEntry::Began { at_utc: clock::utc_now(), folder: folder.into() })
     }
 
-    /// A run is in place.
-    pub fn recorded(&mut self, run: &Path, outcome: &str) -> Result<()> {
-        let folder = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let sha256 = crate::sha256_file(&run.join("run.json"))?;
-        self.append(&JournalEntry::Recorded { at_utc: clock::utc_now(), folder, outcome: outcome.into(), sha256 })
-    }
-
     /// Runs wrote these files beside the scripts.
     pub fn wrote(&mut self, files: &[String]) -> Result<()> {
         self.append(&JournalEntry::Wrote { at_utc: clock::utc_now(), files: files.to_vec() })
@@ -66,6 +80,15 @@ impl Journal {
     /// This collo stops.
     pub fn closed(&mut self, reason: &str) -> Result<()> {
         self.append(&JournalEntry::Closed { at_utc: clock::utc_now(), reason: reason.into() })
+    }
+
+    pub(crate) fn manifest(&mut self, sha256: &str) -> Result<()> {
+        self.append(&JournalEntry::Manifest { at_utc: clock::utc_now(), sha256: sha256.into() })
+    }
+
+    pub(crate) fn recorded(&mut self, folder: &str, outcome: &str, sha256: &str) -> Result<()> {
+        let (folder, outcome, sha256) = (folder.into(), outcome.into(), sha256.into());
+        self.append(&JournalEntry::Recorded { at_utc: clock::utc_now(), folder, outcome, sha256 })
     }
 
     fn append(&mut self, entry: &JournalEntry) -> Result<()> {
@@ -78,10 +101,10 @@ impl Journal {
 }
 
 pub(crate) fn read(campaign: &Path) -> Result<Vec<JournalEntry>> {
-    let path = campaign.join("journal.jsonl");
-    if !path.exists() {
+    let path = campaign.join(NAME);
+    if std::fs::symlink_metadata(&path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
         return Ok(Vec::new());
     }
-    let bytes = fs::read(path)?;
-    Ok(String::from_utf8_lossy(&bytes).lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    let bytes = regular::read_small(&path, LIMIT_BYTES)?;
+    Ok(bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
 }

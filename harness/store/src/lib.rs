@@ -6,7 +6,7 @@
 //! ```text
 //! runs/EXPERIMENT/CAMPAIGN/
 //!   campaign.json      the experiment as read, the plan with its seed, the machine, the ingredients
-//!   journal.jsonl      what happened, a line each, with the digest of every recorded run
+//!   journal.jsonl      what happened, a line each, with the digest of the manifest and of every recorded run
 //!   CELL~HASH-REP/     one run: run.json, epochs.parquet, samples.parquet, events.jsonl, member-N.log;
 //!                      requests.parquet where a member serves
 //! ```
@@ -17,31 +17,43 @@ pub mod campaign;
 mod clock;
 mod digest;
 mod error;
+mod folder;
+mod intact;
 mod journal;
 mod lock;
 mod machine;
+mod names;
+mod order;
 mod outcome;
+mod place;
+mod recorded;
 mod regular;
 mod run;
 mod runs;
+mod shape;
 mod tables;
 pub mod text;
 mod verify;
 
-pub use campaign::{BlockEdge, Campaign, CellRecord, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord, Thresholds};
+pub use campaign::{
+    BlockEdge, Campaign, CellRecord, Filing, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord, Thresholds,
+};
 pub use clock::{monotonic_ns, utc_id, utc_now, utc_text};
 pub use digest::{sha256_file, sha256_of, sha256_text};
 pub use error::{Error, Result};
+pub use folder::{CampaignFolder, StoredRun};
+pub use intact::copies;
 pub use journal::{Journal, JournalEntry};
 pub use lock::CampaignLock;
 pub use machine::{DeviceRecord, GpuRecord, Machine};
 pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
+pub use place::{place_file, replace_file};
+pub use recorded::Recorded;
 pub use regular::{open_regular, read_small, read_small_text};
 pub use run::{
     Features, Instrument, MemberRecord, ReadCard, RunDraft, RunRecord, SamplingQuality, Serving, StoredFile, Timeline,
-    replace_file,
 };
-pub use runs::{CampaignFolder, Foreign, Runs, StoredRun};
+pub use runs::{Foreign, Runs};
 pub use tables::{
     EpochRecord, Readings, RequestRecord, Sample, SampleWriter, read_epochs, read_requests, read_samples, write_epochs,
     write_requests,

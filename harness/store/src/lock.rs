@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fs_err as fs;
 
-use crate::{Error, Result, clock};
+use crate::{Error, Result, clock, open_regular, read_small_text};
 
 /// Held while a campaign is measured; dropping it frees the campaign.
 #[derive(Debug)]
@@ -16,6 +16,10 @@ pub struct CampaignLock {
 impl CampaignLock {
     pub(crate) fn take(campaign: &Path, id: &str) -> Result<Self> {
         let path = campaign.join("lock");
+        if path.exists() {
+            // Neither a pipe nor a device is written to.
+            drop(open_regular(&path)?);
+        }
         let file = fs::OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path)?.into_file();
         if let Err(std::fs::TryLockError::WouldBlock) = file.try_lock() {
             let (pid, since) = holder(campaign).unwrap_or((0, "an unknown time".into()));
@@ -29,7 +33,7 @@ impl CampaignLock {
 
 /// The pid and start time of the collo that measures this campaign now, if one does.
 pub(crate) fn running(campaign: &Path) -> Option<(u32, String)> {
-    let file = fs::File::open(campaign.join("lock")).ok()?.into_file();
+    let file = open_regular(&campaign.join("lock")).ok()?.into_file();
     match file.try_lock_shared() {
         Err(std::fs::TryLockError::WouldBlock) => holder(campaign),
         _ => None,
@@ -37,7 +41,7 @@ pub(crate) fn running(campaign: &Path) -> Option<(u32, String)> {
 }
 
 fn holder(campaign: &Path) -> Option<(u32, String)> {
-    let text = fs::read_to_string(campaign.join("lock")).ok()?;
+    let text = read_small_text(&campaign.join("lock"), 4096).ok()?;
     let (pid, since) = text.trim().split_once(' ')?;
     Some((pid.parse().ok()?, since.to_string()))
 }

@@ -8,9 +8,10 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::place::sync_folder;
 use crate::{
-    Attestation, CellRecord, DeviceRecord, EpochRecord, Error, MemberSpec, Outcome, RequestRecord, Result, SampleWriter,
-    Validity, digest, tables,
+    Attestation, CellRecord, DeviceRecord, EpochRecord, Error, Journal, MemberSpec, Outcome, RequestRecord, Result, SampleWriter,
+    Validity, digest, names, open_regular, place, tables,
 };
 
 /// One execution of one cell, as stored.
@@ -228,7 +229,8 @@ impl RunDraft {
         SampleWriter::create(&self.aside)
     }
 
-    /// Write the record and the tables, flush everything, and rename the folder into place. Returns the run's folder.
+    /// Write the record and the tables, flush everything, note the digest in the journal, and rename the folder into place. Returns the
+    /// run's folder.
     ///
     /// A folder of the same name (an interrupted run, a failed one measured again) moves to `.superseded/`.
     pub fn commit(self, mut record: RunRecord, epochs: &[EpochRecord], requests: &[RequestRecord]) -> Result<PathBuf> {
@@ -238,18 +240,22 @@ impl RunDraft {
         }
         drop(self.events);
         record.files.clear();
-        for path in files_below(&self.aside)? {
-            let name = path.strip_prefix(&self.aside).unwrap_or(&path).display().to_string();
+        for (below, path) in files_below(&self.aside) {
+            let name = names::written(&below);
             if name != "run.json" {
-                let file = fs::File::open(&path)?;
+                let file = open_regular(&path)?;
                 file.sync_all()?;
                 let bytes = file.metadata()?.len();
                 record.files.insert(name, StoredFile { bytes, sha256: digest::sha256_file(&path)? });
             }
         }
         let json = to_json(&record)?;
-        write_synced(&self.aside.join("run.json"), json.as_bytes())?;
+        let mut file = place::fresh_file(&self.aside.join("run.json"))?;
+        file.write_all(json.as_bytes())?;
+        file.sync_all()?;
         sync_folder(&self.aside)?;
+        // Before it is there: no run is ever without its digest.
+        Journal::open(&self.campaign)?.recorded(&self.folder, record.outcome.word(), &digest::sha256_text(&json))?;
         let place = self.campaign.join(&self.folder);
         if place.exists() {
             supersede(&self.campaign, &self.folder)?;
@@ -266,18 +272,30 @@ impl RunDraft {
     }
 }
 
-/// The files of a folder, and of the folders of logs in it.
-fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+/// Folders of logs lie in the run's folder, nothing deeper than this.
+const DEEPEST: usize = 4;
+/// More files than this no run of ours has: a member that fills its folder with others does not hold up the campaign.
+const MOST: usize = 10_000;
+
+/// The regular files of a folder and of the folders of logs in it, each with its path below it. A link is never followed: it may lead
+/// anywhere, and back here.
+fn files_below(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            files.extend(files_below(&path)?);
-        } else if path.is_file() {
-            files.push(path);
+    let mut folders = vec![(PathBuf::new(), folder.to_path_buf(), 0)];
+    while let Some((below, folder, depth)) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let (below, path) = (below.join(entry.file_name()), entry.path());
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && depth < DEEPEST => folders.push((below, path, depth + 1)),
+                Ok(kind) if kind.is_file() => files.push((below, path)),
+                _ => {}
+            }
+            if files.len() + folders.len() >= MOST {
+                return files;
+            }
         }
     }
-    Ok(files)
+    files
 }
 
 fn supersede(campaign: &Path, folder: &str) -> Result<()> {
@@ -294,27 +312,4 @@ pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String> {
     let mut text = serde_json::to_string_pretty(value).map_err(|e| Error::Io(e.into()))?;
     text.push('\n');
     Ok(text)
-}
-
-/// Write a file aside, flush it, rename it into place: readers see the old content or the new, never half.
-pub fn replace_file(path: &Path, content: &[u8]) -> Result<()> {
-    let aside = path.with_extension("aside");
-    write_synced(&aside, content)?;
-    fs::rename(&aside, path)?;
-    if let Some(folder) = path.parent() {
-        sync_folder(folder)?;
-    }
-    Ok(())
-}
-
-fn write_synced(path: &Path, content: &[u8]) -> Result<()> {
-    let mut file = fs::File::create(path)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    Ok(())
-}
-
-pub(crate) fn sync_folder(path: &Path) -> Result<()> {
-    fs::File::open(path)?.sync_all()?;
-    Ok(())
 }

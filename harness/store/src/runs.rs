@@ -1,12 +1,16 @@
 //! The folder `runs/`: which campaigns are there, and what is in one.
 
-use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use nix::unistd::{Uid, User};
 
-use crate::lock::{self, CampaignLock};
-use crate::{Campaign, Error, Journal, JournalEntry, PlanRecord, Result, RunDraft, RunRecord, SCHEMA, journal, run};
+use crate::campaign::Filing;
+use crate::folder::{self, CampaignFolder};
+use crate::recorded::Recorded;
+use crate::{Campaign, Error, Result, order};
 
 /// The folder that holds every campaign.
 #[derive(Debug, Clone)]
@@ -14,25 +18,13 @@ pub struct Runs {
     root: PathBuf,
 }
 
-/// Something in `runs/` that is not a campaign; it is left alone.
+/// Something in `runs/` that is not a campaign, or in a campaign that is not one of its runs; it is left alone.
 #[derive(Debug)]
 pub struct Foreign {
     pub path: PathBuf,
     pub reason: String,
-}
-
-/// One campaign on disk.
-#[derive(Debug, Clone)]
-pub struct CampaignFolder {
-    path: PathBuf,
-    manifest: Campaign,
-}
-
-/// One complete run on disk.
-#[derive(Debug, Clone)]
-pub struct StoredRun {
-    pub path: PathBuf,
-    pub record: RunRecord,
+    /// True for a run that is not as collo recorded it.
+    pub changed: bool,
 }
 
 impl Runs {
@@ -47,15 +39,17 @@ impl Runs {
     }
 
     /// Start a campaign: its folder and `campaign.json`.
-    pub fn create(&self, manifest: Campaign) -> Result<CampaignFolder> {
+    pub fn create(&self, mut manifest: Campaign) -> Result<CampaignFolder> {
+        let newest = self.campaigns()?.0.into_iter().next();
+        manifest.filing = Filing { digests: true, after: newest.map(|c| order::key(&c.manifest)) };
         let path = self.root.join(&manifest.experiment).join(&manifest.id);
         fs::create_dir_all(&path)?;
-        if let Err(e) = run::replace_file(&path.join("campaign.json"), run::to_json(&manifest)?.as_bytes()) {
+        if let Err(e) = folder::write_manifest(&path, &manifest) {
             // Half a campaign would be in everybody's way; the first error is the one to tell.
             let _ = std::fs::remove_dir_all(&path);
             return Err(e);
         }
-        Ok(CampaignFolder { path, manifest })
+        Ok(CampaignFolder { path, manifest, recorded: Recorded::Same })
     }
 
     /// All campaigns, newest first, and whatever else lies there.
@@ -66,18 +60,24 @@ impl Runs {
         }
         for experiment in entries(&self.root)? {
             if !experiment.is_dir() {
-                foreign.push(Foreign { path: experiment, reason: "is not a campaign".into() });
+                foreign.push(Foreign { path: experiment, reason: NO_CAMPAIGN.into(), changed: false });
                 continue;
             }
-            for path in entries(&experiment)? {
-                match CampaignFolder::open(&path) {
+            let paths = match entries(&experiment) {
+                Ok(paths) => paths,
+                Err(e) => {
+                    foreign.push(Foreign { reason: reason(&experiment, &e), path: experiment, changed: false });
+                    continue;
+                }
+            };
+            for path in paths {
+                match CampaignFolder::open_in(&path, &experiment) {
                     Ok(campaign) => found.push(campaign),
-                    Err(e) => foreign.push(Foreign { reason: reason(&path, &e), path }),
+                    Err(e) => foreign.push(Foreign { reason: reason(&path, &e), path, changed: false }),
                 }
             }
         }
-        // Ids begin with the time to the minute; the file's own time decides within one.
-        found.sort_by_key(|c| std::cmp::Reverse((c.manifest.created_utc.clone(), c.modified(), c.manifest.id.clone())));
+        order::newest_first(&mut found);
         Ok((found, foreign))
     }
 
@@ -129,7 +129,7 @@ fn relative<'a>(campaigns: &'a [CampaignFolder], asked: &str) -> Option<Option<&
     Some(campaigns.iter().filter(|c| c.manifest.experiment == newest).nth(back))
 }
 
-fn last_part(id: &str) -> &str {
+pub(crate) fn last_part(id: &str) -> &str {
     id.rsplit('-').next().unwrap_or(id)
 }
 
@@ -141,7 +141,8 @@ fn unreadable(asked: &str, foreign: &[Foreign]) -> Option<Error> {
             && !asked.is_empty()
             && (name.starts_with(asked) || last_part(&name).starts_with(asked))
     };
-    CampaignFolder::open(&foreign.iter().find(is_meant)?.path).err()
+    let path = &foreign.iter().find(is_meant)?.path;
+    CampaignFolder::open_in(path, path.parent()?).err()
 }
 
 fn not_found(asked: &str, campaigns: &[CampaignFolder]) -> Error {
@@ -152,15 +153,22 @@ fn not_found(asked: &str, campaigns: &[CampaignFolder]) -> Error {
     Error::NotFound { asked: asked.into(), known }
 }
 
+const NO_CAMPAIGN: &str = "is not a campaign";
+
 fn reason(path: &Path, e: &Error) -> String {
     match e {
+        Error::Io(e) if e.kind() == ErrorKind::PermissionDenied => {
+            let owner = fs::metadata(path).ok().and_then(|m| User::from_uid(Uid::from_raw(m.uid())).ok()?);
+            let whose = owner.map(|user| format!(", it belongs to {}", user.name)).unwrap_or_default();
+            format!("may not be read by you{whose}")
+        }
         Error::NewerSchema { .. } | Error::Corrupt { .. } => e.to_string(),
         _ if path.join("campaign.json").exists() => e.to_string(),
-        _ => "is not a campaign".into(),
+        _ => NO_CAMPAIGN.into(),
     }
 }
 
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -170,121 +178,4 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     paths.sort();
     Ok(paths)
-}
-
-impl CampaignFolder {
-    /// Open a campaign's folder and read its manifest.
-    pub fn open(path: &Path) -> Result<Self> {
-        let file = path.join("campaign.json");
-        let text = fs::read_to_string(&file)?;
-        let manifest = parse::<Campaign>(&file, &text)?;
-        Ok(CampaignFolder { path: path.to_path_buf(), manifest })
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// `campaign.json`.
-    pub fn manifest(&self) -> &Campaign {
-        &self.manifest
-    }
-
-    /// Take the campaign for measuring; refused while another collo has it.
-    pub fn lock(&self) -> Result<CampaignLock> {
-        CampaignLock::take(&self.path, &self.manifest.id)
-    }
-
-    /// The pid and the start of the collo that measures it now, if one does.
-    pub fn running(&self) -> Option<(u32, String)> {
-        lock::running(&self.path)
-    }
-
-    /// Open the journal for appending.
-    pub fn journal(&self) -> Result<Journal> {
-        Journal::open(&self.path)
-    }
-
-    /// What the journal says.
-    pub fn history(&self) -> Result<Vec<JournalEntry>> {
-        journal::read(&self.path)
-    }
-
-    /// Begin a run in a folder aside.
-    pub fn begin(&self, folder: &str) -> Result<RunDraft> {
-        RunDraft::begin(&self.path, folder)
-    }
-
-    /// Write the manifest again, with another reason why the campaign is informative at best.
-    pub fn mark_informative(&mut self, why: &str) -> Result<()> {
-        if !self.manifest.informative.iter().any(|w| w == why) {
-            self.manifest.informative.push(why.into());
-            run::replace_file(&self.path.join("campaign.json"), run::to_json(&self.manifest)?.as_bytes())?;
-        }
-        Ok(())
-    }
-
-    /// Add the repetitions of another plan to this campaign's, in further blocks.
-    pub fn extend(&mut self, more: &PlanRecord) -> Result<()> {
-        self.manifest.plan.extend(more);
-        run::replace_file(&self.path.join("campaign.json"), run::to_json(&self.manifest)?.as_bytes())
-    }
-
-    /// Every complete run by its folder's name, and what is there but cannot be read.
-    pub fn runs(&self) -> Result<(BTreeMap<String, StoredRun>, Vec<Foreign>)> {
-        let (mut runs, mut foreign) = (BTreeMap::new(), Vec::new());
-        for path in entries(&self.path)? {
-            if !path.is_dir() {
-                continue;
-            }
-            let folder = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            match StoredRun::open(&path) {
-                Ok(run) => drop(runs.insert(folder, run)),
-                Err(e) => foreign.push(Foreign { path, reason: e.to_string() }),
-            }
-        }
-        Ok((runs, foreign))
-    }
-
-    /// Folders of runs that were cut off, for `show --partial`.
-    pub fn partials(&self) -> Result<Vec<PathBuf>> {
-        let mut paths = Vec::new();
-        for entry in fs::read_dir(&self.path)? {
-            let path = entry?.path();
-            if path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(".partial-")) {
-                paths.push(path);
-            }
-        }
-        paths.sort();
-        Ok(paths)
-    }
-
-    fn modified(&self) -> Option<std::time::SystemTime> {
-        fs::metadata(self.path.join("campaign.json")).and_then(|m| m.modified()).ok()
-    }
-}
-
-impl StoredRun {
-    /// Open a run's folder and read its record.
-    pub fn open(path: &Path) -> Result<Self> {
-        let file = path.join("run.json");
-        let text = fs::read_to_string(&file)?;
-        Ok(StoredRun { path: path.to_path_buf(), record: parse(&file, &text)? })
-    }
-}
-
-/// Parse a manifest; the schema is looked at first, so that a newer file is said to be newer, not broken.
-fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T> {
-    let value: serde_json::Value = serde_json::from_str(text).map_err(|e| Error::corrupt(path, e))?;
-    let schema = value.get("schema").and_then(serde_json::Value::as_u64);
-    match schema {
-        None => return Err(Error::corrupt(path, "it has no `schema`")),
-        Some(found) if found > u64::from(SCHEMA) => {
-            let id = value.get("campaign").or(value.get("id")).and_then(|v| v.as_str()).unwrap_or("?");
-            return Err(Error::NewerSchema { campaign: last_part(id).into(), found: found as u32, known: SCHEMA });
-        }
-        Some(_) => {}
-    }
-    serde_json::from_value(value).map_err(|e| Error::corrupt(path, e))
 }

@@ -17,7 +17,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use crate::{Error, Result};
+use crate::{Error, Result, open_regular, place};
 
 /// One pass of one member over its data.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,7 +104,7 @@ fn table_error(path: &Path) -> impl Fn(ParquetError) -> Error + use<> {
 }
 
 fn writer(path: &Path, schema: Arc<Schema>) -> Result<ArrowWriter<std::fs::File>> {
-    let file = fs::File::create(path)?.into_file();
+    let file = place::fresh_file(path)?.into_file();
     ArrowWriter::try_new(file, schema, Some(properties())).map_err(table_error(path))
 }
 
@@ -218,7 +218,7 @@ pub fn read_samples(path: &Path, keep: impl Fn(&str, &str, &str) -> bool) -> Res
 }
 
 fn batches(path: &Path, schema: &Schema) -> Result<Vec<RecordBatch>> {
-    let file = fs::File::open(path)?.into_file();
+    let file = open_regular(path)?.into_file();
     let err = table_error(path);
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(&err)?;
     if builder.schema().fields() != schema.fields() {

@@ -1,8 +1,8 @@
 //! Is a campaign complete, attested and intact? Reads everything, changes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{AttestationVerdict, CampaignFolder, JournalEntry, Outcome, Result, StoredRun, Verdict, digest};
+use crate::{AttestationVerdict, CampaignFolder, Foreign, Outcome, Recorded, Result, StoredRun, Verdict, copies};
 
 /// How a finding counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Level {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub level: Level,
-    /// `accounted`, `intact`, `attested`, `samples`, `enough`.
+    /// `accounted`, `intact`, `digests`, `attested`, `samples`, `enough`.
     pub subject: &'static str,
     pub text: String,
 }
@@ -27,7 +27,9 @@ pub struct Finding {
 /// Check a campaign. Problems are findings; an error means that it could not even be read.
 pub fn verify(campaign: &CampaignFolder) -> Result<Vec<Finding>> {
     let (runs, foreign) = campaign.runs()?;
-    let mut findings = vec![accounted(campaign, &runs), intact(campaign, &runs, &foreign)?, attested(&runs)];
+    let mut findings = vec![accounted(campaign, &runs)];
+    findings.extend(intact(campaign, &runs, &foreign));
+    findings.push(attested(&runs));
     findings.push(samples(&runs));
     findings.push(enough(campaign, &runs));
     Ok(findings)
@@ -55,36 +57,51 @@ fn accounted(campaign: &CampaignFolder, runs: &BTreeMap<String, StoredRun>) -> F
     finding(level, "accounted", format!("{} planned = {}", plan.order.len(), parts.join(" + ")))
 }
 
-fn intact(campaign: &CampaignFolder, runs: &BTreeMap<String, StoredRun>, foreign: &[crate::Foreign]) -> Result<Finding> {
-    let mut digests = BTreeMap::new();
-    for entry in campaign.history()? {
-        if let JournalEntry::Recorded { folder, sha256, .. } = entry {
-            digests.insert(folder, sha256);
-        }
-    }
-    let (mut files, mut bad) = (0, Vec::new());
-    for f in foreign {
-        bad.push(format!("{}: {}", f.path.file_name().unwrap_or_default().to_string_lossy(), f.reason));
-    }
+fn intact(campaign: &CampaignFolder, runs: &BTreeMap<String, StoredRun>, foreign: &[Foreign]) -> Vec<Finding> {
+    let digests = campaign.digests();
+    let mut bad: Vec<String> = campaign.expect_unchanged().err().map(|e| e.to_string()).into_iter().collect();
+    bad.extend(digests.unreadable.iter().map(|e| format!("the journal cannot be read: {e}")));
+    let name = |f: &Foreign| f.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    bad.extend(foreign.iter().map(|f| format!("{}: {}", name(f), f.reason)));
+    // A run that was dropped from the plan is gone all the same.
+    let (plan, here) = (&campaign.manifest().plan, |folder: &String| campaign.path().join(folder).exists());
+    let planned: BTreeSet<String> = plan.order.iter().map(|p| plan.folder(p)).collect();
+    bad.extend(digests.runs.keys().filter(|f| !planned.contains(*f) || !here(f)).map(|folder| match here(folder) {
+        true => format!("{folder} was recorded and is not in the plan"),
+        false => format!("{folder} was recorded and is not there"),
+    }));
+    bad.extend(
+        runs.keys()
+            .filter(|f| !planned.contains(*f) && !digests.runs.contains_key(*f))
+            .map(|f| format!("{f} is not in the plan")),
+    );
+    bad.extend(copies(runs).iter().map(|folder| format!("{folder} is the same measurement as another run")));
+    let mut files = 1;
     for (folder, run) in runs {
-        files += 1;
-        if digests.get(folder).is_some_and(|d| digest::sha256_file(&run.path.join("run.json")).ok().as_ref() != Some(d)) {
-            bad.push(format!("{folder}/run.json was changed after it was recorded"));
-        }
-        for (name, stored) in &run.record.files {
-            files += 1;
-            match digest::sha256_file(&run.path.join(name)) {
-                Ok(found) if found == stored.sha256 => {}
-                Ok(_) => bad.push(format!("{folder}/{name} does not have its checksum")),
-                Err(_) => bad.push(format!("{folder}/{name} is missing")),
-            }
-        }
+        files += 1 + run.record.files.len();
+        bad.extend(run.damaged(|_| true).iter().map(|what| format!("{folder}/{what}")));
     }
-    Ok(match bad.len() {
+    let agrees = bad.is_empty();
+    let mut findings = vec![match bad.len() {
         0 => finding(Level::Ok, "intact", format!("{files} files, checksums agree")),
         1 => finding(Level::No, "intact", bad.remove(0)),
         n => finding(Level::No, "intact", format!("{} and {} more", bad[0], n - 1)),
-    })
+    }];
+    // Earlier collos noted less: nothing can be said of it, which is neither yes nor no.
+    let without = runs.keys().filter(|folder| !digests.runs.contains_key(*folder)).count();
+    let what = match (campaign.recorded() == Recorded::Never, without) {
+        (false, 0) => return findings,
+        (true, 0) => "campaign.json has".to_string(),
+        (false, 1) => "1 run has".to_string(),
+        (false, n) => format!("{n} runs have"),
+        (true, 1) => "campaign.json and 1 run have".to_string(),
+        (true, n) => format!("campaign.json and {n} runs have"),
+    };
+    if agrees {
+        findings[0].level = Level::Warning;
+    }
+    findings.push(finding(Level::Warning, "digests", format!("{what} no digest in the journal: changes would not show")));
+    findings
 }
 
 fn attested(runs: &BTreeMap<String, StoredRun>) -> Finding {

@@ -191,6 +191,7 @@ fn campaign(checkout: &Project, facts: &DeviceFacts) -> Campaign {
         machine: machine::describe(checkout.root(), cores, 0, BTreeMap::new()),
         ingredients: BTreeMap::new(),
         informative: Vec::new(),
+        filing: Default::default(),
     }
 }
 

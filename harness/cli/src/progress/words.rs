@@ -111,8 +111,11 @@ pub fn epoch_s(run: &StoredRun) -> Option<f64> {
     let epochs = collo_store::read_epochs(&run.path.join("epochs.parquet")).ok()?;
     // An epoch of a member that serves is as long as its settings say.
     let trains = |e: &EpochRecord| run.record.members.get(e.member as usize).is_none_or(|m| m.serving.is_none());
-    let times: Vec<f64> =
-        epochs.iter().filter(|e| e.measured && trains(e)).map(|e| (e.end_ns - e.start_ns) as f64 / 1e9).collect();
+    let times: Vec<f64> = epochs
+        .iter()
+        .filter(|e| e.measured && trains(e) && e.end_ns > e.start_ns)
+        .map(|e| (e.end_ns - e.start_ns) as f64 / 1e9)
+        .collect();
     (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
 }
 
@@ -121,14 +124,20 @@ pub fn epoch_s(run: &StoredRun) -> Option<f64> {
 pub fn p99_s(run: &StoredRun) -> Option<f64> {
     run.record.members.iter().find(|m| m.serving.is_some())?;
     let epochs = collo_store::read_epochs(&run.path.join("epochs.parquet")).ok()?;
+    let mut spans: Vec<(u32, u64, u64)> =
+        epochs.iter().filter(|e| e.measured).map(|e| (e.member, e.start_ns, e.end_ns)).collect();
+    spans.sort_unstable();
     let within = |r: &RequestRecord| {
-        let here = |e: &EpochRecord| e.measured && e.member == r.member && (e.start_ns..e.end_ns).contains(&r.arrival_ns);
-        epochs.iter().any(here)
+        let begun = spans.partition_point(|s| (s.0, s.1) <= (r.member, r.arrival_ns));
+        begun > 0 && spans[begun - 1].0 == r.member && r.arrival_ns < spans[begun - 1].2
     };
     let requests = collo_store::read_requests(&run.path.join("requests.parquet")).ok()?;
     // Who was never answered waited longest.
-    let mut latencies_ns: Vec<u64> =
-        requests.iter().filter(|r| within(r)).map(|r| r.end_ns.map_or(u64::MAX, |end| end - r.arrival_ns)).collect();
+    let mut latencies_ns: Vec<u64> = requests
+        .iter()
+        .filter(|r| within(r))
+        .map(|r| r.end_ns.map_or(u64::MAX, |end| end.saturating_sub(r.arrival_ns)))
+        .collect();
     latencies_ns.sort_unstable();
     let rank = (0.99 * latencies_ns.len() as f64).ceil() as usize;
     rank.checked_sub(1).map(|at| latencies_ns[at]).filter(|ns| *ns < u64::MAX).map(|ns| ns as f64 / 1e9)

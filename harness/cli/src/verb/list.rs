@@ -1,10 +1,10 @@
 //! `collo list`: campaigns, or what there is to measure and to measure on.
 
 use collo_measure::{Project, Workloads, sharing};
-use collo_store::{CampaignFolder, Outcome};
+use collo_store::{CampaignFolder, Foreign, Outcome};
 use serde_json::json;
 
-use super::{Context, Ended, cards, run::shown};
+use super::{Context, Ended, cards, prune, run::shown};
 use crate::args::{self, What};
 use crate::exit::Failure;
 use crate::table::{Align, Table};
@@ -41,10 +41,20 @@ fn campaigns(context: &Context<'_>, a: &args::List) -> Ended {
         ],
         2,
     );
-    let mut list = Vec::new();
+    let (mut list, mut broken) = (Vec::new(), Vec::new());
     for campaign in &campaigns {
         let m = campaign.manifest();
-        let state = State::of(campaign)?;
+        let state = match State::of(campaign) {
+            Ok(state) => state,
+            Err(e) => {
+                broken.push(format!("`{}` cannot be read: {e}", shown(campaign.path())));
+                continue;
+            }
+        };
+        if prune::age_s(&m.created_utc).is_some_and(|age| age < -TO_COME_S) {
+            let when = "the clock was wrong then, or is now; what was begun after it counts as newer all the same";
+            broken.push(format!("{} is dated {}, which is still to come: {when}", m.id, m.created_utc));
+        }
         let count = format!("{}/{}", state.stored, m.plan.order.len());
         table.row([m.id.clone(), m.experiment.clone(), m.device.text(), count, state.text()].map(Some));
         list.push(json!({"campaign": m.id, "experiment": m.experiment, "device": m.device, "planned": m.plan.order.len(),
@@ -58,10 +68,19 @@ fn campaigns(context: &Context<'_>, a: &args::List) -> Ended {
     } else {
         say::result(table.render(say::width()).trim_end());
     }
+    broken.iter().for_each(say::warning);
+    left_alone(&foreign);
+    Ok(exit::DONE)
+}
+
+/// Clocks of machines that share a folder differ by this much at most.
+const TO_COME_S: f64 = 300.0;
+
+/// Name what lies in `runs/` and is no campaign that can be read.
+pub fn left_alone(foreign: &[Foreign]) {
     for f in foreign {
         say::warning(format!("`{}` {}, left alone", shown(&f.path), f.reason));
     }
-    Ok(exit::DONE)
 }
 
 /// How a campaign stands.
@@ -71,10 +90,11 @@ pub struct State {
     pub running: bool,
     unfinished: bool,
     informative: bool,
+    changed: bool,
 }
 
 impl State {
-    pub fn of(campaign: &CampaignFolder) -> Result<State, Failure> {
+    pub fn of(campaign: &CampaignFolder) -> collo_store::Result<State> {
         let (runs, _) = campaign.runs()?;
         let plan = &campaign.manifest().plan;
         let outcomes: Vec<&Outcome> =
@@ -86,6 +106,7 @@ impl State {
             running: campaign.running().is_some(),
             unfinished: stored < plan.order.len(),
             informative: !campaign.manifest().informative.is_empty(),
+            changed: campaign.expect_unchanged().is_err(),
         })
     }
 
@@ -102,6 +123,9 @@ impl State {
         }
         if self.informative {
             parts.push("informative".to_string());
+        }
+        if self.changed {
+            parts.push("changed by somebody".to_string());
         }
         parts.join(", ")
     }

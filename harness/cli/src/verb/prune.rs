@@ -91,9 +91,7 @@ pub fn run(context: &Context<'_>, a: &args::Prune) -> Ended {
             say::remark(format!("nothing was deleted; do it with: collo prune{} --yes", again(a)));
         }
     }
-    for f in foreign {
-        say::warning(format!("`{}` {}, left alone", super::run::shown(&f.path), f.reason));
-    }
+    super::list::left_alone(&foreign);
     Ok(exit::DONE)
 }
 
@@ -114,7 +112,10 @@ fn fates(campaigns: &[CampaignFolder], a: &args::Prune) -> Result<Vec<Fate>, Fai
     let mut newer = BTreeMap::<(String, String), usize>::new();
     let mut fate = |campaign: &CampaignFolder| -> Result<Fate, Failure> {
         let m = campaign.manifest();
-        let state = State::of(campaign)?;
+        let state = match State::of(campaign) {
+            Ok(state) => state,
+            Err(e) => return Ok(Fate::Stays(format!("it cannot be read: {e}"))),
+        };
         let complete = state.stored >= m.plan.order.len();
         let rank = newer.entry((m.experiment.clone(), m.device.text())).or_default();
         let newest = complete && *rank == 0;

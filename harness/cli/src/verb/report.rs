@@ -102,8 +102,5 @@ fn place(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if path.exists() && !path.is_file() {
         return fs::write(path, bytes);
     }
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".aside");
-    fs::write(&aside, bytes)?;
-    fs::rename(&aside, path)
+    collo_store::place_file(path, bytes)
 }

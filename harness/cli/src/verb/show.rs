@@ -1,13 +1,15 @@
 //! `collo show`: a campaign, one of its cells in full, or what a crash left behind.
 
-use collo_store::CampaignFolder;
-use fs_err as fs;
+use collo_store::{CampaignFolder, read_small};
 use serde_json::json;
 
 use super::run::shown;
 use super::{Context, Ended};
 use crate::exit::Failure;
 use crate::{args, exit, say};
+
+/// Of the events of a run that was cut off; a longer file is not shown.
+const LIMIT_BYTES: u64 = 64 << 20;
 
 pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
     let campaign = context.runs()?.find(&a.campaign)?;
@@ -85,7 +87,8 @@ fn partial(campaign: &CampaignFolder) -> Ended {
     for folder in partials {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().replace(".partial-", "");
         say::line(format!("{name}, cut off; no number of it is used ({})", shown(&folder)));
-        let events = fs::read_to_string(folder.join("events.jsonl")).unwrap_or_default();
+        let events = read_small(&folder.join("events.jsonl"), LIMIT_BYTES).unwrap_or_default();
+        let events = String::from_utf8_lossy(&events);
         for line in events.lines() {
             say::line(format!("  {line}"));
         }

@@ -15,7 +15,8 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
     let campaign = match &a.campaign {
         Some(asked) => runs.find(asked)?,
         None => {
-            let (campaigns, _) = runs.campaigns()?;
+            let (campaigns, foreign) = runs.campaigns()?;
+            super::list::left_alone(&foreign);
             // What runs is more interesting than what is newest.
             let running = campaigns.iter().find(|c| c.running().is_some()).or(campaigns.first()).cloned();
             match running {

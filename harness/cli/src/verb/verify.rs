@@ -17,8 +17,15 @@ pub fn run(context: &Context<'_>, a: &args::Verify) -> Ended {
         say::json(&json!({"schema": 1, "campaign": id, "holds": !no, "findings": list}));
     } else {
         findings.iter().for_each(|f| say::line(line(f)));
-        if no {
-            let name = &campaign.manifest().experiment;
+        let name = &campaign.manifest().experiment;
+        let says_no = |intact: bool| findings.iter().any(|f| f.level == Level::No && (f.subject == "intact") == intact);
+        if says_no(true) {
+            // What is moved away is missing, and what is missing is measured again.
+            say::remark(
+                "a run that is not as it was recorded is never used; put its files back, or move its folder away to measure it again",
+            );
+        }
+        if says_no(false) {
             say::remark(format!("next: collo run {name} --only failed     or what is missing: collo run {name}"));
         }
     }

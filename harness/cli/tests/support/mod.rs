@@ -335,3 +335,22 @@ pub fn crash(run: &StoredRun) -> (u32, String, String) {
         other => panic!("not crashed but {other:?}"),
     }
 }
+
+/// Let the journal know the files of a campaign as they are now, as if collo had written them so.
+pub fn noted(campaign: &Path) {
+    let file = campaign.join("journal.jsonl");
+    let journal = fs_err::read_to_string(&file).expect("a journal");
+    let line = |line: &str| {
+        let mut entry: Value = serde_json::from_str(line).expect("JSON");
+        let noted = match entry["event"].as_str() {
+            Some("manifest") => Some(campaign.join("campaign.json")),
+            Some("recorded") => Some(campaign.join(entry["folder"].as_str().expect("a folder")).join("run.json")),
+            _ => None,
+        };
+        if let Some(noted) = noted.filter(|path| path.exists()) {
+            entry["sha256"] = collo_store::sha256_file(&noted).expect("readable").into();
+        }
+        format!("{entry}\n")
+    };
+    fs_err::write(file, journal.lines().map(line).collect::<String>()).expect("written");
+}

@@ -88,7 +88,6 @@ impl Order<'_> {
         journal.began(&plan.folder(planned))?;
         watcher(Event::Begins { planned });
         let run = bench.refuse(cell, planned, refusal.reason.clone())?;
-        journal.recorded(&run.path, run.record.outcome.word())?;
         watcher(Event::Ends { planned, run: &run });
         Ok(true)
     }

@@ -276,7 +276,6 @@ impl Order<'_> {
                 watcher(Event::Wrote { files: &written });
             }
             let Some(run) = run else { return Ok((interrupts.end(true), done)) };
-            journal.recorded(&run.path, run.record.outcome.word())?;
             watcher(Event::Ends { planned, run: &run });
             if run.record.outcome == Outcome::Interrupted {
                 return Ok((interrupts.end(false), done));
@@ -292,6 +291,7 @@ impl Order<'_> {
     /// The campaign to measure, and whether it was there before.
     fn open(&self, runs: &Runs, ingredients: &Ingredients, watcher: Watcher<'_>) -> Result<(CampaignFolder, bool), RunError> {
         if let Some(candidate) = self.candidate(runs)? {
+            candidate.expect_unchanged()?;
             let mut changes = ingredients.changes_since(&candidate.manifest().ingredients);
             // What is added may be a part of what the campaign is.
             changes.retain(|change| !(self.choice.more && change.name == SELECTION));
@@ -370,6 +370,7 @@ impl Order<'_> {
             },
             ingredients: ingredients.clone(),
             informative: Vec::new(),
+            filing: Default::default(),
         }
     }
 }

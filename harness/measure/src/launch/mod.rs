@@ -12,6 +12,7 @@ pub mod adapter;
 mod channel;
 pub mod children;
 mod errand;
+mod flood;
 mod foreign;
 mod group;
 pub mod mark;

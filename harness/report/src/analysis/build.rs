@@ -1,6 +1,7 @@
 //! The way from a campaign folder to an [`Analysis`]: read, check, estimate, conclude, in this order.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, Serving, Validity, Verdict};
 
@@ -26,14 +27,18 @@ const OUTCOMES: [&str; 11] = [
     "missing",
 ];
 
-/// Analyse a campaign. What is wrong with one run lowers that run; only an unreadable campaign is an error.
+/// Analyse a campaign. What is wrong with one run lowers that run; only a campaign that is unreadable, or not what collo wrote, is an
+/// error.
 pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
+    folder.expect_unchanged()?;
     let campaign = folder.manifest().clone();
     let (mut stored, foreign) = folder.runs()?;
-    let mut problems: Vec<String> = foreign
-        .iter()
-        .map(|f| format!("`{}` is left alone: {}", f.path.file_name().unwrap_or_default().to_string_lossy(), f.reason))
-        .collect();
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut changed: Vec<String> = foreign.iter().filter(|f| f.changed).map(|f| name(&f.path)).collect();
+    // One of them is the measurement, and nothing tells which.
+    let copies = collo_store::copies(&stored);
+    let mut problems: Vec<String> =
+        foreign.iter().filter(|f| !f.changed).map(|f| format!("`{}` is left alone: {}", name(&f.path), f.reason)).collect();
 
     let mut by_word = BTreeMap::<&'static str, usize>::new();
     let mut repetitions = Vec::new();
@@ -57,8 +62,17 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
     let (cell_of, mut read): (Vec<usize>, Vec<Repetition>) =
         repetitions.into_iter().map(|(cell, run)| (cell, Repetition::read(run, &campaign.thresholds))).unzip();
     for r in &mut read {
+        let folder = name(&r.run.path);
+        if copies.contains(&folder) {
+            r.validity.lower(Verdict::Void, "it is the same measurement as another run");
+            problems.push(format!("run `{folder}` is left out: it is the same measurement as another one"));
+        }
+        if r.damaged {
+            changed.push(folder);
+        }
         check::run(r, &campaign);
     }
+    problems.extend(left_out(changed));
     let idle_w = idle::level(&mut read);
     let mixed = data::mixed(&read);
     problems.extend(data::lower(&mut read, &mixed));
@@ -103,6 +117,18 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
     };
     analysis.guidelines = guideline::all(&analysis);
     Ok(analysis)
+}
+
+/// The sentence about runs that are not as they were recorded.
+fn left_out(mut changed: Vec<String>) -> Option<String> {
+    changed.sort();
+    let names = changed.iter().take(3).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let names = if changed.len() > 3 { format!("{names} …") } else { names };
+    match changed.len() {
+        0 => None,
+        1 => Some(format!("1 run is left out: its files changed since it was recorded ({names})")),
+        n => Some(format!("{n} runs are left out: their files changed since they were recorded ({names})")),
+    }
 }
 
 /// Choose the runs that carry a cell's numbers: the valid ones if there are any, else the informative ones.

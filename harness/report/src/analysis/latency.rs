@@ -53,7 +53,11 @@ impl Requests {
     /// Of one member: all its requests, of which those are kept that were due in one of the spans.
     pub fn of<'a>(all: impl Iterator<Item = &'a RequestRecord>, spans: &[Window], serving: &Serving) -> Self {
         let mut found = Requests { slo_s: serving.slo_s, ..Requests::default() };
-        let inside = |ns: u64| spans.iter().any(|s| s.start_ns <= ns && ns < s.end_ns);
+        let disjoint = disjoint(spans);
+        let inside = |ns: u64| {
+            let begun = disjoint.partition_point(|s| s.start_ns <= ns);
+            begun > 0 && ns < disjoint[begun - 1].end_ns
+        };
         let mut answered = 0;
         for request in all {
             let latency = request.end_ns.map(|end| end.checked_sub(request.arrival_ns));
@@ -118,6 +122,20 @@ impl Requests {
         let rank = ((p * self.arrived as f64 - 1e-9).ceil() as usize).max(1);
         (self.arrived > 0).then(|| self.latencies_s.get(rank - 1).copied().unwrap_or(f64::INFINITY))
     }
+}
+
+/// The same spans in order, those that touch as one: there may be as many as requests.
+fn disjoint(spans: &[Window]) -> Vec<Window> {
+    let mut spans = spans.to_vec();
+    spans.sort_by_key(|s| s.start_ns);
+    let mut found: Vec<Window> = Vec::new();
+    for span in spans {
+        match found.last_mut().filter(|last| span.start_ns <= last.end_ns) {
+            Some(last) => last.end_ns = last.end_ns.max(span.end_ns),
+            None => found.push(span),
+        }
+    }
+    found
 }
 
 /// The requests of one run, summed up.

@@ -16,6 +16,8 @@ pub struct Repetition {
     pub run: StoredRun,
     /// The stored validity, lowered by what the report found.
     pub validity: Validity,
+    /// True where its files are not those that were recorded.
+    pub damaged: bool,
     /// All epochs, in the order stored.
     pub epochs: Vec<EpochRecord>,
     pub members: Vec<MemberNumbers>,
@@ -128,17 +130,19 @@ impl Repetition {
     /// Read a run. What cannot be read makes it void, with the reason; it never fails the report.
     pub fn read(run: StoredRun, thresholds: &Thresholds) -> Self {
         let mut validity = run.record.validity.clone();
-        let epochs = if run.path.join("epochs.parquet").exists() {
-            collo_store::read_epochs(&run.path.join("epochs.parquet")).unwrap_or_else(|e| {
-                validity.lower(Verdict::Void, format!("its epochs cannot be read: {e}"));
-                Vec::new()
-            })
-        } else {
-            if run.record.outcome == Outcome::Completed {
-                validity.lower(Verdict::Void, "it has no epochs.parquet");
-            }
-            Vec::new()
-        };
+        // Tables that are not the recorded ones say nothing, and their parts nothing either.
+        let damage = run.damage();
+        damage.iter().for_each(|what| validity.lower(Verdict::Void, format!("its {what}")));
+        let mut epochs = Vec::new();
+        match run.table("epochs.parquet") {
+            _ if !damage.is_empty() => {}
+            Some(path) => match collo_store::read_epochs(&path) {
+                Ok(read) => epochs = read,
+                Err(e) => validity.lower(Verdict::Void, format!("its epochs cannot be read: {e}")),
+            },
+            None if run.record.outcome == Outcome::Completed => validity.lower(Verdict::Void, "it has no epochs.parquet"),
+            None => {}
+        }
         let mut found = Repetition {
             members: vec![MemberNumbers::default(); run.record.members.len()],
             validity,
@@ -154,9 +158,10 @@ impl Repetition {
             throttled_ratio: None,
             trust: Trust::default(),
             metrics: BTreeMap::new(),
+            damaged: !damage.is_empty(),
             run,
         };
-        if found.run.record.outcome == Outcome::Completed {
+        if found.run.record.outcome == Outcome::Completed && !found.damaged {
             found.take_times(thresholds);
             found.take_samples();
         }
@@ -253,7 +258,10 @@ impl Repetition {
 
     /// The requests of each member that serves, by its measured spans, and those of all where they serve the same.
     fn take_requests(&mut self, spans: &[Vec<Window>]) {
-        let requests = match collo_store::read_requests(&self.run.path.join("requests.parquet")) {
+        let Some(path) = self.run.table("requests.parquet") else {
+            return self.validity.lower(Verdict::Informative, "it has no requests.parquet");
+        };
+        let requests = match collo_store::read_requests(&path) {
             Ok(requests) => requests,
             Err(e) => return self.validity.lower(Verdict::Informative, format!("its requests cannot be read: {e}")),
         };
@@ -277,14 +285,14 @@ impl Repetition {
     }
 
     fn take_samples(&mut self) {
-        let path = self.run.path.join("samples.parquet");
-        let summaries = match (self.any_training(), path.exists()) {
-            (Some(training), true) => {
+        let path = self.run.table("samples.parquet");
+        let summaries = match (self.any_training(), &path) {
+            (Some(training), Some(path)) => {
                 // Where no window is common to all, peaks still count; means over an empty window are absent.
                 let measured = self.measured.unwrap_or(Window { start_ns: training.end_ns, end_ns: training.end_ns });
                 // What cannot be read to be judged cannot be summed up either, which says so.
-                self.trust = Trust::of(&self.run.record, &path, training).unwrap_or_default();
-                samples::summarise(&path, measured, training, &self.trust).unwrap_or_else(|e| {
+                self.trust = Trust::of(&self.run.record, path, training).unwrap_or_default();
+                samples::summarise(path, measured, training, &self.trust).unwrap_or_else(|e| {
                     self.validity.lower(Verdict::Informative, format!("its samples cannot be read: {e}"));
                     Summaries::new()
                 })
@@ -310,7 +318,7 @@ impl Repetition {
         }
         self.level_memory(&summaries);
         self.energy = self.counted_energy(&summaries);
-        self.idle_w = self.power_before(&path);
+        self.idle_w = path.and_then(|path| self.power_before(&path));
         let mut sums = BTreeMap::<String, (f64, u32)>::new();
         let mut add = |metric: String, value: Option<f64>| {
             if let Some(value) = value {
@@ -338,7 +346,7 @@ impl Repetition {
 
     /// What the card drew before anybody was on it.
     fn power_before(&mut self, path: &Path) -> Option<f64> {
-        if self.run.record.device.kind != "gpu" || !path.exists() {
+        if self.run.record.device.kind != "gpu" {
             return None;
         }
         // Samples that cannot be read have been said to be so.

@@ -224,7 +224,8 @@ impl Series {
     /// A run whose samples cannot be read has no line: its validity already says so.
     fn read(r: &Repetition, window: Window, from_s: f64, of_members: &[&str]) -> Self {
         let metrics = [of_members, &["sm_active_ratio", "power_w", "pcie_rx_bytes_per_s"]].concat();
-        let found = samples::thin(&r.run.path.join("samples.parquet"), window, POINTS, &metrics, &r.trust).unwrap_or_default();
+        let read = |path: std::path::PathBuf| samples::thin(&path, window, POINTS, &metrics, &r.trust).ok();
+        let found = r.run.table("samples.parquet").and_then(read).unwrap_or_default();
         Series { found, from_s, bin_s: window.seconds() / f64::from(POINTS) }
     }
 

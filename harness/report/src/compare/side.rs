@@ -79,12 +79,15 @@ pub struct Member {
     pub regime: Option<Regime>,
 }
 
+/// Much larger than the report of a hundred thousand cells.
+const LIMIT_BYTES: u64 = 512 << 20;
+
 impl Side {
     /// A report file, as `collo report` writes it.
     pub fn read(path: &Path) -> Result<Side> {
         let what = path.display().to_string();
-        let text = fs_err::read_to_string(path)?;
-        let value = serde_json::from_str(&text).map_err(|e| {
+        let text = collo_store::read_small(path, LIMIT_BYTES)?;
+        let value = serde_json::from_slice(&text).map_err(|e| {
             let reason = if e.is_eof() { format!("it ends in the middle, {e}") } else { format!("it is not JSON, {e}") };
             Error::NotAReport { what: what.clone(), reason }
         })?;

@@ -30,18 +30,30 @@ fn field(value: &Value) -> String {
     }
 }
 
-/// Text as one field. A null byte ends a file for some readers, so it is written out.
+/// Text as one field of one line: control characters, which end a line or a file for some readers and move a terminal's cursor, are
+/// written out, `\n`, `\0`, `\u{1b}`.
 fn quoted(text: &str) -> String {
-    let mut text = text.replace('\0', "\\0");
     let formula = text.trim_start().starts_with(FORMULA) || text.starts_with(['\t', '\r', '\n']);
+    let mut text = text.chars().map(printed).collect::<String>();
     if formula {
         text.insert(0, '\'');
     }
     // A lone empty field would make an empty line, which readers skip; no table here has one column.
-    if text.contains([',', '"', '\n', '\r']) || text.starts_with(' ') || text.ends_with(' ') {
+    if text.contains([',', '"']) || text.starts_with(' ') || text.ends_with(' ') {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
         text
+    }
+}
+
+fn printed(c: char) -> String {
+    match c {
+        '\0' => "\\0".into(),
+        // Beside control characters those that break a line by Unicode, and those that turn the direction of what follows.
+        c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
+            c.escape_default().to_string()
+        }
+        c => c.to_string(),
     }
 }
 
@@ -58,9 +70,10 @@ mod tests {
     }
 
     #[test]
-    fn commas_quotes_and_lines_stay_inside_their_field() {
+    fn commas_and_quotes_stay_inside_their_field_and_a_row_is_one_line() {
         assert_eq!(quoted("a, \"b\""), "\"a, \"\"b\"\"\"");
-        assert_eq!(quoted("two\nlines"), "\"two\nlines\"");
+        assert_eq!(quoted("two\nlines\r\0"), r"two\nlines\r\0");
+        assert_eq!(quoted("\u{1b}]0;title\u{7}\u{85}\u{2028}\u{202e}"), r"\u{1b}]0;title\u{7}\u{85}\u{2028}\u{202e}");
         assert_eq!(quoted("tiny×2 naive b32"), "tiny×2 naive b32");
     }
 
@@ -69,7 +82,7 @@ mod tests {
         assert_eq!(quoted("=1+2"), "'=1+2");
         assert_eq!(quoted(" @SUM(A1)"), "' @SUM(A1)");
         assert_eq!(quoted("＝cmd"), "'＝cmd");
-        assert_eq!(quoted("\t=x"), "'\t=x");
+        assert_eq!(quoted("\t=x"), r"'\t=x");
         assert_eq!(quoted("-2, \"x\""), "\"'-2, \"\"x\"\"\"");
         assert_eq!(field(&Value::from(-0.25)), "-0.25");
     }

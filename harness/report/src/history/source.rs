@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use collo_store::{Campaign, CampaignFolder, JournalEntry, Runs, sha256_text};
+use collo_store::{Campaign, CampaignFolder, JournalEntry, Runs, read_small_text, sha256_file, sha256_text};
 use fs_err as fs;
 use serde_json::json;
 
@@ -15,6 +15,8 @@ use crate::analysis::{Analysis, Cell, analyse, environment};
 
 /// Changes when a summary would come out differently from the same runs.
 const VERSION: u32 = 1;
+/// Much larger than the summary of a hundred thousand cells.
+const LIMIT_BYTES: u64 = 256 << 20;
 
 /// The nights of an experiment, and what could not be read.
 #[derive(Debug, Default)]
@@ -50,7 +52,7 @@ pub fn read(runs: &Runs, reports: &Path, experiment: &str, last: Option<&str>) -
         if stored.contains(&id) {
             continue;
         }
-        match fs::read_to_string(&path).ok().and_then(|text| keep::night(&serde_json::from_str(&text).ok()?)) {
+        match read_small_text(&path, LIMIT_BYTES).ok().and_then(|text| keep::night(&serde_json::from_str(&text).ok()?)) {
             Some((_, night)) => found.nights.push(night),
             None => found.problems.push(format!("the summary of night {id} cannot be read, and its campaign is gone")),
         }
@@ -92,7 +94,7 @@ fn kept(place: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn cached(campaign: &CampaignFolder, place: &Path) -> Option<Night> {
-    let text = fs::read_to_string(place.join(format!("{}.json", campaign.manifest().id))).ok()?;
+    let text = read_small_text(&place.join(format!("{}.json", campaign.manifest().id)), LIMIT_BYTES).ok()?;
     let (was, night) = keep::night(&serde_json::from_str(&text).ok()?)?;
     (was == stamp(campaign)?).then_some(night)
 }
@@ -113,10 +115,10 @@ fn summary(campaign: &CampaignFolder, place: &Path) -> Result<Night> {
 
 /// What a summary was made from: the manifest, the journal, and which runs there are.
 fn stamp(campaign: &CampaignFolder) -> Option<String> {
-    let manifest = fs::read_to_string(campaign.path().join("campaign.json")).ok()?;
+    let manifest = sha256_file(&campaign.path().join("campaign.json")).ok()?;
     let journal = fs::metadata(campaign.path().join("journal.jsonl")).map_or(0, |m| m.len());
     let runs = fs::read_dir(campaign.path()).ok()?.filter(|e| e.as_ref().is_ok_and(|e| e.path().is_dir())).count();
-    Some(format!("{VERSION} {} {journal} {runs}", &sha256_text(&manifest)[..16]))
+    Some(format!("{VERSION} {} {journal} {runs}", &manifest[..16]))
 }
 
 /// A campaign as a night.

@@ -6,7 +6,8 @@ use std::sync::{Arc, LazyLock};
 
 use resvg::{tiny_skia, usvg};
 
-use super::{Anchor, Canvas, Panel, escape, shape};
+use super::svg::LONGEST;
+use super::{Anchor, Canvas, Panel, cut, escape, shape};
 use crate::section::Figure;
 use crate::{Error, Result};
 
@@ -95,8 +96,8 @@ pub fn standalone(figure: &Figure) -> String {
 fn placed(panel: &Panel, x: f64, y: f64) -> String {
     format!(
         r#"<g transform="translate({x} {y})"><text y="12" class="pt">{}<tspan class="ps" dx="6">{}</tspan></text><g transform="translate(0 24)">{}</g></g>"#,
-        escape(&panel.title),
-        escape(&panel.subtitle),
+        escape(&cut(&panel.title, LONGEST)),
+        escape(&cut(&panel.subtitle, LONGEST)),
         panel.drawing.body
     )
 }

@@ -3,6 +3,11 @@
 
 use std::fmt::Write;
 
+use super::cut;
+
+/// Characters of a text in a figure, at most: no panel is as wide.
+pub const LONGEST: usize = 160;
+
 /// Text made safe for markup, in content and in attributes. Control characters, which XML forbids, become `\x1b`.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -81,20 +86,28 @@ impl Canvas {
         }
     }
 
-    /// A text, escaped.
+    /// A text, escaped, and cut where nobody would read on: to lay a text out takes time by the square of its length.
     pub fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",
             Anchor::Middle => r#" text-anchor="middle""#,
             Anchor::End => r#" text-anchor="end""#,
         };
-        self.put(format_args!(r#"<text class="{class}" x="{}" y="{}"{anchor}>{}</text>"#, n(x), n(y), escape(text)));
+        self.put(format_args!(
+            r#"<text class="{class}" x="{}" y="{}"{anchor}>{}</text>"#,
+            n(x),
+            n(y),
+            escape(&cut(text, LONGEST))
+        ));
     }
 
     /// A text that reads upwards: only for `✕ OOM` inside a bar's slot.
     pub fn text_up(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
         let (x, y) = (n(x), n(y));
-        self.put(format_args!(r#"<text class="{class}" transform="translate({x} {y})rotate(-90)">{}</text>"#, escape(text)));
+        self.put(format_args!(
+            r#"<text class="{class}" transform="translate({x} {y})rotate(-90)">{}</text>"#,
+            escape(&cut(text, LONGEST))
+        ));
     }
 
     /// Begin a mark: a group with its value on hover, and the class of its mode.

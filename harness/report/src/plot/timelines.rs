@@ -42,6 +42,29 @@ const LANE: f64 = 15.0;
 const AREA: f64 = 62.0;
 const NAME: usize = 8;
 
+/// What is drawn of a life: one epoch, or several that are too short to be told apart.
+#[derive(Debug, PartialEq)]
+struct Mark {
+    start: f64,
+    end: f64,
+    measured: bool,
+    epochs: usize,
+}
+
+/// The marks of a lane, none narrower than one is seen unless it stands alone: a life of a million epochs has hundreds.
+fn marks(epochs: &[(f64, f64, bool)], px: &dyn Fn(f64) -> f64) -> Vec<Mark> {
+    const SEEN: f64 = 1.0;
+    let mut marks: Vec<Mark> = Vec::new();
+    for &(start, end, measured) in epochs {
+        let joins = |m: &&mut Mark| m.measured == measured && start >= m.start && px(end) - px(m.start) < SEEN;
+        match marks.last_mut().filter(joins) {
+            Some(mark) => (mark.end, mark.epochs) = (mark.end.max(end), mark.epochs + 1),
+            None => marks.push(Mark { start, end, measured, epochs: 1 }),
+        }
+    }
+    marks
+}
+
 impl Timelines<'_> {
     /// Draw it.
     pub fn draw(&self) -> Drawing {
@@ -57,12 +80,13 @@ impl Timelines<'_> {
         for (i, lane) in self.lanes.iter().enumerate() {
             let y = top + i as f64 * LANE;
             c.text("t", (left - 6.0, y + 10.5), Anchor::End, &cut(&lane.name, NAME));
-            for (start, end, measured) in &lane.epochs {
-                let kind = if *measured { "measured" } else { "not measured" };
-                c.open_mark(family(self.sharing), &format!("member {i}, {}\n{start:.2} to {end:.2} s, {kind}", lane.name));
-                let class = if *measured { "life" } else { "life open" };
-                let wide = px(*end) - px(*start);
-                c.rect(class, (px(*start) + if wide > 3.0 { 0.5 } else { 0.0 }, y + 2.0), ((wide - 1.0).max(0.5), LANE - 4.0));
+            for Mark { start, end, measured, epochs } in marks(&lane.epochs, &px) {
+                let kind = if measured { "measured" } else { "not measured" };
+                let many = if epochs > 1 { format!("{epochs} epochs, ") } else { String::new() };
+                c.open_mark(family(self.sharing), &format!("member {i}, {}\n{many}{start:.2} to {end:.2} s, {kind}", lane.name));
+                let class = if measured { "life" } else { "life open" };
+                let wide = px(end) - px(start);
+                c.rect(class, (px(start) + if wide > 3.0 { 0.5 } else { 0.0 }, y + 2.0), ((wide - 1.0).max(0.5), LANE - 4.0));
                 c.close();
             }
         }
@@ -142,9 +166,22 @@ fn stacked(series: &[Vec<(f64, f64)>]) -> Vec<Vec<(f64, f64)>> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn layers_add_up_and_end_with_their_member() {
         let layers = super::stacked(&[vec![(0.0, 1.0), (1.0, 1.0), (2.0, 1.0)], vec![(0.0, 2.0), (1.0, 2.0)]]);
         assert_eq!(layers[1], [(0.0, 3.0), (1.0, 3.0), (2.0, 1.0)]);
+    }
+
+    #[test]
+    fn epochs_too_short_to_be_seen_are_drawn_together_and_counted() {
+        let epochs: Vec<(f64, f64, bool)> = (0..200_000).map(|i| (f64::from(i), f64::from(i + 1), i > 0)).collect();
+        let drawn = marks(&epochs, &|t| t / 1000.0);
+        assert!(drawn.len() <= 202, "{}", drawn.len());
+        assert_eq!(drawn[0], Mark { start: 0.0, end: 1.0, measured: false, epochs: 1 });
+        assert_eq!(drawn.iter().map(|m| m.epochs).sum::<usize>(), 200_000);
+        assert_eq!(drawn.last().map(|m| m.end), Some(200_000.0));
+        assert_eq!(marks(&epochs[..9], &|t| t * 10.0).len(), 9, "each is seen");
     }
 }

@@ -74,12 +74,7 @@ pub fn write(analysis: &Analysis, reports: &Path) -> Result<Written> {
     })
 }
 
-/// Write a file aside and rename it: a reader sees the old one or the new one.
+/// Write a file aside and rename it: a reader sees the old one or the new one, however many reports are written at once.
 pub fn replace(path: &Path, content: &[u8]) -> Result<()> {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".aside");
-    let aside = PathBuf::from(aside);
-    fs::write(&aside, content)?;
-    fs::rename(&aside, path)?;
-    Ok(())
+    Ok(collo_store::place_file(path, content)?)
 }

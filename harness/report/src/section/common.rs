@@ -5,7 +5,7 @@ use collo_store::Verdict;
 use super::{Figure, Section, Table, TableCell};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
-use crate::plot::{Bar, BarGroup, Bars, Panel, family, mode_label, mode_order};
+use crate::plot::{Bar, BarGroup, Bars, Panel, cut, family, mode_label, mode_order};
 use crate::render::words;
 use crate::stats::Quantity;
 
@@ -62,6 +62,9 @@ pub fn nothing(analysis: &Analysis) -> Option<&'static str> {
     }
 }
 
+/// Characters of a name that somebody gave to a model or a data set: some are whole networks, written out.
+const NAME: usize = 40;
+
 /// A workload's name, and in grey what it is: model, data set, batch size.
 pub fn describe(analysis: &Analysis, workload: &str) -> (String, String) {
     let cell = analysis.of_workload(workload).next();
@@ -71,7 +74,7 @@ pub fn describe(analysis: &Analysis, workload: &str) -> (String, String) {
         .flat_map(|c| &c.repetitions)
         .flat_map(|r| &r.record().members)
         .find_map(|m| m.hello.as_ref());
-    let text = |path: &str| hello.and_then(|h| h.pointer(path)).and_then(|v| v.as_str()).map(str::to_string);
+    let text = |path: &str| hello.and_then(|h| h.pointer(path)).and_then(|v| v.as_str()).map(|name| cut(name, NAME));
     let mut parts = Vec::new();
     match (text("/model/name"), text("/dataset/name")) {
         (Some(m), Some(d)) => parts.push(format!("{m} / {d}")),

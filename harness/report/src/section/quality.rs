@@ -162,7 +162,7 @@ fn notes(analysis: &Analysis) -> Vec<String> {
         notes.push(format!("Data: {s}. Epoch times are real; the loss says nothing about the real data set."));
     }
     notes.extend(words::shortened(analysis).map(|s| format!("Whole epochs were not measured, {s}: compare times per item.")));
-    notes.extend(analysis.problems.iter().take(REASONS).map(|p| format!("Left alone: {p}.")));
+    notes.extend(analysis.problems.iter().take(REASONS).map(|p| format!("{p}.")));
     notes
 }
 

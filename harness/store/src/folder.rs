@@ -1,0 +1,250 @@
+//! One campaign on disk, and the runs in it: read with a look at whether each file can be what it says and is what collo recorded.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use crate::lock::{self, CampaignLock};
+use crate::recorded::{Digests, Recorded};
+use crate::{
+    Campaign, Error, Foreign, Journal, JournalEntry, PlanRecord, Result, RunDraft, RunRecord, SCHEMA, digest, journal, place,
+    read_small, run, runs::entries, runs::last_part, shape,
+};
+
+/// One campaign on disk.
+#[derive(Debug, Clone)]
+pub struct CampaignFolder {
+    pub(crate) path: PathBuf,
+    pub(crate) manifest: Campaign,
+    pub(crate) recorded: Recorded,
+}
+
+/// One complete run on disk.
+#[derive(Debug, Clone)]
+pub struct StoredRun {
+    pub path: PathBuf,
+    pub record: RunRecord,
+}
+
+/// Write `campaign.json`, its digest in the journal first.
+pub(crate) fn write_manifest(campaign: &Path, manifest: &Campaign) -> Result<()> {
+    let json = run::to_json(manifest)?;
+    Journal::open(campaign)?.manifest(&digest::sha256_text(&json))?;
+    place::replace_file(&campaign.join(MANIFEST), json.as_bytes())
+}
+
+const MANIFEST: &str = "campaign.json";
+/// Much larger than the manifest of a hundred thousand cells, and than a run whose members told all that they may.
+const MANIFEST_LIMIT_BYTES: u64 = 512 << 20;
+const RUN_LIMIT_BYTES: u64 = 64 << 20;
+
+impl CampaignFolder {
+    /// Open a campaign's folder and read its manifest.
+    pub fn open(path: &Path) -> Result<Self> {
+        let mut opened = Self::read(path)?;
+        // A collo that measures it may have written it anew between the look at the file and the look at the journal.
+        for _ in 0..2 {
+            if opened.expect_unchanged().is_ok() {
+                break;
+            }
+            opened = Self::read(path)?;
+        }
+        Ok(opened)
+    }
+
+    fn read(path: &Path) -> Result<Self> {
+        let file = path.join(MANIFEST);
+        let bytes = read_small(&file, MANIFEST_LIMIT_BYTES)?;
+        let manifest = parse::<Campaign>(&file, &bytes)?;
+        shape::campaign(&manifest).map_err(|why| Error::corrupt(&file, why))?;
+        if let Some(name) = path.canonicalize()?.file_name().filter(|name| **name != *manifest.id) {
+            return Err(Error::corrupt(&file, format!("its id is {:?}, and its folder is called {name:?}", manifest.id)));
+        }
+        let recorded = Digests::read(path).manifest(&digest::sha256_bytes(&bytes));
+        Ok(CampaignFolder { path: path.to_path_buf(), manifest, recorded })
+    }
+
+    /// The same for a folder of `runs/`, which has its experiment's name.
+    pub(crate) fn open_in(path: &Path, experiment: &Path) -> Result<Self> {
+        let opened = Self::open(path)?;
+        let of = &opened.manifest.experiment;
+        match experiment.file_name().filter(|name| **name != **of) {
+            Some(name) => Err(Error::corrupt(path.join(MANIFEST), format!("it is of {of:?}, and lies under {name:?}"))),
+            None => Ok(opened),
+        }
+    }
+
+    /// How `campaign.json` stands to the journal: whether it is still what collo wrote.
+    pub fn recorded(&self) -> Recorded {
+        self.recorded
+    }
+
+    /// Refuse to conclude from, or to continue, a campaign whose manifest somebody has changed.
+    pub fn expect_unchanged(&self) -> Result<()> {
+        let campaign = || self.manifest.id.clone();
+        match self.recorded {
+            Recorded::Changed => Err(Error::Changed { campaign: campaign() }),
+            Recorded::Never if self.manifest.filing.digests => Err(Error::NoDigest { campaign: campaign() }),
+            Recorded::Same | Recorded::Never => Ok(()),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// `campaign.json`.
+    pub fn manifest(&self) -> &Campaign {
+        &self.manifest
+    }
+
+    /// Take the campaign for measuring; refused while another collo has it.
+    pub fn lock(&self) -> Result<CampaignLock> {
+        CampaignLock::take(&self.path, &self.manifest.id)
+    }
+
+    /// The pid and the start of the collo that measures it now, if one does.
+    pub fn running(&self) -> Option<(u32, String)> {
+        lock::running(&self.path)
+    }
+
+    /// Open the journal for appending; for whoever holds the lock.
+    pub fn journal(&self) -> Result<Journal> {
+        let mut journal = Journal::open(&self.path)?;
+        let own = digest::sha256_file(&self.path.join(MANIFEST))?;
+        if Digests::read(&self.path).is_ahead_of(&own) {
+            // A collo was killed before the manifest that it had noted was in place: what is there holds.
+            journal.manifest(&own)?;
+        }
+        Ok(journal)
+    }
+
+    /// What the journal says.
+    pub fn history(&self) -> Result<Vec<JournalEntry>> {
+        journal::read(&self.path)
+    }
+
+    /// Begin a run in a folder aside.
+    pub fn begin(&self, folder: &str) -> Result<RunDraft> {
+        RunDraft::begin(&self.path, folder)
+    }
+
+    /// Write the manifest again, with another reason why the campaign is informative at best.
+    pub fn mark_informative(&mut self, why: &str) -> Result<()> {
+        if !self.manifest.informative.iter().any(|w| w == why) {
+            self.manifest.informative.push(why.into());
+            write_manifest(&self.path, &self.manifest)?;
+        }
+        Ok(())
+    }
+
+    /// Add the repetitions of another plan to this campaign's, in further blocks.
+    pub fn extend(&mut self, more: &PlanRecord) -> Result<()> {
+        self.manifest.plan.extend(more);
+        write_manifest(&self.path, &self.manifest)
+    }
+
+    /// Every complete run by its folder's name, and what is there but is none of its runs: unreadable, of another campaign or folder, or not
+    /// as it was recorded. The tables of a run are not looked at: [`StoredRun::damage`].
+    pub fn runs(&self) -> Result<(BTreeMap<String, StoredRun>, Vec<Foreign>)> {
+        let mut read = Vec::new();
+        for path in entries(&self.path)?.into_iter().filter(|path| path.is_dir()) {
+            let run = StoredRun::read(&path);
+            read.push((path, run));
+        }
+        // Read last: the journal knows of a run before it is there.
+        let digests = Digests::read(&self.path);
+        let (mut runs, mut foreign) = (BTreeMap::new(), Vec::new());
+        for (path, run) in read {
+            let folder = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            match run {
+                Err(e) => foreign.push(Foreign { path, reason: e.to_string(), changed: false }),
+                Ok((run, sha256)) => match self.belongs(&run.record, &folder, &sha256, &digests) {
+                    Ok(()) => drop(runs.insert(folder, run)),
+                    Err((reason, changed)) => foreign.push(Foreign { path, reason, changed }),
+                },
+            }
+        }
+        Ok((runs, foreign))
+    }
+
+    /// Why a record is not that of the run of this folder, and whether it once was.
+    fn belongs(
+        &self,
+        record: &RunRecord,
+        folder: &str,
+        sha256: &str,
+        digests: &Digests,
+    ) -> std::result::Result<(), (String, bool)> {
+        let recorded = digests.run(folder, sha256);
+        if recorded == Recorded::Changed {
+            return Err(("its run.json was changed after it was recorded".into(), true));
+        }
+        shape::run(record, folder, &self.manifest).map_err(|why| (format!("its run.json does not belong here: {why}"), false))?;
+        if recorded == Recorded::Never && self.manifest.filing.digests {
+            let why = digests.unreadable.as_ref().map(|e| format!(", which cannot be read: {e}")).unwrap_or_default();
+            return Err((format!("its run.json has no digest in the journal{why}"), true));
+        }
+        Ok(())
+    }
+
+    /// What the journal says of digests.
+    pub(crate) fn digests(&self) -> Digests {
+        Digests::read(&self.path)
+    }
+
+    /// Folders of runs that were cut off, for `show --partial`.
+    pub fn partials(&self) -> Result<Vec<PathBuf>> {
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            let path = entry?.path();
+            if path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(".partial-")) {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        Ok(paths)
+    }
+
+    pub(crate) fn modified(&self) -> Option<std::time::SystemTime> {
+        fs::metadata(self.path.join("campaign.json")).and_then(|m| m.modified()).ok()
+    }
+}
+
+impl StoredRun {
+    /// Open a run's folder and read its record.
+    pub fn open(path: &Path) -> Result<Self> {
+        Self::read(path).map(|(run, _)| run)
+    }
+
+    /// The same, with the digest of the record.
+    fn read(path: &Path) -> Result<(Self, String)> {
+        let file = path.join("run.json");
+        let bytes = read_small(&file, RUN_LIMIT_BYTES)?;
+        Ok((StoredRun { path: path.to_path_buf(), record: parse(&file, &bytes)? }, digest::sha256_bytes(&bytes)))
+    }
+}
+
+/// Parse a manifest; the schema is looked at first, so that a newer file is said to be newer, not broken.
+fn parse<T: serde::de::DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T> {
+    /// What both manifests begin with; the rest is passed over.
+    #[derive(serde::Deserialize)]
+    struct Head {
+        schema: Option<u64>,
+        campaign: Option<String>,
+        id: Option<String>,
+    }
+    let head: Head = serde_json::from_slice(bytes).map_err(|e| Error::corrupt(path, e))?;
+    match head.schema {
+        None => return Err(Error::corrupt(path, "it has no `schema`")),
+        Some(found) if found > u64::from(SCHEMA) => {
+            let id = head.campaign.or(head.id).unwrap_or_else(|| "?".into());
+            let found = u32::try_from(found).unwrap_or(u32::MAX);
+            return Err(Error::NewerSchema { campaign: last_part(&id).into(), found, known: SCHEMA });
+        }
+        Some(_) => {}
+    }
+    serde_json::from_slice(bytes).map_err(|e| Error::corrupt(path, e))
+}

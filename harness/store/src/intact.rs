@@ -1,0 +1,64 @@
+//! Whether the files of a stored run are those that were recorded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use crate::{Outcome, StoredFile, StoredRun, digest, names};
+
+impl StoredRun {
+    /// A table of the run; none where its record does not name it, whatever lies in its folder.
+    pub fn table(&self, name: &str) -> Option<PathBuf> {
+        self.record.files.contains_key(name).then(|| self.path.join(name))
+    }
+
+    /// The tables that its numbers come from, each that is not as it was recorded with what is wrong: `epochs.parquet does not have its
+    /// checksum`.
+    pub fn damage(&self) -> Vec<String> {
+        self.damaged(|name| name.ends_with(".parquet"))
+    }
+
+    /// The same of all its files.
+    pub(crate) fn damaged(&self, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+        let files = self.record.files.iter().filter(|(name, _)| wanted(name));
+        files.filter_map(|(name, stored)| Some(format!("{name} {}", self.differs(name, stored)?))).collect()
+    }
+
+    fn differs(&self, name: &str, stored: &StoredFile) -> Option<&'static str> {
+        let Some(path) = self.file(name) else { return Some("is not in the run's folder") };
+        // What has another length need not be read, however long it is.
+        match std::fs::metadata(&path) {
+            Err(_) => Some("is missing"),
+            Ok(found) if found.is_file() && found.len() != stored.bytes => Some("does not have its checksum"),
+            Ok(_) => match digest::sha256_file(&path) {
+                Ok(found) if found == stored.sha256 => None,
+                Ok(_) => Some("does not have its checksum"),
+                Err(_) => Some("cannot be read"),
+            },
+        }
+    }
+
+    /// Where a file is that the record names.
+    fn file(&self, name: &str) -> Option<PathBuf> {
+        let path = self.path.join(names::read(name)?);
+        // Older records have such names as they were.
+        let literal = || self.path.join(name);
+        Some(if name.contains('\\') && !path.exists() { literal() } else { path })
+    }
+}
+
+/// Runs that one measurement cannot both have made: launched and ended at the same nanosecond, or with the same epochs. By folder, those
+/// that are the same as another.
+pub fn copies(runs: &BTreeMap<String, StoredRun>) -> BTreeSet<String> {
+    let mut by_time = BTreeMap::<_, Vec<&String>>::new();
+    let mut by_epochs = BTreeMap::<_, Vec<&String>>::new();
+    for (folder, run) in runs {
+        let t = &run.record.timeline;
+        if t.ended_ns > t.launched_ns {
+            by_time.entry((t.launched_ns, t.ended_ns)).or_default().push(folder);
+        }
+        if let (Outcome::Completed, Some(epochs)) = (&run.record.outcome, run.record.files.get("epochs.parquet")) {
+            by_epochs.entry(&epochs.sha256).or_default().push(folder);
+        }
+    }
+    by_time.into_values().chain(by_epochs.into_values()).filter(|same| same.len() > 1).flatten().cloned().collect()
+}

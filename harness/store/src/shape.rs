@@ -1,0 +1,85 @@
+//! Whether what was read can be what it says: a plan whose parts fit together, a run that belongs to its campaign and its folder. Whoever
+//! comes later may then take indices, members and names as they are.
+
+use std::collections::BTreeSet;
+
+use crate::{Campaign, CellRecord, Outcome, PlanRecord, RunRecord, Thresholds, names};
+
+/// Why a manifest cannot be that of a campaign.
+pub(crate) fn campaign(c: &Campaign) -> Result<(), String> {
+    for (what, name) in [("id", &c.id), ("experiment", &c.experiment)] {
+        if !names::is_plain(name) {
+            return Err(format!("its {what}, {name:?}, is no name of a folder"));
+        }
+    }
+    thresholds(&c.thresholds)?;
+    plan(&c.plan)
+}
+
+fn thresholds(t: &Thresholds) -> Result<(), String> {
+    let all = [t.relevant_ratio, t.slowdown, t.overlap_ratio, t.start_skew_s, t.baseline_drift_ratio];
+    match all.iter().find(|x| !x.is_finite() || **x < 0.0) {
+        Some(x) => Err(format!("{x} is no threshold")),
+        None => Ok(()),
+    }
+}
+
+fn plan(plan: &PlanRecord) -> Result<(), String> {
+    let mut slugs = BTreeSet::new();
+    for c in &plan.cells {
+        cell(c)?;
+        if !slugs.insert(&c.slug) {
+            return Err(format!("its plan has the cell {:?} twice", c.slug));
+        }
+    }
+    let mut counted = vec![0u32; plan.cells.len()];
+    let mut seen = BTreeSet::new();
+    for run in &plan.order {
+        let Some(count) = counted.get_mut(run.cell) else {
+            return Err(format!("its plan has a run of cell {}, but {} cells", run.cell, plan.cells.len()));
+        };
+        *count += 1;
+        if !seen.insert((run.cell, run.repetition)) {
+            return Err(format!("its plan has repetition {} of `{}` twice", run.repetition, plan.cells[run.cell].cell));
+        }
+    }
+    match plan.cells.iter().zip(&counted).find(|(cell, count)| cell.repetitions != **count) {
+        Some((cell, count)) => {
+            Err(format!("its plan says {} repetitions of {:?} and orders {count}", cell.repetitions, cell.cell))
+        }
+        None => Ok(()),
+    }
+}
+
+fn cell(c: &CellRecord) -> Result<(), String> {
+    if !names::is_plain(&c.slug) {
+        return Err(format!("the slug of a cell, {:?}, is no name of a folder", c.slug));
+    }
+    if c.members.is_empty() || c.members.len() != c.degree as usize {
+        return Err(format!("its cell {:?} of degree {} has {} members", c.cell, c.degree, c.members.len()));
+    }
+    Ok(())
+}
+
+/// Why a record cannot be that of the run in this folder of this campaign.
+pub(crate) fn run(r: &RunRecord, folder: &str, campaign: &Campaign) -> Result<(), String> {
+    if r.campaign != campaign.id || r.experiment != campaign.experiment {
+        return Err(format!("it is a run of the campaign {:?} of {:?}", r.campaign, r.experiment));
+    }
+    if format!("{}-{}", r.cell.slug, r.repetition) != folder {
+        return Err(format!("it is repetition {} of {:?}, which is another folder's", r.repetition, r.cell.slug));
+    }
+    // A run of a cell that was never planned may lie here: it is not in the plan, and said to be so.
+    if let Some(planned) = campaign.plan.cells.iter().find(|c| c.slug == r.cell.slug) {
+        let same = |a: &CellRecord, b: &CellRecord| a.cell == b.cell && a.sharing == b.sharing && a.members == b.members;
+        if !same(planned, &r.cell) {
+            return Err(format!("its cell {:?} is not the one that was planned under that name", r.cell.cell));
+        }
+    }
+    cell(&r.cell)?;
+    let (told, members) = (r.members.len(), r.cell.members.len());
+    if told != members && !(told == 0 && r.outcome != Outcome::Completed) {
+        return Err(format!("it tells of {told} members, and its cell has {members}"));
+    }
+    Ok(())
+}
