@@ -16,6 +16,7 @@ use crate::mistake::Mistake;
 const LONGEST: u64 = 1 << 20;
 /// Modes of computing, as NVML's names are written down.
 const MODES: [&str; 4] = ["Default", "ExclusiveThread", "Prohibited", "ExclusiveProcess"];
+const LONGEST_NAME: usize = 4096;
 /// More instances, or more compute instances, are in no card.
 const MOST: usize = 64;
 
@@ -143,7 +144,7 @@ fn differs(a: &Value, b: &Value) -> Option<String> {
 /// That it asks for nothing that collo does not do, and says nothing that does something to a terminal.
 fn sane(journal: &Journal) -> Result<(), String> {
     let texts = [&journal.uuid, &journal.label, &journal.name, &journal.experiment, &journal.campaign, &journal.since_utc];
-    if let Some(text) = texts.into_iter().find(|text| text.len() > 200 || text.chars().any(char::is_control)) {
+    if let Some(text) = texts.into_iter().find(|text| text.len() > LONGEST_NAME || text.chars().any(char::is_control)) {
         return Err(format!("{} is no name", shown(text)));
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
@@ -166,9 +167,8 @@ fn sane(journal: &Journal) -> Result<(), String> {
 }
 
 fn is_cut(found: &Partition) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || ". +".contains(c);
     let is_one = |s: &crate::device::partition::Slice| {
-        let named = !s.profile.is_empty() && s.profile.len() < 40 && s.profile.chars().all(plain);
+        let named = !s.profile.is_empty() && s.profile.len() < LONGEST_NAME && !s.profile.chars().any(char::is_control);
         named
             && s.start.is_none_or(|start| (start as usize) < MOST)
             && s.compute.len() <= MOST
