@@ -24,6 +24,7 @@ pub mod workload;
 use std::path::PathBuf;
 
 use collo_measure::experiment::Asked;
+use collo_measure::launch::mark;
 use collo_measure::mig::Cards;
 use collo_measure::services::Services;
 use collo_measure::{
@@ -48,7 +49,11 @@ impl Context<'_> {
     pub fn folder(&self) -> Result<PathBuf, Failure> {
         match &self.arguments.folder {
             Some(folder) => Ok(folder.clone()),
-            None => Ok(std::env::current_dir()?),
+            None => std::env::current_dir().map_err(|e| {
+                Failure::new(crate::exit::MACHINE, "the folder that collo was started in is not there any more")
+                    .because(e)
+                    .hint("`cd` to one that is, or name it with `-C DIR`")
+            }),
         }
     }
 
@@ -114,6 +119,18 @@ pub fn planned_to_run(
         all.plan = collo_measure::plan(&all.experiment, &all.cells, &all.facts);
     }
     Ok(all)
+}
+
+/// End what still runs of collos that were killed together with their supervisors, before it disturbs anything, and say so.
+pub fn end_left_behind() {
+    let left = mark::end_left_behind();
+    let named: Vec<String> = left.iter().take(5).map(|l| format!("{} `{}`", l.pid, l.name)).collect();
+    let more = if left.len() > named.len() { " …" } else { "" };
+    match left.len() {
+        0 => {}
+        1 => say::warning(format!("ended a process that a killed collo had left behind: {}", named.join(", "))),
+        n => say::warning(format!("ended {n} processes that a killed collo had left behind: {}{more}", named.join(", "))),
+    }
 }
 
 /// The cards of a project; none where it has no `mig-profiles/`, and a driver's own word has to do.

@@ -13,6 +13,7 @@ use crate::exit::{self, Failure};
 use crate::say;
 
 pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
+    super::end_left_behind();
     let Written { journals: left, unread } = hold::written()?;
     unread.iter().for_each(|unread| say::failure(&unread.mistake().into()));
     let mut code = if unread.is_empty() { exit::DONE } else { exit::MACHINE };

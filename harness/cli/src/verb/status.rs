@@ -49,12 +49,12 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
         let count = format!("{} of {} runs", state.stored, m.plan.order.len());
         match &running {
             Some((pid, since)) => {
-                say::result(format!("{} {id} since {} (process {pid}): {count}", m.experiment, clock(since)));
+                say::line(format!("{} {id} since {} (process {pid}): {count}", m.experiment, clock(since)));
                 if let (Some(cell), Some((_, began))) = (cell, now) {
-                    say::result(format!("  now    {cell}, since {}", clock(&began)));
+                    say::line(format!("  now    {cell}, since {}", clock(&began)));
                 }
             }
-            None => say::result(format!("{} {id} is not running: {count} are stored, {}", m.experiment, state.text())),
+            None => say::line(format!("{} {id} is not running: {count} are stored, {}", m.experiment, state.text())),
         }
         staged.say();
         if unfinished {
@@ -110,7 +110,7 @@ impl Staged {
     }
 
     fn say(&self) {
-        self.cards.iter().for_each(|card| say::result(card.line()));
+        self.cards.iter().for_each(|card| say::line(card.line()));
         if self.cards.iter().any(|card| !card.held) {
             say::remark("back: collo restore");
         }

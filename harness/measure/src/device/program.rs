@@ -14,6 +14,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use crate::launch::{children, mark};
+
 /// What it said until its end, or until it was ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
@@ -38,7 +40,7 @@ pub fn hear(command: &mut Command, input: &str, patience: Duration) -> std::io::
     // Nothing that was asked outlives who asked, however that ends; they wait here, on one thread (prctl(2), PR_SET_PDEATHSIG).
     // SAFETY: a single system call between fork and exec.
     unsafe { command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?)) };
-    let mut child = command.spawn()?;
+    let (mut child, _own) = children::spawn(command.env(mark::NAME, mark::own()))?;
     let heard = listen(&mut child, input.as_bytes(), deadline);
     if !matches!(&heard, Ok(said) if said.status.is_some()) {
         // It was not waited for yet, so the number is still its own.

@@ -33,7 +33,7 @@ impl Cards {
         let mut cards = Cards::default();
         for path in paths {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let text = fs::read_to_string(&path)
+            let text = collo_store::read_small_text(&path, crate::fields::LARGEST)
                 .map_err(|e| Mistake::new(format!("GPU `{name}` cannot be read")).caused_by(e.to_string()).into());
             let card = text.and_then(|text| read::parse(&name, &Source::file(crate::project::shown(&path), text)));
             cards.add(name, card);
