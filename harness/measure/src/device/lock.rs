@@ -144,8 +144,7 @@ fn command_line(pid: u32) -> Option<String> {
     let program = words.next()?;
     let name = program.rsplit('/').next().unwrap_or_default().to_string();
     let line: String = std::iter::once(name.into()).chain(words).collect::<Vec<_>>().join(" ");
-    let plain = line.chars().map(|c| if c.is_control() || c == '`' { '?' } else { c });
-    Some(plain.take(80).collect()).filter(|line: &String| !line.is_empty())
+    Some(collo_store::text::line(&line).chars().take(80).collect()).filter(|line: &String| !line.is_empty())
 }
 
 #[cfg(test)]
