@@ -13,9 +13,9 @@ use command_fds::{CommandFdExt, FdMapping};
 use nix::sys::signal::Signal;
 
 use super::children::{self, Own};
-use super::mark;
 use super::process::Process;
 use super::supervisor::{self, Orders};
+use super::{cgroup, mark};
 
 /// How long one may take that is not stopped: it lets an MPS daemon say goodbye, and waits for what the kernel holds.
 pub const BUSY: Duration = Duration::from_secs(15);
@@ -40,6 +40,7 @@ pub fn command(control: OwnedFd, channel: OwnedFd) -> std::io::Result<Command> {
         FdMapping { parent_fd: channel, child_fd: supervisor::CHANNEL_FD },
     ];
     command.fd_mappings(mappings).map_err(std::io::Error::other)?;
+    cgroup::enter(&mut command);
     Ok(command)
 }
 
