@@ -69,7 +69,7 @@ pub enum PythonError {
     Hangs { path: PathBuf, limit: Duration },
     #[error("PATH is not set, so no Python can be found")]
     NoPath,
-    #[error("`{}` has a colon in it, which separates folders on Python's search path", .path.display())]
+    #[error("`{}` has a colon in it, at which Python's search path is taken apart", .path.display())]
     Colon { path: PathBuf },
     #[error("stopped while Python was provided, by {}", .0.0.as_str())]
     Stopped(#[from] Stopped),
@@ -115,10 +115,7 @@ impl PythonError {
                 format!("try it by hand, `{} -c pass`; or have another Python take its place", path.display())
             }
             PythonError::NoPath => "`PATH=/usr/local/bin:/usr/bin:/bin collo …`".into(),
-            PythonError::Colon { path } => {
-                let project = path.parent().unwrap_or(path);
-                format!("reach it by another name: `ln -s '{}' ~/link`, then `collo -C ~/link …`", project.display())
-            }
+            PythonError::Colon { .. } => "`COLLO_CACHE=DIR` puts it elsewhere".into(),
             PythonError::Stopped(_) => "the same command goes on where it was".into(),
             PythonError::NoRoom { .. } => "`COLLO_CACHE=DIR` puts it elsewhere, `--python PATH` takes your own".into(),
             PythonError::NoVenv { .. } => "`sudo apt install python3-venv`, or have `uv` on the PATH".into(),
