@@ -18,8 +18,10 @@ import atexit
 import errno
 import json
 import math
+import operator
 import os
 import queue
+import re
 import socket
 import sys
 import threading
@@ -75,6 +77,7 @@ class Member:
         self.channel = channel
         self.stopped = False  # collo said stop, or is gone
         self._leaving = False  # and the script obeys
+        self._said = set()  # of what is said once, and in this order: hello, ready
         self._go = {"epochs": EPOCHS_BY_HAND, "tail": "release"}
         self._commands = queue.SimpleQueue()
         if channel:
@@ -86,6 +89,7 @@ class Member:
         `more` is kept word for word; `memory_bytes` of the device and `limit_batches`, where epochs are cut short, are known.
         Who answers requests instead of training says so by `serving`, a dict of rate_per_s, batch_size and slo_s.
         """
+        self._once("hello")
         hello, by_hand = {"device": device, "sm_count": sm_count, "threads": threads, **more}, []
         if model:
             hello["model"] = {"name": model[0], "parameters": model[1]}
@@ -101,15 +105,19 @@ class Member:
 
     def wait_for_warm_up(self):
         """Return when it is this member's turn to warm up."""
+        self._after("hello", "wait_for_warm_up")
         self._wait_for("warm_up")
 
     def ready(self):
         """Set-up and warm-up are over. Return when everybody's are."""
+        self._after("hello", "ready")
+        self._once("ready")
         self._send("ready")
         self._go = self._wait_for("go") or self._go
 
     def epochs(self, by_hand=EPOCHS_BY_HAND):
         """The epochs to train: a warm-up, the measured ones, and under `hold` more of them until stop."""
+        self._after("ready", "epochs")
         count = self._go["epochs"] if self.channel else by_hand
         index = 0
         while index < count or self._go["tail"] == "hold":
@@ -141,6 +149,9 @@ class Member:
         When each was due, when work on it began, when its answer was there; None for what has not happened by the time
         the member leaves. Each request is told once, best about once a second and before the end of each epoch.
         """
+        if not len(arrival_ns) == len(start_ns) == len(end_ns):
+            told = f"{len(arrival_ns)} arrivals, {len(start_ns)} starts and {len(end_ns)} ends"
+            raise ValueError(f"{told}: each request has all three, None for what has not happened")
         for first in range(0, len(arrival_ns), REQUESTS_PER_LINE):
             some = slice(first, first + REQUESTS_PER_LINE)
             self._send("requests", arrival_ns=arrival_ns[some], start_ns=start_ns[some], end_ns=end_ns[some])
@@ -150,6 +161,15 @@ class Member:
             self._leaving = True
             _let_the_gpu_finish()
             sys.exit(0)
+
+    def _once(self, word):
+        if word in self._said:
+            raise RuntimeError(f"`member.{word}()` was called before: it is said once")
+        self._said.add(word)
+
+    def _after(self, word, then):
+        if word not in self._said:
+            raise RuntimeError(f"call `member.{word}()` before `member.{then}()`")
 
     def _send(self, event, **fields):
         line = json.dumps({"event": event, **fields}, allow_nan=False) + "\n"
@@ -215,14 +235,28 @@ class Epoch:
 
     def finish(self, items=None, loss=None):
         """End the epoch. On a GPU, synchronise first: reading the loss with `.item()` does."""
+        if self.end_ns is not None:
+            raise RuntimeError(f"epoch {self.index} was finished before: call `epoch.finish()` once, after its last batch")
         self.end_ns = time.monotonic_ns()
         self.member.leave_if_stopped()  # it may have been cut short
+        items = None if items is None else _count("items", items)
         loss = float(loss) if loss is not None and math.isfinite(loss) else None  # JSON knows no NaN
         what = {"index": self.index, "measured": self.measured, "items": items, "loss": loss}
         self.member._send("epoch", **what, start_ns=self.start_ns, end_ns=self.end_ns)
         if not self.member.channel:
             seconds, tail = (self.end_ns - self.start_ns) / 1e9, "" if loss is None else f", loss {loss:.4f}"
             print(f"epoch {self.index} took {seconds:.4f} s{tail}", flush=True)
+
+
+def _count(name, number):
+    """A whole number that is not negative, numpy's among them."""
+    try:
+        count = operator.index(number)
+    except TypeError:
+        raise TypeError(f"`{name}` is {number!r}: it is a whole number") from None
+    if count < 0:
+        raise ValueError(f"`{name}` is {count}: it is 0 or more")
+    return count
 
 
 def _cuda():
@@ -277,9 +311,16 @@ def _whose_memory(error, memory):
     said = f"{type(error).__name__}: {error}".lower()
     for entry in _out_of_memory_texts():
         # What is only a symptom has other causes too, unless little is free.
-        if entry["text"].lower() in said and (entry["sure"] or _little_is_free(memory)):
+        if _is_meant(entry["text"], said) and (entry["sure"] or _little_is_free(memory)):
             return entry["whose"]
     return "either" if type(error).__name__ == "OutOfMemoryError" else None
+
+
+def _is_meant(text, said):
+    """Whether a text of the list is said. The name of an exception stands before what it says, or alone; else it is only spoken of."""
+    if text.endswith("Error") and " " not in text:
+        return re.search(re.escape(text.lower()) + r"(:|$)", said) is not None
+    return text.lower() in said
 
 
 def _out_of_memory_texts():

@@ -264,6 +264,7 @@ def test_by_hand_it_trains_and_prints_a_line_per_epoch():
         ("raise collo.DataError('`x` is missing: get it')", "data", "`x` is missing: get it"),
         ("raise collo.SettingError('`width` is 0: it is 1 or more')", "setting", "`width` is 0: it is 1 or more"),
         ("1 / 0", "other", "division by zero"),
+        ("raise ValueError('no MemoryError happened')", "other", "no MemoryError happened"),
     ],
 )
 def test_an_exception_is_told_before_the_traceback(statement, kind, message):
@@ -292,3 +293,42 @@ def test_an_epoch_without_an_end_is_an_error_of_the_script():
         member.start(epochs=1, tail="release")
         errors = [e for e in member.hear_all() if e["event"] == "error"]
     assert errors[0]["message"] == "epoch 0 has no end: call `epoch.finish()` after its last batch"
+
+
+IN_ORDER = """
+member.hello()
+member.wait_for_warm_up()
+member.ready()
+for epoch in member.epochs():
+    epoch.finish(items=2)
+"""
+
+
+@pytest.mark.parametrize(
+    "line, instead, message",
+    [
+        ("member.hello()", "pass", "RuntimeError: call `member.hello()` before `member.wait_for_warm_up()`"),
+        ("member.hello()\nmember.wait_for_warm_up()", "pass", "RuntimeError: call `member.hello()` before `member.ready()`"),
+        ("member.ready()", "pass", "RuntimeError: call `member.ready()` before `member.epochs()`"),
+        ("member.hello()", "member.hello(); member.hello()", "RuntimeError: `member.hello()` was called before: it is said once"),
+        ("member.ready()", "member.ready(); member.ready()", "RuntimeError: `member.ready()` was called before: it is said once"),
+        ("items=2)", "items=2); epoch.finish()", "RuntimeError: epoch 0 was finished before: call `epoch.finish()` once"),
+        ("items=2", "items=-2", "ValueError: `items` is -2: it is 0 or more"),
+        ("items=2", "items=0.5", "TypeError: `items` is 0.5: it is a whole number"),
+        ("member.ready()", "member.requests([1, 2], [1], [])", "ValueError: 2 arrivals, 1 starts and 0 ends: each request has"),
+    ],
+)
+def test_what_is_said_in_the_wrong_order_is_an_error_of_the_script_by_hand_too(line, instead, message):
+    program = "import collo\nmember = collo.connect()" + IN_ORDER.replace(line, instead)
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, cwd=WORKLOADS, env=environment(), capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1].startswith(message)
+
+
+def test_items_may_be_counted_by_another_library():
+    program = "import collo\nmember = collo.connect()" + IN_ORDER.replace("items=2", "items=Two()")
+    program = "class Two:\n    def __index__(self): return 2\n" + program
+    with Started("sleep", program=program) as member:
+        member.start(epochs=1, tail="release")
+        assert member.hear()["items"] == 2

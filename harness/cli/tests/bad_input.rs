@@ -147,18 +147,16 @@ fn what_lies_about_in_a_project_holds_nobody_up() {
 }
 
 #[test]
-fn a_project_where_members_could_not_find_anything_is_refused() {
+fn a_project_whose_path_is_no_text_is_refused() {
     use std::os::unix::ffi::OsStrExt;
     let bench = Bench::of("[axes]\nworkload = \"sleep\"");
-    for (name, why) in [(&b"a:b"[..], "has a `:` in it, at which PYTHONPATH is taken apart"), (b"a\xff", "is not text in UTF-8")]
-    {
-        let place = bench.at("").join(std::ffi::OsStr::from_bytes(name));
-        for folder in ["experiments", "workloads"] {
-            fs_err::create_dir_all(place.join(folder)).expect("a folder");
-        }
-        let output = bench.command(&["run", "x"]).current_dir(&place).output().expect("collo starts");
-        support::Answer::from(output).exits(3).says(why).says("hint: move the project, or rename the folder it lies in");
+    let place = bench.at("").join(std::ffi::OsStr::from_bytes(b"a\xff"));
+    for folder in ["experiments", "workloads"] {
+        fs_err::create_dir_all(place.join(folder)).expect("a folder");
     }
+    let output = bench.command(&["run", "x"]).current_dir(&place).output().expect("collo starts");
+    let answer = support::Answer::from(output).exits(3).says("is not text in UTF-8");
+    answer.says("hint: move the project, or rename the folder it lies in");
 }
 
 #[test]

@@ -234,3 +234,191 @@ fn the_numbers_of_a_pair_that_failed_are_not_in_the_report() {
     let pair = cells.iter().find(|c| c["degree"] == 2).expect("the pair is listed");
     assert!(pair["epoch_time_s"].is_null() && pair["slowdown"].is_null(), "{pair}");
 }
+
+/// A member that has its own say in what it tells the harness, by raw messages.
+const LIAR: &str = r#"
+import argparse, json, os, select, socket, sys, time
+
+how = argparse.ArgumentParser()
+how.add_argument("--how")
+how = how.parse_args().how
+channel = socket.socket(fileno=int(os.environ["COLLO_FD"]))
+commands = map(json.loads, channel.makefile())
+now, S = time.monotonic_ns, 10**9
+
+
+def say(event, **fields):
+    channel.sendall((json.dumps({"event": event, **fields}) + "\n").encode())
+
+
+def wait_for(command):
+    while next(commands)["command"] != command:
+        pass
+
+
+def work():
+    start = now()
+    while now() < start + S // 10:
+        pass
+    return start, now()
+
+
+def moved(by):
+    start, end = work()
+    return start + by, end + by
+
+
+def epoch(index, measured, times=None, items=8):
+    start, end = times or work()
+    say("epoch", index=index, measured=measured, items=items, start_ns=start, end_ns=end, loss=None)
+
+
+def for_ever(event):
+    while True:
+        say(event)
+
+
+def until_stop(event):
+    while not select.select([channel], [], [], 0.001)[0]:
+        say(event)
+
+
+LIES = {
+    "far future": lambda: moved(3 * 3600 * S),
+    "the wall clock": lambda: moved(time.time_ns() - now()),
+    "no length": lambda: (now(),) * 2,
+    "overlap": lambda: moved(-S // 20),
+}
+if how == "flood before hello":
+    for_ever("aurora")
+if how == "no hello":
+    say("ready")
+say("hello", protocol=1, pid=os.getpid(), device="cpu", threads=1)
+wait_for("warm_up")
+if how == "no ready":
+    epoch(0, False)
+say("ready")
+if how == "done before go":
+    say("done")
+wait_for("go")
+epoch(0, False, (0, 2**64 - 1) if how == "all of time" else None)
+if how == "flood":
+    for_ever("memory")
+if how == "chatter":
+    until_stop("memory")
+if how == "harmless words":
+    print("All good: no MemoryError happened", flush=True)
+    os._exit(7)
+if how == "retried":
+    print("CUDA out of memory. Retrying with half of it", file=sys.stderr, flush=True)
+    raise RuntimeError("half of it will not do")
+epoch(1, how != "unmeasured", LIES[how]() if how in LIES else None, 2**64 - 1 if how == "too many items" else 8)
+say("done")
+if how == "one more":
+    epoch(2, True)
+if how == "exit after done":
+    os._exit(3)
+try:
+    wait_for("stop")
+except StopIteration:
+    pass
+"#;
+
+/// Runs of a liar, one for each way to lie.
+fn lies(how: &[&str]) -> (Bench, Vec<StoredRun>) {
+    let toml = "command = [\"python\", \"tell.py\", \"--how={how}\"]\nenvironment = \"system\"\n[settings]\nhow = \"honest\"\n";
+    let bench = Bench::of(&format!("stall_timeout = \"2s\"\n[axes]\nsharing = \"solo\"\nworkload = \"liar\"\nhow = {how:?}\n"))
+        .file("workloads/liar/workload.toml", toml)
+        .file("workloads/liar/tell.py", LIAR);
+    bench.run(&[]).exits(1);
+    bench.nothing_is_left(Duration::ZERO);
+    let runs = bench.runs();
+    let of = |how: &&str| {
+        let own = |r: &&StoredRun| r.record.repetition == 1 && r.record.cell.members[0].settings["how"] == *how;
+        runs.values().find(own).expect("each was run").clone()
+    };
+    let runs = how.iter().map(of).collect();
+    (bench, runs)
+}
+
+#[test]
+fn what_cannot_be_true_is_a_protocol_error_and_is_not_stored() {
+    let rows = [
+        ("no hello", "says `ready` before its `hello`"),
+        ("no ready", "says `epoch` before it was told to go"),
+        ("done before go", "says `done` "),
+        ("all of time", "before it was told to go: times are those of `time.monotonic_ns()`"),
+        ("far future", "epoch 1 of member 0 ends 10800 s after it was told of"),
+        ("the wall clock", "not of `time.time_ns()`"),
+        ("no length", "ends when it begins"),
+        ("overlap", "before epoch 0 ends"),
+        ("unmeasured", "calls epoch 1 unmeasured"),
+        ("too many items", "18446744073709551615 items"),
+        ("one more", "calls epoch 2 measured, but epoch 1 alone is measured"),
+    ];
+    let (_bench, runs) = lies(&rows.map(|(how, _)| how));
+    for ((how, wanted), run) in rows.iter().zip(&runs) {
+        let Outcome::ProtocolError { member: 0, message } = &run.record.outcome else {
+            panic!("{how}: {:?}", run.record.outcome)
+        };
+        assert!(message.contains(wanted), "{how}: {message}");
+        assert_eq!(run.record.validity.verdict, Verdict::Void, "{how}");
+        let (from_ns, to_ns) = (run.record.timeline.launched_ns, run.record.timeline.ended_ns);
+        let told = support::epochs(run);
+        assert!(told.iter().all(|e| from_ns < e.start_ns && e.start_ns < e.end_ns && e.end_ns < to_ns), "{how}: {told:?}");
+    }
+}
+
+#[test]
+fn an_end_has_one_name_whatever_was_said_before() {
+    let (_bench, runs) = lies(&["honest", "exit after done", "harmless words", "retried"]);
+    assert_eq!(runs[0].record.outcome, Outcome::Completed);
+    assert_eq!(crash(&runs[1]), (0, "exited with 3".into(), "after `done`".into()));
+    assert_eq!(crash(&runs[2]), (0, "exited with 7".into(), "in epoch 1".into()));
+    assert_eq!(crash(&runs[3]), (0, "exited with 1".into(), "in epoch 1".into()));
+}
+
+#[test]
+fn no_member_talks_so_much_that_nobody_looks_at_the_time() {
+    let (_bench, runs) = lies(&["flood before hello", "flood", "chatter"]);
+    for run in &runs[..2] {
+        let Outcome::ProtocolError { member: 0, message } = &run.record.outcome else { panic!("{:?}", run.record.outcome) };
+        assert!(message.starts_with("member 0 floods the channel: "), "{message}");
+    }
+    let stalled = Outcome::TimedOut { member: 0, phase: "measure".into(), message: "ended no epoch for 2 s".into() };
+    assert_eq!(runs[2].record.outcome, stalled);
+}
+
+#[test]
+fn what_arrives_while_collo_is_stopped_arrived_in_time() {
+    let bench = Bench::of("stall_timeout = \"1s\"\n[axes]\nsharing = \"solo\"\nworkload = \"sleep\"\nseconds = 0.4\nitems = 4");
+    let mut collo = bench.start(&["run", "x", "--no-report"]);
+    support::wait_for("a first epoch", || {
+        let events = bench.runs_folder().find("last").ok()?.partials().ok()?.first().map(|p| p.join("events.jsonl"))?;
+        std::fs::read_to_string(events).ok()?.contains("\"epoch\"").then_some(())
+    });
+    collo.signal(nix::sys::signal::Signal::SIGSTOP);
+    std::thread::sleep(Duration::from_secs(3));
+    collo.signal(nix::sys::signal::Signal::SIGCONT);
+    collo.ends().exits(0);
+    assert_eq!(bench.run_of(1).record.outcome, Outcome::Completed);
+}
+
+#[test]
+fn lines_of_a_foreign_script_that_cannot_be_true_are_a_protocol_error() {
+    let toml = "command = [\"python\", \"say.py\", \"--how={how}\"]\nenvironment = \"system\"\n[settings]\nhow = \"\"\n\
+                [epochs]\npattern = '^epoch (?P<epoch>\\d+) took (?P<seconds>\\S+) s'\n";
+    let script = "import sys, time\nhow = sys.argv[1].split('=')[1]\nprint('epoch 5 took 0.1 s') if how == 'back' else None\n\
+                  seconds = {'huge': '99999', 'nan': 'nan', 'all at once': '5.0', 'back': '0.1'}[how]\n\
+                  time.sleep(0.3)\nprint(*(f'epoch {n} took {seconds} s' for n in (1, 2, 3)), sep='\\n', flush=True)\ntime.sleep(20)\n";
+    let how = ["huge", "nan", "all at once", "back"];
+    let bench = Bench::of(&format!("epochs = 3\n[axes]\nsharing = \"solo\"\nworkload = \"says\"\nhow = {how:?}\n"))
+        .file("workloads/says/workload.toml", toml)
+        .file("workloads/says/say.py", script);
+    bench.run(&[]).exits(1);
+    for run in bench.runs().values() {
+        let Outcome::ProtocolError { member: 0, message } = &run.record.outcome else { panic!("{:?}", run.record.outcome) };
+        assert!(message.starts_with("the output "), "{message}");
+        assert!(support::epochs(run).iter().all(|e| e.start_ns >= run.record.timeline.launched_ns));
+    }
+}

@@ -1,5 +1,7 @@
 //! What collo prints may get lost, and what it is told to print may be hostile: neither ends a campaign, nor deceives anybody.
 
+#[path = "support/sim.rs"]
+mod sim;
 mod support;
 
 use std::fs::File;
@@ -71,9 +73,8 @@ fn a_result_that_cannot_be_written_is_an_error_with_a_sentence() {
     }
 }
 
-#[test]
-fn a_terminal_that_is_closed_stops_the_campaign_as_any_signal_does() {
-    let bench = Bench::of(SLEEP);
+/// Run experiment `x` in a terminal and close that while members train; the code that collo ends with. None where there is no `script`.
+fn hung_up(bench: &Bench) -> Option<String> {
     let collo = bench.command(&[]);
     let mut script = Command::new("script");
     // The shell passes the signal on, as one that people type into does, and stays to tell how collo ended.
@@ -85,25 +86,50 @@ fn a_terminal_that_is_closed_stops_the_campaign_as_any_signal_does() {
     }
     let Ok(mut script) = script.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
         eprintln!("skipped: no `script` to make a terminal with");
-        return;
+        return None;
     };
-    wait_for("a member that trains", || {
-        let partials = bench.runs_folder().find("last").ok()?.partials().ok()?;
-        let text = std::fs::read_to_string(partials.first()?.join("events.jsonl")).ok()?;
-        text.contains("\"ready\"").then_some(())
-    });
+    trains(bench);
     kill(Pid::from_raw(script.id() as i32), Signal::SIGKILL).expect("it is there");
     script.wait().expect("it ends");
     let code = wait_for("the end of collo", || {
         let text = std::fs::read_to_string(bench.at("code")).ok()?;
         text.ends_with('\n').then_some(text)
     });
-    assert_eq!(code, "4\n");
     bench.nothing_is_left(Duration::from_secs(2));
     let closed = bench.campaign().history().expect("readable").pop();
     assert!(matches!(&closed, Some(JournalEntry::Closed { reason, .. }) if reason == "terminated"), "{closed:?}");
+    Some(code.trim().to_string())
+}
+
+fn trains(bench: &Bench) {
+    wait_for("a member that trains", || {
+        let partials = bench.runs_folder().find("last").ok()?.partials().ok()?;
+        let text = std::fs::read_to_string(partials.first()?.join("events.jsonl")).ok()?;
+        text.contains("\"ready\"").then_some(())
+    });
+}
+
+#[test]
+fn a_terminal_that_is_closed_stops_the_campaign_as_any_signal_does() {
+    // There is something to say of it when nobody sees it any more.
+    let script = "import os\nopen('checkpoint.pt', 'w').write('x')\nexec(open('../sleep/train.py').read())\n";
+    let toml = "command = [\"python\", \"train.py\", \"--seconds=0.5\", \"--items=50\"]\nenvironment = \"system\"\n";
+    let bench = Bench::of("[axes]\nworkload = \"writes\"\ndegree = 2");
+    let bench = bench.file("workloads/writes/workload.toml", toml).file("workloads/writes/train.py", script);
+    let Some(code) = hung_up(&bench) else { return };
+    assert_eq!(code, "4");
     bench.run(&[]).exits(0).says("resuming ");
     complete(&bench);
+}
+
+#[test]
+fn a_terminal_that_is_closed_leaves_the_card_as_it_was_found() {
+    let machine = sim::Machine::new("a100-40gb,mig=2×3g.20gb", "[axes]\nworkload = \"small\"\ndegree = 2\nsharing = \"naive\"");
+    let before = machine.cards();
+    let Some(code) = hung_up(&machine.bench) else { return };
+    assert_eq!(code, "4");
+    assert_eq!(machine.cards(), before);
+    assert!(machine.journals().is_empty(), "{:?}", machine.journals());
 }
 
 #[test]
@@ -116,7 +142,7 @@ fn who_says_nohup_is_not_stopped_by_a_terminal_that_is_closed() {
         value.map(|value| command.env(name, value));
     }
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("nohup is everywhere");
-    wait_for("a campaign", || bench.runs_folder().find("last").ok()?.running());
+    trains(&bench);
     kill(Pid::from_raw(child.id() as i32), Signal::SIGHUP).expect("it is there");
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
     complete(&bench);

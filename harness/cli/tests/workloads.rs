@@ -206,6 +206,8 @@ fn a_workload_that_breaks_the_protocol_fails_its_trial() {
     let of =
         |what: &str| json["findings"].as_array().expect("a list").iter().find(|f| f["what"] == what).cloned().expect("there");
     assert_eq!((json["passes"].as_bool(), &of("end")["verdict"]), (Some(false), &"no".into()));
+    let said = of("end")["said"].as_str().expect("a sentence").to_string();
+    assert!(said.starts_with("protocol error: line ") && said.contains("is not JSON"), "{said}");
 }
 
 #[test]

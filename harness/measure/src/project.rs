@@ -21,13 +21,11 @@ impl Project {
             return Err(Mistake::new(format!("no `experiments/` and `workloads/` in {} or above it", from.display()))
                 .hint("`collo init DIR` writes them; `-C DIR` goes there"));
         };
-        // Members are told of folders in variables, and those of PYTHONPATH are separated by colons.
-        let why = match root.to_str() {
-            None => "is not text in UTF-8",
-            Some(path) if path.contains(':') => "has a `:` in it, at which PYTHONPATH is taken apart",
-            Some(_) => return Ok(Project::at(root)),
-        };
-        Err(Mistake::new(format!("the path of this project, {}, {why}", root.display()))
+        // Members are told of folders in variables, and what is stored is JSON.
+        if root.to_str().is_some() {
+            return Ok(Project::at(root));
+        }
+        Err(Mistake::new(format!("the path of this project, {}, is not text in UTF-8", root.display()))
             .hint("move the project, or rename the folder it lies in")
             .of_machine())
     }

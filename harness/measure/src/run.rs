@@ -245,7 +245,11 @@ impl Bench<'_> {
             attestation: Attestation::absent("nothing was started"),
             members: Vec::new(),
             sampling: Vec::new(),
-            ingredients: self.ingredients.iter().map(|(name, i)| (name.clone(), i.sha256.clone())).collect(),
+            ingredients: {
+                let files = self.files.borrow();
+                let are = self.ingredients.iter().filter(|(name, _)| !files.is_output(name));
+                are.map(|(name, i)| (name.clone(), i.sha256.clone())).collect()
+            },
             files: BTreeMap::new(),
         }
     }

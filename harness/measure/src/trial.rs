@@ -203,6 +203,9 @@ fn ending(member: &MemberRecord, outcome: &Outcome) -> String {
     };
     match outcome {
         Outcome::Completed => format!("{exit}{left}"),
+        Outcome::ProtocolError { message, .. } | Outcome::TimedOut { message, .. } => {
+            format!("{}: {message}{left}", outcome.text())
+        }
         other => format!("{}{left}", other.text()),
     }
 }

@@ -12,7 +12,7 @@ pub enum Outcome {
     OutOfMemory { member: u32, message: String },
     /// On a GPU, the memory of the machine beside it ran out: it says nothing of what the card holds.
     HostOutOfMemory { member: u32, message: String },
-    /// A member ended before `done`; `status` is `exited with 1` or `killed by SIGKILL`, `message` says where.
+    /// A member ended before `done`, or not with 0 after it; `status` is `exited with 1` or `killed by SIGKILL`, `message` says where.
     Crashed { member: u32, status: String, message: String },
     /// A time limit ran out in `phase` (`start`, `set-up`, `warm-up`, `measure`, `total`).
     TimedOut { member: u32, phase: String, message: String },
@@ -22,7 +22,7 @@ pub enum Outcome {
     NotStaged { reason: String },
     /// The device went away.
     DeviceLost { reason: String },
-    /// A member said something that is not the protocol.
+    /// A member said something that is not the protocol, or cannot be true.
     ProtocolError { member: u32, message: String },
     /// Ctrl-C, SIGTERM or the end of the allowed time.
     Interrupted,

@@ -58,7 +58,7 @@ fn value(w: &Workload) -> Json {
     let forecast = json!({"set_up_s": w.forecast.set_up_s, "epoch_s": w.forecast.epoch_s, "items": w.forecast.items,
         "memory_bytes": w.forecast.memory_bytes});
     json!({"workload": w.name, "preset_of": w.preset_of, "description": w.description, "folder": w.folder, "command": w.command,
-        "environment": environment, "packages": w.packages, "requires": requires, "prepare": w.prepare, "settings": w.settings,
+        "environment": environment, "packages": w.packages, "requires": requires, "prepare": w.prepare, "outputs": w.outputs, "settings": w.settings,
         "recipes": w.recipes, "variables": w.variables, "protocol": w.epochs.is_none(), "forecast_cpu": forecast})
 }
 
@@ -99,6 +99,9 @@ fn in_full(w: &Workload, base: Option<&Workload>) -> String {
     }
     if let Some(prepare) = &w.prepare {
         add("data", prepare.join(" "));
+    }
+    if !w.outputs.is_empty() {
+        add("writes", w.outputs.join(", "));
     }
     for (name, value) in &w.variables {
         add("variable", format!("{name}={value}"));

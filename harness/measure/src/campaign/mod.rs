@@ -126,7 +126,11 @@ pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, Ru
     result.unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().cloned().unwrap_or_default();
         match is_want_of_threads(&said) {
-            true => Err(Mistake::new("this machine lets collo start no further thread").caused_by(said).of_machine().into()),
+            true => Err(Mistake::new("this machine lets collo start no further thread")
+                .caused_by(said)
+                .hint("`ulimit -u`, or the limit of processes of the container, is too low")
+                .of_machine()
+                .into()),
             false => std::panic::resume_unwind(panic),
         }
     })

@@ -9,7 +9,7 @@ use std::time::Duration;
 use collo_store::Thresholds;
 use serde_json::Value as Json;
 
-use super::{Axes, Cores, DeviceChoice, Experiment, FailureRule, Group, MOST_MEMBERS, SCHEMA, Sampling, Sharing, keys};
+use super::{Axes, Cores, DeviceChoice, Experiment, FailureRule, Group, MOST_MEMBERS, SCHEMA, Sampling, Sharing, keys, name};
 use crate::cell::{Member, Tail};
 use crate::device::core_list;
 use crate::fields::{self, Fields, Found, Value};
@@ -134,18 +134,7 @@ impl Reader<'_> {
     }
 
     fn check_name(&mut self, name: &str, fields: &Fields) {
-        let plain = name.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-        let is_taken = is_name_of_campaigns(name);
-        if plain && name.len() <= 80 && !is_taken {
-            return;
-        }
-        // It becomes the name of a folder below runs/ and reports/.
-        let mistake = Mistake::new(format!("{} is not a name for an experiment", quoted(name)));
-        let mistake = mistake.note(match is_taken {
-            true => "that is how campaigns and files are named on the command line",
-            false => "letters, digits, `-`, `_` and `.`, at most 80",
-        });
+        let Some(mistake) = name::wrong(name) else { return };
         match fields.found("name") {
             Some(found) => self.wrong(&found.span, mistake),
             None => self.mistakes.push(mistake),
@@ -368,14 +357,6 @@ impl Reader<'_> {
         }
         all
     }
-}
-
-/// `last`, `last-2`, `20261120-1842-7f3a`, `x.toml`: what every verb takes for a campaign, or for a path.
-fn is_name_of_campaigns(name: &str) -> bool {
-    let is_digits = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit());
-    let parts: Vec<&str> = name.split('-').collect();
-    let is_id = matches!(parts[..], [day, time, tail] if is_digits(day) && is_digits(time) && (day.len(), time.len(), tail.len()) == (8, 4, 4));
-    name == "last" || name.strip_prefix("last-").is_some_and(is_digits) || is_id || name.ends_with(".toml")
 }
 
 fn whole_u32(found: &Found) -> Option<u32> {

@@ -121,7 +121,9 @@ impl Walk<'_> {
 
 /// The files of a folder that git tracks; none outside a checkout.
 pub fn tracked(project: &Path, folder: &Path) -> BTreeSet<PathBuf> {
-    let listed = Command::new("git").arg("-C").arg(project).args(["ls-files", "-z", "--"]).arg(folder).output();
+    // By its name in the project, so that links above that do not matter.
+    let below = folder.strip_prefix(project).unwrap_or(folder);
+    let listed = Command::new("git").arg("-C").arg(project).args(["ls-files", "-z", "--"]).arg(below).output();
     let listed = listed.ok().filter(|o| o.status.success()).map(|o| o.stdout).unwrap_or_default();
     listed.split(|&b| b == 0).filter(|name| !name.is_empty()).map(|name| project.join(OsStr::from_bytes(name))).collect()
 }

@@ -7,6 +7,8 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::protocol::{OUTPUT, shorten};
+
 /// What the workload's `[epochs]` table says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adapter {
@@ -19,14 +21,21 @@ pub struct Adapter {
     pub epochs: u32,
 }
 
+/// A line is read when the supervisor gets to it, and what holds up one line (a busy machine, a log on a slow disk) brings it nearer to
+/// the next. The seconds are the script's own and not concerned; this much they may seem to overlap.
+const LATE_S: f64 = 0.5;
+
 /// Turns output lines into `epoch` and `done` messages.
 pub struct Translator {
     pattern: Regex,
     items: Option<u64>,
     epochs: u32,
+    started_ns: u64,
     last_end_ns: u64,
     last_epoch: Option<String>,
     seen: u32,
+    /// It said something that cannot be: nothing more is read from it.
+    wrong: bool,
 }
 
 impl Translator {
@@ -36,35 +45,41 @@ impl Translator {
             pattern: Regex::new(&adapter.pattern)?,
             items: adapter.items,
             epochs: adapter.epochs,
+            started_ns,
             last_end_ns: started_ns,
             last_epoch: None,
             seen: 0,
+            wrong: false,
         })
     }
 
     /// The messages that a line is worth.
     pub fn line(&mut self, line: &str, at_ns: u64) -> Vec<Value> {
-        let Some(found) = self.pattern.captures(line) else { return Vec::new() };
+        let Some(found) = self.pattern.captures(line).filter(|_| !self.wrong) else { return Vec::new() };
         let epoch = found.name("epoch").map(|e| e.as_str().to_string());
         if epoch.is_some() && epoch == self.last_epoch {
             return Vec::new(); // progress bars say it again and again
         }
-        let seconds = found.name("seconds").and_then(|s| s.as_str().parse::<f64>().ok());
-        if seconds.is_none()
-            && let Some(message) = self.gap(epoch.as_deref())
-        {
-            return vec![message];
-        }
-        self.last_epoch = epoch;
-        let start_ns = match seconds.filter(|s| s.is_finite() && *s >= 0.0) {
-            Some(s) => at_ns.saturating_sub((s * 1e9) as u64),
-            None => self.last_end_ns,
+        let said = found.name("seconds").map(|s| s.as_str());
+        // Where nothing tells how long the first epoch took it has the script's start in it, and may not be the only one.
+        let wanted = if said.is_none() { self.epochs.max(2) } else { self.epochs };
+        let begun = match said {
+            Some(said) => self.backwards(epoch.as_deref()).and_then(|()| self.begun(said, epoch.as_deref(), at_ns)),
+            None => self.gap(epoch.as_deref()).map(|()| self.last_end_ns),
         };
+        let start_ns = match begun {
+            Ok(start_ns) => start_ns,
+            // What it says when it has shown enough does not matter.
+            Err(_) if self.seen >= wanted => return Vec::new(),
+            Err(message) => {
+                self.wrong = true;
+                return vec![json!({"event": "error", "kind": OUTPUT, "message": message})];
+            }
+        };
+        self.last_epoch = epoch;
         let index = self.seen;
         self.seen += 1;
         self.last_end_ns = at_ns;
-        // Where nothing tells how long the first epoch took it has the script's start in it, and may not be the only one.
-        let wanted = if seconds.is_none() { self.epochs.max(2) } else { self.epochs };
         let measured = index < wanted && (index > 0 || wanted == 1);
         let loss = found.name("loss").and_then(|l| l.as_str().parse::<f64>().ok()).filter(|l| l.is_finite());
         let epoch = json!({"event": "epoch", "index": index, "measured": measured, "items": self.items,
@@ -76,12 +91,57 @@ impl Translator {
         messages
     }
 
+    /// When an epoch began whose line says how many seconds it took; the error says why it cannot have taken them.
+    fn begun(&self, said: &str, epoch: Option<&str>, at_ns: u64) -> Result<u64, String> {
+        let name = epoch.map_or_else(|| format!("epoch {} of its output", self.seen), |epoch| format!("epoch {epoch}"));
+        let seconds = said.parse::<f64>().ok().filter(|s| s.is_finite() && *s > 0.0);
+        let Some(seconds) = seconds else {
+            let more = if said.parse() == Ok(0.0) { ": have it print more digits" } else { "" };
+            return Err(format!("the output says that {name} took `{}` s: an epoch takes a time above 0{more}", shorten(said)));
+        };
+        // The last digit is rounded, upwards at worst by one.
+        let rounded = 10f64.powi(-(said.split_once('.').map_or(0, |(_, digits)| digits.len() as i32)));
+        let since = |then_ns: u64| at_ns.saturating_sub(then_ns) as f64 / 1e9;
+        let (launched, last) = (since(self.started_ns), since(self.last_end_ns));
+        if seconds > launched + rounded {
+            return Err(format!(
+                "the output says that {name} took {} s, {launched:.1} s after the script was launched",
+                shorten(said)
+            ));
+        }
+        if self.seen > 0 && seconds > last + rounded + LATE_S {
+            let flush = "have it print, and flush, the line of each epoch at its end, with the seconds of that epoch alone";
+            return Err(format!(
+                "the output says that {name} took {} s, {last:.1} s after the end of the one before: {flush}",
+                shorten(said)
+            ));
+        }
+        Ok(at_ns.saturating_sub((seconds * 1e9) as u64).max(self.started_ns))
+    }
+
     /// Without `seconds` the lines must be those of successive epochs: else one would be told that is several.
-    fn gap(&self, epoch: Option<&str>) -> Option<Value> {
-        let number = |text: &str| text.parse::<u64>().ok();
-        let (last, epoch) = (number(self.last_epoch.as_deref()?)?, number(epoch?)?);
-        let message = format!("the output goes from epoch {last} to epoch {epoch}: have it say the end of each");
-        (epoch != last + 1).then(|| json!({"event": "error", "kind": "other", "message": message}))
+    fn gap(&self, epoch: Option<&str>) -> Result<(), String> {
+        match self.step(epoch) {
+            Some((last, epoch)) if epoch != last + 1 => {
+                Err(format!("the output goes from epoch {last} to epoch {epoch}: have it say the end of each"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// With them some may be left out, but time does not go back.
+    fn backwards(&self, epoch: Option<&str>) -> Result<(), String> {
+        match self.step(epoch) {
+            Some((last, epoch)) if epoch < last => {
+                Err(format!("the output goes back from epoch {last} to epoch {epoch}: let the pattern match one training alone"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The number of the epoch before, and of this one, where they are numbers.
+    fn step(&self, epoch: Option<&str>) -> Option<(u64, u64)> {
+        Some((self.last_epoch.as_deref()?.parse().ok()?, epoch?.parse().ok()?)).filter(|(last, _): &(u64, u64)| *last < u64::MAX)
     }
 
     /// How many epochs were recognised.
@@ -109,7 +169,7 @@ mod tests {
         let second = t.line("epoch 2 took 2.0 s", 8_000_000_000);
         assert_eq!(second[0]["measured"], true);
         assert_eq!(second[1]["event"], "done");
-        assert_eq!(t.line("epoch 3 took 2.0 s", 9_000_000_000)[0]["measured"], false);
+        assert_eq!(t.line("epoch 3 took 2.0 s", 10_000_000_000)[0]["measured"], false);
     }
 
     #[test]
@@ -138,6 +198,66 @@ mod tests {
         let timed = Adapter { epochs: 1, ..adapter(r"^epoch (?P<epoch>\d+) took (?P<seconds>[\d.]+) s") };
         let only = Translator::new(&timed, 0).unwrap().line("epoch 1 took 2 s", 5_000_000_000);
         assert_eq!((&only[0]["measured"], &only[1]["event"]), (&json!(true), &json!("done")));
+    }
+
+    /// What is told of lines at these seconds after the launch, at 100 s: (start, end) in seconds after it, or the first error.
+    fn told(pattern: &str, lines: &[(f64, &str)]) -> Result<Vec<(f64, f64)>, String> {
+        const LAUNCHED_NS: u64 = 100_000_000_000;
+        let mut translator = Translator::new(&Adapter { epochs: 3, ..adapter(pattern) }, LAUNCHED_NS).unwrap();
+        let messages = lines.iter().flat_map(|(at, line)| translator.line(line, LAUNCHED_NS + (at * 1e9) as u64));
+        let s = |ns: &Value| (ns.as_u64().unwrap() as i64 - LAUNCHED_NS as i64) as f64 / 1e9;
+        let told = |message: Value| match message["event"].as_str() {
+            Some("epoch") => Some(Ok((s(&message["start_ns"]), s(&message["end_ns"])))),
+            Some("error") => {
+                Some(Err(format!("{}: {}", message["kind"].as_str().unwrap(), message["message"].as_str().unwrap())))
+            }
+            _ => None,
+        };
+        messages.collect::<Vec<_>>().into_iter().filter_map(told).collect()
+    }
+
+    const TIMED: &str = r"^epoch (?P<epoch>\d+) took (?P<seconds>\S+) s";
+
+    #[test]
+    fn an_epoch_is_no_longer_than_there_was_time() {
+        let error = |lines: &[(f64, &str)]| told(TIMED, lines).unwrap_err();
+        insta::assert_snapshot!(error(&[(1.0, "epoch 1 took 0.4 s"), (2.0, "epoch 2 took 99999 s")]), @"output: the output says that epoch 2 took 99999 s, 2.0 s after the script was launched");
+        insta::assert_snapshot!(error(&[(0.3, "epoch 1 took 5.0 s"), (0.3, "epoch 2 took 5.0 s"), (0.3, "epoch 3 took 5.0 s")]), @"output: the output says that epoch 1 took 5.0 s, 0.3 s after the script was launched");
+        insta::assert_snapshot!(error(&[(20.0, "epoch 1 took 5.0 s"), (20.0, "epoch 2 took 5.0 s")]), @"output: the output says that epoch 2 took 5.0 s, 0.0 s after the end of the one before: have it print, and flush, the line of each epoch at its end, with the seconds of that epoch alone");
+        insta::assert_snapshot!(error(&[(20.0, "epoch 1 took 5.0 s"), (25.0, "epoch 2 took 10.0 s")]), @"output: the output says that epoch 2 took 10.0 s, 5.0 s after the end of the one before: have it print, and flush, the line of each epoch at its end, with the seconds of that epoch alone");
+    }
+
+    #[test]
+    fn what_is_no_time_is_not_taken_for_one() {
+        for no_time in ["nan", "NaN", "-1.0", "inf", "1e999", "1.2.3", "0", "0.000"] {
+            let error = told(TIMED, &[(1.0, "epoch 1 took 0.4 s"), (2.0, &format!("epoch 2 took {no_time} s"))]).unwrap_err();
+            assert!(
+                error.starts_with(&format!(
+                    "output: the output says that epoch 2 took `{no_time}` s: an epoch takes a time above 0"
+                )),
+                "{error}"
+            );
+            assert_eq!(error.ends_with("have it print more digits"), no_time.starts_with('0'), "{error}");
+        }
+    }
+
+    #[test]
+    fn epochs_do_not_count_backwards() {
+        let back = told(TIMED, &[(1.0, "epoch 3 took 0.4 s"), (2.0, "epoch 2 took 0.4 s")]).unwrap_err();
+        insta::assert_snapshot!(back, @"output: the output goes back from epoch 3 to epoch 2: let the pattern match one training alone");
+        let done = told(
+            TIMED,
+            &[(1.0, "epoch 1 took 0.4 s"), (2.0, "epoch 2 took 0.4 s"), (3.0, "epoch 3 took 0.4 s"), (4.0, "epoch 1 took nan s")],
+        );
+        assert_eq!(done.unwrap().len(), 3, "what it says when it has shown enough does not matter");
+    }
+
+    #[test]
+    fn seconds_may_be_rounded_and_lines_may_be_read_late() {
+        let rounded = told(TIMED, &[(0.96, "epoch 1 took 1 s"), (1.93, "epoch 2 took 1 s"), (2.91, "epoch 3 took 1.0 s")]);
+        assert_eq!(rounded.unwrap(), [(0.0, 0.96), (0.93, 1.93), (1.91, 2.91)], "none began before the launch");
+        let late = told(TIMED, &[(2.4, "epoch 1 took 1.00 s"), (3.0, "epoch 2 took 1.00 s")]);
+        assert_eq!(late.unwrap()[1], (2.0, 3.0), "the first line was read 0.4 s late");
     }
 
     #[test]

@@ -21,12 +21,13 @@ pub struct Lines<R> {
     stream: R,
     buffer: Vec<u8>,
     piece: Box<[u8; 1 << 14]>,
+    deaf: bool,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// Read lines from a stream.
     pub fn new(stream: R) -> Self {
-        Lines { stream, buffer: Vec::new(), piece: Box::new([0; 1 << 14]) }
+        Lines { stream, buffer: Vec::new(), piece: Box::new([0; 1 << 14]), deaf: false }
     }
 
     /// The next line. An error of the stream counts as its end: the supervisor says what became of the member.
@@ -42,9 +43,16 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             match self.stream.read(&mut self.piece[..]).await {
                 Ok(0) | Err(_) => return Line::Closed { cut_off: !self.buffer.is_empty() },
+                Ok(_) if self.deaf => {}
                 Ok(n) => self.buffer.extend_from_slice(&self.piece[..n]),
             }
         }
+    }
+
+    /// From now on what comes is thrown away: whoever is about to be ended must not hang in its `write`, least of all a supervisor that
+    /// writes for its script.
+    pub fn go_deaf(&mut self) {
+        (self.buffer, self.deaf) = (Vec::new(), true);
     }
 }
 
@@ -72,6 +80,18 @@ mod tests {
     fn half_a_line_is_told_from_a_whole_one() {
         let found = read(b"one\ntwo\nthr".to_vec());
         assert_eq!(found, [Line::Whole(b"one".to_vec()), Line::Whole(b"two".to_vec()), Line::Closed { cut_off: true }]);
+    }
+
+    #[test]
+    fn who_is_not_believed_any_more_is_read_to_its_end_and_not_heard() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let bytes = "flood\n".repeat(1 << 20);
+            let mut lines = Lines::new(bytes.as_bytes());
+            assert_eq!(lines.next().await, Line::Whole(b"flood".to_vec()));
+            lines.go_deaf();
+            assert_eq!(lines.next().await, Line::Closed { cut_off: false });
+        });
     }
 
     #[test]

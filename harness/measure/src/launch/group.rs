@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use collo_store::monotonic_ns;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::UnixStream;
@@ -16,6 +17,7 @@ use tokio::sync::{Notify, mpsc};
 use super::adapter::Adapter;
 use super::channel::{LONGEST_LINE, Line, Lines};
 use super::children;
+use super::flood::Allowance;
 use super::process::Process;
 use super::protocol::{self, Command, Event};
 use super::supervised::{self, BUSY, Patience};
@@ -44,7 +46,7 @@ pub enum Signal {
         event: Event,
         raw: Value,
     },
-    /// A line that is not the protocol; the rest of the channel is not read.
+    /// A line that is not the protocol, or one too many; the rest of the channel is thrown away.
     Garbage {
         reason: String,
     },
@@ -115,8 +117,9 @@ struct Handles {
 }
 
 impl Group {
-    /// Start every member; what happens to them comes over `signals` with the member's index.
-    pub fn launch(members: &[MemberLaunch], signals: &mpsc::UnboundedSender<(usize, Signal)>) -> Result<Group, LaunchError> {
+    /// Start every member; what happens to them comes over `signals` with the member's index. It should hold a few: who has more to say
+    /// waits, and all members are heard in turn.
+    pub fn launch(members: &[MemberLaunch], signals: &mpsc::Sender<(usize, Signal)>) -> Result<Group, LaunchError> {
         // If a supervisor is killed, what was below it comes to us and can still be ended.
         children::inherit();
         let mut group = Group { members: Vec::new() };
@@ -160,7 +163,7 @@ impl Drop for Group {
     }
 }
 
-fn start(index: usize, launch: &MemberLaunch, signals: mpsc::UnboundedSender<(usize, Signal)>) -> std::io::Result<Handles> {
+fn start(index: usize, launch: &MemberLaunch, signals: mpsc::Sender<(usize, Signal)>) -> std::io::Result<Handles> {
     let (control, their_control) = pair()?;
     let (channel, their_channel) = pair()?;
     let mut command = tokio::process::Command::from(supervised::command(their_control, their_channel)?);
@@ -207,7 +210,7 @@ fn start(index: usize, launch: &MemberLaunch, signals: mpsc::UnboundedSender<(us
                 ended.live = Live::SupervisorHung;
             }
         }
-        let _ = signals.send((index, Signal::Ended(ended)));
+        let _ = signals.send((index, Signal::Ended(ended))).await;
     });
     Ok(handles)
 }
@@ -239,18 +242,18 @@ fn pair() -> std::io::Result<(StdStream, OwnedFd)> {
 }
 
 /// Pass on what a member says and what its supervisor reports, until it is over and its channel is empty.
-async fn listen(index: usize, said: UnixStream, reports: UnixStream, signals: &mpsc::UnboundedSender<(usize, Signal)>) -> Ended {
+async fn listen(index: usize, said: UnixStream, reports: UnixStream, signals: &mpsc::Sender<(usize, Signal)>) -> Ended {
     let mut lines = Lines::new(said);
     let mut reports = BufReader::new(reports).lines();
-    let mut heard = Heard { index, signals, count: 0, open: true, cut_off: false };
+    let mut heard = Heard { index, signals, count: 0, allowance: Allowance::begin(monotonic_ns()), open: true, cut_off: false };
     loop {
         tokio::select! {
-            line = lines.next(), if heard.open => heard.line(line),
+            line = lines.next(), if heard.open => heard.line(line, &mut lines).await,
             report = reports.next_line() => {
                 let report = report.ok().flatten().and_then(|line| serde_json::from_str::<Report>(&line).ok());
                 let (live, cpu_time_s, orphans) = match report {
                     Some(Report::Started { pid, .. }) => {
-                        let _ = signals.send((index, Signal::Started { pid }));
+                        let _ = signals.send((index, Signal::Started { pid })).await;
                         continue;
                     }
                     Some(Report::NotStarted { reason }) => (Live::NotStarted(reason), None, Vec::new()),
@@ -265,7 +268,7 @@ async fn listen(index: usize, said: UnixStream, reports: UnixStream, signals: &m
                     None => (Live::SupervisorLost, None, Vec::new()),
                 };
                 // Its last words may still be on their way; every writer is gone, so the end of the channel is near.
-                let rest = async { while heard.open { let line = lines.next().await; heard.line(line); } };
+                let rest = async { while heard.open { let line = lines.next().await; heard.line(line, &mut lines).await; } };
                 let _ = tokio::time::timeout(Duration::from_secs(1), rest).await;
                 return Ended { live, cpu_time_s, orphans, cut_off: heard.cut_off };
             }
@@ -275,27 +278,27 @@ async fn listen(index: usize, said: UnixStream, reports: UnixStream, signals: &m
 
 struct Heard<'a> {
     index: usize,
-    signals: &'a mpsc::UnboundedSender<(usize, Signal)>,
+    signals: &'a mpsc::Sender<(usize, Signal)>,
     count: u64,
+    allowance: Allowance,
     open: bool,
     cut_off: bool,
 }
 
 impl Heard<'_> {
-    fn line(&mut self, line: Line) {
+    /// Pass a line on. While nobody has room for it nothing more is read, and the member waits in its `write`.
+    async fn line(&mut self, line: Line, lines: &mut Lines<UnixStream>) {
         self.count += 1;
-        let signal = match line {
-            Line::Whole(line) => match protocol::parse(&line) {
-                Ok((event, raw)) => Signal::Said { event, raw },
-                Err(reason) => {
-                    self.open = false;
-                    Signal::Garbage { reason: format!("line {} of member {} {reason}", self.count, self.index) }
+        let said = match line {
+            Line::Whole(line) => match self.allowance.hear(line.len(), monotonic_ns()) {
+                Ok(()) => {
+                    protocol::parse(&line).map_err(|reason| format!("line {} of member {} {reason}", self.count, self.index))
                 }
+                Err(flood) => Err(format!("member {} {flood}", self.index)),
             },
             Line::TooLong => {
-                self.open = false;
                 let limit = LONGEST_LINE >> 20;
-                Signal::Garbage { reason: format!("line {} of member {} has more than {limit} MiB", self.count, self.index) }
+                Err(format!("line {} of member {} has more than {limit} MiB", self.count, self.index))
             }
             Line::Closed { cut_off } => {
                 self.open = false;
@@ -303,6 +306,13 @@ impl Heard<'_> {
                 return;
             }
         };
-        let _ = self.signals.send((self.index, signal));
+        let signal = match said {
+            Ok((event, raw)) => Signal::Said { event, raw },
+            Err(reason) => {
+                lines.go_deaf();
+                Signal::Garbage { reason }
+            }
+        };
+        let _ = self.signals.send((self.index, signal)).await;
     }
 }

@@ -13,6 +13,7 @@ pub mod cgroup;
 mod channel;
 pub mod children;
 mod errand;
+mod flood;
 mod foreign;
 mod group;
 pub mod mark;

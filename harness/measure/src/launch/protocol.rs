@@ -8,6 +8,18 @@ use serde_json::Value;
 
 /// The protocol version that this harness speaks.
 pub const PROTOCOL: u32 = 1;
+/// The kind of error that a supervisor tells of lines from which no epoch can be read.
+pub const OUTPUT: &str = "output";
+
+/// The longest text that is kept of what a member says, in characters, and the longest of an error.
+const LONGEST_TEXT: usize = 300;
+const LONGEST_MESSAGE: usize = 2000;
+/// A hello is stored with every run, and read with every report.
+const LARGEST_HELLO: usize = 64 << 10;
+/// A pebibyte: more than any machine has.
+const MOST_BYTES: u64 = 1 << 50;
+/// More requests a second than any member can answer.
+const MOST_PER_S: f64 = 1e9;
 
 /// What a member says.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -96,11 +108,38 @@ impl Requests {
     }
 }
 
+/// What a hello says that cannot be, if anything.
+fn wrong_hello(hello: &Hello, raw: &Value) -> Option<String> {
+    if raw.to_string().len() > LARGEST_HELLO {
+        return Some(format!("is a hello of more than {} KiB: it is stored with every run", LARGEST_HELLO >> 10));
+    }
+    hello.memory_bytes.and_then(|bytes| wrong_bytes("memory", bytes)).or_else(|| hello.serving.as_ref().and_then(wrong_serving))
+}
+
+/// What cannot be of a rate, if anything.
+fn wrong_rate(per_s: f64) -> Option<&'static str> {
+    match per_s {
+        n if !(n.is_finite() && n > 0.0) => Some("is no number above 0"),
+        n if n > MOST_PER_S => Some("nothing has"),
+        _ => None,
+    }
+}
+
+fn wrong_bytes(of: &str, bytes: u64) -> Option<String> {
+    (bytes > MOST_BYTES).then(|| format!("tells of {bytes} bytes of {of}: no machine has so many"))
+}
+
+/// What cannot be of a graph, if anything.
+fn wrong_features(features: &Features) -> Option<String> {
+    let all = [features.model_mb, features.flops_per_item, features.activations_per_item];
+    all.into_iter().flatten().find(|n| !(n.is_finite() && *n >= 0.0)).map(|n| format!("has {n} where something is counted"))
+}
+
 /// What a hello says of how the member is asked and that cannot be, if anything.
 fn wrong_serving(serving: &Serving) -> Option<String> {
     let positive = |x: f64| x.is_finite() && x > 0.0;
     match serving {
-        s if !positive(s.rate_per_s) => Some(format!("says that it is asked {} times a second", s.rate_per_s)),
+        s if wrong_rate(s.rate_per_s).is_some() => Some(format!("says that it is asked {} times a second", s.rate_per_s)),
         s if s.batch_size == 0 => Some("says that it answers 0 requests together".into()),
         s if s.slo_s.is_some_and(|slo| !positive(slo)) => Some("has an SLO that is no time above 0".into()),
         _ => None,
@@ -135,10 +174,18 @@ pub struct Peaks {
     pub warm_up_reserved_bytes: Option<u64>,
 }
 
+impl Peaks {
+    /// What cannot be, if anything.
+    fn wrong(&self) -> Option<String> {
+        let all = [self.allocated_bytes, self.reserved_bytes, self.warm_up_allocated_bytes, self.warm_up_reserved_bytes];
+        all.into_iter().flatten().find_map(|bytes| wrong_bytes("memory", bytes))
+    }
+}
+
 /// Why a member ends, in its own words.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Told {
-    /// `out_of_memory`, `data`, `setting` or `other`.
+    /// `out_of_memory`, `data`, `setting` or `other`; from the supervisor of a foreign script, [`OUTPUT`].
     pub kind: String,
     pub message: String,
     /// Where memory ran out: whose.
@@ -190,10 +237,13 @@ impl Command {
     }
 }
 
-/// Read one line of a member; the error says what is wrong with it, with the line shortened.
+/// Read one line of a member, its texts cut to a length that can be stored and shown; the error says what is wrong with it, with the
+/// line shortened.
 pub fn parse(line: &[u8]) -> Result<(Event, Value), String> {
     let shown = || shorten(&String::from_utf8_lossy(line));
-    let value: Value = serde_json::from_slice(line).map_err(|_| format!("is not JSON: `{}`", shown()))?;
+    let mut value: Value = serde_json::from_slice(line).map_err(|_| format!("is not JSON: `{}`", shown()))?;
+    let longest = if value["event"] == "error" { LONGEST_MESSAGE } else { LONGEST_TEXT };
+    cut_texts(&mut value, longest);
     if !value.get("event").is_some_and(Value::is_string) {
         return Err(format!("has no `event`: `{}`", shown()));
     }
@@ -209,16 +259,44 @@ pub fn parse(line: &[u8]) -> Result<(Event, Value), String> {
         return Err(format!("speaks protocol {}, this collo speaks {PROTOCOL}", h.protocol));
     }
     let wrong = match &event {
-        Event::Hello(hello) => hello.serving.as_ref().and_then(wrong_serving),
+        Event::Hello(hello) => wrong_hello(hello, &value),
         Event::Requests(requests) => requests.wrong(),
-        Event::Capacity { requests_per_s } if !(requests_per_s.is_finite() && *requests_per_s > 0.0) => {
-            Some("has a capacity that is no number above 0".into())
-        }
+        Event::Capacity { requests_per_s } => wrong_rate(*requests_per_s).map(|wrong| format!("has a capacity that {wrong}")),
+        Event::Memory(peaks) => peaks.wrong(),
+        Event::Features(features) => wrong_features(features),
         _ => None,
     };
     match wrong {
         Some(wrong) => Err(format!("{wrong}: `{}`", shown())),
         None => Ok((event, value)),
+    }
+}
+
+/// Cut every text in a value, keys as well, to so many characters; what was cut ends with `…`.
+fn cut_texts(value: &mut Value, longest: usize) {
+    match value {
+        Value::String(text) => cut(text, longest),
+        Value::Array(items) => items.iter_mut().for_each(|item| cut_texts(item, longest)),
+        Value::Object(map) => {
+            if map.keys().any(|key| key.len() > longest) {
+                let cut_key = |(mut key, value): (String, Value)| {
+                    cut(&mut key, longest);
+                    (key, value)
+                };
+                *map = std::mem::take(map).into_iter().map(cut_key).collect();
+            }
+            map.values_mut().for_each(|value| cut_texts(value, longest));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn cut(text: &mut String, longest: usize) {
+    if text.len() > longest
+        && let Some((at, _)) = text.char_indices().nth(longest)
+    {
+        text.truncate(at);
+        text.push('…');
     }
 }
 
@@ -308,6 +386,51 @@ mod tests {
         assert_eq!(hello(r#"{"rate_per_s":1,"batch_size":1,"slo_s":0}"#), Err("has an SLO that is no time above 0".into()));
         let capacity = parse(br#"{"event":"capacity","requests_per_s":0}"#).unwrap_err();
         assert!(capacity.starts_with("has a capacity that is no number above 0"), "{capacity}");
+    }
+
+    #[test]
+    fn counters_that_no_machine_reaches_are_named() {
+        let wrong = |line: &str| parse(line.as_bytes()).expect_err(line).split(": `").next().unwrap_or_default().to_string();
+        insta::assert_snapshot!(wrong(r#"{"event":"memory","allocated_bytes":9223372036854775808,"reserved_bytes":null}"#), @"tells of 9223372036854775808 bytes of memory: no machine has so many");
+        insta::assert_snapshot!(wrong(r#"{"event":"memory","allocated_bytes":1,"reserved_bytes":2,"warm_up_reserved_bytes":2000000000000000}"#), @"tells of 2000000000000000 bytes of memory: no machine has so many");
+        insta::assert_snapshot!(wrong(r#"{"event":"hello","protocol":1,"pid":1,"device":"cpu","memory_bytes":2000000000000000}"#), @"tells of 2000000000000000 bytes of memory: no machine has so many");
+        insta::assert_snapshot!(wrong(r#"{"event":"features","flops_per_item":-2.0}"#), @"has -2 where something is counted");
+        insta::assert_snapshot!(wrong(r#"{"event":"capacity","requests_per_s":1e30}"#), @"has a capacity that nothing has");
+        for negative in ["allocated_bytes", "reserved_bytes"] {
+            assert!(wrong(&format!(r#"{{"event":"memory","{negative}":-1}}"#)).starts_with("does not fit the protocol"));
+        }
+        let epoch = |key: &str, value: &str| {
+            wrong(&format!(r#"{{"event":"epoch","index":0,"measured":true,"start_ns":1,"end_ns":2,"{key}":{value}}}"#))
+        };
+        assert!(epoch("items", "-1").starts_with("does not fit the protocol"));
+        assert!(epoch("items", "18446744073709551616").starts_with("does not fit the protocol"));
+        for no_number in ["NaN", "Infinity", "1e999"] {
+            assert!(epoch("loss", no_number).starts_with("is not JSON"), "{no_number}");
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_where_they_come_in() {
+        let name = "é".repeat(900_000 / 2);
+        let line = format!(
+            r#"{{"event":"hello","protocol":1,"pid":1,"device":"cpu","model":{{"name":"{name}","parameters":5}},"dataset":{{"name":"{name}","synthetic":false}},"{name}":[["{name}"]]}}"#
+        );
+        let (Event::Hello(hello), raw) = parse(line.as_bytes()).unwrap() else { panic!("no hello") };
+        let cut = format!("{}…", "é".repeat(LONGEST_TEXT));
+        assert_eq!(hello.dataset.unwrap().name, cut);
+        assert_eq!((raw["model"]["name"].as_str(), raw["model"]["parameters"].as_u64()), (Some(&*cut), Some(5)));
+        assert_eq!(raw[&cut][0][0].as_str(), Some(&*cut));
+        let told = |message: &str| match parse(format!(r#"{{"event":"error","kind":"other","message":"{message}"}}"#).as_bytes())
+        {
+            Ok((Event::Error(told), _)) => told.message,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(told("division by zero"), "division by zero");
+        assert_eq!(told(&"x".repeat(LONGEST_MESSAGE)).chars().count(), LONGEST_MESSAGE);
+        assert_eq!(told(&"x".repeat(5000)).chars().count(), LONGEST_MESSAGE + 1);
+        let numbers = vec!["1"; 100_000].join(",");
+        let long = format!(r#"{{"event":"hello","protocol":1,"pid":1,"device":"cpu","weights":[{numbers}]}}"#);
+        assert!(parse(long.as_bytes()).unwrap_err().starts_with("is a hello of more than 64 KiB: it is stored with every run"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub fn why(seat: &Seat, member: usize, phase: Phase, ended: &Ended, traces: Trac
     let index = member as u32;
     let place = match phase {
         Phase::Measure | Phase::Ready => format!("in epoch {}", seat.epochs.len()),
-        Phase::Tail => "in the tail".into(),
+        Phase::Tail => "after `done`".into(),
         other => format!("in {}", other.word()),
     };
     let ran_out = |whose: Whose, said: &str| {
@@ -28,7 +28,9 @@ pub fn why(seat: &Seat, member: usize, phase: Phase, ended: &Ended, traces: Trac
         let whose = told.whose.or_else(|| memory::said(&told.message).map(|words| words.whose));
         return ran_out(whose.unwrap_or(Whose::Either), &told.message);
     }
-    if let Some((whose, line)) = traces.out_of_memory {
+    // Whoever was killed said its last words before, and of something else: all but abort(3), by which a program gives up.
+    let gave_up = matches!(ended.live, Live::Exited(code) if code != 0) || ended.live == Live::Killed(6);
+    if let Some((whose, line)) = traces.out_of_memory.filter(|_| gave_up) {
         return ran_out(whose, &line);
     }
     // The killer may also have taken a data-loader worker: torch says so in the words of its signal.
@@ -39,10 +41,11 @@ pub fn why(seat: &Seat, member: usize, phase: Phase, ended: &Ended, traces: Trac
     }
     let mut message = match (&ended.live, &seat.told_error) {
         (_, Some(told)) => format!("{}, {place}", told.message),
+        (Live::Exited(0), None) if phase == Phase::Tail => format!("{place}, before it was told to stop"),
         (Live::Exited(0), None) => format!("before `done`, {place}"),
         (_, None) => place,
     };
-    if let Some(remark) = remark(seat.told_error.as_ref(), traces.symptom) {
+    if let Some(remark) = remark(seat.told_error.as_ref(), traces.symptom.filter(|_| gave_up)) {
         message.push_str(&format!("; {remark}"));
     }
     if ended.cut_off {

@@ -30,7 +30,15 @@ static LIST: LazyLock<Vec<Words>> = LazyLock::new(|| {
 /// What a message says of memory that ran out: the first text of the list that is in it.
 pub fn said(message: &str) -> Option<&'static Words> {
     let message = message.to_ascii_lowercase();
-    LIST.iter().find(|words| message.contains(&words.text))
+    LIST.iter().find(|words| message.match_indices(&words.text).any(|(at, text)| words.is_meant(&message[at + text.len()..])))
+}
+
+impl Words {
+    /// The name of an exception stands before what it says, or alone: elsewhere it is only spoken of.
+    fn is_meant(&self, behind: &str) -> bool {
+        let is_name = self.text.ends_with("error") && !self.text.contains(' ');
+        !is_name || behind.is_empty() || behind.starts_with(':')
+    }
 }
 
 #[cfg(test)]
@@ -75,6 +83,7 @@ mod tests {
             assert_eq!(whose(symptom), Some((Whose::Card, false)), "{symptom}");
         }
         assert_eq!(whose("MemoryError"), Some((Whose::Host, true)));
+        assert_eq!(whose("ValueError: no MemoryError happened"), None);
         assert_eq!(whose("CUDA error: an illegal memory access was encountered"), None);
     }
 }

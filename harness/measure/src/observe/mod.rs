@@ -3,13 +3,20 @@
 //! In: the members to launch, the rules, a draft to write to. Out: an [`Observation`]. The loop is async because members, timers
 //! and signals are; what it decides is in `state`, which is not.
 
+#[cfg(test)]
+mod any_story_tests;
 mod ending;
+mod epochs;
+mod last_words;
+mod limits;
 mod memory;
 mod seat;
 mod state;
 #[cfg(test)]
 mod state_tests;
 mod traces;
+mod transcript;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,12 +25,13 @@ use std::time::Duration;
 use collo_store::{
     Attestation, Check, EpochRecord, MemberRecord, Outcome, RequestRecord, RunDraft, SamplingQuality, Timeline, monotonic_ns,
 };
-use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::MissedTickBehavior;
 
 use seat::Traces;
 pub use seat::{Phase, Seat};
 pub use state::{Act, Rules, Watch};
+use transcript::Transcript;
 
 use crate::launch::protocol::{Event, Hello, Tail};
 use crate::launch::{Group, LaunchError, MemberLaunch, Signal, tree};
@@ -133,9 +141,15 @@ const EVIDENCE_PATIENCE: Duration = Duration::from_secs(60);
 /// How often the display and the time limits are looked at.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// A look that comes so late means that collo itself stood still: stopped by a signal, or without a processor.
+const LATE: Duration = Duration::from_secs(1);
+
+/// So much of what members say waits for us, a line of a mebibyte each at worst. Who has more to say waits in its `write`.
+const WAITING: usize = 8;
+
 /// Launch a group and watch it to its end.
 pub async fn observe(setting: Setting<'_>, draft: &mut RunDraft) -> Result<Observation, ObserveError> {
-    let (sender, mut signals) = mpsc::unbounded_channel();
+    let (sender, mut signals) = mpsc::channel(WAITING);
     let oom_kills = traces::kernel_oom_kills();
     let barrier: Vec<bool> = setting.members.iter().map(|m| m.adapter.is_none()).collect();
     let launched_ns = monotonic_ns();
@@ -152,17 +166,17 @@ pub async fn observe(setting: Setting<'_>, draft: &mut RunDraft) -> Result<Obser
         setting,
         oom_kills,
     };
+    let mut transcript = Transcript::of(barrier.len());
     let mut look = tokio::time::interval(LOOK);
+    // The looks that were missed are not made up for.
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut looked_ns = launched_ns;
     let mut killed = false;
     let mut stop_open = true;
     while !scene.watch.over() {
+        // Time and whoever wants it to end come first: no member can talk them down.
         let acts = tokio::select! {
             biased;
-            Some((member, signal)) = signals.recv() => {
-                draft.event(&as_event(member, &signal))?;
-                scene.hear(member, signal)
-            }
-            found = gathered(&mut scene.evidence) => scene.attested(found),
             changed = scene.setting.stop.changed(), if stop_open => {
                 stop_open = changed.is_ok();
                 let asked = *scene.setting.stop.borrow();
@@ -175,11 +189,24 @@ pub async fn observe(setting: Setting<'_>, draft: &mut RunDraft) -> Result<Obser
                 }
             }
             _ = look.tick() => {
+                let now_ns = monotonic_ns();
+                let since = Duration::from_nanos(now_ns.saturating_sub(std::mem::replace(&mut looked_ns, now_ns)));
+                if since > LATE {
+                    // Nobody was heard meanwhile, so it is held against nobody.
+                    scene.watch.excuse(since - LOOK);
+                }
                 scene.look();
                 match scene.sampling.lost() {
                     Some(reason) => scene.watch.device_lost(reason, monotonic_ns()),
-                    None => scene.watch.tick(monotonic_ns()),
+                    None => scene.watch.tick(now_ns),
                 }
+            }
+            found = gathered(&mut scene.evidence) => scene.attested(found),
+            Some((member, signal)) = signals.recv() => {
+                if let Some(line) = transcript.line(member, &signal, monotonic_ns()) {
+                    draft.event(&line)?;
+                }
+                scene.hear(member, signal)
             }
         };
         scene.act(acts);
@@ -346,24 +373,6 @@ fn member_view(index: usize, seat: &Seat, latest: &BTreeMap<Arc<str>, Watched>) 
         loss: last.and_then(|e| e.loss),
         served: seat.served(),
         watched: latest.get(&member_scope(index)).copied().unwrap_or_default(),
-    }
-}
-
-/// One line of `events.jsonl`: what a member said, word for word, and what became of it.
-fn as_event(member: usize, signal: &Signal) -> Value {
-    let at_ns = monotonic_ns();
-    match signal {
-        Signal::Started { pid } => json!({"at_ns": at_ns, "member": member, "started": {"pid": pid}}),
-        // The requests themselves are in a table of their own.
-        Signal::Said { event: Event::Requests(requests), .. } => {
-            json!({"at_ns": at_ns, "member": member, "said": {"event": "requests", "requests": requests.arrival_ns.len()}})
-        }
-        Signal::Said { raw, .. } => json!({"at_ns": at_ns, "member": member, "said": raw}),
-        Signal::Garbage { reason } => json!({"at_ns": at_ns, "member": member, "garbage": reason}),
-        Signal::Ended(ended) => {
-            let orphans: Vec<_> = ended.orphans.iter().map(|(pid, name)| json!({"pid": pid, "name": name})).collect();
-            json!({"at_ns": at_ns, "member": member, "ended": ended.live.to_string(), "orphans": orphans})
-        }
     }
 }
 

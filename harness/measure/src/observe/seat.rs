@@ -70,9 +70,9 @@ pub struct Seat {
 #[derive(Debug, Clone, Default)]
 pub struct Traces {
     pub log_tail: Vec<String>,
-    /// A line of the log that speaks of exhausted memory, and whose it was.
+    /// The last words of the log, where they are of exhausted memory, and whose it was.
     pub out_of_memory: Option<(Whose, String)>,
-    /// A line of the log that may speak of it.
+    /// The same where they may be.
     pub symptom: Option<String>,
     /// The kernel's OOM killer was at work since the launch.
     pub kernel_oom_kill: bool,

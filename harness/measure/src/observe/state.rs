@@ -9,9 +9,11 @@ use std::time::Duration;
 use collo_store::{EpochRecord, Outcome, Timeline};
 use serde_json::Value;
 
-use super::ending;
+use super::epochs::Known;
+use super::limits::Standing;
 use super::seat::{Phase, Seat, Traces};
-use crate::launch::protocol::{Command, Epoch, Event, Tail};
+use super::{ending, turns};
+use crate::launch::protocol::{self, Command, Event, Tail};
 use crate::launch::{Ended, Live, Signal};
 
 /// How long a member has, after `stop`, to end by itself.
@@ -53,6 +55,8 @@ pub struct Watch {
     rules: Rules,
     pub seats: Vec<Seat>,
     launched_ns: u64,
+    /// The limits of set-up and of the whole run count from here: the launch, and later where collo itself stood still.
+    counted_from_ns: u64,
     ready_ns: Option<u64>,
     go_ns: Option<u64>,
     done_ns: Option<u64>,
@@ -75,6 +79,7 @@ impl Watch {
             rules,
             seats: barrier.iter().map(|&barrier| Seat::empty(barrier)).collect(),
             launched_ns,
+            counted_from_ns: launched_ns,
             ready_ns: None,
             go_ns: None,
             done_ns: None,
@@ -124,11 +129,11 @@ impl Watch {
                 }
                 self.go_if_ready(now_ns, &mut acts);
             }
-            Signal::Said { event, raw } => self.said(member, event, raw, now_ns, &mut acts),
-            Signal::Garbage { reason } => {
-                self.fail(Outcome::ProtocolError { member: member as u32, message: reason });
-                self.kill_all(now_ns, &mut acts);
-            }
+            Signal::Said { event, raw } => match turns::out_of_turn(member, &self.seats[member], &event, self.go_ns.is_some()) {
+                None => self.said(member, event, raw, now_ns, &mut acts),
+                Some(message) => self.impossible(member, message, now_ns, &mut acts),
+            },
+            Signal::Garbage { reason } => self.impossible(member, reason, now_ns, &mut acts),
             Signal::Ended(ended) => self.ended(member, ended, now_ns, traces, &mut acts),
         }
         acts
@@ -155,6 +160,13 @@ impl Watch {
                 self.go_if_ready(now_ns, acts);
             }
             Event::Epoch(epoch) => {
+                if let Some(message) = self.known(member, now_ns).impossible(&epoch) {
+                    self.impossible(member, message, now_ns, acts);
+                    return;
+                }
+                let seat = &mut self.seats[member];
+                // Whatever it said of an error, it got over it.
+                seat.told_error = None;
                 seat.phase = seat.phase.max(Phase::Measure);
                 seat.last_progress_ns = Some(now_ns);
                 seat.training_start_ns.get_or_insert(epoch.start_ns);
@@ -185,18 +197,36 @@ impl Watch {
                 });
                 self.unless_impossible(member, kept, now_ns, acts);
             }
+            Event::Error(told) if !seat.barrier && told.kind == protocol::OUTPUT => {
+                self.impossible(member, told.message, now_ns, acts);
+            }
             Event::Error(told) => seat.told_error = Some(told),
-            Event::Done => self.done(member, now_ns, acts),
+            Event::Done => match self.known(member, now_ns).not_done() {
+                None => self.done(member, now_ns, acts),
+                Some(message) => self.impossible(member, message, now_ns, acts),
+            },
             Event::Unknown => {}
         }
     }
 
-    /// What a member told is no answer of its kind: nothing else that it says can be believed.
+    /// What epochs of a member are held against.
+    fn known(&self, member: usize, now_ns: u64) -> Known<'_> {
+        let Seat { barrier, epochs: before, .. } = &self.seats[member];
+        // A foreign script trains from its launch, and who has a barrier says nothing of epochs before `go`.
+        let since_ns = self.go_ns.filter(|_| *barrier).unwrap_or(self.launched_ns);
+        Known { member, barrier: *barrier, wanted: self.rules.epochs, since_ns, now_ns, before }
+    }
+
     fn unless_impossible(&mut self, member: usize, kept: Result<(), String>, now_ns: u64, acts: &mut Vec<Act>) {
         if let Err(message) = kept {
-            self.fail(Outcome::ProtocolError { member: member as u32, message });
-            self.kill_all(now_ns, acts);
+            self.impossible(member, message, now_ns, acts);
         }
+    }
+
+    /// What a member told cannot be: nothing else that it says can be believed.
+    fn impossible(&mut self, member: usize, message: String, now_ns: u64, acts: &mut Vec<Act>) {
+        self.blame(Outcome::ProtocolError { member: member as u32, message });
+        self.kill_all(now_ns, acts);
     }
 
     fn next_warm_up(&mut self, acts: &mut Vec<Act>) {
@@ -301,7 +331,10 @@ impl Watch {
         let seat = &mut self.seats[member];
         seat.training_end_ns = seat.training_end_ns.or(seat.training_start_ns.map(|_| now_ns));
         let phase = std::mem::replace(&mut seat.phase, Phase::Ended);
-        let expected = seat.stopped_by_us || stopping || (seat.done && self.rules.tail == Tail::Release);
+        let asked = seat.stopped_by_us || stopping || (seat.done && self.rules.tail == Tail::Release);
+        // Whether it fails before or after it is told to stop is a matter of chance, once it is done: a failure it is.
+        let failed = seat.barrier && seat.done && ended.live != Live::Exited(0) && self.kill_ns.is_none();
+        let expected = asked && !failed;
         seat.log_tail = traces.log_tail.clone();
         seat.ended = Some(ended.clone());
         self.queue.retain(|&m| m != member);
@@ -315,7 +348,7 @@ impl Watch {
             self.stop_all(now_ns, acts);
         } else if !expected {
             let outcome = ending::why(&self.seats[member], member, phase, &ended, traces, self.rules.on_card);
-            self.fail(outcome);
+            self.blame(outcome);
             if self.rules.keep_survivors && self.go_ns.is_some() {
                 self.stop_if_all_done(now_ns, acts);
             } else {
@@ -329,6 +362,12 @@ impl Watch {
     /// The first failure decides.
     fn fail(&mut self, outcome: Outcome) {
         self.outcome.get_or_insert(outcome);
+    }
+
+    /// A failure that is a member's own: that all were done does not outweigh it.
+    fn blame(&mut self, outcome: Outcome) {
+        self.outcome.take_if(|known| *known == Outcome::Completed);
+        self.fail(outcome);
     }
 
     fn stop_all(&mut self, now_ns: u64, acts: &mut Vec<Act>) {
@@ -399,6 +438,14 @@ impl Watch {
         acts
     }
 
+    /// Collo itself stood still for so long and heard nobody: it counts towards no limit.
+    pub fn excuse(&mut self, stood_still: Duration) {
+        let later = |ns: &mut u64| *ns = ns.saturating_add(stood_still.as_nanos() as u64);
+        later(&mut self.counted_from_ns);
+        [&mut self.stop_ns, &mut self.kill_ns].into_iter().flatten().for_each(later);
+        self.seats.iter_mut().filter_map(|seat| seat.last_progress_ns.as_mut()).for_each(later);
+    }
+
     /// Time has passed.
     pub fn tick(&mut self, now_ns: u64) -> Vec<Act> {
         let mut acts = Vec::new();
@@ -415,50 +462,15 @@ impl Watch {
             if since(stop_ns) > GRACE {
                 self.kill_all(now_ns, &mut acts);
             }
-        } else if let Some(outcome) = self.overdue(now_ns) {
-            self.fail(outcome);
-            self.stop_all(now_ns, &mut acts);
+        } else {
+            let standing =
+                Standing { seats: &self.seats, warming: self.warming, went: self.go_ns.is_some(), from_ns: self.counted_from_ns };
+            if let Some(outcome) = standing.overdue(&self.rules, now_ns) {
+                self.fail(outcome);
+                self.stop_all(now_ns, &mut acts);
+            }
         }
         acts
-    }
-
-    fn overdue(&self, now_ns: u64) -> Option<Outcome> {
-        let since = |then: u64| Duration::from_nanos(now_ns.saturating_sub(then));
-        let timed_out = |member: usize, phase: &str, limit: Duration, what: &str| Outcome::TimedOut {
-            member: member as u32,
-            phase: phase.into(),
-            message: format!("{what} for {} s", limit.as_secs_f64()),
-        };
-        if self.go_ns.is_none() && since(self.launched_ns) > self.rules.set_up_timeout {
-            let waits = |s: &Seat| s.barrier && s.ready_ns.is_none() && s.ended.is_none();
-            // The others may only be waiting: for the hello of whoever says nothing, or for their turn.
-            let holds_up = |(member, s): &(usize, &Seat)| match s.phase {
-                Phase::Start => 0,
-                _ if self.warming == Some(*member) => 1,
-                _ => 2,
-            };
-            let waiting = self.seats.iter().enumerate().filter(|(_, s)| waits(s));
-            if let Some((member, seat)) = waiting.min_by_key(holds_up) {
-                let limit = self.rules.set_up_timeout;
-                // One that never said hello may be in set-up or may not speak the protocol at all: nobody can tell.
-                return Some(match seat.phase {
-                    Phase::Start => timed_out(member, "set-up", limit, "said nothing"),
-                    phase => timed_out(member, phase.word(), limit, "was not ready"),
-                });
-            }
-        }
-        for (member, seat) in self.seats.iter().enumerate().filter(|(_, s)| !s.done && s.ended.is_none()) {
-            if self.go_ns.is_some() && seat.last_progress_ns.is_some_and(|t| since(t) > self.rules.stall_timeout) {
-                let what = if seat.serving().is_some() { "answered no request" } else { "ended no epoch" };
-                return Some(timed_out(member, "measure", self.rules.stall_timeout, what));
-            }
-        }
-        if since(self.launched_ns) > self.rules.timeout {
-            let slowest = |(_, s): &(usize, &Seat)| (s.ended.is_some(), s.done, s.epochs.len());
-            let (member, _) = self.seats.iter().enumerate().min_by_key(slowest)?;
-            return Some(timed_out(member, "total", self.rules.timeout, "was not done"));
-        }
-        None
     }
 
     /// The outcome, once it is over.
@@ -473,18 +485,7 @@ impl Watch {
 
     /// Every epoch of every member, as stored.
     pub fn epochs(&self) -> Vec<EpochRecord> {
-        let of = |(member, seat): (usize, &Seat)| {
-            let record = move |e: &Epoch| EpochRecord {
-                member: member as u32,
-                index: e.index,
-                measured: e.measured,
-                items: e.items,
-                start_ns: e.start_ns,
-                end_ns: e.end_ns,
-                loss: e.loss,
-            };
-            seat.epochs.iter().map(record).collect::<Vec<_>>()
-        };
+        let of = |(member, seat): (usize, &Seat)| seat.epochs.iter().map(|e| e.record(member)).collect::<Vec<_>>();
         self.seats.iter().enumerate().flat_map(of).collect()
     }
 }

@@ -429,10 +429,7 @@ fn who_answers_requests_does_not_stall_though_its_epoch_is_long() {
     s.epoch(1, 0, false);
     assert_eq!(s.watch.tick(go + 30 * S), []);
     s.says(0, requests(&[(go + S, None, None)]));
-    s.says(
-        1,
-        json!({"event": "epoch", "index": 1, "measured": true, "items": 8, "start_ns": go, "end_ns": go + S, "loss": null}),
-    );
+    s.epoch(1, 1, true);
     assert_eq!(s.watch.tick(go + 35 * S), []);
     s.watch.tick(go + 36 * S);
     let stalled = Outcome::TimedOut { member: 0, phase: "measure".into(), message: "answered no request for 20 s".into() };
@@ -485,7 +482,8 @@ fn a_foreign_script_trains_from_its_start_and_is_ended_when_it_has_shown_enough(
     let mut w = Watch::begin(rules(Tail::Release), &[false], 0);
     assert_eq!(w.on(0, Signal::Started { pid: 7 }, S, Traces::default()), [Act::Opened]);
     for (index, measured) in [(0, false), (1, true)] {
-        let raw = json!({"event": "epoch", "index": index, "measured": measured, "start_ns": S, "end_ns": 2 * S});
+        let (start, end) = (S + index * S / 2, S + (index + 1) * S / 2);
+        let raw = json!({"event": "epoch", "index": index, "measured": measured, "start_ns": start, "end_ns": end});
         let (event, raw) = parse(raw.to_string().as_bytes()).unwrap();
         let acts = w.on(0, Signal::Said { event, raw }, 2 * S, Traces::default());
         let evidence: &[Act] = if measured { &[] } else { &[Act::FirstDone] };
@@ -494,4 +492,166 @@ fn a_foreign_script_trains_from_its_start_and_is_ended_when_it_has_shown_enough(
     let (event, raw) = parse(br#"{"event":"done"}"#).unwrap();
     assert_eq!(w.on(0, Signal::Said { event, raw }, 3 * S, Traces::default()), [], "evidence about it is being gathered");
     assert_eq!(w.evidence_is_in(4 * S), [Act::Kill(0)]);
+}
+
+/// The protocol error that a message of member 0 ends a run with, all members being ready, or nobody where `early`.
+fn refused(early: bool, messages: &[serde_json::Value]) -> String {
+    let mut s = Story::of(2, rules(Tail::Hold));
+    if !early {
+        s.all_ready();
+    }
+    let (last, before) = messages.split_last().unwrap();
+    for message in before {
+        s.says(0, message.clone());
+    }
+    assert!(s.watch.seats.iter().all(|seat| seat.ended.is_none()) && s.watch.window_open() != early, "{before:?}");
+    assert_eq!(s.says(0, last.clone())[..2], [Act::Kill(0), Act::Kill(1)]);
+    match s.watch.outcome() {
+        Outcome::ProtocolError { member: 0, message } => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn who_speaks_out_of_turn_is_told_whose_turn_it_is() {
+    let word = |word: &str| json!({"event": word});
+    let hello = json!({"event": "hello", "protocol": 1, "pid": 1, "device": "cpu"});
+    let epoch = json!({"event": "epoch", "index": 0, "measured": false, "start_ns": 1, "end_ns": 2});
+    insta::assert_snapshot!(refused(true, &[word("ready")]), @"member 0 says `ready` before its `hello`: call `member.hello(…)` first");
+    insta::assert_snapshot!(refused(true, &[word("done")]), @"member 0 says `done` before its `hello`: call `member.hello(…)` first");
+    insta::assert_snapshot!(refused(true, &[json!({"event": "memory"})]), @"member 0 says `memory` before its `hello`: call `member.hello(…)` first");
+    insta::assert_snapshot!(refused(true, &[hello.clone(), epoch.clone()]), @"member 0 says `epoch` before it was told to go: call `member.ready()` first, which returns when everybody is");
+    insta::assert_snapshot!(refused(true, &[hello.clone(), word("ready"), word("done")]), @"member 0 says `done` before it was told to go: call `member.ready()` first, which returns when everybody is");
+    insta::assert_snapshot!(refused(true, &[hello.clone(), hello.clone()]), @"member 0 says `hello` twice");
+    insta::assert_snapshot!(refused(false, &[word("ready")]), @"member 0 says `ready` twice");
+    insta::assert_snapshot!(refused(false, &[word("done")]), @"member 0 says `done` after 0 of 1 measured epoch");
+}
+
+#[test]
+fn done_is_said_once() {
+    let mut s = Story::of(2, rules(Tail::Hold));
+    s.all_ready();
+    s.done(0);
+    assert_eq!(s.says(0, json!({"event": "done"})), [Act::Kill(0), Act::Kill(1)]);
+    let twice = Outcome::ProtocolError { member: 0, message: "member 0 says `done` twice".into() };
+    assert_eq!(s.watch.outcome(), twice);
+}
+
+#[test]
+fn an_error_of_set_up_and_words_of_a_later_protocol_may_come_at_any_time() {
+    let mut s = Story::of(1, rules(Tail::Hold));
+    assert_eq!(s.says(0, json!({"event": "aurora"})), []);
+    assert_eq!(s.says(0, json!({"event": "error", "kind": "setting", "message": "`width` is 0"})), []);
+    s.ends(0, Live::Exited(1));
+    assert!(matches!(s.watch.outcome(), Outcome::Crashed { message, .. } if message == "`width` is 0, in start"));
+}
+
+#[test]
+fn an_error_that_was_got_over_is_not_why_a_member_ends() {
+    let mut s = Story::of(1, rules(Tail::Hold));
+    s.all_ready();
+    s.says(0, json!({"event": "error", "kind": "out_of_memory", "message": "tried 1 GiB"}));
+    s.epoch(0, 0, false);
+    s.ends(0, Live::Killed(11));
+    let crashed = Outcome::Crashed { member: 0, status: "killed by SIGSEGV".into(), message: "in epoch 1".into() };
+    assert_eq!(s.watch.outcome(), crashed);
+}
+
+#[test]
+fn a_lie_after_done_is_one_all_the_same() {
+    for slow in [true, false] {
+        let mut s = Story::of(1, rules(Tail::Hold));
+        s.evidence_is_slow = slow;
+        s.all_ready();
+        s.done(0);
+        s.epoch(0, 2, true);
+        assert_eq!(s.watch.seats[0].epochs.len(), 2, "it is not kept");
+        let lie = "member 0 calls epoch 2 measured, but epoch 1 alone is measured".to_string();
+        assert_eq!(s.watch.outcome(), Outcome::ProtocolError { member: 0, message: lie });
+    }
+}
+
+#[test]
+fn who_fails_after_done_has_crashed_whether_or_not_it_was_told_to_stop() {
+    let crashed = |status: &str| Outcome::Crashed { member: 0, status: status.into(), message: "after `done`".into() };
+    for tail in [Tail::Hold, Tail::Release] {
+        for (slow, stopped) in [(true, false), (false, false), (false, true)] {
+            let mut s = Story::of(1, rules(tail));
+            s.evidence_is_slow = slow;
+            s.all_ready();
+            s.done(0);
+            if stopped {
+                s.watch.stop(s.now_ns);
+            }
+            s.ends(0, Live::Exited(3));
+            assert_eq!(s.watch.outcome(), crashed("exited with 3"), "{tail:?} {slow} {stopped}");
+        }
+    }
+    // By us it is killed because it does not stop: no failure of what it measured.
+    let mut s = Story::of(1, rules(Tail::Hold));
+    s.all_ready();
+    s.done(0);
+    s.watch.stop(s.now_ns);
+    assert_eq!(s.watch.tick(s.now_ns + 6 * S), [Act::Kill(0)]);
+    s.ends(0, Live::Killed(9));
+    assert_eq!(s.watch.outcome(), Outcome::Completed);
+}
+
+#[test]
+fn under_hold_who_is_done_stays_until_it_is_told_to_stop() {
+    let mut s = Story::of(1, rules(Tail::Hold));
+    s.evidence_is_slow = true;
+    s.all_ready();
+    s.done(0);
+    s.ends(0, Live::Exited(0));
+    let message = "after `done`, before it was told to stop".to_string();
+    assert_eq!(s.watch.outcome(), Outcome::Crashed { member: 0, status: "exited with 0".into(), message });
+}
+
+#[test]
+fn what_passes_while_collo_itself_stands_still_counts_towards_no_limit() {
+    let mut s = Story::of(2, rules(Tail::Hold));
+    s.all_ready();
+    s.epoch(0, 0, false);
+    let stood_still = 400 * S;
+    s.watch.excuse(Duration::from_nanos(stood_still));
+    s.now_ns += stood_still;
+    assert_eq!(s.watch.tick(s.now_ns), [], "neither the limit of an epoch nor that of the run is over");
+    assert_eq!(s.watch.tick(s.now_ns + 19 * S), []);
+    assert_eq!(s.watch.tick(s.now_ns + 21 * S), [Act::Send(0, Command::Stop), Act::Send(1, Command::Stop)]);
+    s.watch.excuse(Duration::from_nanos(stood_still));
+    assert_eq!(s.watch.tick(s.now_ns + 22 * S + stood_still), [], "nor is the time that they have to leave");
+    assert_eq!(s.watch.timeline(0).launched_ns, 0);
+}
+
+#[test]
+fn lines_from_which_no_epoch_can_be_read_are_a_protocol_error() {
+    let mut w = Watch::begin(rules(Tail::Release), &[false], 0);
+    w.on(0, Signal::Started { pid: 7 }, S, Traces::default());
+    let said = json!({"event": "error", "kind": "output", "message": "the output says that epoch 2 took 99999 s"}).to_string();
+    let (event, raw) = parse(said.as_bytes()).unwrap();
+    assert_eq!(w.on(0, Signal::Said { event, raw }, 2 * S, Traces::default()), [Act::Kill(0)]);
+    let message = "the output says that epoch 2 took 99999 s".to_string();
+    assert_eq!(w.outcome(), Outcome::ProtocolError { member: 0, message });
+}
+
+#[test]
+fn last_words_count_where_a_program_gave_up_and_not_where_it_was_killed() {
+    let ending = |live: Live| {
+        let mut s = Story::of(1, rules(Tail::Hold));
+        s.all_ready();
+        let traces = Traces { out_of_memory: Some((Whose::Card, "CUDA out of memory".into())), ..Traces::default() };
+        s.watch.on(0, ended(live), S, traces);
+        s.watch.outcome().word()
+    };
+    for (live, word) in [
+        (Live::Exited(1), "out_of_memory"),
+        (Live::Exited(7), "out_of_memory"),
+        (Live::Killed(6), "out_of_memory"),
+        (Live::Killed(11), "crashed"),
+        (Live::Killed(9), "crashed"),
+        (Live::Exited(0), "crashed"),
+    ] {
+        assert_eq!(ending(live.clone()), word, "{live}");
+    }
 }

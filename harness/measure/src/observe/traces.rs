@@ -1,24 +1,28 @@
 //! What a member leaves behind when it ends: the last lines of its log, and what the kernel says of memory.
 
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use super::last_words::last_words;
 use super::memory;
 use super::seat::Traces;
 use crate::sampler::field;
 
 /// Read the end of a log, and whether the kernel killed for memory since `oom_kills_before`.
 pub fn find(log: &Path, oom_kills_before: Option<u64>) -> Traces {
-    let lines = last_lines(log, 40);
-    // A warning is of something that was got over: torch has one for each way to convolve that does not fit.
-    let errors = lines.iter().rev().filter(|line| !line.contains("Warning:"));
-    let said = |line: &String| Some((memory::said(line)?, line.clone()));
-    let (sure, symptoms): (Vec<_>, Vec<_>) = errors.filter_map(said).partition(|(words, _)| words.sure);
-    let out_of_memory = sure.into_iter().next().map(|(words, line)| (words.whose, line));
-    let symptom = symptoms.into_iter().next().map(|(_, line)| line);
+    let text = end_of(log);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let words = last_words(&lines);
+    let said = words.and_then(|words| Some((memory::said(&words)?, shown(&words))));
+    let (out_of_memory, symptom) = match said {
+        Some((said, words)) if said.sure => (Some((said.whose, words)), None),
+        Some((_, words)) => (None, Some(words)),
+        None => (None, None),
+    };
     let kernel_oom_kill = matches!((oom_kills_before, kernel_oom_kills()), (Some(before), Some(now)) if now > before);
-    let from = lines.len().saturating_sub(5);
-    Traces { log_tail: lines[from..].to_vec(), out_of_memory, symptom, kernel_oom_kill }
+    let tail = &lines[lines.len().saturating_sub(5)..];
+    Traces { log_tail: tail.iter().map(|line| shown(line)).collect(), out_of_memory, symptom, kernel_oom_kill }
 }
 
 /// How often the kernel's OOM killer struck since boot.
@@ -26,24 +30,23 @@ pub fn kernel_oom_kills() -> Option<u64> {
     field(&std::fs::read_to_string("/proc/vmstat").ok()?, "\noom_kill ")
 }
 
-/// The last non-blank lines of a file, control characters as `\x1b`, each at most 200 characters.
-pub fn last_lines(path: &Path, count: usize) -> Vec<String> {
-    const END: u64 = 16 << 10;
+/// The end of a file, however large it is; nothing of what is no file.
+fn end_of(path: &Path) -> String {
+    const END: u64 = 64 << 10;
     let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = std::fs::File::open(path)?;
-        let length = file.metadata()?.len();
+        // A member may have put something else in its place: a FIFO would be waited for.
+        let mut file = std::fs::File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
+        let length = file.metadata().ok().filter(|m| m.is_file()).map_or(0, |m| m.len());
         file.seek(SeekFrom::Start(length.saturating_sub(END)))?;
         let mut bytes = Vec::new();
-        file.take(END).read_to_end(&mut bytes)?;
+        file.take(length.min(END)).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    let bytes = read().unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<String> = text.lines().filter(|l| !l.trim().is_empty()).map(escape).collect();
-    lines[lines.len().saturating_sub(count)..].to_vec()
+    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }
 
-fn escape(line: &str) -> String {
+/// A line as it is stored and shown: control characters as `\x1b`, at most 200 characters.
+fn shown(line: &str) -> String {
     let mut shown = String::new();
     for c in line.trim_end().chars().take(200) {
         match c {
@@ -65,13 +68,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("member-0.log");
         std::fs::write(&log, "one\n\n\x1b[31mtwo\n  three  \n").unwrap();
-        assert_eq!(last_lines(&log, 2), ["\\x1b[31mtwo", "  three"]);
-        assert!(find(&log, None).out_of_memory.is_none());
+        let found = find(&log, None);
+        assert_eq!((found.log_tail, found.out_of_memory), (vec!["one".into(), "\\x1b[31mtwo".into(), "  three".into()], None));
         std::fs::write(&log, "x\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.2 GiB\n").unwrap();
         let (whose, line) = find(&log, None).out_of_memory.unwrap();
         assert_eq!(whose, Whose::Card);
         assert!(line.contains("Tried to allocate 1.2 GiB"));
-        assert!(last_lines(&dir.path().join("none"), 5).is_empty());
+        assert!(find(&dir.path().join("none"), None).log_tail.is_empty());
     }
 
     #[test]
@@ -84,8 +87,41 @@ mod tests {
         assert_eq!((found.out_of_memory, found.symptom.as_deref()), (None, Some(cublas)));
         let warning =
             "conv.py:456: UserWarning: Plan failed with an OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB";
-        std::fs::write(&log, format!("{warning}\nValueError: x\n")).unwrap();
-        let found = find(&log, None);
-        assert_eq!((found.out_of_memory, found.symptom), (None, None));
+        for log_of in [format!("{warning}\nValueError: x\n"), format!("ValueError: x\n{warning}\n")] {
+            std::fs::write(&log, log_of).unwrap();
+            let found = find(&log, None);
+            assert_eq!((found.out_of_memory, found.symptom), (None, None));
+        }
+    }
+
+    #[test]
+    fn memory_that_is_spoken_of_but_did_not_run_out_is_no_reason() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("member-0.log");
+        for harmless in [
+            "All good: no MemoryError happened\n",
+            "CUDA out of memory. Retrying with a batch of 64\nTraceback (most recent call last):\n  File \"x\", line 1\nValueError: half\n",
+            "Traceback (most recent call last):\n  File \"x\", line 1\nAssertionError: expected a MemoryError here\n",
+        ] {
+            std::fs::write(&log, harmless).unwrap();
+            let found = find(&log, None);
+            assert_eq!((found.out_of_memory, found.symptom), (None, None), "{harmless}");
+        }
+    }
+
+    #[test]
+    fn of_a_log_only_the_end_is_read_and_of_what_is_no_file_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("member-0.log");
+        let file = std::fs::File::create(&log).unwrap();
+        file.set_len(1 << 40).unwrap(); // a hole of a tebibyte
+        drop(file);
+        use std::io::Write;
+        let mut file = std::fs::File::options().append(true).open(&log).unwrap();
+        file.write_all(b"\nMemoryError: full\n").unwrap();
+        assert_eq!(find(&log, None).out_of_memory, Some((Whose::Host, "MemoryError: full".into())));
+        let pipe = dir.path().join("member-1.log");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(find(&pipe, None).log_tail.is_empty());
     }
 }

@@ -177,11 +177,14 @@ pub struct Environment {
     cache: PathBuf,
 }
 
+/// Pins with the hashes of every package for every machine are some hundred kilobytes.
+const LARGEST_PINS: u64 = 16_000_000;
+
 impl Environment {
     /// The environment that the pins in `workloads` ask for; nothing is touched.
     pub fn of(workloads: &Path, cache: &Path, set: PinSet) -> Result<Self, PythonError> {
         let pins = workloads.join(set.file());
-        let text = fs::read_to_string(&pins).map_err(|_| PythonError::NoPins { path: pins.clone() })?;
+        let text = collo_store::read_small_text(&pins, LARGEST_PINS).map_err(|_| PythonError::NoPins { path: pins.clone() })?;
         let packages = packages_in(&text);
         let base = find::find()?;
         Ok(Environment { base, pins, pins_digest: sha256_text(&text), packages, set, cache: cache.into() })
@@ -228,7 +231,7 @@ impl Environment {
     /// A folder of more packages to put on the PYTHONPATH of this environment, which itself is left as it is: what the tests or
     /// one workload needs. Built from pins with hashes, if it is not there.
     pub fn overlay(&self, pins: &Path, tell: &mut dyn FnMut(Progress)) -> Result<PathBuf, PythonError> {
-        let text = fs::read_to_string(pins).map_err(|_| PythonError::NoPins { path: pins.into() })?;
+        let text = collo_store::read_small_text(pins, LARGEST_PINS).map_err(|_| PythonError::NoPins { path: pins.into() })?;
         let name = self.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
         let place = self.cache.join(format!("{name}-{}", &sha256_text(&text)[..8]));
         fs::create_dir_all(&self.cache)?;

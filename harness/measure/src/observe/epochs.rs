@@ -1,0 +1,216 @@
+//! Whether an epoch that a member tells of can be true: when it was, which one it is, and what it may be called. Pure.
+//!
+//! Members tell times by the clock that the harness reads, `CLOCK_MONOTONIC`, which is one for all processes of a machine and never
+//! goes back (clock_gettime(2)). So what lies before `go` or behind the arrival of its message is no matter of tolerance.
+
+use collo_store::EpochRecord;
+
+use crate::launch::protocol::Epoch;
+
+/// More items than this no number of a report tells exactly.
+const MOST_ITEMS: u64 = 1 << 53;
+/// The usual mistake, where times are far off.
+const CLOCK: &str = "times are those of `time.monotonic_ns()`, not of `time.time_ns()`";
+
+/// What is known of a member when it tells of an epoch.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    pub member: usize,
+    /// It waited for `go`. A foreign script did not: its epochs are told by its supervisor.
+    pub barrier: bool,
+    /// How many the experiment wants, the warm-up among them.
+    pub wanted: u32,
+    /// Before this it cannot have begun: `go`, or its launch.
+    pub since_ns: u64,
+    pub now_ns: u64,
+    /// Those that it told before.
+    pub before: &'a [Epoch],
+}
+
+impl Known<'_> {
+    /// Why an epoch cannot be true, if it cannot.
+    pub fn impossible(&self, epoch: &Epoch) -> Option<String> {
+        let (member, index) = (self.member, epoch.index);
+        let next = self.before.len() as u64;
+        if u64::from(index) != next {
+            return Some(format!("member {member} tells of epoch {index} where epoch {next} comes next"));
+        }
+        if let Some(said) = self.misnamed(epoch) {
+            return Some(said);
+        }
+        if epoch.start_ns < self.since_ns {
+            let than = if self.barrier { "it was told to go" } else { "it was launched" };
+            let early = seconds(self.since_ns - epoch.start_ns);
+            return Some(format!("epoch {index} of member {member} begins {early} before {than}: {CLOCK}"));
+        }
+        if epoch.end_ns > self.now_ns {
+            let late = seconds(epoch.end_ns - self.now_ns);
+            return Some(format!("epoch {index} of member {member} ends {late} after it was told of: {CLOCK}"));
+        }
+        if epoch.end_ns <= epoch.start_ns {
+            return Some(format!("epoch {index} of member {member} ends when it begins: nothing was trained in it"));
+        }
+        if let Some(last) = self.before.last() {
+            // A script's own seconds are rounded, and its lines are read a little later than they are printed.
+            let earliest = if self.barrier { last.end_ns } else { last.start_ns };
+            if epoch.start_ns < earliest || epoch.end_ns < last.end_ns {
+                let over = seconds(last.end_ns.saturating_sub(epoch.start_ns));
+                return Some(format!("epoch {index} of member {member} begins {over} before epoch {} ends", last.index));
+            }
+        }
+        if epoch.items.is_some_and(|items| items > MOST_ITEMS) {
+            return Some(format!("epoch {index} of member {member} has {} items: nobody counts so many", epoch.items?));
+        }
+        None
+    }
+
+    /// Why `done` cannot be true, if it cannot.
+    pub fn not_done(&self) -> Option<String> {
+        let (told, measured) = (self.before.iter().filter(|e| e.measured).count(), self.measured());
+        let epochs = if measured == 1 { "epoch" } else { "epochs" };
+        (told as u32 != measured)
+            .then(|| format!("member {} says `done` after {told} of {measured} measured {epochs}", self.member))
+    }
+
+    /// How many are measured: all but the warm-up, or the only one.
+    fn measured(&self) -> u32 {
+        self.wanted.saturating_sub(1).max(1)
+    }
+
+    /// What is wrong with what it is called.
+    fn misnamed(&self, epoch: &Epoch) -> Option<String> {
+        let first = match self.wanted {
+            0 | 1 if self.barrier => 0,
+            // The script's start may be in the first one, which is known where its lines are read.
+            0 | 1 => u32::from(!self.before.first().unwrap_or(epoch).measured),
+            _ => 1,
+        };
+        let last = first + self.measured() - 1;
+        if epoch.measured == (first..=last).contains(&epoch.index) {
+            return None;
+        }
+        let called = if epoch.measured { "measured" } else { "unmeasured" };
+        let measured = match first == last {
+            true => format!("epoch {first} alone is measured"),
+            false => format!("epochs {first} to {last} are measured"),
+        };
+        Some(format!("member {} calls epoch {} {called}, but {measured}", self.member, epoch.index))
+    }
+}
+
+impl Epoch {
+    /// As it is stored.
+    pub fn record(&self, member: usize) -> EpochRecord {
+        let Epoch { index, measured, items, start_ns, end_ns, loss } = *self;
+        EpochRecord { member: member as u32, index, measured, items, start_ns, end_ns, loss }
+    }
+}
+
+/// As many digits as help.
+fn seconds(ns: u64) -> String {
+    let s = ns as f64 / 1e9;
+    if s < 1e-3 {
+        format!("{ns} ns")
+    } else if s < 10.0 {
+        format!("{s:.3} s")
+    } else {
+        format!("{s:.0} s")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+    const GO: u64 = 100 * S;
+
+    fn epoch(index: u32, measured: bool, start_ns: u64, end_ns: u64) -> Epoch {
+        Epoch { index, measured, items: Some(8), start_ns, end_ns, loss: None }
+    }
+
+    /// What is said of the last of these, at 110 s, where the first ones are true.
+    fn said(wanted: u32, told: &[Epoch]) -> Option<String> {
+        let known = |before| Known { member: 1, barrier: true, wanted, since_ns: GO, now_ns: 110 * S, before };
+        let (last, before) = told.split_last().expect("one at least");
+        for at in 0..before.len() {
+            assert_eq!(known(&before[..at]).impossible(&before[at]), None);
+        }
+        known(before).impossible(last)
+    }
+
+    /// Of a foreign script that was launched at 100 s.
+    fn foreign(wanted: u32, told: &[Epoch]) -> Option<String> {
+        let (last, before) = told.split_last().expect("one at least");
+        Known { member: 0, barrier: false, wanted, since_ns: GO, now_ns: 110 * S, before }.impossible(last)
+    }
+
+    #[test]
+    fn an_epoch_lies_between_go_and_the_moment_at_which_it_is_told() {
+        assert_eq!(said(2, &[epoch(0, false, GO, 110 * S)]), None, "at the most");
+        let text = |start, end| said(2, &[epoch(0, false, start, end)]).expect("impossible");
+        insta::assert_snapshot!(text(0, u64::MAX), @"epoch 0 of member 1 begins 100 s before it was told to go: times are those of `time.monotonic_ns()`, not of `time.time_ns()`");
+        insta::assert_snapshot!(text(GO - 1, GO + S), @"epoch 0 of member 1 begins 1 ns before it was told to go: times are those of `time.monotonic_ns()`, not of `time.time_ns()`");
+        insta::assert_snapshot!(text(1000, 2000), @"epoch 0 of member 1 begins 100 s before it was told to go: times are those of `time.monotonic_ns()`, not of `time.time_ns()`");
+        insta::assert_snapshot!(text(GO, GO + 1_000_000 * S), @"epoch 0 of member 1 ends 999990 s after it was told of: times are those of `time.monotonic_ns()`, not of `time.time_ns()`");
+        insta::assert_snapshot!(text(GO + 10_800 * S, GO + 10_801 * S), @"epoch 0 of member 1 ends 10791 s after it was told of: times are those of `time.monotonic_ns()`, not of `time.time_ns()`");
+        insta::assert_snapshot!(text(GO, GO), @"epoch 0 of member 1 ends when it begins: nothing was trained in it");
+        insta::assert_snapshot!(text(GO + 2, GO + 1), @"epoch 0 of member 1 ends when it begins: nothing was trained in it");
+    }
+
+    #[test]
+    fn epochs_follow_one_another() {
+        let warm_up = epoch(0, false, GO, GO + S);
+        let then = |next: Epoch| said(3, &[warm_up.clone(), next]);
+        assert_eq!(then(epoch(1, true, GO + S, GO + 2 * S)), None, "one may begin where the one before ended");
+        insta::assert_snapshot!(then(epoch(1, true, GO + S / 2, GO + 2 * S)).expect("impossible"), @"epoch 1 of member 1 begins 0.500 s before epoch 0 ends");
+        insta::assert_snapshot!(then(epoch(0, false, GO + S, GO + 2 * S)).expect("impossible"), @"member 1 tells of epoch 0 where epoch 1 comes next");
+        insta::assert_snapshot!(then(epoch(2, true, GO + S, GO + 2 * S)).expect("impossible"), @"member 1 tells of epoch 2 where epoch 1 comes next");
+    }
+
+    #[test]
+    fn as_many_epochs_are_measured_as_were_asked_for() {
+        let at = |index: u64| (GO + index * S, GO + (index + 1) * S);
+        let run = |wanted: u32, measured: &[bool]| {
+            let told = |(index, measured): (usize, &bool)| epoch(index as u32, *measured, at(index as u64).0, at(index as u64).1);
+            said(wanted, &measured.iter().enumerate().map(told).collect::<Vec<_>>())
+        };
+        assert_eq!(run(1, &[true]), None);
+        assert_eq!(run(3, &[false, true, true, false, false]), None, "those of the tail are not");
+        insta::assert_snapshot!(run(1, &[false]).expect("impossible"), @"member 1 calls epoch 0 unmeasured, but epoch 0 alone is measured");
+        insta::assert_snapshot!(run(2, &[true]).expect("impossible"), @"member 1 calls epoch 0 measured, but epoch 1 alone is measured");
+        insta::assert_snapshot!(run(2, &[false, false]).expect("impossible"), @"member 1 calls epoch 1 unmeasured, but epoch 1 alone is measured");
+        insta::assert_snapshot!(run(3, &[false, true, true, true]).expect("impossible"), @"member 1 calls epoch 3 measured, but epochs 1 to 2 are measured");
+    }
+
+    #[test]
+    fn done_is_said_when_the_measured_epochs_are_told() {
+        let done = |wanted: u32, before: &[Epoch]| {
+            Known { member: 0, barrier: true, wanted, since_ns: GO, now_ns: 110 * S, before }.not_done()
+        };
+        let both = [epoch(0, false, GO, GO + S), epoch(1, true, GO + S, GO + 2 * S)];
+        assert_eq!(done(2, &both), None);
+        assert_eq!(done(1, &[epoch(0, true, GO, GO + S)]), None);
+        insta::assert_snapshot!(done(2, &[]).expect("impossible"), @"member 0 says `done` after 0 of 1 measured epoch");
+        insta::assert_snapshot!(done(3, &both).expect("impossible"), @"member 0 says `done` after 1 of 2 measured epochs");
+    }
+
+    #[test]
+    fn items_are_few_enough_to_be_told_exactly() {
+        let items = |items| said(1, &[Epoch { items, ..epoch(0, true, GO, GO + S) }]);
+        assert_eq!((items(None), items(Some(0)), items(Some(MOST_ITEMS))), (None, None, None));
+        insta::assert_snapshot!(items(Some(u64::MAX)).expect("impossible"), @"epoch 0 of member 1 has 18446744073709551615 items: nobody counts so many");
+    }
+
+    #[test]
+    fn a_foreign_script_trains_from_its_launch_and_may_have_its_start_in_the_only_epoch_that_is_wanted() {
+        assert_eq!(foreign(1, &[epoch(0, true, GO, GO + S)]), None, "its line said how long it took");
+        let warm_up = epoch(0, false, GO, GO + S);
+        assert_eq!(foreign(1, &[warm_up.clone()]), None, "no line did");
+        assert_eq!(foreign(1, &[warm_up.clone(), epoch(1, true, GO + S, GO + 2 * S)]), None);
+        let rounded = epoch(1, true, GO + S - 1_000_000, GO + 2 * S);
+        assert_eq!(foreign(2, &[warm_up.clone(), rounded]), None, "a script rounds its seconds");
+        insta::assert_snapshot!(foreign(2, &[epoch(0, false, GO - S, GO + S)]).expect("impossible"), @"epoch 0 of member 0 begins 1.000 s before it was launched: times are those of `time.monotonic_ns()`, not of `time.time_ns()`");
+        insta::assert_snapshot!(foreign(2, &[warm_up, epoch(1, true, GO, GO + S / 2)]).expect("impossible"), @"epoch 1 of member 0 begins 1.000 s before epoch 0 ends");
+    }
+}

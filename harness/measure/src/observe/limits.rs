@@ -1,0 +1,61 @@
+//! The time limits of a run: who is overdue, and in what. Pure.
+
+use std::time::Duration;
+
+use collo_store::Outcome;
+
+use super::seat::{Phase, Seat};
+use super::state::Rules;
+
+/// Where a group stands.
+pub struct Standing<'a> {
+    pub seats: &'a [Seat],
+    /// Whose turn it is to warm up.
+    pub warming: Option<usize>,
+    /// `go` is out.
+    pub went: bool,
+    /// The limits of set-up and of the whole run count from here.
+    pub from_ns: u64,
+}
+
+impl Standing<'_> {
+    /// What is overdue by now, if anything.
+    pub fn overdue(&self, rules: &Rules, now_ns: u64) -> Option<Outcome> {
+        let since = |then: u64| Duration::from_nanos(now_ns.saturating_sub(then));
+        let timed_out = |member: usize, phase: &str, limit: Duration, what: &str| Outcome::TimedOut {
+            member: member as u32,
+            phase: phase.into(),
+            message: format!("{what} for {} s", limit.as_secs_f64()),
+        };
+        if !self.went && since(self.from_ns) > rules.set_up_timeout {
+            let waits = |s: &Seat| s.barrier && s.ready_ns.is_none() && s.ended.is_none();
+            // The others may only be waiting: for the hello of whoever says nothing, or for their turn.
+            let holds_up = |(member, s): &(usize, &Seat)| match s.phase {
+                Phase::Start => 0,
+                _ if self.warming == Some(*member) => 1,
+                _ => 2,
+            };
+            let waiting = self.seats.iter().enumerate().filter(|(_, s)| waits(s));
+            if let Some((member, seat)) = waiting.min_by_key(holds_up) {
+                let limit = rules.set_up_timeout;
+                // One that never said hello may be in set-up or may not speak the protocol at all: nobody can tell.
+                return Some(match seat.phase {
+                    Phase::Start => timed_out(member, "set-up", limit, "said nothing"),
+                    phase => timed_out(member, phase.word(), limit, "was not ready"),
+                });
+            }
+        }
+        for (member, seat) in self.seats.iter().enumerate().filter(|(_, s)| !s.done && s.ended.is_none()) {
+            if self.went && seat.last_progress_ns.is_some_and(|t| since(t) > rules.stall_timeout) {
+                let what = if seat.serving().is_some() { "answered no request" } else { "ended no epoch" };
+                return Some(timed_out(member, "measure", rules.stall_timeout, what));
+            }
+        }
+        if since(self.from_ns) > rules.timeout {
+            let slowest = |(_, s): &(usize, &Seat)| (s.ended.is_some(), s.done, s.epochs.len());
+            let (member, _) = self.seats.iter().enumerate().min_by_key(slowest)?;
+            return Some(timed_out(member, "total", rules.timeout, "was not done"));
+        }
+        None
+    }
+}
