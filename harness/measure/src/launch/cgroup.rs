@@ -55,21 +55,25 @@ fn make(here: &Path) -> Option<File> {
     File::options().write(true).open(own.join("cgroup.procs")).ok()
 }
 
-/// Whether this group is ours to make others in: systemd's groups have one writer, itself, unless it has delegated them
-/// (CGROUP_DELEGATION.md). To a user it does so by handing over the folder, to root by an attribute.
+/// Whether this group is ours to make others in. Where systemd keeps the tree it is the only writer, but below what it has delegated
+/// (its CGROUP_DELEGATION.md); that it marks with an attribute of the folder, as root or as a user (`cg_is_delegated`, cgroup-util.c).
 fn may_be_cut(here: &Path) -> bool {
     let Ok(folder) = std::fs::metadata(here) else { return false };
     let shares_out = std::fs::read_to_string(here.join("cgroup.subtree_control")).is_ok_and(|on| !on.trim().is_empty());
+    // sd_booted(3)
     let keeper = Path::new("/run/systemd/system").exists();
-    folder.uid() == geteuid().as_raw() && !shares_out && (!keeper || !geteuid().is_root() || is_delegated(here))
+    folder.uid() == geteuid().as_raw() && !shares_out && (!keeper || is_delegated(here))
 }
 
 fn is_delegated(here: &Path) -> bool {
     let Ok(path) = std::ffi::CString::new(here.as_os_str().as_encoded_bytes()) else { return false };
-    let mut value = [0u8; 8];
-    // SAFETY: the names end in 0, and no more is written than there is room for.
-    let length = unsafe { libc::getxattr(path.as_ptr(), c"trusted.delegate".as_ptr(), value.as_mut_ptr().cast(), value.len()) };
-    length == 1 && value[0] == b'1'
+    let says_so = |name: &std::ffi::CStr| {
+        let mut value = [0u8; 8];
+        // SAFETY: both texts end in 0, and no more is written than there is room for.
+        let length = unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), value.as_mut_ptr().cast(), value.len()) };
+        length == 1 && value[0] == b'1'
+    };
+    says_so(c"trusted.delegate") || says_so(c"user.delegate")
 }
 
 /// The folder of the group that this process is in; none without version 2.
