@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
+use super::limits::Rules;
 use super::seat::Traces;
-use super::state::{Act, Rules, Watch};
+use super::state::{Act, Watch};
 use crate::launch::protocol::{Tail, parse};
 use crate::launch::{Ended, Live, Signal};
 
