@@ -289,7 +289,10 @@ impl Watch {
         // A member that ended before it was done is out of the count only where survivors may finish.
         let finished = |s: &Seat| s.done || s.ended.is_some();
         if self.seats.iter().all(finished) {
-            self.outcome.get_or_insert(Outcome::Completed);
+            // Who was ended before it was done completes nothing.
+            if self.seats.iter().all(|s| s.done) {
+                self.outcome.get_or_insert(Outcome::Completed);
+            }
             if self.evidence_pending && self.seats.iter().any(|s| s.ended.is_none()) {
                 return;
             }
