@@ -3,17 +3,22 @@
 use std::io::Read;
 use std::path::Path;
 
-use fs_err as fs;
 use sha2::{Digest, Sha256};
+
+use crate::open_regular;
 
 /// The digest of a text.
 pub fn sha256_text(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
 
-/// The digest of a file's content, read in pieces.
+/// The digest of a regular file's content, read in pieces.
 pub fn sha256_file(path: &Path) -> std::io::Result<String> {
-    let mut file = fs::File::open(path)?;
+    sha256_of(open_regular(path)?)
+}
+
+/// The digest of whatever can be read, to its end.
+pub fn sha256_of(mut file: impl Read) -> std::io::Result<String> {
     let mut hasher = Sha256::new();
     let mut piece = vec![0; 1 << 16];
     loop {

@@ -18,6 +18,8 @@ pub enum JournalEntry {
     Began { at_utc: String, folder: String },
     /// A run is in place; `sha256` is the digest of its `run.json`.
     Recorded { at_utc: String, folder: String, outcome: String, sha256: String },
+    /// Files beside the scripts that runs wrote; a folder ends in `/`. They are no ingredients, here and in campaigns to come.
+    Wrote { at_utc: String, files: Vec<String> },
     /// The collo that had opened it stopped: `complete`, `interrupted`, `no room` …
     Closed { at_utc: String, reason: String },
 }
@@ -54,6 +56,11 @@ impl Journal {
         let folder = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let sha256 = crate::sha256_file(&run.join("run.json"))?;
         self.append(&JournalEntry::Recorded { at_utc: clock::utc_now(), folder, outcome: outcome.into(), sha256 })
+    }
+
+    /// Runs wrote these files beside the scripts.
+    pub fn wrote(&mut self, files: &[String]) -> Result<()> {
+        self.append(&JournalEntry::Wrote { at_utc: clock::utc_now(), files: files.to_vec() })
     }
 
     /// This collo stops.

@@ -11,6 +11,8 @@
 //!                      requests.parquet where a member serves
 //! ```
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod campaign;
 mod clock;
 mod digest;
@@ -19,19 +21,22 @@ mod journal;
 mod lock;
 mod machine;
 mod outcome;
+mod regular;
 mod run;
 mod runs;
 mod tables;
+pub mod text;
 mod verify;
 
 pub use campaign::{BlockEdge, Campaign, CellRecord, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord, Thresholds};
 pub use clock::{monotonic_ns, utc_id, utc_now, utc_text};
-pub use digest::{sha256_file, sha256_text};
+pub use digest::{sha256_file, sha256_of, sha256_text};
 pub use error::{Error, Result};
 pub use journal::{Journal, JournalEntry};
 pub use lock::CampaignLock;
 pub use machine::{DeviceRecord, GpuRecord, Machine};
 pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
+pub use regular::{open_regular, read_small, read_small_text};
 pub use run::{
     Features, Instrument, MemberRecord, ReadCard, RunDraft, RunRecord, SamplingQuality, Serving, StoredFile, Timeline,
     replace_file,

@@ -311,7 +311,10 @@ impl Watch {
         let phase = std::mem::replace(&mut seat.phase, Phase::Ended);
         let asked = seat.stopped_by_us || stopping || (seat.done && self.rules.tail == Tail::Release);
         // Whether it fails before or after it is told to stop is a matter of chance, once it is done: a failure it is.
-        let failed = seat.barrier && seat.done && ended.live != Live::Exited(0) && self.kill_ns.is_none();
+        let by_itself = seat.barrier && seat.done && ended.live != Live::Exited(0) && self.kill_ns.is_none();
+        // Nobody knows what went on below a supervisor that did not watch, and whoever stopped it may have touched more.
+        let unwatched = ended.live == Live::SupervisorHung;
+        let failed = by_itself || unwatched;
         let expected = asked && !failed;
         seat.log_tail = traces.log_tail.clone();
         seat.ended = Some(ended.clone());
@@ -319,7 +322,7 @@ impl Watch {
         if !expected {
             let outcome = ending::why(&self.seats[member], member, phase, &ended, traces, self.rules.on_card);
             self.blame(outcome);
-            if self.rules.keep_survivors && self.go_ns.is_some() {
+            if self.rules.keep_survivors && self.go_ns.is_some() && !unwatched {
                 self.stop_if_all_done(now_ns, acts);
             } else {
                 self.stop_all(now_ns, acts);

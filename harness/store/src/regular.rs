@@ -1,0 +1,114 @@
+//! Files that others may have put there: opened only if they are regular files, read only up to a limit, so that no pipe, device,
+//! socket or endless file holds collo up.
+
+use std::fs::{FileType, Metadata};
+use std::io::{Error, ErrorKind, Read, Result};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt;
+use nix::fcntl::OFlag;
+
+/// Open a file for reading if it is a regular one, or a link to one. Never waits: not for the other end of a pipe, not for a device.
+///
+/// It is looked at before it is opened, because opening alone can do something to a device, and again when it is open, because it may
+/// have been replaced meanwhile; for that case it is opened without waiting (`O_NONBLOCK`: open(2), fifo(7)).
+pub fn open_regular(path: &Path) -> Result<fs::File> {
+    regular(path, &fs::metadata(path)?)?;
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)?;
+    regular(path, &file.metadata()?)?;
+    Ok(file)
+}
+
+/// A small file as it is: an error, and no more memory than `limit_bytes`, where it is larger or not a regular file.
+pub fn read_small(path: &Path, limit_bytes: u64) -> Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let too_large = || {
+        let text = format!("`{}` is larger than {limit_bytes} bytes, which is too much for what it is", path.display());
+        // Not `FileTooLarge`: that is what a full disk says.
+        Error::new(ErrorKind::InvalidData, text)
+    };
+    let length = file.metadata()?.len();
+    if length > limit_bytes {
+        return Err(too_large());
+    }
+    // A file may grow while it is read, and those of `/proc` have no length at all.
+    let mut bytes = Vec::with_capacity(length as usize + 1);
+    file.take(limit_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit_bytes { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// [`read_small`] for text.
+pub fn read_small_text(path: &Path, limit_bytes: u64) -> Result<String> {
+    String::from_utf8(read_small(path, limit_bytes)?).map_err(|e| {
+        let at = e.utf8_error().valid_up_to();
+        Error::new(ErrorKind::InvalidData, format!("`{}` is not text: byte {at} is not UTF-8", path.display()))
+    })
+}
+
+fn regular(path: &Path, found: &Metadata) -> Result<()> {
+    if found.is_file() {
+        return Ok(());
+    }
+    let what = kind(found.file_type());
+    Err(Error::new(ErrorKind::InvalidInput, format!("`{}` is {what}, not a file that can be read", path.display())))
+}
+
+/// What a thing that is no regular file is: `a folder`, `a named pipe`.
+fn kind(found: FileType) -> &'static str {
+    match found {
+        t if t.is_dir() => "a folder",
+        t if t.is_fifo() => "a named pipe",
+        t if t.is_socket() => "a socket",
+        _ => "a device",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::stat::Mode;
+
+    #[test]
+    fn a_file_is_read_up_to_its_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a");
+        std::fs::write(&file, "twelve bytes").unwrap();
+        assert_eq!(read_small_text(&file, 12).unwrap(), "twelve bytes");
+        let refused = read_small(&file, 11).unwrap_err();
+        assert!(refused.to_string().ends_with("a` is larger than 11 bytes, which is too much for what it is"), "{refused}");
+        std::fs::write(&file, b"a\xff").unwrap();
+        assert!(read_small_text(&file, 12).unwrap_err().to_string().ends_with("is not text: byte 1 is not UTF-8"));
+        std::os::unix::fs::symlink(&file, dir.path().join("link")).unwrap();
+        assert_eq!(read_small(&dir.path().join("link"), 12).unwrap(), b"a\xff");
+    }
+
+    #[test]
+    fn what_would_never_end_is_refused_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        nix::unistd::mkfifo(&at("pipe"), Mode::S_IRWXU).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", at("zero")).unwrap();
+        std::os::unix::fs::symlink(at("pipe"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("self"), at("self")).unwrap();
+        let said = |path: &Path| read_small(path, 1 << 20).unwrap_err().to_string();
+        assert!(said(&at("pipe")).ends_with("pipe` is a named pipe, not a file that can be read"), "{}", said(&at("pipe")));
+        assert!(said(&at("link")).ends_with("link` is a named pipe, not a file that can be read"));
+        assert!(said(&at("socket")).ends_with("is a socket, not a file that can be read"));
+        assert!(said(&at("zero")).ends_with("zero` is a device, not a file that can be read"));
+        assert!(said(dir.path()).ends_with("is a folder, not a file that can be read"));
+        assert!(said(&at("self")).contains("self"), "{}", said(&at("self")));
+        assert!(said(&at("absent")).contains("absent"));
+    }
+
+    #[test]
+    fn a_file_without_a_length_is_cut_at_the_limit() {
+        let maps = Path::new("/proc/self/maps");
+        assert_eq!(std::fs::metadata(maps).unwrap().len(), 0);
+        assert!(read_small(maps, 10).is_err());
+        assert!(!read_small(maps, 1 << 20).unwrap().is_empty());
+    }
+}
