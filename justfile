@@ -101,9 +101,13 @@ bench *NAMES:
     cargo build --release --package collo-simgpu
     cargo run --release --package collo-bench -- "$@"
 
-# Kill campaigns at random instants, feed the parsers nonsense, and the other long random tests
+# Attack collo: `just torture hostile [NAME …]` tries the catalogue; `just torture 1000` kills it so often at random instants, and feeds its parsers nonsense
 [group('develop')]
-torture COUNT="50":
+torture WHAT="50" *NAMES:
     cargo build --package collo-simgpu
-    COLLO_TORTURE={{ COUNT }} cargo test --package collo --test torture -- --ignored --nocapture
-    cargo test --package collo-measure --lib fuzz_ -- --ignored --nocapture
+    if [ "{{ WHAT }}" = hostile ]; then shift; \
+        COLLO_HOSTILE="$*" cargo test --package collo --test hostile -- --ignored --nocapture; \
+    else \
+        COLLO_TORTURE={{ WHAT }} cargo test --package collo --test torture -- --ignored --nocapture && \
+        cargo test --package collo-measure --lib fuzz_ -- --ignored --nocapture; \
+    fi

@@ -58,6 +58,7 @@ impl Room {
             ("COLLO_SIM", words.into()),
             ("COLLO_SIM_DIR", folder.join("machine").into()),
             ("COLLO_SIM_CARDS", ground.checkout().mig_profiles().into()),
+            ("COLLO_SIM_SERIAL", folder.clone().into()),
             ("COLLO_STATE", folder.join("state").into()),
             ("PATH", path),
         ];

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use collo_measure::{Mistake, Mistakes, RunError, observe, python::PythonError};
-use collo_store::Error as StoreError;
+use collo_measure::{Mistake, Mistakes, RunError, further, observe, python::PythonError};
+use collo_store::{Error as StoreError, text};
 
 /// Everything planned is accounted for.
 pub const DONE: u8 = 0;
@@ -34,18 +34,18 @@ pub struct Failure {
 impl Failure {
     /// One error with its causes.
     pub fn new(exit: u8, what: impl Into<String>) -> Self {
-        Failure { text: format!("error: {}", what.into()), exit }
+        Failure { text: format!("error: {}", text::line(&what.into())), exit }
     }
 
     /// Add a cause.
     pub fn because(mut self, cause: impl std::fmt::Display) -> Self {
-        self.text.push_str(&format!("\n  caused by: {cause}"));
+        self.text.push_str(&format!("\n  caused by: {}", further(&cause.to_string())));
         self
     }
 
     /// Add the way out.
     pub fn hint(mut self, hint: impl std::fmt::Display) -> Self {
-        self.text.push_str(&format!("\nhint: {hint}"));
+        self.text.push_str(&format!("\nhint: {}", text::line(&hint.to_string())));
         self
     }
 }
@@ -64,7 +64,7 @@ impl From<Mistakes> for Failure {
 
 impl From<PythonError> for Failure {
     fn from(e: PythonError) -> Self {
-        let failure = Failure::new(MACHINE, e.to_string());
+        let failure = Failure::new(e.fault().exit_code(), e.to_string());
         let failure = match &e {
             PythonError::Unusable { reason, .. } => failure.because(reason),
             _ => failure,

@@ -1,4 +1,6 @@
-//! The command `collo`: arguments in, verbs out. The only code of the workspace that prints.
+//! The command `collo`: arguments in, verbs out. The only code of the workspace that prints, and of it only `say`.
+
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
 mod exit;
@@ -6,6 +8,7 @@ mod plan_text;
 mod progress;
 mod say;
 mod table;
+mod unexpected;
 mod verb;
 
 use std::process::ExitCode;
@@ -13,8 +16,10 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Arguments, Verb};
+use crate::exit::Failure;
 
 fn main() -> ExitCode {
+    unexpected::files_end_in_errors();
     // A member's supervisor is this same binary; it must not even parse arguments.
     if let Some(code) = collo_measure::launch::supervisor::entry() {
         return code;
@@ -22,13 +27,17 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(e) => {
-            let _ = e.print();
+            say::of_clap(&e);
+            if let Some(failure) = say::unwritten() {
+                say::failure(&failure);
+                return exit::code(failure.exit);
+            }
             return exit::code(if e.use_stderr() { exit::USAGE } else { exit::DONE });
         }
     };
     say::set_up(&arguments);
     let context = verb::Context { arguments: &arguments };
-    let result = match &arguments.verb {
+    let verb = || match &arguments.verb {
         Verb::Plan(a) => verb::plan::run(&context, a),
         Verb::Run(a) => verb::run::run(&context, a),
         Verb::Status(a) => verb::status::run(&context, a),
@@ -48,12 +57,18 @@ fn main() -> ExitCode {
         Verb::Schema(a) => verb::schema::run(a),
         Verb::Completions(a) => verb::completions::run(a),
     };
-    let code = result.unwrap_or_else(|failure| {
+    let code = unexpected::caught(verb).unwrap_or_else(|failure| {
         say::failure(&failure);
         failure.exit
     });
     match say::unwritten() {
         Some(failure) if code == exit::DONE => {
+            // What was measured is stored: only the answer is missing.
+            let measures = matches!(arguments.verb, Verb::Run(_) | Verb::Nightly(_));
+            let failure = match measures {
+                true => Failure { exit: exit::INCOMPLETE, ..failure }.hint("what was measured is stored: `collo report`"),
+                false => failure,
+            };
             say::failure(&failure);
             exit::code(failure.exit)
         }

@@ -1,14 +1,16 @@
-//! How things are printed: results on stdout, everything else on stderr, colour as an accent that may be missing.
+//! How things are printed, all of them here: results on stdout, everything else on stderr, colour as an accent that may be missing. A stream
+//! that is lost, full or closed ends nothing. What others wrote reaches a terminal through `collo_store::text` alone.
 //!
 //! SIGPIPE stays ignored, as Rust has it: a signal that ends collo where somebody does not read would end a campaign in the middle, by a
 //! control program that exits early as well as by a closed terminal. So a reader that has seen enough (`collo list | head`) is found
 //! here: what follows is not printed, and nothing else happens.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
+use collo_store::text;
 
 use crate::args::{Arguments, Colour};
 use crate::exit::{self, Failure};
@@ -28,16 +30,42 @@ pub fn set_up(arguments: &Arguments) {
     let _ = QUIET.set(arguments.quiet);
 }
 
-/// A result.
+/// A result, which may be several lines; whoever put somebody's words into one of them made sure that they are in one.
 pub fn result(text: impl std::fmt::Display) {
-    let written = writeln!(anstream::stdout(), "{text}");
-    took(written);
+    print(&format!("{}\n", text::lines(&text.to_string())));
 }
 
-/// A result as it is, without a line's end.
+/// A result of one line, whatever is in it.
+pub fn line(text: impl std::fmt::Display) {
+    print(&format!("{}\n", text::line(&text.to_string())));
+}
+
+/// A result as it is, without a line's end; a terminal gets it as any other text.
 pub fn bytes(bytes: &[u8]) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if std::io::stdout().is_terminal() => print(&text::lines(text)),
+        _ => took(write_out(bytes)),
+    }
+}
+
+/// What clap says, a help page or what is wrong with the command line, in its colours.
+pub fn of_clap(said: &clap::Error) {
+    let text = said.render().ansi().to_string();
+    match said.use_stderr() {
+        true => drop(write!(anstream::stderr(), "{text}")),
+        false => print(&text),
+    }
+}
+
+fn print(text: &str) {
+    let mut out = anstream::stdout().lock();
+    took(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
+fn write_out(bytes: &[u8]) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
-    took(out.write_all(bytes).and_then(|()| out.flush()));
+    out.write_all(bytes)?;
+    out.flush()
 }
 
 fn took(written: std::io::Result<()>) {
@@ -60,43 +88,73 @@ fn aside(text: impl std::fmt::Display) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }
 
-/// A result as JSON.
+/// A result as JSON, the same value in visible characters.
 pub fn json(value: &serde_json::Value) {
     // An object in memory always has a text.
-    result(serde_json::to_string_pretty(value).unwrap_or_default());
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    print(&format!("{}\n", visible(&text)));
 }
 
-/// A remark on stderr; silent with `-q`.
+/// JSON has a way of its own to write any character of a text, and outside of texts it has none but spaces and line ends that are not seen.
+fn visible(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        match text::is_unseen(c) && c != '\n' {
+            true => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}"))),
+            false => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// A remark of one line on stderr; silent with `-q`.
 pub fn remark(text: impl std::fmt::Display) {
-    if !QUIET.get().copied().unwrap_or(false) {
-        aside(text);
+    if !is_quiet() {
+        aside(text::line(&text.to_string()));
     }
 }
 
 /// `warning: …` on stderr.
 pub fn warning(text: impl std::fmt::Display) {
-    aside(format!("{}: {text}", paint("warning", AnsiColor::Yellow)));
+    aside(painted(&format!("warning: {text}")));
 }
 
 /// `hint: …` on stderr.
 pub fn hint(text: impl std::fmt::Display) {
-    remark(format!("{}: {text}", paint("hint", AnsiColor::Cyan)));
+    if !is_quiet() {
+        aside(painted(&format!("hint: {text}")));
+    }
+}
+
+/// A line that says itself what it is.
+pub fn noticed(text: impl std::fmt::Display) {
+    aside(painted(&text.to_string()));
+}
+
+fn is_quiet() -> bool {
+    QUIET.get().copied().unwrap_or(false)
 }
 
 /// An error, its words coloured by what they are.
 pub fn failure(failure: &Failure) {
-    for line in failure.text.lines() {
-        let painted = match line {
-            l if l.starts_with("error:") => l.replacen("error", &paint("error", AnsiColor::Red), 1),
-            l if l.starts_with("hint:") => l.replacen("hint", &paint("hint", AnsiColor::Cyan), 1),
-            l => l.to_string(),
-        };
-        aside(painted);
+    failure.text.lines().for_each(|line| aside(painted(line)));
+}
+
+/// A line for stderr, its first word coloured by what it is, if colour is wanted there.
+pub fn painted(line: &str) -> String {
+    let line = text::line(line);
+    let words = [("error", AnsiColor::Red), ("warning", AnsiColor::Yellow), ("hint", AnsiColor::Cyan)];
+    let found = words.into_iter().find_map(|(word, colour)| Some((word, colour, line.strip_prefix(word)?)));
+    match found.filter(|(.., rest)| rest.starts_with(':')) {
+        Some((word, colour, rest)) if anstream::AutoStream::choice(&std::io::stderr()) != ColorChoice::Never => {
+            format!("{}{rest}", paint(word, colour))
+        }
+        _ => line.into_owned(),
     }
 }
 
-/// A word in a colour; the stream drops it where colour is not wanted.
-pub fn paint(word: &str, colour: AnsiColor) -> String {
+/// A word in a colour.
+fn paint(word: &str, colour: AnsiColor) -> String {
     let style = Style::new().fg_color(Some(colour.into())).bold();
     format!("{style}{word}{style:#}")
 }
@@ -105,4 +163,23 @@ pub fn paint(word: &str, colour: AnsiColor) -> String {
 pub fn width() -> usize {
     let columns = terminal_size::terminal_size().map_or(100, |(w, _)| usize::from(w.0));
     columns.clamp(40, 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_the_same_value_in_visible_characters() {
+        let value = serde_json::json!({"a\u{202e}": "b\u{9b}2J\u{e0041}\u{7f} \u{1b}]0;x\u{7} ×"});
+        let shown = visible(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(!shown.chars().any(|c| text::is_unseen(c) && c != '\n'), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+    }
+
+    #[test]
+    fn what_stands_in_a_line_is_not_what_begins_it() {
+        assert!(painted("error: a\nerror: b").ends_with(": a\\x0aerror: b"));
+        assert_eq!(painted("errors: a"), "errors: a");
+    }
 }

@@ -3,6 +3,8 @@
 //! In: titles and values. Out: lines no wider than asked for, where columns go from the right if they do not fit. It does not know
 //! what the values mean, nor colours.
 
+use collo_store::text::line;
+
 /// On which side the values of a column stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
@@ -39,7 +41,8 @@ impl Table {
 
     /// A row; an absent value is printed as `–`.
     pub fn row(&mut self, values: impl IntoIterator<Item = Option<String>>) {
-        let mut row: Vec<String> = values.into_iter().map(|value| value.unwrap_or_else(|| ABSENT.into())).collect();
+        let mut row: Vec<String> =
+            values.into_iter().map(|value| value.map_or_else(|| ABSENT.into(), |v| line(&v).into_owned())).collect();
         row.resize(self.columns.len(), String::new());
         self.rows.push(row);
     }

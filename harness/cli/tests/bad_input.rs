@@ -23,6 +23,32 @@ fn toml_that_does_not_end_is_shown_where_it_breaks() {
 }
 
 #[test]
+fn no_time_at_all_is_no_time_limit() {
+    for key in ["timeout", "set_up_timeout", "stall_timeout"] {
+        let toml = format!("device = \"cpu\"\n{key} = \"0s\"\n[axes]\nworkload = \"sleep\"\n");
+        mistake(&toml, 2, &[&format!("`{key}` is no time at all, so every run would end at once, at experiments/mine.toml:2:")]);
+    }
+}
+
+#[test]
+fn what_is_no_number_and_what_no_process_can_be_told_is_refused() {
+    for value in ["nan", "inf", "99999999999999999999"] {
+        let toml = format!("device = \"cpu\"\n[axes]\nworkload = \"sleep\"\nseconds = [{value}]\n");
+        mistake(&toml, 2, &[&format!("`seconds` {value} is no number to measure with at experiments/mine.toml:4:12")]);
+    }
+    let toml = "device = \"cpu\"\n[axes]\nworkload = \"faulty\"\nhow = \"a\\u0000b\"\n";
+    mistake(toml, 2, &["`how` holds a NUL character at experiments/mine.toml:4:"]);
+}
+
+#[test]
+fn an_experiment_is_not_called_as_campaigns_are() {
+    for name in ["last", "last-1", "20261120-1842-7f3a", "x.toml"] {
+        let toml = format!("name = \"{name}\"\ndevice = \"cpu\"\n[axes]\nworkload = \"sleep\"\n");
+        mistake(&toml, 2, &[&format!("`{name}` is not a name for an experiment"), "named on the command line"]);
+    }
+}
+
+#[test]
 fn an_unknown_key_has_its_nearest_name() {
     let toml = "device = \"cpu\"\nrepetition = 3\n[axes]\nworkload = \"sleep\"\n";
     mistake(toml, 2, &["unknown key `repetition` at experiments/mine.toml:2:1", "^^^^^^^^^^ did you mean `repetitions`?"]);
@@ -81,6 +107,76 @@ fn a_workload_without_its_file_is_named() {
     let answer = bench.collo(&["run", "x"]).exits(2).says("workload `mynet` has no `workload.toml`");
     answer.says("`command = [\"python\", \"train.py\"]`");
     assert!(!bench.at("runs").exists());
+}
+
+#[test]
+fn a_command_without_a_program_and_variables_without_a_name_are_refused() {
+    let toml = "command = [\"\", \"train.py\"]\n[variables]\n\"\" = \"1\"\n\"A=B\" = \"1\"\n";
+    let bench = Bench::of("[axes]\nworkload = \"mynet\"").file("workloads/mynet/workload.toml", toml);
+    let answer = bench.collo(&["run", "x"]).exits(2).says("`command` begins with an empty word, and that is no program");
+    answer.says("`` is not a name for a variable").says("`A=B` is not a name for a variable");
+    bench.write("workloads/mynet/workload.toml", "command = [\"python\"]\noutputs = [\"../x\"]\n");
+    bench.collo(&["run", "x"]).exits(2).says("`../x` is no name in the workload's folder");
+    assert!(!bench.at("runs").exists());
+}
+
+#[test]
+fn what_lies_about_in_a_project_holds_nobody_up() {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\nseconds = 0.1\nitems = 2");
+    fs_err::create_dir_all(bench.at("mig-profiles")).expect("a folder");
+    fs_err::create_dir_all(bench.at("workloads/large")).expect("a folder");
+    for folder in ["experiments", "mig-profiles"] {
+        let at = |name: &str| bench.at(folder).join(name);
+        nix::unistd::mkfifo(&at("pipe.toml"), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+        for (name, target) in [("zero.toml", "/dev/zero"), ("self.toml", "self.toml"), ("nowhere.toml", "/no/such/file")] {
+            std::os::unix::fs::symlink(target, at(name)).expect("a link");
+        }
+        fs_err::create_dir(at("folder.toml")).expect("a folder");
+        fs_err::File::create(at("large.toml")).and_then(|f| f.set_len(1 << 40)).expect("a file with a hole");
+    }
+    let large = fs_err::File::create(bench.at("workloads/large/workload.toml")).expect("a file");
+    large.set_len(1 << 40).expect("a hole");
+    bench.collo(&["plan", "x"]).exits(0);
+    bench.collo(&["plan", "zero"]).exits(2).says("there is no experiment `zero`");
+    bench.collo(&["plan", "large"]).exits(2).says("is larger than 1000000 bytes");
+    let listed = bench.collo(&["list", "experiments"]).exits(0).says("is a named pipe, not a file that can be read");
+    listed.says("is a device, not a file that can be read");
+    bench.collo(&["list", "workloads"]).exits(0).says("workload `large` cannot be read");
+    bench.collo(&["list", "gpus"]).exits(0);
+    bench.run(&[]).exits(0);
+}
+
+#[test]
+fn a_project_whose_path_is_no_text_is_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"");
+    let place = bench.at("").join(std::ffi::OsStr::from_bytes(b"a\xff"));
+    for folder in ["experiments", "workloads"] {
+        fs_err::create_dir_all(place.join(folder)).expect("a folder");
+    }
+    let output = bench.command(&["run", "x"]).current_dir(&place).output().expect("collo starts");
+    let answer = support::Answer::from(output).exits(3).says("is not text in UTF-8");
+    answer.says("hint: move the project, or rename the folder it lies in");
+}
+
+#[test]
+fn a_folder_that_is_gone_is_named() {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"");
+    let gone = bench.at("gone");
+    fs_err::create_dir(&gone).expect("a folder");
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "rmdir ../gone && exec \"$0\" list", env!("CARGO_BIN_EXE_collo")]).current_dir(&gone);
+    let answer = support::Answer::from(shell.output().expect("sh starts"));
+    answer.exits(3).says("the folder that collo was started in is not there any more").says("hint: `cd` to one that is");
+}
+
+#[test]
+fn where_a_report_cannot_be_written_the_runs_are_safe_and_that_is_said() {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\nseconds = 0.1\nitems = 2").file("reports", "somebody's");
+    let answer = bench.collo(&["run", "x"]).exits(4).says("and the report of them cannot be written");
+    let answer = answer.says("error: all 2 runs are stored").says("hint: `collo report ");
+    assert!(!answer.stderr.contains("panicked"), "{}", answer.stderr);
+    assert_eq!(bench.runs().len(), 2);
 }
 
 #[test]

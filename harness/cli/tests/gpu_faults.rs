@@ -17,6 +17,8 @@ mod rights;
 mod row;
 #[path = "support/sim.rs"]
 mod sim;
+#[path = "gpu_faults/strangers.rs"]
+mod strangers;
 mod support;
 #[path = "gpu_faults/switch.rs"]
 mod switch;
@@ -35,6 +37,9 @@ const MIG: &str = "[axes]\nworkload = \"small\"\nsharing = \"mig:2×2g.10gb\"\nd
 const CUT: &str = "mig:2×2g.10gb";
 /// Instances that are quicker.
 const HALVES: &str = "[axes]\nworkload = \"small\"\nsharing = \"mig:2×3g.20gb\"\ndegree = 2";
+
+/// What makes the cards of a machine its own.
+const SERIAL: &str = simgpu::state::SERIAL;
 
 /// How a run ends that could not even begin, because of the card.
 const BLOCKED: i32 = 3;
@@ -290,11 +295,14 @@ fn a_member_that_goes_wrong_ends_its_group_with_its_own_reason() {
 
 #[test]
 fn the_card_that_is_asked_for_is_the_one_that_is_used() {
-    let second = format!("GPU-{}", simgpu::dice::Dice::of(&["a100-40gb", "1"]).uuid());
+    let second = simgpu::state::card_uuid("a100-40gb", 1, "asked-for");
     all(vec![
         row("the second of two", "dgx-a100,gpus=2", MIG).with(&["--gpu", "1"]).says("GPU 1 is as it was found"),
         row("not the display", "dgx-a100,display", MIG).says("GPU 1 is as it was found"),
-        row("by its UUID", "dgx-a100,gpus=2", HALVES).with(&["--gpu", &second]).says("GPU 1 is as it was found"),
+        row("by its UUID", "dgx-a100,gpus=2", HALVES)
+            .with(&["--gpu", &second])
+            .env(SERIAL, "asked-for")
+            .says("GPU 1 is as it was found"),
         row("a place on the bus where none is", "dgx-a100,gpus=2", NAIVE)
             .with(&["--gpu", "00000000:7F:00.0"])
             .exits(3)

@@ -257,12 +257,51 @@ fn a_card_that_cannot_be_put_back_keeps_its_journal() {
     is_as_before(&bench);
 }
 
+/// What can become of a journal, and what is said of it.
+const DAMAGES: [(&str, fn(&str) -> String); 6] = [
+    ("it is no JSON", |text| text[..text.len() / 2].into()),
+    ("it is empty", |_| String::new()),
+    ("it is no JSON", |_| "\u{1}garbage".into()),
+    ("its schema is 999, and this collo reads 1", |text| text.replace("\"schema\":1", "\"schema\":999")),
+    ("`stuck` is missing, or not known here", |text| text.replace("\"schema\":1", "\"schema\":1,\"stuck\":true")),
+    ("missing field `found`", |text| text.replace("\"found\":", "\"was\":")),
+];
+
 #[test]
-fn a_journal_that_is_none_is_an_error_and_not_an_all_clear() {
+fn a_journal_that_cannot_be_read_is_refused_and_kept() {
     let bench = card::bench("a100-40gb");
-    bench.write(".state/GPU-x.json", "{\"schema\": 9");
-    let answer = bench.collo(&["restore"]).exits(3).says("cannot be read, so what was found is not known");
-    assert_eq!(answer.stdout, "");
+    let journal = killed(&bench, "sevenths");
+    bench.write(
+        "experiments/x.toml",
+        "schema = 1\ndevice = \"gpu\"\n[axes]\nworkload = \"small\"\nsharing = \"naive\"\ndegree = 2",
+    );
+    let path = bench.at(&format!(".state/{}.json", journal.uuid));
+    let whole = fs_err::read_to_string(&path).expect("readable");
+    let refused = |why: &str| {
+        for arguments in [&["run", "x", "--no-report"][..], &["restore"], &["mig", "apply", "halves"]] {
+            let answer =
+                bench.collo(arguments).exits(3).says("cannot be read, so what was found of that GPU is not known").says(why);
+            assert_eq!(answer.stdout, "", "no all-clear");
+        }
+        bench.collo(&["status"]).exits(4).says(why).says(&format!("`rm {}`", path.display()));
+        bench.collo(&["doctor"]).answers("cannot be read: ").answers(why);
+        bench.collo(&["mig", "assert", "sevenths"]).exits(0);
+    };
+    for (why, damage) in DAMAGES {
+        let text = damage(&whole);
+        assert_ne!(text, whole);
+        fs_err::write(&path, &text).expect("written");
+        refused(why);
+        assert_eq!(fs_err::read_to_string(&path).expect("kept"), text);
+    }
+    fs_err::remove_file(&path).expect("there");
+    fs_err::os::unix::fs::symlink("/nowhere", &path).expect("a link");
+    refused("is a link");
+    fs_err::remove_file(&path).expect("kept");
+    // Whole again, it is what it was.
+    fs_err::write(&path, &whole).expect("written");
+    bench.collo(&["restore"]).exits(0);
+    is_as_before(&bench);
 }
 
 #[test]

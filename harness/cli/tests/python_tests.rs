@@ -9,6 +9,7 @@ use collo_measure::python::{self, Environment, PinSet};
 
 /// pytest with these words on top of the usual ones, in the environment of this machine.
 fn pytest(words: &[&str]) -> Command {
+    collo_measure::launch::supervisor::is_at(env!("CARGO_BIN_EXE_collo"));
     let root = support::checkout();
     let workloads = root.join("workloads");
     let environment =

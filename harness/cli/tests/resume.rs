@@ -73,6 +73,81 @@ fn a_workload_that_is_edited_meanwhile_ends_the_campaign_and_voids_the_run() {
     complete(&bench);
 }
 
+/// A script that leaves files in its own folder: a checkpoint, logs by version, results in a file that looks like settings, links.
+const WRITES: &str = "import json, os, sys
+sys.path.insert(0, '../sleep')
+open('checkpoint.pt', 'w').write(str(os.getpid()))
+json.dump({'pid': os.getpid()}, open('results.json', 'w'))
+version = 0
+while os.path.exists(f'logs/version_{version}'):
+    version += 1
+os.makedirs(f'logs/version_{version}', exist_ok=True)
+open(f'logs/version_{version}/hparams.yaml', 'w').write(str(os.getpid()))
+if not os.path.lexists('latest'):
+    os.symlink('/no/such/run', 'latest')
+if not os.path.exists('pipe'):
+    os.mkfifo('pipe')
+open(b'n\\xff.json', 'w').write(str(os.getpid()))
+exec(open('../sleep/train.py').read())
+";
+
+fn writes(outputs: &str) -> Bench {
+    let toml =
+        format!("command = [\"python\", \"train.py\", \"--seconds=0.1\", \"--items=5\"]\nenvironment = \"system\"\n{outputs}");
+    Bench::of("[axes]\nworkload = \"writes\"\ndegree = 2")
+        .file("workloads/writes/workload.toml", &toml)
+        .file("workloads/writes/train.py", WRITES)
+}
+
+#[test]
+fn a_script_that_writes_into_its_own_folder_is_measured_again_and_resumed() {
+    let bench = writes("");
+    let told = "`workloads/writes/checkpoint.pt` was written while it ran: no ingredient";
+    let first = bench.run(&[]).exits(0).says(told).says("`workloads/writes/logs/` was written");
+    assert_eq!(first.stderr.matches(told).count(), 1, "it is told once: {}", first.stderr);
+    // Another campaign finds what the first one left, and one that was killed finds its own.
+    let again = bench.run(&[]).exits(0);
+    assert!(!again.stderr.contains("was written"), "it is remembered: {}", again.stderr);
+    let mut running = bench.start(&["run", "x", "--no-report"]);
+    trains(&bench, 1);
+    running.signal(Signal::SIGKILL);
+    assert_eq!(running.ends().code, None);
+    bench.run(&[]).exits(0).says("resuming ");
+    complete(&bench);
+    assert_eq!(bench.campaigns(), 3);
+    assert!(bench.runs().values().all(|r| r.record.validity.reasons.is_empty()), "no run is void");
+    let names: Vec<String> = bench.campaign().manifest().ingredients.keys().cloned().collect();
+    let own: Vec<&String> = names.iter().filter(|n| n.starts_with("workloads/writes/")).collect();
+    assert_eq!(own, ["workloads/writes/train.py", "workloads/writes/workload.toml"]);
+}
+
+#[test]
+fn a_script_that_was_run_by_hand_before_has_a_way_to_say_what_it_writes() {
+    let bench = writes("").file("workloads/writes/results.json", "{}").file("workloads/writes/checkpoint.pt", "");
+    let answer = bench.run(&[]).exits(4).says("`workloads/writes/results.json` changed while the campaign ran");
+    answer.says("hint: if the script itself writes it: `outputs = [\"results.json\"]` in its `workload.toml`");
+    let bench = writes("outputs = [\"results.json\"]\n").file("workloads/writes/results.json", "{}");
+    bench.run(&[]).exits(0);
+    complete(&bench);
+}
+
+#[test]
+fn a_script_that_writes_and_is_edited_is_still_protected() {
+    let bench = writes("");
+    bench.run(&[]).exits(0);
+    let running = bench.start(&["run", "x", "--no-report", "--new"]);
+    trains(&bench, 1);
+    bench.write("workloads/writes/train.py", &format!("{WRITES}\n# edited\n"));
+    running.ends().exits(4).says("`workloads/writes/train.py` changed while the campaign ran");
+    bench.run(&[]).exits(0).says("is not continued, its ingredients changed");
+    // Code that is new beside the code is an edit, too.
+    let running = bench.start(&["run", "x", "--no-report", "--new"]);
+    trains(&bench, 1);
+    drop(running);
+    bench.write("workloads/writes/sitecustomize.py", "");
+    bench.run(&[]).exits(0).says("workloads/writes/sitecustomize.py   absent → ");
+}
+
 #[test]
 fn what_a_killed_collo_was_doing_can_be_looked_at() {
     let bench = Bench::of(SLEEP);

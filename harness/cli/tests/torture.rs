@@ -1,10 +1,16 @@
 //! collo is killed at random instants, as a machine under memory pressure or an impatient administrator would: nothing that it
 //! started survives, nothing that it stored is harmed, and the campaign ends as if nothing had happened.
 
+#[expect(dead_code, reason = "each test program uses its part of it")]
 #[path = "gpu_kill/kills.rs"]
 mod kills;
+#[expect(dead_code, reason = "each test program uses its part of it")]
+#[path = "hostile/scene.rs"]
+mod scene;
 #[path = "support/sim.rs"]
 mod sim;
+#[path = "torture/strikes.rs"]
+mod strikes;
 mod support;
 
 use std::time::{Duration, Instant};
@@ -95,31 +101,9 @@ fn killed_at_random_instants_a_campaign_still_ends_whole() {
 
 #[test]
 #[ignore = "minutes; `just torture` runs it"]
-fn killed_many_times() {
-    torture(asked(), 2);
-}
-
-#[test]
-#[ignore = "minutes; `just torture` runs it"]
-fn killed_many_times_on_a_simulated_gpu() {
-    kills::kills("a100-40gb", asked().div_ceil(2), 3);
-}
-
-#[test]
-#[ignore = "minutes; `just torture` runs it"]
-fn killed_many_times_on_a_simulated_gpu_that_an_administrator_has_cut() {
-    kills::kills("a100-40gb,mig=2×3g.20gb", asked() / 2, 4);
-}
-
-#[test]
-#[ignore = "minutes; `just torture` runs it"]
-fn killed_many_times_beside_services_that_are_stopped_for_the_switch() {
-    kills::kills_beside_services("a100-40gb,services,power-limit=300,application-clocks=1095", 2 * asked(), 5);
-}
-
-/// How many kills.
-fn asked() -> u32 {
-    std::env::var("COLLO_TORTURE").ok().and_then(|n| n.parse().ok()).unwrap_or(50)
+fn killed_many_times_nothing_is_left_lost_or_changed() {
+    let asked = std::env::var("COLLO_TORTURE").ok().and_then(|n| n.parse().ok());
+    strikes::all(asked.unwrap_or(50), 1);
 }
 
 #[test]

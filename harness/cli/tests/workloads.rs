@@ -210,6 +210,7 @@ fn a_workload_that_breaks_the_protocol_fails_its_trial() {
 
 #[test]
 fn a_workload_may_bring_a_python_of_its_own() {
+    collo_measure::launch::supervisor::is_at(env!("CARGO_BIN_EXE_collo"));
     let system = collo_measure::python::find_system().expect("there is one").path;
     let bench = Bench::of("[axes]\nworkload = \"own\"\n");
     let toml = format!("command = [\"python\", \"train.py\"]\nenvironment = \"{}\"\n", system.display());

@@ -26,6 +26,8 @@ pub enum Event<'a> {
     Stands(View),
     /// A run is in the store.
     Ends { planned: &'a PlannedRun, run: &'a StoredRun },
+    /// Runs wrote files beside the scripts; a folder's name ends in `/`. They are no ingredients.
+    Wrote { files: &'a [String] },
     /// Somebody wants the campaign to stop; the current run is being ended.
     Stopping { now: bool },
     /// A card was put back as it was found.

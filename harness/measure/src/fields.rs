@@ -16,6 +16,9 @@ use crate::mistake::{Mistake, Mistakes, Source, quoted};
 use crate::nearest::nearest;
 use crate::units;
 
+/// No file of keys that a person wrote has more bytes.
+pub const LARGEST: u64 = 1_000_000;
+
 /// What a table may hold.
 pub struct Shape {
     /// The command that lists the keys: `collo schema experiment`.
@@ -219,6 +222,13 @@ impl Reader<'_> {
 
     fn value(&mut self, name: &str, value: &Spanned<DeValue<'_>>, kind: &Kind) -> Option<Found> {
         let span = value.span();
+        if let DeValue::String(text) = value.get_ref()
+            && text.contains('\0')
+        {
+            // Neither a word of a command nor a variable can carry it.
+            self.wrong(format!("`{name}` holds a NUL character"), span, Some("leave it out".into()));
+            return None;
+        }
         let value = match (kind, value.get_ref()) {
             (Kind::Text, DeValue::String(text)) => Value::Text(text.to_string()),
             (Kind::Whole { from, to }, DeValue::Integer(_)) => {
@@ -270,6 +280,11 @@ impl Reader<'_> {
                 Value::Text(text.to_string())
             }
             (Kind::Setting, value) if setting(value).is_some() => Value::Setting(setting(value)?),
+            (Kind::Setting, DeValue::Float(_) | DeValue::Integer(_)) => {
+                let what = format!("{} {} is no number to measure with", quoted(name), self.as_written(&span));
+                self.wrong(what, span, Some("write a finite one".into()));
+                return None;
+            }
             (Kind::List(of), DeValue::Array(items)) => Value::List(self.items(name, items, of)),
             (Kind::Axis { of, empty }, DeValue::Array(items)) => {
                 if items.is_empty() {

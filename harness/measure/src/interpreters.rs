@@ -31,6 +31,7 @@ impl Interpreters {
         target: Option<Target>,
         tell: &mut dyn FnMut(Progress),
     ) -> Result<(Interpreters, BTreeMap<String, String>), PythonError> {
+        searchable(&project.workloads())?;
         let mut interpreters = Interpreters::default();
         let mut facts = BTreeMap::new();
         let cuda = target.map(|t| t.cuda);
@@ -64,6 +65,7 @@ impl Interpreters {
                 && !interpreters.overlays.contains_key(pins)
             {
                 let overlay = pinned()?.overlay(pins, tell)?;
+                searchable(&overlay)?;
                 interpreters.overlays.insert(pins.clone(), overlay);
             }
         }
@@ -121,6 +123,14 @@ impl Interpreters {
 
 fn provided(project: &Project, set: PinSet) -> Result<Provided, PythonError> {
     Provided::of(&project.workloads(), &python::cache_folder(), set)
+}
+
+/// Python has no way to name such a folder on its search path (`os.pathsep`; CPython's Modules/getpath.py splits at each).
+fn searchable(folder: &Path) -> Result<(), PythonError> {
+    match folder.as_os_str().as_encoded_bytes().contains(&b':') {
+        true => Err(PythonError::Colon { path: folder.into() }),
+        false => Ok(()),
+    }
 }
 
 /// Whether its torch can compute on the GPU that will be measured. The driver's own version is asked for only to be named.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::campaign::End;
@@ -21,7 +21,8 @@ impl Interrupts {
     pub fn listen() -> std::io::Result<Self> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        let mut hang_up = signal(SignalKind::hangup())?;
+        // Who started it with `nohup` wants it to go on when the terminal is closed: that is a signal that is ignored from the start.
+        let mut hang_up = if is_ignored(nix::libc::SIGHUP) { None } else { Some(signal(SignalKind::hangup())?) };
         let (sender, stop) = watch::channel(Stop::No);
         let first = Arc::new(Mutex::new(None));
         let told = first.clone();
@@ -30,7 +31,7 @@ impl Interrupts {
                 let by_hand = tokio::select! {
                     _ = interrupt.recv() => true,
                     _ = terminate.recv() => false,
-                    _ = hang_up.recv() => false,
+                    () = next(&mut hang_up) => false,
                 };
                 lock(&told).get_or_insert((Instant::now(), by_hand));
                 let next = if *sender.borrow() == Stop::No { Stop::Gently } else { Stop::Now };
@@ -70,6 +71,20 @@ impl Drop for Interrupts {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+async fn next(signals: &mut Option<Signal>) {
+    match signals {
+        Some(signals) => drop(signals.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether a signal was ignored when this process began, as proc(5) has it: `SigIgn`, a bit for each signal from 1.
+pub fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).and_then(|m| u64::from_str_radix(m.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -3,6 +3,8 @@
 //! In: experiment files and workloads. Out: runs in the store, and events for whoever shows progress. This crate prints nothing and
 //! knows nothing of reports. `docs/architecture.md` follows one cell through it.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod campaign;
 mod cell;
 mod device;
@@ -21,6 +23,7 @@ pub mod load;
 pub mod machine;
 mod mistake;
 mod nearest;
+mod noted;
 pub mod observe;
 mod plan;
 mod prepare;
@@ -35,16 +38,18 @@ pub mod trial;
 pub mod units;
 pub mod workload;
 
+pub use campaign::is_want_of_threads;
 pub use cell::{Cell, Member, Tail, Term, find_cell};
 pub use device::{
     Address as GpuAddress, Choice as GpuChoice, DeviceFacts, DeviceKind, Driver, Gpu, Partition, allocation, apply, company, cut,
-    fixed, has_gpu, hold, holders, layout, mig, mps, namespace, nvml, partition, services,
+    fixed, has_gpu, hold, holders, layout, mig, mps, namespace, nvml, partition, program, services, trust,
 };
 pub use events::{Event, Watcher};
 pub use expand::{Expanded, expand};
 pub use experiment::Experiment;
 pub use interpreters::Interpreters;
-pub use mistake::{Fault, Mistake, Mistakes, Source};
+pub use mistake::{Fault, Mistake, Mistakes, Source, further};
+pub use noted::{Noted, Stopped};
 pub use plan::{CellForecast, Forecast, Plan, alone_on_slices, plan};
 pub use prepare::{Prepared, prepare, prepare_all};
 pub use project::Project;

@@ -7,6 +7,10 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use collo_store::text;
+
+use crate::noted::Stopped;
+
 /// A text that mistakes point into: a file, or an argument of the command line.
 #[derive(Debug, Clone)]
 pub struct Source {
@@ -58,6 +62,10 @@ pub enum Fault {
     Usage,
     /// This machine cannot: exit code 3.
     Machine,
+    /// Somebody stopped it with SIGTERM or SIGHUP: exit code 4.
+    Terminated,
+    /// Somebody stopped it with Ctrl-C: exit code 130.
+    Interrupted,
 }
 
 impl Fault {
@@ -65,6 +73,8 @@ impl Fault {
         match self {
             Fault::Usage => 2,
             Fault::Machine => 3,
+            Fault::Terminated => 4,
+            Fault::Interrupted => 130,
         }
     }
 }
@@ -124,6 +134,12 @@ impl Mistake {
         self
     }
 
+    /// The same, but nobody is to blame: it was stopped.
+    pub fn stopped(mut self, stopped: Stopped) -> Mistake {
+        self.0.fault = stopped.fault();
+        self
+    }
+
     /// The same inside a larger text: from `offset` on if the smaller text stands there as it is, else at all of `span`.
     pub fn moved(self, source: &Arc<Source>, span: &Range<usize>, offset: Option<usize>) -> Mistake {
         let inner = self.0.place.as_ref().map(|(_, inner)| inner.clone());
@@ -163,27 +179,33 @@ impl fmt::Display for Mistake {
         let mut below = Vec::new();
         match &self.0.place {
             None => {
-                write!(f, "error: {}", self.0.what)?;
+                write!(f, "error: {}", text::line(&self.0.what))?;
                 below.extend(self.0.note.clone());
             }
             Some((source, span)) => {
                 // A title with a clause of its own is separated from its place.
                 let comma = if self.0.what.contains(", ") { "," } else { "" };
                 let (line, column) = source.position(span.start);
+                let (what, name) = (text::line(&self.0.what), text::line(&source.name));
                 if source.numbered {
-                    write!(f, "error: {}{comma} at {}:{line}:{column}", self.0.what, source.name)?;
+                    write!(f, "error: {what}{comma} at {name}:{line}:{column}")?;
                 } else {
-                    write!(f, "error: {}{comma} at column {column} of {}", self.0.what, source.name)?;
+                    write!(f, "error: {what}{comma} at column {column} of {name}")?;
                 }
                 below.extend(excerpt(f, source, span, self.0.note.as_deref())?);
             }
         }
         for cause in &self.0.causes {
-            write!(f, "\n  caused by: {cause}")?;
+            write!(f, "\n  caused by: {}", further(cause))?;
         }
         below.extend(self.0.hint.clone());
-        below.iter().try_for_each(|hint| write!(f, "\nhint: {hint}"))
+        below.iter().try_for_each(|hint| write!(f, "\nhint: {}", text::line(hint)))
     }
+}
+
+/// A cause, which may be somebody else's words: its further lines stand below its first, so that none looks like one of ours.
+pub fn further(cause: &str) -> String {
+    text::lines(cause.trim_end()).replace('\n', "\n    ")
 }
 
 const WIDTH: usize = 100;
@@ -200,7 +222,7 @@ fn excerpt(
     let end = source.boundary(span.end.max(span.start));
     let length = source.text[source.boundary(span.start)..end].lines().next().unwrap_or_default().chars().count().max(1);
     // Control characters would move the cursor, and so the carets, of a terminal.
-    let characters: Vec<char> = shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let characters: Vec<char> = shown.chars().map(|c| if text::is_unseen(c) { ' ' } else { c }).collect();
     let gutter = if source.numbered { format!("{line:>2}") } else { "  ".into() };
     let room = WIDTH - gutter.len() - 3;
     let first = if characters.len() <= room { 0 } else { (column - 1).saturating_sub(room / 2) };
@@ -282,8 +304,8 @@ impl std::error::Error for Mistakes {}
 
 /// A value as it was written, in backticks: control characters escaped, cut where it would fill the screen.
 pub fn quoted(text: &str) -> String {
-    let mut shown: String =
-        text.chars().take(61).map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect();
+    let begin: String = text.chars().take(61).collect();
+    let mut shown = text::line(&begin).into_owned();
     if text.chars().count() > 60 {
         shown = shown.chars().take(60).chain(['…']).collect();
     }
@@ -305,6 +327,18 @@ mod tests {
         error: unknown key `repetition` at experiments/mine.toml:4:1
          4 | repetition = 3
            | ^^^^^^^^^^ did you mean `repetitions`?
+        ");
+    }
+
+    #[test]
+    fn what_somebody_else_said_is_one_line_of_ours_at_most() {
+        let m = Mistake::new("\x1b]0;title\x07").caused_by("one\n✓ 6/6 runs completed\nhint: \u{202e}x").hint("a\nerror: b");
+        insta::assert_snapshot!(m, @r"
+        error: \x1b]0;title\x07
+          caused by: one
+            ✓ 6/6 runs completed
+            hint: \u{202e}x
+        hint: a\x0aerror: b
         ");
     }
 

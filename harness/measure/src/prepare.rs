@@ -1,7 +1,6 @@
 //! The data of a campaign, before its first run: each workload may look at its data, or write a stand-in, once.
 
 use std::collections::BTreeSet;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use collo_store::Ingredient;
@@ -10,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::cell::Member;
 use crate::ingredients;
 use crate::interpreters::Interpreters;
+use crate::launch::{Errand, Unanswered};
 use crate::mistake::Mistake;
-use crate::project::Project;
+use crate::project::{self, Project};
 use crate::run::process_environment;
 
 /// What a workload's `prepare` command says.
@@ -34,20 +34,27 @@ pub fn prepare(project: &Project, member: &Member, interpreters: &Interpreters) 
     let Some(mut words) = workload.prepare_for(&member.spec())? else { return Ok(None) };
     interpreters.put_into(&mut words, workload);
     let Some((program, arguments)) = words.split_first() else { return Ok(None) };
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir(&workload.folder).stdin(Stdio::null()).env("CUDA_VISIBLE_DEVICES", "");
+    let mut errand = Errand::to(program, workload.prepare_timeout).args(arguments).folder(&workload.folder);
+    errand = errand.env("CUDA_VISIBLE_DEVICES", Some(String::new()));
     for (name, value) in process_environment(project, workload, &member.spec(), interpreters)? {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
+        errand = errand.env(name, value);
     }
     let what = || Mistake::new(format!("the data of `{}` cannot be prepared", workload.name)).of_machine();
-    let output = command.output().map_err(|e| what().caused_by(format!("`{program}` does not start: {e}")))?;
-    if !output.status.success() {
-        return Err(with_words_of(&String::from_utf8_lossy(&output.stderr), what()));
+    let answer = errand.run().map_err(|why| match why {
+        Unanswered::Stopped(stopped) => Mistake::new(format!("stopped while the data of `{}` was prepared", workload.name))
+            .caused_by(format!("{stopped}; nothing was measured, no process is left"))
+            .hint("the same command goes on where it was")
+            .stopped(stopped),
+        Unanswered::TimedOut(_) => {
+            let file = project::shown(&workload.folder.join("workload.toml"));
+            what().caused_by(format!("{why}")).hint(format!("`prepare_timeout = \"12h\"` in {file} gives it longer"))
+        }
+        other => what().caused_by(other.to_string()),
+    })?;
+    if !answer.success() {
+        return Err(with_words_of(&answer.err(), what()));
     }
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = answer.out();
     let line = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default();
     let prepared = serde_json::from_str(line)
         .map_err(|e| what().caused_by(format!("its `prepare` command does not end with a line of JSON: {e}")))?;

@@ -16,11 +16,18 @@ impl Project {
     /// The nearest project at or above a folder.
     pub fn find(from: &Path) -> Result<Project, Mistake> {
         let from = std::path::absolute(from).unwrap_or_else(|_| from.to_path_buf());
-        let root = from.ancestors().find(|f| f.join("experiments").is_dir() && f.join("workloads").is_dir());
-        root.map(Project::at).ok_or_else(|| {
-            Mistake::new(format!("no `experiments/` and `workloads/` in {} or above it", from.display()))
-                .hint("`collo init DIR` writes them; `-C DIR` goes there")
-        })
+        let found = from.ancestors().find(|f| f.join("experiments").is_dir() && f.join("workloads").is_dir());
+        let Some(root) = found else {
+            return Err(Mistake::new(format!("no `experiments/` and `workloads/` in {} or above it", from.display()))
+                .hint("`collo init DIR` writes them; `-C DIR` goes there"));
+        };
+        // Members are told of folders in variables, and what is stored is JSON.
+        if root.to_str().is_some() {
+            return Ok(Project::at(root));
+        }
+        Err(Mistake::new(format!("the path of this project, {}, is not text in UTF-8", root.display()))
+            .hint("move the project, or rename the folder it lies in")
+            .of_machine())
     }
 
     pub fn at(root: impl Into<PathBuf>) -> Project {

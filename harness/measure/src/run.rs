@@ -1,5 +1,6 @@
 //! Measure one cell, start to end: stage, launch, start, observe, record.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::cell::Cell;
 use crate::device::hold::Hold;
 use crate::device::{DeviceFacts, DeviceKind, Gpu, nvml};
 use crate::experiment::{Experiment, FailureRule};
-use crate::ingredients;
+use crate::ingredients::Watch;
 use crate::interpreters::Interpreters;
 use crate::launch::protocol::Tail;
 use crate::launch::{Adapter, MemberLaunch};
@@ -40,6 +41,10 @@ pub struct Bench<'a> {
     pub interpreters: &'a Interpreters,
     pub campaign: &'a CampaignFolder,
     pub ingredients: &'a BTreeMap<String, Ingredient>,
+    /// The files among them.
+    pub files: RefCell<Watch>,
+    /// What the last run wrote beside its scripts, as long as nobody has taken it.
+    pub written: RefCell<Vec<String>>,
     pub stop: watch::Receiver<Stop>,
     /// Under MPS, nobody but the server may use the card.
     pub exclusive: bool,
@@ -215,7 +220,9 @@ impl Bench<'_> {
             record.cell.tail = "release".into();
         }
         judge(&mut record, observation.skew_ns, &self.campaign.manifest().thresholds);
-        if let Some(name) = ingredients::changed_file(self.project.root(), self.ingredients) {
+        let after = self.files.borrow_mut().after_run();
+        self.written.borrow_mut().extend(after.written);
+        if let Some(name) = after.changed {
             record.validity.lower(Verdict::Void, format!("`{name}` changed while it ran"));
         }
         record
@@ -238,7 +245,11 @@ impl Bench<'_> {
             attestation: Attestation::absent("nothing was started"),
             members: Vec::new(),
             sampling: Vec::new(),
-            ingredients: self.ingredients.iter().map(|(name, i)| (name.clone(), i.sha256.clone())).collect(),
+            ingredients: {
+                let files = self.files.borrow();
+                let are = self.ingredients.iter().filter(|(name, _)| !files.is_output(name));
+                are.map(|(name, i)| (name.clone(), i.sha256.clone())).collect()
+            },
             files: BTreeMap::new(),
         }
     }

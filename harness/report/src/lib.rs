@@ -4,6 +4,8 @@
 //! `analysis` computes, `guideline` concludes, `section` words, `plot` draws, `render` writes. Nothing here touches a GPU or a
 //! process, and nothing prints. Modes, workloads and metrics are text columns: a new one appears without a change here.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod analysis;
 pub mod compare;
 mod error;

@@ -6,7 +6,7 @@
 //!
 //! In: `COLLO_SIM`, a card and how it misbehaves ([`scenario`]); `COLLO_SIM_DIR`, a folder that all of them share ([`sim`]); the cards of
 //! `mig-profiles/` ([`card`]), or of the folder `COLLO_SIM_CARDS`; `COLLO_SIM_EPOCH_S`, about how long an epoch takes alone (1.5);
-//! `COLLO_SIM_TORCH_CUDA`, the CUDA of the simulated torch (13.0). Another card, or another number of them, is another machine: the
+//! `COLLO_SIM_TORCH_CUDA`, the CUDA of the simulated torch (13.0); `COLLO_SIM_SERIAL`, what makes the cards of one machine others than those of an equal one. Another card, or another number of them, is another machine: the
 //! folder then begins anew.
 //!
 //! Out: a machine whose every number follows from one page of formulas ([`model`]) and from the log of who

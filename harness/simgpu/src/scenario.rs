@@ -44,6 +44,7 @@ pub const WORDS: &[(&str, &str)] = &[
     ("mps-no-readback", "the MPS daemon does not tell the limits of memory that it has"),
     ("mps-list-only", "MPS clients are only in the MPS list of their MIG device, and the lists of the parent are closed"),
     ("slow-control", "every command to an MPS daemon takes so long"),
+    ("lingers", "the first question to each program leaves a child behind that keeps its streams open"),
     ("slow-nvml", "the first nvmlInit of a process takes so long"),
     ("bundle", "`dcgmi` prints the texts of that folder of fixtures/, which were collected somewhere"),
     ("no-dcgm", "no host engine answers"),

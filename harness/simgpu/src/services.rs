@@ -85,6 +85,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
         Ok(sim) => sim,
         Err(why) => return complains(&why, FAILURE),
     };
+    crate::sim::linger("systemctl");
     let words: Vec<&str> = arguments.iter().map(String::as_str).filter(|a| !a.starts_with('-')).collect();
     match words[..] {
         ["is-active", ref units @ ..] => is_active(&sim, units),

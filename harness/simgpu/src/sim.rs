@@ -234,6 +234,21 @@ impl Sim {
     }
 }
 
+/// Every user of the machine meets the same cards; whose file it is already has seen to it.
+pub fn open_to_all(path: &Path) {
+    let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666));
+}
+
+/// Once for each program of the scenario `lingers`: leave a child behind that keeps the streams open.
+pub fn linger(program: &str) {
+    let lingers = Scenario::from_environment().is_ok_and(|s| s.has("lingers"));
+    let first = || std::fs::File::create_new(folder().join(format!("{program}.lingers"))).is_ok();
+    if lingers && first() {
+        // No part of the test that is going on, which looks for what it has left.
+        let _ = std::process::Command::new("setsid").args(["sleep", "90"]).env_remove("COLLO_TEST_MARK").spawn();
+    }
+}
+
 fn timed(scenario: &Scenario) -> Timed {
     Timed { throttle_s: scenario.at_s("throttle"), energy_reset_s: scenario.at_s("energy-reset") }
 }
@@ -242,5 +257,6 @@ fn lock(folder: &Path) -> Result<Flock<std::fs::File>, String> {
     let path = folder.join("lock");
     let file = std::fs::File::options().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(|e| format!("`{}`: {e}", path.display()))?;
+    open_to_all(&path);
     Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, e)| format!("`{}`: {e}", path.display()))
 }

@@ -16,6 +16,9 @@ use crate::history::Base;
 use crate::scenario::Scenario;
 use crate::services::{self, Service};
 
+/// The variable that makes the cards of a machine others than those of an equal one: no two cards in the world have one UUID.
+pub const SERIAL: &str = "COLLO_SIM_SERIAL";
+
 /// Compute modes as NVML numbers them.
 pub const DEFAULT: u32 = 0;
 pub const PROHIBITED: u32 = 2;
@@ -152,12 +155,21 @@ impl State {
     pub fn write(&self, path: &Path) -> std::io::Result<()> {
         let aside = path.with_extension("new");
         std::fs::write(&aside, serde_json::to_vec_pretty(self)?)?;
+        crate::sim::open_to_all(&aside);
         std::fs::rename(&aside, path)
     }
 }
 
 fn uuid(card: &Card, index: usize) -> String {
-    format!("GPU-{}", Dice::of(&[&card.key, &index.to_string()]).uuid())
+    card_uuid(&card.key, index, &std::env::var(SERIAL).unwrap_or_default())
+}
+
+/// The UUID of a card by its kind, its index, and the serial number of its machine, which may be empty.
+pub fn card_uuid(kind: &str, index: usize, serial: &str) -> String {
+    let index = index.to_string();
+    let parts = [kind, &index, serial];
+    let known = if serial.is_empty() { &parts[..2] } else { &parts[..] };
+    format!("GPU-{}", Dice::of(known).uuid())
 }
 
 /// `2×3g.20gb`, several of these joined by `/`, a layout of the card's file, or `none` for MIG without instances.

@@ -19,7 +19,11 @@ pub(crate) fn sha256_bytes(bytes: &[u8]) -> String {
 
 /// The digest of a regular file's content, read in pieces.
 pub fn sha256_file(path: &Path) -> std::io::Result<String> {
-    let mut file = open_regular(path)?;
+    sha256_of(open_regular(path)?)
+}
+
+/// The digest of whatever can be read, to its end.
+pub fn sha256_of(mut file: impl Read) -> std::io::Result<String> {
     let mut hasher = Sha256::new();
     let mut piece = vec![0; 1 << 16];
     loop {

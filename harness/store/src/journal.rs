@@ -29,6 +29,8 @@ pub enum JournalEntry {
     Began { at_utc: String, folder: String },
     /// A run is about to be put in place; `sha256` is the digest of its `run.json`.
     Recorded { at_utc: String, folder: String, outcome: String, sha256: String },
+    /// Files beside the scripts that runs wrote; a folder ends in `/`. They are no ingredients, here and in campaigns to come.
+    Wrote { at_utc: String, files: Vec<String> },
     /// The collo that had opened it stopped: `complete`, `interrupted`, `no room` …
     Closed { at_utc: String, reason: String },
 }
@@ -68,6 +70,11 @@ impl Journal {
     /// A run began.
     pub fn began(&mut self, folder: &str) -> Result<()> {
         self.append(&JournalEntry::Began { at_utc: clock::utc_now(), folder: folder.into() })
+    }
+
+    /// Runs wrote these files beside the scripts.
+    pub fn wrote(&mut self, files: &[String]) -> Result<()> {
+        self.append(&JournalEntry::Wrote { at_utc: clock::utc_now(), files: files.to_vec() })
     }
 
     /// This collo stops.

@@ -11,6 +11,8 @@
 //!                      requests.parquet where a member serves
 //! ```
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod campaign;
 mod clock;
 mod digest;
@@ -30,13 +32,14 @@ mod run;
 mod runs;
 mod shape;
 mod tables;
+pub mod text;
 mod verify;
 
 pub use campaign::{
     BlockEdge, Campaign, CellRecord, Filing, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord, Thresholds,
 };
 pub use clock::{monotonic_ns, utc_id, utc_now, utc_text};
-pub use digest::{sha256_file, sha256_text};
+pub use digest::{sha256_file, sha256_of, sha256_text};
 pub use error::{Error, Result};
 pub use folder::{CampaignFolder, StoredRun};
 pub use intact::copies;

@@ -85,6 +85,10 @@ fn progress(m: &MemberView, epochs: u32) -> String {
     }
 }
 
+fn tell(event: &Event<'_>) {
+    super::notice(event).iter().for_each(say::noticed);
+}
+
 fn line(text: String) {
     let utc = utc_now();
     say::remark(format!("{} {text}", utc.get(11..19).unwrap_or_default()));
@@ -104,7 +108,7 @@ impl Display for Lines {
                 }
             }
             Event::Opened { campaign, stored, todo, .. } => {
-                super::notice(&event);
+                tell(&event);
                 self.eta.todo(todo);
                 self.campaign = Some(campaign.clone());
                 (self.done, self.total) = (stored, stored + todo.len());
@@ -127,9 +131,11 @@ impl Display for Lines {
                 }
             }
             Event::Stopping { now } => line(super::stopping(self.run.as_ref().map(|r| &*r.name), now)),
-            Event::NotContinued { .. } | Event::Partials { .. } | Event::Restored { .. } | Event::NotRestored { .. } => {
-                super::notice(&event)
-            }
+            Event::NotContinued { .. }
+            | Event::Partials { .. }
+            | Event::Wrote { .. }
+            | Event::Restored { .. }
+            | Event::NotRestored { .. } => tell(&event),
         }
     }
 

@@ -6,12 +6,14 @@ use collo_measure::observe::{MemberView, Phase, View};
 use collo_measure::sampler::Watched;
 use collo_measure::units::{about, clock};
 use collo_measure::{Event, Forecast};
+use collo_store::text;
 use collo_store::{CampaignFolder, CellRecord, DeviceRecord, Outcome, PlannedRun};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::eta::Eta;
 use super::lines::data_line;
 use super::{Display, python, words};
+use crate::say;
 
 /// Redrawn at most so often.
 const HZ: u8 = 4;
@@ -51,9 +53,14 @@ impl Live {
         }
     }
 
+    /// Above what is redrawn. `suspend` of the screen would do as well, but panics where the terminal is gone.
     fn say(&self, text: &str) {
         // A screen that cannot be written to shows nothing; the campaign goes on.
-        let _ = self.screen.println(text);
+        let _ = self.screen.println(say::painted(text));
+    }
+
+    fn tell(&self, event: &Event<'_>) {
+        super::notice(event).iter().for_each(|line| self.say(line));
     }
 
     fn campaign_line(&self) {
@@ -124,8 +131,13 @@ fn style(template: &str) -> ProgressStyle {
 
 /// A line that wraps would break the redrawing.
 fn cut(text: String) -> String {
+    let text = text::line(&text);
     let most = terminal_size::terminal_size_of(std::io::stderr()).map_or(100, |(w, _)| usize::from(w.0));
-    if text.chars().count() <= most { text } else { text.chars().take(most.saturating_sub(1)).chain(['…']).collect() }
+    if text.chars().count() <= most {
+        text.into_owned()
+    } else {
+        text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+    }
 }
 
 fn long_word(phase: Phase) -> &'static str {
@@ -212,7 +224,7 @@ impl Display for Live {
                 }
             }
             Event::Opened { campaign, stored, todo, .. } => {
-                self.screen.suspend(|| super::notice(&event));
+                self.tell(&event);
                 self.eta.todo(todo);
                 (self.done, self.total) = (stored, stored + todo.len());
                 self.begun = Instant::now();
@@ -221,7 +233,7 @@ impl Display for Live {
                 let about = self.eta.left_s().map(|s| format!(", about {}", about(s))).unwrap_or_default();
                 self.say(&format!("{} on {}: {cells} cells, {}{about}", m.experiment, m.device.text(), words::runs(self.total)));
                 self.bar.set_length(self.total as u64);
-                self.bar.set_prefix(m.experiment.clone());
+                self.bar.set_prefix(text::line(&m.experiment).into_owned());
                 self.campaign = Some(campaign.clone());
                 self.campaign_line();
             }
@@ -251,9 +263,11 @@ impl Display for Live {
                 self.stopping = true;
                 self.campaign_line();
             }
-            Event::NotContinued { .. } | Event::Partials { .. } | Event::Restored { .. } | Event::NotRestored { .. } => {
-                self.screen.suspend(|| super::notice(&event))
-            }
+            Event::NotContinued { .. }
+            | Event::Partials { .. }
+            | Event::Wrote { .. }
+            | Event::Restored { .. }
+            | Event::NotRestored { .. } => self.tell(&event),
         }
     }
 

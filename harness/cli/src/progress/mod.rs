@@ -32,27 +32,34 @@ pub fn display(quiet: bool, forecast: Forecast, cooldown_s: f64) -> Box<dyn Disp
     }
 }
 
-/// What is said once, before the first run.
-fn notice(event: &Event<'_>) {
+/// What is said of the campaign as a whole, a line each.
+fn notice(event: &Event<'_>) -> Vec<String> {
     match event {
         Event::NotContinued { campaign, changes } => {
             let m = campaign.manifest();
             let last = m.id.rsplit('-').next().unwrap_or(&m.id);
-            crate::say::warning(format!("{} is not continued, its ingredients changed", m.id));
-            for c in *changes {
-                crate::say::remark(format!("  {}   {} → {}", c.name, c.before, c.after));
-            }
-            crate::say::remark(format!("  to continue it all the same, marked informative: collo run {last} --force"));
+            let mut lines = vec![format!("warning: {} is not continued, its ingredients changed", m.id)];
+            lines.extend(changes.iter().map(|c| format!("  {}   {} → {}", c.name, c.before, c.after)));
+            lines.push(format!("  to continue it all the same, marked informative: collo run {last} --force"));
+            lines
         }
         Event::Partials { count, .. } => {
             let (runs, again) =
                 if *count == 1 { ("1 run was".into(), "begins") } else { (format!("{count} runs were"), "begin") };
-            crate::say::remark(format!("{runs} cut off by the end of an earlier collo and {again} again"));
+            vec![format!("{runs} cut off by the end of an earlier collo and {again} again")]
         }
-        Event::Restored { label, restored } => crate::say::remark(format!("{label} is as it was found: {}", put_back(restored))),
+        Event::Wrote { files } => {
+            const SHOWN: usize = 5;
+            let mut lines: Vec<String> =
+                files.iter().take(SHOWN).map(|name| format!("`{name}` was written while it ran: no ingredient")).collect();
+            let more = files.len().saturating_sub(SHOWN);
+            lines.extend((more > 0).then(|| format!("and {more} more were")));
+            lines
+        }
+        Event::Restored { label, restored } => vec![format!("{label} is as it was found: {}", put_back(restored))],
         Event::NotRestored { label, reason } => {
-            crate::say::warning(format!("{label} is not as it was found: {reason}"));
-            crate::say::hint("`collo restore` tries again");
+            let what = format!("warning: {label} is not as it was found: {reason}");
+            vec![what, "hint: `collo restore` tries again".into()]
         }
         Event::Opened { campaign, resumed: true, stored, todo, interrupted } => {
             let (id, total) = (&campaign.manifest().id, stored + todo.len());
@@ -61,9 +68,9 @@ fn notice(event: &Event<'_>) {
                 1 => " (1 of them was interrupted)".into(),
                 n => format!(" ({n} of them were interrupted)"),
             };
-            crate::say::remark(format!("resuming {id}: {stored} of {total} runs stored, {} to do{again}", todo.len()));
+            vec![format!("resuming {id}: {stored} of {total} runs stored, {} to do{again}", todo.len())]
         }
-        _ => {}
+        _ => Vec::new(),
     }
 }
 

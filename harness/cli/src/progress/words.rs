@@ -86,9 +86,12 @@ pub fn trace(run: &StoredRun) -> Vec<String> {
     let Some(member) = run.record.members.get(blamed) else { return Vec::new() };
     let mut lines: Vec<String> = member.log_tail.iter().map(|l| format!("      │ {l}")).collect();
     let log = run.path.join(format!("member-{blamed}.log"));
-    let count = fs_err::read_to_string(&log).map(|text| text.lines().count()).ok();
-    match count {
-        Some(0) | None => {}
+    // A member may have written, or put there, anything at all.
+    let text = collo_store::read_small(&log, 1 << 26);
+    match text.map(|text| String::from_utf8_lossy(&text).lines().count()).ok() {
+        Some(0) => {}
+        None if log.is_file() => lines.push(format!("      log: {}", shown(&log))),
+        None => {}
         Some(1) => lines.push(format!("      log: {} (1 line)", shown(&log))),
         Some(n) => lines.push(format!("      log: {} ({n} lines)", shown(&log))),
     }

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use fs_err as fs;
 
+use super::run::shown;
 use super::{Context, Ended};
+use crate::exit::Failure;
 use crate::{args, exit, say};
 
 // `CARRIED`: path inside a project, and content; made by build.rs.
@@ -16,14 +18,15 @@ pub fn run(context: &Context<'_>, a: &args::Init) -> Ended {
     let (mut written, mut kept) = (0, 0);
     for (name, content) in CARRIED {
         let place = root.join(name);
-        if place.exists() {
+        if is_there(&place, content) {
             kept += 1;
             continue;
         }
-        if let Some(folder) = place.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        fs::write(&place, content)?;
+        write(&place, content).map_err(|e| {
+            Failure::new(exit::MACHINE, format!("{} cannot be written", shown(&place)))
+                .because(e)
+                .hint("`collo init` again writes what is missing; what is there is left alone")
+        })?;
         written += 1;
     }
     let there = if kept == 0 { String::new() } else { format!(", {kept} were there and are left alone") };
@@ -33,9 +36,47 @@ pub fn run(context: &Context<'_>, a: &args::Init) -> Ended {
     Ok(exit::DONE)
 }
 
+/// True for anything that may be somebody's work; an empty file in the place of one that is not is what a full disk left.
+fn is_there(place: &Path, content: &[u8]) -> bool {
+    let left_empty = |meta: std::fs::Metadata| meta.is_file() && meta.len() == 0 && !content.is_empty();
+    std::fs::symlink_metadata(place).is_ok_and(|meta| !left_empty(meta))
+}
+
+/// Aside, then renamed: a disk that fills leaves no half of a file.
+fn write(place: &Path, content: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = place.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut aside = place.as_os_str().to_owned();
+    aside.push(format!(".aside-{}", std::process::id()));
+    let written = fs::write(&aside, content).and_then(|()| fs::rename(&aside, place));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&aside);
+    }
+    written
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_full_disk_left_empty_is_written_again_and_anything_else_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("empty"), "").unwrap();
+        fs::write(at("mine"), "a").unwrap();
+        std::os::unix::fs::symlink("nowhere", at("link")).unwrap();
+        let there = ["empty", "mine", "link", "absent"].map(|name| is_there(&at(name), b"content"));
+        assert_eq!(there, [false, true, true, false]);
+        assert!(is_there(&at("empty"), b""), "it is empty in the checkout, too");
+        write(&at("a/b"), b"content").unwrap();
+        assert_eq!(fs::read(at("a/b")).unwrap(), b"content");
+        fs::create_dir(at("folder")).unwrap();
+        write(&at("folder"), b"content").unwrap_err();
+        let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert!(!left.iter().any(|name| name.to_string_lossy().contains("aside")), "{left:?}");
+    }
 
     #[test]
     fn what_is_carried_is_what_lies_in_the_checkout() {

@@ -24,10 +24,11 @@ pub mod workload;
 use std::path::PathBuf;
 
 use collo_measure::experiment::Asked;
+use collo_measure::launch::mark;
 use collo_measure::mig::Cards;
 use collo_measure::services::Services;
 use collo_measure::{
-    DeviceFacts, Driver, Expanded, Experiment, Expression, Gpu, Partition, Plan, Project, Workloads, fixed, hold,
+    DeviceFacts, Driver, Expanded, Experiment, Expression, Gpu, Partition, Plan, Project, Source, Workloads, fixed, hold, trust,
 };
 use collo_store::Runs;
 
@@ -48,7 +49,11 @@ impl Context<'_> {
     pub fn folder(&self) -> Result<PathBuf, Failure> {
         match &self.arguments.folder {
             Some(folder) => Ok(folder.clone()),
-            None => Ok(std::env::current_dir()?),
+            None => std::env::current_dir().map_err(|e| {
+                Failure::new(crate::exit::MACHINE, "the folder that collo was started in is not there any more")
+                    .because(e)
+                    .hint("`cd` to one that is, or name it with `-C DIR`")
+            }),
         }
     }
 
@@ -93,11 +98,12 @@ pub fn planned_to_run(
     services: Services,
 ) -> Result<Planned, Failure> {
     let mut all = planned(project, experiment, selection, asked)?;
-    if let Some(gpu) = all.facts.gpu()
-        && let Some(restored) = hold::repair(gpu)?
-    {
-        say::remark(format!("{} is as it was found: {}", gpu.label(), progress::put_back(&restored)));
-        all = planned(project, all.experiment, selection, asked)?;
+    if let Some(gpu) = all.facts.gpu() {
+        hold::check_free(gpu)?;
+        if let Some(restored) = hold::repair(gpu)? {
+            say::remark(format!("{} is as it was found: {}", gpu.label(), progress::put_back(&restored)));
+            all = planned(project, all.experiment, selection, asked)?;
+        }
     }
     let Some(gpu) = all.facts.gpu().filter(|_| !all.facts.as_found) else { return Ok(all) };
     // What is wanted of the card, whoever may change it: services that are to be stopped by somebody who may not are an error.
@@ -115,15 +121,52 @@ pub fn planned_to_run(
     Ok(all)
 }
 
+/// End what still runs of collos that were killed together with their supervisors, before it disturbs anything, and say so.
+pub fn end_left_behind() {
+    let left = mark::end_left_behind();
+    let named: Vec<String> = left.iter().take(5).map(|l| format!("{} `{}`", l.pid, l.name)).collect();
+    let more = if left.len() > named.len() { " …" } else { "" };
+    match left.len() {
+        0 => {}
+        1 => say::warning(format!("ended a process that a killed collo had left behind: {}", named.join(", "))),
+        n => say::warning(format!("ended {n} processes that a killed collo had left behind: {}{more}", named.join(", "))),
+    }
+}
+
 /// The cards of a project; none where it has no `mig-profiles/`, and a driver's own word has to do.
 pub fn cards(project: &Project) -> Cards {
     Cards::load(&project.mig_profiles()).unwrap_or_default()
 }
 
+/// The cards for a verb that changes a machine: those of the project, where nobody but its user could have written them. Whoever calls
+/// `sudo collo mig apply NAME` stands in a folder of their own: what a name means there is not theirs to say.
+fn believed_cards(context: &Context<'_>) -> Cards {
+    let Ok(project) = context.project() else { return carried_cards() };
+    let folder = project.mig_profiles();
+    match nix::unistd::geteuid().is_root().then(|| trust::files(&folder, "toml")) {
+        None | Some(Ok(())) => cards(&project),
+        Some(Err(why)) => {
+            say::remark(format!(
+                "{} is not used, for whoever calls collo as root may not own it: {why}; the layouts that collo carries are",
+                folder.display()
+            ));
+            carried_cards()
+        }
+    }
+}
+
+/// What this binary knows of cards, as `collo init` writes it.
+fn carried_cards() -> Cards {
+    let named = init::CARRIED.iter().filter_map(|(name, content)| {
+        let card = name.strip_prefix("mig-profiles/")?.strip_suffix(".toml")?;
+        Some((card.to_string(), Source::file(*name, std::str::from_utf8(content).ok()?)))
+    });
+    Cards::of(named)
+}
+
 /// The driver of this machine with its cards, for a verb that is about them; a project around it is not needed.
 pub fn driver(context: &Context<'_>, verb: &str) -> Result<Driver, Failure> {
-    let cards = context.project().map(|project| cards(&project)).unwrap_or_default();
-    Driver::ask(&cards).map_err(|e| {
+    Driver::ask(&believed_cards(context)).map_err(|e| {
         Failure::new(crate::exit::MACHINE, format!("`collo {verb}` needs an NVIDIA GPU: {e}"))
             .hint(e.hint().unwrap_or("what this machine has: `collo doctor`"))
     })

@@ -54,7 +54,8 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
         }
     }
     let campaign = runs.find(&id)?;
-    let written = collo_report::write(&collo_report::analyse(&campaign)?, &reports)?;
+    let runs = campaign.manifest().plan.order.len();
+    let (_, written) = super::report::of_new_runs(&campaign, &reports, runs)?;
     say::remark(format!("report:  {}", super::run::shown(&written.html)));
     let verdict = conclude(context, &reports, History::of(&name, found, rules))?;
     Ok(if stopped(worst) { worst } else { verdict })

@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
-use collo_report::Analysis;
 use collo_report::export::{Format, export};
+use collo_report::{Analysis, Written};
+use collo_store::CampaignFolder;
 use fs_err as fs;
 
 use super::run::shown;
@@ -33,6 +34,23 @@ pub fn run(context: &Context<'_>, a: &args::Report) -> Ended {
     say::result(collo_report::terminal(&analysis, say::width()).trim_end());
     say::remark(format!("report: {}", shown(&written.html)));
     Ok(exit::DONE)
+}
+
+/// The report of a campaign that was just measured: where it cannot be written, what was measured is safe all the same.
+pub fn of_new_runs(campaign: &CampaignFolder, reports: &Path, runs: usize) -> Result<(Analysis, Written), Failure> {
+    let write = || -> collo_report::Result<(Analysis, Written)> {
+        let analysis = collo_report::analyse(campaign)?;
+        let written = collo_report::write(&analysis, reports)?;
+        Ok((analysis, written))
+    };
+    write().map_err(|e| {
+        let id = &campaign.manifest().id;
+        let id = id.rsplit('-').next().unwrap_or(id);
+        let stored = if runs == 1 { "the run is stored".to_string() } else { format!("all {runs} runs are stored") };
+        Failure::new(exit::INCOMPLETE, format!("{stored}, and the report of them cannot be written"))
+            .because(e)
+            .hint(format!("`collo report {id}` writes it, and with `--to DIR` elsewhere"))
+    })
 }
 
 /// The format that is meant; what cannot be meant is refused before anything is read.

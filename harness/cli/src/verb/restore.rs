@@ -2,7 +2,7 @@
 //!
 //! What was found is in the journals of the state folder. A journal stays until its card is as it was found.
 
-use collo_measure::hold::{self, Hold, Journal, Restored, Who};
+use collo_measure::hold::{self, Hold, Journal, Restored, Who, Written};
 use collo_measure::{Driver, Gpu, GpuChoice, cut, holders, nvml, services};
 use serde_json::{Value, json};
 
@@ -13,21 +13,14 @@ use crate::exit::{self, Failure};
 use crate::say;
 
 pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
-    let (left, unreadable) = (hold::left(), unreadable());
-    if let Some(path) = unreadable.first() {
-        say::failure(
-            &Failure::new(
-                exit::MACHINE,
-                format!("the journal {} cannot be read, so what was found is not known", path.display()),
-            )
-            .hint("`collo mig apply LAYOUT` cuts the card by hand; then delete the journal"),
-        );
-    }
-    let mut code = if unreadable.is_empty() { exit::DONE } else { exit::MACHINE };
+    super::end_left_behind();
+    let Written { journals: left, unread } = hold::written()?;
+    unread.iter().for_each(|unread| say::failure(&unread.mistake().into()));
+    let mut code = if unread.is_empty() { exit::DONE } else { exit::MACHINE };
     if left.is_empty() {
         if context.arguments.json {
             say::json(&json!({"schema": 1, "restored": []}));
-        } else if unreadable.is_empty() {
+        } else if unread.is_empty() {
             say::result("every GPU is as it was found: no collo left one otherwise");
         }
         return Ok(code);
@@ -65,17 +58,6 @@ pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
     resumes.dedup();
     resumes.iter().for_each(|name| say::remark(format!("resume: collo run {name}")));
     Ok(code)
-}
-
-/// Journals that are no journals: written by a newer collo, or damaged.
-fn unreadable() -> Vec<std::path::PathBuf> {
-    let entries = std::fs::read_dir(hold::state_folder()).into_iter().flatten().flatten();
-    let journals = entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "json"));
-    let is_one = |path: &std::path::PathBuf| {
-        let text = fs_err::read_to_string(path).unwrap_or_default();
-        serde_json::from_str::<Journal>(&text).is_ok()
-    };
-    journals.filter(|path| !is_one(path)).collect()
 }
 
 /// Put one card back; what was done, and the experiment to go on with.

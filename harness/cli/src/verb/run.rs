@@ -8,7 +8,8 @@ use collo_measure::campaign::{self, Choice, End, Finished, Only, Order};
 use collo_measure::experiment::Asked;
 use collo_measure::frontier::Frontier;
 use collo_measure::observe::ObserveError;
-use collo_measure::{Event, Experiment, Interpreters, Prepared, Project, RunError, Workload, Workloads, prepare_all};
+use collo_measure::python::PythonError;
+use collo_measure::{Event, Experiment, Interpreters, Noted, Prepared, Project, RunError, Workload, Workloads, prepare_all};
 use collo_store::CampaignFolder;
 
 use super::list::State;
@@ -21,6 +22,7 @@ use crate::say;
 pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
+    super::end_left_behind();
     let mut worst = exit::DONE;
     for (experiment, campaign, condition) in what(context, a, &project, &workloads)? {
         let selection = args::Selection { condition: a.selection.condition.clone().or(condition) };
@@ -103,7 +105,8 @@ fn one(
     };
     if a.prepare {
         display.end();
-        say::remark(format!("Python and data are ready\nnext: collo run {}", planned.experiment.name));
+        say::remark("Python and data are ready");
+        say::remark(format!("next: collo run {}", planned.experiment.name));
         return Ok(exit::DONE);
     }
     let resume = resume(a, &planned);
@@ -170,7 +173,8 @@ fn search(
     display.end();
     let resume = resume(a, &planned);
     if a.prepare {
-        say::remark(format!("Python and data are ready\nnext: {resume}"));
+        say::remark("Python and data are ready");
+        say::remark(format!("next: {resume}"));
         return Ok(exit::DONE);
     }
     let newest =
@@ -189,7 +193,7 @@ fn search(
                 }
                 continue;
             };
-            frontier.answers().iter().for_each(say::result);
+            frontier.answers().iter().for_each(say::line);
             return conclude(context, a, project, &finished, &resume);
         };
         (planned.cells, planned.plan) = (round.cells, round.plan);
@@ -280,11 +284,13 @@ fn warn_of_scale(planned: &Planned) {
 
 /// The interpreters that the cells need, what is in them, and the data.
 fn provide(a: &args::Run, project: &Project, planned: &Planned, display: &mut dyn Display) -> Result<Provided, Failure> {
+    let noted = Noted::begin();
     let mut tell = |progress| display.show(Event::Python(progress));
     let (interpreters, facts) =
         Interpreters::provide(project, &workloads_of(planned), a.python.as_deref(), planned.facts.python_target(), &mut tell)?;
     let members = planned.cells.iter().flat_map(|e| e.cell.members());
     let data = prepare_all(project, members, &interpreters, &mut |prepared| display.show(Event::Data(prepared)))?;
+    noted.go_on().map_err(PythonError::from)?;
     Ok((interpreters, facts, data))
 }
 
@@ -321,8 +327,9 @@ fn incomplete(e: RunError, campaign: &CampaignFolder, resume: &str) -> Failure {
     let what = if no_room(&e) { format!("no room in {folder}; {safe}") } else { format!("cannot go on; {safe}") };
     let cause = Failure::from(e).text;
     let cause = cause.strip_prefix("error: ").unwrap_or(&cause).to_string();
-    let failure = Failure::new(exit::INCOMPLETE, what).because(cause);
-    Failure { text: format!("{}\nresume: {resume}", failure.text), ..failure }
+    // The cause may have causes and hints of its own.
+    let failure = Failure::new(exit::INCOMPLETE, what);
+    Failure { text: format!("{}\n  caused by: {cause}\nresume: {resume}", failure.text), ..failure }
 }
 
 fn no_room(e: &RunError) -> bool {
@@ -347,19 +354,20 @@ fn conclude(context: &Context<'_>, a: &args::Run, project: &Project, finished: &
             _ => exit::INCOMPLETE,
         });
     }
+    // What stands in the way was said when it was tried.
+    let done = if finished.put_back { exit::DONE } else { exit::INCOMPLETE };
     let (runs, _) = campaign.runs()?;
     let failed = runs.values().filter(|r| r.record.outcome.is_failure()).count();
     if a.of_a_night {
-        return Ok(exit::DONE);
+        return Ok(done);
     }
     if a.no_report && context.arguments.json {
         say::json(&serde_json::json!({"schema": 1, "campaign": campaign.manifest().id, "folder": campaign.path(),
             "planned": total, "accounted": total, "failed": failed}));
     } else if a.no_report {
-        say::result(format!("{total} of {total} runs accounted for in {}", shown(campaign.path())));
+        say::line(format!("{total} of {total} runs accounted for in {}", shown(campaign.path())));
     } else {
-        let analysis = collo_report::analyse(campaign)?;
-        let written = collo_report::write(&analysis, &project.reports())?;
+        let (analysis, written) = super::report::of_new_runs(campaign, &project.reports(), total)?;
         if context.arguments.json {
             say::json(&collo_report::json(&analysis));
         } else {
@@ -372,7 +380,7 @@ fn conclude(context: &Context<'_>, a: &args::Run, project: &Project, finished: &
         return Ok(exit::FAILED);
     }
     say::remark("next:   collo show last     collo verify last");
-    Ok(exit::DONE)
+    Ok(done)
 }
 
 /// A path as people see it: from where they stand, if it lies below.

@@ -70,7 +70,7 @@ fn failures(campaign: &CampaignFolder) -> Result<(), Failure> {
     for run in runs.values().filter(|r| r.record.outcome.is_failure()) {
         say::result("");
         for line in crate::progress::words::failed(run) {
-            say::result(line);
+            say::line(line);
         }
     }
     for f in foreign {
@@ -86,11 +86,11 @@ fn partial(campaign: &CampaignFolder) -> Ended {
     }
     for folder in partials {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().replace(".partial-", "");
-        say::result(format!("{name}, cut off; no number of it is used ({})", shown(&folder)));
+        say::line(format!("{name}, cut off; no number of it is used ({})", shown(&folder)));
         let events = read_small(&folder.join("events.jsonl"), LIMIT_BYTES).unwrap_or_default();
         let events = String::from_utf8_lossy(&events);
         for line in events.lines() {
-            say::result(format!("  {line}"));
+            say::line(format!("  {line}"));
         }
     }
     Ok(exit::DONE)

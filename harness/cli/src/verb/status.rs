@@ -1,12 +1,13 @@
 //! `collo status`: what is running, what is unfinished, and whether each GPU is as it was found.
 
-use collo_measure::hold::{self, Journal};
+use collo_measure::hold::{self, Journal, Unread};
 use collo_measure::{Partition, cut};
 use collo_store::JournalEntry;
 use serde_json::{Value, json};
 
 use super::list::State;
 use super::{Context, Ended};
+use crate::exit::Failure;
 use crate::{args, exit, say};
 
 pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
@@ -32,7 +33,7 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
         _ => None,
     });
     let staged = Staged::all();
-    let left = staged.iter().any(|s| !s.held);
+    let left = staged.is_left();
     let unfinished = running.is_none() && state.stored < m.plan.order.len();
     let planned = now.as_ref().and_then(|(folder, _)| m.plan.order.iter().find(|p| m.plan.folder(p) == *folder));
     let cell = planned.map(|p| {
@@ -43,23 +44,20 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
         say::json(&json!({"schema": 1, "campaign": m.id, "experiment": m.experiment, "planned": m.plan.order.len(),
             "stored": state.stored, "failed": state.failed, "process": running.as_ref().map(|r| r.0),
             "since": running.as_ref().map(|r| &r.1), "now": if running.is_some() { cell } else { None },
-            "gpus": staged.iter().map(Staged::value).collect::<Vec<_>>()}));
+            "gpus": staged.values(), "unread": staged.unread()}));
     } else {
         let id = m.id.rsplit('-').next().unwrap_or(&m.id);
         let count = format!("{} of {} runs", state.stored, m.plan.order.len());
         match &running {
             Some((pid, since)) => {
-                say::result(format!("{} {id} since {} (process {pid}): {count}", m.experiment, clock(since)));
+                say::line(format!("{} {id} since {} (process {pid}): {count}", m.experiment, clock(since)));
                 if let (Some(cell), Some((_, began))) = (cell, now) {
-                    say::result(format!("  now    {cell}, since {}", clock(&began)));
+                    say::line(format!("  now    {cell}, since {}", clock(&began)));
                 }
             }
-            None => say::result(format!("{} {id} is not running: {count} are stored, {}", m.experiment, state.text())),
+            None => say::line(format!("{} {id} is not running: {count} are stored, {}", m.experiment, state.text())),
         }
-        staged.iter().for_each(|s| say::result(s.line()));
-        if left {
-            say::remark("back: collo restore");
-        }
+        staged.say();
         if unfinished {
             say::remark(format!("resume: collo run {}", m.experiment));
         }
@@ -70,41 +68,82 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
 /// No campaign is stored here; a card may be left staged all the same, by one that is stored elsewhere.
 fn without_campaign(context: &Context<'_>) -> u8 {
     let staged = Staged::all();
-    let left = staged.iter().any(|s| !s.held);
+    let left = staged.is_left();
     if context.arguments.json {
-        say::json(&json!({"schema": 1, "campaign": null, "gpus": staged.iter().map(Staged::value).collect::<Vec<_>>()}));
+        say::json(&json!({"schema": 1, "campaign": null, "gpus": staged.values(), "unread": staged.unread()}));
     } else {
         say::remark("no campaign is stored yet, and nothing runs from here");
-        staged.iter().for_each(|s| say::result(s.line()));
-        if left {
-            say::remark("back: collo restore");
-        }
+        staged.say();
     }
     if left { exit::INCOMPLETE } else { exit::DONE }
 }
 
-/// A card that is not as it was found, or may not be.
+/// What is written down of cards.
 struct Staged {
+    cards: Vec<StagedCard>,
+    /// Journals that cannot be believed: nobody knows what of these cards was found.
+    unread: Vec<Unread>,
+    /// The state folder itself cannot be believed.
+    refused: Option<Failure>,
+}
+
+impl Staged {
+    fn all() -> Staged {
+        match hold::written() {
+            Ok(all) => {
+                Staged { cards: all.journals.into_iter().map(StagedCard::of).collect(), unread: all.unread, refused: None }
+            }
+            Err(e) => Staged { cards: Vec::new(), unread: Vec::new(), refused: Some(e.into()) },
+        }
+    }
+
+    /// Something is to be put right, by somebody.
+    fn is_left(&self) -> bool {
+        self.cards.iter().any(|card| !card.held) || !self.unread.is_empty() || self.refused.is_some()
+    }
+
+    fn values(&self) -> Vec<Value> {
+        self.cards.iter().map(StagedCard::value).collect()
+    }
+
+    fn unread(&self) -> Vec<Value> {
+        self.unread.iter().map(|unread| json!({"journal": unread.path, "why": unread.why})).collect()
+    }
+
+    fn say(&self) {
+        self.cards.iter().for_each(|card| say::line(card.line()));
+        if self.cards.iter().any(|card| !card.held) {
+            say::remark("back: collo restore");
+        }
+        self.unread.iter().for_each(|unread| say::failure(&unread.mistake().into()));
+        self.refused.iter().for_each(say::failure);
+    }
+}
+
+/// A card that is not as it was found, or may not be.
+struct StagedCard {
     journal: Journal,
     /// A living collo has it, and puts it back.
     held: bool,
     /// Absent where the driver does not tell.
     now: Option<Partition>,
+    compute_mode: Option<String>,
 }
 
-impl Staged {
-    fn all() -> Vec<Staged> {
-        let look = |journal: Journal| {
-            let now = cut::read(&journal.uuid, &journal.label).ok().map(|cut| cut.partition);
-            Staged { held: journal.is_held(), now, journal }
-        };
-        hold::left().into_iter().map(look).collect()
+impl StagedCard {
+    fn of(journal: Journal) -> StagedCard {
+        let now = cut::read(&journal.uuid, &journal.label).ok().map(|cut| cut.partition);
+        StagedCard { held: journal.is_held(), now, compute_mode: hold::compute_mode(&journal.uuid), journal }
     }
 
     /// `  GPU 0  staged: 7×1g.5gb; found: MIG off`
     fn line(&self) -> String {
         let journal = &self.journal;
         let mut staged: Vec<String> = self.now.iter().filter(|now| **now != journal.found).map(Partition::to_string).collect();
+        // Written down also where only a change of MIG mode could have reset it.
+        let (found_mode, mode) = (journal.found_compute_mode.as_ref(), self.compute_mode.as_ref());
+        let changed = mode.filter(|mode| found_mode.is_some_and(|found| found != *mode));
+        staged.extend(changed.map(|mode| format!("compute mode {mode}")));
         match journal.daemons.len() {
             0 => {}
             1 => staged.push("MPS daemon".into()),
@@ -116,8 +155,7 @@ impl Staged {
             _ => staged.join(", "),
         };
         let left = if self.held { "" } else { "left " };
-        // Written down also where only a change of MIG mode could have reset it.
-        let mode = journal.found_compute_mode.as_ref().filter(|mode| *mode != "Default");
+        let mode = found_mode.filter(|found| changed.is_some() || *found != "Default");
         let mode = mode.map(|mode| format!(", compute mode {mode}")).unwrap_or_default();
         let mps = if journal.daemons.is_empty() { "" } else { ", no MPS" };
         format!("  {}  {left}staged: {staged}; found: {}{mode}{mps}", journal.label, journal.found)
@@ -128,7 +166,7 @@ impl Staged {
         json!({"gpu": j.label, "uuid": j.uuid, "simulated": j.simulated, "held": self.held, "process": j.process,
             "campaign": j.campaign, "experiment": j.experiment, "found": j.found.to_string(),
             "now": self.now.as_ref().map(Partition::to_string), "daemons": j.daemons.len(),
-            "found_compute_mode": j.found_compute_mode})
+            "found_compute_mode": j.found_compute_mode, "compute_mode": self.compute_mode})
     }
 }
 
@@ -143,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    fn staged(held: bool, now: Option<Partition>) -> Staged {
+    fn staged(held: bool, now: Option<Partition>) -> StagedCard {
         let journal = Journal {
             schema: 1,
             uuid: "GPU-1".into(),
@@ -157,7 +195,7 @@ mod tests {
             found: Partition::off(),
             ..Journal::default()
         };
-        Staged { journal, held, now }
+        StagedCard { journal, held, now, compute_mode: Some("Default".into()) }
     }
 
     #[test]
@@ -169,6 +207,12 @@ mod tests {
         let mut mps = staged(true, Some(Partition::off()));
         mps.journal.daemons.push("/tmp/collo-mps-x".into());
         assert_eq!(mps.line(), "  GPU 0  staged: MPS daemon; found: MIG off, no MPS");
+        mps.journal.found_compute_mode = Some("Default".into());
+        mps.compute_mode = Some("ExclusiveProcess".into());
+        assert_eq!(
+            mps.line(),
+            "  GPU 0  staged: compute mode ExclusiveProcess, MPS daemon; found: MIG off, compute mode Default, no MPS"
+        );
         assert_eq!(staged(false, None).line(), "  GPU 0  left staged: the driver does not tell; found: MIG off");
         assert_eq!(staged(false, Some(Partition::off())).line(), "  GPU 0  left staged: nothing; found: MIG off");
     }

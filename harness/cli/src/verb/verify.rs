@@ -16,7 +16,7 @@ pub fn run(context: &Context<'_>, a: &args::Verify) -> Ended {
             findings.iter().map(|f| json!({"subject": f.subject, "level": word(f.level), "text": f.text})).collect();
         say::json(&json!({"schema": 1, "campaign": id, "holds": !no, "findings": list}));
     } else {
-        findings.iter().for_each(|f| say::result(line(f)));
+        findings.iter().for_each(|f| say::line(line(f)));
         let name = &campaign.manifest().experiment;
         let says_no = |intact: bool| findings.iter().any(|f| f.level == Level::No && (f.subject == "intact") == intact);
         if says_no(true) {

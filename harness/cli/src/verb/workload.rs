@@ -7,6 +7,7 @@ use collo_measure::experiment::Asked;
 use collo_measure::trial::{self, Finding, Shown};
 use collo_measure::workload::{Environment, RECIPE, Requirement, plain};
 use collo_measure::{Project, Workload, Workloads, units};
+use collo_store::text::line;
 use collo_store::{EpochRecord, RunRecord};
 use serde_json::{Value as Json, json};
 
@@ -57,7 +58,7 @@ fn value(w: &Workload) -> Json {
     let forecast = json!({"set_up_s": w.forecast.set_up_s, "epoch_s": w.forecast.epoch_s, "items": w.forecast.items,
         "memory_bytes": w.forecast.memory_bytes});
     json!({"workload": w.name, "preset_of": w.preset_of, "description": w.description, "folder": w.folder, "command": w.command,
-        "environment": environment, "packages": w.packages, "requires": requires, "prepare": w.prepare, "settings": w.settings,
+        "environment": environment, "packages": w.packages, "requires": requires, "prepare": w.prepare, "outputs": w.outputs, "settings": w.settings,
         "recipes": w.recipes, "variables": w.variables, "protocol": w.epochs.is_none(), "forecast_cpu": forecast})
 }
 
@@ -80,8 +81,9 @@ fn show(context: &Context<'_>, workloads: &Workloads, name: &str) -> Ended {
 /// A workload in lines; a preset shows where it differs from its base.
 fn in_full(w: &Workload, base: Option<&Workload>) -> String {
     let of = w.preset_of.as_ref().map(|base| format!(", a preset of {base}")).unwrap_or_default();
-    let mut lines = vec![format!("{}{of}: {}", w.name, w.description.as_deref().unwrap_or("no description"))];
-    let mut add = |what: &str, said: String| lines.push(format!("  {what:<12} {said}"));
+    let first = format!("{}{of}: {}", w.name, w.description.as_deref().unwrap_or("no description"));
+    let mut lines = vec![line(&first).into_owned()];
+    let mut add = |what: &str, said: String| lines.push(line(&format!("  {what:<12} {said}")).into_owned());
     add("folder", shown(&w.folder));
     add("command", w.command.join(" "));
     add(
@@ -97,6 +99,9 @@ fn in_full(w: &Workload, base: Option<&Workload>) -> String {
     }
     if let Some(prepare) = &w.prepare {
         add("data", prepare.join(" "));
+    }
+    if !w.outputs.is_empty() {
+        add("writes", w.outputs.join(", "));
     }
     for (name, value) in &w.variables {
         add("variable", format!("{name}={value}"));
@@ -212,6 +217,6 @@ fn table(findings: &[Finding]) -> String {
         Shown::No => "✗",
         Shown::Absent => "–",
     };
-    let line = |f: &Finding| format!("{} {:<8} {}", mark(f.verdict), f.what, f.said);
-    findings.iter().map(line).collect::<Vec<_>>().join("\n")
+    let shown = |f: &Finding| line(&format!("{} {:<8} {}", mark(f.verdict), f.what, f.said)).into_owned();
+    findings.iter().map(shown).collect::<Vec<_>>().join("\n")
 }

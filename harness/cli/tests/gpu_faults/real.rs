@@ -55,10 +55,6 @@ fn collect(machine: &Machine, more: &[&str]) -> Answer {
     machine.collo(&[&usual[..], more].concat())
 }
 
-fn uuid(card: &str) -> String {
-    format!("GPU-{}", simgpu::dice::Dice::of(&[card, "0"]).uuid())
-}
-
 #[test]
 fn what_a_card_answers_is_brought_home_with_nothing_private_in_it() {
     let machine = Machine::new("a100-40gb", NAIVE);
@@ -100,7 +96,7 @@ fn what_a_card_answers_is_brought_home_with_nothing_private_in_it() {
     assert!(bundle.text("load/sms-25.txt").contains("SMs"), "{}", bundle.text("load/sms-25.txt"));
     // Nobody can tell whose machine it was.
     let host = nix::unistd::gethostname().expect("a name").to_string_lossy().into_owned();
-    let own = uuid("a100-40gb");
+    let own = machine.uuid(0);
     for file in bundle.files() {
         let text = String::from_utf8_lossy(&std::fs::read(&file).expect("readable")).into_owned();
         let home = machine.bench.at("").display().to_string();
@@ -306,5 +302,9 @@ fn replies_are_read(bundle: &Path) {
 
 #[test]
 fn collected_texts_play_the_part_of_dcgm() {
-    all(vec![row("the texts of the simulated card", "a100-40gb,bundle=simulated-a100", NAIVE).env("COLLO_SIM_EPOCH_S", "0.6")]);
+    all(vec![
+        row("the texts of the simulated card", "a100-40gb,bundle=simulated-a100", NAIVE)
+            .env(crate::SERIAL, "")
+            .env("COLLO_SIM_EPOCH_S", "0.6"),
+    ]);
 }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use collo_store::Verdict;
 
+use crate::SERIAL;
 use crate::others::{Somebody, only_informative};
 use crate::row::{Row, Scenario, all, all_of, hold, row};
 use crate::sim::Machine;
@@ -192,10 +193,14 @@ fn whoever_is_not_listed_is_seen_by_what_is_used() {
 fn an_allocation_is_kept_to_and_named_where_it_is_in_the_way() {
     let of = |name, cards: &str, variable, value: &str| row(name, format!("a100-40gb,gpus={cards}"), MIG).env(variable, value);
     let on = |row: Row, text| row.says(text);
-    let uuid = |card: u32| format!("GPU-{}", simgpu::dice::Dice::of(&["a100-40gb", &card.to_string()]).uuid());
+    // Each has cards of its own, and the serial number is told by what is asked for.
+    let uuid = |card: usize, serial: &str| simgpu::state::card_uuid("a100-40gb", card, serial);
     all(vec![
         on(of("CUDA's second card", "3", "CUDA_VISIBLE_DEVICES", "1"), "GPU 1 is as it was found"),
-        on(of("CUDA's card by its UUID", "3", "CUDA_VISIBLE_DEVICES", &uuid(2)), "GPU 2 is as it was found"),
+        on(
+            of("CUDA's card by its UUID", "3", "CUDA_VISIBLE_DEVICES", &uuid(2, "cuda")).env(SERIAL, "cuda"),
+            "GPU 2 is as it was found",
+        ),
         on(of("what Slurm gave the job", "3", "SLURM_JOB_GPUS", "2"), "GPU 2 is as it was found"),
         on(of("Slurm shows the job's cards only", "1", "SLURM_JOB_GPUS", "5"), "GPU 0 is as it was found"),
         on(
@@ -203,14 +208,19 @@ fn an_allocation_is_kept_to_and_named_where_it_is_in_the_way() {
             "GPU 1 is as it was found",
         ),
         on(of("the numbers of a container are the host's", "1", "NVIDIA_VISIBLE_DEVICES", "6"), "GPU 0 is as it was found"),
-        on(of("a card of a container by its UUID", "2", "NVIDIA_VISIBLE_DEVICES", &uuid(1)), "GPU 1 is as it was found"),
+        on(
+            of("a card of a container by its UUID", "2", "NVIDIA_VISIBLE_DEVICES", &uuid(1, "container"))
+                .env(SERIAL, "container"),
+            "GPU 1 is as it was found",
+        ),
         of("a card that is not ours", "2", "CUDA_VISIBLE_DEVICES", "1")
             .with(&["--gpu", "0"])
             .exits(3)
             .says("GPU 0 is not allocated to this process: `CUDA_VISIBLE_DEVICES=1`"),
         of("no card is ours", "2", "CUDA_VISIBLE_DEVICES", "").exits(3).says("no GPU of this machine is allocated"),
         of("a job without a card", "2", "CUDA_VISIBLE_DEVICES", "NoDevFiles").exits(3).says("CUDA_VISIBLE_DEVICES=NoDevFiles"),
-        of("two that do not agree", "2", "NVIDIA_VISIBLE_DEVICES", &uuid(1))
+        of("two that do not agree", "2", "NVIDIA_VISIBLE_DEVICES", &uuid(1, "disagree"))
+            .env(SERIAL, "disagree")
             .env("CUDA_VISIBLE_DEVICES", "0")
             .exits(3)
             .says("no GPU of this machine is allocated"),
@@ -227,23 +237,6 @@ fn doctors_allocation() -> Result<(), String> {
     };
     says(&with("1,2")?, 0, &["`CUDA_VISIBLE_DEVICES=1,2`: GPUs 1 and 2 may be used"])?;
     says(&with("-1")?, 0, &["no GPU of this machine is allocated to this process: `CUDA_VISIBLE_DEVICES=-1`"])
-}
-
-/// Another user's collo, with a state folder of its own, on the card on which the first one trains.
-fn two_users() -> Result<(), String> {
-    let machine = Machine::new(USER, &format!("epochs = 4\n{NAIVE}"));
-    machine.bench.write("experiments/y.toml", &crate::sim::short(NAIVE));
-    let running = machine.start(&[]);
-    crate::support::wait_for("a member on the card", || {
-        let seen = std::fs::read_to_string(machine.sim().join("activity.log")).unwrap_or_default();
-        seen.contains("rain").then_some(())
-    });
-    let mut second = machine.bench.command(&["run", "y", "--no-report"]);
-    second.env("COLLO_STATE", machine.sim().join("second"));
-    let refused = Answer::from(second.output().map_err(|e| e.to_string())?);
-    let first = running.ends();
-    hold(refused.code == Some(BLOCKED) && refused.stderr.contains("GPU 0 is in use: pid "), || format!("{refused:?}"))?;
-    hold(first.code == Some(0), || format!("the first: {first:?}"))
 }
 
 /// A driver that starts its cards anew takes its time, and nothing is misjudged by it.
@@ -277,10 +270,9 @@ fn unknown_profiles() -> Result<(), String> {
 }
 
 #[test]
-fn a_second_user_a_slow_driver_a_lost_card_and_an_unknown_one_are_told_apart() {
+fn a_slow_driver_a_lost_card_and_an_unknown_one_are_told_apart() {
     let of = |name, act: fn() -> Result<(), String>| Scenario { name, words: String::new(), act: Box::new(act) };
     all_of(vec![
-        of("two users on one card", two_users),
         of("doctor tells what is allocated", doctors_allocation),
         of("a driver that begins slowly", slow_driver),
         of("a card of two that is lost", a_lost_card),

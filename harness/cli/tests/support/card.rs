@@ -37,12 +37,13 @@ pub fn put_on(bench: Bench, scenario: &str) -> Bench {
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{path}", folder_with("nvidia-cuda-mps-control").display());
     let at = |name: &str| bench.at(name).display().to_string();
-    let (folder, state) = (at(".sim"), at(".state"));
+    let (folder, state, serial) = (at(".sim"), at(".state"), at(""));
     bench
         .env("COLLO_NVML", &folder_with(LIBRARY).join(LIBRARY).display().to_string())
         .env("COLLO_SIM", scenario)
         .env("COLLO_SIM_DIR", &folder)
         .env("COLLO_SIM_CARDS", &profiles.display().to_string())
+        .env("COLLO_SIM_SERIAL", &serial)
         .env("COLLO_STATE", &state)
         .env("PATH", &path)
 }

@@ -74,11 +74,13 @@ pub fn put_on(bench: Bench, scenario: &str) -> Bench {
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
     let at = |name: &str| bench.at(name).display().to_string();
     let (folder, state) = (at(".sim"), at(".state"));
+    let serial = at("");
     bench
         .env("COLLO_NVML", &library.display().to_string())
         .env("COLLO_SIM", scenario)
         .env("COLLO_SIM_DIR", &folder)
         .env("COLLO_SIM_CARDS", &profiles.display().to_string())
+        .env("COLLO_SIM_SERIAL", &serial)
         .env("COLLO_STATE", &state)
         .env("PATH", &path)
 }
@@ -137,6 +139,13 @@ impl Machine {
     /// The folder of the simulation.
     pub fn sim(&self) -> PathBuf {
         self.folder.path().join(&self.room)
+    }
+
+    /// The UUID of a card.
+    pub fn uuid(&self, index: usize) -> String {
+        let text = fs_err::read_to_string(self.sim().join("state.json")).expect("the machine is on");
+        let state: Value = serde_json::from_str(&text).expect("JSON");
+        state["cards"][index]["uuid"].as_str().expect("a text").to_string()
     }
 
     /// The folder of journals.

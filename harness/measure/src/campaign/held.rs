@@ -11,15 +11,18 @@ use crate::mistake::Mistake;
 use crate::run::{Bench, RunError};
 
 /// Put a card back as it was found, and say so; what cannot be put back stays written down for `collo restore`.
-pub(super) fn put_back(gpu: &Gpu, hold: &mut Hold, watcher: Watcher<'_>) {
+/// True where it is as it was found.
+pub(super) fn put_back(gpu: &Gpu, hold: &mut Hold, watcher: Watcher<'_>) -> bool {
     match hold.restore() {
         Ok(restored) if restored != Restored::default() => watcher(Event::Restored { label: gpu.label(), restored }),
         Ok(_) => {}
         Err(e) => {
             hold.give_up();
             watcher(Event::NotRestored { label: gpu.label(), reason: e.line() });
+            return false;
         }
     }
+    true
 }
 
 impl Order<'_> {
@@ -31,6 +34,12 @@ impl Order<'_> {
         hold.with_services(self.choice.services);
         if let Some(restored) = repaired {
             watcher(Event::Restored { label: gpu.label(), restored });
+        }
+        // The plan was made of what was there before the card was ours alone.
+        if let Some(planned) = gpu.partition.as_ref().filter(|planned| !planned.is_as(hold.found())) {
+            let what =
+                format!("{} was cut anew while its runs were planned: it was {planned}, it is {}", gpu.label(), hold.found());
+            return Err(Mistake::new(what).hint("the same command again plans anew").of_machine().into());
         }
         let checked = self.check_card(gpu, &mut hold);
         if checked.is_err() {

@@ -1,8 +1,11 @@
 //! A whole campaign: open or continue it, measure what is missing, in order, and leave it complete or resumable.
 
+mod caught;
+mod depends;
 mod held;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
 use collo_store::{Campaign, CampaignFolder, Ingredient, Outcome, PlannedRun, Runs, SCHEMA, StoredRun, utc_id, utc_now};
@@ -15,7 +18,7 @@ use crate::device::{DeviceFacts, Gpu};
 use crate::events::{Event, Watcher};
 use crate::expand::Expanded;
 use crate::experiment::Experiment;
-use crate::ingredients;
+use crate::ingredients::Ingredients;
 use crate::interpreters::Interpreters;
 use crate::interrupt::Interrupts;
 use crate::machine;
@@ -26,6 +29,8 @@ use crate::prepare::Prepared;
 use crate::project::Project;
 use crate::run::{Bench, RunError, Seated};
 use crate::sharing::Seating;
+
+pub use caught::is_want_of_threads;
 
 /// The name under which a selection is an ingredient.
 pub const SELECTION: &str = "--where";
@@ -102,20 +107,33 @@ pub struct Finished {
     pub stored: usize,
     /// How long it took to stop after it was asked to.
     pub stopping: Option<Duration>,
+    /// The card is as it was found, if there is one.
+    pub put_back: bool,
 }
 
 /// Measure a campaign. What is stored stays stored, whatever the error.
 pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, RunError> {
     let runs = Runs::at(order.project.runs());
-    let ingredients = order.ingredients()?;
+    let mut ingredients = order.ingredients(&runs)?;
     // First of all the card, if there is one: what it refuses is said before a campaign is there.
     let mut held = order.hold(watcher)?;
-    let result = on_card(order, held.as_mut(), &runs, &ingredients, watcher).await;
+    let mut result = caught::caught(on_card(order, held.as_mut(), &runs, &mut ingredients, watcher)).await;
     // Whatever the result: the card goes back to how it was found.
     if let Some((gpu, hold)) = &mut held {
-        held::put_back(gpu, hold, watcher);
+        let put_back = held::put_back(gpu, hold, watcher);
+        result = result.map(|ended| ended.map(|finished| Finished { put_back, ..finished }));
     }
-    result
+    result.unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+        match is_want_of_threads(&said) {
+            true => Err(Mistake::new("this machine lets collo start no further thread")
+                .caused_by(said)
+                .hint("`ulimit -u`, or the limit of processes of the container, is too low")
+                .of_machine()
+                .into()),
+            false => std::panic::resume_unwind(panic),
+        }
+    })
 }
 
 /// The same, with the card in hand.
@@ -123,7 +141,7 @@ async fn on_card(
     order: &Order<'_>,
     mut held: Option<&mut (&Gpu, Hold)>,
     runs: &Runs,
-    ingredients: &BTreeMap<String, Ingredient>,
+    ingredients: &mut Ingredients,
     watcher: Watcher<'_>,
 ) -> Result<Finished, RunError> {
     let (campaign, resumed) = order.open(runs, ingredients, watcher)?;
@@ -137,11 +155,14 @@ async fn on_card(
         campaign.extend(&order.plan.record)?;
     }
     if resumed && order.choice.force {
-        let changes = ingredients::changes(&campaign.manifest().ingredients, ingredients);
+        let changes = ingredients.changes_since(&campaign.manifest().ingredients);
         if !changes.is_empty() {
             let names: Vec<String> = changes.into_iter().map(|c| c.name).collect();
             campaign.mark_informative(&format!("continued with --force although {} changed", names.join(", ")))?;
         }
+    }
+    if resumed {
+        ingredients.continue_from(&campaign.manifest().ingredients);
     }
     let (stored, _) = campaign.runs()?;
     let (todo, interrupted) = order.todo(&campaign, &stored);
@@ -161,7 +182,9 @@ async fn on_card(
         facts: order.facts,
         interpreters: order.interpreters,
         campaign: &campaign,
-        ingredients,
+        ingredients: &ingredients.all,
+        files: RefCell::new(std::mem::take(&mut ingredients.files)),
+        written: RefCell::default(),
         stop: interrupts.receiver(),
         exclusive: order.choice.exclusive,
         foreign: order.choice.foreign,
@@ -183,7 +206,7 @@ async fn on_card(
         End::TimeOver => "time over",
         End::DeviceLost => "device lost",
     })?;
-    Ok(Finished { campaign, end, stored: kept + done, stopping })
+    Ok(Finished { campaign, end, stored: kept + done, stopping, put_back: true })
 }
 
 impl Order<'_> {
@@ -227,9 +250,11 @@ impl Order<'_> {
                     .hint("`--new` starts a new campaign")
                     .into());
             };
-            if let Some(name) = ingredients::changed_file(self.project.root(), bench.ingredients) {
+            let changed = bench.files.borrow_mut().changed();
+            if let Some(name) = changed {
                 let what = Mistake::new(format!("`{name}` changed while the campaign ran"));
-                return Err(what.note("what is run from now on would not belong to it").into());
+                let what = what.note("what is run from now on would not belong to it");
+                return Err(bench.files.borrow().hint(&name).map_or(what.clone(), |hint| what.hint(hint)).into());
             }
             journal.began(&plan.folder(planned))?;
             watcher(Event::Begins { planned });
@@ -245,6 +270,11 @@ impl Order<'_> {
             };
             let card = held.as_mut().map(|(gpu, hold)| (*gpu, hold));
             let run = bench.run(&Seated { cell, seating }, planned, card, &mut show).await?;
+            let written = bench.written.take();
+            if !written.is_empty() {
+                journal.wrote(&written)?;
+                watcher(Event::Wrote { files: &written });
+            }
             let Some(run) = run else { return Ok((interrupts.end(true), done)) };
             watcher(Event::Ends { planned, run: &run });
             if run.record.outcome == Outcome::Interrupted {
@@ -258,76 +288,19 @@ impl Order<'_> {
         Ok((End::Complete, done))
     }
 
-    /// What the numbers of this campaign depend on.
-    pub fn ingredients(&self) -> Result<BTreeMap<String, Ingredient>, collo_store::Error> {
-        let project = self.project;
-        let mut found = BTreeMap::new();
-        let mut add_file = |path: std::path::PathBuf| -> std::io::Result<()> {
-            let name = path.strip_prefix(project.root()).unwrap_or(&path).display().to_string();
-            found.insert(name, ingredients::file(project.root(), &path)?);
-            Ok(())
-        };
-        let workloads: BTreeSet<_> =
-            self.cells.iter().flat_map(|e| e.cell.members().map(|m| m.workload().folder.clone())).collect();
-        for file in
-            workloads.iter().map(|folder| ingredients::files(folder)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten()
-        {
-            add_file(file)?;
-        }
-        // What workloads share lies beside them: the protocol, the readers of data sets.
-        for entry in fs_err::read_dir(project.workloads())? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|e| e == "py") {
-                add_file(path)?;
-            } else if path.join("__init__.py").is_file() {
-                for file in ingredients::files(&path)? {
-                    add_file(file)?;
-                }
-            }
-        }
-        found.insert("experiment".into(), ingredients::text(&self.experiment.source, None));
-        if let Some(selection) = &self.selection {
-            found.insert(SELECTION.into(), ingredients::text(selection, Some(format!("`{selection}`"))));
-        }
-        for (name, version) in &self.python {
-            found.insert(name.clone(), ingredients::text(version, Some(version.clone())));
-        }
-        found.extend(self.data.iter().map(Prepared::ingredient));
-        let own = env!("CARGO_PKG_VERSION");
-        found.insert("collo".into(), ingredients::text(own, Some(own.into())));
-        let kernel = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned()).unwrap_or_default();
-        found.insert("kernel".into(), ingredients::text(&kernel, Some(kernel.clone())));
-        let device = self.facts.record().text();
-        found.insert("device".into(), ingredients::text(&device, Some(device.clone())));
-        if let Some(driver) = &self.facts.driver {
-            found.insert("driver".into(), ingredients::text(driver, Some(driver.clone())));
-        }
-        Ok(found)
-    }
-
     /// The campaign to measure, and whether it was there before.
-    fn open(
-        &self,
-        runs: &Runs,
-        ingredients: &BTreeMap<String, Ingredient>,
-        watcher: Watcher<'_>,
-    ) -> Result<(CampaignFolder, bool), RunError> {
+    fn open(&self, runs: &Runs, ingredients: &Ingredients, watcher: Watcher<'_>) -> Result<(CampaignFolder, bool), RunError> {
         if let Some(candidate) = self.candidate(runs)? {
             candidate.expect_unchanged()?;
-            let mut before = candidate.manifest().ingredients.clone();
-            let mut now = ingredients.clone();
-            if self.choice.more {
-                // What is added may be a part of what the campaign is.
-                before.remove(SELECTION);
-                now.remove(SELECTION);
-            }
-            let changes = ingredients::changes(&before, &now);
+            let mut changes = ingredients.changes_since(&candidate.manifest().ingredients);
+            // What is added may be a part of what the campaign is.
+            changes.retain(|change| !(self.choice.more && change.name == SELECTION));
             if changes.is_empty() || self.choice.force {
                 return Ok((candidate, true));
             }
             watcher(Event::NotContinued { campaign: &candidate, changes: &changes });
         }
-        Ok((runs.create(self.manifest(runs, ingredients))?, false))
+        Ok((runs.create(self.manifest(runs, &ingredients.all))?, false))
     }
 
     /// The campaign that would be continued, if its ingredients are the same.

@@ -44,11 +44,13 @@ pub struct NotCut {
     pub in_use: bool,
     /// This user may not.
     pub denied: bool,
+    /// It would lose something for good, so it is not tried.
+    pub forgets: bool,
 }
 
 impl NotCut {
     pub(super) fn new(what: impl Into<String>) -> NotCut {
-        NotCut { what: what.into(), cause: None, hint: None, lost: false, in_use: false, denied: false }
+        NotCut { what: what.into(), cause: None, hint: None, lost: false, in_use: false, denied: false, forgets: false }
     }
 
     pub(super) fn new_with(what: String, cause: impl fmt::Display) -> NotCut {

@@ -6,6 +6,7 @@
 use super::cut::{self, NotCut};
 use super::gpu::Gpu;
 use super::hold::{Hold, Who};
+use super::journal::mode_can_be_set;
 use super::partition::Partition;
 use super::services::{self, Services};
 use super::settings::Kept;
@@ -56,7 +57,8 @@ pub fn ask(gpu: &Gpu, wanted: &[&Partition], services: Services) -> Result<Fixed
             Ok(()) => None,
         };
         if fixed.mode.is_none() {
-            fixed.mode = Kept::read(&at.uuid).can_be_set(&at.uuid, &gpu.label()).err();
+            let kept = Kept::read(&at.uuid).can_be_set(&at.uuid, &gpu.label());
+            fixed.mode = kept.and_then(|()| mode_can_be_set(&at.uuid, &gpu.label())).err();
         }
     }
     if let (Some(layout), Err(_)) = (layout, &right) {

@@ -1,29 +1,35 @@
 //! A card that this collo holds: nobody else's collo may, and it goes back to how it was found.
 //!
 //! Before the first change what was found is written to a journal and flushed, in the state folder of this user, because a campaign's
-//! folder can be anywhere. Whatever happens to this process, `collo restore` or the next `collo run` finds it there.
+//! folder can be anywhere. The lock is the machine's. Whatever happens to this process, `collo restore` or the next `collo run` finds it there.
 
 use std::path::Path;
 
-use fs_err as fs;
-
 use super::cut::{self, CutCard, NotCut};
 use super::gpu::Gpu;
-use super::journal::{self, compute_mode, journal_file, lock_file, set_compute_mode};
+use super::journal::{self, set_compute_mode};
+use super::lock::{self, CardLock};
 use super::partition::Partition;
 use super::services::Services;
 use crate::mistake::Mistake;
 
-pub use super::journal::{Journal, Restored, left, state_folder};
+pub use super::journal::{Journal, Restored, SCHEMA, Unread, Written, compute_mode, left, written};
+pub use super::lock::{Holder, holder};
+pub use super::state_folder::state_folder;
 
 /// Put right what a collo that is gone has left of a card, if it has: what is read of the card before would not be what was found.
 pub fn repair(gpu: &Gpu) -> Result<Option<Restored>, Mistake> {
-    let left = gpu.at.as_ref().is_some_and(|at| journal_file(&at.uuid).exists());
-    if !left {
+    let Some(at) = &gpu.at else { return Ok(None) };
+    if !journal::is_there(&at.uuid)? {
         return Ok(None);
     }
     let who = Who { experiment: "collo restore".into(), campaign: String::new() };
     Hold::take(gpu, &who, false).map(|(_, restored)| restored)
+}
+
+/// That nobody holds this card now: how a held one is cut is not how it will be found.
+pub fn check_free(gpu: &Gpu) -> Result<(), Mistake> {
+    gpu.at.as_ref().map_or(Ok(()), |at| lock::check_free(&at.uuid, &gpu.label()))
 }
 
 /// Who holds a card, for the journal.
@@ -44,35 +50,22 @@ pub struct Hold {
     exclusive: bool,
     /// Why the MIG mode could not be turned.
     refused: Option<NotCut>,
-    _lock: std::fs::File,
+    lock: CardLock,
 }
 
 impl Hold {
     /// Take a card: nobody else may hold it. What a dead collo left of it is put right first; the second value says so.
     pub fn take(gpu: &Gpu, who: &Who, as_found: bool) -> Result<(Hold, Option<Restored>), Mistake> {
         let at = gpu.at.as_ref().ok_or_else(|| Mistake::new(format!("{} is not a card of this machine", gpu.name)))?;
-        let cannot = |e: std::io::Error| {
-            Mistake::new(format!("the state folder {} cannot be written", state_folder().display()))
-                .caused_by(e.to_string())
-                .hint("`COLLO_STATE=DIR` puts it elsewhere")
-                .of_machine()
-        };
-        fs::create_dir_all(state_folder()).map_err(cannot)?;
-        let lock = fs::OpenOptions::new().create(true).append(true).open(lock_file(&at.uuid)).map_err(cannot)?.into_file();
-        if lock.try_lock().is_err() {
-            let other = journal::read(&journal_file(&at.uuid));
-            let by = other.map(|j| format!(": process {} runs `{}`", j.process, j.experiment)).unwrap_or_default();
-            return Err(Mistake::new(format!("{} is held by another collo{by}", gpu.label()))
-                .hint("watch it with `collo status`, or take another GPU with `--gpu`")
-                .of_machine());
-        }
-        let repaired = match journal::read(&journal_file(&at.uuid)) {
+        // Before anything is read of it: what another is about to put back was not found.
+        let lock = CardLock::take(&at.uuid, &gpu.label())?;
+        let repaired = match journal::of(&at.uuid)? {
             Some(mut journal) => Some(journal.restore().map_err(|e| e.mistake())?),
             None => None,
         };
         let found = cut::read(&at.uuid, &gpu.label()).map_err(|e| e.mistake())?.partition;
         let journal = Journal {
-            schema: 1,
+            schema: SCHEMA,
             uuid: at.uuid.clone(),
             label: gpu.label(),
             name: gpu.name.clone(),
@@ -84,7 +77,7 @@ impl Hold {
             found,
             ..Journal::default()
         };
-        Ok((Hold { journal, written: false, as_found, exclusive: false, refused: None, _lock: lock }, repaired))
+        Ok((Hold { journal, written: false, as_found, exclusive: false, refused: None, lock }, repaired))
     }
 
     pub fn uuid(&self) -> &str {
@@ -111,6 +104,7 @@ impl Hold {
 
     /// Cut the card as wanted, if it is not.
     pub fn bring(&mut self, wanted: &Partition) -> Result<CutCard, NotCut> {
+        self.lock.answer();
         let now = cut::read(&self.journal.uuid, &self.journal.label)?;
         if now.partition.is_as(wanted) {
             return Ok(now);
@@ -157,13 +151,15 @@ impl Hold {
 
     /// As many processes may use the card as when it was found: in exclusive mode, the second of a naive group fails.
     pub fn make_shared(&mut self) -> Result<(), NotCut> {
-        if !std::mem::take(&mut self.exclusive) {
+        if !self.exclusive {
             return Ok(());
         }
-        match &self.journal.found_compute_mode {
-            Some(found) => set_compute_mode(&self.journal.uuid, &self.journal.label, found),
-            None => Ok(()),
+        if let Some(found) = &self.journal.found_compute_mode {
+            set_compute_mode(&self.journal.uuid, &self.journal.label, found)?;
         }
+        // Only now: as long as it could not be set nobody else measures in it.
+        self.exclusive = false;
+        Ok(())
     }
 
     /// A daemon is about to be started there, or is over.

@@ -1,17 +1,25 @@
 //! What is known of a card that is not as it was found, on disk before the first change, and putting it back.
 
+mod read;
+
 use std::path::{Path, PathBuf};
 
-use fs_err as fs;
 use nvml_wrapper::enum_wrappers::device::ComputeMode;
 use serde::{Deserialize, Serialize};
 
 use super::cut::{self, CutCard, NotCut};
-use super::mps::Control;
+use super::mps::{self, Control};
 use super::nvml;
 use super::partition::Partition;
 use super::services;
 use super::settings::Kept;
+use super::{lock, state_folder};
+
+pub(super) use read::of;
+pub use read::{Unread, Written, is_there, left, written};
+
+/// The form of journals that this collo writes, and the only one that it reads.
+pub const SCHEMA: u32 = 1;
 
 /// One card's journal.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -31,47 +39,17 @@ pub struct Journal {
     /// Compute mode, where it was changed.
     pub found_compute_mode: Option<String>,
     /// What a change of MIG mode forgets, where it was looked at.
-    #[serde(default)]
     pub found_settings: Option<Kept>,
     /// Pipe folders of MPS daemons that were started.
     pub daemons: Vec<PathBuf>,
     /// Services in the way of a change of MIG mode may be stopped for it.
-    #[serde(default)]
     pub may_stop: bool,
     /// Those that are stopped now.
-    #[serde(default)]
     pub services: Vec<String>,
 }
 
-/// The folder of journals: `COLLO_STATE`, else `~/.local/state/collo`.
-pub fn state_folder() -> PathBuf {
-    let var = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let home = || var("HOME").unwrap_or_else(|| "/tmp".into()).join(".local/state");
-    var("COLLO_STATE").unwrap_or_else(|| var("XDG_STATE_HOME").unwrap_or_else(home).join("collo"))
-}
-
-/// Cards that are not as they were found, with their journals.
-pub fn left() -> Vec<Journal> {
-    let mut all: Vec<Journal> = journals().into_iter().filter_map(|path| read(&path)).collect();
-    all.sort_by(|a, b| a.label.cmp(&b.label));
-    all
-}
-
-fn journals() -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(state_folder()).into_iter().flatten().flatten();
-    entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "json")).collect()
-}
-
-pub(super) fn read(path: &Path) -> Option<Journal> {
-    serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
-}
-
-pub(super) fn lock_file(uuid: &str) -> PathBuf {
-    state_folder().join(format!("{uuid}.lock"))
-}
-
-pub(super) fn journal_file(uuid: &str) -> PathBuf {
-    state_folder().join(format!("{uuid}.json"))
+fn journal_file(folder: &Path, uuid: &str) -> PathBuf {
+    folder.join(format!("{uuid}.json"))
 }
 
 /// What was put back.
@@ -98,21 +76,26 @@ pub struct Restored {
 impl Journal {
     /// Whether the collo that wrote it still runs: it holds the lock.
     pub fn is_held(&self) -> bool {
-        let Ok(file) = std::fs::File::open(lock_file(&self.uuid)) else { return false };
-        matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock))
+        lock::is_held_by(&self.uuid, self.process)
+    }
+
+    /// Where it is written.
+    pub fn path(&self) -> PathBuf {
+        journal_file(&state_folder::state_folder(), &self.uuid)
     }
 
     /// Write it down and flush it.
     pub(super) fn write(&self) -> Result<(), NotCut> {
-        let text = serde_json::to_string_pretty(self).unwrap_or_default();
-        let written = collo_store::replace_file(&journal_file(&self.uuid), text.as_bytes());
-        written.map_err(|e| {
-            NotCut::new_with(format!("the state of {} cannot be written down, so nothing is changed", self.label), e)
-        })
+        let not = |why: String| {
+            NotCut::new_with(format!("the state of {} cannot be written down, so nothing is changed", self.label), why)
+        };
+        let text = serde_json::to_string_pretty(self).map_err(|e| not(e.to_string()))?;
+        let folder = state_folder::make().map_err(|e| not(e.what().into()))?;
+        state_folder::replace(&journal_file(&folder, &self.uuid), text.as_bytes()).map_err(|e| not(e.to_string()))
     }
 
     pub(super) fn forget(&self) -> Result<(), NotCut> {
-        match fs::remove_file(journal_file(&self.uuid)) {
+        match std::fs::remove_file(self.path()) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(NotCut::from(nvml::NoDriver::Silent(e.to_string()))),
             _ => Ok(()),
         }
@@ -127,6 +110,7 @@ impl Journal {
             if self.found_compute_mode.is_none() {
                 self.found_compute_mode = compute_mode(&self.uuid);
             }
+            mode_can_be_set(&self.uuid, &self.label)?;
             let kept = self.found_settings.get_or_insert_with(|| Kept::read(&self.uuid));
             kept.can_be_set(&self.uuid, &self.label)?;
         }
@@ -190,12 +174,16 @@ impl Journal {
     pub fn restore(&mut self) -> Result<Restored, NotCut> {
         let mut restored = Restored { services: self.services.clone(), ..Restored::default() };
         for pipe in &self.daemons {
+            // One that was never made, or that somebody else has made there since, is none of ours.
+            if !mps::folder::is_ours(pipe) {
+                continue;
+            }
             let control = Control::at(pipe);
             if control.is_ready() {
                 let _ = control.end(std::time::Duration::from_secs(5));
                 restored.daemons += 1;
             }
-            let _ = fs::remove_dir_all(pipe);
+            mps::folder::remove(pipe);
         }
         let put = self.put_back(&mut restored);
         // Whatever becomes of the card, other people's services run again.
@@ -218,7 +206,7 @@ impl Journal {
         }
         // Behind the cut: a change of MIG mode resets these.
         if let Some(mode) = self.found_compute_mode.as_ref().filter(|mode| compute_mode(&self.uuid).as_ref() != Some(mode)) {
-            set_compute_mode(&self.uuid, &self.label, mode)?;
+            set_compute_mode(&self.uuid, &self.label, mode).map_err(|e| self.without_mode(mode, e))?;
             restored.compute_mode = Some(mode.clone());
         }
         if let Some(kept) = &self.found_settings {
@@ -226,10 +214,41 @@ impl Journal {
         }
         Ok(())
     }
+
+    /// The way out where the driver does not take the compute mode that was found: as long as MIG is on it takes none but its own.
+    fn without_mode(&self, mode: &str, e: NotCut) -> NotCut {
+        if !self.found.mig {
+            return e;
+        }
+        let path = self.path();
+        let hint = format!(
+            "everything else is as it was found. `rm {}` if {mode} is not needed; it can be had without MIG alone: `sudo collo mig \
+             clear`, then `sudo nvidia-smi -c {mode}`",
+            path.display()
+        );
+        NotCut { hint: Some(hint), ..e }
+    }
 }
 
+/// Whether the compute mode could be set again once a change of MIG mode has reset it, by setting what is in force: nothing changes by
+/// that. A card with MIG on may have one that it does not let anybody set.
+pub(super) fn mode_can_be_set(uuid: &str, label: &str) -> Result<(), NotCut> {
+    let Some(mode) = compute_mode(uuid).filter(|mode| mode != DEFAULT) else { return Ok(()) };
+    set_compute_mode(uuid, label, &mode).map_err(|e| {
+        let what =
+            format!("MIG mode of {label} is not turned: its reset forgets compute mode {mode}, which could not be set again");
+        let mut error = NotCut::new_with(what, e.reason());
+        error.forgets = true;
+        error.hint = Some("`sudo nvidia-smi -c DEFAULT`, or measure on the card as it is: `--as-found`".into());
+        error
+    })
+}
+
+/// What a card has that nobody set, and that a reset leaves.
+const DEFAULT: &str = "Default";
+
 /// `Default`, `ExclusiveProcess`; none if the driver does not tell.
-pub(super) fn compute_mode(uuid: &str) -> Option<String> {
+pub fn compute_mode(uuid: &str) -> Option<String> {
     let nvml = nvml::open().ok()?;
     let mode = nvml.device_by_uuid(uuid).and_then(|device| device.compute_mode()).ok()?;
     Some(format!("{mode:?}"))

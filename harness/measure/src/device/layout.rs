@@ -12,8 +12,6 @@ mod toml;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fs_err as fs;
-
 use super::gpu::Gpu;
 use super::mig::{Card, Instance, Profile};
 use super::partition::{Partition, Slice};
@@ -62,7 +60,7 @@ impl Layout {
         let Some((path, name)) = file_and_name(text) else { return Ok(Layout::Words(text.trim().into())) };
         let path = folder.join(path);
         let shown = crate::project::shown(&path);
-        let content = fs::read_to_string(&path)
+        let content = collo_store::read_small_text(&path, crate::fields::LARGEST)
             .map_err(|e| Mistake::new(format!("layout `{shown}` cannot be read")).caused_by(e.to_string()))?;
         let source = Source::file(shown, content);
         match path.extension().is_some_and(|e| e == "toml") {

@@ -13,14 +13,18 @@ pub mod hold;
 pub mod holders;
 pub mod journal;
 pub mod layout;
+mod lock;
 pub mod mig;
 pub mod mps;
 pub mod namespace;
 pub mod nvml;
 pub mod partition;
+pub mod program;
 mod seen;
 pub mod services;
 mod settings;
+pub(crate) mod state_folder;
+pub mod trust;
 
 pub use cpu::core_list;
 pub use find::Choice;

@@ -4,12 +4,12 @@
 //! persistence daemon or the fabric manager: the driver shakes hands with the one, and without the other CUDA ends on every card of the
 //! machine (error 802; NVIDIA's Fabric Manager user guide).
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::cut::NotCut;
-use super::hold;
+use super::program::{self, Said};
+use super::state_folder;
 
 /// What to do with services that stand in the way of a change of MIG mode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,13 +38,18 @@ const TABLE_AND_COMPLAINT: i32 = 223;
 const PROGRAM: &str = "systemctl";
 /// How long between two looks.
 const BETWEEN: Duration = Duration::from_millis(200);
+/// How long a question may take.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
+/// How long stopping or starting may take: systemd itself ends what does not stop within 90 s, and what does not let itself be ended after
+/// as long again (systemd-system.conf(5), `DefaultTimeoutStopSec`).
+const DONE_WITHIN: Duration = Duration::from_secs(240);
 /// How long a service that was started may take to be active.
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
 
 /// The services that keep cards open and run now; none where there is no systemd, as in most containers.
 pub fn active() -> Vec<String> {
-    let output = Command::new(PROGRAM).arg("is-active").args(UNITS).stdin(Stdio::null()).stderr(Stdio::null()).output();
-    let text = output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+    let asked = program::hear(Command::new(PROGRAM).arg("is-active").args(UNITS), "", ANSWERS_WITHIN);
+    let text = asked.map(|said| said.out).unwrap_or_default();
     // A line for each, in the order in which they were asked for; one that is about to run will hold the card in a moment.
     let runs = |(_, state): &(&&str, &str)| matches!(state.trim(), "active" | "activating" | "reloading");
     UNITS.iter().zip(text.lines()).filter(runs).map(|(unit, _)| unit.to_string()).collect()
@@ -102,29 +107,37 @@ pub fn start(units: &[String]) -> Result<(), NotCut> {
 /// Whether DCGM's host engine answers; also where there is no program to ask it with.
 fn engine_answers() -> bool {
     let mut asked = Command::new(ENGINE_TOOL);
-    asked.args(["discovery", "-l"]).env_remove("CUDA_VISIBLE_DEVICES").stdin(Stdio::null());
-    let status = asked.stdout(Stdio::null()).stderr(Stdio::null()).status();
-    status.map_or(true, |status| status.success() || status.code() == Some(TABLE_AND_COMPLAINT))
+    asked.args(["discovery", "-l"]).env_remove("CUDA_VISIBLE_DEVICES");
+    let answers = |said: Said| said.status.is_some_and(|s| s.success() || s.code() == Some(TABLE_AND_COMPLAINT));
+    program::hear(&mut asked, "", ANSWERS_WITHIN).map_or(true, answers)
 }
 
 /// Nobody is asked for a password: whoever measures at night cannot answer.
 fn systemctl(verb: &str, units: &[String]) -> Result<(), String> {
-    let output = Command::new(PROGRAM).args([verb, "--no-ask-password"]).args(units).stdin(Stdio::null()).output();
-    let output = output.map_err(|e| format!("`{PROGRAM}` does not start: {e}"))?;
-    if output.status.success() {
-        return Ok(());
+    let mut command = Command::new(PROGRAM);
+    let said = program::hear(command.args([verb, "--no-ask-password"]).args(units), "", DONE_WITHIN);
+    let said = said.map_err(|e| format!("`{PROGRAM}` does not start: {e}"))?;
+    match said.status {
+        Some(status) if status.success() => return Ok(()),
+        None => return Err(format!("`{PROGRAM} {verb}` has not ended after {} s", DONE_WITHIN.as_secs())),
+        Some(_) => {}
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let line = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
+    let line = said.err.lines().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
     Err(format!("`{PROGRAM} {verb}` says: {}", line.trim()))
 }
 
-/// One collo at a time stops and starts: what one has stopped another would find inactive, and what one starts is in another's way.
+/// One collo at a time stops and starts: what one has stopped another would find inactive, and what one starts is in another's way. It is
+/// one of this user, who is root.
 pub fn alone() -> Option<std::fs::File> {
-    let place: PathBuf = hold::state_folder().join("services.lock");
+    let place = state_folder::make().ok()?.join("services.lock");
     let file = fs_err::OpenOptions::new().create(true).append(true).open(place).ok()?.into_file();
     file.lock().ok()?;
     Some(file)
+}
+
+/// Whether this is a service that collo may stop, and start again.
+pub fn is_unit(name: &str) -> bool {
+    UNITS.contains(&name)
 }
 
 /// `nvidia-dcgm`, `nvsm` and `dcgm-exporter`

@@ -54,6 +54,7 @@ impl Kept {
             let why = e.line();
             let mut error =
                 NotCut::new_with(format!("MIG mode of {label} is not turned: its reset forgets {}", self.words()), why);
+            error.forgets = true;
             error.hint = Some("set it back to the card's own (`sudo nvidia-smi -pl`, `-rac`), or measure without MIG".into());
             error
         })

@@ -6,6 +6,7 @@
 mod explain;
 pub mod keys;
 mod locate;
+mod name;
 mod read;
 
 use std::path::PathBuf;

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collo_store::Thresholds;
-use fs_err as fs;
 use serde_json::Value as Json;
 
-use super::{Axes, Cores, DeviceChoice, Experiment, FailureRule, Group, MOST_MEMBERS, SCHEMA, Sampling, Sharing, keys};
+use super::{Axes, Cores, DeviceChoice, Experiment, FailureRule, Group, MOST_MEMBERS, SCHEMA, Sampling, Sharing, keys, name};
 use crate::cell::{Member, Tail};
 use crate::device::core_list;
 use crate::fields::{self, Fields, Found, Value};
@@ -20,9 +19,6 @@ use crate::sampler::SourceChoice;
 use crate::select::Expression;
 use crate::sharing::{self, Each, Naive};
 use crate::workload::{Workload, Workloads};
-
-/// No experiment that a person wrote is larger.
-const LARGEST: u64 = 1_000_000;
 
 impl Experiment {
     /// The experiment that a person names: `NAME` or a path.
@@ -34,11 +30,7 @@ impl Experiment {
     pub fn read(path: &Path, workloads: &Workloads) -> Result<Experiment, Mistakes> {
         let name = shown(path);
         let unreadable = |cause: String| Mistake::new(format!("experiment {} cannot be read", quoted(&name))).caused_by(cause);
-        let size = fs::metadata(path).map_err(|e| unreadable(e.to_string()))?.len();
-        if size > LARGEST {
-            return Err(unreadable(format!("it has {size} bytes, an experiment has at most {LARGEST}")).into());
-        }
-        let text = fs::read_to_string(path).map_err(|e| unreadable(e.to_string()))?;
+        let text = collo_store::read_small_text(path, fields::LARGEST).map_err(|e| unreadable(e.to_string()))?;
         Experiment::parse(path, &Source::file(name, text), workloads)
     }
 
@@ -91,6 +83,9 @@ impl Reader<'_> {
             .collect();
         let axes = self.complete(axes, fields, naive);
         let exclude = self.exclude(fields, &axes, &groups);
+        for key in ["timeout", "set_up_timeout", "stall_timeout"] {
+            self.leaves_time(fields, key);
+        }
         let duration = |key: &str, seconds: u64| fields.duration(key).unwrap_or(Duration::from_secs(seconds));
         Experiment {
             path: path.to_path_buf(),
@@ -130,15 +125,16 @@ impl Reader<'_> {
         }
     }
 
-    fn check_name(&mut self, name: &str, fields: &Fields) {
-        let plain = name.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-        if plain && name.len() <= 80 {
-            return;
+    /// No time at all ends every run at once.
+    fn leaves_time(&mut self, fields: &Fields, key: &str) {
+        if let Some(found) = fields.found(key).filter(|_| fields.duration(key) == Some(Duration::ZERO)) {
+            let what = format!("`{key}` is no time at all, so every run would end at once");
+            self.wrong(&found.span, Mistake::new(what).note("as in `\"30m\"`, or leave it out"));
         }
-        // It becomes the name of a folder below runs/ and reports/.
-        let mistake = Mistake::new(format!("{} is not a name for an experiment", quoted(name)))
-            .note("letters, digits, `-`, `_` and `.`, at most 80");
+    }
+
+    fn check_name(&mut self, name: &str, fields: &Fields) {
+        let Some(mistake) = name::wrong(name) else { return };
         match fields.found("name") {
             Some(found) => self.wrong(&found.span, mistake),
             None => self.mistakes.push(mistake),

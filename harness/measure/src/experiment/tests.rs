@@ -331,7 +331,7 @@ fn a_bare_name_is_a_file_of_experiments_and_a_path_is_itself() {
 fn a_file_that_is_no_text_or_too_large_is_said_to_be() {
     let (_kept, project) = project(&[("big.toml", &"#".repeat(1_000_001))]);
     let big = Experiment::resolve(&project, "big", &workloads()).expect_err("too large").to_string();
-    assert!(big.contains("it has 1000001 bytes"), "{big}");
+    assert!(big.contains("is larger than 1000000 bytes"), "{big}");
     std::fs::write(project.experiments().join("odd.toml"), [0xff, 0xfe]).expect("written");
     let odd = Experiment::resolve(&project, "odd", &workloads()).expect_err("no text").to_string();
     assert!(odd.contains("cannot be read"), "{odd}");

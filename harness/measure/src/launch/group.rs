@@ -5,20 +5,21 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
-use command_fds::{CommandFdExt, FdMapping};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::UnixStream;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::adapter::Adapter;
 use super::channel::{LONGEST_LINE, Line, Lines};
+use super::children;
+use super::process::Process;
 use super::protocol::{self, Command, Event};
-use super::supervisor::{self, Orders, Report};
-use super::{service, tree};
+use super::supervised::{self, BUSY, Patience};
+use super::supervisor::{Orders, Output, Report};
 
 /// What to start as one member.
 #[derive(Debug, Clone)]
@@ -70,6 +71,8 @@ pub enum Live {
     NotStarted(String),
     /// Its supervisor was killed, and the member with it.
     SupervisorLost,
+    /// Its supervisor was stopped or hung; collo killed it, and what was below it.
+    SupervisorHung,
 }
 
 impl std::fmt::Display for Live {
@@ -82,6 +85,7 @@ impl std::fmt::Display for Live {
             },
             Live::NotStarted(reason) => write!(f, "not started: {reason}"),
             Live::SupervisorLost => write!(f, "its supervisor was killed"),
+            Live::SupervisorHung => write!(f, "its supervisor did nothing any more and was killed"),
         }
     }
 }
@@ -95,22 +99,26 @@ pub struct LaunchError {
     pub source: std::io::Error,
 }
 
-/// The live members. Dropping it closes the lifelines: every process below is ended by its supervisor.
+/// The live members. Dropping it closes the lifelines: every process below is ended by its supervisor, or with it.
 pub struct Group {
     members: Vec<Handles>,
 }
 
 struct Handles {
     supervisor: u32,
+    /// None if it was gone at once.
+    process: Option<Arc<Process>>,
     channel: StdStream,
     control: StdStream,
+    /// Its end is wanted.
+    doomed: Arc<Notify>,
 }
 
 impl Group {
     /// Start every member; what happens to them comes over `signals` with the member's index.
     pub fn launch(members: &[MemberLaunch], signals: &mpsc::UnboundedSender<(usize, Signal)>) -> Result<Group, LaunchError> {
         // If a supervisor is killed, what was below it comes to us and can still be ended.
-        let _ = nix::sys::prctl::set_child_subreaper(true);
+        children::inherit();
         let mut group = Group { members: Vec::new() };
         for (index, launch) in members.iter().enumerate() {
             let started = start(index, launch, signals.clone()).map_err(|source| LaunchError { member: index, source })?;
@@ -124,9 +132,11 @@ impl Group {
         let _ = (&self.members[member].channel).write_all(command.line().as_bytes());
     }
 
-    /// End a member and everything below it, now.
+    /// End a member and everything below it, now: by its supervisor, and if that does not, by force.
     pub fn kill(&self, member: usize) {
-        let _ = (&self.members[member].control).write_all(b"kill\n");
+        let member = &self.members[member];
+        let _ = (&member.control).write_all(b"kill\n");
+        member.doomed.notify_one();
     }
 
     /// The pids of the supervisors: each member is the tree below one.
@@ -134,56 +144,92 @@ impl Group {
         self.members.iter().map(|m| m.supervisor).collect()
     }
 
-    /// End what a killed supervisor left to us: direct children of ours that are none of the supervisors, those of services included.
+    /// End what a killed supervisor left to us.
     pub fn sweep(&self) {
-        let own = std::process::id();
-        let known = [self.supervisors(), service::supervisors()].concat();
-        for pid in tree::descendants(own) {
-            if tree::parent_of(pid) == Some(own) && !known.contains(&pid) {
-                tree::kill_descendants(pid);
-                let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), nix::sys::signal::SIGKILL);
-            }
+        children::sweep();
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for member in &self.members {
+            let _ = member.control.shutdown(std::net::Shutdown::Both);
         }
+        let left: Vec<&Process> = self.members.iter().filter_map(|m| m.process.as_deref()).collect();
+        supervised::wait_or_kill_all(&left);
     }
 }
 
 fn start(index: usize, launch: &MemberLaunch, signals: mpsc::UnboundedSender<(usize, Signal)>) -> std::io::Result<Handles> {
     let (control, their_control) = pair()?;
     let (channel, their_channel) = pair()?;
-    // The running binary, even if it was replaced on disk since.
-    let mut command = std::process::Command::new("/proc/self/exe");
-    command.arg(supervisor::VERB).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mappings = vec![
-        FdMapping { parent_fd: their_control, child_fd: supervisor::CONTROL_FD },
-        FdMapping { parent_fd: their_channel, child_fd: supervisor::CHANNEL_FD },
-    ];
-    command.fd_mappings(mappings).map_err(std::io::Error::other)?;
-    let mut command = tokio::process::Command::from(command);
-    let mut process = command.spawn()?;
+    let mut command = tokio::process::Command::from(supervised::command(their_control, their_channel)?);
+    let (mut child, own) = children::started(|| command.spawn(), tokio::process::Child::id)?;
     drop(command);
-    let supervisor = process.id().ok_or_else(|| std::io::Error::other("the supervisor ended at once"))?;
-
-    let mut orders = serde_json::to_string(&Orders {
-        command: launch.command.clone(),
-        folder: launch.folder.clone(),
-        env: launch.env.clone(),
-        log: launch.log.clone(),
-        cores: launch.cores.clone(),
-        adapter: launch.adapter.clone(),
-        is_service: false,
-        mps_pipe: None,
-    })?;
-    orders.push('\n');
-    // The socket is new and empty, and holds far more than one line of orders.
-    (&control).write_all(orders.as_bytes())?;
-    let reports = UnixStream::from_std(control.try_clone()?)?;
-    let said = UnixStream::from_std(channel.try_clone()?)?;
+    let supervisor = own.pid();
+    let process = Process::of(supervisor).map(Arc::new);
+    let doomed = Arc::new(Notify::new());
+    let handles = Handles { supervisor, process: process.clone(), channel, control, doomed: doomed.clone() };
+    // From here on an error ends it: the handles close its lifeline.
+    supervised::orders(
+        &handles.control,
+        &Orders {
+            command: launch.command.clone(),
+            folder: launch.folder.clone(),
+            env: launch.env.clone(),
+            output: Output::Log(launch.log.clone()),
+            cores: launch.cores.clone(),
+            adapter: launch.adapter.clone(),
+            has_channel: true,
+            mps_pipe: None,
+        },
+    )?;
+    let reports = UnixStream::from_std(handles.control.try_clone()?)?;
+    let said = UnixStream::from_std(handles.channel.try_clone()?)?;
     tokio::spawn(async move {
-        let ended = listen(index, said, reports, &signals).await;
-        let _ = process.wait().await;
+        let mut by_force = false;
+        let mut ended = {
+            let listening = listen(index, said, reports, &signals);
+            tokio::pin!(listening);
+            loop {
+                tokio::select! {
+                    ended = &mut listening => break ended,
+                    () = killed_if_it_hangs(process.as_deref(), &doomed), if !by_force => by_force = true,
+                }
+            }
+        };
+        let _ = child.wait().await;
+        drop(own);
+        if ended.live == Live::SupervisorLost {
+            // What was below it is not to compute beside those who measure on.
+            children::sweep();
+            if by_force {
+                ended.live = Live::SupervisorHung;
+            }
+        }
         let _ = signals.send((index, Signal::Ended(ended)));
     });
-    Ok(Handles { supervisor, channel, control })
+    Ok(handles)
+}
+
+/// Comes back when a supervisor had to be killed: it was stopped for too long, or its end was wanted and did not come.
+async fn killed_if_it_hangs(supervisor: Option<&Process>, doomed: &Notify) {
+    let Some(process) = supervisor else { return std::future::pending().await };
+    let (mut asked, mut patience) = (false, Patience::unasked());
+    loop {
+        let look = if asked { Duration::from_millis(50) } else { Duration::from_secs(1) };
+        tokio::select! {
+            () = doomed.notified(), if !asked => {
+                asked = true;
+                patience = Patience::with_the_end(BUSY);
+            }
+            () = tokio::time::sleep(look) => {}
+        }
+        if patience.is_over(process.is_stopped()) {
+            process.signal(nix::sys::signal::Signal::SIGKILL);
+            return;
+        }
+    }
 }
 
 fn pair() -> std::io::Result<(StdStream, OwnedFd)> {

@@ -10,12 +10,19 @@
 
 pub mod adapter;
 mod channel;
+pub mod children;
+mod errand;
+mod foreign;
 mod group;
+pub mod mark;
+mod process;
 pub mod protocol;
 mod service;
+mod supervised;
 pub mod supervisor;
 pub mod tree;
 
 pub use adapter::Adapter;
+pub use errand::{Answer, Errand, Unanswered};
 pub use group::{Ended, Group, LaunchError, Live, MemberLaunch, Signal};
 pub use service::{Service, ServiceOrders};

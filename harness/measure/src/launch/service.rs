@@ -2,30 +2,16 @@
 //! card busy. It has a supervisor of its own.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use command_fds::{CommandFdExt, FdMapping};
-
-use super::supervisor::{self, Orders, Report};
-
-/// The supervisors of all services of this process: a group that sweeps up its own must know them.
-static SUPERVISORS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
-
-/// Their pids.
-pub fn supervisors() -> Vec<u32> {
-    SUPERVISORS.lock().unwrap_or_else(PoisonError::into_inner).clone()
-}
+use super::supervised::Supervised;
+use super::supervisor::{Orders, Output, Report};
 
 /// A program that runs. Dropped, it is ended by its supervisor.
 pub struct Service {
-    supervisor: Child,
-    control: UnixStream,
+    supervised: Supervised,
     pub pid: u32,
 }
 
@@ -43,51 +29,34 @@ pub struct ServiceOrders {
 impl Service {
     /// Start it; it runs when this returns, or the reason is told.
     pub fn start(orders: ServiceOrders) -> std::io::Result<Service> {
-        let (control, their_control) = UnixStream::pair()?;
-        let (channel, their_channel) = UnixStream::pair()?;
-        let mut command = Command::new("/proc/self/exe");
-        command.arg(supervisor::VERB).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mappings = vec![
-            FdMapping { parent_fd: OwnedFd::from(their_control), child_fd: supervisor::CONTROL_FD },
-            FdMapping { parent_fd: OwnedFd::from(their_channel), child_fd: supervisor::CHANNEL_FD },
-        ];
-        command.fd_mappings(mappings).map_err(std::io::Error::other)?;
-        let mut supervisor = command.spawn()?;
-        SUPERVISORS.lock().unwrap_or_else(PoisonError::into_inner).push(supervisor.id());
-        // The command holds this side's copies of both sockets.
-        drop(command);
-        drop(channel);
-        let mut line = serde_json::to_string(&Orders {
+        let orders = Orders {
             command: orders.command,
             folder: orders.folder,
             env: orders.env,
-            log: orders.log,
+            output: Output::Log(orders.log),
             cores: None,
             adapter: None,
-            is_service: true,
+            has_channel: false,
             mps_pipe: orders.mps_pipe,
-        })?;
-        line.push('\n');
-        (&control).write_all(line.as_bytes())?;
-        control.set_read_timeout(Some(Duration::from_secs(10)))?;
+        };
+        let supervised = Supervised::start(&orders, None)?;
+        supervised.control.set_read_timeout(Some(Duration::from_secs(10)))?;
         let mut answer = String::new();
-        BufReader::new(&control).read_line(&mut answer)?;
+        BufReader::new(&supervised.control).read_line(&mut answer)?;
         match serde_json::from_str::<Report>(&answer) {
-            Ok(Report::Started { pid, .. }) => Ok(Service { supervisor, control, pid }),
-            Ok(Report::NotStarted { reason }) => {
-                let _ = supervisor.wait();
-                Err(std::io::Error::other(reason))
-            }
+            Ok(Report::Started { pid, .. }) => Ok(Service { supervised, pid }),
+            Ok(Report::NotStarted { reason }) => Err(std::io::Error::other(reason)),
             _ => Err(std::io::Error::other("its supervisor said nothing")),
         }
     }
 
     /// Whether it still runs; once it is over, how it ended.
     pub fn ended(&mut self) -> Option<String> {
-        self.control.set_nonblocking(true).ok()?;
+        let control = &mut self.supervised.control;
+        control.set_nonblocking(true).ok()?;
         let mut bytes = [0; 4096];
-        let read = self.control.read(&mut bytes);
-        let _ = self.control.set_nonblocking(false);
+        let read = control.read(&mut bytes);
+        let _ = control.set_nonblocking(false);
         match read {
             Ok(0) => Some("its supervisor is gone".into()),
             Ok(n) => {
@@ -102,29 +71,9 @@ impl Service {
         }
     }
 
-    /// End it: its supervisor does what is due before the end, and then kills what is left.
+    /// End it: its supervisor does what is due before the end, and then kills what is left. One that does not come to an end within
+    /// this time is ended by force; then it returns false. In both cases nothing is left.
     pub fn stop(mut self, patience: Duration) -> bool {
-        let _ = self.control.write_all(b"kill\n");
-        let deadline = Instant::now() + patience;
-        loop {
-            match self.supervisor.try_wait() {
-                Ok(Some(_)) => return true,
-                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
-                _ => return false,
-            }
-        }
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let own = self.supervisor.id();
-        let _ = self.control.shutdown(std::net::Shutdown::Both);
-        // A zombie of ours would count as a process that is left.
-        let deadline = Instant::now() + Duration::from_secs(15);
-        while matches!(self.supervisor.try_wait(), Ok(None)) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        SUPERVISORS.lock().unwrap_or_else(PoisonError::into_inner).retain(|pid| *pid != own);
+        self.supervised.end(patience)
     }
 }

@@ -8,17 +8,18 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use collo_store::monotonic_ns;
 use command_fds::{CommandFdExt, FdMapping};
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::{FcntlArg, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::prctl;
@@ -29,10 +30,9 @@ use nix::sys::time::TimeValLike;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getppid, setsid};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::adapter::{Adapter, Translator};
-use super::channel::LONGEST_LINE;
+use super::adapter::Adapter;
+use super::foreign::Foreign;
 use super::tree;
 use crate::device::mps::Control;
 
@@ -54,18 +54,25 @@ pub struct Orders {
     pub folder: PathBuf,
     /// On top of collo's own environment; none removes a variable.
     pub env: BTreeMap<String, Option<String>>,
-    /// Where its output goes, both streams.
-    pub log: PathBuf,
+    pub output: Output,
     /// Logical processors to stay on; all if none.
     pub cores: Option<Vec<u32>>,
     /// For a foreign script.
     pub adapter: Option<Adapter>,
-    /// It has no channel: a workload under it runs as by hand.
-    #[serde(default)]
-    pub is_service: bool,
+    /// Without one a workload runs as by hand.
+    pub has_channel: bool,
     /// For an MPS daemon: where it is spoken to. Before it is killed it is told to end its clients and itself.
-    #[serde(default)]
     pub mps_pipe: Option<PathBuf>,
+}
+
+/// Where the output of what is started goes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Output {
+    /// Both streams, to the end of this file.
+    Log(PathBuf),
+    /// Where the supervisor's own go.
+    Inherited,
 }
 
 /// What became of it.
@@ -88,6 +95,18 @@ pub enum Report {
         /// Processes that it left behind and that were ended, with their names.
         orphans: Vec<(u32, String)>,
     },
+}
+
+/// Which program is the supervisor: the running one, even if it was replaced on disk since.
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+pub fn program() -> &'static Path {
+    PROGRAM.get_or_init(|| "/proc/self/exe".into())
+}
+
+/// For a program that is none itself, such as one of tests: what to start instead.
+pub fn is_at(program: impl Into<PathBuf>) {
+    let _ = PROGRAM.set(program.into());
 }
 
 /// If this process was started as a supervisor, be one; to be called first thing in `main`.
@@ -135,19 +154,12 @@ struct Member {
     foreign: Option<Foreign>,
 }
 
-/// A script without the protocol: its output is read here, kept in the log, and translated.
-struct Foreign {
-    output: File,
-    log: File,
-    channel: UnixStream,
-    translator: Translator,
-    pending: Vec<u8>,
-    open: bool,
-}
-
 fn start(orders: &Orders, channel: OwnedFd) -> Result<Member, String> {
     let [program, arguments @ ..] = &orders.command[..] else { return Err("its command is empty".into()) };
-    let log = File::options().create(true).append(true).open(&orders.log).map_err(|e| format!("its log: {e}"))?;
+    let log = match &orders.output {
+        Output::Log(path) => Some(File::options().create(true).append(true).open(path).map_err(|e| format!("its log: {e}"))?),
+        Output::Inherited => None,
+    };
     let mut command = Command::new(program);
     command.args(arguments).current_dir(&orders.folder).stdin(Stdio::null());
     for (name, value) in &orders.env {
@@ -180,27 +192,27 @@ fn start(orders: &Orders, channel: OwnedFd) -> Result<Member, String> {
     }
     let started_ns = monotonic_ns();
     let text = |e: std::io::Error| e.to_string();
-    let foreign = match &orders.adapter {
-        None if orders.is_service => {
-            command.stdout(log.try_clone().map_err(text)?).stderr(log).env_remove("COLLO_FD");
-            None
-        }
-        None => {
-            command.stdout(log.try_clone().map_err(text)?).stderr(log);
-            command.env("COLLO_FD", MEMBER_FD.to_string());
-            let mapping = FdMapping { parent_fd: channel, child_fd: MEMBER_FD };
-            command.fd_mappings(vec![mapping]).map_err(|e| e.to_string())?;
-            None
-        }
-        Some(adapter) => {
+    let mut foreign = None;
+    match (&orders.adapter, log) {
+        (Some(adapter), Some(log)) => {
             let (output, input) = std::io::pipe().map_err(text)?;
-            command.stdout(input.try_clone().map_err(text)?).stderr(input).env("PYTHONUNBUFFERED", "1");
-            let output = File::from(OwnedFd::from(output));
-            non_blocking(&output).map_err(|e| e.to_string())?;
-            let translator = Translator::new(adapter, started_ns).map_err(|e| e.to_string())?;
-            Some(Foreign { output, log, channel: UnixStream::from(channel), translator, pending: Vec::new(), open: true })
+            command.stdout(input.try_clone().map_err(text)?).stderr(input).env("PYTHONUNBUFFERED", "1").env_remove("COLLO_FD");
+            let channel = UnixStream::from(channel);
+            foreign = Some(Foreign::new(adapter, OwnedFd::from(output).into(), log, channel, started_ns)?);
         }
-    };
+        (_, log) => {
+            if let Some(log) = log {
+                command.stdout(log.try_clone().map_err(text)?).stderr(log);
+            }
+            if orders.has_channel {
+                command.env("COLLO_FD", MEMBER_FD.to_string());
+                let mapping = FdMapping { parent_fd: channel, child_fd: MEMBER_FD };
+                command.fd_mappings(vec![mapping]).map_err(|e| e.to_string())?;
+            } else {
+                command.env_remove("COLLO_FD");
+            }
+        }
+    }
     // The command holds this side's copies of the channel and of the pipe; they must be closed before anyone waits for
     // their end, so it is dropped here.
     let child = command.spawn().map_err(|e| format!("`{program}` does not start: {e}"))?;
@@ -238,7 +250,7 @@ fn watch(control: &mut UnixStream, died: &SignalFd, mut member: Member, mps_pipe
         .collect();
     tree::end_descendants(Duration::from_secs(10));
     if let Some(foreign) = &mut member.foreign {
-        foreign.pump();
+        foreign.finish();
     }
     let (code, signal) = match ended {
         WaitStatus::Exited(_, code) => (Some(code), None),
@@ -256,10 +268,8 @@ fn wait(control: &UnixStream, died: &SignalFd, foreign: Option<&mut Foreign>) ->
     let mut fds = vec![PollFd::new(control.as_fd(), PollFlags::POLLIN), PollFd::new(died.as_fd(), PollFlags::POLLIN)];
     if let Some(foreign) = &foreign {
         // A script without the protocol cannot hear `stop`: whatever is said on its channel means the end.
-        fds.push(PollFd::new(foreign.channel.as_fd(), PollFlags::POLLIN));
-        if foreign.open {
-            fds.push(PollFd::new(foreign.output.as_fd(), PollFlags::POLLIN));
-        }
+        fds.push(PollFd::new(foreign.channel(), PollFlags::POLLIN));
+        fds.extend(foreign.output().map(|output| PollFd::new(output, PollFlags::POLLIN)));
     }
     // Every process that ends raises SIGCHLD, so there is no need for a timeout; a second is only a belt to the braces.
     let _ = poll(&mut fds, PollTimeout::from(1000u16));
@@ -284,45 +294,6 @@ fn collect(member: Pid) -> Option<WaitStatus> {
     found
 }
 
-impl Foreign {
-    /// Read what there is, keep it in the log, and say what it means.
-    fn pump(&mut self) {
-        let mut piece = [0; 1 << 14];
-        loop {
-            match self.output.read(&mut piece) {
-                Ok(n) if n > 0 => {
-                    let at_ns = monotonic_ns();
-                    let _ = self.log.write_all(&piece[..n]);
-                    self.pending.extend_from_slice(&piece[..n]);
-                    self.translate(at_ns);
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return,
-                Ok(_) | Err(_) => {
-                    self.open = false;
-                    return;
-                }
-            }
-        }
-    }
-
-    fn translate(&mut self, at_ns: u64) {
-        // Progress bars end their lines with a carriage return.
-        while let Some(end) = self.pending.iter().position(|&b| b == b'\n' || b == b'\r') {
-            let line: Vec<u8> = self.pending.drain(..=end).collect();
-            for message in self.translator.line(String::from_utf8_lossy(&line).trim_end(), at_ns) {
-                say(&mut self.channel, &message);
-            }
-        }
-        self.pending.truncate(LONGEST_LINE);
-    }
-}
-
-fn say(channel: &mut UnixStream, message: &Value) {
-    // If nobody listens any more, the lifeline says so too.
-    let _ = channel.write_all(format!("{message}\n").as_bytes());
-}
-
 fn report(control: &mut UnixStream, report: &Report) {
     if let Ok(line) = serde_json::to_string(report) {
         let _ = control.write_all(format!("{line}\n").as_bytes());
@@ -338,7 +309,16 @@ fn close_on_exec(fd: &OwnedFd) -> nix::Result<()> {
     fcntl(fd, FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC)).map(drop)
 }
 
-fn non_blocking(file: &File) -> nix::Result<()> {
-    let flags = OFlag::from_bits_retain(fcntl(file, FcntlArg::F_GETFL)?);
-    fcntl(file, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).map(drop)
+/// The program of the unit tests must be able to be a supervisor, too; it has no `main` of ours, so it is one before it gets there.
+#[cfg(test)]
+mod of_unit_tests {
+    extern "C" fn supervise() {
+        if super::entry().is_some() {
+            std::process::exit(0);
+        }
+    }
+
+    #[used]
+    #[unsafe(link_section = ".init_array")]
+    static SUPERVISE: extern "C" fn() = supervise;
 }

@@ -8,6 +8,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
+use super::process;
+
 /// All descendants of `root`, parents first, without `root` itself. Threads count as their process.
 pub fn descendants(root: u32) -> Vec<u32> {
     match through_children_files(root) {
@@ -37,8 +39,7 @@ fn through_children_files(root: u32) -> Option<Vec<u32>> {
 
 fn through_all_processes(root: u32) -> Vec<u32> {
     let mut children = HashMap::<u32, Vec<u32>>::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
+    for pid in process::all() {
         if let Some(parent) = parent_of(pid) {
             children.entry(parent).or_default().push(pid);
         }
@@ -54,11 +55,9 @@ fn through_all_processes(root: u32) -> Vec<u32> {
     found
 }
 
-/// The parent of a process, by `/proc/PID/stat`.
+/// The parent of a process.
 pub fn parent_of(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name stands in parentheses and may itself hold any character.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    process::stat(pid).map(|stat| stat.parent)
 }
 
 /// CPU time of all threads of these processes, nanoseconds; none if the kernel tells it of none of them.
@@ -140,8 +139,7 @@ fn has_children() -> bool {
 
 /// True for a process that has ended and waits to be reaped.
 pub fn is_zombie(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
+    process::stat(pid).is_some_and(|stat| stat.is_over())
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ pub async fn observe(setting: Setting<'_>, draft: &mut RunDraft) -> Result<Obser
     let barrier: Vec<bool> = setting.members.iter().map(|m| m.adapter.is_none()).collect();
     let launched_ns = monotonic_ns();
     let group = Group::launch(setting.members, &sender)?;
-    let sampling = Sampling::start(&group.supervisors(), setting.rates, draft.samples()?, &setting.boards);
+    let sampling = Sampling::start(&group.supervisors(), setting.rates, draft.samples()?, &setting.boards)?;
     let mut scene = Scene {
         watch: Watch::begin(setting.rules.clone(), &barrier, launched_ns),
         group,

@@ -308,7 +308,12 @@ impl Watch {
         if self.warming == Some(member) {
             self.warming = None;
         }
-        if !expected {
+        if ended.live == Live::SupervisorHung && matches!(self.outcome, None | Some(Outcome::Completed)) {
+            // Nobody knows what went on below it while it was not watched, and whoever stopped it may have touched more.
+            let outcome = ending::why(&self.seats[member], member, phase, &ended, traces, self.rules.on_card);
+            self.outcome = Some(outcome);
+            self.stop_all(now_ns, acts);
+        } else if !expected {
             let outcome = ending::why(&self.seats[member], member, phase, &ended, traces, self.rules.on_card);
             self.fail(outcome);
             if self.rules.keep_survivors && self.go_ns.is_some() {

@@ -133,7 +133,7 @@ fn movable(seating: Seating, found: &Partition, experiment: &Experiment, facts: 
     let Some(reason) = rights::against(gpu, found, &seating, &facts.fixed) else { return Ok(seating) };
     match seating.inside(found) {
         Some(inside) => Ok(inside),
-        None => Err(Refusal { reason, hint: Some(rights::way_out(gpu, &seating, &experiment.name)) }),
+        None => Err(Refusal { reason, hint: Some(rights::way_out(gpu, found, &seating, &facts.fixed, &experiment.name)) }),
     }
 }
 

@@ -21,8 +21,12 @@ pub fn against(gpu: &Gpu, found: &Partition, seating: &Seating, fixed: &Fixed) -
     }
 }
 
-/// An administrator's command and what it makes possible; or all of the experiment as root.
-pub fn way_out(gpu: &Gpu, seating: &Seating, experiment: &str) -> String {
+/// An administrator's command and what it makes possible; or all of the experiment as root. Where something would be lost, what comes first.
+pub fn way_out(gpu: &Gpu, found: &Partition, seating: &Seating, fixed: &Fixed, experiment: &str) -> String {
+    let against = seating.partition.as_ref().and_then(|asked| fixed.against(found, asked));
+    if let Some(hint) = against.filter(|not| not.forgets && gpu.may_cut != Some(false)).and_then(|not| not.hint.clone()) {
+        return hint;
+    }
     let index = gpu.at.as_ref().map(|at| format!(" --gpu {}", at.index)).unwrap_or_default();
     // As people count, and so that it can be typed; any places will do.
     let layout = match seating.partition.as_ref().filter(|asked| asked.mig) {
@@ -50,7 +54,7 @@ mod tests {
     fn refused(gpu: &Gpu, found: &Partition, asked: Partition) -> String {
         let seating = Seating::whole(1, Some(asked));
         let reason = against(gpu, found, &seating, &Fixed::default()).unwrap_or_default();
-        format!("{reason}\n{}", way_out(gpu, &seating, "gpu-smoke"))
+        format!("{reason}\n{}", way_out(gpu, found, &seating, &Fixed::default(), "gpu-smoke"))
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! Building an environment: aside, from pins with hashes, bytecode compiled, then renamed into place.
 
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
 
 use super::{Environment, Progress, PythonError};
+use crate::launch::{Errand, Unanswered};
+
+/// How long one step may take. Gigabytes over a slow line take hours; an installer that hangs takes for ever.
+const PATIENCE: Duration = Duration::from_secs(12 * 60 * 60);
 
 /// Build it; the caller holds the lock, so whatever lies aside is left from an interrupted attempt.
 pub fn build(environment: &Environment, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
@@ -60,22 +62,18 @@ pub fn overlay(
     let job = Job { environment, aside: &aside, log: place.with_extension("log"), begun };
     let _ = std::fs::remove_file(&job.log);
     let interpreter = environment.folder().join("bin/python");
-    let mut install = match uv {
-        Some(uv) => {
-            let mut install = Command::new(uv);
-            install.args(["pip", "install", "--no-cache", "--python"]).arg(&interpreter).env("UV_PYTHON_DOWNLOADS", "never");
-            install
-        }
-        None => {
-            let mut install = Command::new(&interpreter);
-            install.args(["-m", "pip", "install", "--no-cache-dir", "--no-input", "--disable-pip-version-check"]);
-            install
-        }
+    let install = match uv {
+        Some(uv) => step(uv)
+            .args(["pip", "install", "--no-cache", "--python"])
+            .arg(&interpreter)
+            .env("UV_PYTHON_DOWNLOADS", Some("never".into())),
+        None => step(&interpreter).args(["-m", "pip", "install", "--no-cache-dir", "--no-input", "--disable-pip-version-check"]),
     };
-    install.args(["--no-deps", "--require-hashes", "--only-binary", ":all:", "--target"]).arg(&aside).arg("-r").arg(pins);
+    let install = install.args(["--no-deps", "--require-hashes", "--only-binary", ":all:", "--target"]);
+    let install = install.arg(&aside).arg("-r").arg(pins);
     // The sizes that are told belong to the environment.
     let untold = &mut |_: Progress| {};
-    job.must(&mut install, untold)?;
+    job.must(install, untold)?;
     job.compile(&interpreter, &aside, untold)?;
     fs::rename(&aside, place)?;
     tell(Progress::Ends { elapsed: begun.elapsed() });
@@ -91,45 +89,40 @@ struct Job<'a> {
 
 impl Job<'_> {
     fn with_uv(&self, uv: &Path, scratch: &Path, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
-        let mut venv = Command::new(uv);
         // The scratch folder is there already.
-        venv.args(["venv", "--relocatable", "--allow-existing", "--no-project", "--python"]).arg(&self.environment.base.path);
-        self.must(venv.arg(self.aside), tell)?;
-        let mut install = Command::new(uv);
-        install.args(["pip", "sync", "--require-hashes", "--no-cache", "--python"]).arg(self.interpreter());
+        let venv = step(uv).args(["venv", "--relocatable", "--allow-existing", "--no-project", "--python"]);
+        self.must(venv.arg(&self.environment.base.path).arg(self.aside), tell)?;
         // Not from a cache on another disk: a hard link that cannot be made is a slow copy, and a shared one can be changed.
-        install.arg(&self.environment.pins).env("TMPDIR", scratch).env("UV_PYTHON_DOWNLOADS", "never");
-        self.must(&mut install, tell)
+        let install = step(uv).args(["pip", "sync", "--require-hashes", "--no-cache", "--python"]).arg(self.interpreter());
+        let install = install.arg(&self.environment.pins).env("TMPDIR", Some(scratch.display().to_string()));
+        self.must(install.env("UV_PYTHON_DOWNLOADS", Some("never".into())), tell)
     }
 
     fn with_pip(&self, scratch: &Path, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
-        let mut venv = Command::new(&self.environment.base.path);
-        venv.args(["-m", "venv"]).arg(self.aside);
-        self.must(&mut venv, tell).map_err(|e| match e {
+        let venv = step(&self.environment.base.path).args(["-m", "venv"]).arg(self.aside);
+        self.must(venv, tell).map_err(|e| match e {
             PythonError::Install { reason, .. } => PythonError::NoVenv { reason },
             other => other,
         })?;
-        let mut install = Command::new(self.interpreter());
-        install.args(["-m", "pip", "install", "--no-deps", "--require-hashes", "--only-binary", ":all:"]);
-        install.args(["--no-compile", "--no-cache-dir", "--no-input"]);
-        install.args(["--disable-pip-version-check", "--progress-bar", "off", "-r"]).arg(&self.environment.pins);
-        self.must(install.env("TMPDIR", scratch), tell)
+        let install = step(self.interpreter()).args(["-m", "pip", "install", "--no-deps", "--require-hashes"]);
+        let install = install.args(["--only-binary", ":all:", "--no-compile", "--no-cache-dir", "--no-input"]);
+        let install = install.args(["--disable-pip-version-check", "--progress-bar", "off", "-r"]).arg(&self.environment.pins);
+        self.must(install.env("TMPDIR", Some(scratch.display().to_string())), tell)
     }
 
     /// Without bytecode every member would compile what it imports, in company.
     fn compile(&self, interpreter: &Path, folder: &Path, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
-        let mut compile = Command::new(interpreter);
-        compile.args(["-m", "compileall", "-q", "-j", "0"]).arg(folder);
+        let compile = step(interpreter).args(["-m", "compileall", "-q", "-j", "0"]).arg(folder);
         // It says no where a package carries a file for another version of Python; such a file is never imported.
-        self.run(&mut compile, tell).map(drop)
+        self.run(compile, tell).map(drop)
     }
 
     fn interpreter(&self) -> PathBuf {
         self.aside.join("bin/python")
     }
 
-    fn must(&self, command: &mut Command, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
-        if self.run(command, tell)? {
+    fn must(&self, step: Errand, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
+        if self.run(step, tell)? {
             return Ok(());
         }
         let text = fs::read_to_string(&self.log).unwrap_or_default();
@@ -138,26 +131,26 @@ impl Job<'_> {
     }
 
     /// Run a step with its output in the log; true if it says that it worked.
-    fn run(&self, command: &mut Command, tell: &mut dyn FnMut(Progress)) -> Result<bool, PythonError> {
-        let log = fs::OpenOptions::new().create(true).append(true).open(&self.log)?.into_file();
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).env_remove("PYTHONPATH");
-        // An installer that outlived a killed collo would write into the folder that the next one builds anew.
-        // SAFETY: one async-signal-safe system call between fork and exec.
-        unsafe { command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?)) };
-        let mut child = command.spawn()?;
+    fn run(&self, step: Errand, tell: &mut dyn FnMut(Progress)) -> Result<bool, PythonError> {
         let (_, of_about) = self.environment.size();
         let mut told = Instant::now();
-        loop {
-            if let Some(status) = child.try_wait()? {
-                return Ok(status.success());
-            }
+        let mut look = || {
             if told.elapsed() > Duration::from_secs(1) {
                 told = Instant::now();
                 tell(Progress::OnDisk { bytes: size_of(self.aside), of_about, elapsed: self.begun.elapsed() });
             }
-            std::thread::sleep(Duration::from_millis(100));
+        };
+        match step.log(&self.log).watched(&mut look) {
+            Ok(answer) => Ok(answer.success()),
+            Err(Unanswered::Stopped(stopped)) => Err(stopped.into()),
+            Err(why) => Err(PythonError::Install { reason: why.to_string(), log: self.log.clone() }),
         }
     }
+}
+
+/// A step of an installation; what the user's own PYTHONPATH holds is none of its business.
+fn step(program: impl AsRef<std::ffi::OsStr>) -> Errand {
+    Errand::to(program, PATIENCE).env("PYTHONPATH", None)
 }
 
 fn check_room(environment: &Environment, with_uv: bool) -> Result<(), PythonError> {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use super::PythonError;
+use crate::launch::{Errand, Unanswered};
 
 /// The versions that the pins can be installed on.
 const OLDEST: u32 = 10;
@@ -25,12 +26,19 @@ impl Found {
     }
 }
 
+/// How long an interpreter may take to say what it is. One that lies on a busy network file system takes seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// The first interpreter on the PATH that fits: `python3` if it does, else the newest numbered one.
 pub fn find() -> Result<Found, PythonError> {
+    // Without one some programs are found all the same, by a path of the system's own; but Python cannot say then where it is itself.
+    if std::env::var_os("PATH").is_none_or(|path| path.is_empty()) {
+        return Err(PythonError::NoPath);
+    }
     let numbered = (OLDEST..=NEWEST).rev().map(|minor| format!("python3.{minor}"));
     let mut seen = Vec::new();
     for name in std::iter::once("python3".to_string()).chain(numbered) {
-        let Some(found) = ask(&name) else { continue };
+        let Some(found) = ask(&name)? else { continue };
         if fits(&found.version) {
             return Ok(found);
         }
@@ -40,12 +48,16 @@ pub fn find() -> Result<Found, PythonError> {
     Err(PythonError::None { seen })
 }
 
-fn ask(name: &str) -> Option<Found> {
+fn ask(name: &str) -> Result<Option<Found>, PythonError> {
     let code = "import sys; print(sys.executable); print('.'.join(map(str, sys.version_info[:3])))";
-    let output = Command::new(name).args(["-I", "-c", code]).stderr(Stdio::null()).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
+    let answer = match Errand::to(name, PATIENCE).args(["-I", "-c", code]).run() {
+        Err(Unanswered::NotStarted(_)) => return Ok(None),
+        answer => answer.map_err(|why| silent(Path::new(name), why))?,
+    };
+    let Ok(text) = String::from_utf8(answer.out) else { return Ok(None) };
     let mut lines = text.lines();
-    Some(Found { path: lines.next()?.into(), version: lines.next()?.to_string() })
+    let (path, version) = (lines.next().filter(|path| !path.is_empty()), lines.next());
+    Ok(path.zip(version).map(|(path, version)| Found { path: path.into(), version: version.to_string() }))
 }
 
 fn fits(version: &str) -> bool {
@@ -53,18 +65,28 @@ fn fits(version: &str) -> bool {
     parts.next().flatten() == Some(3) && parts.next().flatten().is_some_and(|minor| (OLDEST..=NEWEST).contains(&minor))
 }
 
-/// The versions of Python and of the packages that matter, and the CUDA that torch is built for, without importing any of them.
-pub fn facts(interpreter: &Path) -> Result<BTreeMap<String, String>, String> {
-    answered(&mut Command::new(interpreter))
+/// The versions of Python and of the packages that matter, and the CUDA that torch is built for, without importing any of them. An
+/// error names `path`, as people know the interpreter.
+pub fn facts(interpreter: &Path, path: &Path) -> Result<BTreeMap<String, String>, PythonError> {
+    answered(Errand::to(interpreter, PATIENCE), path)
 }
 
-fn answered(interpreter: &mut Command) -> Result<BTreeMap<String, String>, String> {
-    let output = interpreter.args(["-c", include_str!("facts.py")]).output().map_err(|e| e.to_string())?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(said.lines().last().unwrap_or("it ends with an error").to_string());
+fn answered(interpreter: Errand, path: &Path) -> Result<BTreeMap<String, String>, PythonError> {
+    let unusable = |reason: String| PythonError::Unusable { path: path.into(), reason };
+    let answer = interpreter.args(["-c", include_str!("facts.py")]).run().map_err(|why| silent(path, why))?;
+    if !answer.success() {
+        return Err(unusable(answer.err().lines().last().unwrap_or("it ends with an error").to_string()));
     }
-    serde_json::from_slice(&output.stdout).map_err(|e| format!("it answers nonsense: {e}"))
+    serde_json::from_slice(&answer.out).map_err(|e| unusable(format!("it answers nonsense: {e}")))
+}
+
+/// Why an interpreter gave no answer.
+fn silent(path: &Path, why: Unanswered) -> PythonError {
+    match why {
+        Unanswered::Stopped(stopped) => PythonError::Stopped(stopped),
+        Unanswered::TimedOut(limit) => PythonError::Hangs { path: path.into(), limit },
+        other => PythonError::Unusable { path: path.into(), reason: other.to_string() },
+    }
 }
 
 #[cfg(test)]
@@ -80,8 +102,17 @@ mod tests {
     #[test]
     fn the_interpreter_of_this_machine_says_its_version() {
         let found = find().unwrap();
-        assert_eq!(facts(&found.path).unwrap()["python"], found.version);
-        assert!(facts(Path::new("/bin/false")).is_err());
+        assert_eq!(facts(&found.path, &found.path).unwrap()["python"], found.version);
+        let error = facts(Path::new("/bin/false"), Path::new("./own")).unwrap_err();
+        assert_eq!(error.to_string(), "`./own` is not a Python that can be used");
+    }
+
+    #[test]
+    fn an_interpreter_that_hangs_is_given_up_with_the_way_out() {
+        let error = answered(Errand::to("sh", Duration::from_millis(200)).args(["-c", "sleep 600"]), Path::new("./hang.sh"));
+        let error = error.expect_err("it hangs");
+        assert_eq!(error.to_string(), "`./hang.sh` does not say what it is: it did not end within 0.2 s");
+        assert_eq!(error.hint().expect("one"), "try it by hand, `./hang.sh -c pass`; or have another Python take its place");
     }
 
     /// A torch that is nothing but its metadata, and the file in which a build writes down what it is for.
@@ -99,7 +130,8 @@ mod tests {
             fs_err::write(package.join("__init__.py"), "raise Exception('torch was imported')").expect("written");
         }
         let python = find().expect("this machine has one").path;
-        let facts = answered(Command::new(python).env("PYTHONPATH", folder.path())).expect("it answers");
+        let facts = answered(Errand::to(&python, PATIENCE).env("PYTHONPATH", Some(folder.path().display().to_string())), &python);
+        let facts = facts.expect("it answers");
         assert_eq!(facts["torch"], version);
         facts
     }

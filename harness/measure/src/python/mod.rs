@@ -21,6 +21,9 @@ pub use find::{Found, find as find_system};
 pub use fit::{Misfit, fits};
 pub use pins::PinSet;
 
+use crate::mistake::Fault;
+use crate::noted::{Noted, Stopped};
+
 /// An interpreter that members can use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Python {
@@ -62,6 +65,14 @@ pub enum PythonError {
     None { seen: String },
     #[error("`{path}` is not a Python that can be used")]
     Unusable { path: PathBuf, reason: String },
+    #[error("`{path}` does not say what it is: it did not end within {} s", .limit.as_secs_f64())]
+    Hangs { path: PathBuf, limit: Duration },
+    #[error("PATH is not set, so no Python can be found")]
+    NoPath,
+    #[error("`{}` has a colon in it, which separates folders on Python's search path", .path.display())]
+    Colon { path: PathBuf },
+    #[error("stopped while Python was provided, by {}", .0.0.as_str())]
+    Stopped(#[from] Stopped),
     #[error("the Python environment needs {needed_gb:.1} GB in {folder}, {free_gb:.1} GB are free")]
     NoRoom { folder: PathBuf, needed_gb: f64, free_gb: f64 },
     #[error("Python's `venv` is missing: {reason}")]
@@ -85,6 +96,14 @@ pub enum PythonError {
 }
 
 impl PythonError {
+    /// Who can put it right.
+    pub fn fault(&self) -> Fault {
+        match self {
+            PythonError::Stopped(stopped) => stopped.fault(),
+            _ => Fault::Machine,
+        }
+    }
+
     /// The way out.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
@@ -92,6 +111,15 @@ impl PythonError {
             PythonError::Unusable { .. } => {
                 "leave out `--python`, or `environment` in a workload.toml, to take the pinned set".into()
             }
+            PythonError::Hangs { path, .. } => {
+                format!("try it by hand, `{} -c pass`; or have another Python take its place", path.display())
+            }
+            PythonError::NoPath => "`PATH=/usr/local/bin:/usr/bin:/bin collo …`".into(),
+            PythonError::Colon { path } => {
+                let project = path.parent().unwrap_or(path);
+                format!("reach it by another name: `ln -s '{}' ~/link`, then `collo -C ~/link …`", project.display())
+            }
+            PythonError::Stopped(_) => "the same command goes on where it was".into(),
             PythonError::NoRoom { .. } => "`COLLO_CACHE=DIR` puts it elsewhere, `--python PATH` takes your own".into(),
             PythonError::NoVenv { .. } => "`sudo apt install python3-venv`, or have `uv` on the PATH".into(),
             PythonError::Install { log, .. } => {
@@ -130,7 +158,7 @@ pub fn own(path: &Path) -> Result<Python, PythonError> {
 /// An interpreter, or the folder of an environment, that a workload names as its own.
 pub fn named(path: &Path) -> Result<Python, PythonError> {
     let interpreter = if path.is_dir() { path.join("bin/python") } else { path.to_path_buf() };
-    let facts = find::facts(&interpreter).map_err(|reason| PythonError::Unusable { path: path.into(), reason })?;
+    let facts = find::facts(&interpreter, path)?;
     Ok(Python { interpreter, facts })
 }
 
@@ -152,11 +180,14 @@ pub struct Environment {
     cache: PathBuf,
 }
 
+/// Pins with the hashes of every package for every machine are some hundred kilobytes.
+const LARGEST_PINS: u64 = 16_000_000;
+
 impl Environment {
     /// The environment that the pins in `workloads` ask for; nothing is touched.
     pub fn of(workloads: &Path, cache: &Path, set: PinSet) -> Result<Self, PythonError> {
         let pins = workloads.join(set.file());
-        let text = fs::read_to_string(&pins).map_err(|_| PythonError::NoPins { path: pins.clone() })?;
+        let text = collo_store::read_small_text(&pins, LARGEST_PINS).map_err(|_| PythonError::NoPins { path: pins.clone() })?;
         let packages = packages_in(&text);
         let base = find::find()?;
         Ok(Environment { base, pins, pins_digest: sha256_text(&text), packages, set, cache: cache.into() })
@@ -179,8 +210,7 @@ impl Environment {
         if !interpreter.exists() {
             return Ok(None);
         }
-        let path = self.folder();
-        let mut facts = find::facts(&interpreter).map_err(|reason| PythonError::Unusable { path, reason })?;
+        let mut facts = find::facts(&interpreter, &self.folder())?;
         facts.insert("requirements".into(), self.pins_digest[..16].to_string());
         facts.insert("python_set".into(), self.set.name().into());
         Ok(Some(Python { interpreter, facts }))
@@ -204,7 +234,7 @@ impl Environment {
     /// A folder of more packages to put on the PYTHONPATH of this environment, which itself is left as it is: what the tests or
     /// one workload needs. Built from pins with hashes, if it is not there.
     pub fn overlay(&self, pins: &Path, tell: &mut dyn FnMut(Progress)) -> Result<PathBuf, PythonError> {
-        let text = fs::read_to_string(pins).map_err(|_| PythonError::NoPins { path: pins.into() })?;
+        let text = collo_store::read_small_text(pins, LARGEST_PINS).map_err(|_| PythonError::NoPins { path: pins.into() })?;
         let name = self.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
         let place = self.cache.join(format!("{name}-{}", &sha256_text(&text)[..8]));
         fs::create_dir_all(&self.cache)?;
@@ -229,9 +259,14 @@ fn packages_in(pins: &str) -> usize {
 /// Only one collo builds a folder of the cache; the others wait for it.
 fn lock(place: &Path, tell: &mut dyn FnMut(Progress)) -> Result<std::fs::File, PythonError> {
     let file = fs::File::create(place.with_extension("lock"))?.into_file();
-    if file.try_lock().is_err() {
-        tell(Progress::Waits { folder: place.into() });
-        file.lock()?;
+    let noted = Noted::begin();
+    let mut waits = false;
+    while file.try_lock().is_err() {
+        if !std::mem::replace(&mut waits, true) {
+            tell(Progress::Waits { folder: place.into() });
+        }
+        noted.go_on()?;
+        std::thread::sleep(Duration::from_millis(100));
     }
     Ok(file)
 }

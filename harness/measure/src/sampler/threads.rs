@@ -51,7 +51,7 @@ const OFF_BEAT: Duration = Duration::from_millis(55);
 
 impl Sampling {
     /// Sample the members below these supervisors, the host, and these cards, into a writer. Cards are open until sampling stops.
-    pub fn start(supervisors: &[u32], rates: Rates, writer: SampleWriter, boards: &[Board]) -> Self {
+    pub fn start(supervisors: &[u32], rates: Rates, writer: SampleWriter, boards: &[Board]) -> collo_store::Result<Self> {
         let trees = Trees::below(supervisors);
         let stop = Arc::new(AtomicBool::new(false));
         let pss_now = Arc::new(AtomicBool::new(false));
@@ -68,18 +68,21 @@ impl Sampling {
         let (fast, slow) = (Reader::of(fast, &stop, &outlet), Reader::of(slow, &stop, &outlet));
         let every_ns = rates.pss_every.as_nanos() as u64;
         let rare = Rare { trees: trees.clone(), every_ns, now: pss_now.clone(), readings: pss_readings.clone() };
-        let mut readers = vec![
-            std::thread::spawn(move || vec![fast.run("proc", rates.fast_hz, Duration::ZERO, None)]),
-            std::thread::spawn(move || vec![slow.run("host", rates.slow_hz, OFF_BEAT, Some(rare))]),
-        ];
         let give_up = Arc::new(AtomicBool::new(false));
         let given_up = give_up.clone();
-        let writer = std::thread::spawn(move || write(&received, writer, &given_up));
+        let (readers, unread, lost) = (Vec::new(), Vec::new(), Lost::default());
+        // Dropped by an error on the way, it ends what has begun.
+        let mut sampling =
+            Sampling { stop: stop.clone(), pss_now, pss_readings, readers, unread, writer: None, give_up, latest, lost };
+        sampling.writer = Some(thread("writer", move || write(&received, writer, &given_up))?);
+        sampling.readers.push(thread("proc", move || vec![fast.run("proc", rates.fast_hz, Duration::ZERO, None)])?);
+        sampling.readers.push(thread("host", move || vec![slow.run("host", rates.slow_hz, OFF_BEAT, Some(rare))])?);
         let nvml_hz = rates.fast_hz.min(NVML_MOST_HZ);
-        let setting = Setting { nvml_hz, slow_hz: rates.slow_hz, trees, outlet, stop: stop.clone(), everything: false };
-        let Session { readers: of_cards, unread, lost } = Session::start(boards, &setting);
-        readers.extend(of_cards);
-        Sampling { stop, pss_now, pss_readings, readers, unread, writer: Some(writer), give_up, latest, lost }
+        let setting = Setting { nvml_hz, slow_hz: rates.slow_hz, trees, outlet, stop, everything: false };
+        let Session { readers: of_cards, unread, lost, not_begun } = Session::start(boards, &setting);
+        sampling.readers.extend(of_cards);
+        (sampling.unread, sampling.lost) = (unread, lost);
+        not_begun.map_or(Ok(sampling), |e| Err(e.into()))
     }
 
     /// Read proportional memory soon.
@@ -149,6 +152,12 @@ impl Drop for Sampling {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// A thread, or why there is none: a machine may allow so many and no more (`ulimit -u`, `pids.max`).
+pub fn thread<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> std::io::Result<JoinHandle<T>> {
+    let begun = std::thread::Builder::new().name(name.into()).spawn(work);
+    begun.map_err(|e| std::io::Error::new(e.kind(), format!("no thread for sampling can be started: {e}")))
 }
 
 fn write(received: &mpsc::Receiver<Vec<Sample>>, mut writer: SampleWriter, give_up: &AtomicBool) -> collo_store::Result<()> {

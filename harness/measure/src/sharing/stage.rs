@@ -1,19 +1,17 @@
 //! Bringing a card into a state: cut it, start the MPS daemons, and say what each member may see.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::mps::Mps;
 use super::slot::cores_of;
 use super::{NotStaged, Seat, Seating, Slot, Staged};
 use crate::device::cut::CutCard;
-use crate::device::hold::{self, Hold};
+use crate::device::hold::Hold;
 use crate::device::mps::{self, Control, Status};
-use crate::device::{DeviceFacts, Gpu};
+use crate::device::{DeviceFacts, Gpu, state_folder};
 use crate::experiment::Cores;
 use crate::launch::{Service, ServiceOrders};
 use crate::sampler::{Board, BoardInstance, SourceChoice};
@@ -173,7 +171,7 @@ fn instances(seating: &Seating, cut: Option<&CutCard>) -> Vec<(String, u32, u32)
 
 /// A folder that is ours and empty: a member that looks there for an MPS daemon finds none.
 fn empty_folder() -> Result<PathBuf, NotStaged> {
-    let folder = hold::state_folder().join("no-mps");
+    let folder = state_folder::make().map_err(|e| NotStaged::because(e.what()))?.join(mps::NO_DAEMON);
     fs_err::create_dir_all(&folder).map_err(|e| NotStaged::because(e.to_string()))?;
     match fs_err::read_dir(&folder).map(|mut entries| entries.next().is_none()) {
         Ok(true) => Ok(folder),
@@ -211,21 +209,19 @@ fn start_daemons(
     Ok(())
 }
 
-/// A name in `/tmp` that nobody has: this process's number, a count, and the nanoseconds of the clock.
-fn free_folder() -> PathBuf {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let (count, ns) = (COUNT.fetch_add(1, Ordering::Relaxed), collo_store::monotonic_ns());
-    PathBuf::from(format!("/tmp/collo-mps-{}-{count}-{:x}", std::process::id(), ns & 0xff_ffff))
-}
-
 impl Daemon {
     fn start(uuid: &str, log: &Path, hold: &mut Hold, limits: &Mps) -> Result<Daemon, NotStaged> {
         let io = |e: std::io::Error| NotStaged::because(format!("the MPS daemon cannot be started: {e}"));
         fs_err::create_dir_all(log).map_err(io)?;
-        // A short path: a Unix socket lies in it. It is written down before it is made, so that none is left that nobody knows.
-        let pipe = free_folder();
+        // It is written down before it is made, so that none is left that nobody knows.
+        let pipe = mps::folder::free();
         hold.note_daemon(&pipe, true).map_err(NotStaged::from)?;
-        std::fs::DirBuilder::new().mode(0o700).create(&pipe).map_err(io)?;
+        let forget = |hold: &mut Hold, e: std::io::Error| {
+            mps::folder::remove(&pipe);
+            let _ = hold.note_daemon(&pipe, false);
+            io(e)
+        };
+        mps::folder::make(&pipe).map_err(|e| forget(hold, e))?;
         let mut env: BTreeMap<String, Option<String>> = scrubbed();
         env.insert("CUDA_VISIBLE_DEVICES".into(), Some(uuid.into()));
         env.insert("CUDA_MPS_PIPE_DIRECTORY".into(), Some(pipe.display().to_string()));
@@ -238,7 +234,7 @@ impl Daemon {
             log: log.join("daemon.log"),
             mps_pipe: Some(pipe.clone()),
         };
-        let service = Service::start(orders).map_err(io)?;
+        let service = Service::start(orders).map_err(|e| forget(hold, e))?;
         let mut daemon = Daemon { served: Served { control: Control::at(&pipe), log: log.into() }, service };
         let deadline = Instant::now() + READY_WITHIN;
         let reason = loop {
@@ -286,7 +282,7 @@ impl Daemon {
     pub(super) fn end(self, hold: &mut Hold) {
         self.service.stop(ENDS_WITHIN);
         let pipe = &self.served.control.pipe;
-        let _ = fs_err::remove_dir_all(pipe);
+        mps::folder::remove(pipe);
         // If it cannot be written down, the next restore finds no daemon there, which is right too.
         let _ = hold.note_daemon(pipe, false);
     }

@@ -49,6 +49,13 @@ pub static WORKLOAD: Shape = Shape {
             None,
             "run before a campaign, to provide or check the data; `{name}` is a setting",
         ),
+        key("prepare_timeout", Kind::Duration, Some("\"2h\""), "how long `prepare` may take"),
+        key(
+            "outputs",
+            Kind::List(&Kind::Text),
+            None,
+            "files and folders of the workload's folder that its runs write: no ingredients, whatever they are called",
+        ),
         key("settings", Kind::Table(&SETTINGS), None, "the settings with their defaults; each is a placeholder in `command`"),
         key("variables", Kind::Table(&VARIABLES), None, "environment variables of its processes; `{name}` is a setting"),
         FORECASTS,

@@ -11,6 +11,7 @@ mod recipes;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use collo_store::MemberSpec;
 use regex::Regex;
@@ -39,6 +40,9 @@ pub struct Workload {
     pub requires: Option<Requirement>,
     /// Words with placeholders; see [`Workload::prepare_for`].
     pub prepare: Option<Vec<String>>,
+    pub prepare_timeout: Duration,
+    /// What its runs write in its folder.
+    pub outputs: Vec<String>,
     /// Defaults by name, `batch_size` among them.
     pub settings: BTreeMap<String, Json>,
     /// All settings under each recipe, that of the defaults among them; none where the workload has no recipes.

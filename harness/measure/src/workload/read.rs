@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use fs_err as fs;
 use regex::Regex;
@@ -21,7 +22,7 @@ pub fn read(folder: &Path) -> Result<Vec<Workload>, Mistakes> {
     if !path.is_file() {
         return Err(without_file(&name, folder).into());
     }
-    let text = fs::read_to_string(&path)
+    let text = collo_store::read_small_text(&path, fields::LARGEST)
         .map_err(|e| Mistake::new(format!("workload `{name}` cannot be read")).caused_by(e.to_string()))?;
     parse(&name, folder, &Source::file(crate::project::shown(&path), text))
 }
@@ -31,6 +32,12 @@ pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Work
     let (fields, mut mistakes) = fields::read(source, &keys::WORKLOAD);
     if !is_name(name) {
         mistakes.push(Mistake::new(format!("{} is not a name for a workload", quoted(name))).hint(NAME_RULE));
+    }
+    for key in ["command", "prepare"] {
+        if let Some(found) = fields.list(key).and_then(|words| words.first()).filter(|word| word.text() == Some("")) {
+            let what = Mistake::new(format!("`{key}` begins with an empty word, and that is no program"));
+            mistakes.push(what.at(source, found.span.clone()).note("as in `[\"python\", \"train.py\"]`"));
+        }
     }
     let command = fields.texts("command").unwrap_or_default();
     if command.is_empty() && mistakes.is_empty() {
@@ -50,6 +57,8 @@ pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Work
         packages: packages(source, &fields, folder, &mut mistakes),
         requires: requires(&fields),
         prepare: fields.texts("prepare").filter(|words| !words.is_empty()),
+        prepare_timeout: fields.duration("prepare_timeout").unwrap_or(PREPARE_TIMEOUT),
+        outputs: outputs(source, &fields, &mut mistakes),
         settings,
         recipes: BTreeMap::new(),
         variables: variables(source, &fields, &mut mistakes),
@@ -67,6 +76,8 @@ pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Work
         .collect();
     mistakes.into_result([workload].into_iter().chain(presets).collect())
 }
+
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(2 * 60 * 60);
 
 const NAME_RULE: &str = "a name is a letter, then letters, digits and `-`, at most 40, not ending in `x` and digits";
 
@@ -169,6 +180,20 @@ fn packages(source: &Arc<Source>, fields: &Fields, folder: &Path, mistakes: &mut
     file.text().map(|file| folder.join(file))
 }
 
+fn outputs(source: &Arc<Source>, fields: &Fields, mistakes: &mut Mistakes) -> Vec<String> {
+    let mut outputs = Vec::new();
+    for found in fields.list("outputs").unwrap_or_default() {
+        let name = found.text().unwrap_or_default();
+        if !Path::new(name).components().all(|c| matches!(c, Component::Normal(_))) || name.is_empty() {
+            let what = Mistake::new(format!("{} is no name in the workload's folder", quoted(name)));
+            mistakes.push(what.at(source, found.span.clone()).note("as in `outputs = [\"results.json\", \"logs\"]`"));
+            continue;
+        }
+        outputs.push(name.trim_end_matches('/').to_string());
+    }
+    outputs
+}
+
 fn settings(table: &Fields) -> BTreeMap<String, Json> {
     let plain = |found: &Found| match &found.value {
         Value::Setting(value) => Some(value.clone()),
@@ -186,6 +211,10 @@ fn is_ours(variable: &str) -> bool {
 fn variables(source: &Arc<Source>, fields: &Fields, mistakes: &mut Mistakes) -> BTreeMap<String, String> {
     let mut variables = BTreeMap::new();
     for (name, span, found) in fields.table("variables").map(Fields::in_order).unwrap_or_default() {
+        if name.is_empty() || name.contains('=') {
+            let what = Mistake::new(format!("{} is not a name for a variable", quoted(name))).at(source, span.clone());
+            mistakes.push(what.note("as in `OMP_PROC_BIND = \"close\"`"));
+        }
         if is_ours(name) {
             let what = Mistake::new(format!("the variable `{name}` is collo's own")).at(source, span.clone());
             mistakes.push(what.note("it says which device a member gets, and how"));

@@ -8,12 +8,9 @@ use crate::number::{self, ABSENT};
 const ROWS: usize = 60;
 const NAMES: usize = 8;
 
-/// Text without control characters, which become `\x1b`.
+/// Text without what a terminal would obey.
 pub fn printable(text: &str) -> String {
-    if !text.chars().any(char::is_control) {
-        return text.to_string();
-    }
-    text.chars().map(|c| if c.is_control() { format!("\\x{:02x}", c as u32) } else { c.to_string() }).collect()
+    collo_store::text::line(text).into_owned()
 }
 
 /// `a simulated A100-SXM4-40GB`, `an H100`, `a CPU`.

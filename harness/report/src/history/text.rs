@@ -59,7 +59,7 @@ pub fn terminal(history: &History) -> String {
     }
     out.extend(words::head(history).into_iter().map(|line| lower(&line)));
     out.push(verdict(history));
-    out.join("\n") + "\n"
+    out.iter().map(|line| format!("{}\n", collo_store::text::line(line))).collect()
 }
 
 /// The last line: what it comes to.

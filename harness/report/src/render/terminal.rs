@@ -1,6 +1,6 @@
 //! The summary table at the end of a run, and one cell in full. In: an analysis. Out: plain text of so many columns.
 
-use collo_store::Features;
+use collo_store::{Features, text};
 
 use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
 use crate::compare::conditions::told;
@@ -59,7 +59,7 @@ pub fn summary(analysis: &Analysis, width: usize) -> String {
     }
     out.extend(words::notes(analysis).into_iter().flat_map(|line| wrap(&line, width)));
     out.extend(findings(analysis).into_iter().flat_map(|line| wrap(&line, width)));
-    out.join("\n") + "\n"
+    joined(&out)
 }
 
 fn table(analysis: &Analysis, width: usize) -> Vec<String> {
@@ -268,7 +268,12 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
         }
     }
     out.extend(reasons.iter().map(|(names, why)| format!("  {:<10} {names}: {why}", "absent")));
-    out.join("\n") + "\n"
+    joined(&out)
+}
+
+/// What members and other people's campaigns say ends no line of ours.
+fn joined(lines: &[String]) -> String {
+    lines.iter().map(|l| format!("{}\n", text::line(l))).collect()
 }
 
 /// How late a server's answers are, in a few figures.

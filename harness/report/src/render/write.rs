@@ -46,7 +46,10 @@ pub fn write(analysis: &Analysis, reports: &Path) -> Result<Written> {
     };
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get()).min(4);
     std::thread::scope(|scope| -> Result<()> {
-        let drawn: Vec<_> = (0..workers).map(|_| scope.spawn(draw)).collect();
+        // Where no further thread may be started, this one draws them all.
+        let another = |_| std::thread::Builder::new().spawn_scoped(scope, draw).ok();
+        let drawn: Vec<_> = (1..workers).filter_map(another).collect();
+        draw()?;
         drawn.into_iter().try_for_each(|d| match d.join() {
             Ok(drawn) => drawn,
             Err(panic) => std::panic::resume_unwind(panic),

@@ -31,6 +31,10 @@ fn main() -> ExitCode {
         .env("COLLO_SIM", std::env::var_os("COLLO_SIM").unwrap_or_else(|| "a100-40gb".into()))
         .env("COLLO_STATE", folder("COLLO_STATE").unwrap_or_else(|| state.join("state")))
         .env("COLLO_SIM_DIR", &state);
+    // Two of these machines are two: their cards are not the same ones.
+    if std::env::var_os("COLLO_SIM_SERIAL").is_none() {
+        command.env("COLLO_SIM_SERIAL", &state);
+    }
     if let Ok(path) = path {
         command.env("PATH", path);
     }

@@ -47,6 +47,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
         Ok(sim) => sim,
         Err(why) => return fails(&why),
     };
+    crate::sim::linger("dcgmi");
     let version = match Version::of(&sim.scenario) {
         Ok(version) => version,
         Err(why) => return fails(&why),

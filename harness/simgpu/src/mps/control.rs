@@ -86,6 +86,7 @@ fn connect() -> Option<UnixStream> {
 /// Pass commands on and show the answers. Where no daemon answers the program ends without a look at its input, as NVIDIA's does: whoever
 /// writes to it may find that nobody reads any more.
 fn talk() -> ExitCode {
+    crate::sim::linger(super::CONTROL);
     if connect().is_none() {
         return fails(NOBODY);
     }

@@ -247,7 +247,10 @@ fn of_namespace(first: bool) -> Check {
 
 /// Cards that are not as they were found.
 pub fn left() -> Vec<Check> {
-    let journals = hold::left();
+    let all = match hold::written() {
+        Ok(all) => all,
+        Err(e) => return vec![Check::new(Mark::Fixable, "left", e.what()).hint("`collo restore` says more")],
+    };
     let line = |j: &hold::Journal| match j.is_held() {
         true => Check::new(Mark::Changes, "held", format!("{}: process {} runs `{}`", j.label, j.process, j.experiment)),
         false => {
@@ -255,5 +258,9 @@ pub fn left() -> Vec<Check> {
             Check::new(Mark::Fixable, "left", text).hint("`collo restore`")
         }
     };
-    journals.iter().map(line).collect()
+    let unread = |u: &hold::Unread| {
+        let text = format!("the journal {} cannot be read: {}", u.path.display(), u.why);
+        Check::new(Mark::Fixable, "left", text).hint("`collo restore` says what to do")
+    };
+    all.journals.iter().map(line).chain(all.unread.iter().map(unread)).collect()
 }

@@ -1,9 +1,10 @@
 //! Questions that may get no answer: each has fifteen seconds, and whoever waits longer than three is told what for.
 
-use std::io::Read;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::Command;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use collo_measure::program::{self, Said};
 
 /// Without persistence mode the driver starts its cards when it is asked; eight of them take many seconds (NVIDIA's driver persistence
 /// document).
@@ -33,46 +34,9 @@ pub fn ask(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
     said.status.map(|status| (status.success(), said.out + &said.err))
 }
 
-/// What a program said until its end, or until it was ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Said {
-    /// None if it took too long.
-    pub status: Option<ExitStatus>,
-    pub out: String,
-    pub err: String,
-}
-
 /// Run a program to its end, but not for longer than this; the error is why it does not start.
 pub fn hear(command: &mut Command, patience: Duration) -> std::io::Result<Said> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let (out, err) = (child.stdout.take(), child.stderr.take());
-    let read = |stream: Option<Box<dyn Read + Send>>| {
-        let (sender, receiver) = mpsc::channel();
-        std::thread::spawn(move || {
-            let mut said = Vec::new();
-            let _ = stream.map(|s| s.take(1 << 22).read_to_end(&mut said));
-            sender.send(String::from_utf8_lossy(&said).into_owned())
-        });
-        receiver
-    };
-    let out = read(out.map(|s| Box::new(s) as Box<dyn Read + Send>));
-    let err = read(err.map(|s| Box::new(s) as Box<dyn Read + Send>));
-    let deadline = Instant::now() + patience;
-    let status = loop {
-        match child.try_wait()? {
-            Some(status) => break Some(status),
-            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
-            None => {
-                let _ = child.kill();
-                let _ = child.wait();
-                break None;
-            }
-        }
-    };
-    // A child that it left behind may hold its streams open for ever.
-    let late = Duration::from_secs(1);
-    let said = |stream: mpsc::Receiver<String>| stream.recv_timeout(late).unwrap_or_default();
-    Ok(Said { status, out: said(out), err: said(err) })
+    program::hear(command, "", patience)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fs_err as fs;
 
@@ -32,14 +33,29 @@ impl Cards {
         let mut cards = Cards::default();
         for path in paths {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let text = fs::read_to_string(&path)
+            let text = collo_store::read_small_text(&path, crate::fields::LARGEST)
                 .map_err(|e| Mistake::new(format!("GPU `{name}` cannot be read")).caused_by(e.to_string()).into());
-            match text.and_then(|text| read::parse(&name, &Source::file(crate::project::shown(&path), text))) {
-                Ok(card) => drop(cards.all.insert(name, card)),
-                Err(mistakes) => drop(cards.broken.insert(name, mistakes)),
-            }
+            let card = text.and_then(|text| read::parse(&name, &Source::file(crate::project::shown(&path), text)));
+            cards.add(name, card);
         }
         Ok(cards)
+    }
+
+    /// Cards by their names, from texts that lie in no folder.
+    pub fn of(texts: impl IntoIterator<Item = (String, Arc<Source>)>) -> Cards {
+        let mut cards = Cards::default();
+        for (name, text) in texts {
+            let card = read::parse(&name, &text);
+            cards.add(name, card);
+        }
+        cards
+    }
+
+    fn add(&mut self, name: String, card: Result<Card, Mistakes>) {
+        match card {
+            Ok(card) => drop(self.all.insert(name, card)),
+            Err(mistakes) => drop(self.broken.insert(name, mistakes)),
+        }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Card> {

@@ -2,12 +2,14 @@
 //!
 //! In: the folder of its pipe. Out: what it says, read into values. It starts no daemon; `launch/service.rs` does.
 
+pub mod folder;
 mod replies;
 
-use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
+
+use super::program::{self, Said};
 
 pub use replies::{Logged, Status, logged, trouble, understood};
 
@@ -17,6 +19,8 @@ pub const PROGRAM: &str = "nvidia-cuda-mps-control";
 pub const SERVER: &str = "nvidia-cuda-mps-server";
 /// A Unix socket lies in the folder; longer paths of one are cut off by the system.
 pub const LONGEST_FOLDER: usize = 80;
+/// The folder of the state folder in which members without MPS look for a daemon, and find none.
+pub const NO_DAEMON: &str = "no-mps";
 
 /// How long an answer may take. A daemon that hangs must not hang the campaign.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -51,12 +55,13 @@ impl Control {
     fn say_within(&self, words: &str, patience: Duration) -> Result<String, Unanswered> {
         let mut command = Command::new(PROGRAM);
         command.env("CUDA_MPS_PIPE_DIRECTORY", &self.pipe);
-        match bounded(&mut command, &format!("{words}\n"), patience) {
-            Ok(Some((true, answer))) => Ok(answer),
-            Ok(Some((false, answer))) => {
-                Err(Unanswered::Refused { words: words.into(), answer: answer.trim().replace('\n', "; ") })
+        match program::hear(&mut command, &format!("{words}\n"), patience) {
+            Ok(Said { status: Some(status), out, err }) if status.success() => Ok(out + &err),
+            Ok(Said { status: Some(_), out, err }) => {
+                let answer = format!("{out}{err}").trim().replace('\n', "; ");
+                Err(Unanswered::Refused { words: words.into(), answer })
             }
-            Ok(None) => Err(Unanswered::Slow(words.into(), patience.as_secs())),
+            Ok(Said { status: None, .. }) => Err(Unanswered::Slow(words.into(), patience.as_secs())),
             Err(_) => Err(Unanswered::NoProgram),
         }
     }
@@ -123,61 +128,4 @@ pub fn program() -> Option<PathBuf> {
 
 fn is_executable(path: &Path) -> bool {
     path.is_file() && nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok()
-}
-
-/// Run a command with an input, but not for longer than this; what it says on both streams. None if it took too long.
-///
-/// Not by a library: it also runs inside supervisors, whose SIGCHLD is theirs.
-fn bounded(command: &mut Command, input: &str, patience: Duration) -> std::io::Result<Option<(bool, String)>> {
-    let deadline = Instant::now() + patience;
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // It may be gone already, for without a daemon it ends before it reads; then its status tells. SIGPIPE is ignored in every
-        // process that this runs in: collo has Rust's own setting, supervisors set it.
-        let _ = stdin.write_all(input.as_bytes());
-    }
-    let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
-    let reader = std::thread::spawn(move || {
-        let mut said = Vec::new();
-        let _ = out.as_mut().map(|o| o.take(1 << 20).read_to_end(&mut said));
-        let _ = err.as_mut().map(|e| e.take(1 << 20).read_to_end(&mut said));
-        String::from_utf8_lossy(&said).into_owned()
-    });
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some((status.success(), reader.join().unwrap_or_default())));
-        }
-        if Instant::now() >= deadline {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Ok(None);
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_is_answered_or_cut_off() {
-        let mut cat = Command::new("cat");
-        assert_eq!(bounded(&mut cat, "x\n", PATIENCE).unwrap(), Some((true, "x\n".into())));
-        let mut sleep = Command::new("sleep");
-        assert_eq!(bounded(sleep.arg("30"), "", Duration::from_millis(50)).unwrap(), None);
-        assert!(bounded(&mut Command::new("/no/such/program"), "", PATIENCE).is_err());
-    }
-
-    #[test]
-    fn who_does_not_read_is_no_error_and_a_program_has_its_own_pipes_end_it() {
-        // More than a pipe holds: the writing comes to an end only because nobody reads any more.
-        let much = "x".repeat(1 << 20);
-        assert_eq!(bounded(&mut Command::new("false"), &much, PATIENCE).unwrap(), Some((false, String::new())));
-        let mut own = Command::new("sh");
-        let (_, said) = bounded(own.args(["-c", "grep SigIgn /proc/self/status"]), "", PATIENCE).unwrap().unwrap();
-        let bits = u64::from_str_radix(said.trim_start_matches("SigIgn:").trim(), 16).unwrap();
-        // SIGPIPE is 13, and bit 0 is signal 1.
-        assert_eq!(bits >> 12 & 1, 0, "{said}");
-    }
 }

@@ -19,6 +19,7 @@ use crate::device;
 use crate::sampler::latest::Outlet;
 use crate::sampler::member::Trees;
 use crate::sampler::reader::Reader;
+use crate::sampler::threads::thread;
 
 /// How cards are to be read.
 pub struct Setting {
@@ -38,6 +39,8 @@ pub struct Session {
     /// Of sources that could not even be begun.
     pub unread: Vec<Finished>,
     pub lost: Lost,
+    /// Why a thread could not be started, if one could not.
+    pub not_begun: Option<std::io::Error>,
 }
 
 /// The threads begin so much after the tick of the fast one, so that they do not all want a core at once.
@@ -96,8 +99,8 @@ impl Session {
         let slow = vec![Box::new(Processes::of(opened, setting.trees.clone())) as _, Box::new(last) as _];
         let slow = Reader::of(slow, &setting.stop, &setting.outlet);
         let (nvml_hz, slow_hz) = (setting.nvml_hz, setting.slow_hz);
-        self.readers.push(std::thread::spawn(move || vec![fast.run("nvml", nvml_hz, NVML_AFTER, None)]));
-        self.readers.push(std::thread::spawn(move || vec![slow.run("nvml-slow", slow_hz, SLOW_AFTER, None)]));
+        self.begin("nvml", move || vec![fast.run("nvml", nvml_hz, NVML_AFTER, None)]);
+        self.begin("nvml-slow", move || vec![slow.run("nvml-slow", slow_hz, SLOW_AFTER, None)]);
     }
 
     /// GPM where it is wanted and there; DCGM for what is left, or at once where GPM is not, or is to be compared with it.
@@ -140,12 +143,19 @@ impl Session {
                 }
             });
             let gpm = Reader::of(vec![Box::new(Gpm::of(opened, &having, settled))], &setting.stop, &setting.outlet);
-            self.readers.push(std::thread::spawn(move || vec![gpm.run("gpm", gpm::RATE_HZ, GPM_AFTER, None)]));
+            self.begin("gpm", move || vec![gpm.run("gpm", gpm::RATE_HZ, GPM_AFTER, None)]);
         }
         if expected > 0 {
             let (boards, stop, outlet) = (opened.to_vec(), setting.stop.clone(), setting.outlet.clone());
             let conductor = Conductor { boards, wanted, expected, stop, outlet };
-            self.readers.push(std::thread::spawn(move || conductor.run()));
+            self.begin("dcgm", move || conductor.run());
+        }
+    }
+
+    fn begin(&mut self, name: &str, work: impl FnOnce() -> Vec<Finished> + Send + 'static) {
+        match thread(name, work) {
+            Ok(reader) => self.readers.push(reader),
+            Err(e) => self.not_begun = Some(e),
         }
     }
 }

@@ -13,6 +13,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::launch::children::{self, Own};
+use crate::launch::mark;
+
 /// How long it may take to end when it is asked to.
 const GRACE: Duration = Duration::from_millis(700);
 
@@ -22,6 +25,7 @@ const LONGEST_LINE: usize = 16 * 1024;
 /// A running command.
 pub struct Running {
     child: Child,
+    _own: Own,
     out: Lines<std::process::ChildStdout>,
     err: Lines<std::process::ChildStderr>,
 }
@@ -75,13 +79,14 @@ impl Running {
         command.process_group(0);
         // SAFETY: a single system call between fork and exec.
         unsafe { command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?)) };
-        let mut child = command.spawn().map_err(|e| match e.kind() {
+        command.env(mark::NAME, mark::own());
+        let (mut child, own) = children::spawn(&mut command).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => format!("no `{program}` on the PATH"),
             _ => format!("`{program}` does not start: {e}"),
         })?;
         let out = Lines { pipe: child.stdout.take(), rest: Vec::new() };
         let err = Lines { pipe: child.stderr.take(), rest: Vec::new() };
-        Ok(Running { child, out, err })
+        Ok(Running { child, _own: own, out, err })
     }
 
     /// Wait for lines, at most so long.
@@ -104,7 +109,10 @@ impl Running {
         if err {
             self.err.read(&mut printed.err);
         }
-        printed.ended = self.out.pipe.is_none() && self.err.pipe.is_none();
+        // A child that it left behind may hold its pipes open for ever.
+        let nothing = printed.out.is_empty() && printed.err.is_empty();
+        let gone = nothing && matches!(self.child.try_wait(), Ok(Some(_)));
+        printed.ended = (self.out.pipe.is_none() && self.err.pipe.is_none()) || gone;
         printed
     }
 

@@ -1,0 +1,90 @@
+//! Signals to collo itself, and a terminal that goes away: what was started ends, what is stored stays, and the campaign goes on.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::case::{Case, case, hold, one};
+use crate::signals_to::{struck, trains};
+
+const KIND: &str = "signals to collo";
+
+pub fn cases() -> Vec<Case> {
+    let sent = |name: &str, signal: Signal, codes: &[i32]| {
+        case(KIND, name).of(one("hostile", "daemon")).exits(codes).meanwhile(struck(signal)).within(20)
+    };
+    vec![
+        sent("interrupted", Signal::SIGINT, &[130]),
+        sent("terminated", Signal::SIGTERM, &[4]).sample(),
+        sent("hung_up", Signal::SIGHUP, &[4]),
+        sent("quit", Signal::SIGQUIT, &[4, 130, -3]),
+        sent("killed", Signal::SIGKILL, &[-9]),
+        sent("aborted", Signal::SIGABRT, &[-6]),
+        sent("faulted", Signal::SIGSEGV, &[0, -11]),
+        sent("a_signal_nobody_uses", Signal::SIGUSR1, &[0, 4, -10]),
+        sent("broken_pipe", Signal::SIGPIPE, &[0]),
+        sent("resized", Signal::SIGWINCH, &[0]),
+        sent("a_child_that_is_none", Signal::SIGCHLD, &[0]),
+        case(KIND, "interrupted_twice").of(one("hostile", "deaf")).exits(&[130]).within(20).meanwhile(|scene, live| {
+            trains(scene, live)?;
+            live.signal(Signal::SIGINT);
+            std::thread::sleep(Duration::from_millis(300));
+            live.signal(Signal::SIGINT);
+            Ok(())
+        }),
+        case(KIND, "signals_without_end").exits(&[4, 130]).within(20).meanwhile(|scene, live| {
+            trains(scene, live)?;
+            let began = Instant::now();
+            while !live.has_ended() && began.elapsed() < Duration::from_secs(10) {
+                live.signal(Signal::SIGTERM);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(())
+        }),
+        case(KIND, "stopped_for_longer_than_an_epoch_may_take").within(60).ends("completed").meanwhile(|scene, live| {
+            trains(scene, live)?;
+            live.signal(Signal::SIGSTOP);
+            std::thread::sleep(Duration::from_secs(8));
+            live.signal(Signal::SIGCONT);
+            Ok(())
+        }),
+        case(KIND, "stopped_and_killed").of(one("hostile", "daemon")).exits(&[-9]).meanwhile(|scene, live| {
+            trains(scene, live)?;
+            live.signal(Signal::SIGSTOP);
+            std::thread::sleep(Duration::from_millis(500));
+            live.signal(Signal::SIGKILL);
+            Ok(())
+        }),
+        killed_in("killed_in_the_report", &["report", "good/last"]),
+        killed_in("killed_while_it_prunes", &["prune", "--keep", "0", "--yes"]),
+        terminal("terminal_that_goes_away", "HUP"),
+        terminal("terminal_that_is_killed", "KILL"),
+    ]
+}
+
+/// Killed at several moments of another verb: what is stored is whole, or gone as asked.
+fn killed_in(name: &str, arguments: &'static [&'static str]) -> Case {
+    case(KIND, name).act(|scene| {
+        for millis in [1, 5, 20, 60, 150, 400] {
+            let live = scene.start(arguments);
+            std::thread::sleep(Duration::from_millis(millis));
+            live.signal(Signal::SIGKILL);
+            live.ends(Duration::from_secs(10))?;
+        }
+        let said = scene.collo(&["list"], Duration::from_secs(20))?;
+        hold(said.code == 0 && !said.stderr.contains("warning"), || format!("`collo list` afterwards:\n{}", said.stderr))
+    })
+}
+
+/// In a terminal of `script`, which ends by this signal.
+fn terminal(name: &str, signal: &'static str) -> Case {
+    // `script` gives its child a terminal; when it is gone the child's terminal hangs up.
+    let under = "exec script -qec 'exec \"$COLLO\" run x --no-report' /dev/null";
+    case(KIND, name).of(one("hostile", "daemon")).under(under).exits(&[0, 1, 4, -1, -9]).meanwhile(move |scene, live| {
+        trains(scene, live)?;
+        live.signal(if signal == "HUP" { Signal::SIGHUP } else { Signal::SIGKILL });
+        // collo itself has a moment to store what there is.
+        std::thread::sleep(Duration::from_secs(2));
+        Ok(())
+    })
+}

@@ -1,0 +1,50 @@
+//! What panics while a campaign is measured: the card must still go back to how it was found.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Poll;
+
+/// The result, or what panicked: then nothing of it is left but what was measured, its members included.
+pub(super) async fn caught<T>(work: impl Future<Output = T>) -> std::thread::Result<T> {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+        Ok(state) => state.map(Ok),
+        Err(panic) => Poll::Ready(Err(panic)),
+    })
+    .await
+}
+
+/// Whether a panic was for want of a thread: what the standard library and the pools of others say when the system refuses one (EAGAIN,
+/// pthread_create(3)).
+pub fn is_want_of_threads(said: &str) -> bool {
+    said.contains("thread") && (said.contains("WouldBlock") || said.contains("Resource temporarily unavailable"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Card<'a>(&'a std::cell::Cell<bool>);
+
+    impl Drop for Card<'_> {
+        fn drop(&mut self) {
+            self.0.set(true);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_panics_is_handed_back_and_what_it_held_is_let_go() {
+        std::panic::set_hook(Box::new(|_| {}));
+        let gone = std::cell::Cell::new(false);
+        let result = caught(async {
+            let _card = Card(&gone);
+            tokio::task::yield_now().await;
+            let refused: std::io::Result<u8> = Err(std::io::Error::from_raw_os_error(nix::libc::EAGAIN));
+            refused.expect("failed to spawn thread")
+        })
+        .await;
+        let said = result.expect_err("it panicked").downcast_ref::<String>().cloned().expect("a text");
+        assert!(is_want_of_threads(&said), "{said}");
+        assert!(gone.get());
+        assert_eq!(caught(async { 1 }).await.expect("it did not"), 1);
+    }
+}

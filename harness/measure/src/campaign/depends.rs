@@ -1,0 +1,68 @@
+//! What the numbers of a campaign depend on: its files, its experiment, the machine.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use collo_store::{JournalEntry, Runs};
+
+use super::{Order, SELECTION};
+use crate::ingredients::{self, Ingredients, Places, Watch};
+use crate::prepare::Prepared;
+
+impl Order<'_> {
+    /// All of it, as it is now.
+    pub(super) fn ingredients(&self, runs: &Runs) -> Result<Ingredients, collo_store::Error> {
+        let mut found = Ingredients::of(Watch::over(self.places(runs)?)?);
+        let mut add = |name: &str, text: &str, version: Option<String>| {
+            found.all.insert(name.to_string(), ingredients::text(text, version));
+        };
+        add("experiment", &self.experiment.source, None);
+        if let Some(selection) = &self.selection {
+            add(SELECTION, selection, Some(format!("`{selection}`")));
+        }
+        for (name, version) in &self.python {
+            add(name, version, Some(version.clone()));
+        }
+        let own = env!("CARGO_PKG_VERSION");
+        add("collo", own, Some(own.into()));
+        let kernel = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned()).unwrap_or_default();
+        add("kernel", &kernel, Some(kernel.clone()));
+        let device = self.facts.record().text();
+        add("device", &device, Some(device.clone()));
+        if let Some(driver) = &self.facts.driver {
+            add("driver", driver, Some(driver.clone()));
+        }
+        found.all.extend(self.data.iter().map(Prepared::ingredient));
+        Ok(found)
+    }
+
+    /// Where files lie that numbers depend on: the folders of the workloads, and what workloads share beside them, such as the protocol
+    /// and the readers of data sets.
+    fn places(&self, runs: &Runs) -> Result<Places, collo_store::Error> {
+        let root = self.project.root().to_path_buf();
+        let mut places = Places { tracked: ingredients::tracked(&root, &self.project.workloads()), root, ..Places::default() };
+        for workload in self.cells.iter().flat_map(|e| e.cell.members()).map(|member| member.workload()) {
+            places.folders.insert(workload.folder.clone());
+            let written = workload.outputs.iter().map(|name| places.name(&workload.folder.join(name)));
+            let written: Vec<String> = written.flat_map(|name| [format!("{name}/"), name]).collect();
+            places.outputs.extend(written);
+        }
+        let beside: BTreeSet<PathBuf> = fs_err::read_dir(self.project.workloads())?.flatten().map(|entry| entry.path()).collect();
+        for path in beside {
+            if path.extension().is_some_and(|e| e == "py") {
+                places.files.insert(path);
+            } else if path.join("__init__.py").is_file() {
+                places.folders.insert(path);
+            }
+        }
+        // What runs wrote once they write again.
+        for campaign in runs.campaigns()?.0 {
+            for entry in campaign.history().unwrap_or_default() {
+                if let JournalEntry::Wrote { files, .. } = entry {
+                    places.outputs.extend(files);
+                }
+            }
+        }
+        Ok(places)
+    }
+}

@@ -1,0 +1,188 @@
+//! One collo per card and machine, whoever runs it.
+//!
+//! In: the UUID of a card. Out: the card, locked until this is dropped or the process ends, or who has it. The lock is a name in the
+//! kernel's table of abstract sockets: it needs no folder, every user sees it, it is gone with its process (unix(7)), and the kernel
+//! itself tells who has bound it (`SO_PEERCRED`). The table is one for each network namespace (network_namespaces(7)), so a container with a
+//! network of its own has another. For collos that share a state folder a file in it is locked too.
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::PathBuf;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr, sockopt};
+
+use super::journal;
+use super::{state_folder, trust};
+use crate::mistake::Mistake;
+
+/// A card that nobody else's collo may take.
+#[derive(Debug)]
+pub struct CardLock {
+    name: UnixListener,
+    _file: File,
+}
+
+/// Who has a card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// Absent where it is in a process namespace that is not seen from here.
+    pub pid: Option<u32>,
+    pub user: Option<String>,
+    /// What it was started with, as far as it lets itself be looked at.
+    pub command: Option<String>,
+}
+
+fn name_of(uuid: &str) -> String {
+    format!("collo/card/{uuid}")
+}
+
+fn file_of(folder: &std::path::Path, uuid: &str) -> PathBuf {
+    folder.join(format!("{uuid}.lock"))
+}
+
+impl CardLock {
+    /// Take it, or say who has it.
+    pub fn take(uuid: &str, label: &str) -> Result<CardLock, Mistake> {
+        let cannot = |e: std::io::Error| Mistake::new(format!("{label} cannot be locked")).caused_by(e.to_string()).of_machine();
+        let name = SocketAddr::from_abstract_name(name_of(uuid)).and_then(|address| UnixListener::bind_addr(&address));
+        let name = match name {
+            Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => return Err(taken(label, holder(uuid), uuid)),
+            bound => bound.map_err(cannot)?,
+        };
+        name.set_nonblocking(true).map_err(cannot)?;
+        let folder = state_folder::make()?;
+        let mut options = std::fs::OpenOptions::new();
+        options.create(true).append(true).mode(0o600).custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits());
+        let file = options.open(file_of(&folder, uuid)).map_err(|e| state_folder::unwritten(&folder, &e))?;
+        match file.try_lock() {
+            Ok(()) => Ok(CardLock { name, _file: file }),
+            Err(std::fs::TryLockError::WouldBlock) => Err(taken(label, None, uuid)),
+            Err(std::fs::TryLockError::Error(e)) => Err(cannot(e)),
+        }
+    }
+
+    /// Let go of those who asked who has it: only so many may wait.
+    pub fn answer(&self) {
+        while self.name.accept().is_ok() {}
+    }
+}
+
+/// That nobody has it, or who.
+pub(super) fn check_free(uuid: &str, label: &str) -> Result<(), Mistake> {
+    holder(uuid).map_or(Ok(()), |holder| Err(taken(label, Some(holder), uuid)))
+}
+
+fn taken(label: &str, holder: Option<Holder>, uuid: &str) -> Mistake {
+    let journal = journal::of(uuid).ok().flatten();
+    let journal = journal.filter(|j| holder.as_ref().is_none_or(|h| h.pid.is_none_or(|pid| pid == j.process)));
+    let pid = holder.as_ref().map_or_else(|| journal.as_ref().map(|j| j.process), |h| h.pid);
+    let user = holder.as_ref().and_then(|h| h.user.clone()).map(|user| format!(" of {user}")).unwrap_or_default();
+    let who = match pid {
+        Some(pid) => format!(": process {pid}{user}"),
+        None if holder.is_some() => format!(": a process{user} that is not seen from here"),
+        None => String::new(),
+    };
+    let runs = journal.map(|j| j.experiment).or(holder.and_then(|h| h.command)).filter(|_| !who.is_empty());
+    let runs = runs.map(|text| format!(" runs `{text}`")).unwrap_or_default();
+    Mistake::new(format!("{label} is held by another collo{who}{runs}"))
+        .hint("watch it with `collo status`, or take another GPU with `--gpu`")
+        .of_machine()
+}
+
+/// Who has this card now; none where nobody has, as far as can be seen from here.
+pub fn holder(uuid: &str) -> Option<Holder> {
+    let fd =
+        socket::socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK, None).ok()?;
+    let address = UnixAddr::new_abstract(name_of(uuid).as_bytes()).ok()?;
+    match socket::connect(fd.as_raw_fd(), &address) {
+        Ok(()) => {}
+        // Too many have asked: it is there all the same (connect(2), EAGAIN).
+        Err(Errno::EAGAIN) => return Some(Holder { pid: None, user: None, command: None }),
+        Err(_) => return None,
+    }
+    // SAFETY: the descriptor is ours alone, and given away here.
+    let stream = unsafe { UnixStream::from_raw_fd(fd.into_raw_fd()) };
+    let told = socket::getsockopt(&stream, sockopt::PeerCredentials).ok()?;
+    let pid = u32::try_from(told.pid()).ok().filter(|pid| *pid > 0);
+    Some(Holder { pid, user: Some(trust::owner(told.uid())), command: pid.and_then(command_line) })
+}
+
+/// Whether the collo of this number holds the card, or one that cannot be told from it.
+pub(super) fn is_held_by(uuid: &str, process: u32) -> bool {
+    match holder(uuid) {
+        Some(holder) => holder.pid.is_none_or(|pid| pid == process),
+        None => file_is_locked(uuid),
+    }
+}
+
+fn file_is_locked(uuid: &str) -> bool {
+    let Ok(Some(folder)) = state_folder::look() else { return false };
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true).custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits());
+    let Ok(file) = options.open(file_of(&folder, uuid)) else { return false };
+    matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock))
+}
+
+/// `collo run x --gpu 0`: what anybody may read of a process, in letters that do nothing to a terminal.
+fn command_line(pid: u32) -> Option<String> {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let mut words = bytes.split(|b| *b == 0).filter(|word| !word.is_empty()).map(String::from_utf8_lossy);
+    let program = words.next()?;
+    let name = program.rsplit('/').next().unwrap_or_default().to_string();
+    let line: String = std::iter::once(name.into()).chain(words).collect::<Vec<_>>().join(" ");
+    let plain = line.chars().map(|c| if c.is_control() || c == '`' { '?' } else { c });
+    Some(plain.take(80).collect()).filter(|line: &String| !line.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> String {
+        format!("GPU-{name}-{}", std::process::id())
+    }
+
+    fn bound(uuid: &str) -> UnixListener {
+        let address = SocketAddr::from_abstract_name(name_of(uuid)).expect("a name");
+        UnixListener::bind_addr(&address).expect("nobody has it")
+    }
+
+    #[test]
+    fn who_has_a_card_is_named_by_the_kernel() {
+        let uuid = named("held");
+        assert_eq!(holder(&uuid), None);
+        let lock = bound(&uuid);
+        let found = holder(&uuid).expect("it is held");
+        assert_eq!(found.pid, Some(std::process::id()));
+        assert!(found.command.is_some_and(|command| command.contains("collo")));
+        assert!(is_held_by(&uuid, std::process::id()) && !is_held_by(&uuid, 1));
+        drop(lock);
+        assert_eq!(holder(&uuid), None);
+    }
+
+    #[test]
+    fn a_card_is_refused_with_the_name_of_who_has_it() {
+        let uuid = named("refused");
+        let _lock = bound(&uuid);
+        let refused = CardLock::take(&uuid, "GPU 0").expect_err("somebody has it");
+        let begins = format!("GPU 0 is held by another collo: process {} of ", std::process::id());
+        assert!(refused.what().starts_with(&begins), "{}", refused.what());
+        assert_eq!(refused.fault().exit_code(), 3);
+    }
+
+    #[test]
+    fn however_often_it_is_asked_a_held_card_is_held() {
+        let uuid = named("asked");
+        let _lock = bound(&uuid);
+        let most: usize =
+            std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok().and_then(|n| n.trim().parse().ok()).unwrap_or(4096);
+        for _ in 0..most.min(9000) + 3 {
+            assert!(holder(&uuid).is_some());
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What a file beside a training script is: something that a person writes, or anything else.
+
+use std::path::Path;
+
+/// What a file is to the numbers of a campaign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Code, or whatever git tracks: a new one counts, too.
+    Program,
+    /// A configuration. Nobody but a person should change it, though scripts write such files as well.
+    Settings,
+    /// Weights, tables, logs: what a run changes of it is what the run wrote.
+    Other,
+}
+
+const PROGRAMS: &[&str] = &[
+    "py", "pyi", "pyx", "pxd", "ipynb", "sh", "bash", "zsh", "pl", "rb", "lua", "jl", "r", "js", "mjs", "ts", "c", "cc", "cpp",
+    "cxx", "h", "hh", "hpp", "cu", "cuh", "cl", "rs", "go", "java", "kt", "scala", "swift", "f", "f90", "zig", "mojo",
+];
+
+const SETTINGS: &[&str] = &["toml", "yaml", "yml", "json", "json5", "ini", "cfg", "conf", "xml", "gin", "jsonnet", "env"];
+
+/// Folders that well-known libraries write into unless they are told otherwise: Lightning's CSV and TensorBoard loggers, Weights & Biases,
+/// MLflow, Hydra, TensorBoard's `SummaryWriter`, the `Trainer` of Transformers.
+const OUTPUTS: &[&str] = &["lightning_logs", "wandb", "mlruns", "outputs", "multirun", "runs", "trainer_output"];
+
+/// What a file is by its name; an executable without an ending is a program.
+pub fn kind(path: &Path, is_executable: bool) -> Kind {
+    let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+    match ending.as_deref() {
+        Some(e) if PROGRAMS.contains(&e) => Kind::Program,
+        Some(e) if SETTINGS.contains(&e) => Kind::Settings,
+        None if is_executable => Kind::Program,
+        _ => Kind::Other,
+    }
+}
+
+/// Whether a folder is one that libraries write into.
+pub fn is_output_folder(name: &str) -> bool {
+    OUTPUTS.contains(&name)
+}
+
+/// What Python, editors and hidden tools leave does not count.
+pub fn is_left_behind(name: &str) -> bool {
+    name.starts_with('.') || name == "__pycache__" || name.ends_with('~')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_configurations_and_the_rest_are_told_apart_by_their_names() {
+        let of = |name: &str| kind(Path::new(name), false);
+        assert_eq!(["train.py", "a.CU", "b/run.sh"].map(of), [Kind::Program; 3]);
+        assert_eq!(["workload.toml", "conf/base.yaml"].map(of), [Kind::Settings; 2]);
+        assert_eq!(["checkpoint.pt", "train", "log.csv", "requirements.txt"].map(of), [Kind::Other; 4]);
+        assert_eq!(kind(Path::new("train"), true), Kind::Program);
+    }
+}

@@ -1,0 +1,214 @@
+//! The files of a campaign's workloads from its first run to its last: who edits one of them ends it, what its runs write is left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use collo_store::Ingredient;
+
+use super::digests::Digests;
+use super::kind::Kind;
+use super::walk::{File, Places};
+use crate::machine;
+
+/// `workloads/mine/logs`: a folder in that of a workload has so many parts at least.
+const OWN: usize = 3;
+
+/// What became of the files in a run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct AfterRun {
+    /// A source that is no longer what it was.
+    pub changed: Option<String>,
+    /// What was written; a folder ends in `/`.
+    pub written: Vec<String>,
+}
+
+/// The files that numbers depend on, by name, as they are.
+#[derive(Debug, Default)]
+pub struct Watch {
+    places: Places,
+    files: BTreeMap<String, (File, String)>,
+    digests: Digests,
+}
+
+impl Watch {
+    /// Look at all of them.
+    pub fn over(places: Places) -> std::io::Result<Watch> {
+        let mut watch = Watch { places, ..Watch::default() };
+        for (name, file) in watch.places.walk()? {
+            if let Some(digest) = watch.digests.of(&file.path) {
+                watch.files.insert(name, (file, digest));
+            }
+        }
+        Ok(watch)
+    }
+
+    /// Each as an ingredient, with the commit that last touched it.
+    pub fn ingredients(&self) -> impl Iterator<Item = (String, Ingredient)> {
+        let version = |file: &File| {
+            let version = file.tracked.then(|| machine::git_version(&self.places.root, Some(&file.path))).flatten()?;
+            Some(match version.strip_suffix("-dirty") {
+                Some(commit) => format!("git {commit} (dirty)"),
+                None => format!("git {version}"),
+            })
+        };
+        self.files
+            .iter()
+            .map(move |(name, (file, sha256))| (name.clone(), Ingredient { sha256: sha256.clone(), version: version(file) }))
+    }
+
+    /// What has come since a campaign began, and is none of its files: code beside its code is, whenever it came.
+    pub fn new_since(&self, before: &BTreeMap<String, Ingredient>) -> BTreeSet<String> {
+        let folders: BTreeSet<&Path> = before.keys().filter_map(|name| Path::new(name).parent()).collect();
+        let is_code = |name: &str, file: &File| {
+            file.tracked || (file.kind == Kind::Program && Path::new(name).parent().is_some_and(|p| folders.contains(p)))
+        };
+        let new = |(name, (file, _)): &(&String, &(File, String))| !before.contains_key(*name) && !is_code(name, file);
+        self.files.iter().filter(new).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Some of them are none.
+    pub fn forget(&mut self, names: &BTreeSet<String>) {
+        self.files.retain(|name, _| !names.contains(name));
+    }
+
+    /// Whether runs of this project write a file of this name.
+    pub fn is_output(&self, name: &str) -> bool {
+        !self.files.contains_key(name) && self.places.is_output(name)
+    }
+
+    /// The first file that is not what it was, or is gone; nobody should have touched one.
+    pub fn changed(&mut self) -> Option<String> {
+        let digests = &mut self.digests;
+        let mut differs = |(file, digest): &(File, String)| digests.of(&file.path).as_ref() != Some(digest);
+        self.files.iter().find(|(_, watched)| differs(watched)).map(|(name, _)| name.clone())
+    }
+
+    /// After a run: which source changed, and what was written. What was written is no ingredient from now on.
+    pub fn after_run(&mut self) -> AfterRun {
+        let mut after = AfterRun::default();
+        let mut written = BTreeSet::new();
+        for (name, (file, digest)) in &self.files {
+            if self.digests.of(&file.path).as_ref() == Some(digest) {
+                continue;
+            }
+            match file.kind == Kind::Other && !file.tracked {
+                true => drop(written.insert(name.clone())),
+                false => after.changed = after.changed.or(Some(name.clone())),
+            }
+        }
+        self.files.retain(|name, _| !written.contains(name));
+        let holds_files = |folder: &Path| self.files.keys().any(|name| Path::new(name).starts_with(folder));
+        for (name, file) in self.places.walk().unwrap_or_default() {
+            if self.files.contains_key(&name) || written.contains(&name) {
+                continue;
+            }
+            let path = Path::new(&name);
+            // New code beside the code is somebody's work; the next collo that opens the campaign tells them.
+            if file.tracked || (file.kind == Kind::Program && path.parent().is_some_and(holds_files)) {
+                continue;
+            }
+            // The largest folder that is new as a whole.
+            let folders: Vec<&Path> = path.ancestors().skip(1).filter(|f| f.components().count() >= OWN).collect();
+            let whole = folders.into_iter().rev().find(|folder| !holds_files(folder));
+            written.insert(whole.map_or(name.clone(), |folder| format!("{}/", folder.display())));
+        }
+        self.places.outputs.extend(written.iter().cloned());
+        after.written = written.into_iter().collect();
+        after
+    }
+
+    /// The way out where a script writes what looks like a source.
+    pub fn hint(&self, name: &str) -> Option<String> {
+        let (file, _) = self.files.get(name)?;
+        let folder = self.places.folders.iter().find(|folder| file.path.starts_with(folder))?;
+        let below = file.path.strip_prefix(folder).ok()?.display();
+        let said = format!("if the script itself writes it: `outputs = [\"{below}\"]` in its `workload.toml`");
+        (!file.tracked && file.path.file_name().is_some_and(|name| name != "workload.toml")).then_some(said)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Net(tempfile::TempDir);
+
+    impl Net {
+        fn new() -> Net {
+            let net = Net(tempfile::tempdir().unwrap());
+            net.write("train.py", "a");
+            net
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            let place = self.0.path().join("workloads/net").join(name);
+            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+            std::fs::write(place, text).unwrap();
+        }
+
+        fn watch(&self) -> Watch {
+            let root = self.0.path().to_path_buf();
+            Watch::over(Places { folders: [root.join("workloads/net")].into(), root, ..Places::default() }).unwrap()
+        }
+    }
+
+    fn nothing() -> AfterRun {
+        AfterRun::default()
+    }
+
+    #[test]
+    fn a_file_that_was_edited_or_removed_has_changed() {
+        let net = Net::new();
+        net.write("conf.json", "1");
+        let mut watch = net.watch();
+        assert_eq!((watch.changed(), watch.after_run()), (None, nothing()));
+        net.write("conf.json", "2");
+        assert_eq!(watch.changed().as_deref(), Some("workloads/net/conf.json"));
+        assert_eq!(watch.after_run().changed.as_deref(), Some("workloads/net/conf.json"));
+        assert!(watch.hint("workloads/net/conf.json").unwrap().contains("`outputs = [\"conf.json\"]`"));
+        net.write("conf.json", "1");
+        assert_eq!(watch.changed(), None);
+        std::fs::remove_file(net.0.path().join("workloads/net/train.py")).unwrap();
+        assert_eq!(watch.changed().as_deref(), Some("workloads/net/train.py"));
+    }
+
+    #[test]
+    fn what_a_run_writes_is_told_once_and_left_out() {
+        let net = Net::new();
+        net.write("weights.pt", "1");
+        let mut watch = net.watch();
+        assert_eq!(watch.ingredients().count(), 2);
+        net.write("weights.pt", "2");
+        net.write("checkpoint.pt", "1");
+        net.write("logs/version_0/hparams.yaml", "1");
+        net.write("logs/code/train.py", "1");
+        let written = ["checkpoint.pt", "logs/", "weights.pt"].map(|n| format!("workloads/net/{n}")).to_vec();
+        assert_eq!(watch.after_run(), AfterRun { changed: None, written });
+        net.write("checkpoint.pt", "2");
+        net.write("logs/version_1/hparams.yaml", "1");
+        assert_eq!((watch.changed(), watch.after_run()), (None, nothing()));
+    }
+
+    #[test]
+    fn between_runs_weights_are_nobodys_to_change() {
+        let net = Net::new();
+        net.write("weights.pt", "1");
+        let mut watch = net.watch();
+        net.write("weights.pt", "2");
+        assert_eq!(watch.changed().as_deref(), Some("workloads/net/weights.pt"));
+    }
+
+    #[test]
+    fn a_campaign_that_is_continued_has_the_files_that_it_began_with_and_new_code() {
+        let net = Net::new();
+        let before: BTreeMap<_, _> = net.watch().ingredients().collect();
+        net.write("checkpoint.pt", "1");
+        net.write("out/config.json", "1");
+        net.write("out/code/train.py", "1");
+        net.write("helper.py", "1");
+        let mut watch = net.watch();
+        watch.forget(&watch.new_since(&before));
+        let names: Vec<String> = watch.ingredients().map(|(name, _)| name).collect();
+        assert_eq!(names, ["workloads/net/helper.py", "workloads/net/train.py"]);
+    }
+}

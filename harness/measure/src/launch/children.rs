@@ -1,0 +1,91 @@
+//! What collo started itself. As a subreaper it is also given the children of those of its children that were killed: whoever is its
+//! child and was not started by it is left behind by somebody, and is ended.
+
+use std::collections::BTreeSet;
+use std::process::{Child, Command};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+
+use super::process::{self, Process};
+use super::tree;
+
+static OWN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+/// How long a sweep may take: a process that the kernel holds must not hold collo.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A child is collo's own for as long as this is kept.
+#[derive(Debug)]
+pub struct Own(u32);
+
+impl Own {
+    pub fn pid(&self) -> u32 {
+        self.0
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        own().remove(&self.0);
+    }
+}
+
+fn own() -> MutexGuard<'static, BTreeSet<u32>> {
+    OWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Start a child of collo's own; no sweep can come between.
+pub fn spawn(command: &mut Command) -> std::io::Result<(Child, Own)> {
+    started(|| command.spawn(), |child| Some(child.id()))
+}
+
+/// The same by another library's way of starting.
+pub fn started<C>(start: impl FnOnce() -> std::io::Result<C>, pid: impl Fn(&C) -> Option<u32>) -> std::io::Result<(C, Own)> {
+    let mut own = own();
+    let child = start()?;
+    let pid = pid(&child).ok_or_else(|| std::io::Error::other("it ended at once"))?;
+    own.insert(pid);
+    Ok((child, Own(pid)))
+}
+
+/// From now on what a killed child leaves behind comes to this process (prctl(2), `PR_SET_CHILD_SUBREAPER`).
+pub fn inherit() {
+    let _ = nix::sys::prctl::set_child_subreaper(true);
+}
+
+/// End every child that was not started here, with all that is below it, until none is left.
+pub fn sweep() {
+    if cfg!(test) {
+        // The tests of one program are each other's strangers.
+        return;
+    }
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let own = own();
+        let strangers = strangers(&own);
+        if strangers.is_empty() || Instant::now() > deadline {
+            return;
+        }
+        for stranger in strangers {
+            tree::kill_descendants(stranger);
+            if let Some(process) = Process::of(stranger) {
+                process.signal(Signal::SIGKILL);
+            }
+            let _ = waitpid(Pid::from_raw(stranger as i32), Some(WaitPidFlag::WNOHANG));
+        }
+        drop(own);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Those that have ended count too: nobody else waits for them.
+fn strangers(own: &BTreeSet<u32>) -> Vec<u32> {
+    let here = std::process::id();
+    let mut children = tree::descendants(here);
+    children.retain(|pid| !own.contains(pid) && process::stat(*pid).is_some_and(|stat| stat.parent == here));
+    children
+}

@@ -1,0 +1,337 @@
+//! A program that is sent for an answer and then ends: a look at an interpreter, the preparation of data, an installer.
+//!
+//! It runs under a supervisor as members do, so nothing that it starts outlives it, nor collo, however collo ends. What it says is kept
+//! within bounds, it has only so much time, and Ctrl-C, SIGTERM and SIGHUP end it with a word.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::{ErrorKind, PipeReader, Read};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::supervised::{BUSY, Supervised};
+use super::supervisor::{Orders, Output, Report};
+use crate::noted::{Noted, Stopped};
+
+/// Of each stream the last so many bytes are kept: an answer, and an error, come last.
+const KEPT: usize = 1 << 20;
+/// How often it is looked after while it says nothing.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Errand {
+    command: Vec<String>,
+    folder: PathBuf,
+    env: BTreeMap<String, Option<String>>,
+    log: Option<PathBuf>,
+    limit: Duration,
+}
+
+/// What it said, and how it ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// None if a signal ended it.
+    pub code: Option<i32>,
+    pub out: Vec<u8>,
+    pub err: Vec<u8>,
+}
+
+/// Why there is no answer. Nothing of it is left in any case.
+#[derive(Debug, thiserror::Error)]
+pub enum Unanswered {
+    #[error("{0}")]
+    NotStarted(String),
+    /// This machine has no room for another process, say.
+    #[error("it cannot be supervised: {0}")]
+    Unsupervised(#[source] std::io::Error),
+    #[error("it did not end within {} s", .0.as_secs_f64())]
+    TimedOut(Duration),
+    #[error("its supervisor was killed")]
+    SupervisorLost,
+    /// Somebody wants collo to end.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+impl Answer {
+    pub fn success(&self) -> bool {
+        self.code == Some(0)
+    }
+
+    pub fn out(&self) -> String {
+        String::from_utf8_lossy(&self.out).into_owned()
+    }
+
+    pub fn err(&self) -> String {
+        String::from_utf8_lossy(&self.err).into_owned()
+    }
+}
+
+impl Errand {
+    /// To run this program, and wait for it so long.
+    pub fn to(program: impl AsRef<OsStr>, limit: Duration) -> Errand {
+        let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
+        Errand { command: Vec::new(), folder, env: BTreeMap::new(), log: None, limit }.arg(program)
+    }
+
+    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Errand {
+        // What is no text cannot be ordered of a supervisor; it becomes a path that is not there, and the error names it.
+        self.command.push(argument.as_ref().to_string_lossy().into_owned());
+        self
+    }
+
+    pub fn args<S: AsRef<OsStr>>(self, arguments: impl IntoIterator<Item = S>) -> Errand {
+        arguments.into_iter().fold(self, Errand::arg)
+    }
+
+    pub fn folder(mut self, folder: &Path) -> Errand {
+        self.folder = folder.into();
+        self
+    }
+
+    /// On top of collo's own environment; none removes a variable.
+    pub fn env(mut self, name: impl Into<String>, value: Option<String>) -> Errand {
+        self.env.insert(name.into(), value);
+        self
+    }
+
+    /// What it says goes to the end of this file, and not into the answer.
+    pub fn log(mut self, log: &Path) -> Errand {
+        self.log = Some(log.into());
+        self
+    }
+
+    /// Run it to its end.
+    pub fn run(self) -> Result<Answer, Unanswered> {
+        self.watched(&mut || ())
+    }
+
+    /// The same; `look` is called about ten times a second.
+    pub fn watched(self, look: &mut dyn FnMut()) -> Result<Answer, Unanswered> {
+        let noted = Noted::begin();
+        noted.go_on()?;
+        let answer = self.answer(&noted, look);
+        if answer.is_err() {
+            // Ctrl-C in a terminal may also reach a supervisor that has only just begun.
+            noted.go_on()?;
+        }
+        answer
+    }
+
+    fn answer(self, noted: &Noted, look: &mut dyn FnMut()) -> Result<Answer, Unanswered> {
+        let (out, their_out) = std::io::pipe().map_err(Unanswered::Unsupervised)?;
+        let (err, their_err) = std::io::pipe().map_err(Unanswered::Unsupervised)?;
+        let orders = Orders {
+            command: self.command,
+            folder: self.folder,
+            env: self.env,
+            output: self.log.map_or(Output::Inherited, Output::Log),
+            cores: None,
+            adapter: None,
+            has_channel: false,
+            mps_pipe: None,
+        };
+        let streams = (Stdio::from(their_out), Stdio::from(their_err));
+        let mut supervised = Supervised::start(&orders, Some(streams)).map_err(Unanswered::Unsupervised)?;
+        let mut heard = Heard { out: Kept::of(out), err: Kept::of(err), reports: Vec::new() };
+        let deadline = Instant::now() + self.limit;
+        let end = loop {
+            let over = heard.hear(&supervised, LOOK);
+            if let Err(stopped) = noted.go_on() {
+                break Err(stopped.into());
+            }
+            match heard.report() {
+                Some(Report::Started { .. }) | None if over => break Err(Unanswered::SupervisorLost),
+                Some(Report::Started { .. }) | None => {}
+                Some(Report::NotStarted { reason }) => break Err(Unanswered::NotStarted(reason)),
+                Some(Report::Ended { code, .. }) => break Ok(code),
+            }
+            if Instant::now() >= deadline {
+                break Err(Unanswered::TimedOut(self.limit));
+            }
+            look();
+        };
+        match end {
+            Ok(code) => {
+                // Everything below has ended before that is reported, so what was said is in the pipes.
+                supervised.wait_or_kill(BUSY);
+                heard.rest();
+                Ok(Answer { code, out: heard.out.bytes(), err: heard.err.bytes() })
+            }
+            Err(why) => {
+                supervised.end(BUSY);
+                Err(why)
+            }
+        }
+    }
+}
+
+/// What comes from a supervisor and from what it started.
+struct Heard {
+    out: Kept,
+    err: Kept,
+    reports: Vec<u8>,
+}
+
+impl Heard {
+    /// Wait for something, at most so long; true once the supervisor has nothing more to report.
+    fn hear(&mut self, supervised: &Supervised, at_most: Duration) -> bool {
+        let nobody: Option<&PipeReader> = None;
+        let (out, err) = (self.out.pipe.as_ref().or(nobody), self.err.pipe.as_ref().or(nobody));
+        let mut fds = vec![PollFd::new(supervised.control.as_fd(), PollFlags::POLLIN)];
+        fds.extend(out.iter().chain(&err).map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)));
+        // A signal cuts it short; whoever asks will ask again.
+        let _ = poll(&mut fds, PollTimeout::try_from(at_most).unwrap_or(PollTimeout::ZERO));
+        let mut ready = fds.iter().map(|fd| fd.any().unwrap_or(false));
+        let reported = ready.next() == Some(true);
+        let (out, err) = (out.is_some() && ready.next() == Some(true), err.is_some() && ready.next() == Some(true));
+        if out {
+            self.out.read();
+        }
+        if err {
+            self.err.read();
+        }
+        reported && {
+            let mut piece = [0; 4096];
+            match (&supervised.control).read(&mut piece) {
+                Ok(n) => {
+                    self.reports.extend_from_slice(&piece[..n]);
+                    n == 0
+                }
+                Err(e) => e.kind() != ErrorKind::Interrupted,
+            }
+        }
+    }
+
+    /// The last report that came whole.
+    fn report(&self) -> Option<Report> {
+        let text = String::from_utf8_lossy(&self.reports);
+        text.lines().rev().find_map(|line| serde_json::from_str(line).ok())
+    }
+
+    /// What is still in the pipes. Nobody of ours holds their other ends any more; whoever else does is not waited for.
+    fn rest(&mut self) {
+        for kept in [&mut self.out, &mut self.err] {
+            while let Some(pipe) = &kept.pipe {
+                let mut fds = [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)];
+                match poll(&mut fds, PollTimeout::ZERO) {
+                    Ok(0) => break,
+                    _ => kept.read(),
+                }
+            }
+        }
+    }
+}
+
+/// The end of a stream.
+struct Kept {
+    pipe: Option<PipeReader>,
+    bytes: Vec<u8>,
+}
+
+impl Kept {
+    fn of(pipe: PipeReader) -> Kept {
+        Kept { pipe: Some(pipe), bytes: Vec::new() }
+    }
+
+    /// Read once; call it when there is something, or the pipe is closed.
+    fn read(&mut self) {
+        let mut piece = [0; 1 << 16];
+        let Some(pipe) = &mut self.pipe else { return };
+        match pipe.read(&mut piece) {
+            Ok(0) => self.pipe = None,
+            Ok(n) => self.bytes.extend_from_slice(&piece[..n]),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(_) => self.pipe = None,
+        }
+        if self.bytes.len() > 2 * KEPT {
+            self.bytes.drain(..self.bytes.len() - KEPT);
+        }
+    }
+
+    fn bytes(mut self) -> Vec<u8> {
+        let over = self.bytes.len().saturating_sub(KEPT);
+        self.bytes.drain(..over);
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::process;
+
+    fn shell(script: &str) -> Errand {
+        Errand::to("sh", Duration::from_secs(60)).args(["-c", script])
+    }
+
+    /// The processes with this variable in their environment.
+    fn marked(mark: &str) -> Vec<u32> {
+        let is_marked = |pid: &u32| {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|&b| b == 0).any(|v| v == mark.as_bytes())
+        };
+        process::all().filter(is_marked).filter(|pid| process::stat(*pid).is_some_and(|stat| !stat.is_over())).collect()
+    }
+
+    #[test]
+    fn what_it_says_and_how_it_ends_comes_back() {
+        let answer = shell("echo $A; echo no >&2; exit 3").env("A", Some("yes".into())).run().expect("it ran");
+        assert_eq!(answer, Answer { code: Some(3), out: b"yes\n".into(), err: b"no\n".into() });
+        let error = Errand::to("/no/such/program", Duration::from_secs(60)).run().expect_err("there is none");
+        assert_eq!(error.to_string(), "`/no/such/program` does not start: No such file or directory (os error 2)");
+        assert_eq!(shell("kill -9 $$").run().expect("it ran").code, None);
+    }
+
+    #[test]
+    fn of_an_endless_answer_the_end_is_kept() {
+        let answer = shell("head -c 50000000 /dev/zero; echo the end").run().expect("it ran");
+        assert_eq!(answer.out.len(), KEPT);
+        assert!(answer.out.ends_with(b"\0the end\n"));
+    }
+
+    #[test]
+    fn a_child_that_holds_its_streams_open_is_not_waited_for_and_does_not_stay() {
+        let mark = format!("COLLO_TEST_ERRAND=child-{}", std::process::id());
+        let (name, value) = mark.split_once('=').expect("both");
+        let script = "trap '' TERM HUP INT; (setsid sleep 600 &) ; sleep 600 & echo done";
+        assert_eq!(shell(script).env(name, Some(value.into())).run().expect("it ran").out(), "done\n");
+        assert_eq!(marked(&mark), [0u32; 0]);
+    }
+
+    #[test]
+    fn one_that_takes_too_long_is_ended_with_all_that_it_started() {
+        let mark = format!("COLLO_TEST_ERRAND=slow-{}", std::process::id());
+        let (name, value) = mark.split_once('=').expect("both");
+        let mut errand = shell("(setsid sleep 600 &) ; sleep 600").env(name, Some(value.into()));
+        errand.limit = Duration::from_millis(300);
+        let error = errand.run().expect_err("it hangs");
+        assert_eq!(error.to_string(), "it did not end within 0.3 s");
+        assert_eq!(marked(&mark), [0u32; 0]);
+    }
+
+    #[test]
+    fn a_supervisor_that_was_stopped_does_not_keep_anything_alive() {
+        let mark = format!("COLLO_TEST_ERRAND=stopped-{}", std::process::id());
+        let (name, value) = mark.split_once('=').expect("both");
+        let mut errand = shell("kill -STOP $PPID; exec sleep 600").env(name, Some(value.into()));
+        errand.limit = Duration::from_secs(1);
+        assert!(matches!(errand.run(), Err(Unanswered::TimedOut(_))));
+        assert_eq!(marked(&mark), [0u32; 0]);
+    }
+
+    #[test]
+    fn its_own_output_can_go_to_a_file() {
+        let log = tempfile::NamedTempFile::new().expect("a file");
+        let mut looks = 0;
+        let answer = shell("echo said; sleep 0.3; exit 1").log(log.path()).watched(&mut || looks += 1).expect("it ran");
+        assert_eq!((answer.code, answer.out.len()), (Some(1), 0));
+        assert_eq!(fs_err::read_to_string(log.path()).expect("written"), "said\n");
+        assert!(looks > 0);
+    }
+}

@@ -1,0 +1,197 @@
+//! A supervisor of collo's, from the outside: how one is started, and how it is ended when it does not end itself.
+//!
+//! It is asked first, for it knows what is below it. One that was stopped hears nothing, and one that hangs does nothing: after a
+//! patience it is killed, which takes its member along, and what then comes to collo is swept up.
+
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use command_fds::{CommandFdExt, FdMapping};
+use nix::sys::signal::Signal;
+
+use super::children::{self, Own};
+use super::mark;
+use super::process::Process;
+use super::supervisor::{self, Orders};
+
+/// How long one may take that is not stopped: it lets an MPS daemon say goodbye, and waits for what the kernel holds.
+pub const BUSY: Duration = Duration::from_secs(15);
+/// How long one that is to end may be stopped.
+const STOPPED: Duration = Duration::from_secs(2);
+/// How long one may be stopped that nobody wants to end yet.
+const STOPPED_UNASKED: Duration = Duration::from_secs(10);
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(5);
+/// More than this never passes between two looks, as far as patience goes: whoever pauses a whole job pauses this process, too, and
+/// wakes it perhaps first.
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
+
+/// The command of a supervisor. Whatever is below it is marked as ours.
+pub fn command(control: OwnedFd, channel: OwnedFd) -> std::io::Result<Command> {
+    let mut command = Command::new(supervisor::program());
+    command.arg(supervisor::VERB).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.env(mark::NAME, mark::own());
+    let mappings = vec![
+        FdMapping { parent_fd: control, child_fd: supervisor::CONTROL_FD },
+        FdMapping { parent_fd: channel, child_fd: supervisor::CHANNEL_FD },
+    ];
+    command.fd_mappings(mappings).map_err(std::io::Error::other)?;
+    Ok(command)
+}
+
+/// The first line that a supervisor reads.
+pub fn orders(control: &UnixStream, orders: &Orders) -> std::io::Result<()> {
+    let mut line = serde_json::to_string(orders)?;
+    line.push('\n');
+    // The socket is new and empty, and holds far more than one line of orders.
+    (&mut &*control).write_all(line.as_bytes())
+}
+
+/// How long a supervisor is waited for, as it goes.
+#[derive(Debug)]
+pub struct Patience {
+    looked: Instant,
+    /// What is left for one that is not stopped; none for one that may go on.
+    busy: Option<Duration>,
+    stopped: Duration,
+    left: Duration,
+}
+
+impl Patience {
+    /// With one that is to end.
+    pub fn with_the_end(busy: Duration) -> Patience {
+        Patience { looked: Instant::now(), busy: Some(busy), stopped: STOPPED, left: STOPPED }
+    }
+
+    /// With one that nobody wants to end yet.
+    pub fn unasked() -> Patience {
+        Patience { looked: Instant::now(), busy: None, stopped: STOPPED_UNASKED, left: STOPPED_UNASKED }
+    }
+
+    /// Whether it is over: asked again and again.
+    pub fn is_over(&mut self, is_stopped: bool) -> bool {
+        self.passes(self.looked.elapsed(), is_stopped)
+    }
+
+    fn passes(&mut self, time: Duration, is_stopped: bool) -> bool {
+        let time = time.min(LONGEST_LOOK);
+        self.looked = Instant::now();
+        self.busy = self.busy.map(|left| left.saturating_sub(time));
+        self.left = if is_stopped { self.left.saturating_sub(time) } else { self.stopped };
+        self.left.is_zero() || self.busy.is_some_and(|left| left.is_zero())
+    }
+}
+
+/// A supervisor with what is below it. Dropped, it is ended, by force if need be.
+pub struct Supervised {
+    child: Child,
+    process: Option<Process>,
+    pub control: UnixStream,
+    _own: Own,
+}
+
+impl Supervised {
+    /// Start one with these orders; `output` are its own streams.
+    pub fn start(given: &Orders, output: Option<(Stdio, Stdio)>) -> std::io::Result<Supervised> {
+        children::inherit();
+        let (control, their_control) = UnixStream::pair()?;
+        let (channel, their_channel) = UnixStream::pair()?;
+        let mut command = command(their_control.into(), their_channel.into())?;
+        if let Some((out, err)) = output {
+            command.stdout(out).stderr(err);
+        }
+        let (child, own) = children::spawn(&mut command)?;
+        // The command holds this side's copies of both sockets, and of the streams.
+        drop(command);
+        drop(channel);
+        let process = Process::of(child.id());
+        let supervised = Supervised { child, process, control, _own: own };
+        orders(&supervised.control, given)?;
+        Ok(supervised)
+    }
+
+    /// Whether it has ended, and with it everything below it.
+    pub fn is_over(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Have it end everything; true if it did so itself, and within this time.
+    pub fn end(&mut self, busy: Duration) -> bool {
+        let _ = self.control.write_all(b"kill\n");
+        self.wait_or_kill(busy)
+    }
+
+    /// Wait for its end, now that nothing is wanted of it any more; true if it came by itself.
+    pub fn wait_or_kill(&mut self, busy: Duration) -> bool {
+        let mut patience = Patience::with_the_end(busy);
+        while !self.is_over() {
+            if patience.is_over(self.process.as_ref().is_some_and(Process::is_stopped)) {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                children::sweep();
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+        true
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        let _ = self.control.shutdown(std::net::Shutdown::Both);
+        // Also because a zombie of ours would count as a process that is left.
+        self.wait_or_kill(BUSY);
+    }
+}
+
+/// Wait for these to end, for nothing is wanted of them any more, and kill those that do not.
+pub fn wait_or_kill_all(supervisors: &[&Process]) {
+    let mut waited: Vec<(&Process, Patience)> = supervisors.iter().map(|p| (*p, Patience::with_the_end(BUSY))).collect();
+    let mut by_force = false;
+    loop {
+        waited.retain_mut(|(process, patience)| {
+            if patience.is_over(process.is_stopped()) {
+                by_force |= process.signal(Signal::SIGKILL);
+            }
+            !process.is_over()
+        });
+        if waited.is_empty() {
+            break;
+        }
+        std::thread::sleep(LOOK);
+    }
+    if by_force {
+        children::sweep();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_ends_with_one_that_stays_stopped_and_not_with_one_that_was_paused_together_with_collo() {
+        let second = Duration::from_secs(1);
+        let mut patience = Patience::with_the_end(BUSY);
+        assert!(!patience.passes(second, true));
+        assert!(!patience.passes(second, false), "it went on");
+        assert!(!patience.passes(3600 * second, true), "an hour in which nobody looked is one look");
+        assert!(patience.passes(second, true));
+        let mut patience = Patience::unasked();
+        assert!((0..100).all(|_| !patience.passes(second, false)), "it may work as long as it likes");
+        assert!((0..9).all(|_| !patience.passes(second, true)));
+        assert!(patience.passes(second, true));
+    }
+
+    #[test]
+    fn one_that_is_busy_with_the_end_has_its_time() {
+        let mut patience = Patience::with_the_end(Duration::from_secs(3));
+        assert!(!patience.passes(Duration::from_secs(1), false) && !patience.passes(Duration::from_secs(1), false));
+        assert!(patience.passes(Duration::from_secs(1), false));
+    }
+}

@@ -1,0 +1,70 @@
+//! Ctrl-C, SIGTERM and SIGHUP before there is a campaign: the first ends what runs, with a word.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+
+use crate::interrupt::is_ignored;
+use crate::mistake::Fault;
+
+/// The last that came while somebody noted; 0 for none.
+static CAME: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn note(signal: i32) {
+    CAME.store(signal, Ordering::Relaxed);
+}
+
+/// A signal came that asks collo to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{} came", .0.as_str())]
+pub struct Stopped(pub Signal);
+
+impl Stopped {
+    /// Ctrl-C is told from a word of whoever manages this machine or this session.
+    pub fn fault(self) -> Fault {
+        if self.0 == Signal::SIGINT { Fault::Interrupted } else { Fault::Terminated }
+    }
+}
+
+/// While this is kept the signals do not end collo but are noted, for whoever looks: what runs then is ended in good order.
+#[derive(Debug)]
+pub struct Noted {
+    before: Vec<(Signal, SigAction)>,
+}
+
+impl Noted {
+    pub fn begin() -> Noted {
+        let mut before = Vec::new();
+        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+            if signal == Signal::SIGHUP && is_ignored(signal as i32) {
+                // As `nohup` wants it.
+                continue;
+            }
+            let note = SigAction::new(SigHandler::Handler(note), SaFlags::empty(), SigSet::empty());
+            // SAFETY: the handler does nothing but store a number.
+            if let Ok(was) = unsafe { sigaction(signal, &note) } {
+                before.push((signal, was));
+            }
+        }
+        Noted { before }
+    }
+
+    /// The signal that came, if one did.
+    pub fn came(&self) -> Option<Signal> {
+        Signal::try_from(CAME.load(Ordering::Relaxed)).ok()
+    }
+
+    /// An error once one came.
+    pub fn go_on(&self) -> Result<(), Stopped> {
+        self.came().map_or(Ok(()), |signal| Err(Stopped(signal)))
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        for (signal, was) in &self.before {
+            // SAFETY: what was there is put back.
+            let _ = unsafe { sigaction(*signal, was) };
+        }
+    }
+}

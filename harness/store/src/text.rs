@@ -1,0 +1,68 @@
+//! Texts that others wrote, as a terminal may be given them. Members, workloads, data sets, experiments and other people's campaigns say
+//! what they like; nothing of it may move the cursor, set the clipboard, turn the direction of writing, or look like a line of ours.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// One line: everything that is no visible text is escaped, a line's end too: `\x0a`, `\x1b`, `\u{202e}`.
+pub fn line(text: &str) -> Cow<'_, str> {
+    escaped(text, |_| false)
+}
+
+/// Several lines: the same, but a line may end.
+pub fn lines(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| c == '\n')
+}
+
+/// True for what a terminal does not show but obeys, or shows as nothing: control characters, C0 and C1 (ECMA-48); what ends lines or turns
+/// their direction (Unicode Standard Annex 9: Bidirectional Algorithm, 2.1 to 2.6); what has no width; tags; and the words between these
+/// that carry annotations.
+pub fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+fn escaped(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let is_bad = |c: char| is_unseen(c) && !stays(c);
+    if !text.chars().any(is_bad) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        // Writing into a text cannot fail.
+        let _ = match u32::from(c) {
+            _ if !is_bad(c) => write!(shown, "{c}"),
+            code @ 0..=0xff => write!(shown, "\\x{code:02x}"),
+            code => write!(shown, "\\u{{{code:x}}}"),
+        };
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown_instead() {
+        let clipboard = "\u{1b}]52;c;cm0gLXJmIH4=\u{7}";
+        assert_eq!(line(clipboard), "\\x1b]52;c;cm0gLXJmIH4=\\x07");
+        assert_eq!(line("\u{9b}2J\u{7f}\r\t"), "\\x9b2J\\x7f\\x0d\\x09", "C1, too");
+        assert_eq!(line("x\n✓ 6/6 runs completed"), "x\\x0a✓ 6/6 runs completed");
+        assert_eq!(lines("x\ny\r\n"), "x\ny\\x0d\n");
+    }
+
+    #[test]
+    fn what_turns_or_hides_text_is_shown_instead() {
+        assert_eq!(line("a\u{202e}b\u{2066}c\u{200b}d\u{feff}e\u{2028}f"), "a\\u{202e}b\\u{2066}c\\u{200b}d\\u{feff}e\\u{2028}f");
+        assert_eq!(line("\u{e0041}"), "\\u{e0041}");
+    }
+
+    #[test]
+    fn text_of_any_script_stays_as_it_is() {
+        for text in ["tiny×2 naive – 1.13× ÷ °C │ ✓", "größer 学習 обучение تدريب 🚀", ""] {
+            assert!(matches!(line(text), Cow::Borrowed(t) if t == text));
+        }
+    }
+}
