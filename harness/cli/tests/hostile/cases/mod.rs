@@ -3,6 +3,7 @@
 use crate::case::Case;
 
 pub mod cards;
+mod company;
 mod limits;
 mod members;
 mod preparing;
@@ -23,6 +24,7 @@ pub fn all() -> Vec<Case> {
         surroundings::cases,
         limits::cases,
         signals::cases,
+        company::cases,
         users::cases,
         cards::cases,
     ];

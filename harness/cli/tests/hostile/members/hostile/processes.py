@@ -130,7 +130,7 @@ def chain_of_forks(wire):
 
 def many_children(wire):
     wire.start()
-    for _ in range(600):
+    for _ in range(300):
         if os.fork() == 0:
             _ignore_signals()
             time.sleep(FOR_EVER)
