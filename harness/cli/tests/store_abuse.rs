@@ -171,7 +171,7 @@ fn a_changed_file_does_not_have_its_checksum() {
     let text = fs_err::read_to_string(&record).expect("it is there").replacen("\"valid\"", "\"informative\"", 1);
     fs_err::write(&record, text).expect("written");
     bench.collo(&["verify"]).exits(1).answers("run.json was changed after it was recorded");
-    fs_err::remove_file(a_run(&bench).join("samples.parquet")).expect("it is there");
+    fs_err::remove_file(record.with_file_name("samples.parquet")).expect("it is there");
     bench.collo(&["verify"]).exits(1);
 }
 
