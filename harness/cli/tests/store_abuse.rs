@@ -167,11 +167,12 @@ fn a_changed_file_does_not_have_its_checksum() {
     bench.collo(&["verify"]).exits(1).answers("samples.parquet does not have its checksum");
     // A record that was touched up afterwards.
     let bench = measured();
-    let record = a_run(&bench).join("run.json");
+    let run = a_run(&bench);
+    let record = run.join("run.json");
     let text = fs_err::read_to_string(&record).expect("it is there").replacen("\"valid\"", "\"informative\"", 1);
     fs_err::write(&record, text).expect("written");
     bench.collo(&["verify"]).exits(1).answers("run.json was changed after it was recorded");
-    fs_err::remove_file(record.with_file_name("samples.parquet")).expect("it is there");
+    fs_err::remove_file(run.join("samples.parquet")).expect("it is there");
     bench.collo(&["verify"]).exits(1);
 }
 
@@ -200,7 +201,9 @@ fn a_campaign_that_was_edited_is_neither_reported_nor_continued() {
 
 #[test]
 fn a_campaign_that_names_a_place_outside_is_read_nowhere_and_writes_nowhere() {
-    for (from, to) in [("\"id\": \"", "\"id\": \"../../../evil"), ("\"experiment\": \"", "\"experiment\": \"../../evil")] {
+    for (from, to) in
+        [("\"id\": \"", "\"id\": \"../../../collo-was-here"), ("\"experiment\": \"", "\"experiment\": \"../../collo-was-here")]
+    {
         let bench = measured();
         let folder = bench.campaign().path().to_path_buf();
         replaced(&bench, "campaign.json", from, to);
@@ -210,7 +213,7 @@ fn a_campaign_that_names_a_place_outside_is_read_nowhere_and_writes_nowhere() {
         }
         bench.collo(&["report"]).exits(3).says("is no name of a folder");
         bench.collo(&["list"]).exits(0).says("is no name of a folder");
-        assert!(!bench.at("reports").exists() && !bench.at("../evil").exists());
+        assert!(!bench.at("reports").exists() && !bench.at("../collo-was-here").exists() && !bench.at("collo-was-here").exists());
     }
 }
 
