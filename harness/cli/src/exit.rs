@@ -100,7 +100,10 @@ impl From<StoreError> for Failure {
 
 impl From<collo_report::Error> for Failure {
     fn from(e: collo_report::Error) -> Self {
-        Failure::new(MACHINE, e.to_string())
+        match e {
+            collo_report::Error::Store(e) => e.into(),
+            other => Failure::new(MACHINE, other.to_string()),
+        }
     }
 }
 

@@ -61,6 +61,7 @@ fn main() -> ExitCode {
         say::failure(&failure);
         failure.exit
     });
+    collo_measure::launch::cgroup::leave();
     match say::unwritten() {
         Some(failure) if code == exit::DONE => {
             // What was measured is stored: only the answer is missing.

@@ -167,10 +167,95 @@ fn a_changed_file_does_not_have_its_checksum() {
     bench.collo(&["verify"]).exits(1).answers("samples.parquet does not have its checksum");
     // A record that was touched up afterwards.
     let bench = measured();
-    let record = a_run(&bench).join("run.json");
+    let run = a_run(&bench);
+    let record = run.join("run.json");
     let text = fs_err::read_to_string(&record).expect("it is there").replacen("\"valid\"", "\"informative\"", 1);
     fs_err::write(&record, text).expect("written");
     bench.collo(&["verify"]).exits(1).answers("run.json was changed after it was recorded");
-    fs_err::remove_file(a_run(&bench).join("samples.parquet")).expect("it is there");
+    fs_err::remove_file(run.join("samples.parquet")).expect("it is there");
     bench.collo(&["verify"]).exits(1);
+}
+
+/// Change a text in a file of the only campaign.
+fn replaced(bench: &Bench, file: &str, from: &str, to: &str) {
+    let path = bench.campaign().path().join(file);
+    let text = fs_err::read_to_string(&path).expect("it is there");
+    assert!(text.contains(from), "{text}");
+    fs_err::write(path, text.replacen(from, to, 1)).expect("written");
+}
+
+#[test]
+fn a_campaign_that_was_edited_is_neither_reported_nor_continued() {
+    let bench = measured();
+    replaced(&bench, "campaign.json", "\"slowdown\": 1.1", "\"slowdown\": 9.1");
+    let changed = "was changed after collo wrote it";
+    bench.collo(&["verify"]).exits(1).answers(changed);
+    bench.collo(&["list"]).exits(0).answers("changed by somebody");
+    for verb in ["report", "show"] {
+        bench.collo(&[verb]).exits(3).says(changed).says("hint: put the file back as it was");
+    }
+    fs_err::remove_dir_all(a_run(&bench)).expect("removed");
+    bench.run(&[]).exits(3).says(changed);
+    bench.run(&["--new"]).exits(0);
+}
+
+#[test]
+fn a_campaign_that_names_a_place_outside_is_read_nowhere_and_writes_nowhere() {
+    for (from, to) in
+        [("\"id\": \"", "\"id\": \"../../../collo-was-here"), ("\"experiment\": \"", "\"experiment\": \"../../collo-was-here")]
+    {
+        let bench = measured();
+        let folder = bench.campaign().path().to_path_buf();
+        replaced(&bench, "campaign.json", from, to);
+        for verb in ["report", "verify", "show", "status"] {
+            let code = bench.collo(&[verb, &folder.display().to_string()]).says("is no name of a folder").code;
+            assert_eq!(code, Some(3), "{verb}");
+        }
+        bench.collo(&["report"]).exits(3).says("is no name of a folder");
+        bench.collo(&["list"]).exits(0).says("is no name of a folder");
+        assert!(!bench.at("reports").exists() && !bench.at("../collo-was-here").exists() && !bench.at("collo-was-here").exists());
+    }
+}
+
+#[test]
+fn pipes_and_indices_out_of_bounds_do_not_take_the_other_campaigns_along() {
+    let bench = measured();
+    replaced(&bench, "campaign.json", "\"cell\": 0,", "\"cell\": 99,");
+    bench.run(&[]).exits(0);
+    let pipe = a_run(&bench).join("run.json");
+    fs_err::remove_file(&pipe).expect("it is there");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("made");
+    bench.collo(&["list"]).exits(0).answers("2/3").says("its plan has a run of cell 99");
+    bench.collo(&["prune"]).exits(0).says("its plan has a run of cell 99");
+    bench.collo(&["status"]).exits(4).says("its plan has a run of cell 99");
+    bench.collo(&["verify"]).exits(1).answers("is a named pipe");
+    bench.collo(&["report"]).exits(0);
+    bench.run(&[]).exits(0).says("2 of 3 runs stored, 1 to do");
+    bench.collo(&["verify"]).exits(0);
+}
+
+#[test]
+fn a_clock_that_was_wrong_once_hides_no_campaign_that_came_after_it() {
+    let bench = measured();
+    let (old, new) = (bench.campaign().path().to_path_buf(), bench.at("runs/x/20400101-0000-f00d"));
+    fs_err::rename(&old, &new).expect("renamed");
+    let mut manifest: serde_json::Value =
+        serde_json::from_str(&fs_err::read_to_string(new.join("campaign.json")).expect("there")).expect("JSON");
+    manifest["id"] = "20400101-0000-f00d".into();
+    manifest["created_utc"] = "2040-01-01T00:00:00Z".into();
+    fs_err::write(new.join("campaign.json"), manifest.to_string()).expect("written");
+    for run in
+        fs_err::read_dir(&new).expect("readable").map(|e| e.expect("readable").path().join("run.json")).filter(|p| p.exists())
+    {
+        let text = fs_err::read_to_string(&run).expect("there");
+        let id = old.file_name().expect("named").to_string_lossy().into_owned();
+        fs_err::write(&run, text.replace(&id, "20400101-0000-f00d")).expect("written");
+    }
+    support::noted(&new);
+    bench.collo(&["verify"]).exits(0);
+    bench.collo(&["list"]).exits(0).says("20400101-0000-f00d is dated 2040-01-01T00:00:00Z, which is still to come");
+    bench.run(&["--for", "0s"]).exits(4);
+    bench.run(&[]).exits(0).says("resuming");
+    assert_eq!(bench.campaigns(), 2, "the interrupted one was finished, and no third begun");
+    assert!(!bench.campaign().manifest().id.starts_with("2040"));
 }

@@ -31,7 +31,6 @@ impl Interpreters {
         target: Option<Target>,
         tell: &mut dyn FnMut(Progress),
     ) -> Result<(Interpreters, BTreeMap<String, String>), PythonError> {
-        searchable(&project.workloads())?;
         let mut interpreters = Interpreters::default();
         let mut facts = BTreeMap::new();
         let cuda = target.map(|t| t.cuda);
@@ -156,6 +155,14 @@ fn with_name(python: Python, workload: &str) -> Python {
 mod tests {
     use super::*;
     use crate::fixture;
+
+    #[test]
+    fn packages_that_no_search_path_can_name_are_refused_with_the_way_out() {
+        assert!(searchable(Path::new("/home/me/.cache/collo/python-1")).is_ok());
+        let error = searchable(Path::new("/home/me/a:b/python-1")).expect_err("it has a colon");
+        assert_eq!(error.to_string(), "`/home/me/a:b/python-1` has a colon in it, at which Python's search path is taken apart");
+        assert_eq!(error.hint().expect("one"), "`COLLO_CACHE=DIR` puts it elsewhere");
+    }
 
     /// The folder of an environment whose torch is nothing but its metadata.
     fn with_torch(version: &str) -> tempfile::TempDir {

@@ -70,6 +70,7 @@ pub const WORDS: &[(&str, &str)] = &[
     ("host-oom", "that member runs out of the machine's memory, beside the card"),
     ("no-persistence", "persistence mode is off"),
     ("exclusive", "the compute mode is exclusive process"),
+    ("exclusive-sticks", "once the compute mode is exclusive process it cannot be set otherwise"),
     ("hidden-pids", "process lists show other pids, as in a container"),
     ("foreign", "that process is on the first card with 2 GiB, from then on"),
     ("foreign-mib", "the foreign process holds so many MiB"),

@@ -14,6 +14,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod campaign;
+mod caught;
 mod clock;
 mod digest;
 mod error;
@@ -38,6 +39,7 @@ mod verify;
 pub use campaign::{
     BlockEdge, Campaign, CellRecord, Filing, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord, Thresholds,
 };
+pub use caught::caught;
 pub use clock::{monotonic_ns, utc_id, utc_now, utc_text};
 pub use digest::{sha256_file, sha256_of, sha256_text};
 pub use error::{Error, Result};

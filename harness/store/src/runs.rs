@@ -89,7 +89,9 @@ impl Runs {
         }
         let (campaigns, foreign) = self.campaigns()?;
         if let Some(found) = relative(&campaigns, asked) {
-            return found.cloned().ok_or_else(|| not_found(asked, &campaigns));
+            // Where the only ones that are stored cannot be read, it is one of them that is meant.
+            let damaged = || foreign.iter().filter(|_| campaigns.is_empty()).find_map(why_unreadable);
+            return found.cloned().ok_or_else(|| damaged().unwrap_or_else(|| not_found(asked, &campaigns)));
         }
         if let Some(exact) = campaigns.iter().find(|c| c.manifest.id == asked || last_part(&c.manifest.id) == asked) {
             return Ok(exact.clone());
@@ -137,12 +139,16 @@ pub(crate) fn last_part(id: &str) -> &str {
 fn unreadable(asked: &str, foreign: &[Foreign]) -> Option<Error> {
     let is_meant = |f: &&Foreign| {
         let name = f.path.file_name().unwrap_or_default().to_string_lossy();
-        f.path.join("campaign.json").exists()
-            && !asked.is_empty()
-            && (name.starts_with(asked) || last_part(&name).starts_with(asked))
+        !asked.is_empty() && (name.starts_with(asked) || last_part(&name).starts_with(asked))
     };
-    let path = &foreign.iter().find(is_meant)?.path;
-    CampaignFolder::open_in(path, path.parent()?).err()
+    foreign.iter().filter(is_meant).find_map(why_unreadable)
+}
+
+/// Why a campaign cannot be read; none for what is no campaign.
+fn why_unreadable(f: &Foreign) -> Option<Error> {
+    let is_campaign =
+        f.path.join("campaign.json").symlink_metadata().map_or_else(|e| e.kind() == ErrorKind::PermissionDenied, |_| true);
+    CampaignFolder::open_in(&f.path, f.path.parent()?).err().filter(|_| is_campaign)
 }
 
 fn not_found(asked: &str, campaigns: &[CampaignFolder]) -> Error {

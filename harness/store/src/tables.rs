@@ -17,7 +17,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use crate::{Error, Result, open_regular, place};
+use crate::{Error, Result, caught, open_regular, place};
 
 /// One pass of one member over its data.
 #[derive(Debug, Clone, PartialEq)]
@@ -141,6 +141,10 @@ pub fn write_epochs(path: &Path, epochs: &[EpochRecord]) -> Result<()> {
 
 /// Read `epochs.parquet`.
 pub fn read_epochs(path: &Path) -> Result<Vec<EpochRecord>> {
+    whole(path, || epochs_of(path))
+}
+
+fn epochs_of(path: &Path) -> Result<Vec<EpochRecord>> {
     let mut epochs = Vec::new();
     for batch in batches(path, &epoch_schema())? {
         let (member, index) = (batch.column(0).as_primitive::<UInt32Type>(), batch.column(1).as_primitive::<UInt32Type>());
@@ -182,6 +186,10 @@ pub fn write_requests(path: &Path, requests: &[RequestRecord]) -> Result<()> {
 
 /// Read `requests.parquet`.
 pub fn read_requests(path: &Path) -> Result<Vec<RequestRecord>> {
+    whole(path, || requests_of(path))
+}
+
+fn requests_of(path: &Path) -> Result<Vec<RequestRecord>> {
     let mut requests = Vec::new();
     for batch in batches(path, &request_schema())? {
         let (member, arrival) = (batch.column(0).as_primitive::<UInt32Type>(), batch.column(1).as_primitive::<Int64Type>());
@@ -202,6 +210,15 @@ pub type Readings = BTreeMap<(String, String), Vec<(u64, u64, Option<f64>)>>;
 /// Read the values of `samples.parquet` that `keep(source, scope, metric)` wants: for `show` and tests,
 /// which must not link a query engine.
 pub fn read_samples(path: &Path, keep: impl Fn(&str, &str, &str) -> bool) -> Result<Readings> {
+    whole(path, || samples_of(path, keep))
+}
+
+/// Damage of a table is an error, also where the library that reads it panics.
+fn whole<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    caught(read).unwrap_or_else(|why| Err(Error::corrupt(path, why)))
+}
+
+fn samples_of(path: &Path, keep: impl Fn(&str, &str, &str) -> bool) -> Result<Readings> {
     let mut found = Readings::new();
     for batch in batches(path, &sample_schema())? {
         let (at, window) = (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Int64Type>());

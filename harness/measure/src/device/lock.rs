@@ -11,6 +11,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -37,6 +38,10 @@ pub struct Holder {
     pub command: Option<String>,
 }
 
+/// How often a locked file is looked at, and how long between.
+const LOOKS: u32 = 20;
+const BETWEEN: Duration = Duration::from_millis(10);
+
 fn name_of(uuid: &str) -> String {
     format!("collo/card/{uuid}")
 }
@@ -59,11 +64,15 @@ impl CardLock {
         let mut options = std::fs::OpenOptions::new();
         options.create(true).append(true).mode(0o600).custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits());
         let file = options.open(file_of(&folder, uuid)).map_err(|e| state_folder::unwritten(&folder, &e))?;
-        match file.try_lock() {
-            Ok(()) => Ok(CardLock { name, _file: file }),
-            Err(std::fs::TryLockError::WouldBlock) => Err(taken(label, None, uuid)),
-            Err(std::fs::TryLockError::Error(e)) => Err(cannot(e)),
+        // Whoever looks whether it is locked has it for a moment.
+        for _ in 0..LOOKS {
+            match file.try_lock() {
+                Ok(()) => return Ok(CardLock { name, _file: file }),
+                Err(std::fs::TryLockError::WouldBlock) => std::thread::sleep(BETWEEN),
+                Err(std::fs::TryLockError::Error(e)) => return Err(cannot(e)),
+            }
         }
+        Err(taken(label, None, uuid))
     }
 
     /// Let go of those who asked who has it: only so many may wait.
@@ -135,8 +144,7 @@ fn command_line(pid: u32) -> Option<String> {
     let program = words.next()?;
     let name = program.rsplit('/').next().unwrap_or_default().to_string();
     let line: String = std::iter::once(name.into()).chain(words).collect::<Vec<_>>().join(" ");
-    let plain = line.chars().map(|c| if c.is_control() || c == '`' { '?' } else { c });
-    Some(plain.take(80).collect()).filter(|line: &String| !line.is_empty())
+    Some(collo_store::text::line(&line).chars().take(80).collect()).filter(|line: &String| !line.is_empty())
 }
 
 #[cfg(test)]

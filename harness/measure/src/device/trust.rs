@@ -182,7 +182,9 @@ pub fn is_own(path: &Path, found: &std::fs::Metadata) -> Result<(), Untrusted> {
     if found.uid() != geteuid().as_raw() {
         return Err(Untrusted(format!("{shown} belongs to {}", owner(found.uid()))));
     }
-    if found.mode() & (OTHERS_WRITE | GROUP_WRITES) != 0 {
+    // Where every user has a group of their own, `umask 002` is usual.
+    let own_group = found.gid() == 0 || found.gid() == getegid().as_raw();
+    if found.mode() & OTHERS_WRITE != 0 || (found.mode() & GROUP_WRITES != 0 && !own_group) {
         return Err(Untrusted(format!("others may write {shown}")));
     }
     Ok(())

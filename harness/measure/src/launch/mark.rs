@@ -1,7 +1,8 @@
 //! A mark in the environment of everything that collo starts: whose it is. Children inherit it, whoever their parent is later, so what
-//! outlives a collo that was killed together with its supervisors is found by the next one and ended.
+//! outlives a collo that was killed together with its supervisors is found by the next one and ended. Where a control group could be made
+//! its name is the mark, too.
 //!
-//! Nothing is written anywhere. A mark names a collo by its number, the moment in which it began and the namespaces in which both are
+//! Nothing is written to a disk. A mark names a collo by its number, the moment in which it began and the namespaces in which both are
 //! true; a living collo's processes, those of other users, and marks of other namespaces (a container's) are left alone.
 
 use std::fmt;
@@ -16,7 +17,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 
 use super::process::{self, Process};
-use super::{supervisor, tree};
+use super::{cgroup, supervisor, tree};
 
 /// The variable.
 pub const NAME: &str = "COLLO_STARTED_BY";
@@ -97,10 +98,17 @@ pub fn end_left_behind() -> Vec<Left> {
     let begun = Instant::now();
     let mut ended: Vec<Left> = Vec::new();
     loop {
-        let left: Vec<(Mark, Process)> = process::all().filter_map(left).collect();
+        let groups = groups_left();
+        let in_groups =
+            groups.iter().flat_map(|(mark, group)| group.processes().into_iter().filter_map(|pid| in_group(*mark, pid)));
+        let mut left: Vec<(Mark, Process)> = process::all().filter_map(left).collect();
+        left.extend(in_groups.filter(|(_, p)| !left.iter().any(|(_, known)| known.pid() == p.pid())).collect::<Vec<_>>());
         let patient = begun.elapsed() < SUPERVISORS;
         let waits: Vec<Mark> =
             left.iter().filter(|(_, p)| patient && is_supervisor(p.pid()) && !p.is_stopped()).map(|(mark, _)| *mark).collect();
+        if left.is_empty() {
+            groups.iter().for_each(|(_, group)| group.remove());
+        }
         if left.is_empty() || begun.elapsed() > SUPERVISORS + PATIENCE {
             return ended;
         }
@@ -110,6 +118,8 @@ pub fn end_left_behind() -> Vec<Left> {
                 ended.push(Left { pid: process.pid(), name });
             }
         }
+        // After their names are known: at once, with what they are about to fork.
+        groups.iter().filter(|(mark, _)| !waits.contains(mark)).for_each(|(_, group)| group.kill());
         std::thread::sleep(Duration::from_millis(if waits.is_empty() { 2 } else { 50 }));
     }
 }
@@ -122,6 +132,21 @@ fn left(pid: u32) -> Option<(Mark, Process)> {
     let is_meant = mark.is_gone() && pid != std::process::id() && is_ours(pid) && mark_of(pid) == Some(mark);
     // It is the one that was read about if it still has its number.
     (is_meant && process.is_it() && !process.is_over()).then_some((mark, process))
+}
+
+/// Control groups of collos that are gone.
+fn groups_left() -> Vec<(Mark, cgroup::Group)> {
+    let gone = |group: cgroup::Group| Some((group.mark.parse::<Mark>().ok().filter(|mark| mark.is_gone())?, group));
+    cgroup::all().into_iter().filter_map(gone).collect()
+}
+
+/// Nobody gets into such a group but by being started in it.
+fn in_group(mark: Mark, pid: u32) -> Option<(Mark, Process)> {
+    let process = Process::of(pid)?;
+    let name = format!("/collo.{mark}");
+    let group = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let is_in_it = group.lines().any(|line| line.starts_with("0::") && line.contains(&name));
+    (is_in_it && is_ours(pid) && process.is_it() && !process.is_over()).then_some((mark, process))
 }
 
 fn mark_of(pid: u32) -> Option<Mark> {

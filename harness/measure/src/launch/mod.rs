@@ -9,6 +9,7 @@
 //! ```
 
 pub mod adapter;
+pub mod cgroup;
 mod channel;
 pub mod children;
 mod errand;

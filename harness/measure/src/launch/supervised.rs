@@ -13,9 +13,9 @@ use command_fds::{CommandFdExt, FdMapping};
 use nix::sys::signal::Signal;
 
 use super::children::{self, Own};
-use super::mark;
 use super::process::Process;
 use super::supervisor::{self, Orders};
+use super::{cgroup, mark};
 
 /// How long one may take that is not stopped: it lets an MPS daemon say goodbye, and waits for what the kernel holds.
 pub const BUSY: Duration = Duration::from_secs(15);
@@ -23,6 +23,9 @@ pub const BUSY: Duration = Duration::from_secs(15);
 const STOPPED: Duration = Duration::from_secs(2);
 /// How long one may be stopped that nobody wants to end yet.
 const STOPPED_UNASKED: Duration = Duration::from_secs(10);
+
+/// How long one that was killed is waited for: the kernel may hold it, behind a disk that is gone.
+const KERNEL: Duration = Duration::from_secs(5);
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(5);
@@ -40,6 +43,7 @@ pub fn command(control: OwnedFd, channel: OwnedFd) -> std::io::Result<Command> {
         FdMapping { parent_fd: channel, child_fd: supervisor::CHANNEL_FD },
     ];
     command.fd_mappings(mappings).map_err(std::io::Error::other)?;
+    cgroup::enter(&mut command);
     Ok(command)
 }
 
@@ -131,7 +135,10 @@ impl Supervised {
         while !self.is_over() {
             if patience.is_over(self.process.as_ref().is_some_and(Process::is_stopped)) {
                 let _ = self.child.kill();
-                let _ = self.child.wait();
+                let deadline = Instant::now() + KERNEL;
+                while !self.is_over() && Instant::now() < deadline {
+                    std::thread::sleep(LOOK);
+                }
                 children::sweep();
                 return false;
             }
@@ -152,22 +159,25 @@ impl Drop for Supervised {
 /// Wait for these to end, for nothing is wanted of them any more, and kill those that do not.
 pub fn wait_or_kill_all(supervisors: &[&Process]) {
     let mut waited: Vec<(&Process, Patience)> = supervisors.iter().map(|p| (*p, Patience::with_the_end(BUSY))).collect();
-    let mut by_force = false;
-    loop {
+    let mut killed: Vec<&Process> = Vec::new();
+    while !waited.is_empty() {
         waited.retain_mut(|(process, patience)| {
-            if patience.is_over(process.is_stopped()) {
-                by_force |= process.signal(Signal::SIGKILL);
+            let hangs = patience.is_over(process.is_stopped());
+            if hangs && process.signal(Signal::SIGKILL) {
+                killed.push(*process);
             }
-            !process.is_over()
+            !hangs && !process.is_over()
         });
-        if waited.is_empty() {
-            break;
-        }
         std::thread::sleep(LOOK);
     }
-    if by_force {
-        children::sweep();
+    if killed.is_empty() {
+        return;
     }
+    let deadline = Instant::now() + KERNEL;
+    while !killed.iter().all(|process| process.is_over()) && Instant::now() < deadline {
+        std::thread::sleep(LOOK);
+    }
+    children::sweep();
 }
 
 #[cfg(test)]

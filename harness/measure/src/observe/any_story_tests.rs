@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
+use super::limits::Rules;
 use super::seat::Traces;
-use super::state::{Act, Rules, Watch};
+use super::state::{Act, Watch};
 use crate::launch::protocol::{Tail, parse};
 use crate::launch::{Ended, Live, Signal};
 
@@ -173,7 +174,7 @@ fn whatever_members_say_no_run_is_complete_with_an_epoch_that_cannot_be() {
     let steps = prop::collection::vec((0usize..3, step()), 1..90);
     let told = (prop::collection::vec(prop::bool::weighted(0.8), 1..4), 1u32..4, any::<bool>(), any::<bool>(), steps);
     let (completed, refused) = (Cell::new(0), Cell::new(0));
-    let mut runner = TestRunner::new(Config { cases: 1500, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 800, failure_persistence: None, ..Config::default() });
     let result = runner.run(&told, |(barrier, wanted, hold, keep_survivors, steps)| {
         let rules = Rules {
             epochs: wanted,

@@ -1,11 +1,26 @@
-//! The time limits of a run: who is overdue, and in what. Pure.
+//! The rules of a run, and its time limits: who is overdue, and in what. Pure.
 
 use std::time::Duration;
 
 use collo_store::Outcome;
 
 use super::seat::{Phase, Seat};
-use super::state::Rules;
+use crate::launch::protocol::Tail;
+
+/// What the experiment says about one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rules {
+    pub epochs: u32,
+    pub tail: Tail,
+    pub set_up_timeout: Duration,
+    /// The longest that an epoch may take.
+    pub stall_timeout: Duration,
+    /// For the whole run.
+    pub timeout: Duration,
+    pub keep_survivors: bool,
+    /// The members compute on a card, which has memory of its own.
+    pub on_card: bool,
+}
 
 /// Where a group stands.
 pub struct Standing<'a> {

@@ -28,9 +28,10 @@ use collo_store::{
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 
+pub use limits::Rules;
 use seat::Traces;
 pub use seat::{Phase, Seat};
-pub use state::{Act, Rules, Watch};
+pub use state::{Act, Watch};
 use transcript::Transcript;
 
 use crate::launch::protocol::{Event, Hello, Tail};
@@ -379,29 +380,8 @@ fn member_view(index: usize, seat: &Seat, latest: &BTreeMap<Arc<str>, Watched>) 
 impl Observation {
     /// What is stored of each member.
     pub fn members(&self, specs: &[collo_store::MemberSpec]) -> Vec<MemberRecord> {
-        let record = |((seat, spec), peak): ((&Seat, &collo_store::MemberSpec), &Option<u64>)| MemberRecord {
-            spec: spec.clone(),
-            pid: seat.pid,
-            slice: None,
-            barrier: seat.barrier,
-            hello: seat.hello_raw.clone(),
-            synthetic: seat.hello.as_ref().and_then(|h| h.dataset.as_ref()).map(|d| d.synthetic),
-            limit_batches: seat.hello.as_ref().and_then(|h| h.limit_batches),
-            serving: seat.serving(),
-            features: seat.features.clone(),
-            ready_ns: seat.ready_ns,
-            training_start_ns: seat.training_start_ns,
-            training_end_ns: seat.training_end_ns,
-            exit: seat.ended.as_ref().map(|e| e.live.to_string()),
-            cpu_time_s: seat.ended.as_ref().and_then(|e| e.cpu_time_s),
-            peak_rss_bytes: *peak,
-            allocated_bytes: seat.peaks.and_then(|p| p.allocated_bytes),
-            reserved_bytes: seat.peaks.and_then(|p| p.reserved_bytes),
-            warm_up_allocated_bytes: seat.peaks.and_then(|p| p.warm_up_allocated_bytes),
-            warm_up_reserved_bytes: seat.peaks.and_then(|p| p.warm_up_reserved_bytes),
-            orphans: seat.ended.iter().flat_map(|e| e.orphans.iter().map(|(pid, _)| *pid)).collect(),
-            log_tail: if self.outcome == Outcome::Completed { Vec::new() } else { seat.log_tail.clone() },
-        };
-        self.seats.iter().zip(specs).zip(&self.peak_rss_bytes).map(record).collect()
+        let is_complete = self.outcome == Outcome::Completed;
+        let all = self.seats.iter().zip(specs).zip(&self.peak_rss_bytes);
+        all.map(|((seat, spec), peak)| seat.record(spec, *peak, is_complete)).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! What is known of one member of a group, and where it stands: values that the state machine fills in.
 
-use collo_store::{Features, RequestRecord, Serving};
+use collo_store::{Features, MemberRecord, MemberSpec, RequestRecord, Serving};
 use serde_json::Value;
 
 use super::Served;
@@ -102,6 +102,33 @@ impl Seat {
             told_error: None,
             last_progress_ns: None,
             stopped_by_us: false,
+        }
+    }
+
+    /// As it is stored; the end of its log only where the run is not complete.
+    pub(super) fn record(&self, spec: &MemberSpec, peak_rss_bytes: Option<u64>, is_complete: bool) -> MemberRecord {
+        MemberRecord {
+            spec: spec.clone(),
+            pid: self.pid,
+            slice: None,
+            barrier: self.barrier,
+            hello: self.hello_raw.clone(),
+            synthetic: self.hello.as_ref().and_then(|h| h.dataset.as_ref()).map(|d| d.synthetic),
+            limit_batches: self.hello.as_ref().and_then(|h| h.limit_batches),
+            serving: self.serving(),
+            features: self.features.clone(),
+            ready_ns: self.ready_ns,
+            training_start_ns: self.training_start_ns,
+            training_end_ns: self.training_end_ns,
+            exit: self.ended.as_ref().map(|e| e.live.to_string()),
+            cpu_time_s: self.ended.as_ref().and_then(|e| e.cpu_time_s),
+            peak_rss_bytes,
+            allocated_bytes: self.peaks.and_then(|p| p.allocated_bytes),
+            reserved_bytes: self.peaks.and_then(|p| p.reserved_bytes),
+            warm_up_allocated_bytes: self.peaks.and_then(|p| p.warm_up_allocated_bytes),
+            warm_up_reserved_bytes: self.peaks.and_then(|p| p.warm_up_reserved_bytes),
+            orphans: self.ended.iter().flat_map(|e| e.orphans.iter().map(|(pid, _)| *pid)).collect(),
+            log_tail: if is_complete { Vec::new() } else { self.log_tail.clone() },
         }
     }
 

@@ -3,16 +3,16 @@
 //! It knows the protocol and the experiment's rules; it does not know processes, files or clocks, so every ending can be tested
 //! without one.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use collo_store::{EpochRecord, Outcome, Timeline};
 use serde_json::Value;
 
+use super::ending;
 use super::epochs::Known;
-use super::limits::Standing;
+use super::limits::{Rules, Standing};
 use super::seat::{Phase, Seat, Traces};
-use super::{ending, turns};
+use super::turns::{self, WarmUps};
 use crate::launch::protocol::{self, Command, Event, Tail};
 use crate::launch::{Ended, Live, Signal};
 
@@ -20,21 +20,6 @@ use crate::launch::{Ended, Live, Signal};
 const GRACE: Duration = Duration::from_secs(5);
 /// How long after `kill` a process that the kernel holds (a dead disk, a dead driver) is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// What the experiment says about one run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rules {
-    pub epochs: u32,
-    pub tail: Tail,
-    pub set_up_timeout: Duration,
-    /// The longest that an epoch may take.
-    pub stall_timeout: Duration,
-    /// For the whole run.
-    pub timeout: Duration,
-    pub keep_survivors: bool,
-    /// The members compute on a card, which has memory of its own.
-    pub on_card: bool,
-}
 
 /// What is to be done now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +45,7 @@ pub struct Watch {
     ready_ns: Option<u64>,
     go_ns: Option<u64>,
     done_ns: Option<u64>,
-    warming: Option<usize>,
-    queue: VecDeque<usize>,
+    warm_ups: WarmUps,
     outcome: Option<Outcome>,
     stop_ns: Option<u64>,
     kill_ns: Option<u64>,
@@ -83,8 +67,7 @@ impl Watch {
             ready_ns: None,
             go_ns: None,
             done_ns: None,
-            warming: None,
-            queue: VecDeque::new(),
+            warm_ups: WarmUps::default(),
             outcome: None,
             stop_ns: None,
             kill_ns: None,
@@ -146,16 +129,13 @@ impl Watch {
                 seat.hello = Some(*hello);
                 seat.hello_raw = Some(raw);
                 seat.phase = seat.phase.max(Phase::SetUp);
-                self.queue.push_back(member);
+                self.warm_ups.wait(member);
                 self.next_warm_up(acts);
             }
             Event::Ready => {
                 seat.ready_ns = Some(now_ns);
                 seat.phase = seat.phase.max(Phase::Ready);
-                self.queue.retain(|&m| m != member);
-                if self.warming == Some(member) {
-                    self.warming = None;
-                }
+                self.warm_ups.leave(member);
                 self.next_warm_up(acts);
                 self.go_if_ready(now_ns, acts);
             }
@@ -230,15 +210,10 @@ impl Watch {
     }
 
     fn next_warm_up(&mut self, acts: &mut Vec<Act>) {
-        // What is tuned beside somebody's set-up is tuned in company: nobody begins before the last has said hello.
-        let set_up = |s: &Seat| !s.barrier || s.hello.is_some() || s.ended.is_some();
         // Whoever is about to be ended need not warm up.
-        if self.warming.is_none()
-            && self.outcome.is_none()
-            && self.seats.iter().all(set_up)
-            && let Some(member) = self.queue.pop_front()
+        if self.outcome.is_none()
+            && let Some(member) = self.warm_ups.next(&self.seats)
         {
-            self.warming = Some(member);
             self.seats[member].phase = self.seats[member].phase.max(Phase::WarmUp);
             acts.push(Act::Send(member, Command::WarmUp));
         }
@@ -314,7 +289,10 @@ impl Watch {
         // A member that ended before it was done is out of the count only where survivors may finish.
         let finished = |s: &Seat| s.done || s.ended.is_some();
         if self.seats.iter().all(finished) {
-            self.outcome.get_or_insert(Outcome::Completed);
+            // Who was ended before it was done completes nothing.
+            if self.seats.iter().all(|s| s.done) {
+                self.outcome.get_or_insert(Outcome::Completed);
+            }
             if self.evidence_pending && self.seats.iter().any(|s| s.ended.is_none()) {
                 return;
             }
@@ -333,23 +311,18 @@ impl Watch {
         let phase = std::mem::replace(&mut seat.phase, Phase::Ended);
         let asked = seat.stopped_by_us || stopping || (seat.done && self.rules.tail == Tail::Release);
         // Whether it fails before or after it is told to stop is a matter of chance, once it is done: a failure it is.
-        let failed = seat.barrier && seat.done && ended.live != Live::Exited(0) && self.kill_ns.is_none();
+        let by_itself = seat.barrier && seat.done && ended.live != Live::Exited(0) && self.kill_ns.is_none();
+        // Nobody knows what went on below a supervisor that did not watch, and whoever stopped it may have touched more.
+        let unwatched = ended.live == Live::SupervisorHung;
+        let failed = by_itself || unwatched;
         let expected = asked && !failed;
         seat.log_tail = traces.log_tail.clone();
         seat.ended = Some(ended.clone());
-        self.queue.retain(|&m| m != member);
-        if self.warming == Some(member) {
-            self.warming = None;
-        }
-        if ended.live == Live::SupervisorHung && matches!(self.outcome, None | Some(Outcome::Completed)) {
-            // Nobody knows what went on below it while it was not watched, and whoever stopped it may have touched more.
-            let outcome = ending::why(&self.seats[member], member, phase, &ended, traces, self.rules.on_card);
-            self.outcome = Some(outcome);
-            self.stop_all(now_ns, acts);
-        } else if !expected {
+        self.warm_ups.leave(member);
+        if !expected {
             let outcome = ending::why(&self.seats[member], member, phase, &ended, traces, self.rules.on_card);
             self.blame(outcome);
-            if self.rules.keep_survivors && self.go_ns.is_some() {
+            if self.rules.keep_survivors && self.go_ns.is_some() && !unwatched {
                 self.stop_if_all_done(now_ns, acts);
             } else {
                 self.stop_all(now_ns, acts);
@@ -463,8 +436,12 @@ impl Watch {
                 self.kill_all(now_ns, &mut acts);
             }
         } else {
-            let standing =
-                Standing { seats: &self.seats, warming: self.warming, went: self.go_ns.is_some(), from_ns: self.counted_from_ns };
+            let standing = Standing {
+                seats: &self.seats,
+                warming: self.warm_ups.whose(),
+                went: self.go_ns.is_some(),
+                from_ns: self.counted_from_ns,
+            };
             if let Some(outcome) = standing.overdue(&self.rules, now_ns) {
                 self.fail(outcome);
                 self.stop_all(now_ns, &mut acts);

@@ -5,8 +5,9 @@ use std::time::Duration;
 use collo_store::Outcome;
 use serde_json::json;
 
+use super::limits::Rules;
 use super::seat::Traces;
-use super::state::{Act, Rules, Watch};
+use super::state::{Act, Watch};
 use crate::launch::protocol::{Command, Tail, Whose, parse};
 use crate::launch::{Ended, Live, Signal};
 

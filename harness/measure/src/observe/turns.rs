@@ -1,4 +1,6 @@
-//! Whose turn it is to speak: what a member may not say yet, or not again. Pure.
+//! Whose turn it is: to warm up, one at a time, and to speak: what a member may not say yet, or not again. Pure.
+
+use std::collections::VecDeque;
 
 use super::seat::Seat;
 use crate::launch::protocol::Event;
@@ -38,5 +40,41 @@ pub fn out_of_turn(member: usize, seat: &Seat, event: &Event, told_to_go: bool) 
             Some(format!("member {member} says `{word}` before it was told to go: {first}"))
         }
         () => None,
+    }
+}
+
+/// Members warm up one at a time, in the order of their hello.
+#[derive(Debug, Default)]
+pub struct WarmUps {
+    queue: VecDeque<usize>,
+    warming: Option<usize>,
+}
+
+impl WarmUps {
+    /// Whose turn it is.
+    pub fn whose(&self) -> Option<usize> {
+        self.warming
+    }
+
+    /// A member waits for its turn.
+    pub fn wait(&mut self, member: usize) {
+        self.queue.push_back(member);
+    }
+
+    /// It needs no turn any more.
+    pub fn leave(&mut self, member: usize) {
+        self.queue.retain(|&m| m != member);
+        self.warming.take_if(|warming| *warming == member);
+    }
+
+    /// Who is next, if it is anybody's turn now.
+    pub fn next(&mut self, seats: &[Seat]) -> Option<usize> {
+        // What is tuned beside somebody's set-up is tuned in company: nobody begins before the last has said hello.
+        let set_up = |s: &Seat| !s.barrier || s.hello.is_some() || s.ended.is_some();
+        if self.warming.is_some() || !seats.iter().all(set_up) {
+            return None;
+        }
+        self.warming = self.queue.pop_front();
+        self.warming
     }
 }

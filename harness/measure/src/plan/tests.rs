@@ -175,8 +175,8 @@ fn ten_thousand_cells_are_planned_at_once() {
     let plan = plan(&e, &cells, &DeviceFacts::test_cpu(2, 24 << 30));
     let took = start.elapsed();
     assert_eq!((plan.record.cells.len(), plan.record.order.len()), (10_010, 3 * (8580 + 2 * 1430)));
-    // About 0.1 s alone; the bound leaves room for a busy machine.
-    assert!(took.as_secs_f64() < 2.0, "{took:?}");
+    // About 0.1 s alone: this is the bound of a hang, and `just bench plan` has the figure.
+    assert!(took.as_secs_f64() < 60.0, "{took:?}");
     eprintln!("10010 cells in {took:?}");
 }
 

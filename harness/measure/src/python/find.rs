@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::PythonError;
+use super::build::on_path;
 use crate::launch::{Errand, Unanswered};
 
 /// The versions that the pins can be installed on.
@@ -38,26 +39,31 @@ pub fn find() -> Result<Found, PythonError> {
     let numbered = (OLDEST..=NEWEST).rev().map(|minor| format!("python3.{minor}"));
     let mut seen = Vec::new();
     for name in std::iter::once("python3".to_string()).chain(numbered) {
-        let Some(found) = ask(&name)? else { continue };
-        if fits(&found.version) {
-            return Ok(found);
+        if on_path(&name).is_none() {
+            continue;
         }
-        seen.push(format!("`{name}` is {}", found.version));
+        match ask(&name)? {
+            Ok(found) if fits(&found.version) => return Ok(found),
+            Ok(found) => seen.push(format!("`{name}` is {}", found.version)),
+            Err(reason) => seen.push(reason),
+        }
     }
     let seen = if seen.is_empty() { String::new() } else { format!(": {}", seen.join(", ")) };
     Err(PythonError::None { seen })
 }
 
-fn ask(name: &str) -> Result<Option<Found>, PythonError> {
+/// What it is, or why it says nothing that can be used.
+fn ask(name: &str) -> Result<Result<Found, String>, PythonError> {
     let code = "import sys; print(sys.executable); print('.'.join(map(str, sys.version_info[:3])))";
     let answer = match Errand::to(name, PATIENCE).args(["-I", "-c", code]).run() {
-        Err(Unanswered::NotStarted(_)) => return Ok(None),
+        Err(Unanswered::NotStarted(reason)) => return Ok(Err(reason)),
         answer => answer.map_err(|why| silent(Path::new(name), why))?,
     };
-    let Ok(text) = String::from_utf8(answer.out) else { return Ok(None) };
+    let text = answer.out();
     let mut lines = text.lines();
     let (path, version) = (lines.next().filter(|path| !path.is_empty()), lines.next());
-    Ok(path.zip(version).map(|(path, version)| Found { path: path.into(), version: version.to_string() }))
+    let found = path.zip(version).map(|(path, version)| Found { path: path.into(), version: version.to_string() });
+    Ok(found.ok_or_else(|| format!("`{name}` does not say where it is")))
 }
 
 fn fits(version: &str) -> bool {
@@ -84,6 +90,7 @@ fn answered(interpreter: Errand, path: &Path) -> Result<BTreeMap<String, String>
 fn silent(path: &Path, why: Unanswered) -> PythonError {
     match why {
         Unanswered::Stopped(stopped) => PythonError::Stopped(stopped),
+        Unanswered::Unsupervised(e) => PythonError::Unsupervised { path: path.into(), source: e },
         Unanswered::TimedOut(limit) => PythonError::Hangs { path: path.into(), limit },
         other => PythonError::Unusable { path: path.into(), reason: other.to_string() },
     }

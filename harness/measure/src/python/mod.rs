@@ -67,9 +67,11 @@ pub enum PythonError {
     Unusable { path: PathBuf, reason: String },
     #[error("`{path}` does not say what it is: it did not end within {} s", .limit.as_secs_f64())]
     Hangs { path: PathBuf, limit: Duration },
+    #[error("no process can be started for `{}`: {source}", .path.display())]
+    Unsupervised { path: PathBuf, source: std::io::Error },
     #[error("PATH is not set, so no Python can be found")]
     NoPath,
-    #[error("`{}` has a colon in it, which separates folders on Python's search path", .path.display())]
+    #[error("`{}` has a colon in it, at which Python's search path is taken apart", .path.display())]
     Colon { path: PathBuf },
     #[error("stopped while Python was provided, by {}", .0.0.as_str())]
     Stopped(#[from] Stopped),
@@ -114,11 +116,9 @@ impl PythonError {
             PythonError::Hangs { path, .. } => {
                 format!("try it by hand, `{} -c pass`; or have another Python take its place", path.display())
             }
+            PythonError::Unsupervised { .. } => "`ulimit -u`, and `pids.max` of a container, say how many there may be".into(),
             PythonError::NoPath => "`PATH=/usr/local/bin:/usr/bin:/bin collo …`".into(),
-            PythonError::Colon { path } => {
-                let project = path.parent().unwrap_or(path);
-                format!("reach it by another name: `ln -s '{}' ~/link`, then `collo -C ~/link …`", project.display())
-            }
+            PythonError::Colon { .. } => "`COLLO_CACHE=DIR` puts it elsewhere".into(),
             PythonError::Stopped(_) => "the same command goes on where it was".into(),
             PythonError::NoRoom { .. } => "`COLLO_CACHE=DIR` puts it elsewhere, `--python PATH` takes your own".into(),
             PythonError::NoVenv { .. } => "`sudo apt install python3-venv`, or have `uv` on the PATH".into(),

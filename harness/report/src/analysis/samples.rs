@@ -63,6 +63,11 @@ const THROTTLED_FROM: i64 = 4;
 /// Summaries by `(scope, metric)`.
 pub type Summaries = BTreeMap<(String, String), Summary>;
 
+/// Damage of a table is an error, also where polars panics.
+fn whole<T>(read: impl FnOnce() -> PolarsResult<T>) -> PolarsResult<T> {
+    collo_store::caught(read).unwrap_or_else(|why| Err(PolarsError::ComputeError(why.into())))
+}
+
 fn scan(path: &Path) -> PolarsResult<LazyFrame> {
     let args = ScanArgsParquet { glob: false, ..Default::default() };
     LazyFrame::scan_parquet(PlRefPath::new(path.to_string_lossy()), args)
@@ -70,6 +75,10 @@ fn scan(path: &Path) -> PolarsResult<LazyFrame> {
 
 /// Sum up what is believed of every metric of a run. `measured` lies inside `training`.
 pub fn summarise(path: &Path, measured: Window, training: Window, trust: &Trust) -> PolarsResult<Summaries> {
+    whole(|| summarise_of(path, measured, training, trust))
+}
+
+fn summarise_of(path: &Path, measured: Window, training: Window, trust: &Trust) -> PolarsResult<Summaries> {
     let (start, end) = (lit(measured.start_ns as i64), lit(measured.end_ns as i64));
     let (at, span, value) = (col("at_ns"), col("window_ns"), col("value"));
     let later = |a: Expr, b: Expr| when(a.clone().gt(b.clone())).then(a).otherwise(b);
@@ -158,6 +167,10 @@ const NOBODY_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
 /// still as it was at the launch, watts. Process lists come too rarely to tell that moment. Absent where no reading lies wholly in that
 /// time, or the memory was not read.
 pub fn idle_w(path: &Path, launched_ns: u64, training_start_ns: u64) -> PolarsResult<Option<f64>> {
+    whole(|| idle_w_of(path, launched_ns, training_start_ns))
+}
+
+fn idle_w_of(path: &Path, launched_ns: u64, training_start_ns: u64) -> PolarsResult<Option<f64>> {
     let metric = |name: &str| col("metric").eq(lit(name));
     let table = scan(path)?
         .filter(metric("power_w").or(metric("memory_used_bytes")))
@@ -189,6 +202,10 @@ pub type Series = BTreeMap<(String, String), Vec<(u32, f64)>>;
 
 /// Thin what is believed of some metrics for drawing.
 pub fn thin(path: &Path, window: Window, bins: u32, metrics: &[&str], trust: &Trust) -> PolarsResult<Series> {
+    whole(|| thin_of(path, window, bins, metrics, trust))
+}
+
+fn thin_of(path: &Path, window: Window, bins: u32, metrics: &[&str], trust: &Trust) -> PolarsResult<Series> {
     let width = (window.end_ns - window.start_ns) as f64 / f64::from(bins.max(1));
     let wanted = metrics.iter().map(|m| col("metric").eq(lit(*m))).reduce(Expr::or).unwrap_or(lit(false));
     let table = scan(path)?

@@ -12,10 +12,9 @@ pub fn below(random: &mut Random, n: usize) -> usize {
 /// A few changes at random places.
 pub fn mutate(value: &mut Value, random: &mut Random) {
     for _ in 0..1 + below(random, 3) {
-        let paths = paths(value);
-        let path = paths[below(random, paths.len())].clone();
-        let other = value.pointer(&paths[below(random, paths.len())]).cloned().unwrap_or_default();
-        let Some(node) = value.pointer_mut(&path) else { continue };
+        let nodes = count(value);
+        let other = nth(value, &mut below(random, nodes)).map(|v| v.clone()).unwrap_or_default();
+        let Some(node) = nth(value, &mut below(random, nodes)) else { continue };
         match below(random, 6) {
             0..=2 => *node = odd(node, random),
             3 => *node = other,
@@ -25,25 +24,25 @@ pub fn mutate(value: &mut Value, random: &mut Random) {
     }
 }
 
-fn paths(value: &Value) -> Vec<String> {
-    fn walk(value: &Value, at: &mut String, found: &mut Vec<String>) {
-        found.push(at.clone());
-        let mut below = |key: &str, v: &Value| {
-            let length = at.len();
-            at.push('/');
-            at.push_str(&key.replace('~', "~0").replace('/', "~1"));
-            walk(v, at, found);
-            at.truncate(length);
-        };
-        match value {
-            Value::Array(all) => all.iter().enumerate().for_each(|(i, v)| below(&i.to_string(), v)),
-            Value::Object(all) => all.iter().for_each(|(k, v)| below(k, v)),
-            _ => {}
-        }
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(all) => all.iter().map(count).sum(),
+        Value::Object(all) => all.values().map(count).sum(),
+        _ => 0,
     }
-    let mut found = Vec::new();
-    walk(value, &mut String::new(), &mut found);
-    found
+}
+
+/// The node that is so many after the first.
+fn nth<'a>(value: &'a mut Value, left: &mut usize) -> Option<&'a mut Value> {
+    if *left == 0 {
+        return Some(value);
+    }
+    *left -= 1;
+    match value {
+        Value::Array(all) => all.iter_mut().find_map(|v| nth(v, left)),
+        Value::Object(all) => all.values_mut().find_map(|v| nth(v, left)),
+        _ => None,
+    }
 }
 
 /// Something that is not what was there, or is too much of it.

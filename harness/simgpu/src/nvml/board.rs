@@ -133,6 +133,10 @@ nvml_in! {
         if sim.state().cards[card].mig && mode != DEFAULT {
             return Err(code::NOT_SUPPORTED);
         }
+        let is_exclusive = sim.state().cards[card].compute_mode == EXCLUSIVE_PROCESS;
+        if sim.scenario.has("exclusive-sticks") && is_exclusive && mode != EXCLUSIVE_PROCESS {
+            return Err(code::UNKNOWN);
+        }
         let done: Result<Done, String> = sim.change(|state, _| {
             state.cards[card].compute_mode = mode;
             Ok(Ok(()))

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use collo_store::text;
 use serde_json::Value;
 
 use super::{Journal, SCHEMA, journal_file};
@@ -16,6 +17,7 @@ use crate::mistake::Mistake;
 const LONGEST: u64 = 1 << 20;
 /// Modes of computing, as NVML's names are written down.
 const MODES: [&str; 4] = ["Default", "ExclusiveThread", "Prohibited", "ExclusiveProcess"];
+const LONGEST_NAME: usize = 4096;
 /// More instances, or more compute instances, are in no card.
 const MOST: usize = 64;
 
@@ -143,8 +145,8 @@ fn differs(a: &Value, b: &Value) -> Option<String> {
 /// That it asks for nothing that collo does not do, and says nothing that does something to a terminal.
 fn sane(journal: &Journal) -> Result<(), String> {
     let texts = [&journal.uuid, &journal.label, &journal.name, &journal.experiment, &journal.campaign, &journal.since_utc];
-    if let Some(text) = texts.into_iter().find(|text| text.len() > 200 || text.chars().any(char::is_control)) {
-        return Err(format!("{} is no name", shown(text)));
+    if let Some(name) = texts.into_iter().find(|name| name.len() > LONGEST_NAME || name.chars().any(text::is_unseen)) {
+        return Err(format!("{} is no name", shown(name)));
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if !journal.uuid.strip_prefix("GPU-").is_some_and(|rest| !rest.is_empty() && rest.chars().all(plain)) {
@@ -166,9 +168,8 @@ fn sane(journal: &Journal) -> Result<(), String> {
 }
 
 fn is_cut(found: &Partition) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || ". +".contains(c);
     let is_one = |s: &crate::device::partition::Slice| {
-        let named = !s.profile.is_empty() && s.profile.len() < 40 && s.profile.chars().all(plain);
+        let named = !s.profile.is_empty() && s.profile.len() < LONGEST_NAME && !s.profile.chars().any(text::is_unseen);
         named
             && s.start.is_none_or(|start| (start as usize) < MOST)
             && s.compute.len() <= MOST
@@ -178,8 +179,8 @@ fn is_cut(found: &Partition) -> bool {
 }
 
 /// In letters that do nothing to a terminal.
-fn shown(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).take(120).collect()
+fn shown(told: &str) -> String {
+    text::line(told).chars().take(120).collect()
 }
 
 #[cfg(test)]
@@ -242,7 +243,7 @@ mod tests {
         assert_eq!(why(&|v| v["services"] = serde_json::json!(["sshd"])), "sshd is no service that collo stops");
         assert_eq!(why(&|v| v["found_compute_mode"] = "Any".into()), "Any is no compute mode");
         assert_eq!(why(&|v| v["uuid"] = "../GPU".into()), "../GPU is no UUID of a GPU");
-        assert_eq!(why(&|v| v["experiment"] = "x\u{1b}[2J".into()), "x?[2J is no name");
+        assert_eq!(why(&|v| v["experiment"] = "x\u{1b}[2J".into()), "x\\x1b[2J is no name");
         let slice = serde_json::json!({"profile": "1g.5gb", "start": 99, "compute": [1]});
         assert_eq!(
             why(&|v| v["found"] = serde_json::json!({"mig": true, "instances": [slice]})),

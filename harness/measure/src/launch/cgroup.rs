@@ -1,0 +1,175 @@
+//! A control group for all that is below collo, where one may be made: the kernel knows then what is ours, whatever a process has done to
+//! its environment (Documentation/admin-guide/cgroup-v2.rst).
+//!
+//! It only gathers. No controller is switched on for it, so nothing is shared out otherwise than without it, and its pressure is not
+//! accounted for.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use nix::libc;
+use nix::unistd::geteuid;
+
+use super::mark;
+
+/// Groups of collos are called so, with the mark behind it.
+const PREFIX: &str = "collo.";
+/// How deep groups are looked for.
+const DEPTH: usize = 12;
+
+/// Have this command begin in the group of this collo, if there is one. What it starts stays in it.
+pub fn enter(command: &mut Command) {
+    static OWN: OnceLock<Option<File>> = OnceLock::new();
+    let Some(door) = OWN.get_or_init(|| make(&here()?)) else { return };
+    let fd = door.as_raw_fd();
+    // SAFETY: one async-signal-safe system call between fork and exec, on a descriptor that stays open as long as this process.
+    // Whoever writes `0` is moved itself; where that fails it is found by its mark alone.
+    unsafe {
+        command.pre_exec(move || {
+            libc::write(fd, b"0".as_ptr().cast(), 1);
+            Ok(())
+        });
+    }
+}
+
+/// Take away the group of this collo, whose processes have ended.
+pub fn leave() {
+    if let Some(here) = here() {
+        let _ = std::fs::remove_dir(here.join(format!("{PREFIX}{}", mark::own())));
+    }
+}
+
+fn make(here: &Path) -> Option<File> {
+    if !may_be_cut(here) {
+        return None;
+    }
+    let own = here.join(format!("{PREFIX}{}", mark::own()));
+    std::fs::create_dir(&own).ok()?;
+    let _ = File::options().write(true).open(own.join("cgroup.pressure")).and_then(|mut file| file.write_all(b"0"));
+    File::options().write(true).open(own.join("cgroup.procs")).ok()
+}
+
+/// Whether this group is ours to make others in. Where systemd keeps the tree it is the only writer, but below what it has delegated
+/// (its CGROUP_DELEGATION.md); that it marks with an attribute of the folder, as root or as a user (`cg_is_delegated`, cgroup-util.c).
+fn may_be_cut(here: &Path) -> bool {
+    let Ok(folder) = std::fs::metadata(here) else { return false };
+    let shares_out = std::fs::read_to_string(here.join("cgroup.subtree_control")).is_ok_and(|on| !on.trim().is_empty());
+    // sd_booted(3)
+    let keeper = Path::new("/run/systemd/system").exists();
+    folder.uid() == geteuid().as_raw() && !shares_out && (!keeper || is_delegated(here))
+}
+
+fn is_delegated(here: &Path) -> bool {
+    let Ok(path) = std::ffi::CString::new(here.as_os_str().as_encoded_bytes()) else { return false };
+    let says_so = |name: &std::ffi::CStr| {
+        let mut value = [0u8; 8];
+        // SAFETY: both texts end in 0, and no more is written than there is room for.
+        let length = unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), value.as_mut_ptr().cast(), value.len()) };
+        length == 1 && value[0] == b'1'
+    };
+    says_so(c"trusted.delegate") || says_so(c"user.delegate")
+}
+
+/// The folder of the group that this process is in; none without version 2.
+fn here() -> Option<PathBuf> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    folder_of(group, &std::fs::read_to_string("/proc/self/mountinfo").ok()?)
+}
+
+/// Where groups of version 2 are mounted: the root of the mount, and its place (proc_pid_mountinfo(5)).
+fn mount(mounts: &str) -> Option<(&str, &str)> {
+    mounts.lines().find_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        let mut fields = before.split(' ').skip(3);
+        after.starts_with("cgroup2 ").then_some((fields.next()?, fields.next()?))
+    })
+}
+
+fn folder_of(group: &str, mounts: &str) -> Option<PathBuf> {
+    let (root, place) = mount(mounts)?;
+    let below = Path::new(group).strip_prefix(root).ok().filter(|below| !below.starts_with(".."))?;
+    Some(Path::new(place).join(below))
+}
+
+/// A group of some collo, by its mark as it is written.
+pub struct Group {
+    pub mark: String,
+    folder: PathBuf,
+}
+
+/// All that can be seen and were made by this user.
+pub fn all() -> Vec<Group> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let Some((_, place)) = mount(&mounts) else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut queue = vec![(PathBuf::from(place), 0)];
+    while let Some((folder, depth)) = queue.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let Ok(metadata) = entry.metadata() else { continue };
+            let name = entry.file_name().to_string_lossy().into_owned();
+            match name.strip_prefix(PREFIX) {
+                _ if !metadata.is_dir() => {}
+                Some(mark) if metadata.uid() == geteuid().as_raw() => {
+                    found.push(Group { mark: mark.into(), folder: entry.path() });
+                }
+                _ if depth < DEPTH => queue.push((entry.path(), depth + 1)),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+impl Group {
+    /// Those in it and in groups below it.
+    pub fn processes(&self) -> Vec<u32> {
+        let mut found = Vec::new();
+        let mut queue = vec![self.folder.clone()];
+        while let Some(folder) = queue.pop() {
+            let text = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+            found.extend(text.lines().filter_map(|pid| pid.parse::<u32>().ok()));
+            let below = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+            queue.extend(below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()));
+        }
+        found
+    }
+
+    /// Kill all of them at once, those that they are about to fork included (Linux 5.14).
+    pub fn kill(&self) {
+        let _ = File::options().write(true).open(self.folder.join("cgroup.kill")).and_then(|mut file| file.write_all(b"1"));
+    }
+
+    /// Take it away, if nobody is in it.
+    pub fn remove(&self) {
+        let _ = std::fs::remove_dir(&self.folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HYBRID: &str = "30 24 0:26 / /sys/fs/cgroup ro,nosuid shared:9 - tmpfs tmpfs ro,mode=755
+31 30 0:27 / /sys/fs/cgroup/cpu rw,relatime shared:10 - cgroup cgroup rw,cpu
+32 30 0:28 / /sys/fs/cgroup/unified rw,nosuid shared:11 - cgroup2 cgroup2 rw,nsdelegate
+";
+
+    #[test]
+    fn the_folder_of_a_group_is_below_the_mount_of_version_2() {
+        let place = |group, mounts| folder_of(group, mounts).map(|folder| folder.display().to_string());
+        assert_eq!(place("/user.slice/a.scope", HYBRID).as_deref(), Some("/sys/fs/cgroup/unified/user.slice/a.scope"));
+        assert_eq!(place("/", HYBRID).as_deref(), Some("/sys/fs/cgroup/unified/"));
+        let bound = "32 30 0:28 /docker/17 /sys/fs/cgroup rw - cgroup2 cgroup rw\n";
+        assert_eq!(place("/docker/17/job", bound).as_deref(), Some("/sys/fs/cgroup/job"));
+        assert_eq!(place("/docker/18", bound), None);
+        assert_eq!(place("/../18", HYBRID), None, "it is above what this namespace may see");
+        assert_eq!(place("/", "30 24 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro\n"), None);
+    }
+}
