@@ -101,7 +101,7 @@ bench *NAMES:
     cargo build --release --package collo-simgpu
     cargo run --release --package collo-bench -- "$@"
 
-# Attack collo: `just torture hostile [NAME …]` tries the catalogue; `just torture 1000` kills it so often at random instants, and feeds its parsers nonsense
+# Attack collo: `just torture hostile [NAME …]` tries the catalogue; `just torture 1000` kills it so often at random instants, and feeds its parsers nonsense, a million damaged files (`COLLO_INPUTS=10000` for fewer)
 [group('develop')]
 torture WHAT="50" *NAMES:
     cargo build --package collo-simgpu
@@ -109,5 +109,6 @@ torture WHAT="50" *NAMES:
         COLLO_HOSTILE="$*" cargo test --package collo --test hostile -- --ignored --nocapture; \
     else \
         COLLO_TORTURE={{ WHAT }} cargo test --package collo --test torture -- --ignored --nocapture && \
-        cargo test --package collo-measure --lib fuzz_ -- --ignored --nocapture; \
+        cargo test --package collo-measure --lib fuzz_ -- --ignored --nocapture && \
+        cargo test --package collo-report --test damage -- --ignored --nocapture; \
     fi
