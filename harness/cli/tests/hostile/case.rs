@@ -184,7 +184,7 @@ impl Case {
     }
 
     /// Nothing can be measured in such a place: it is said, nothing is stored, and what to do.
-    pub fn is_refused(mut self) -> Case {
+    pub fn refused(mut self) -> Case {
         self.is_refused = true;
         self.exits(&[3])
     }
