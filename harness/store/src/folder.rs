@@ -208,6 +208,24 @@ impl CampaignFolder {
         Ok(paths)
     }
 
+    /// Runs that were whole and noted when a collo was killed before they were in their place: the folder of each, and its draft.
+    pub(crate) fn noted_drafts(&self) -> Result<Vec<(String, PathBuf)>> {
+        let digests = self.digests();
+        let noted = |draft: PathBuf| {
+            let folder = draft.file_name()?.to_str()?.strip_prefix(".partial-")?.to_string();
+            let last = digests.runs.get(&folder)?.last()?;
+            let record = draft.join("run.json");
+            let found = record.symlink_metadata().is_ok_and(|m| m.is_file()).then(|| digest::sha256_file(&record).ok())??;
+            (found == *last).then_some((folder, draft))
+        };
+        Ok(self.partials()?.into_iter().filter_map(noted).collect())
+    }
+
+    /// Put them there, as the collo that was killed was about to.
+    pub fn finish_drafts(&self, _lock: &CampaignLock) -> Result<()> {
+        self.noted_drafts()?.into_iter().try_for_each(|(folder, draft)| run::put_in_place(&self.path, &folder, &draft))
+    }
+
     pub(crate) fn modified(&self) -> Option<std::time::SystemTime> {
         fs::metadata(self.path.join("campaign.json")).and_then(|m| m.modified()).ok()
     }

@@ -192,6 +192,16 @@ pub struct StoredFile {
     pub sha256: String,
 }
 
+/// The last step of a run that is whole and noted.
+pub(crate) fn put_in_place(campaign: &Path, folder: &str, aside: &Path) -> Result<()> {
+    let place = campaign.join(folder);
+    if place.exists() {
+        supersede(campaign, folder)?;
+    }
+    fs::rename(aside, &place)?;
+    sync_folder(campaign)
+}
+
 /// A run that is not one yet. Dropped without [`RunDraft::commit`], it stays aside as a partial, for `show --partial`.
 pub struct RunDraft {
     campaign: PathBuf,
@@ -256,13 +266,8 @@ impl RunDraft {
         sync_folder(&self.aside)?;
         // Before it is there: no run is ever without its digest.
         Journal::open(&self.campaign)?.recorded(&self.folder, record.outcome.word(), &digest::sha256_text(&json))?;
-        let place = self.campaign.join(&self.folder);
-        if place.exists() {
-            supersede(&self.campaign, &self.folder)?;
-        }
-        fs::rename(&self.aside, &place)?;
-        sync_folder(&self.campaign)?;
-        Ok(place)
+        put_in_place(&self.campaign, &self.folder, &self.aside)?;
+        Ok(self.campaign.join(&self.folder))
     }
 
     /// Throw the draft away: the second Ctrl-C.

@@ -65,10 +65,15 @@ fn intact(campaign: &CampaignFolder, runs: &BTreeMap<String, StoredRun>, foreign
     bad.extend(foreign.iter().map(|f| format!("{}: {}", name(f), f.reason)));
     // A run that was dropped from the plan is gone all the same.
     let (plan, here) = (&campaign.manifest().plan, |folder: &String| campaign.path().join(folder).exists());
+    // A collo was killed between the digest and the run: the next one puts it there.
+    let on_its_way: BTreeSet<String> =
+        campaign.noted_drafts().unwrap_or_default().into_iter().map(|(folder, _)| folder).collect();
     let planned: BTreeSet<String> = plan.order.iter().map(|p| plan.folder(p)).collect();
-    bad.extend(digests.runs.keys().filter(|f| !planned.contains(*f) || !here(f)).map(|folder| match here(folder) {
-        true => format!("{folder} was recorded and is not in the plan"),
-        false => format!("{folder} was recorded and is not there"),
+    bad.extend(digests.runs.keys().filter(|f| !planned.contains(*f) || !(here(f) || on_its_way.contains(*f))).map(|folder| {
+        match here(folder) {
+            true => format!("{folder} was recorded and is not in the plan"),
+            false => format!("{folder} was recorded and is not there"),
+        }
     }));
     bad.extend(
         runs.keys()

@@ -270,6 +270,24 @@ fn pipes_devices_and_endless_files_in_place_of_a_manifest_hold_nobody_up() {
 }
 
 #[test]
+fn a_run_that_was_noted_when_collo_was_killed_is_put_in_its_place_by_the_next() {
+    let store = Store::new();
+    let campaign = store.usual();
+    let (place, draft) = [format!("{PAIR}-3"), format!(".partial-{PAIR}-3")].map(|name| campaign.path().join(name)).into();
+    std::fs::rename(&place, &draft).unwrap();
+    assert_eq!(said(campaign.path()).0, Level::Ok, "nothing is lost");
+    campaign.finish_drafts(&campaign.lock().unwrap()).unwrap();
+    assert!(place.is_dir() && !draft.exists());
+    assert!(said(campaign.path()).2);
+    // One that is not what was noted stays aside.
+    std::fs::rename(&place, &draft).unwrap();
+    std::fs::write(draft.join("run.json"), "{}").unwrap();
+    assert_eq!(said(campaign.path()).0, Level::No);
+    campaign.finish_drafts(&campaign.lock().unwrap()).unwrap();
+    assert!(!place.exists() && draft.is_dir());
+}
+
+#[test]
 fn killed_between_the_digest_and_the_file_a_campaign_is_still_its_own() {
     let store = Store::new();
     let mut campaign = store.usual();

@@ -47,6 +47,8 @@ pub struct Case {
     looks: Vec<Look>,
     /// Members that are left wait for the next collo.
     by_the_next: bool,
+    /// Nothing can be measured in such a place, whoever tries.
+    is_refused: bool,
     within: Duration,
 }
 
@@ -73,6 +75,7 @@ pub fn case(kind: &'static str, name: impl Into<String>) -> Case {
         says: Vec::new(),
         looks: Vec::new(),
         by_the_next: false,
+        is_refused: false,
         within: Duration::from_secs(60),
     }
 }
@@ -180,6 +183,12 @@ impl Case {
         self
     }
 
+    /// Nothing can be measured in such a place: it is said, nothing is stored, and what to do.
+    pub fn is_refused(mut self) -> Case {
+        self.is_refused = true;
+        self.exits(&[3])
+    }
+
     pub fn within(mut self, seconds: u64) -> Case {
         self.within = Duration::from_secs(seconds);
         self
@@ -235,9 +244,10 @@ impl Case {
 
     /// Once all is well again the campaign is complete: every planned run is accounted for.
     fn goes_on(&self, scene: &Scene) -> Check {
-        if self.act.is_some() && scene.campaigns().is_empty() {
+        if (self.is_refused || self.act.is_some()) && scene.campaigns().is_empty() {
             return Ok(());
         }
+        hold(!self.is_refused, || "a campaign is stored where none can be".into())?;
         let before = scene.campaigns().len();
         let is_complete = |c: &collo_store::CampaignFolder| {
             let stored = c.runs().map(|(runs, _)| runs.values().filter(|r| r.record.outcome.is_final()).count()).unwrap_or(0);

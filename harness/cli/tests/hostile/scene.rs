@@ -205,7 +205,9 @@ impl Scene {
     /// Every file of every completed run of these experiments, with its digest.
     pub fn digests(&self, experiments: &[&str]) -> BTreeMap<PathBuf, String> {
         let campaigns = experiments.iter().flat_map(|name| below(&self.at("runs").join(name)));
-        let runs = campaigns.flat_map(|c| below(&c)).filter(|f| is_completed(f));
+        // Drafts and what was superseded begin with a dot.
+        let is_stored = |f: &PathBuf| !f.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b".")) && is_completed(f);
+        let runs = campaigns.flat_map(|c| below(&c)).filter(is_stored);
         let mut found = BTreeMap::new();
         runs.for_each(|run| collect(&run, &mut found));
         found

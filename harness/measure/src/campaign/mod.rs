@@ -115,9 +115,11 @@ pub struct Finished {
 pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, RunError> {
     let runs = Runs::at(order.project.runs());
     let mut ingredients = order.ingredients(&runs)?;
+    // Whoever stops it while the card is cut wants the card back, too.
+    let interrupts = Interrupts::listen().map_err(collo_store::Error::from)?;
     // First of all the card, if there is one: what it refuses is said before a campaign is there.
     let mut held = order.hold(watcher)?;
-    let mut result = caught::caught(on_card(order, held.as_mut(), &runs, &mut ingredients, watcher)).await;
+    let mut result = caught::caught(on_card(order, held.as_mut(), &runs, &mut ingredients, &interrupts, watcher)).await;
     // Whatever the result: the card goes back to how it was found.
     if let Some((gpu, hold)) = &mut held {
         let put_back = held::put_back(gpu, hold, watcher);
@@ -142,13 +144,15 @@ async fn on_card(
     mut held: Option<&mut (&Gpu, Hold)>,
     runs: &Runs,
     ingredients: &mut Ingredients,
+    interrupts: &Interrupts,
     watcher: Watcher<'_>,
 ) -> Result<Finished, RunError> {
     let (campaign, resumed) = order.open(runs, ingredients, watcher)?;
     if let Some((_, hold)) = held.as_deref_mut() {
         hold.belongs_to(&campaign.manifest().id);
     }
-    let _lock = campaign.lock()?;
+    let lock = campaign.lock()?;
+    campaign.finish_drafts(&lock)?;
     // Another collo may have changed it until a moment ago.
     let mut campaign = CampaignFolder::open(campaign.path())?;
     if resumed && order.choice.more {
@@ -175,7 +179,6 @@ async fn on_card(
 
     let mut journal = campaign.journal()?;
     journal.opened(todo.len() as u32)?;
-    let interrupts = Interrupts::listen().map_err(collo_store::Error::from)?;
     let bench = Bench {
         project: order.project,
         experiment: order.experiment,
@@ -189,7 +192,7 @@ async fn on_card(
         exclusive: order.choice.exclusive,
         foreign: order.choice.foreign,
     };
-    let result = order.measure(&bench, &todo, held, &interrupts, &mut journal, watcher).await;
+    let result = order.measure(&bench, &todo, held, interrupts, &mut journal, watcher).await;
     let stopping = interrupts.since();
     let (end, done) = match result {
         Ok(ended) => ended,

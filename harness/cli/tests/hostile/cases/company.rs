@@ -11,7 +11,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// While a member of `x` trains, these verbs end with one of these codes.
 fn meanwhile(name: &str, verbs: &'static [(&'static [&'static str], &'static [i32])]) -> Case {
-    case(KIND, name).meanwhile(|scene, live| {
+    // Long enough for a slow machine to do all of that.
+    let long = "[axes]\nworkload = \"sleep\"\nseconds = 3\nitems = 100\n";
+    case(KIND, name).of(long).meanwhile(|scene, live| {
         trains(scene, live)?;
         verbs.iter().try_for_each(|(arguments, codes)| verb(scene, arguments, codes))
     })
@@ -62,7 +64,10 @@ pub fn cases() -> Vec<Case> {
                 (&["plan", "x"], &[0]),
             ],
         ),
-        meanwhile("pruned_while_it_measures", &[(&["prune", "--keep", "0", "--yes"], &[0, 3])]),
+        meanwhile(
+            "pruned_while_it_measures",
+            &[(&["prune", "--experiment", "x", "--older-than", "0s", "--unfinished", "--yes"], &[0, 1, 3])],
+        ),
         at_once("eight_reports_at_once", &["report", "good/last"], 8),
         at_once("eight_readers_at_once", &["verify", "good/last"], 8),
         removed("its_campaign_removed_while_it_measures", "runs/x"),

@@ -56,7 +56,7 @@ pub fn cases() -> Vec<Case> {
             Ok(())
         }),
         killed_in("killed_in_the_report", &["report", "good/last"]),
-        killed_in("killed_while_it_prunes", &["prune", "--keep", "0", "--yes"]),
+        killed_in("killed_while_it_prunes", &["prune", "--experiment", "damaged", "--older-than", "0s", "--yes"]),
         terminal("terminal_that_goes_away", "HUP"),
         terminal("terminal_that_is_killed", "KILL"),
     ]
