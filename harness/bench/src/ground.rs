@@ -92,7 +92,7 @@ impl Ground {
         let cells = expand(&experiment, None).map_err(|e| anyhow!("{e}"))?;
         let mut plan = plan(&experiment, &cells, &facts);
         let kept: Vec<bool> = plan.record.cells.iter().map(keep).collect();
-        plan.record.order.retain(|run| kept[run.cell]);
+        plan.record.keep(|_, run| kept[run.cell]);
         let refused = plan.record.refusals.first().map(|r| format!(": {}", r.reason)).unwrap_or_default();
         ensure!(!plan.record.order.is_empty(), "no cell of `{}` can run here{refused}", experiment.name);
         let order = Order {

@@ -150,7 +150,7 @@ impl Frontier {
                 self.learn(combination(&expanded.cell.record(1)), expanded.cell.degree(), fits);
             }
             let cells_of = plan.record.cells.clone();
-            plan.record.order.retain(|run| labels.contains(&cells_of[run.cell].cell));
+            plan.record.keep(|_, run| labels.contains(&cells_of[run.cell].cell));
             if !plan.record.order.is_empty() {
                 return Ok(Some(Round { cells, plan }));
             }

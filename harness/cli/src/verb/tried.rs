@@ -46,7 +46,7 @@ impl Trial<'_> {
         let Planned { experiment, cells, facts, mut plan, .. } =
             super::planned(project, experiment, &Selection::default(), &self.asked)?;
         let refusals = plan.record.refusals.clone();
-        plan.record.order.truncate(self.at_most);
+        plan.record.keep(|place, _| place < self.at_most);
         if plan.record.order.is_empty() {
             return Ok(Tried { runs: Vec::new(), refusals, _folder: folder });
         }
