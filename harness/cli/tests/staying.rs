@@ -244,3 +244,17 @@ fn without_a_path_nothing_is_measured_and_the_reason_is_said() {
     assert_eq!(answer.last_line(), "hint: `PATH=/usr/local/bin:/usr/bin:/bin collo …`");
     assert!(!bench.at("runs").exists(), "no run is recorded as crashed");
 }
+
+#[test]
+fn a_project_below_a_folder_with_a_colon_is_refused_with_the_way_out_that_works() {
+    let bench = bench("", &[]);
+    let colon = bench.at("a:b");
+    fs_err::create_dir(&colon).expect("a folder");
+    for folder in ["experiments", "workloads"] {
+        fs_err::rename(bench.at(folder), colon.join(folder)).expect("moved");
+    }
+    let by = |folder: &str| bench.collo(&["-C", folder, "run", "x", "--no-report"]);
+    by("a:b").exits(3).says("a:b/workloads` has a colon in it").says("hint: reach it by another name: `ln -s ");
+    std::os::unix::fs::symlink(&colon, bench.at("link")).expect("linked");
+    by("link").exits(0);
+}

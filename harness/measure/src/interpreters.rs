@@ -31,6 +31,7 @@ impl Interpreters {
         target: Option<Target>,
         tell: &mut dyn FnMut(Progress),
     ) -> Result<(Interpreters, BTreeMap<String, String>), PythonError> {
+        searchable(&project.workloads())?;
         let mut interpreters = Interpreters::default();
         let mut facts = BTreeMap::new();
         let cuda = target.map(|t| t.cuda);

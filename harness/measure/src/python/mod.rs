@@ -118,6 +118,10 @@ impl PythonError {
             }
             PythonError::Unsupervised { .. } => "`ulimit -u`, and `pids.max` of a container, say how many there may be".into(),
             PythonError::NoPath => "`PATH=/usr/local/bin:/usr/bin:/bin collo …`".into(),
+            PythonError::Colon { path } if path.ends_with("workloads") => {
+                let project = path.parent().unwrap_or(path);
+                format!("reach it by another name: `ln -s '{}' ~/link`, then `collo -C ~/link …`", project.display())
+            }
             PythonError::Colon { .. } => "`COLLO_CACHE=DIR` puts it elsewhere".into(),
             PythonError::Stopped(_) => "the same command goes on where it was".into(),
             PythonError::NoRoom { .. } => "`COLLO_CACHE=DIR` puts it elsewhere, `--python PATH` takes your own".into(),
