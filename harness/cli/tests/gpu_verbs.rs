@@ -257,8 +257,11 @@ fn a_card_that_cannot_be_put_back_keeps_its_journal() {
     is_as_before(&bench);
 }
 
-/// What can become of a journal, and what is said of it.
-const DAMAGES: [(&str, fn(&str) -> String); 6] = [
+/// What becomes of a journal's text.
+type Damage = fn(&str) -> String;
+
+/// What can become of one, and what is said of it.
+const DAMAGES: [(&str, Damage); 6] = [
     ("it is no JSON", |text| text[..text.len() / 2].into()),
     ("it is empty", |_| String::new()),
     ("it is no JSON", |_| "\u{1}garbage".into()),

@@ -53,7 +53,7 @@ fn no_number_comes_from_a_run_that_is_not_as_it_was_recorded() {
         let analysis = altered(alter).unwrap();
         assert_eq!(numbers(&analysis), [1, 3]);
         let said = format!("1 run is left out: its files changed since it was recorded (`{TWO}-2`)");
-        assert_eq!(analysis.problems, [said.clone()]);
+        assert_eq!(analysis.problems, std::slice::from_ref(&said));
         assert!(terminal(&analysis, 120).contains(&said) && json(&analysis)["problems"][0] == *said);
         let folder = tempfile::tempdir().unwrap();
         let page = std::fs::read_to_string(write(&analysis, folder.path()).unwrap().html).unwrap();

@@ -206,7 +206,7 @@ mod tests {
     fn a_foreign_script_trains_from_its_launch_and_may_have_its_start_in_the_only_epoch_that_is_wanted() {
         assert_eq!(foreign(1, &[epoch(0, true, GO, GO + S)]), None, "its line said how long it took");
         let warm_up = epoch(0, false, GO, GO + S);
-        assert_eq!(foreign(1, &[warm_up.clone()]), None, "no line did");
+        assert_eq!(foreign(1, std::slice::from_ref(&warm_up)), None, "no line did");
         assert_eq!(foreign(1, &[warm_up.clone(), epoch(1, true, GO + S, GO + 2 * S)]), None);
         let rounded = epoch(1, true, GO + S - 1_000_000, GO + 2 * S);
         assert_eq!(foreign(2, &[warm_up.clone(), rounded]), None, "a script rounds its seconds");
