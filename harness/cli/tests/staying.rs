@@ -79,6 +79,13 @@ fn what_the_preparation_of_data_leaves_behind_is_neither_waited_for_nor_left() {
 }
 
 #[test]
+fn a_preparation_that_kills_its_supervisor_leaves_nothing() {
+    let bench = preparing("sleep 600 & kill -9 $PPID; wait", "");
+    bench.run(&[]).exits(3).says("error: the data of `mine` cannot be prepared");
+    bench.nothing_is_left(Duration::ZERO);
+}
+
+#[test]
 fn data_that_are_never_ready_are_given_up_with_the_key_that_gives_them_longer() {
     let bench = preparing("sleep 600", "prepare_timeout = \"1s\"");
     let answer =

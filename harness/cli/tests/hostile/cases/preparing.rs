@@ -82,7 +82,7 @@ pub fn cases() -> Vec<Case> {
         prepared("prepare_says_escapes", r#"printf '{"dataset":"\\u001b]0;owned\\u0007","synthetic":true,"items":1}\n'; exit 0"#)
             .looks(|_, said| hold(!said.stderr.contains("\x1b]"), || "an escape sequence reached the terminal".into())),
         prepared("prepare_is_killed", "kill -9 $$").exits(&[3]),
-        prepared("prepare_kills_its_parent", "kill -9 $PPID; sleep 600")
+        prepared("prepare_kills_its_parent", "sleep 600 & kill -9 $PPID; wait")
             .exits(&[3, -9])
             .within(Duration::from_secs(30).as_secs()),
     ]
