@@ -70,6 +70,13 @@ pub(crate) fn run(r: &RunRecord, folder: &str, campaign: &Campaign) -> Result<()
     if format!("{}-{}", r.cell.slug, r.repetition) != folder {
         return Err(format!("it is repetition {} of {:?}, which is another folder's", r.repetition, r.cell.slug));
     }
+    let layers = |m: &crate::MemberRecord| {
+        let counts = m.features.iter().flat_map(|f| f.layers.values());
+        counts.copied().try_fold(0u64, u64::checked_add).is_some()
+    };
+    if !r.members.iter().all(layers) {
+        return Err("its members have more layers than can be counted".into());
+    }
     // A run of a cell that was never planned may lie here: it is not in the plan, and said to be so.
     if let Some(planned) = campaign.plan.cells.iter().find(|c| c.slug == r.cell.slug) {
         let same = |a: &CellRecord, b: &CellRecord| a.cell == b.cell && a.sharing == b.sharing && a.members == b.members;

@@ -242,7 +242,7 @@ impl Repetition {
             let seconds: f64 = counted.iter().map(|e| (e.end_ns - e.start_ns) as f64 * 1e-9).sum();
             member.epoch_s = Some(seconds / counted.len() as f64);
             let items: Option<Vec<u64>> = counted.iter().map(|e| e.items).collect();
-            member.items_per_s = items.map(|i| i.iter().sum::<u64>() as f64 / seconds);
+            member.items_per_s = items.map(|i| i.iter().map(|n| *n as f64).sum::<f64>() / seconds);
         }
         let somebody_stops = self.run.record.members.iter().filter_map(|m| m.training_end_ns).min();
         self.measured = last_end.and_then(|end| Window::new(latest_start, end.min(somebody_stops.unwrap_or(end))));
