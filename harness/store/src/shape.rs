@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Campaign, CellRecord, Outcome, PlanRecord, RunRecord, Thresholds, names};
+use crate::{Campaign, CellRecord, MemberRecord, Outcome, PlanRecord, RunRecord, Thresholds, names};
 
 /// Why a manifest cannot be that of a campaign.
 pub(crate) fn campaign(c: &Campaign) -> Result<(), String> {
@@ -70,7 +70,7 @@ pub(crate) fn run(r: &RunRecord, folder: &str, campaign: &Campaign) -> Result<()
     if format!("{}-{}", r.cell.slug, r.repetition) != folder {
         return Err(format!("it is repetition {} of {:?}, which is another folder's", r.repetition, r.cell.slug));
     }
-    let layers = |m: &crate::MemberRecord| {
+    let layers = |m: &MemberRecord| {
         let counts = m.features.iter().flat_map(|f| f.layers.values());
         counts.copied().try_fold(0u64, u64::checked_add).is_some()
     };

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::children;
 use super::supervised::{BUSY, Supervised};
 use super::supervisor::{Orders, Output, Report};
 use crate::noted::{Noted, Stopped};
@@ -166,8 +165,6 @@ impl Errand {
             }
             Err(why) => {
                 supervised.end(BUSY);
-                // Where what it started has killed it, what is left comes to collo.
-                children::sweep();
                 Err(why)
             }
         }

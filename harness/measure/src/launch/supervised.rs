@@ -139,12 +139,16 @@ impl Supervised {
                 while !self.is_over() && Instant::now() < deadline {
                     std::thread::sleep(LOOK);
                 }
-                children::sweep();
-                return false;
+                break;
             }
             std::thread::sleep(LOOK);
         }
-        true
+        let by_itself = matches!(self.child.try_wait(), Ok(Some(status)) if status.success());
+        if !by_itself {
+            // Whoever killed it, collo or what it watched over: what was below comes to collo.
+            children::sweep();
+        }
+        by_itself
     }
 }
 

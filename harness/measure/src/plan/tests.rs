@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use super::*;
 use crate::expand::expand;
@@ -166,18 +165,13 @@ fn the_json_has_the_agreed_keys() {
 }
 
 #[test]
-fn ten_thousand_cells_are_planned_at_once() {
+fn ten_thousand_cells_are_planned() {
     let degrees: Vec<u32> = (1..=7).collect();
     let batches: Vec<u32> = (1..=715).collect();
     let e = read(&format!("name = \"mine\"\ndevice = \"cpu\"\n[axes]\nworkload = [\"tiny\", \"small\"]\nbatch_size = {batches:?}\ndegree = {degrees:?}\n")).expect("right");
-    let start = Instant::now();
     let cells = expand(&e, None).expect("few enough");
     let plan = plan(&e, &cells, &DeviceFacts::test_cpu(2, 24 << 30));
-    let took = start.elapsed();
     assert_eq!((plan.record.cells.len(), plan.record.order.len()), (10_010, 3 * (8580 + 2 * 1430)));
-    // About 0.1 s alone: this is the bound of a hang, and `just bench plan` has the figure.
-    assert!(took.as_secs_f64() < 60.0, "{took:?}");
-    eprintln!("10010 cells in {took:?}");
 }
 
 #[test]
