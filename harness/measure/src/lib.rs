@@ -34,6 +34,9 @@ pub mod sampler;
 pub mod schema;
 mod select;
 pub mod sharing;
+#[cfg(test)]
+#[path = "../../store/tests/support/skip.rs"]
+mod skip;
 pub mod trial;
 pub mod units;
 pub mod workload;
