@@ -111,6 +111,7 @@ impl From<RunError> for Failure {
     fn from(e: RunError) -> Self {
         match e {
             RunError::Mistake(mistake) => mistake.into(),
+            RunError::Python(e) => e.into(),
             RunError::Store(e) | RunError::Observe(observe::ObserveError::Store(e)) => e.into(),
             RunError::Observe(observe::ObserveError::Launch(e)) => Failure::new(MACHINE, e.to_string()).because(e.source),
         }

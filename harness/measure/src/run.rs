@@ -23,6 +23,7 @@ use crate::launch::{Adapter, MemberLaunch};
 use crate::mistake::Mistake;
 use crate::observe::{self, Observation, ObserveError, Rules, Setting, Stop, View};
 use crate::project::Project;
+use crate::python::PythonError;
 use crate::sampler::Rates;
 use crate::sharing::{self, Ground, InForce, MEMORY_LIMIT, NotStaged, OTHERS, Seating, Slot, scrubbed};
 use crate::workload::Workload;
@@ -58,7 +59,7 @@ pub struct Seated<'a> {
     pub seating: &'a Seating,
 }
 
-/// A run that could not be stored.
+/// What cannot be prepared, or a run that could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error(transparent)]
@@ -67,6 +68,8 @@ pub enum RunError {
     Store(#[from] collo_store::Error),
     #[error(transparent)]
     Mistake(#[from] crate::mistake::Mistake),
+    #[error(transparent)]
+    Python(#[from] PythonError),
 }
 
 impl Bench<'_> {

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use fs_err as fs;
 
-use super::run::shown;
 use super::{Context, Ended};
 use crate::exit::Failure;
 use crate::{args, exit, say};
+use collo_measure::shown;
 
 // `CARRIED`: path inside a project, and content; made by build.rs.
 include!(concat!(env!("OUT_DIR"), "/carried.rs"));

@@ -19,12 +19,13 @@ use collo_measure::python::Target;
 use collo_measure::{Driver, Gpu, GpuChoice};
 use serde_json::json;
 
-use super::super::{Context, Ended, driver, run::shown};
+use super::super::{Context, Ended, driver};
 use crate::args;
 use crate::exit::{self, Failure};
 use crate::say;
 use bundle::Bundle;
 use busy::Busy;
+use collo_measure::shown;
 
 /// How long the energy counter is watched.
 const ENERGY: Duration = Duration::from_secs(3);
