@@ -3,13 +3,13 @@
 
 use collo_measure::{Experiment, Workloads};
 use collo_report::history::{self, History, Nights, Rules, Suspect};
-use collo_store::{CampaignFolder, Runs, Thresholds};
+use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs, Thresholds};
 
 use super::list::State;
 use super::prune::age_s;
 use super::{Context, Ended};
 use crate::args;
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::say;
 
 /// A night that was cut short is resumed for so long; later it is another night, and a new campaign.
@@ -25,8 +25,8 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
         let found = history::read(&runs, &reports, &name, None)?;
         if found.nights.is_empty() {
             found.problems.iter().for_each(say::warning);
-            let failure = Failure::new(exit::USAGE, format!("no night of `{name}` is stored"));
-            return Err(failure.hint(format!("`collo nightly {name}` measures one")));
+            let failure = Diagnostic::new(format!("no night of `{name}` is stored"));
+            return Err(failure.hint(format!("`collo nightly {name}` measures one")).into());
         }
         let rules = rules(a, newest(&runs, &name)?.as_ref());
         return conclude(context, &reports, History::of(&name, found, rules));
@@ -66,18 +66,18 @@ fn stopped(code: u8) -> bool {
 }
 
 /// The experiment's own name, whether it was given by name or by path.
-fn named(context: &Context<'_>, asked: &str) -> Result<String, Failure> {
+fn named(context: &Context<'_>, asked: &str) -> Result<String, Diagnostics> {
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
     Ok(Experiment::resolve(&project, asked, &workloads)?.name)
 }
 
-fn newest(runs: &Runs, name: &str) -> Result<Option<CampaignFolder>, Failure> {
+fn newest(runs: &Runs, name: &str) -> Result<Option<CampaignFolder>, Diagnostics> {
     Ok(runs.campaigns()?.0.into_iter().find(|c| c.manifest().experiment == name))
 }
 
 /// The campaign that was just measured: the one that was resumed, else the newest that changed last.
-fn measured(runs: &Runs, name: &str, resumed: Option<CampaignFolder>) -> Result<Option<CampaignFolder>, Failure> {
+fn measured(runs: &Runs, name: &str, resumed: Option<CampaignFolder>) -> Result<Option<CampaignFolder>, Diagnostics> {
     let mut all = runs.campaigns()?.0;
     all.retain(|c| c.manifest().experiment == name);
     let touched = |c: &CampaignFolder| fs_err::metadata(c.path().join("journal.jsonl")).and_then(|m| m.modified()).ok();
@@ -86,7 +86,7 @@ fn measured(runs: &Runs, name: &str, resumed: Option<CampaignFolder>) -> Result<
 }
 
 /// Unfinished, and begun so lately that it still is the same night.
-fn is_tonight(campaign: &CampaignFolder) -> Result<bool, Failure> {
+fn is_tonight(campaign: &CampaignFolder) -> Result<bool, Diagnostics> {
     let state = State::of(campaign)?;
     let begun = age_s(&campaign.manifest().created_utc);
     Ok(state.stored < campaign.manifest().plan.order.len() && begun.is_some_and(|age| age.abs() < NIGHT_S))

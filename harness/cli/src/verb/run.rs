@@ -10,12 +10,12 @@ use collo_measure::frontier::Frontier;
 use collo_measure::observe::ObserveError;
 use collo_measure::python::PythonError;
 use collo_measure::{Event, Experiment, Interpreters, Noted, Prepared, Project, RunError, Workload, Workloads, prepare_all};
-use collo_store::CampaignFolder;
+use collo_store::{CampaignFolder, Diagnostic, Diagnostics, ExitClass};
 
 use super::list::State;
 use super::{Context, Ended, Planned};
 use crate::args::{self, Only as OnlyArgument};
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::progress::{self, Display, words};
 use crate::say;
 
@@ -38,14 +38,14 @@ pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
 type Wanted = (Experiment, Option<CampaignFolder>, Option<String>);
 
 /// Experiments by name, path or tag; or the experiment of a campaign that is to be finished.
-fn what(context: &Context<'_>, a: &args::Run, project: &Project, workloads: &Workloads) -> Result<Vec<Wanted>, Failure> {
+fn what(context: &Context<'_>, a: &args::Run, project: &Project, workloads: &Workloads) -> Result<Vec<Wanted>, Diagnostics> {
     let no_experiment = match super::experiments(project, workloads, a.name.as_deref(), a.tag.as_deref()) {
         Ok(found) => return Ok(found.into_iter().map(|e| (e, None, None)).collect()),
         Err(failure) => failure,
     };
     // Perhaps it is a campaign. If it is neither, what was said about the experiment tells more.
     let is_name = a.name.as_deref().is_some_and(|n| !project.experiments().join(format!("{n}.toml")).exists());
-    let campaign = a.name.as_deref().filter(|_| is_name).map(|n| context.runs()?.find(n).map_err(Failure::from));
+    let campaign = a.name.as_deref().filter(|_| is_name).map(|n| context.runs()?.find(n).map_err(Diagnostics::from));
     match campaign {
         Some(Ok(campaign)) => {
             let m = campaign.manifest();
@@ -189,7 +189,7 @@ fn search(
                 // The newest one has all its answers: this is another search.
                 campaign = None;
                 if Frontier::default().round(&planned.experiment, planned.selection.as_ref(), &planned.facts)?.is_none() {
-                    return Err(Failure::new(exit::MACHINE, "every cell of the search is refused here"));
+                    return Err(Diagnostic::new("every cell of the search is refused here").of_machine().into());
                 }
                 continue;
             };
@@ -245,7 +245,7 @@ fn resume(a: &args::Run, planned: &Planned) -> String {
     format!("collo {verb} {}{condition}{python}{gpu}{found}{exclusive}{foreign}{services}", planned.experiment.name)
 }
 
-fn check_plan(planned: &Planned) -> Result<(), Failure> {
+fn check_plan(planned: &Planned) -> Result<(), Diagnostics> {
     let plan = &planned.plan.record;
     for r in &plan.refusals {
         say::remark(format!("– {} is refused: {}", r.cell, r.reason));
@@ -255,12 +255,12 @@ fn check_plan(planned: &Planned) -> Result<(), Failure> {
     }
     if plan.order.is_empty() {
         let name = &planned.experiment.name;
-        let (code, what, hint) = match (plan.refusals.len(), &planned.selection) {
-            (0, Some(s)) => (exit::USAGE, format!("`{}` selects no cell of `{name}`", s.text()), "shows all of them"),
-            (0, None) => (exit::USAGE, format!("`{name}` has no cell to run"), "shows what is left out"),
-            (n, _) => (exit::MACHINE, format!("every cell of `{name}` is refused here, {n} of {n}"), "says why"),
+        let (class, what, hint) = match (plan.refusals.len(), &planned.selection) {
+            (0, Some(s)) => (ExitClass::Usage, format!("`{}` selects no cell of `{name}`", s.text()), "shows all of them"),
+            (0, None) => (ExitClass::Usage, format!("`{name}` has no cell to run"), "shows what is left out"),
+            (n, _) => (ExitClass::Machine, format!("every cell of `{name}` is refused here, {n} of {n}"), "says why"),
         };
-        return Err(Failure::new(code, what).hint(format!("`collo plan {name}` {hint}")));
+        return Err(Diagnostic::new(what).of(class).hint(format!("`collo plan {name}` {hint}")).into());
     }
     Ok(())
 }
@@ -283,7 +283,7 @@ fn warn_of_scale(planned: &Planned) {
 }
 
 /// The interpreters that the cells need, what is in them, and the data.
-fn provide(a: &args::Run, project: &Project, planned: &Planned, display: &mut dyn Display) -> Result<Provided, Failure> {
+fn provide(a: &args::Run, project: &Project, planned: &Planned, display: &mut dyn Display) -> Result<Provided, Diagnostics> {
     let noted = Noted::begin();
     let mut tell = |progress| display.show(Event::Python(progress));
     let (interpreters, facts) =
@@ -319,17 +319,13 @@ fn measure(order: &Order<'_>, display: &mut dyn Display, opened: &mut Option<Cam
 }
 
 /// An error in the middle of a campaign leaves it resumable, and what is stored is safe.
-fn incomplete(e: RunError, campaign: &CampaignFolder, resume: &str) -> Failure {
+fn incomplete(e: RunError, campaign: &CampaignFolder, resume: &str) -> Diagnostic {
     let folder = shown(campaign.path());
     let state = State::of(campaign).ok();
     let safe = state.map(|s| format!("{} of {} runs are safe", s.stored, campaign.manifest().plan.order.len()));
     let safe = safe.unwrap_or_else(|| "what is stored is safe".into());
     let what = if no_room(&e) { format!("no room in {folder}; {safe}") } else { format!("cannot go on; {safe}") };
-    let cause = Failure::from(e).text;
-    let cause = cause.strip_prefix("error: ").unwrap_or(&cause).to_string();
-    // The cause may have causes and hints of its own.
-    let failure = Failure::new(exit::INCOMPLETE, what);
-    Failure { text: format!("{}\n  caused by: {cause}\nresume: {resume}", failure.text), ..failure }
+    Diagnostic::from(e).under(what).of(ExitClass::Incomplete).resume(resume)
 }
 
 fn no_room(e: &RunError) -> bool {

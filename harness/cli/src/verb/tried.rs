@@ -7,11 +7,10 @@ use std::sync::Arc;
 use collo_measure::campaign::{self, Choice, End, Order};
 use collo_measure::experiment::Asked;
 use collo_measure::{Event, Experiment, Interpreters, Project, Source, Workload, Workloads, prepare_all};
-use collo_store::{RefusalRecord, StoredRun};
+use collo_store::{Diagnostic, Diagnostics, ExitClass, RefusalRecord, StoredRun};
 
 use super::{Context, Planned};
 use crate::args::Selection;
-use crate::exit::{self, Failure};
 use crate::progress;
 
 const STOPPED: &str = "the trial was stopped; no process is left";
@@ -39,7 +38,7 @@ pub struct Tried {
 
 impl Trial<'_> {
     /// Run it to its end.
-    pub fn run(self, context: &Context<'_>, project: &Project) -> Result<Tried, Failure> {
+    pub fn run(self, context: &Context<'_>, project: &Project) -> Result<Tried, Diagnostics> {
         let folder = tempfile::tempdir()?;
         let project = &project.clone().with_runs(folder.path());
         let experiment = Experiment::parse(Path::new("trial.toml"), &Source::file("trial.toml", self.text), self.workloads)?;
@@ -81,8 +80,8 @@ impl Trial<'_> {
         display.end();
         match finished?.end {
             End::Complete | End::DeviceLost => Ok(Tried { runs, refusals, _folder: folder }),
-            End::Interrupted { .. } => Err(Failure::new(exit::INTERRUPTED, STOPPED)),
-            End::Terminated | End::TimeOver => Err(Failure::new(exit::INCOMPLETE, STOPPED)),
+            End::Interrupted { .. } => Err(Diagnostic::new(STOPPED).of(ExitClass::Interrupted).into()),
+            End::Terminated | End::TimeOver => Err(Diagnostic::new(STOPPED).of(ExitClass::Incomplete).into()),
         }
     }
 }
