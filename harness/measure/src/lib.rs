@@ -14,7 +14,7 @@ pub mod experiment;
 mod fields;
 #[cfg(test)]
 mod fixture;
-pub mod frontier;
+mod frontier;
 pub mod ingredients;
 mod interpreters;
 mod interrupt;
@@ -33,7 +33,11 @@ mod run;
 pub mod sampler;
 pub mod schema;
 mod select;
+mod session;
 pub mod sharing;
+#[cfg(test)]
+#[path = "../../store/tests/support/skip.rs"]
+mod skip;
 pub mod trial;
 pub mod units;
 pub mod workload;
@@ -50,10 +54,11 @@ pub use experiment::Experiment;
 pub use interpreters::Interpreters;
 pub use mistake::Source;
 pub use noted::{Noted, Stopped};
-pub use plan::{CellForecast, Forecast, Plan, alone_on_slices, plan};
-pub use prepare::{Prepared, prepare, prepare_all};
-pub use project::Project;
+pub use plan::{CellForecast, Forecast, Plan, plan};
+pub use prepare::{Prepared, prepare};
+pub use project::{Project, shown};
 pub use run::RunError;
-pub use select::Expression;
+pub use select::{Expression, Selection};
+pub use session::{Request, Session, Unfinished};
 pub use sharing::{Refusal, SharingMode};
 pub use workload::{Workload, Workloads};

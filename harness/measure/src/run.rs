@@ -23,6 +23,7 @@ use crate::launch::{Adapter, MemberLaunch};
 use crate::mistake::Mistake;
 use crate::observe::{self, Observation, ObserveError, Rules, Setting, Stop, View};
 use crate::project::Project;
+use crate::python::PythonError;
 use crate::sampler::Rates;
 use crate::sharing::{self, Ground, InForce, MEMORY_LIMIT, NotStaged, OTHERS, Seating, Slot, scrubbed};
 use crate::workload::Workload;
@@ -58,7 +59,7 @@ pub struct Seated<'a> {
     pub seating: &'a Seating,
 }
 
-/// A run that could not be stored.
+/// What cannot be prepared, or a run that could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error(transparent)]
@@ -67,12 +68,15 @@ pub enum RunError {
     Store(#[from] collo_store::Error),
     #[error(transparent)]
     Diagnostic(#[from] Diagnostic),
+    #[error(transparent)]
+    Python(#[from] PythonError),
 }
 
 impl From<RunError> for Diagnostic {
     fn from(e: RunError) -> Diagnostic {
         match e {
             RunError::Diagnostic(shown) => shown,
+            RunError::Python(e) => e.into(),
             RunError::Store(e) | RunError::Observe(ObserveError::Store(e)) => e.into(),
             RunError::Observe(ObserveError::Launch(e)) => e.into(),
         }

@@ -22,7 +22,7 @@ fn altered(fixture: &Fixture, alter: impl Fn(&CampaignFolder)) -> Analysis {
     let folder = tempfile::tempdir().unwrap();
     let campaign = fixture.write(folder.path());
     alter(&campaign);
-    support::noted(campaign.path());
+    support::noted::noted(campaign.path());
     analyse(&campaign).unwrap()
 }
 

@@ -34,6 +34,13 @@ pub struct Campaign {
     pub filing: Filing,
 }
 
+impl Campaign {
+    /// The last part of the id, by which it is found, too: `7f3a`.
+    pub fn short_id(&self) -> &str {
+        crate::runs::last_part(&self.id)
+    }
+}
+
 /// How a campaign was stored; nothing is known of campaigns of earlier collos.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filing {

@@ -28,6 +28,7 @@ mod names;
 mod order;
 mod outcome;
 mod place;
+mod progress;
 mod recorded;
 mod regular;
 mod run;
@@ -52,6 +53,7 @@ pub use lock::CampaignLock;
 pub use machine::{DeviceRecord, GpuRecord, Machine};
 pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
 pub use place::{place_file, replace_file};
+pub use progress::Progress;
 pub use recorded::Recorded;
 pub use regular::{open_regular, read_small, read_small_text};
 pub use run::{

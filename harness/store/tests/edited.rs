@@ -234,6 +234,7 @@ fn a_record_that_cannot_be_is_named_and_the_other_runs_are_read() {
         ("/campaign", json!("20261119-0800-beef")),
         ("/experiment", json!("other")),
         ("/repetition", json!(3)),
+        ("/members/0/features", json!({"layers": {"Conv2d": u64::MAX, "Linear": 1}})),
         ("/outcome", json!({"kind": "splendid"})),
     ] {
         let store = Store::new();

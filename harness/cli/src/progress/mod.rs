@@ -8,9 +8,9 @@ pub mod words;
 
 use std::io::IsTerminal;
 
+use collo_measure::Event;
 use collo_measure::hold::Restored;
 use collo_measure::services;
-use collo_measure::{Event, Forecast};
 use collo_store::diagnostic::{Label, Line};
 
 /// A display of a campaign.
@@ -22,14 +22,14 @@ pub trait Display {
 }
 
 /// The display for wherever stderr goes.
-pub fn display(quiet: bool, forecast: Forecast, cooldown_s: f64) -> Box<dyn Display> {
+pub fn display(quiet: bool) -> Box<dyn Display> {
     let dumb = std::env::var_os("TERM").is_none_or(|t| t == "dumb");
     if quiet {
         Box::new(lines::Silent)
     } else if std::io::stderr().is_terminal() && !dumb {
-        Box::new(live::Live::new(forecast, cooldown_s))
+        Box::new(live::Live::new())
     } else {
-        Box::new(lines::Lines::new(forecast, cooldown_s))
+        Box::new(lines::Lines::default())
     }
 }
 
@@ -39,7 +39,7 @@ fn notice(event: &Event<'_>) -> Vec<Line> {
     match event {
         Event::NotContinued { campaign, changes } => {
             let m = campaign.manifest();
-            let last = m.id.rsplit('-').next().unwrap_or(&m.id);
+            let last = m.short_id();
             let mut lines = vec![Line::of(Label::Warning, format!("{} is not continued, its ingredients changed", m.id))];
             lines.extend(changes.iter().map(|c| Line::plain(format!("  {}   {} → {}", c.name, c.before, c.after))));
             lines.push(Line::plain(format!("  to continue it all the same, marked informative: collo run {last} --force")));
@@ -58,12 +58,12 @@ fn notice(event: &Event<'_>) -> Vec<Line> {
             lines.extend((more > 0).then(|| Line::plain(format!("and {more} more were"))));
             lines
         }
-        Event::Restored { label, restored } => plain(format!("{label} is as it was found: {}", put_back(restored))),
+        Event::Restored { label, restored: done } => plain(restored(label, done)),
         Event::NotRestored { label, reason } => {
             let what = format!("{label} is not as it was found: {reason}");
             vec![Line::of(Label::Warning, what), Line::of(Label::Hint, "`collo restore` tries again")]
         }
-        Event::Opened { campaign, resumed: true, stored, todo, interrupted } => {
+        Event::Opened { campaign, resumed: true, stored, todo, interrupted, .. } => {
             let (id, total) = (&campaign.manifest().id, stored + todo.len());
             let again = match interrupted {
                 0 => String::new(),
@@ -74,6 +74,11 @@ fn notice(event: &Event<'_>) -> Vec<Line> {
         }
         _ => Vec::new(),
     }
+}
+
+/// That a card is as it was found, and what that took.
+pub fn restored(label: &str, restored: &Restored) -> String {
+    format!("{label} is as it was found: {}", put_back(restored))
 }
 
 /// What was done to put a card back, in words.

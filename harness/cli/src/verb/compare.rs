@@ -5,11 +5,11 @@ use std::path::Path;
 use collo_report::compare::{self, Options, Side};
 use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs};
 
-use super::run::shown;
 use super::{Context, Ended};
 use crate::args::compare::{By, Compare};
 use crate::exit;
 use crate::say;
+use collo_measure::shown;
 
 /// The word of what is published, which takes the place of a campaign.
 const STUDY: &str = "published:study";

@@ -3,7 +3,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use collo_measure::{Event, Forecast, Interpreters};
+use collo_measure::{Event, Interpreters};
 
 use collo_store::Diagnostic;
 
@@ -14,7 +14,7 @@ use crate::progress;
 
 pub fn run(context: &Context<'_>, a: &args::Data) -> Ended {
     let project = context.project()?;
-    let mut display = progress::display(context.arguments.quiet, Forecast::default(), 0.0);
+    let mut display = progress::display(context.arguments.quiet);
     let python = Interpreters::torch(&project, a.python.as_deref(), &mut |progress| display.show(Event::Python(progress)));
     display.end();
     let mut command = Command::new(python?);

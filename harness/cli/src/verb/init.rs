@@ -6,9 +6,9 @@ use fs_err as fs;
 
 use collo_store::Diagnostic;
 
-use super::run::shown;
 use super::{Context, Ended};
 use crate::{args, exit, say};
+use collo_measure::shown;
 
 // `CARRIED`: path inside a project, and content; made by build.rs.
 include!(concat!(env!("OUT_DIR"), "/carried.rs"));

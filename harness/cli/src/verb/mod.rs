@@ -5,8 +5,10 @@ pub mod compare;
 pub mod completions;
 pub mod data;
 pub mod doctor;
+mod ending;
 pub mod init;
 pub mod list;
+mod measuring;
 pub mod mig;
 pub mod nightly;
 pub mod plan;
@@ -23,17 +25,13 @@ pub mod workload;
 
 use std::path::PathBuf;
 
-use collo_measure::experiment::Asked;
 use collo_measure::launch::mark;
 use collo_measure::mig::Cards;
-use collo_measure::services::Services;
-use collo_measure::{
-    DeviceFacts, Driver, Expanded, Experiment, Expression, Gpu, Partition, Plan, Project, Source, Workloads, fixed, hold, trust,
-};
+use collo_measure::{Driver, Experiment, Project, Source, Workloads, trust};
 use collo_store::{Diagnostic, Diagnostics, Runs};
 
-use crate::args::{Arguments, Selection};
-use crate::{progress, say};
+use crate::args::Arguments;
+use crate::say;
 
 /// The result of a verb: its exit code.
 pub type Ended = Result<u8, Diagnostics>;
@@ -69,58 +67,6 @@ impl Context<'_> {
     }
 }
 
-/// An experiment that was read, expanded and planned.
-pub struct Planned {
-    pub experiment: Experiment,
-    pub cells: Vec<Expanded>,
-    pub facts: DeviceFacts,
-    pub plan: Plan,
-    pub selection: Option<Expression>,
-}
-
-/// Read, expand and plan an experiment on a device; nothing is touched.
-pub fn planned(project: &Project, experiment: Experiment, selection: &Selection, asked: &Asked) -> Result<Planned, Diagnostics> {
-    let selection = selection.condition.as_deref().map(|text| Expression::parse("--where", text)).transpose()?;
-    let facts = experiment.device_facts(asked, &cards(project))?;
-    let cells = collo_measure::expand(&experiment, selection.as_ref())?;
-    let cells = collo_measure::alone_on_slices(&experiment, cells, &facts);
-    let plan = collo_measure::plan(&experiment, &cells, &facts);
-    Ok(Planned { experiment, cells, facts, plan, selection })
-}
-
-/// The same for a run: what a collo that is gone has left of the card is put right first, and what of the card cannot be changed is asked,
-/// so that the cells which need it are refused before anything is measured.
-pub fn planned_to_run(
-    project: &Project,
-    experiment: Experiment,
-    selection: &Selection,
-    asked: &Asked,
-    services: Services,
-) -> Result<Planned, Diagnostics> {
-    let mut all = planned(project, experiment, selection, asked)?;
-    if let Some(gpu) = all.facts.gpu() {
-        hold::check_free(gpu)?;
-        if let Some(restored) = hold::repair(gpu)? {
-            say::remark(format!("{} is as it was found: {}", gpu.label(), progress::put_back(&restored)));
-            all = planned(project, all.experiment, selection, asked)?;
-        }
-    }
-    let Some(gpu) = all.facts.gpu().filter(|_| !all.facts.as_found) else { return Ok(all) };
-    // What is wanted of the card, whoever may change it: services that are to be stopped by somebody who may not are an error.
-    let open = (gpu.may_cut == Some(false)).then(|| {
-        let gpus = all.facts.gpus.iter().map(|gpu| Gpu { may_cut: None, ..gpu.clone() }).collect();
-        collo_measure::plan(&all.experiment, &all.cells, &DeviceFacts { gpus, ..all.facts.clone() })
-    });
-    let plan = open.as_ref().unwrap_or(&all.plan);
-    let wanted: Vec<&Partition> = plan.seatings.iter().filter_map(|s| s.partition.as_ref()).collect();
-    let fixed = fixed::ask(gpu, &wanted, services)?;
-    if fixed != all.facts.fixed {
-        all.facts.fixed = fixed;
-        all.plan = collo_measure::plan(&all.experiment, &all.cells, &all.facts);
-    }
-    Ok(all)
-}
-
 /// End what still runs of collos that were killed together with their supervisors, before it disturbs anything, and say so.
 pub fn end_left_behind() {
     let left = mark::end_left_behind();
@@ -133,18 +79,13 @@ pub fn end_left_behind() {
     }
 }
 
-/// The cards of a project; none where it has no `mig-profiles/`, and a driver's own word has to do.
-pub fn cards(project: &Project) -> Cards {
-    Cards::load(&project.mig_profiles()).unwrap_or_default()
-}
-
 /// The cards for a verb that changes a machine: those of the project, where nobody but its user could have written them. Whoever calls
 /// `sudo collo mig apply NAME` stands in a folder of their own: what a name means there is not theirs to say.
 fn believed_cards(context: &Context<'_>) -> Cards {
     let Ok(project) = context.project() else { return carried_cards() };
     let folder = project.mig_profiles();
     match nix::unistd::geteuid().is_root().then(|| trust::files(&folder, "toml")) {
-        None | Some(Ok(())) => cards(&project),
+        None | Some(Ok(())) => project.cards(),
         Some(Err(why)) => {
             say::remark(format!(
                 "{} is not used, for whoever calls collo as root may not own it: {why}; the layouts that collo carries are",

@@ -11,7 +11,6 @@ use collo_store::{CampaignFolder, Diagnostics};
 use fs_err as fs;
 use serde_json::json;
 
-use super::list::State;
 use super::{Context, Ended};
 use crate::args;
 use crate::exit;
@@ -111,11 +110,11 @@ fn fates(campaigns: &[CampaignFolder], a: &args::Prune) -> Result<Vec<Fate>, Dia
     let mut newer = BTreeMap::<(String, String), usize>::new();
     let mut fate = |campaign: &CampaignFolder| -> Result<Fate, Diagnostics> {
         let m = campaign.manifest();
-        let state = match State::of(campaign) {
+        let state = match campaign.progress() {
             Ok(state) => state,
             Err(e) => return Ok(Fate::Stays(format!("it cannot be read: {e}"))),
         };
-        let complete = state.stored >= m.plan.order.len();
+        let complete = state.is_complete();
         let rank = newer.entry((m.experiment.clone(), m.device.text())).or_default();
         let newest = complete && *rank == 0;
         *rank += usize::from(complete);

@@ -8,11 +8,11 @@ use collo_report::{Analysis, Written};
 use collo_store::{CampaignFolder, Diagnostic, Diagnostics, ExitClass};
 use fs_err as fs;
 
-use super::run::shown;
 use super::{Context, Ended};
 use crate::args::ReportFormat as Asked;
 use crate::exit;
 use crate::{args, say};
+use collo_measure::shown;
 
 /// The ending that asks for Parquet.
 const PARQUET: &str = "parquet";
@@ -44,8 +44,7 @@ pub fn of_new_runs(campaign: &CampaignFolder, reports: &Path, runs: usize) -> Re
         Ok((analysis, written))
     };
     write().map_err(|e| {
-        let id = &campaign.manifest().id;
-        let id = id.rsplit('-').next().unwrap_or(id);
+        let id = campaign.manifest().short_id();
         let stored = if runs == 1 { "the run is stored".to_string() } else { format!("all {runs} runs are stored") };
         Diagnostic::new(format!("{stored}, and the report of them cannot be written"))
             .of(ExitClass::Incomplete)

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use collo_store::Diagnostic;
 
-use super::list::State;
 use super::{Context, Ended, driver};
 use crate::args;
 use crate::exit;
@@ -83,7 +82,7 @@ fn one(context: &Context<'_>, journal: &Journal, driver: &Driver) -> Result<(Val
     let restored = restored.unwrap_or_default();
     let computing = nvml::open().ok().and_then(|nvml| holders::computing(&nvml, &journal.uuid)).unwrap_or_default();
     let campaign = context.runs().ok().and_then(|runs| runs.find(&journal.campaign).ok());
-    let stored = campaign.as_ref().and_then(|c| Some((State::of(c).ok()?.stored, c.manifest().plan.order.len())));
+    let stored = campaign.as_ref().and_then(|c| c.progress().ok().map(|p| (p.stored, p.planned)));
     if text {
         let others: Vec<String> = computing.iter().map(holders::Holder::words).collect();
         lines(journal, &restored, before, &others).iter().for_each(say::result);

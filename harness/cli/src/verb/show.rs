@@ -3,9 +3,9 @@
 use collo_store::{CampaignFolder, Diagnostic, Diagnostics, read_small};
 use serde_json::json;
 
-use super::run::shown;
 use super::{Context, Ended};
 use crate::{args, exit, say};
+use collo_measure::shown;
 
 /// Of the events of a run that was cut off; a longer file is not shown.
 const LIMIT_BYTES: u64 = 64 << 20;

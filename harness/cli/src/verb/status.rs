@@ -5,7 +5,6 @@ use collo_measure::{Partition, cut};
 use collo_store::{Diagnostics, JournalEntry};
 use serde_json::{Value, json};
 
-use super::list::State;
 use super::{Context, Ended};
 use crate::{args, exit, say};
 
@@ -25,7 +24,7 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
         }
     };
     let m = campaign.manifest();
-    let state = State::of(&campaign)?;
+    let state = campaign.progress()?;
     let running = campaign.running();
     let now = campaign.history()?.into_iter().rev().find_map(|entry| match entry {
         JournalEntry::Began { folder, at_utc } => Some((folder, at_utc)),
@@ -33,7 +32,7 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
     });
     let staged = Staged::all();
     let left = staged.is_left();
-    let unfinished = running.is_none() && state.stored < m.plan.order.len();
+    let unfinished = running.is_none() && !state.is_complete();
     let planned = now.as_ref().and_then(|(folder, _)| m.plan.order.iter().find(|p| m.plan.folder(p) == *folder));
     let cell = planned.map(|p| {
         let cell = &m.plan.cells[p.cell];
@@ -45,7 +44,7 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
             "since": running.as_ref().map(|r| &r.1), "now": if running.is_some() { cell } else { None },
             "gpus": staged.values(), "unread": staged.unread()}));
     } else {
-        let id = m.id.rsplit('-').next().unwrap_or(&m.id);
+        let id = m.short_id();
         let count = format!("{} of {} runs", state.stored, m.plan.order.len());
         match &running {
             Some((pid, since)) => {

@@ -11,13 +11,13 @@ use collo_store::{Diagnostic, Diagnostics, ExitClass, text::line};
 use collo_store::{EpochRecord, RunRecord};
 use serde_json::{Value as Json, json};
 
-use super::run::shown;
 use super::tried::Trial;
 use super::{Context, Ended};
 use crate::args::{self, WorkloadVerb};
 use crate::exit;
 use crate::say;
 use crate::table::{Align, Table};
+use collo_measure::shown;
 
 pub fn run(context: &Context<'_>, a: &args::Workload) -> Ended {
     let project = context.project()?;
@@ -197,7 +197,7 @@ fn tried(
 ) -> Result<(RunRecord, Vec<EpochRecord>), Diagnostics> {
     let text = trial::experiment(workload, given);
     // One run will do: a baseline would be run twice.
-    let trial = Trial { workloads, workload, text, asked: Asked::default(), python, at_most: 1 };
+    let trial = Trial { workloads, text, asked: Asked::default(), python, at_most: 1 };
     let tried = trial.run(context, project)?;
     let run = tried.runs.first().ok_or_else(|| Diagnostic::new("the trial ended before it ran").of(ExitClass::Incomplete))?;
     Ok((run.record.clone(), collo_store::read_epochs(&run.path.join("epochs.parquet"))?))

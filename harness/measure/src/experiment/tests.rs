@@ -245,8 +245,7 @@ fn a_name_other_than_the_files_is_a_warning() {
 #[test]
 fn a_machine_without_a_gpu_says_so_and_tells_the_ways_out() {
     if crate::device::has_gpu() {
-        eprintln!("skipped: this machine has a GPU");
-        return;
+        return crate::skip::skip("a machine without a GPU", "this machine has a GPU");
     }
     let facts = |e: &Experiment, gpu: Option<&str>| {
         e.device_facts(&Asked { gpu: gpu.map(str::to_string), ..Asked::default() }, &Cards::default())

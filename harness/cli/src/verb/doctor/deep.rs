@@ -50,6 +50,7 @@ fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, 
     let Some(at) = &gpu.at else { return Ok(Vec::new()) };
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
+    workloads.find(WORKLOAD)?;
     let cells = cells(gpu);
     if cells.is_empty() {
         let check =
@@ -63,10 +64,9 @@ fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, 
              sharing = {modes:?}\ndegree = {degree}\n"
         );
         let asked = Asked { gpu: Some(at.uuid.clone()), planning: false, as_found: true };
-        let workload = workloads.find(WORKLOAD)?;
         // A baseline opens and closes a block; once is enough.
         let at_most = modes.len() + 1;
-        let trial = Trial { workloads: &workloads, workload, text, asked, python: a.python.as_deref(), at_most };
+        let trial = Trial { workloads: &workloads, text, asked, python: a.python.as_deref(), at_most };
         all.push(trial.run(context, &project)?);
     }
     Ok(judged(gpu, &all, patience::ask("dcgmi", &["--version"]).is_some()))

@@ -100,7 +100,7 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
 
 /// The driver, if it answers in time.
 fn ask(context: &Context<'_>) -> Result<Driver, NoDriver> {
-    let cards = context.project().map(|project| super::cards(&project)).unwrap_or_default();
+    let cards = context.project().map(|project| project.cards()).unwrap_or_default();
     let slow = || Err(NoDriver::Silent(format!("nothing within {} s", patience::PATIENCE.as_secs())));
     let waiting =
         || say::remark("waiting for the NVIDIA driver: without persistence mode it starts its cards anew, seconds for each");
@@ -125,7 +125,7 @@ fn none(reason: &NoDriver) -> Check {
 
 /// The checks of a machine with a driver, what it can measure, and where its numbers come from.
 fn on_gpus(context: &Context<'_>, driver: &Driver) -> (Vec<Check>, String, Vec<matrix::Row>) {
-    let cards = context.project().map(|project| super::cards(&project)).unwrap_or_default();
+    let cards = context.project().map(|project| project.cards()).unwrap_or_default();
     let rows = matrix::matrix(driver);
     let (mps, mig, smact) = (daemon::mps(driver), gpu::mig(driver, gpu::right(driver)), smact::check(driver, &rows));
     let can = verdict::can(driver, mps.is_good(), gpu::right(driver));

@@ -21,12 +21,13 @@ use serde_json::json;
 
 use collo_store::{Diagnostic, Diagnostics, ExitClass};
 
-use super::super::{Context, Ended, driver, run::shown};
+use super::super::{Context, Ended, driver};
 use crate::args;
 use crate::exit;
 use crate::say;
 use bundle::Bundle;
 use busy::Busy;
+use collo_measure::shown;
 
 /// How long the energy counter is watched.
 const ENERGY: Duration = Duration::from_secs(3);
