@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use collo_report::compare::{self, Options, Side};
+use collo_report::document::Present;
 use collo_store::{CampaignFolder, Runs};
 
 use super::run::shown;
@@ -43,19 +44,21 @@ pub fn run(context: &Context<'_>, a: &Compare) -> Ended {
         By::Workload => compare::By::Workload,
     });
     let comparison = compare::compare(&l, &r, &Options { quantity: a.quantity.clone(), by }).map_err(failure)?;
-    if context.arguments.json {
-        say::json(&compare::json(&comparison));
-    } else {
-        say::result(compare::terminal(&comparison, say::width()).trim_end());
-    }
-    if let Some(folder) = &a.to {
-        written(&compare::write(&comparison, folder)?);
-    }
+    show(context, a, &comparison)?;
     Ok(if a.fail_on.is_some() && comparison.has_worse() { exit::FAILED } else { exit::DONE })
 }
 
-fn written(written: &compare::Written) {
-    say::remark(format!("page: {}", shown(&written.html)));
+/// Print what was found, and write its page where it was asked for.
+fn show(context: &Context<'_>, a: &Compare, found: &impl Present) -> Result<(), Failure> {
+    if context.arguments.json {
+        say::json(&found.json());
+    } else {
+        say::result(found.text(say::width()).trim_end());
+    }
+    if let Some(folder) = &a.to {
+        say::remark(format!("page: {}", shown(&found.write(folder)?.html)));
+    }
+    Ok(())
 }
 
 /// A side by what was typed: a file, a folder with a campaign or a report in it, or a campaign of `runs/`.
@@ -98,14 +101,7 @@ fn is_newest(runs: &Runs, campaign: &CampaignFolder) -> bool {
 fn generations(context: &Context<'_>, a: &Compare, runs: &Runs) -> Ended {
     let sides = a.sides.iter().map(|asked| side(runs, asked)).collect::<Result<Vec<_>, _>>()?;
     let found = compare::generations(&sides, a.quantity.as_deref()).map_err(failure)?;
-    if context.arguments.json {
-        say::json(&found.json());
-    } else {
-        say::result(found.text(say::width()).trim_end());
-    }
-    if let Some(folder) = &a.to {
-        written(&found.write(folder)?);
-    }
+    show(context, a, &found)?;
     Ok(exit::DONE)
 }
 
@@ -118,14 +114,7 @@ fn published(context: &Context<'_>, a: &Compare, side: &Side) -> Ended {
         .hint(format!("`collo compare {STUDY} last` shows each beside this campaign's")));
     }
     let beside = compare::beside(side);
-    if context.arguments.json {
-        say::json(&beside.json());
-    } else {
-        say::result(beside.text(say::width()).trim_end());
-    }
-    if let Some(folder) = &a.to {
-        written(&beside.write(folder)?);
-    }
+    show(context, a, &beside)?;
     Ok(if beside.rows.is_empty() { exit::USAGE } else { exit::DONE })
 }
 

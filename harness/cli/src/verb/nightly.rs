@@ -2,6 +2,7 @@
 //! say what is left.
 
 use collo_measure::{Experiment, Workloads};
+use collo_report::document::Present;
 use collo_report::history::{self, History, Nights, Rules, Suspect};
 use collo_store::{CampaignFolder, Runs, Thresholds};
 
@@ -149,11 +150,11 @@ fn rules(a: &args::Nightly, campaign: Option<&CampaignFolder>) -> Rules {
 }
 
 fn conclude(context: &Context<'_>, reports: &std::path::Path, history: History) -> Ended {
-    let written = history::write(&history, reports)?;
+    let written = history.write(&history::folder(reports, &history.experiment))?;
     if context.arguments.json {
-        say::json(&history::json(&history));
+        say::json(&history.json());
     } else {
-        say::result(history::terminal(&history).trim_end());
+        say::result(history.text(say::width()).trim_end());
     }
     say::remark(format!("history: {}", super::run::shown(&written.html)));
     let whole = history.nights.last().is_some_and(|n| n.incomplete.is_none());
