@@ -4,7 +4,7 @@
 
 use collo_measure::{DeviceFacts, Plan, units};
 use collo_report::document::{Align, Table};
-use collo_store::{CellRecord, RefusalRecord};
+use collo_store::{CellRecord, RefusalRecord, Tail};
 
 /// More cells than this are shown as one row per mode and degree.
 const MOST_ROWS: usize = 40;
@@ -175,9 +175,9 @@ fn runs_line(plan: &Plan) -> String {
         2 => "2 epochs each, the second is measured".into(),
         n => format!("{n} epochs each, all but the first are measured"),
     };
-    let has = |tail: &str| plan.record.cells.iter().any(|cell| cell.tail == tail);
-    let usual = plan.record.cells.iter().all(|cell| (cell.tail == "hold") == cell.is_uniform());
-    let tail = match (has("hold"), has("release")) {
+    let has = |tail: Tail| plan.record.cells.iter().any(|cell| cell.tail == tail);
+    let usual = plan.record.cells.iter().all(|cell| (cell.tail == Tail::Hold) == cell.is_uniform());
+    let tail = match (has(Tail::Hold), has(Tail::Release)) {
         (true, true) if usual => "tail hold, of mixed groups release",
         (true, true) => "tail hold or release",
         (false, true) => "tail release",

@@ -254,11 +254,6 @@ impl Present for Beside {
         Document {
             name: format!("collo compare: {}", self.title()),
             title: "Beside what was published".into(),
-            tags: if self.head.simulated { vec!["simulated".into()] } else { Vec::new() },
-            simulated: self
-                .head
-                .simulated
-                .then(|| "The device's model was calibrated on these figures: agreement is circular.".into()),
             subtitle: self.title(),
             facts: vec![Fact::new("The study", format!("{}, {}", study.device, study.software))],
             files: vec![("Markdown", "published.md"), ("JSON", "published.json")],
@@ -275,5 +270,6 @@ impl Present for Beside {
             ],
             ..Document::default()
         }
+        .simulated(self.head.simulated.then_some("The device's model was calibrated on these figures: agreement is circular."))
     }
 }

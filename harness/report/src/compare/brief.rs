@@ -32,7 +32,7 @@ pub fn blocks(c: &Comparison) -> Vec<Block> {
     if !c.environment.different.is_empty() {
         blocks.push(Block::Table(words::environment(c, |text| cut(text, VALUE))));
     }
-    let mut lines: Vec<String> = words::alike(c).into_iter().collect();
+    let mut lines: Vec<String> = words::alike(c).map(|names| format!("alike: {names}")).into_iter().collect();
     for group in &c.groups {
         let mean = group.mean_ratio.map_or(String::new(), |m| {
             let of = number::count(group.judged, "cell");

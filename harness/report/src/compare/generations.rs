@@ -272,14 +272,13 @@ impl Present for Generations {
         Document {
             name: "collo compare: generations".into(),
             title: format!("What changed: {}", devices.join(" → ")),
-            tags: if self.simulated() { vec!["simulated".into()] } else { Vec::new() },
-            simulated: self.simulated().then(|| "A model invented the numbers of every card that is called simulated.".into()),
             facts: self.cards.iter().map(fact).collect(),
             files: vec![("Markdown", "generations.md"), ("JSON", "generations.json")],
             warnings: self.warnings.clone(),
             sections: vec![self.advice(), self.shares()],
             ..Document::default()
         }
+        .simulated(self.simulated().then_some("A model invented the numbers of every card that is called simulated."))
     }
 }
 
@@ -298,7 +297,7 @@ impl Generations {
                 None => TableCell::default(),
                 Some((verdict, statement, finding)) => TableCell {
                     chip: Some(chip(verdict)),
-                    ..TableCell::with_note("", format!("{statement} {finding}").replace('`', ""))
+                    ..TableCell::with_note(statement.replace('`', ""), finding.replace('`', ""))
                 },
             }));
             table.rows.push(Row { marked: row.changed, cells, ..Row::default() });

@@ -33,7 +33,6 @@ pub use quantity::Asked;
 pub use ratio::{Finding, More};
 pub use side::Side;
 
-use crate::document::{Block, Document, Present};
 use crate::stats::Quantity;
 use crate::{Error, Result};
 use matching::Pair;
@@ -164,22 +163,6 @@ impl Comparison {
             true => (self.count("worse") > 0).then_some("worse"),
             false => (self.count("better") > 0).then_some("better"),
         }
-    }
-}
-
-impl Present for Comparison {
-    const NAME: &'static str = "compare";
-
-    fn json(&self) -> serde_json::Value {
-        json::json(self)
-    }
-
-    fn brief(&self) -> Vec<Block> {
-        brief::blocks(self)
-    }
-
-    fn document(&self) -> Document {
-        page::document(self)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A comparison as a document: every row with its ratio drawn, worst first.
 
-use super::{By, Comparison, Finding, Head, Only, Row, words};
-use crate::document::{Align, Block, Chip, Column, Document, Fact, Line, Look, Section, Table, TableCell, Tone};
+use super::{By, Comparison, Finding, Head, Only, Row, brief, json, words};
+use crate::document::{Align, Block, Chip, Column, Document, Fact, Line, Look, Present, Section, Table, TableCell, Tone};
 use crate::number;
 use crate::plot::{Interval, Ratios, mode_order};
 
@@ -33,8 +33,23 @@ fn sorted(comparison: &Comparison) -> Vec<&Row> {
     rows
 }
 
-/// The whole comparison.
-pub fn document(c: &Comparison) -> Document {
+impl Present for Comparison {
+    const NAME: &'static str = "compare";
+
+    fn json(&self) -> serde_json::Value {
+        json::json(self)
+    }
+
+    fn brief(&self) -> Vec<Block> {
+        brief::blocks(self)
+    }
+
+    fn document(&self) -> Document {
+        document(self)
+    }
+}
+
+fn document(c: &Comparison) -> Document {
     let left = if c.left.experiment == c.right.experiment { String::new() } else { format!("{} ", c.right.experiment) };
     let title = format!("{} {} → {left}{}", c.left.experiment, short(&c.left.campaign), short(&c.right.campaign));
     let mut sections = vec![environment(c), results(c)];
@@ -47,14 +62,13 @@ pub fn document(c: &Comparison) -> Document {
     Document {
         name,
         title,
-        tags: if c.simulated() { vec!["simulated".into()] } else { Vec::new() },
-        simulated: simulated(c).map(String::from),
         facts: vec![side("Left", &c.left), side("Right", &c.right)],
         files: vec![("Markdown", "compare.md"), ("JSON", "compare.json")],
         warnings: c.warnings.clone(),
         sections,
         ..Document::default()
     }
+    .simulated(simulated(c))
 }
 
 fn simulated(c: &Comparison) -> Option<&'static str> {
@@ -67,9 +81,9 @@ fn simulated(c: &Comparison) -> Option<&'static str> {
 }
 
 fn side(name: &str, head: &Head) -> Fact {
-    let created = head.created_utc.replace('T', " ").replace('Z', " UTC");
-    let texts = [head.device.clone(), format!("{}, {created}", head.experiment)];
-    Fact { name: name.into(), lines: texts.into_iter().map(Line::Text).chain([Line::Code(head.campaign.clone())]).collect() }
+    let mut fact = Fact::campaign(name, &head.created_utc, &head.campaign);
+    fact.lines.insert(0, Line::Text(format!("{}, {}", head.device, head.experiment)));
+    fact
 }
 
 fn environment(c: &Comparison) -> Section {
@@ -81,7 +95,7 @@ fn environment(c: &Comparison) -> Section {
     } else {
         blocks.push(Block::Table(table.looking(Look::Narrow)));
     }
-    blocks.extend(words::alike(c).map(|text| Block::Remark(format!("{text}."))));
+    blocks.extend(words::alike(c).map(|names| Block::Remark(format!("Alike: {names}."))));
     Section { id: "environment", title: "Environment", finding, blocks, ..Section::default() }
 }
 

@@ -85,7 +85,7 @@ pub fn environment(comparison: &Comparison, shown: impl Fn(&str) -> String) -> T
 /// What is the same in both environments.
 pub fn alike(comparison: &Comparison) -> Option<String> {
     let alike = &comparison.environment.alike;
-    (!alike.is_empty()).then(|| format!("alike: {}", alike.join(", ")))
+    (!alike.is_empty()).then(|| alike.join(", "))
 }
 
 /// A cell that one side has alone.

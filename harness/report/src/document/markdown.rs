@@ -112,8 +112,13 @@ fn table(t: &Table) -> String {
 
 fn cell(c: &TableCell) -> String {
     let chip = c.chip.iter().map(Chip::said);
-    let texts: Vec<String> = chip.chain([c.text.clone(), c.note.clone()]).filter(|t| !t.is_empty()).map(|t| escape(&t)).collect();
-    texts.join(": ")
+    let mut out = String::new();
+    for text in chip.chain([c.text.clone(), c.note.clone()]).filter(|t| !t.is_empty()) {
+        // A sentence has its own end.
+        out.push_str(if out.is_empty() || out.ends_with('.') { " " } else { ": " });
+        out.push_str(&escape(&text));
+    }
+    out.trim_start().to_string()
 }
 
 /// Text that is no markup: what would begin a tag, a link, a cell or emphasis is escaped; a pair of backticks stays code.

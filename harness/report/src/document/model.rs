@@ -25,6 +25,15 @@ pub struct Document {
     pub interactive: bool,
 }
 
+impl Document {
+    /// The same, with what a model invented of it, where it did.
+    pub fn simulated(mut self, what: Option<&str>) -> Self {
+        self.tags.extend(what.map(|_| "simulated".into()));
+        self.simulated = what.map(String::from);
+        self
+    }
+}
+
 /// A name with what it is, in the head of a document.
 #[derive(Debug)]
 pub struct Fact {
@@ -47,6 +56,12 @@ impl Fact {
     /// A fact in one line.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Fact { name: name.into(), lines: vec![Line::Text(text.into())] }
+    }
+
+    /// A campaign: when it began, and its id.
+    pub fn campaign(name: &str, created_utc: &str, id: &str) -> Self {
+        let when = created_utc.replace('T', " ").replace('Z', " UTC");
+        Fact { name: name.into(), lines: vec![Line::Text(when), Line::Code(id.into())] }
     }
 }
 

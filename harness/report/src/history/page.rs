@@ -2,7 +2,7 @@
 
 use super::story::{Class, History, NIGHTS_SHOWN, Row};
 use super::words;
-use crate::document::{Block, Document, Fact, Line, Look, Section, Table, TableCell, Tone};
+use crate::document::{Block, Document, Fact, Look, Section, Table, TableCell, Tone};
 use crate::number;
 use crate::plot::{Spark, SparkDot, family};
 use crate::stats::t_quantile;
@@ -55,26 +55,18 @@ pub fn document(history: &History) -> Document {
     sections.extend(KINDS.iter().map(|kind| section(history, kind, &of(kind))));
     sections.push(legend(history));
     let judged = format!("{} nights, {} judged", history.nights.len(), history.whole());
-    let last = night.map_or_else(Vec::new, |n| {
-        vec![Line::Text(n.created_utc.replace('T', " ").replace('Z', " UTC")), Line::Code(n.id.clone())]
-    });
+    let last = night.map_or_else(|| Fact::new("Last night", ""), |n| Fact::campaign("Last night", &n.created_utc, &n.id));
+    let invented = "Nothing here was measured. The numbers come from a documented interference model: their marks are hollow.";
     Document {
         name: format!("collo nights: {} on {device}", history.experiment),
         title: format!("Nights of {}", history.experiment),
-        tags: if simulated { vec!["simulated".into()] } else { Vec::new() },
-        simulated: simulated.then(|| {
-            "Nothing here was measured. The numbers come from a documented interference model: their marks are hollow.".into()
-        }),
         subtitle: "Each cell against its own history; how it is judged is in the guide to the nightly.".into(),
-        facts: vec![
-            Fact::new("Device", device),
-            Fact { name: "Last night".into(), lines: last },
-            Fact::new(judged, counts.join(", ")),
-        ],
+        facts: vec![Fact::new("Device", device), last, Fact::new(judged, counts.join(", "))],
         files: vec![("Markdown", "history.md"), ("JSON", "history.json")],
         sections,
         ..Document::default()
     }
+    .simulated(simulated.then_some(invented))
 }
 
 fn section(history: &History, &(id, title, about, none, folded, _): &Kind, rows: &[&Row]) -> Section {

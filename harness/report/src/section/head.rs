@@ -26,10 +26,7 @@ pub fn document(analysis: &Analysis, plots: Option<String>) -> Document {
                 name: "Device".into(),
                 lines: [device].into_iter().chain(c.machine.cpu_model.clone()).map(Line::Text).collect(),
             },
-            Fact {
-                name: "Campaign".into(),
-                lines: vec![Line::Text(c.created_utc.replace('T', " ").replace('Z', " UTC")), Line::Code(c.id.clone())],
-            },
+            Fact::campaign("Campaign", &c.created_utc, &c.id),
             accounted(analysis),
         ],
         files: vec![("Markdown", "report.md"), ("JSON", "report.json"), ("CSV", "report.csv")],

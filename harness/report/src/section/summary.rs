@@ -24,10 +24,8 @@ pub fn section(analysis: &Analysis) -> Section {
     if nothing(analysis).is_none() && analysis.groups().any(|c| c.record.degree > 1 && !c.serves()) {
         blocks.push(Block::Table(decisions(analysis)));
     }
-    if analysis.campaign.device.simulated && analysis.campaign.device.kind == "gpu" {
-        blocks.push(Block::Notes(vec![CIRCULAR.into()]));
-    }
-    blocks.push(Block::Notes(words::notes(analysis)));
+    let circular = analysis.campaign.device.simulated && analysis.campaign.device.kind == "gpu";
+    blocks.push(Block::Notes(words::notes(analysis).into_iter().chain(circular.then(|| CIRCULAR.into())).collect()));
     let finding = nothing(analysis).unwrap_or_default().to_string();
     let what = if analysis.campaign.device.kind == "cpu" { "What to do with these cores" } else { "What to do with this card" };
     Section { id: "summary", title: what, chip: None, finding, blocks }
