@@ -7,7 +7,7 @@ use askama::Template;
 
 use super::{By, Comparison, Finding, Only, Row, json, text};
 use crate::number;
-use crate::plot::{Canvas, Drawing, Interval, Ratios, family, mode_order, shape};
+use crate::plot::{Drawing, Interval, Ratios, mark, mode_order};
 use crate::{Error, Result};
 
 /// Rows that a page holds; further ones are in the JSON.
@@ -238,15 +238,6 @@ fn line(row: &Row, axis: &Ratios, factor: f64) -> Line {
         verdict: format!("{sign}{}", row.finding.text()),
         class,
     }
-}
-
-/// A mode's mark beside its name, as markup: only the family's class and fixed shapes go in, never a label.
-fn mark(sharing: &str) -> String {
-    let mut c = Canvas::default();
-    c.open(family(sharing));
-    c.shape(shape(sharing), "mk", (6.0, 6.0));
-    c.close();
-    format!(r#"<svg class="mark" viewBox="0 0 12 12" aria-hidden="true">{}</svg>"#, c.into_markup())
 }
 
 fn environment(c: &Comparison) -> Vec<[String; 4]> {

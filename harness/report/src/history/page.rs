@@ -7,7 +7,7 @@ use super::story::{Class, History, NIGHTS_SHOWN, Row};
 use super::words;
 use crate::Result;
 use crate::number;
-use crate::plot::{Canvas, Drawing, Spark, SparkDot, family, shape};
+use crate::plot::{Drawing, Spark, SparkDot, family, mark};
 use crate::stats::t_quantile;
 
 /// Rows of a section that are drawn; the others are in `history.json`.
@@ -216,13 +216,4 @@ fn line(history: &History, row: &Row) -> Line {
         why,
         detects: words::detects(row),
     }
-}
-
-/// A mode's mark beside a name, as markup: only the family's class and fixed shapes go in.
-fn mark(sharing: &str) -> String {
-    let mut c = Canvas::default();
-    c.open(family(sharing));
-    c.shape(shape(sharing), "mk", (6.0, 6.0));
-    c.close();
-    format!(r#"<svg class="mark" viewBox="0 0 12 12" aria-hidden="true">{}</svg>"#, c.into_markup())
 }

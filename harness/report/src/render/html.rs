@@ -7,7 +7,6 @@ use crate::Result;
 use crate::analysis::Analysis;
 use crate::guideline::{Evidence, Guideline};
 use crate::number;
-use crate::plot::{Canvas, Shape, family, shape};
 use crate::render::words;
 use crate::section::{Block, Section, cell_id, tags};
 
@@ -148,27 +147,6 @@ fn row<'a>(analysis: &Analysis, guideline: &'a Guideline) -> Row<'a> {
         evidence: evidence.collect(),
         guideline,
     }
-}
-
-/// A mode's mark beside its name, as markup. Only the family's class and fixed shapes go in, never a label.
-fn mark(sharing: &str) -> String {
-    let mut c = Canvas::default();
-    let kind: Shape = shape(sharing);
-    c.open(family(sharing));
-    c.shape(kind, "mk", (6.0, 6.0));
-    c.close();
-    format!(r#"<svg class="mark" viewBox="0 0 12 12" aria-hidden="true">{}</svg>"#, c.into_markup())
-}
-
-/// A ratio on a logarithmic axis from a half to eight, with a line at 1. Digits stand beside it.
-fn glyph(ratio: &f64, sharing: &str) -> String {
-    let place = |x: f64| 4.0 + (x.clamp(0.5, 8.0) / 0.5).ln() / 16f64.ln() * 48.0;
-    let mut c = Canvas::default();
-    c.line("ref", (place(1.0), 1.0), (place(1.0), 13.0));
-    c.open(family(sharing));
-    c.shape(shape(sharing), "mk", (place(*ratio), 7.0));
-    c.close();
-    format!(r#"<svg class="glyph" viewBox="0 0 56 14" aria-hidden="true">{}</svg>"#, c.into_markup())
 }
 
 /// A text in parts, those between backticks marked as names; a lone backtick is a character like any other.
