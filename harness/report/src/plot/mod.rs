@@ -20,6 +20,9 @@ mod tails;
 mod themed;
 mod timelines;
 
+use collo_store::Sharing;
+use themed::{Anchor, Shape, escape};
+
 pub use bars::{Bar, BarGroup, Bars};
 pub use delays::{Delay, DelayRow, Delays};
 pub use dots::{Dot, DotRow, Dots};
@@ -34,7 +37,6 @@ pub use sparks::{Spark, SparkDot};
 pub use squares::{Fit, Square, SquareRow, Squares};
 pub use stacks::{Stack, Stacks};
 pub use tails::{Tail, Tails};
-use themed::{Anchor, Shape, escape};
 pub use timelines::{Area, Lane, Timelines, peak};
 
 /// Width of a panel: drawn once, wrapped and never shrunk.
@@ -86,9 +88,8 @@ pub fn glyph(ratio: &f64, sharing: &str) -> String {
 
 /// The class of a sharing mode's family, which gives its hue. A mode not known here is drawn in ink.
 pub fn family(sharing: &str) -> &'static str {
-    let head = sharing.split([':', '+']).next().unwrap_or(sharing);
-    match head {
-        "solo" => "solo",
+    match Sharing::of_label(sharing).family.as_str() {
+        _ if sharing == "solo" => "solo",
         "naive" => "naive",
         "mps" => "mps",
         "mig" => "mig",
@@ -98,9 +99,10 @@ pub fn family(sharing: &str) -> &'static str {
 
 /// The family's mark; a variant of a family has its hue and another mark.
 fn shape(sharing: &str) -> Shape {
+    let mode = Sharing::of_label(sharing);
     match family(sharing) {
-        _ if sharing.contains('+') => Shape::Cross,
-        "mps" if sharing.contains(':') => Shape::Plus,
+        _ if mode.partitioned && mode.mps => Shape::Cross,
+        _ if mode.limited => Shape::Plus,
         "naive" => Shape::Circle,
         "mps" => Shape::Square,
         "mig" => Shape::Triangle,
