@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collo_store::{
-    Attestation, AttestationVerdict, CampaignFolder, Ingredient, MemberSpec, Outcome, PlannedRun, RunRecord, SCHEMA, StoredRun,
-    Thresholds, Validity, Verdict, utc_now,
+    Attestation, AttestationVerdict, CampaignFolder, Diagnostic, Ingredient, MemberSpec, Outcome, PlannedRun, RunRecord, SCHEMA,
+    StoredRun, Thresholds, Validity, Verdict, utc_now,
 };
 use tokio::sync::watch;
 
@@ -66,9 +66,20 @@ pub enum RunError {
     #[error(transparent)]
     Store(#[from] collo_store::Error),
     #[error(transparent)]
-    Mistake(#[from] crate::mistake::Mistake),
+    Diagnostic(#[from] Diagnostic),
     #[error(transparent)]
     Python(#[from] PythonError),
+}
+
+impl From<RunError> for Diagnostic {
+    fn from(e: RunError) -> Diagnostic {
+        match e {
+            RunError::Diagnostic(shown) => shown,
+            RunError::Python(e) => e.into(),
+            RunError::Store(e) | RunError::Observe(ObserveError::Store(e)) => e.into(),
+            RunError::Observe(ObserveError::Launch(e)) => e.into(),
+        }
+    }
 }
 
 impl Bench<'_> {

@@ -16,6 +16,7 @@
 pub mod campaign;
 mod caught;
 mod clock;
+pub mod diagnostic;
 mod digest;
 mod error;
 mod folder;
@@ -44,6 +45,7 @@ pub use campaign::{
 };
 pub use caught::caught;
 pub use clock::{monotonic_ns, utc_id, utc_now, utc_text};
+pub use diagnostic::{Diagnostic, Diagnostics, ExitClass, Source};
 pub use digest::{sha256_file, sha256_of, sha256_text};
 pub use error::{Error, Result};
 pub use folder::{CampaignFolder, StoredRun};
