@@ -194,7 +194,7 @@ fn bounds(experiment: &Experiment) -> (u32, u32) {
 
 /// The label of one member alone and the mode's, which `solo` is naive sharing of.
 fn combination(cell: &CellRecord) -> Combination {
-    let member = cell.members.first().map(|m| m.solo.replacen(" solo", "", 1)).unwrap_or_default();
+    let member = cell.members.first().map(|m| collo_store::without_mode(&m.solo)).unwrap_or_default();
     let sharing = if cell.sharing == "solo" { "naive" } else { &cell.sharing };
     (member, sharing.to_string())
 }
