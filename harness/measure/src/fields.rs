@@ -344,9 +344,18 @@ impl Reader<'_> {
 
 /// `"a"`, `"b"` or `"c"`, for a note.
 pub fn listed<W: AsRef<str>>(words: &[W]) -> String {
+    joined(words, "or")
+}
+
+/// `"a"`, `"b"` and `"c"`.
+pub fn listed_all<W: AsRef<str>>(words: &[W]) -> String {
+    joined(words, "and")
+}
+
+fn joined<W: AsRef<str>>(words: &[W], before_last: &str) -> String {
     let all: Vec<String> = words.iter().map(|w| format!("`{}`", w.as_ref())).collect();
     match all.split_last() {
-        Some((last, before)) if !before.is_empty() => format!("{} or {last}", before.join(", ")),
+        Some((last, before)) if !before.is_empty() => format!("{} {before_last} {last}", before.join(", ")),
         _ => all.concat(),
     }
 }

@@ -206,11 +206,10 @@ impl Reader<'_> {
             Ok(workload) => return Some(workload.clone()),
             Err(_) if !self.wrong_workloads.insert(name.to_string()) => {}
             // What is wrong in the workload's own file is shown there; else the name is wrong here.
-            Err(mistakes) if self.workloads.broken().contains_key(name) => self.mistakes.extend(mistakes),
-            Err(mistakes) => mistakes.iter().for_each(|m| {
-                let unplaced = m.what().starts_with("workload");
-                if unplaced { self.mistakes.push(m.clone()) } else { self.wrong(&found.span, m.clone()) }
-            }),
+            Err(mistakes) if self.workloads.broken().contains_key(name) || self.workloads.lacks_file(name) => {
+                self.mistakes.extend(mistakes);
+            }
+            Err(mistakes) => mistakes.iter().for_each(|m| self.wrong(&found.span, m.clone())),
         }
         None
     }

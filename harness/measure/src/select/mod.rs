@@ -12,7 +12,7 @@ use std::sync::Arc;
 use regex::Regex;
 use serde_json::Value as Json;
 
-use crate::fields::listed;
+use crate::fields::listed_all;
 use crate::mistake::{Mistake, Source, quoted};
 use crate::nearest::nearest;
 
@@ -126,7 +126,7 @@ impl Expression {
                     Mistake::new(format!("unknown axis {}", quoted(&test.axis))).at(&self.source, test.axis_span.clone());
                 return Err(match nearest(&test.axis, known.iter().copied()) {
                     Some(near) => mistake.note(format!("did you mean `{near}`?")),
-                    None => mistake.hint(format!("axes are {}", listed(&known).replace(" or ", " and "))),
+                    None => mistake.hint(format!("axes are {}", listed_all(&known))),
                 });
             }
             self.check_type(test)?;

@@ -65,6 +65,12 @@ impl Workloads {
         self.all.get(name)
     }
 
+    /// Whether there is a folder of this name, without the file that makes it a workload.
+    pub fn lacks_file(&self, name: &str) -> bool {
+        let folder = self.folder.join(name);
+        is_name(name) && folder.is_dir() && !folder.join("workload.toml").is_file()
+    }
+
     /// The workload of this name, or what is wrong: unknown, broken, or without its file.
     pub fn find(&self, name: &str) -> Result<&Arc<Workload>, Mistakes> {
         if let Some(workload) = self.all.get(name) {
@@ -73,9 +79,8 @@ impl Workloads {
         if let Some(mistakes) = self.broken.get(name) {
             return Err(mistakes.clone());
         }
-        let folder = self.folder.join(name);
-        if is_name(name) && folder.is_dir() {
-            return Err(without_file(name, &folder).into());
+        if self.lacks_file(name) {
+            return Err(without_file(name, &self.folder.join(name)).into());
         }
         let all = "all: `collo list workloads`";
         let note = match nearest(name, self.all.keys().map(String::as_str)) {

@@ -148,7 +148,7 @@ impl Workload {
         match nearest(setting, known.iter().copied()) {
             Some(near) => mistake.note(format!("did you mean `{near}`?")),
             None if known.is_empty() => mistake.note("it has none"),
-            None => mistake.note(format!("it has {}", fields::listed(&known).replace(" or ", " and "))),
+            None => mistake.note(format!("it has {}", fields::listed_all(&known))),
         }
     }
 

@@ -36,7 +36,7 @@ impl Workload {
         let known: Vec<&str> = self.recipes.keys().map(String::as_str).collect();
         let note = match nearest(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("it has {}", fields::listed(&known).replace(" or ", " and ")),
+            None => format!("it has {}", fields::listed_all(&known)),
         };
         Some(Mistake::new(format!("workload `{}` has no recipe {}", self.name, quoted(name))).note(note))
     }
