@@ -12,13 +12,12 @@ use collo_store::{
 };
 use tokio::sync::watch;
 
-use crate::cell::Cell;
+use crate::cell::{Cell, Tail};
 use crate::device::hold::Hold;
 use crate::device::{DeviceFacts, DeviceKind, Gpu, nvml};
 use crate::experiment::{Experiment, FailureRule};
 use crate::ingredients::Watch;
 use crate::interpreters::Interpreters;
-use crate::launch::protocol::Tail;
 use crate::launch::{Adapter, MemberLaunch};
 use crate::mistake::Mistake;
 use crate::observe::{self, Observation, ObserveError, Rules, Setting, Stop, View};
@@ -104,9 +103,7 @@ impl Bench<'_> {
             exclusive: self.exclusive,
             foreign: self.foreign,
         };
-        let specs: Vec<MemberSpec> = cell.members().map(|m| m.spec()).collect();
-        let mode = cell.mode().for_members(&specs).unwrap_or_else(|| cell.mode().clone());
-        let staged = match mode.stage(&mut ground, seated.seating) {
+        let staged = match sharing::stage(&mut ground, seated.seating) {
             Ok(staged) => staged,
             Err(reason) => return self.not_staged(draft, cell, planned, started_utc, reason).map(Some),
         };
@@ -124,7 +121,7 @@ impl Bench<'_> {
             boards: staged.card.iter().map(|card| card.board(self.experiment.sampling.sm_source)).collect(),
             attest: {
                 let card = staged.card.clone();
-                Arc::new(move |found: &[InForce]| mode.attest(card.as_deref(), found))
+                Arc::new(move |found: &[InForce]| sharing::attest(card.as_deref(), found))
             },
             misplaced: &|member, hello| sharing::misplaced(staged.card.as_deref(), member, hello),
             stop: self.stop.clone(),
@@ -163,7 +160,7 @@ impl Bench<'_> {
         let foreign = cell.members().any(|m| m.workload().epochs.is_some());
         // A foreign script cannot be held.
         let tail = match cell.tail() {
-            crate::cell::Tail::Hold if !foreign => Tail::Hold,
+            Tail::Hold if !foreign => Tail::Hold,
             _ => Tail::Release,
         };
         Rules {
@@ -231,7 +228,7 @@ impl Bench<'_> {
             .take()
             .unwrap_or_else(|| Attestation::absent("the run ended before the evidence could be gathered"));
         if record.members.iter().any(|m| !m.barrier) {
-            record.cell.tail = "release".into();
+            record.cell.tail = Tail::Release;
         }
         judge(&mut record, observation.skew_ns, &self.campaign.manifest().thresholds);
         let after = self.files.borrow_mut().after_run();

@@ -158,7 +158,7 @@ fn activity(label: &str, runs: &[&StoredRun]) -> Vec<Check> {
     for run in runs {
         let cell = &run.record.cell;
         // A mean over a card that is cut says nothing of any of its instances.
-        let on_instances = cell.sharing.starts_with("mig:");
+        let on_instances = cell.mode.partitioned;
         let wanted = if on_instances { "mig:" } else { "gpu:" };
         let told = readings(run);
         let told: Vec<(&String, f64)> = told.iter().filter(|(s, _)| s.starts_with(wanted)).map(|(s, v)| (s, *v)).collect();
