@@ -300,6 +300,38 @@ mod tests {
         assert_eq!(shell("kill -9 $$").run().expect("it ran").code, None);
     }
 
+    /// Production code that starts programs otherwise: supervisors, and what is no question, as it lasts, streams or takes collo's place.
+    const OTHERWISE: [&str; 6] = [
+        "bench/src/bench/gpu_sampler.rs",
+        "bench/src/bench/staging.rs",
+        "cli/src/verb/data.rs",
+        "measure/src/launch/supervised.rs",
+        "measure/src/launch/supervisor.rs",
+        "measure/src/sampler/gpu/dcgm/command.rs",
+    ];
+
+    #[test]
+    fn nothing_is_asked_of_a_program_but_by_an_errand_or_by_duct() {
+        let harness = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("above");
+        let mut folders: Vec<PathBuf> =
+            ["bench", "cli", "measure", "report", "store"].map(|p| harness.join(p).join("src")).into();
+        let mut found = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for path in fs_err::read_dir(folder).expect("readable").map(|entry| entry.expect("readable").path()) {
+                if path.is_dir() {
+                    folders.push(path);
+                } else if !path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests")) {
+                    let text = fs_err::read_to_string(&path).expect("readable");
+                    let ours = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+                    let name = path.strip_prefix(harness).expect("below").display().to_string();
+                    found.extend(ours.contains("Command::new(").then_some(name));
+                }
+            }
+        }
+        found.sort();
+        assert_eq!(found, OTHERWISE);
+    }
+
     #[test]
     fn of_an_endless_answer_the_end_is_kept() {
         let answer = shell("head -c 50000000 /dev/zero; echo the end").run().expect("it ran");

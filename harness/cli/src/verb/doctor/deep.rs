@@ -130,7 +130,7 @@ fn shares(label: &str, run: &StoredRun) -> Check {
             let why = r.validity.reasons.join("; ");
             Check::new(Mark::Changes, "shares", format!("{what}: {why}")).hint("start the container with `--pid=host`")
         }
-        (outcome, _) => Check::new(Mark::Fixable, "shares", format!("{what}: {}", words::outcome(run))).hint(hint_of(r)),
+        _ => Check::new(Mark::Fixable, "shares", format!("{what}: {}", words::outcome(run))).hint(hint_of(r)),
     }
 }
 
