@@ -94,7 +94,6 @@ impl Errand {
 }
 
 /// Nothing that was asked outlives who asked, however that ends; they wait here, on one thread (prctl(2), PR_SET_PDEATHSIG).
-#[expect(clippy::unnecessary_wraps, reason = "a hook of duct's may fail")]
 fn dies_with_this_thread(command: &mut Command) -> std::io::Result<()> {
     command.process_group(0);
     // SAFETY: a single system call between fork and exec.
