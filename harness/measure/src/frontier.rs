@@ -5,12 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use collo_store::{CellRecord, Outcome, StoredRun};
+use collo_store::{CellRecord, Diagnostic, Outcome, StoredRun};
 
 use crate::device::DeviceFacts;
 use crate::expand::{Expanded, expand};
 use crate::experiment::Experiment;
-use crate::mistake::Mistake;
 use crate::plan::{self, Plan, plan};
 use crate::select::Selection;
 
@@ -113,7 +112,7 @@ impl Frontier {
         experiment: &Experiment,
         selection: Option<&Selection>,
         facts: &DeviceFacts,
-    ) -> Result<Option<Round>, Mistake> {
+    ) -> Result<Option<Round>, Diagnostic> {
         let (least, most) = bounds(experiment);
         loop {
             // All degrees that were or may be asked for, of which each combination takes its own.
