@@ -22,6 +22,7 @@ use crate::launch::protocol::Tail;
 use crate::launch::{Adapter, MemberLaunch};
 use crate::mistake::Mistake;
 use crate::observe::{self, Observation, ObserveError, Rules, Setting, Stop, View};
+use crate::plan::PlannedCell;
 use crate::project::Project;
 use crate::python::PythonError;
 use crate::sampler::Rates;
@@ -53,12 +54,6 @@ pub struct Bench<'a> {
     pub foreign: bool,
 }
 
-/// A cell, and what its members get of the device.
-pub struct Seated<'a> {
-    pub cell: &'a Cell,
-    pub seating: &'a Seating,
-}
-
 /// What cannot be prepared, or a run that could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -76,12 +71,12 @@ impl Bench<'_> {
     /// Measure one repetition of a cell, on a card if one is held. None if it was killed and thrown away.
     pub async fn run(
         &self,
-        seated: &Seated<'_>,
+        cell: &PlannedCell,
         planned: &PlannedRun,
         mut card: Option<(&Gpu, &mut Hold)>,
         show: &mut dyn FnMut(View),
     ) -> Result<Option<StoredRun>, RunError> {
-        let cell = seated.cell;
+        let PlannedCell { cell, seating, .. } = cell;
         let folder = self.campaign.manifest().plan.folder(planned);
         let mut draft = self.campaign.begin(&folder)?;
         let started_utc = utc_now();
@@ -95,7 +90,7 @@ impl Bench<'_> {
         };
         let specs: Vec<MemberSpec> = cell.members().map(|m| m.spec()).collect();
         let mode = cell.mode().for_members(&specs).unwrap_or_else(|| cell.mode().clone());
-        let staged = match mode.stage(&mut ground, seated.seating) {
+        let staged = match mode.stage(&mut ground, seating) {
             Ok(staged) => staged,
             Err(reason) => return self.not_staged(draft, cell, planned, started_utc, reason).map(Some),
         };
@@ -137,7 +132,7 @@ impl Bench<'_> {
                 (None, None) => observation.outcome,
             };
         }
-        let record = self.record(seated, planned, started_utc, &mut observation);
+        let record = self.record(cell, seating, planned, started_utc, &mut observation);
         let path = draft.commit(record, &observation.epochs, &observation.requests)?;
         Ok(Some(StoredRun::open(&path)?))
     }
@@ -206,11 +201,18 @@ impl Bench<'_> {
         env
     }
 
-    fn record(&self, seated: &Seated<'_>, planned: &PlannedRun, started_utc: String, observation: &mut Observation) -> RunRecord {
-        let mut record = self.blank(seated.cell, planned, started_utc);
+    fn record(
+        &self,
+        cell: &Cell,
+        seating: &Seating,
+        planned: &PlannedRun,
+        started_utc: String,
+        observation: &mut Observation,
+    ) -> RunRecord {
+        let mut record = self.blank(cell, planned, started_utc);
         record.members = observation.members(&record.cell.members);
         for (member, kept) in record.members.iter_mut().enumerate() {
-            kept.slice = seated.seating.slice(member);
+            kept.slice = seating.slice(member);
         }
         record.timeline = observation.timeline.clone();
         record.outcome = observation.outcome.clone();
