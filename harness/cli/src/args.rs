@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use collo_measure::{Expression, Mistake};
+use collo_measure::Expression;
+use collo_store::Diagnostic;
 
 pub use gpu::{Doctor, Format, Mig, MigVerb, Need, Restore, Services};
 pub use nightly::{Nightly, Prune};
@@ -130,7 +131,7 @@ pub struct Selection {
 
 impl Selection {
     /// What it means; none is all cells.
-    pub fn parse(&self) -> Result<Option<collo_measure::Selection>, Mistake> {
+    pub fn parse(&self) -> Result<Option<collo_measure::Selection>, Diagnostic> {
         let condition = self.condition.as_deref().map(|text| Expression::parse("--where", text)).transpose()?;
         Ok(condition.map(collo_measure::Selection::Where))
     }

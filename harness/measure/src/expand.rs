@@ -54,10 +54,7 @@ pub fn expand(experiment: &Experiment, selection: Option<&Selection>) -> Result<
                 }
             } else {
                 let tail = group.tail.or(experiment.tail);
-                let mixed = group.members.len() > 1;
-                let own = mixed.then(|| sharing.mode.for_workloads(&experiment.each)).flatten();
-                let mode = own.unwrap_or_else(|| sharing.mode.clone());
-                expansion.add(Cell::new(group.members.iter().cloned(), mode, tail))?;
+                expansion.add(Cell::new(group.members.iter().cloned(), sharing.mode.clone(), tail))?;
             }
         }
     }

@@ -52,7 +52,7 @@ pub use events::{Event, Watcher};
 pub use expand::{Expanded, expand};
 pub use experiment::Experiment;
 pub use interpreters::Interpreters;
-pub use mistake::{Fault, Mistake, Mistakes, Source, further};
+pub use mistake::Source;
 pub use noted::{Noted, Stopped};
 pub use plan::{Plan, PlannedCell, plan};
 pub use prepare::{Prepared, prepare};

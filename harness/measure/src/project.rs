@@ -118,6 +118,6 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let mistake = Project::find(folder.path()).expect_err("nothing here");
         assert!(mistake.to_string().ends_with("hint: `collo init DIR` writes them; `-C DIR` goes there"));
-        assert_eq!(mistake.fault().exit_code(), 2);
+        assert_eq!(mistake.class().code(), 2);
     }
 }

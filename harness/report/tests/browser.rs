@@ -141,7 +141,7 @@ fn card() -> Fixture {
         f = f.on_card(mode, &[("small", 1.3 * stretch); 3], truth(1.4 * sm, 190.0), 0.01);
         f = f.on_card(mode, &two("large", 1.9 * stretch, "large", 1.9 * stretch), truth(0.9, 350.0), 0.01);
         f = f.on_card(mode, &two("small", 1.4 * stretch, "large", 1.5 * stretch), truth(0.9, 340.0), 0.01);
-        f.cells.last_mut().unwrap().record.tail = "release".into();
+        f.cells.last_mut().unwrap().record.tail = collo_store::Tail::Release;
     }
     f = f.on_card("naive", &[("large", 3.0); 7], truth(0.9, 350.0), 0.01);
     f = f.ends(Outcome::OutOfMemory { member: 3, message: "tried to allocate 2 GiB".into() });

@@ -16,6 +16,7 @@
 pub mod campaign;
 mod caught;
 mod clock;
+pub mod diagnostic;
 mod digest;
 mod error;
 mod folder;
@@ -33,15 +34,17 @@ mod regular;
 mod run;
 mod runs;
 mod shape;
+mod sharing;
 mod tables;
 pub mod text;
 mod verify;
 
 pub use campaign::{
-    BlockEdge, Campaign, CellRecord, Filing, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord, Thresholds,
+    BlockEdge, Campaign, CellRecord, Filing, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord, Tail, Thresholds,
 };
 pub use caught::caught;
 pub use clock::{monotonic_ns, utc_id, utc_now, utc_text};
+pub use diagnostic::{Diagnostic, Diagnostics, ExitClass, Source};
 pub use digest::{sha256_file, sha256_of, sha256_text};
 pub use error::{Error, Result};
 pub use folder::{CampaignFolder, StoredRun};
@@ -58,6 +61,7 @@ pub use run::{
     Features, Instrument, MemberRecord, ReadCard, RunDraft, RunRecord, SamplingQuality, Serving, StoredFile, Timeline,
 };
 pub use runs::{Foreign, Runs};
+pub use sharing::Sharing;
 pub use tables::{
     EpochRecord, Readings, RequestRecord, Sample, SampleWriter, read_epochs, read_requests, read_samples, write_epochs,
     write_requests,

@@ -56,11 +56,11 @@ impl Live {
     /// Above what is redrawn. `suspend` of the screen would do as well, but panics where the terminal is gone.
     fn say(&self, text: &str) {
         // A screen that cannot be written to shows nothing; the campaign goes on.
-        let _ = self.screen.println(say::painted(text));
+        let _ = self.screen.println(text::line(text));
     }
 
     fn tell(&self, event: &Event<'_>) {
-        super::notice(event).iter().for_each(|line| self.say(line));
+        super::notice(event).iter().for_each(|line| drop(self.screen.println(say::painted(line))));
     }
 
     fn campaign_line(&self) {

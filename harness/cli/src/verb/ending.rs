@@ -4,8 +4,10 @@ use collo_measure::campaign::{End, Finished};
 use collo_measure::observe::ObserveError;
 use collo_measure::{RunError, Selection, Unfinished, shown};
 
+use collo_store::{Diagnostic, ExitClass};
+
 use crate::args::{self, Foreign, Services};
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::progress::words;
 use crate::say;
 
@@ -22,7 +24,7 @@ pub fn resume(verb: &str, experiment: &str, selection: Option<&Selection>, a: &a
 }
 
 /// An error in the middle of a campaign leaves it resumable, and what is stored is safe.
-pub fn failure(Unfinished { error, campaign }: Unfinished, resume: &str) -> Failure {
+pub fn failure(Unfinished { error, campaign }: Unfinished, resume: &str) -> Diagnostic {
     let Some(campaign) = campaign else { return error.into() };
     let folder = shown(campaign.path());
     let safe = match campaign.progress() {
@@ -30,11 +32,7 @@ pub fn failure(Unfinished { error, campaign }: Unfinished, resume: &str) -> Fail
         Err(_) => "what is stored is safe".into(),
     };
     let what = if no_room(&error) { format!("no room in {folder}; {safe}") } else { format!("cannot go on; {safe}") };
-    let cause = Failure::from(error).text;
-    let cause = cause.strip_prefix("error: ").unwrap_or(&cause).to_string();
-    // The cause may have causes and hints of its own.
-    let failure = Failure::new(exit::INCOMPLETE, what);
-    Failure { text: format!("{}\n  caused by: {cause}\nresume: {resume}", failure.text), ..failure }
+    Diagnostic::from(error).under(what).of(ExitClass::Incomplete).resume(resume)
 }
 
 fn no_room(e: &RunError) -> bool {

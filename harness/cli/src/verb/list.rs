@@ -1,19 +1,18 @@
 //! `collo list`: campaigns, or what there is to measure and to measure on.
 
 use collo_measure::{Project, Workloads, sharing, shown};
-use collo_store::Foreign;
+use collo_store::{Diagnostic, Diagnostics, Foreign};
 use serde_json::json;
 
 use super::{Context, Ended, cards, prune};
 use crate::args::{self, What};
-use crate::exit::Failure;
 use crate::table::{Align, Table};
 use crate::{exit, say};
 
 pub fn run(context: &Context<'_>, a: &args::List) -> Ended {
     if a.gpu.is_some() && !matches!(a.what, What::Gpus | What::Layouts) {
         let why = "`--gpu` chooses among gpus and layouts, not here";
-        return Err(Failure::new(exit::USAGE, why).hint("`collo list layouts --gpu NAME`"));
+        return Err(Diagnostic::new(why).hint("`collo list layouts --gpu NAME`").into());
     }
     match a.what {
         What::Campaigns => campaigns(context, a),
@@ -83,7 +82,7 @@ pub fn left_alone(foreign: &[Foreign]) {
     }
 }
 
-fn loaded(context: &Context<'_>) -> Result<(Project, Workloads), Failure> {
+fn loaded(context: &Context<'_>) -> Result<(Project, Workloads), Diagnostics> {
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
     Ok((project, workloads))

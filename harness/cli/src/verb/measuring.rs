@@ -5,9 +5,10 @@ use collo_measure::campaign::{Choice, Finished};
 use collo_measure::experiment::Asked;
 use collo_measure::{Event, Experiment, Project, Request, Selection, Session};
 
+use collo_store::{Diagnostic, Diagnostics, ExitClass};
+
 use super::{Context, ending};
 use crate::args::{self, Foreign};
-use crate::exit::{self, Failure};
 use crate::{progress, say};
 
 /// What the arguments ask for of an experiment.
@@ -24,7 +25,7 @@ pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::M
 }
 
 /// Plan a request that is going to be measured, or only prepared for that, and report what is odd about it. An empty plan is an error.
-pub fn planned(project: &Project, request: Request, prepare: bool) -> Result<Session, Failure> {
+pub fn planned(project: &Project, request: Request, prepare: bool) -> Result<Session, Diagnostics> {
     request.experiment.warnings.iter().for_each(say::warning);
     let session = match prepare {
         true => Session::plan(project, request)?,
@@ -41,14 +42,14 @@ pub fn planned(project: &Project, request: Request, prepare: bool) -> Result<Ses
 }
 
 /// Measure it.
-pub fn measured(context: &Context<'_>, mut session: Session, resume: &str) -> Result<Finished, Failure> {
+pub fn measured(context: &Context<'_>, mut session: Session, resume: &str) -> Result<Finished, Diagnostic> {
     let mut display = progress::display(context.arguments.quiet);
     let finished = session.measure(&mut |event| display.show(event));
     display.end();
     finished.map_err(|unfinished| ending::failure(unfinished, resume))
 }
 
-fn check(session: &Session) -> Result<(), Failure> {
+fn check(session: &Session) -> Result<(), Diagnostics> {
     let plan = session.planned();
     for r in plan.refusals.iter().map(|r| &r.record) {
         say::remark(format!("– {} is refused: {}", r.cell, r.reason));
@@ -58,12 +59,12 @@ fn check(session: &Session) -> Result<(), Failure> {
     }
     if plan.order.is_empty() {
         let name = &session.experiment().name;
-        let (code, what, hint) = match (plan.refusals.len(), session.selection()) {
-            (0, Some(s)) => (exit::USAGE, format!("`{}` selects no cell of `{name}`", s.text()), "shows all of them"),
-            (0, None) => (exit::USAGE, format!("`{name}` has no cell to run"), "shows what is left out"),
-            (n, _) => (exit::MACHINE, format!("every cell of `{name}` is refused here, {n} of {n}"), "says why"),
+        let (class, what, hint) = match (plan.refusals.len(), session.selection()) {
+            (0, Some(s)) => (ExitClass::Usage, format!("`{}` selects no cell of `{name}`", s.text()), "shows all of them"),
+            (0, None) => (ExitClass::Usage, format!("`{name}` has no cell to run"), "shows what is left out"),
+            (n, _) => (ExitClass::Machine, format!("every cell of `{name}` is refused here, {n} of {n}"), "says why"),
         };
-        return Err(Failure::new(code, what).hint(format!("`collo plan {name}` {hint}")));
+        return Err(Diagnostic::new(what).of(class).hint(format!("`collo plan {name}` {hint}")).into());
     }
     Ok(())
 }

@@ -28,14 +28,13 @@ use std::path::PathBuf;
 use collo_measure::launch::mark;
 use collo_measure::mig::Cards;
 use collo_measure::{Driver, Experiment, Project, Source, Workloads, trust};
-use collo_store::Runs;
+use collo_store::{Diagnostic, Diagnostics, Runs};
 
 use crate::args::Arguments;
-use crate::exit::Failure;
 use crate::say;
 
 /// The result of a verb: its exit code.
-pub type Ended = Result<u8, Failure>;
+pub type Ended = Result<u8, Diagnostics>;
 
 /// What every verb may want to know.
 pub struct Context<'a> {
@@ -44,24 +43,25 @@ pub struct Context<'a> {
 
 impl Context<'_> {
     /// The folder that collo works in.
-    pub fn folder(&self) -> Result<PathBuf, Failure> {
+    pub fn folder(&self) -> Result<PathBuf, Diagnostic> {
         match &self.arguments.folder {
             Some(folder) => Ok(folder.clone()),
             None => std::env::current_dir().map_err(|e| {
-                Failure::new(crate::exit::MACHINE, "the folder that collo was started in is not there any more")
-                    .because(e)
+                Diagnostic::new("the folder that collo was started in is not there any more")
+                    .of_machine()
+                    .caused_by(e)
                     .hint("`cd` to one that is, or name it with `-C DIR`")
             }),
         }
     }
 
     /// The project that the folder lies in.
-    pub fn project(&self) -> Result<Project, Failure> {
-        Ok(Project::find(&self.folder()?)?)
+    pub fn project(&self) -> Result<Project, Diagnostic> {
+        Project::find(&self.folder()?)
     }
 
     /// The stored campaigns; a folder of results alone, without a project around it, will do.
-    pub fn runs(&self) -> Result<Runs, Failure> {
+    pub fn runs(&self) -> Result<Runs, Diagnostic> {
         let folder = self.folder()?;
         Ok(Runs::at(Project::find(&folder).map_or_else(|_| folder.join("runs"), |p| p.runs())))
     }
@@ -106,9 +106,10 @@ fn carried_cards() -> Cards {
 }
 
 /// The driver of this machine with its cards, for a verb that is about them; a project around it is not needed.
-pub fn driver(context: &Context<'_>, verb: &str) -> Result<Driver, Failure> {
+pub fn driver(context: &Context<'_>, verb: &str) -> Result<Driver, Diagnostic> {
     Driver::ask(&believed_cards(context)).map_err(|e| {
-        Failure::new(crate::exit::MACHINE, format!("`collo {verb}` needs an NVIDIA GPU: {e}"))
+        Diagnostic::new(format!("`collo {verb}` needs an NVIDIA GPU: {e}"))
+            .of_machine()
             .hint(e.hint().unwrap_or("what this machine has: `collo doctor`"))
     })
 }
@@ -119,7 +120,7 @@ pub fn experiments(
     workloads: &Workloads,
     name: Option<&str>,
     tag: Option<&str>,
-) -> Result<Vec<Experiment>, Failure> {
+) -> Result<Vec<Experiment>, Diagnostics> {
     if let Some(name) = name {
         return Ok(vec![Experiment::resolve(project, name, workloads)?]);
     }
@@ -133,7 +134,7 @@ pub fn experiments(
     }
     if found.is_empty() {
         let all = "tags are in `collo list experiments`";
-        return Err(Failure::new(crate::exit::USAGE, format!("no experiment has the tag `{tag}`")).hint(all));
+        return Err(Diagnostic::new(format!("no experiment has the tag `{tag}`")).hint(all).into());
     }
     Ok(found)
 }

@@ -4,12 +4,12 @@
 use collo_measure::campaign::Choice;
 use collo_measure::{Experiment, Project, Request, Selection, Workloads};
 use collo_report::history::{self, History, Nights, Rules, Suspect};
-use collo_store::{CampaignFolder, Runs, Thresholds};
+use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs, Thresholds};
 
 use super::prune::age_s;
 use super::{Context, Ended, ending, measuring};
 use crate::args;
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::say;
 
 /// A night that was cut short is resumed for so long; later it is another night, and a new campaign.
@@ -22,13 +22,13 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
     let reports = runs.path().parent().map(|p| p.join("reports")).unwrap_or_else(|| "reports".into());
     if a.judge_only {
         // The experiment's own name, whether it is given by name or by path; of one that is gone its nights are still there.
-        let name = context.project().map_err(Failure::from).and_then(|p| experiment(&p, &a.name));
+        let name = context.project().map_err(Diagnostics::from).and_then(|p| experiment(&p, &a.name));
         let name = name.map_or_else(|_| a.name.clone(), |experiment| experiment.name);
         let found = history::read(&runs, &reports, &name, None)?;
         if found.nights.is_empty() {
             found.problems.iter().for_each(say::warning);
-            let failure = Failure::new(exit::USAGE, format!("no night of `{name}` is stored"));
-            return Err(failure.hint(format!("`collo nightly {name}` measures one")));
+            let failure = Diagnostic::new(format!("no night of `{name}` is stored"));
+            return Err(failure.hint(format!("`collo nightly {name}` measures one")).into());
         }
         let rules = rules(a, newest(&runs, &name)?.as_ref());
         return conclude(context, &reports, History::of(&name, found, rules));
@@ -69,7 +69,7 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
     Ok(stopped.unwrap_or(verdict))
 }
 
-fn experiment(project: &Project, asked: &str) -> Result<Experiment, Failure> {
+fn experiment(project: &Project, asked: &str) -> Result<Experiment, Diagnostics> {
     Ok(Experiment::resolve(project, asked, &Workloads::load(&project.workloads())?)?)
 }
 
@@ -79,19 +79,19 @@ fn measured(
     project: &Project,
     request: Request,
     resume: &str,
-) -> Result<(CampaignFolder, Option<u8>), Failure> {
+) -> Result<(CampaignFolder, Option<u8>), Diagnostics> {
     let session = measuring::planned(project, request, false)?;
     let finished = measuring::measured(context, session, resume)?;
     let stopped = ending::stopped(&finished, resume).or((!finished.put_back).then_some(exit::INCOMPLETE));
     Ok((finished.campaign, stopped))
 }
 
-fn newest(runs: &Runs, name: &str) -> Result<Option<CampaignFolder>, Failure> {
+fn newest(runs: &Runs, name: &str) -> Result<Option<CampaignFolder>, Diagnostics> {
     Ok(runs.campaigns()?.0.into_iter().find(|c| c.manifest().experiment == name))
 }
 
 /// Unfinished, and begun so lately that it still is the same night.
-fn is_tonight(campaign: &CampaignFolder) -> Result<bool, Failure> {
+fn is_tonight(campaign: &CampaignFolder) -> Result<bool, Diagnostics> {
     let begun = age_s(&campaign.manifest().created_utc);
     Ok(!campaign.progress()?.is_complete() && begun.is_some_and(|age| age.abs() < NIGHT_S))
 }

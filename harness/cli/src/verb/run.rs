@@ -2,12 +2,12 @@
 
 use collo_measure::campaign::{self, Choice, Finished, Only};
 use collo_measure::{Experiment, Project, Request, Session, Workloads, shown};
-use collo_store::CampaignFolder;
+use collo_store::{CampaignFolder, Diagnostics};
 use serde_json::json;
 
 use super::{Context, Ended, ending, measuring};
 use crate::args::{self, Only as OnlyArgument};
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::{progress, say};
 
 pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
@@ -26,14 +26,14 @@ pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
 }
 
 /// Experiments by name, path or tag; or the experiment of a campaign that is to be finished.
-fn requests(context: &Context<'_>, a: &args::Run, project: &Project, workloads: &Workloads) -> Result<Vec<Request>, Failure> {
+fn requests(context: &Context<'_>, a: &args::Run, project: &Project, workloads: &Workloads) -> Result<Vec<Request>, Diagnostics> {
     let no_experiment = match super::experiments(project, workloads, a.name.as_deref(), a.tag.as_deref()) {
         Ok(found) => return found.into_iter().map(|experiment| request(a, experiment, None)).collect(),
         Err(failure) => failure,
     };
     // Perhaps it is a campaign. If it is neither, what was said about the experiment tells more.
     let is_name = a.name.as_deref().is_some_and(|n| !project.experiments().join(format!("{n}.toml")).exists());
-    let campaign = a.name.as_deref().filter(|_| is_name).map(|n| context.runs()?.find(n).map_err(Failure::from));
+    let campaign = a.name.as_deref().filter(|_| is_name).map(|n| context.runs()?.find(n).map_err(Diagnostics::from));
     match campaign {
         Some(Ok(campaign)) => {
             let experiment = Experiment::resolve(project, &campaign.manifest().experiment, workloads)?;
@@ -43,7 +43,7 @@ fn requests(context: &Context<'_>, a: &args::Run, project: &Project, workloads: 
     }
 }
 
-fn request(a: &args::Run, experiment: Experiment, campaign: Option<CampaignFolder>) -> Result<Request, Failure> {
+fn request(a: &args::Run, experiment: Experiment, campaign: Option<CampaignFolder>) -> Result<Request, Diagnostics> {
     let selection = match (a.selection.parse()?, &campaign) {
         // The selection is part of what the campaign is.
         (None, Some(campaign)) => campaign::selection(campaign.manifest())?,

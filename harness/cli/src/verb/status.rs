@@ -2,11 +2,10 @@
 
 use collo_measure::hold::{self, Journal, Unread};
 use collo_measure::{Partition, cut};
-use collo_store::JournalEntry;
+use collo_store::{Diagnostics, JournalEntry};
 use serde_json::{Value, json};
 
 use super::{Context, Ended};
-use crate::exit::Failure;
 use crate::{args, exit, say};
 
 pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
@@ -83,7 +82,7 @@ struct Staged {
     /// Journals that cannot be believed: nobody knows what of these cards was found.
     unread: Vec<Unread>,
     /// The state folder itself cannot be believed.
-    refused: Option<Failure>,
+    refused: Option<Diagnostics>,
 }
 
 impl Staged {
@@ -114,7 +113,7 @@ impl Staged {
         if self.cards.iter().any(|card| !card.held) {
             say::remark("back: collo restore");
         }
-        self.unread.iter().for_each(|unread| say::failure(&unread.mistake().into()));
+        self.unread.iter().for_each(|unread| say::failure(&unread.clone().into()));
         self.refused.iter().for_each(say::failure);
     }
 }

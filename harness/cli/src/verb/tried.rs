@@ -6,10 +6,9 @@ use std::path::Path;
 use collo_measure::campaign::{Choice, End};
 use collo_measure::experiment::Asked;
 use collo_measure::{Event, Experiment, Project, Request, Session, Source, Workloads};
-use collo_store::{RefusalRecord, StoredRun};
+use collo_store::{Diagnostic, Diagnostics, ExitClass, RefusalRecord, StoredRun};
 
 use super::Context;
-use crate::exit::{self, Failure};
 use crate::progress;
 
 const STOPPED: &str = "the trial was stopped; no process is left";
@@ -35,7 +34,7 @@ pub struct Tried {
 
 impl Trial<'_> {
     /// Run it to its end.
-    pub fn run(self, context: &Context<'_>, project: &Project) -> Result<Tried, Failure> {
+    pub fn run(self, context: &Context<'_>, project: &Project) -> Result<Tried, Diagnostics> {
         let folder = tempfile::tempdir()?;
         let project = &project.clone().with_runs(folder.path());
         let experiment = Experiment::parse(Path::new("trial.toml"), &Source::file("trial.toml", self.text), self.workloads)?;
@@ -66,8 +65,8 @@ impl Trial<'_> {
         display.end();
         match finished.map_err(|unfinished| unfinished.error)?.end {
             End::Complete | End::DeviceLost => Ok(Tried { runs, refusals, _folder: folder }),
-            End::Interrupted { .. } => Err(Failure::new(exit::INTERRUPTED, STOPPED)),
-            End::Terminated | End::TimeOver => Err(Failure::new(exit::INCOMPLETE, STOPPED)),
+            End::Interrupted { .. } => Err(Diagnostic::new(STOPPED).of(ExitClass::Interrupted).into()),
+            End::Terminated | End::TimeOver => Err(Diagnostic::new(STOPPED).of(ExitClass::Incomplete).into()),
         }
     }
 }

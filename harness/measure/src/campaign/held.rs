@@ -65,7 +65,7 @@ impl Order<'_> {
         let asked = self.plan.order.iter().map(|run| &self.plan.cells[run.cell]).filter(|c| c.asked);
         let wanted: Vec<_> = asked.filter_map(|c| c.seating.partition.as_ref()).collect();
         if let Some(partition) = wanted.first().filter(|_| wanted.iter().all(|p| *p != hold.found())) {
-            hold.bring(partition).map_err(|e| e.mistake())?;
+            hold.bring(partition).map_err(Mistake::from)?;
         }
         Ok(())
     }

@@ -16,9 +16,11 @@ use collo_measure::nvml::{self, NoDriver};
 use collo_measure::{DeviceFacts, Driver, has_gpu};
 use serde_json::json;
 
+use collo_store::Diagnostic;
+
 use super::{Context, Ended};
 use crate::args::{self, Need};
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::say;
 
 /// How a check came out.
@@ -90,8 +92,10 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     if missing.is_empty() {
         return Ok(if believed { exit::DONE } else { exit::FAILED });
     }
-    Err(Failure::new(exit::MACHINE, format!("missing of what is required: {}", missing.join(", ")))
-        .hint("the line of each says what to do about it"))
+    Err(Diagnostic::new(format!("missing of what is required: {}", missing.join(", ")))
+        .of_machine()
+        .hint("the line of each says what to do about it")
+        .into())
 }
 
 /// The driver, if it answers in time.
