@@ -126,7 +126,7 @@ fn one_alone_on_the_instance_that_is_the_whole_card_is_found_on_every_model() {
         }
         let analysis = analysed(&fixture);
         let overhead = named(&analysis, "alone-overhead");
-        let cells: Vec<&str> = overhead.evidence.iter().map(|e| e.name()).collect();
+        let cells: Vec<String> = overhead.evidence.iter().map(|e| e.name()).collect();
         assert_eq!(cells, [format!("small×1 mig:{whole} b32")], "{model}");
         assert_eq!(overhead.verdict, Verdict::Supported, "{model}: {}", overhead.finding);
     }
