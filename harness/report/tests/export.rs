@@ -5,11 +5,16 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::DataType;
 use collo_report::export::{Format, dataset_columns, export};
 use collo_report::{Analysis, analyse};
 use collo_store::{Outcome, RefusalRecord};
-use polars::prelude::*;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use support::Fixture;
 use support::card::CardTruth;
 
@@ -355,34 +360,43 @@ fn runs_whose_numbers_may_not_be_used_have_rows_without_results() {
     assert!(rows.iter().all(|r| r["limit_batches"] == "4" && r["marks"] == "synthetic data; shortened epochs; informative"));
 }
 
+/// The whole of a file of Parquet.
+fn table(bytes: Vec<u8>) -> RecordBatch {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&bytes).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().with_batch_size(1 << 20);
+    let schema = reader.schema().clone();
+    reader.build().unwrap().next().map_or_else(|| RecordBatch::new_empty(schema), |batch| batch.unwrap())
+}
+
 #[test]
 fn parquet_has_the_same_rows_with_types_and_nulls() {
     let analysis = analysed(&hostile());
     let bytes = export(&analysis, Format::DatasetParquet).unwrap();
-    let frame = ParquetReader::new(std::io::Cursor::new(bytes)).finish().unwrap();
+    let table = table(bytes);
     let rows = rows(&text(&analysis, Format::Dataset));
-    assert_eq!(frame.height(), rows.len());
-    let names: Vec<String> = frame.get_column_names().iter().map(|n| n.to_string()).collect();
+    assert_eq!(table.num_rows(), rows.len());
+    let names: Vec<String> = table.schema_ref().fields().iter().map(|f| f.name().clone()).collect();
     assert_eq!(names, dataset_columns().iter().map(|c| c.0.to_string()).collect::<Vec<_>>());
     for (name, kind) in dataset_columns() {
-        let column = frame.column(name).unwrap();
+        let column = table.column_by_name(name).unwrap();
         let dtype = match kind {
-            "text" => DataType::String,
+            "text" => DataType::Utf8,
             "number" => DataType::Float64,
             "whole" => DataType::Int64,
             _ => DataType::Boolean,
         };
-        assert_eq!(*column.dtype(), dtype, "{name}");
+        assert_eq!(*column.data_type(), dtype, "{name}");
         let empty = rows.iter().filter(|r| r[name].is_empty()).count();
         assert_eq!(column.null_count(), empty, "{name}");
     }
-    let epochs = frame.column("epoch_time_s").unwrap().f64().unwrap();
-    for (i, row) in rows.iter().enumerate() {
-        assert_eq!(epochs.get(i), row["epoch_time_s"].parse().ok());
+    let epochs = table.column_by_name("epoch_time_s").unwrap().as_primitive::<Float64Type>();
+    for (epoch, row) in epochs.iter().zip(&rows) {
+        assert_eq!(epoch, row["epoch_time_s"].parse().ok());
     }
     // No apostrophe where nothing takes text for a formula.
-    let cells = frame.column("cell").unwrap().str().unwrap();
-    assert!((0..rows.len()).any(|i| cells.get(i) == Some(HOSTILE)));
+    let cells = table.column_by_name("cell").unwrap().as_string::<i32>();
+    assert!(cells.iter().any(|cell| cell == Some(HOSTILE)));
 }
 
 #[test]
@@ -420,7 +434,7 @@ fn campaigns_with_nothing_in_them_are_still_files_of_their_format() {
         let members: usize = analysis.cells.iter().flat_map(|c| &c.repetitions).map(|r| r.members.len()).sum();
         assert_eq!(rows(&text(&analysis, Format::Dataset)).len(), members);
         let parquet = export(&analysis, Format::DatasetParquet).unwrap();
-        assert_eq!(ParquetReader::new(std::io::Cursor::new(parquet)).finish().unwrap().height(), members);
+        assert_eq!(table(parquet).num_rows(), members);
         assert!(text(&analysis, Format::Markdown).starts_with("# "));
     }
 }
