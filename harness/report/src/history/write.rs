@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use collo_store::place_file;
 use fs_err as fs;
 
 use super::{History, json, page, source, text};
-use crate::render::replace;
 use crate::{Error, Result};
 
 /// Where a history was written.
@@ -24,8 +24,8 @@ pub fn write(history: &History, reports: &Path) -> Result<Written> {
     let (html, markdown, file) = (folder.join("index.html"), folder.join("history.md"), folder.join("history.json"));
     let mut object = serde_json::to_string_pretty(&json::json(history)).map_err(|e| Error::Io(e.into()))?;
     object.push('\n');
-    replace(&file, object.as_bytes())?;
-    replace(&markdown, text::markdown(history).as_bytes())?;
-    replace(&html, page::page(history)?.as_bytes())?;
+    place_file(&file, object.as_bytes())?;
+    place_file(&markdown, text::markdown(history).as_bytes())?;
+    place_file(&html, page::page(history)?.as_bytes())?;
     Ok(Written { html, markdown, json: file })
 }
