@@ -78,7 +78,7 @@ fn side(runs: &Runs, asked: &str) -> Result<Side, Failure> {
         return Side::read(&path.join("report.json")).map_err(failure);
     }
     let campaign = runs.find(asked)?;
-    let mut side = Side::of(collo_report::json(&collo_report::analyse(&campaign)?), asked).map_err(failure)?;
+    let mut side = Side::of(collo_report::json(&collo_report::Report::of(&campaign)?), asked).map_err(failure)?;
     if is_newest(runs, &campaign) {
         side.runs_as = side.experiment.clone();
     }

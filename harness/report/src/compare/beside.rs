@@ -9,60 +9,16 @@ use serde_json::{Value, json};
 use super::Head;
 use super::conditions::Conditions;
 use super::page::{Written, plain, put, style};
-use super::published::{Figure, Study, bare, is_card, study};
+use super::published::{Figure, Place, Study, bare, is_card, study};
 use super::quantity;
 use super::side::Side;
 use super::text::{printable, wrap};
 use crate::number;
-use crate::render::json::quantity as quantity_json;
 use crate::stats::Quantity;
 use crate::{Error, Result};
 
 /// Rows that a terminal is given.
 const ROWS: usize = 60;
-
-/// Where the published value lies.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Place {
-    /// Inside our interval.
-    Inside,
-    /// Outside of it: our nearest end ÷ the published value.
-    Outside(f64),
-    /// Our number has no interval.
-    NoInterval,
-    /// An outcome: the same, or another.
-    Same,
-    Other,
-    /// It was published under conditions that were others here.
-    OtherConditions,
-}
-
-impl Place {
-    /// As people read it.
-    pub fn text(&self) -> String {
-        match self {
-            Place::Inside => "inside our interval".into(),
-            Place::Outside(by) if *by > 1.0 => format!("outside: ours is at least {:.1} % more", (by - 1.0) * 100.0),
-            Place::Outside(by) => format!("outside: ours is at least {:.1} % less", (1.0 - by) * 100.0),
-            Place::NoInterval => "one run has no interval".into(),
-            Place::Same => "the same outcome".into(),
-            Place::Other => "another outcome".into(),
-            Place::OtherConditions => "not held against it: other conditions".into(),
-        }
-    }
-
-    /// As JSON has it.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Place::Inside => "inside",
-            Place::Outside(_) => "outside",
-            Place::NoInterval => "no_interval",
-            Place::Same => "same",
-            Place::Other => "other",
-            Place::OtherConditions => "other_conditions",
-        }
-    }
-}
 
 /// One figure beside a cell.
 #[derive(Debug)]
@@ -127,7 +83,7 @@ pub fn beside(side: &Side) -> Beside {
                 cell: cell.label.clone(),
                 figure,
                 ours,
-                outcome: crate::render::words::outcome(&cell.outcome),
+                outcome: crate::format::words::outcome(&cell.outcome),
                 validity: cell.validity.clone(),
                 place: place.filter(|_| cell.validity != "void" || figure.outcome.is_some()),
                 conditions,
@@ -163,7 +119,7 @@ impl Row {
 
     /// Ours ÷ published, where the published is one value.
     fn ratio(&self) -> Option<f64> {
-        let (low, high) = self.figure.range?;
+        let (low, high) = self.figure.range()?;
         (low == high).then_some(())?;
         Some(self.ours.as_ref()?.estimate / low)
     }
@@ -275,9 +231,9 @@ impl Beside {
         let row = |r: &Row| {
             let f = r.figure;
             json!({ "cell": r.cell, "quantity": f.quantity, "member": f.member, "id": f.id,
-                    "published": { "low": f.range.map(|v| v.0), "high": f.range.map(|v| v.1), "outcome": f.outcome,
+                    "published": { "low": f.range().map(|v| v.0), "high": f.range().map(|v| v.1), "outcome": f.outcome,
                                    "text": f.published, "conditions": f.conditions, "source": f.source },
-                    "here": quantity_json(r.ours.as_ref()), "outcome": r.outcome, "validity": r.validity,
+                    "here": r.ours, "outcome": r.outcome, "validity": r.validity,
                     "ratio": r.ratio(), "place": r.place.as_ref().map(Place::word), "text": r.place_text(), "conditions": r.conditions.json() })
         };
         json!({
@@ -288,7 +244,7 @@ impl Beside {
             "warnings": self.warnings,
             "figures": self.rows.iter().map(row).collect::<Vec<_>>(),
             "cells_without_figure": self.others,
-            "held_against_no_cell": study.others.iter().map(|o| json!({ "published": o[0], "why": o[1], "source": o[2] })).collect::<Vec<_>>(),
+            "held_against_no_cell": study.others,
         })
     }
 

@@ -75,7 +75,7 @@ pub fn write(comparison: &Comparison, folder: &Path) -> Result<Written> {
 /// Write files, each aside and then renamed, so that a reader sees the old one or the new one.
 pub fn put(folder: &Path, files: &[(&str, String)]) -> Result<()> {
     for (name, content) in files {
-        crate::render::replace(&folder.join(name), content.as_bytes())?;
+        collo_store::place_file(&folder.join(name), content.as_bytes())?;
     }
     Ok(())
 }

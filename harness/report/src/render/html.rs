@@ -3,13 +3,13 @@
 
 use askama::Template;
 
-use crate::Result;
 use crate::analysis::Analysis;
+use crate::format::words;
 use crate::guideline::{Evidence, Guideline};
 use crate::number;
 use crate::plot::{Canvas, Shape, family, shape};
-use crate::render::words;
-use crate::section::{Block, Section, cell_id, tags};
+use crate::section::{Block, Section, cell_id, notes, tags};
+use crate::{Report, Result};
 
 #[derive(Template)]
 #[template(path = "page.html")]
@@ -65,7 +65,8 @@ struct Item<'a> {
 }
 
 /// The report as a page; `prefix` leads from the file to the folder that holds `plots/`.
-pub fn report(analysis: &Analysis, sections: &[Section], prefix: &str) -> Result<String> {
+pub fn report(report: &Report, sections: &[Section], prefix: &str) -> Result<String> {
+    let analysis = &report.analysis;
     let c = &analysis.campaign;
     let others: Vec<String> =
         analysis.accounted.iter().filter(|(_, n)| *n > 0).map(|(word, n)| format!("{n} {}", words::outcome(word))).collect();
@@ -103,8 +104,8 @@ pub fn report(analysis: &Analysis, sections: &[Section], prefix: &str) -> Result
             of(collo_store::Verdict::Void)
         ),
         sections,
-        guidelines: analysis.guidelines.iter().map(|g| row(analysis, g)).collect(),
-        notes: words::notes(analysis),
+        guidelines: report.guidelines.iter().map(|g| row(analysis, g)).collect(),
+        notes: notes::notes(analysis),
         accounted_for: analysis.planned - analysis.count("missing"),
         tags: tags(analysis),
         prefix,

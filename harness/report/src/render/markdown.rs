@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use crate::analysis::Analysis;
+use crate::Report;
 use crate::guideline::Guideline;
-use crate::render::words;
-use crate::section::{Block, Section, Table};
+use crate::section::{Block, Section, Table, notes};
 
 /// The report as Markdown; `prefix` leads from the file to the folder that holds `plots/`.
-pub fn report(analysis: &Analysis, sections: &[Section], prefix: &str) -> String {
+pub fn report(report: &Report, sections: &[Section], prefix: &str) -> String {
+    let analysis = &report.analysis;
     let c = &analysis.campaign;
     let mut out = String::new();
     let mut line = |text: String| {
@@ -21,18 +21,18 @@ pub fn report(analysis: &Analysis, sections: &[Section], prefix: &str) -> String
     }
     line(format!(
         "{}. Campaign `{}` on {}, {}.\n",
-        escape(&words::title(analysis)),
+        escape(&notes::title(analysis)),
         code(&c.id),
         escape(&c.device.text()),
         escape(&c.created_utc)
     ));
-    for note in words::notes(analysis) {
+    for note in notes::notes(analysis) {
         line(format!("- {}", escape(&note)));
     }
     for section in sections {
         line(format!("\n## {}\n", section.title));
         if section.id == "summary" {
-            line(guidelines(&analysis.guidelines));
+            line(guidelines(&report.guidelines));
         }
         if !section.finding.is_empty() {
             let chip = section.chip.map_or_else(String::new, |v| format!("**{}** · ", v.text()));

@@ -3,11 +3,10 @@
 use collo_store::{Features, text};
 
 use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
-use crate::compare::conditions::told;
 use crate::compare::published;
-use crate::guideline::{Knee, capital, knees};
+use crate::format::words;
 use crate::number::{self, ABSENT};
-use crate::render::words;
+use crate::section::{findings, notes};
 
 /// One column of the table.
 struct Column {
@@ -52,12 +51,12 @@ impl Column {
 
 /// The end-of-run table with its notes and findings, at most `width` columns wide.
 pub fn summary(analysis: &Analysis, width: usize) -> String {
-    let mut out = vec![words::title(analysis), String::new()];
+    let mut out = vec![notes::title(analysis), String::new()];
     if !analysis.cells.is_empty() {
         out.extend(table(analysis, width));
         out.push(String::new());
     }
-    out.extend(words::notes(analysis).into_iter().flat_map(|line| wrap(&line, width)));
+    out.extend(notes::notes(analysis).into_iter().flat_map(|line| wrap(&line, width)));
     out.extend(findings(analysis).into_iter().flat_map(|line| wrap(&line, width)));
     joined(&out)
 }
@@ -113,32 +112,6 @@ fn table(analysis: &Analysis, width: usize) -> Vec<String> {
     lines.into_iter().map(|l| l.trim_end().to_string()).collect()
 }
 
-/// One or two sentences of what was found: of each workload the mode that gains most.
-fn findings(analysis: &Analysis) -> Vec<String> {
-    let knees = knees(analysis);
-    let gain = |k: &&Knee| k.cell().get("throughput_gain").map_or(f64::NEG_INFINITY, |q| q.estimate);
-    let best = analysis.workloads().into_iter().filter_map(|w| {
-        let here = knees.iter().filter(|k| k.workload == w);
-        here.max_by(|a, b| gain(a).total_cmp(&gain(b)))
-    });
-    let best: Vec<&Knee> = best.collect();
-    let several = knees.len() > 1;
-    let mut found: Vec<String> = best
-        .iter()
-        .filter_map(|k| {
-            let valid = k.groups.iter().all(|c| c.is_valid());
-            let sentence = format!("{}{}", k.sentence()?, if valid { "" } else { " (informative)" });
-            Some(if several { format!("`{}` under {}: {sentence}", words::workload(k.workload), k.sharing) } else { sentence })
-        })
-        .collect();
-    let more = found.len().saturating_sub(2);
-    found.truncate(2);
-    if more > 0 {
-        found.push(format!("… {} in the report", number::count(more, "more finding")));
-    }
-    found
-}
-
 /// Everything about one cell: only rows for which there is something to say; what is absent has its reason.
 pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     let campaign = &analysis.campaign;
@@ -162,7 +135,7 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
         let who: Vec<_> = cell.record.members.iter().map(|m| (m.workload.as_str(), m.batch_size.map(u64::from))).collect();
         let figure = published::figure(&campaign.device.name, &cell.record.sharing, &who, "throughput_gain");
         gain.extend(figure.map(|figure| {
-            let told = cell.record.members.iter().enumerate().map(|(i, m)| (m.workload.as_str(), told(cell, i)));
+            let told = cell.record.members.iter().enumerate().map(|(i, m)| (m.workload.as_str(), cell.regime(i)));
             let differs = figure.conditions(told).text(cell.workload().is_none());
             let value = figure.value_text();
             if differs.is_empty() {
@@ -236,7 +209,7 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
             parts.iter().map(|p| format!("{p}{}", " ".repeat(19usize.saturating_sub(p.chars().count()).max(2)))).collect();
         out.push(format!("  {label:<10} {}", padded.concat()).trim_end().to_string());
     }
-    out.push(format!("  {:<10} {}", "attested", words::attested(cell)));
+    out.push(format!("  {:<10} {}", "attested", notes::attested(cell)));
     for (word, n) in cell.outcomes.iter().filter(|(word, n)| **word != "completed" && **n > 0) {
         out.push(format!("  {:<10} {n} {}", "not used", words::outcome(word)));
     }
@@ -315,11 +288,6 @@ fn wrap(line: &str, width: usize) -> Vec<String> {
         }
     }
     out
-}
-
-/// The findings as sentences, for pages.
-pub fn sentences(analysis: &Analysis) -> Vec<String> {
-    findings(analysis).iter().filter(|s| !s.starts_with('…')).map(|s| format!("{}.", capital(s))).collect()
 }
 
 /// The computation graph of a member in a few figures.

@@ -1,16 +1,17 @@
-//! The report's files. In: an analysis and the folder of reports. Out: `NAME/CAMPAIGN/` with the page, Markdown, JSON, CSV and plots, and
+//! The report's files. In: a report and the folder of reports. Out: `NAME/CAMPAIGN/` with the page, Markdown, JSON, CSV and plots, and
 //! copies of all but the plots in `NAME/`, which so shows the latest.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use collo_store::place_file;
 use fs_err as fs;
 
-use super::{html, json, markdown};
-use crate::analysis::Analysis;
+use super::{html, markdown};
+use crate::export::{Format, export};
 use crate::plot;
 use crate::section::{self, Block, Figure};
-use crate::{Error, Result};
+use crate::{Report, Result};
 
 /// Where a report was written.
 #[derive(Debug, Clone)]
@@ -26,11 +27,12 @@ pub struct Written {
 }
 
 /// Write everything. Each file is written aside and renamed, so that a reader sees the old one or the new one.
-pub fn write(analysis: &Analysis, reports: &Path) -> Result<Written> {
-    let experiment = reports.join(&analysis.campaign.experiment);
-    let folder = experiment.join(&analysis.campaign.id);
+pub fn write(report: &Report, reports: &Path) -> Result<Written> {
+    let campaign = &report.analysis.campaign;
+    let experiment = reports.join(&campaign.experiment);
+    let folder = experiment.join(&campaign.id);
     fs::create_dir_all(folder.join("plots"))?;
-    let sections = section::all(analysis);
+    let sections = section::all(report);
     let figures = sections.iter().flat_map(|s| &s.blocks).filter_map(|b| if let Block::Figure(f) = b { Some(f) } else { None });
     let figures: Vec<&Figure> = figures.collect();
     let plots: Vec<PathBuf> = figures.iter().map(|f| folder.join("plots").join(format!("{}.svg", f.id))).collect();
@@ -39,8 +41,8 @@ pub fn write(analysis: &Analysis, reports: &Path) -> Result<Written> {
     let draw = || -> Result<()> {
         while let Some((figure, path)) = figures.iter().zip(&plots).nth(next.fetch_add(1, Ordering::Relaxed)) {
             let svg = plot::standalone(figure);
-            replace(path, svg.as_bytes())?;
-            replace(&path.with_extension("png"), &plot::png(figure.id, &svg)?)?;
+            place_file(path, svg.as_bytes())?;
+            place_file(&path.with_extension("png"), &plot::png(figure.id, &svg)?)?;
         }
         Ok(())
     };
@@ -55,15 +57,13 @@ pub fn write(analysis: &Analysis, reports: &Path) -> Result<Written> {
             Err(panic) => std::panic::resume_unwind(panic),
         })
     })?;
-    let mut text = serde_json::to_string_pretty(&json::report(analysis)).map_err(|e| Error::Io(e.into()))?;
-    text.push('\n');
-    let cells = crate::export::export(analysis, crate::export::Format::Csv)?;
+    let (data, cells) = (export(report, Format::Json)?, export(report, Format::Csv)?);
     // The copies lie one folder higher, so their links to the plots differ.
-    for (place, prefix) in [(&folder, String::new()), (&experiment, format!("{}/", analysis.campaign.id))] {
-        replace(&place.join("report.json"), text.as_bytes())?;
-        replace(&place.join("report.csv"), &cells)?;
-        replace(&place.join("report.md"), markdown::report(analysis, &sections, &prefix).as_bytes())?;
-        replace(&place.join("report.html"), html::report(analysis, &sections, &prefix)?.as_bytes())?;
+    for (place, prefix) in [(&folder, String::new()), (&experiment, format!("{}/", campaign.id))] {
+        place_file(&place.join("report.json"), &data)?;
+        place_file(&place.join("report.csv"), &cells)?;
+        place_file(&place.join("report.md"), markdown::report(report, &sections, &prefix).as_bytes())?;
+        place_file(&place.join("report.html"), html::report(report, &sections, &prefix)?.as_bytes())?;
     }
     Ok(Written {
         html: experiment.join("report.html"),
@@ -72,9 +72,4 @@ pub fn write(analysis: &Analysis, reports: &Path) -> Result<Written> {
         folder,
         plots,
     })
-}
-
-/// Write a file aside and rename it: a reader sees the old one or the new one, however many reports are written at once.
-pub fn replace(path: &Path, content: &[u8]) -> Result<()> {
-    Ok(collo_store::place_file(path, content)?)
 }

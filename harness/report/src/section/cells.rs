@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use super::common::{reading, tags, with_reasons, without};
 use super::{Block, Row, Section, Table, TableCell, cell_id};
 use crate::analysis::{Analysis, Cell};
+use crate::format::words;
 use crate::number;
 use crate::plot::mode_label;
-use crate::render::words;
 use crate::stats::Quantity;
 
 const ID: &str = "cells";

@@ -2,11 +2,11 @@
 
 use collo_store::Verdict;
 
-use super::{Figure, Section, Table, TableCell};
+use super::{Figure, Section, Table, TableCell, notes};
 use crate::analysis::{Analysis, Cell};
+use crate::format::words;
 use crate::number;
 use crate::plot::{Bar, BarGroup, Bars, Panel, cut, family, mode_label, mode_order};
-use crate::render::words;
 use crate::stats::Quantity;
 
 /// What every face of these numbers must say.
@@ -324,7 +324,7 @@ pub fn values_of(analysis: &Analysis, wanted: &[(&str, Get, f64)], of: &dyn Fn(&
 
 /// The sentence of a caption that says how intervals were made.
 pub fn whiskers(analysis: &Analysis) -> String {
-    words::method(analysis)
+    notes::method(analysis)
         .map_or_else(|| "One repetition carries no interval.".into(), |m| format!("Whiskers: {m}, on logarithms."))
 }
 

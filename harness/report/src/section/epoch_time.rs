@@ -3,8 +3,8 @@
 use super::common::{BarSpec, bar_panels, figure, informative_note, nothing, values, whiskers, without};
 use super::{Block, Section};
 use crate::analysis::{Analysis, Cell};
+use crate::format::words;
 use crate::number;
-use crate::render::words;
 
 const ID: &str = "epoch-time";
 const TITLE: &str = "Time per epoch";

@@ -2,6 +2,7 @@
 
 use super::common::{cut_rows, describe, drawn, figure, hover, interval, legend, nothing, tags, whiskers, without};
 use super::{Block, Section, Table, TableCell, mixed, pairs};
+use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::plot::{Dot, DotRow, Dots, Panel, cut, mode_label, mode_order};
@@ -13,7 +14,8 @@ const ROWS: usize = 20;
 /// Panels of mixed groups, one per sharing mode, at most.
 const MODES: usize = 6;
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(report: &Report) -> Section {
+    let analysis = &report.analysis;
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
@@ -68,7 +70,7 @@ pub fn section(analysis: &Analysis) -> Section {
     );
     let mut fig = figure(analysis, "slowdown", "Slowdown of each member", panels, caption, table(analysis, &groups));
     fig.legend = legend(groups.iter().copied());
-    let guideline = analysis.guidelines.iter().find(|g| g.id == "fairness");
+    let guideline = report.guideline("fairness");
     Section {
         id: ID,
         title: TITLE,

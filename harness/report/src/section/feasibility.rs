@@ -3,8 +3,8 @@
 use super::common::without;
 use super::{Block, Section, Table, TableCell};
 use crate::analysis::Analysis;
+use crate::format::words;
 use crate::number;
-use crate::render::words;
 
 const ID: &str = "feasibility";
 const TITLE: &str = "Feasibility";

@@ -3,9 +3,9 @@
 use super::common::{PANELS, by_workload, describe, figure as finished, label, legend_of};
 use super::{Figure, Table, TableCell, mixed};
 use crate::analysis::{Analysis, Cell};
+use crate::format::words;
 use crate::number;
 use crate::plot::{Fit, Panel, Square, SquareRow, Squares, mode_label, mode_order};
-use crate::render::words;
 
 /// Columns of one panel, at most: a search tries more degrees than fit beside each other.
 const COLUMNS: usize = 16;

@@ -2,10 +2,12 @@
 
 use super::common::{cut_rows, describe, drawn, failure, figure, hover, interval, legend, nothing, tags, without};
 use super::{Block, Section, Table, TableCell};
+use crate::Report;
 use crate::analysis::{Analysis, Cell};
+use crate::format::words;
+use crate::guideline::{Knee, capital, knees};
 use crate::number;
 use crate::plot::{Failure, Line, Lines, Panel, Point, cut, mode_label, mode_order};
-use crate::render::{terminal, words};
 
 const ID: &str = "gain";
 const TITLE: &str = "Throughput gain";
@@ -15,7 +17,8 @@ fn shared(cell: &Cell) -> bool {
     cell.record.is_uniform() && cell.record.degree > 1 && !cell.serves()
 }
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(report: &Report) -> Section {
+    let analysis = &report.analysis;
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
@@ -35,8 +38,7 @@ pub fn section(analysis: &Analysis) -> Section {
     let largest = measured.iter().map(high).fold(0.0, f64::max);
     let (workloads, left_out) = drawn(analysis, &|c| shared(c) && c.get("throughput_gain").is_some());
     let panels: Vec<Panel> = workloads.into_iter().filter_map(|w| panel(analysis, w, largest)).collect();
-    let mut sentences = terminal::sentences(analysis);
-    sentences.truncate(2);
+    let sentences = sentences(analysis);
     let caption = format!(
         "1: no better than one after the other; dotted: nobody is slowed down. Bands: 95 % intervals. One scale for all \
                    panels. The gain is Σ solo epoch time ÷ mean epoch time in the group, per repetition; under `release` it is Σ \
@@ -47,7 +49,7 @@ pub fn section(analysis: &Analysis) -> Section {
     Section {
         id: ID,
         title: TITLE,
-        chip: analysis.guidelines.iter().find(|g| g.id == "collocate").map(|g| g.verdict),
+        chip: report.guideline("collocate").map(|g| g.verdict),
         finding: if sentences.is_empty() {
             "No gain has an interval: a group or its baseline has one repetition.".into()
         } else {
@@ -55,6 +57,37 @@ pub fn section(analysis: &Analysis) -> Section {
         },
         blocks: vec![Block::Figure(fig)],
     }
+}
+
+/// One or two sentences of what was found: of each workload the mode that gains most.
+pub fn findings(analysis: &Analysis) -> Vec<String> {
+    let knees = knees(analysis);
+    let gain = |k: &&Knee| k.cell().get("throughput_gain").map_or(f64::NEG_INFINITY, |q| q.estimate);
+    let best = analysis.workloads().into_iter().filter_map(|w| {
+        let here = knees.iter().filter(|k| k.workload == w);
+        here.max_by(|a, b| gain(a).total_cmp(&gain(b)))
+    });
+    let best: Vec<&Knee> = best.collect();
+    let several = knees.len() > 1;
+    let mut found: Vec<String> = best
+        .iter()
+        .filter_map(|k| {
+            let valid = k.groups.iter().all(|c| c.is_valid());
+            let sentence = format!("{}{}", k.sentence()?, if valid { "" } else { " (informative)" });
+            Some(if several { format!("`{}` under {}: {sentence}", words::workload(k.workload), k.sharing) } else { sentence })
+        })
+        .collect();
+    let more = found.len().saturating_sub(2);
+    found.truncate(2);
+    if more > 0 {
+        found.push(format!("… {} in the report", number::count(more, "more finding")));
+    }
+    found
+}
+
+/// The findings as sentences, for pages.
+fn sentences(analysis: &Analysis) -> Vec<String> {
+    findings(analysis).iter().filter(|s| !s.starts_with('…')).map(|s| format!("{}.", capital(s))).collect()
 }
 
 fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {

@@ -4,6 +4,7 @@ use super::common::{
     Get, by_degree, describe, drawn, failure, figure, hover, informative_note, interval, nothing, values_of, without,
 };
 use super::{Block, Section};
+use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::plot::{Panel, Stack, Stacks};
@@ -14,7 +15,8 @@ const TITLE: &str = "Memory";
 /// Bytes to GiB.
 const GIB: f64 = 1.0 / 1073741824.0;
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(report: &Report) -> Section {
+    let analysis = &report.analysis;
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
@@ -32,7 +34,7 @@ pub fn section(analysis: &Analysis) -> Section {
         wanted.push(("GiB left", headroom, GIB));
     }
     let outlines = analysis.groups().any(|c| failure(c).as_deref() == Some("OOM"));
-    let guideline = analysis.guidelines.iter().find(|g| g.id == "memory-adds-up");
+    let guideline = report.guideline("memory-adds-up");
     let mut kinds: Vec<_> = analysis.cells.iter().filter_map(|c| c.memory_kind).map(|k| k.text()).collect();
     kinds.sort_unstable();
     kinds.dedup();

@@ -3,9 +3,9 @@
 use super::common::{cut_rows, failure, figure, hover, interval, label, nothing, whiskers, without};
 use super::{Block, Section, Table, TableCell};
 use crate::analysis::{Analysis, Cell, GainBy};
+use crate::format::words;
 use crate::number;
 use crate::plot::{Dot, DotRow, Dots, Level, LevelRow, Levels, Panel, mode_order, row_height};
-use crate::render::words;
 use crate::stats::Quantity;
 
 const ID: &str = "mixed";

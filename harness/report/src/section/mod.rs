@@ -1,4 +1,4 @@
-//! The sections of a report. In: an analysis. Out: headings, findings, figures and tables, still without markup; HTML and Markdown
+//! The sections of a report. In: a report. Out: headings, findings, figures and tables, still without markup; HTML and Markdown
 //! are made from the same. A section without data says in one sentence why and keeps its place.
 //!
 //! To add one: a file here, and its line in [`all`], which is the order of the page.
@@ -15,6 +15,7 @@ mod gain;
 mod latency;
 mod memory;
 mod mixed;
+pub mod notes;
 mod over_time;
 mod pairs;
 mod pcie;
@@ -25,11 +26,12 @@ mod summary;
 mod threshold;
 mod timeline;
 
-use crate::analysis::Analysis;
+use crate::Report;
 use crate::guideline::Verdict;
 use crate::plot::Panel;
 
 pub use common::{cell_id, tags};
+pub use gain::findings;
 
 /// One section.
 #[derive(Debug)]
@@ -152,22 +154,23 @@ impl Table {
 }
 
 /// Every section, in print order.
-pub fn all(analysis: &Analysis) -> Vec<Section> {
+pub fn all(report: &Report) -> Vec<Section> {
+    let analysis = &report.analysis;
     vec![
         summary::section(analysis),
         epoch_time::section(analysis),
-        gain::section(analysis),
-        threshold::section(analysis),
+        gain::section(report),
+        threshold::section(report),
         sm_activity::section(analysis),
-        memory::section(analysis),
+        memory::section(report),
         cpu::section(analysis),
         pcie::section(analysis),
         energy::section(analysis),
         mixed::section(analysis),
-        latency::section(analysis),
+        latency::section(report),
         timeline::section(analysis),
         feasibility::section(analysis),
-        fairness::section(analysis),
+        fairness::section(report),
         cells::section(analysis),
         quality::section(analysis),
         provenance::section(analysis),
