@@ -9,7 +9,8 @@ use std::path::Path;
 use collo_report::{Report, json, write};
 use collo_store::{CampaignFolder, Verdict};
 use serde_json::Value;
-use support::{Fixture, noted};
+use support::Fixture;
+use support::noted::noted;
 
 /// Analyse after something was done to the campaign's files.
 fn altered(fixture: &Fixture, alter: impl Fn(&CampaignFolder)) -> Report {
@@ -121,7 +122,7 @@ fn twenty_thousand_planned_cells_are_a_page_that_says_what_it_left_out() {
 
 #[test]
 fn what_was_measured_twice_as_fast_as_alone_is_never_advice() {
-    let report = altered(&Fixture::named("odd").analysis.solo("tiny", 32, 1.0).group("tiny", 32, 2, "naive", 0.5), |_| ());
+    let report = altered(&Fixture::named("odd").solo("tiny", 32, 1.0).group("tiny", 32, 2, "naive", 0.5), |_| ());
     let cell = report.analysis.groups().next().unwrap();
     assert_eq!(cell.validity.verdict, Verdict::Informative);
     assert!(report.guidelines.iter().all(|g| g.evidence.iter().all(|e| e.cell != cell.name())));

@@ -16,62 +16,52 @@ use crate::stats::Quantity;
 pub type Quantities = Ordered<Option<Quantity>>;
 
 /// A cell over its repetitions.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct Cell {
     #[serde(rename = "cell")]
     pub label: String,
-    #[serde(default)]
     pub sharing: String,
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
     pub degree: u64,
-    #[serde(default)]
     pub baseline: bool,
     #[serde(default = "hold")]
     #[schemars(extend("enum" = ["hold", "release"]))]
     pub tail: String,
-    #[serde(default)]
     pub slots: Option<String>,
-    #[serde(default)]
     pub members: Vec<Member>,
     /// Runs that its numbers come from.
-    #[serde(default)]
     pub repetitions: usize,
     #[serde(default = "missing")]
     pub outcome: String,
     /// Planned runs by outcome.
-    #[serde(default)]
     pub outcomes: Ordered<usize>,
     #[serde(default = "void")]
     #[schemars(extend("enum" = ["valid", "informative", "void"]))]
     pub validity: String,
     /// Why it is not valid.
-    #[serde(default)]
     pub reasons: Vec<String>,
     /// What looks odd and was not left out.
-    #[serde(default)]
     pub suspicious: Vec<String>,
     #[serde(flatten, deserialize_with = "quantities")]
     #[schemars(schema_with = "of_cells")]
     pub quantities: Quantities,
-    #[serde(default)]
     #[schemars(with = "String", extend("enum" = ["epoch_time", "makespan", "progress"]))]
     pub throughput_gain_by: Option<String>,
-    #[serde(default)]
     pub throughput_gain_verdict: Option<GainVerdict>,
-    #[serde(default)]
     pub memory_kind: Option<String>,
     /// Means of what is not a member's.
-    #[serde(default, deserialize_with = "quantities")]
+    #[serde(deserialize_with = "quantities")]
     pub metrics: Quantities,
     /// Why a quantity is absent.
-    #[serde(default)]
     pub absent: Texts,
 }
 
 /// The throughput gain held against 1, corrected for the number of groups.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct GainVerdict {
     pub p: Option<f64>,
@@ -81,35 +71,27 @@ pub struct GainVerdict {
 }
 
 /// One member of a cell.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct Member {
-    #[serde(default)]
     pub workload: String,
-    #[serde(default)]
     pub batch_size: Option<u64>,
-    #[serde(default)]
     pub settings: BTreeMap<String, Value>,
     /// What it told of the regime that it trained in.
-    #[serde(default)]
     pub regime: Option<Regime>,
     /// The label of its own solo cell.
-    #[serde(default)]
     pub solo: String,
     /// How it is asked, where it serves instead of training.
-    #[serde(default)]
     #[schemars(with = "Option<Map<String, Value>>")]
     pub serving: Option<Serving>,
     #[serde(flatten, deserialize_with = "quantities")]
     #[schemars(schema_with = "of_members")]
     pub quantities: Quantities,
     /// Why a quantity of its requests is absent.
-    #[serde(default)]
     pub absent: Texts,
-    #[serde(default)]
     pub loss: Option<f64>,
     /// Its computation graph in numbers.
-    #[serde(default)]
     #[schemars(with = "Option<Map<String, Value>>")]
     pub features: Option<Features>,
 }
@@ -130,6 +112,7 @@ fn hold() -> String {
     "hold".into()
 }
 
+// A cell of which a report says nothing was not run.
 fn missing() -> String {
     "missing".into()
 }

@@ -1,8 +1,8 @@
 //! `report.json`: the one set of types that it is written and read through, and that its JSON Schema is derived from. Every measured
 //! quantity is an object with `estimate`, `low`, `high`, `repetitions` and `df`, or null. `collo compare` reads nothing else.
 //!
-//! What is written is whole; what is read may come from an earlier collo, so all but a campaign's name, its device and its cells' labels
-//! may be absent.
+//! What is written is whole; what is read may come from an earlier collo, so what is absent is as it is by default. Without its
+//! campaign, its device or a cell's label it is no report: `read` looks.
 
 mod cell;
 mod of;
@@ -27,66 +27,52 @@ use crate::stats::Quantity;
 pub const SCHEMA: u32 = 1;
 
 /// A report.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 #[schemars(title = "collo report", deny_unknown_fields)]
 pub struct ReportJson {
     #[schemars(extend("const" = SCHEMA))]
     pub schema: u32,
-    #[serde(default)]
     pub experiment: String,
     pub campaign: String,
-    #[serde(default)]
     pub created_utc: String,
     pub device: Device,
     /// Data sets that were stand-ins.
-    #[serde(default)]
     pub synthetic: Vec<String>,
-    #[serde(default)]
     pub shortened: Vec<Shortened>,
     /// Why every number of the campaign is informative at best.
-    #[serde(default)]
     pub informative: Vec<String>,
     /// What may explain that another campaign differs.
-    #[serde(default)]
     pub environment: Ordered<String>,
-    #[serde(default)]
     pub thresholds: Thresholds,
     /// How the intervals were made.
-    #[serde(default)]
     pub method: Option<String>,
     /// Runs of the plan.
-    #[serde(default)]
     pub planned: usize,
     /// Runs by outcome; they sum to `planned`.
-    #[serde(default)]
     pub accounted: Ordered<usize>,
-    #[serde(default)]
     pub refusals: Vec<Refusal>,
     pub cells: Vec<Cell>,
-    #[serde(default)]
     pub guidelines: Vec<Advice>,
     /// What lay in the campaign's folder and could not be read.
-    #[serde(default)]
     pub problems: Vec<String>,
 }
 
 /// The device of a campaign.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct Device {
     pub name: String,
-    #[serde(default)]
     pub kind: String,
-    #[serde(default)]
     pub simulated: bool,
-    #[serde(default)]
     pub memory_bytes: Option<u64>,
-    #[serde(default)]
     pub cores: Option<u64>,
 }
 
 /// A workload whose epochs were cut short, with the batches that were left.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct Shortened {
     pub workload: String,
@@ -107,56 +93,48 @@ pub struct Thresholds {
 }
 
 /// A cell that could not run there, with the reason.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct Refusal {
     pub cell: String,
-    #[serde(default)]
     pub sharing: String,
     pub reason: String,
-    #[serde(default)]
     pub hint: Option<String>,
 }
 
 /// A guideline.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct Advice {
     pub id: String,
-    #[serde(default)]
     pub statement: String,
-    #[serde(default)]
     pub finding: String,
     pub verdict: Verdict,
-    #[serde(default)]
     pub tested: String,
-    #[serde(default)]
     pub evidence: Vec<Evidence>,
-    #[serde(default)]
     pub published: Option<Published>,
-    #[serde(default)]
     pub command: Option<String>,
-    #[serde(default)]
     pub summary: bool,
 }
 
 /// A number behind a guideline: a quantity of a cell, or its ratio to that of another one.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct Evidence {
     pub cell: String,
-    #[serde(default)]
     pub against: Option<String>,
     pub quantity: String,
-    #[serde(default)]
     pub value: Option<Quantity>,
-    #[serde(default)]
     #[schemars(range(min = 1))]
     pub repetitions: usize,
 }
 
 /// What the literature says, never ours.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct Published {
     pub statement: String,

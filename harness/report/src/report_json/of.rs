@@ -66,7 +66,7 @@ impl From<&analysis::Cell> for Cell {
             sharing: c.record.sharing.clone(),
             degree: c.record.degree.into(),
             baseline: c.record.baseline,
-            tail: c.record.tail.clone(),
+            tail: c.record.tail.word().into(),
             slots: c.record.slots.clone(),
             members: (0..c.members.len()).map(|index| member(c, index)).collect(),
             repetitions: c.counted.len(),

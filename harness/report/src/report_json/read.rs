@@ -36,11 +36,17 @@ impl ReportJson {
             }
             Some(_) => {}
         }
-        serde_path_to_error::deserialize(report).map_err(|e| {
-            let place = e.path().to_string();
-            let place = if place == "." { String::new() } else { format!("`{place}`: ") };
-            not(format!("{place}{}", e.into_inner()))
-        })
+        if !report["cells"].is_array() {
+            return Err(not("it has no list `cells`".into()));
+        }
+        let read: ReportJson =
+            serde_path_to_error::deserialize(report).map_err(|e| not(format!("`{}`: {}", e.path(), e.inner())))?;
+        match read.cells.iter().position(|cell| cell.label.is_empty()) {
+            Some(i) => Err(not(format!("cell {} has no label", i + 1))),
+            None if read.device.name.is_empty() => Err(not("it has no device with a name".into())),
+            None if read.campaign.is_empty() => Err(not("it has no `campaign`".into())),
+            None => Ok(read),
+        }
     }
 }
 
@@ -58,8 +64,8 @@ mod tests {
         insta::assert_snapshot!(why(json!([1])), @"`x.json` is not a report of collo: it is no JSON object");
         insta::assert_snapshot!(why(json!({})), @"`x.json` is not a report of collo: it has no `schema`");
         insta::assert_snapshot!(why(json!({ "schema": 7 })), @"`x.json` is not a report of collo: it has schema 7, this collo reads schema 1");
-        insta::assert_snapshot!(why(json!({ "schema": 1 })), @"`x.json` is not a report of collo: missing field `campaign`");
-        insta::assert_snapshot!(why(json!({ "schema": 1, "campaign": "c", "device": { "name": "d" }, "cells": [{}] })), @"`x.json` is not a report of collo: `cells[0]`: missing field `cell`");
+        insta::assert_snapshot!(why(json!({ "schema": 1 })), @"`x.json` is not a report of collo: it has no list `cells`");
+        insta::assert_snapshot!(why(json!({ "schema": 1, "cells": [{}] })), @"`x.json` is not a report of collo: cell 1 has no label");
     }
 
     #[test]
