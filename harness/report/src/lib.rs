@@ -8,6 +8,7 @@
 
 mod analysis;
 pub mod compare;
+pub mod document;
 mod error;
 pub mod export;
 mod format;
@@ -20,10 +21,10 @@ mod section;
 pub mod stats;
 
 pub use analysis::{Analysis, Cell, Member};
+pub use document::Written;
 pub use error::{Error, Result};
 pub use format::number;
 pub use guideline::{Evidence, Guideline, Verdict};
-pub use render::Written;
 pub use report_json::{ReportJson, schema as json_schema};
 
 /// Everything that a report says, before it is worded: what was measured, and what follows from it.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use collo_store::{Campaign, CampaignFolder, JournalEntry, Runs, Tail, place_file, read_small_text, sha256_file, sha256_text};
+use collo_store::{Campaign, CampaignFolder, JournalEntry, Runs, Tail, read_small_text, sha256_file, sha256_text};
 use fs_err as fs;
 use serde_json::json;
 
@@ -80,7 +80,7 @@ pub fn keep_summary(campaign: &CampaignFolder, reports: &Path) -> Result<()> {
 fn put(place: &Path, kept: &Kept) -> Result<()> {
     fs::create_dir_all(place)?;
     let text = serde_json::to_string(kept).map_err(|e| Error::Io(e.into()))? + "\n";
-    Ok(place_file(&place.join(format!("{}.json", kept.night.id)), text.as_bytes())?)
+    crate::document::replace(&place.join(format!("{}.json", kept.night.id)), text.as_bytes())
 }
 
 fn kept(place: &Path) -> Result<Vec<PathBuf>> {

@@ -1,8 +1,6 @@
-//! From an analysis to text: the terminal, JSON, Markdown, the page.
+//! From an analysis to text: the terminal, JSON, the report's files.
 
-pub mod html;
-pub mod markdown;
 pub mod terminal;
 mod write;
 
-pub use write::{Written, write};
+pub use write::write;

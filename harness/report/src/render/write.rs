@@ -1,48 +1,39 @@
-//! The report's files. In: a report and the folder of reports. Out: `NAME/CAMPAIGN/` with the page, Markdown, JSON, CSV and plots, and
+//! The report's files. In: an analysis and the folder of reports. Out: `NAME/CAMPAIGN/` with the page, Markdown, JSON, CSV and plots, and
 //! copies of all but the plots in `NAME/`, which so shows the latest.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use collo_store::place_file;
 use fs_err as fs;
 
-use super::{html, markdown};
-use crate::export::{Format, export};
-use crate::plot;
-use crate::section::{self, Block, Figure};
-use crate::{Report, Result};
+use crate::document::{self, Block, Figure, Written, replace};
+use crate::report_json::ReportJson;
+use crate::{Report, Result, plot, section};
 
-/// Where a report was written.
-#[derive(Debug, Clone)]
-pub struct Written {
-    /// `reports/NAME/report.html`.
-    pub html: PathBuf,
-    pub markdown: PathBuf,
-    pub json: PathBuf,
-    /// `reports/NAME/CAMPAIGN`, which the next campaign leaves as it is.
-    pub folder: PathBuf,
-    /// Every figure as SVG, a PNG of the same name beside it.
-    pub plots: Vec<PathBuf>,
+/// What a figure's file shows of it.
+fn sheet(figure: &Figure) -> plot::Sheet<'_> {
+    let Figure { title, legend, panels, simulated, tags, .. } = figure;
+    plot::Sheet { title, legend, panels, simulated: *simulated, tags }
 }
 
 /// Write everything. Each file is written aside and renamed, so that a reader sees the old one or the new one.
-pub fn write(report: &Report, reports: &Path) -> Result<Written> {
-    let campaign = &report.analysis.campaign;
+pub fn write(of: &Report, reports: &Path) -> Result<Written> {
+    let campaign = &of.analysis.campaign;
     let experiment = reports.join(&campaign.experiment);
     let folder = experiment.join(&campaign.id);
     fs::create_dir_all(folder.join("plots"))?;
-    let sections = section::all(report);
-    let figures = sections.iter().flat_map(|s| &s.blocks).filter_map(|b| if let Block::Figure(f) = b { Some(f) } else { None });
+    let mut report = section::document(of, None);
+    let figures =
+        report.sections.iter().flat_map(|s| &s.blocks).filter_map(|b| if let Block::Figure(f) = b { Some(f) } else { None });
     let figures: Vec<&Figure> = figures.collect();
     let plots: Vec<PathBuf> = figures.iter().map(|f| folder.join("plots").join(format!("{}.svg", f.id))).collect();
     let next = AtomicUsize::new(0);
     // Pixels take most of the time of a report, and figures know nothing of each other.
     let draw = || -> Result<()> {
         while let Some((figure, path)) = figures.iter().zip(&plots).nth(next.fetch_add(1, Ordering::Relaxed)) {
-            let svg = plot::standalone(figure);
-            place_file(path, svg.as_bytes())?;
-            place_file(&path.with_extension("png"), &plot::png(figure.id, &svg)?)?;
+            let svg = plot::standalone(&sheet(figure));
+            replace(path, svg.as_bytes())?;
+            replace(&path.with_extension("png"), &plot::png(figure.id, &svg)?)?;
         }
         Ok(())
     };
@@ -57,19 +48,15 @@ pub fn write(report: &Report, reports: &Path) -> Result<Written> {
             Err(panic) => std::panic::resume_unwind(panic),
         })
     })?;
-    let (data, cells) = (export(report, Format::Json)?, export(report, Format::Csv)?);
+    let json = serde_json::json!(ReportJson::from(of));
+    let cells = crate::export::export(of, crate::export::Format::Csv)?;
+    let mut write = |place: &Path, plots: String| {
+        report.plots = Some(plots);
+        replace(&place.join("report.csv"), &cells)?;
+        document::write(place, ("report", "report"), &report, &json)
+    };
+    write(&folder, "plots/".into())?;
     // The copies lie one folder higher, so their links to the plots differ.
-    for (place, prefix) in [(&folder, String::new()), (&experiment, format!("{}/", campaign.id))] {
-        place_file(&place.join("report.json"), &data)?;
-        place_file(&place.join("report.csv"), &cells)?;
-        place_file(&place.join("report.md"), markdown::report(report, &sections, &prefix).as_bytes())?;
-        place_file(&place.join("report.html"), html::report(report, &sections, &prefix)?.as_bytes())?;
-    }
-    Ok(Written {
-        html: experiment.join("report.html"),
-        markdown: experiment.join("report.md"),
-        json: experiment.join("report.json"),
-        folder,
-        plots,
-    })
+    let copies = write(&experiment, format!("{}/plots/", campaign.id))?;
+    Ok(Written { folder, plots, ..copies })
 }

@@ -2,12 +2,14 @@
 
 use collo_store::Sharing;
 
-use super::common::{cut_rows, describe, drawn, failure, figure, hover, interval, legend, nothing, tags, without};
-use super::{Block, Section, Table, TableCell};
+use super::absent::{nothing, without};
+use super::figure::{failure, figure, hover, interval, legend, tags};
+use super::panels::{describe, drawn};
+use super::values::cut_rows;
 use crate::Report;
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Block, Section, Table, TableCell};
 use crate::format::words;
-use crate::guideline::{Knee, capital, knees};
 use crate::number;
 use crate::plot::{Failure, Line, Lines, Panel, Point, cut, mode_label, mode_order};
 
@@ -40,7 +42,8 @@ pub fn section(report: &Report) -> Section {
     let largest = measured.iter().map(high).fold(0.0, f64::max);
     let (workloads, left_out) = drawn(analysis, &|c| shared(c) && c.get("throughput_gain").is_some());
     let panels: Vec<Panel> = workloads.into_iter().filter_map(|w| panel(analysis, w, largest)).collect();
-    let sentences = sentences(analysis);
+    let mut sentences = super::finding::sentences(analysis);
+    sentences.truncate(2);
     let caption = format!(
         "1: no better than one after the other; dotted: nobody is slowed down. Bands: 95 % intervals. One scale for all \
                    panels. The gain is Σ solo epoch time ÷ mean epoch time in the group, per repetition; under `release` it is Σ \
@@ -51,7 +54,7 @@ pub fn section(report: &Report) -> Section {
     Section {
         id: ID,
         title: TITLE,
-        chip: report.guideline("collocate").map(|g| g.verdict),
+        chip: report.guideline("collocate").map(|g| g.verdict.into()),
         finding: if sentences.is_empty() {
             "No gain has an interval: a group or its baseline has one repetition.".into()
         } else {
@@ -59,37 +62,6 @@ pub fn section(report: &Report) -> Section {
         },
         blocks: vec![Block::Figure(fig)],
     }
-}
-
-/// One or two sentences of what was found: of each workload the mode that gains most.
-pub fn findings(analysis: &Analysis) -> Vec<String> {
-    let knees = knees(analysis);
-    let gain = |k: &&Knee| k.cell().get("throughput_gain").map_or(f64::NEG_INFINITY, |q| q.estimate);
-    let best = analysis.workloads().into_iter().filter_map(|w| {
-        let here = knees.iter().filter(|k| k.workload == w);
-        here.max_by(|a, b| gain(a).total_cmp(&gain(b)))
-    });
-    let best: Vec<&Knee> = best.collect();
-    let several = knees.len() > 1;
-    let mut found: Vec<String> = best
-        .iter()
-        .filter_map(|k| {
-            let valid = k.groups.iter().all(|c| c.is_valid());
-            let sentence = format!("{}{}", k.sentence()?, if valid { "" } else { " (informative)" });
-            Some(if several { format!("`{}` under {}: {sentence}", words::workload(k.workload), k.sharing) } else { sentence })
-        })
-        .collect();
-    let more = found.len().saturating_sub(2);
-    found.truncate(2);
-    if more > 0 {
-        found.push(format!("… {} in the report", number::count(more, "more finding")));
-    }
-    found
-}
-
-/// The findings as sentences, for pages.
-fn sentences(analysis: &Analysis) -> Vec<String> {
-    findings(analysis).iter().filter(|s| !s.starts_with('…')).map(|s| format!("{}.", capital(s))).collect()
 }
 
 fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
@@ -141,7 +113,7 @@ fn table(analysis: &Analysis) -> Table {
     let mut table = Table::with(&["cell", "#gain", "95 % interval", "#p, Holm", "against 1", "#STP", "#ANTT"]);
     for cell in analysis.groups().filter(|c| shared(c)) {
         let mut label = TableCell::text(cell.name());
-        label.link = super::cell_id(analysis, cell.name());
+        label.link = super::anchor::cell_id(analysis, cell.name());
         let q = |name: &str| cell.get(name).map_or_else(String::new, number::estimate);
         let gain = cell.get("throughput_gain");
         let said = cell.gain_verdict.as_ref();
