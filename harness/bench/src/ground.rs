@@ -3,12 +3,11 @@
 //! Runs go the way of `collo run`: an experiment is read, expanded, planned, and its campaign measured.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use collo_measure::campaign::{self, Choice, Order};
+use collo_measure::campaign::Choice;
 use collo_measure::observe::View;
-use collo_measure::{Event, Experiment, Interpreters, Member, Project, Workloads, expand, plan, prepare};
+use collo_measure::{Event, Experiment, Interpreters, Member, Project, Request, Session, Workloads, prepare};
 use collo_store::{CellRecord, Outcome, StoredRun, monotonic_ns};
 use fs_err as fs;
 use tempfile::TempDir;
@@ -88,30 +87,18 @@ impl Ground {
         at: &mut dyn FnMut(Moment<'_>) -> Result<()>,
     ) -> Result<Vec<Timed>> {
         let experiment = Experiment::resolve(&self.project, experiment, &self.workloads).map_err(|e| anyhow!("{e}"))?;
-        let facts = experiment.device_facts(&Default::default(), &Default::default()).map_err(|e| anyhow!("{e}"))?;
-        let cells = expand(&experiment, None).map_err(|e| anyhow!("{e}"))?;
-        let mut plan = plan(&experiment, &cells, &facts);
-        let kept: Vec<bool> = plan.record.cells.iter().map(keep).collect();
-        plan.record.keep(|_, run| kept[run.cell]);
-        let refused = plan.record.refusals.first().map(|r| format!(": {}", r.reason)).unwrap_or_default();
-        ensure!(!plan.record.order.is_empty(), "no cell of `{}` can run here{refused}", experiment.name);
-        let order = Order {
-            project: &self.project,
-            experiment: &experiment,
-            cells: &cells,
-            plan: &plan,
-            facts: &facts,
-            interpreters: &self.interpreters,
-            python: Default::default(),
-            data: Vec::new(),
-            selection: None,
-            choice: Choice { new: true, ..Choice::default() },
-        };
+        let request = Request { choice: Choice { new: true, ..Choice::default() }, ..Request::of(experiment) };
+        let mut session = Session::plan(&self.project, request).map_err(|e| anyhow!("{e}"))?;
+        session.keep(|_, cell| keep(&cell.record));
+        session.prepared_with(self.interpreters.clone());
+        let plan = session.planned();
+        let (name, planned) = (session.experiment().name.clone(), plan.order.len());
+        let refused = plan.refusals.first().map(|r| format!(": {}", r.record.reason)).unwrap_or_default();
+        ensure!(planned > 0, "no cell of `{name}` can run here{refused}");
         let mut runs: Vec<Timed> = Vec::new();
         let mut begun_ns = 0;
         let mut failed = None;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(campaign::run(&order, &mut |event| {
+        let finished = session.measure(&mut |event| {
             let index = runs.len();
             let told = match event {
                 Event::Begins { .. } => {
@@ -127,41 +114,36 @@ impl Ground {
                 _ => Ok(()),
             };
             failed = failed.take().or(told.err());
-        }))?;
+        });
+        finished.map_err(|unfinished| unfinished.error)?;
         if let Some(error) = failed {
             return Err(error);
         }
         for Timed { run, .. } in &runs {
             let tail = run.record.members.iter().flat_map(|m| &m.log_tail).last().map(|l| format!(": {l}")).unwrap_or_default();
-            ensure!(
-                run.record.outcome == Outcome::Completed,
-                "a run of `{}` ended as {}{tail}",
-                experiment.name,
-                run.record.outcome.text()
-            );
+            ensure!(run.record.outcome == Outcome::Completed, "a run of `{name}` ended as {}{tail}", run.record.outcome.text());
         }
-        ensure!(runs.len() == plan.record.order.len(), "`{}` was interrupted", experiment.name);
+        ensure!(runs.len() == planned, "`{name}` was interrupted");
         Ok(runs)
     }
 
     /// The command of a workload as somebody would type it, at its default settings, with `arguments` behind it.
-    pub fn by_hand(&self, workload: &str, settings: &[(&str, String)], arguments: &[String]) -> Result<Command> {
+    pub fn by_hand(&self, workload: &str, settings: &[(&str, String)], arguments: &[String]) -> Result<duct::Expression> {
         let workload = self.workloads.find(workload).map_err(|e| anyhow!("{e}"))?;
         let given = settings.iter().map(|(name, value)| (*name, value.parse::<f64>().map_or(value.clone().into(), number)));
         let member = Member::new(workload, given).map_err(|e| anyhow!("{e}"))?;
         let mut words = workload.command_for(&member.spec()).map_err(|e| anyhow!("{e}"))?;
         self.interpreters.put_into(&mut words, workload);
         let (program, rest) = words.split_first().context("a workload has a command")?;
-        let mut command = Command::new(program);
-        command.args(rest).args(arguments).current_dir(&workload.folder);
+        let command = duct::cmd(program, rest.iter().chain(arguments)).dir(&workload.folder).stdin_null().unchecked();
         // What matters of a member's environment to the time that it takes; nothing that makes it a member.
-        command.env("COLLO_DATA", self.project.data());
-        command.env("PYTHONPATH", self.interpreters.search_path(&self.project, workload));
-        for name in ["COLLO_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"] {
-            command.env(name, "1");
-        }
-        command.env("PYTHONNOUSERSITE", "1").env("CUDA_VISIBLE_DEVICES", "");
-        Ok(command)
+        let threads = ["COLLO_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"];
+        let command = threads.iter().fold(command, |command, name| command.env(name, "1"));
+        Ok(command
+            .env("COLLO_DATA", self.project.data())
+            .env("PYTHONPATH", self.interpreters.search_path(&self.project, workload))
+            .env("PYTHONNOUSERSITE", "1")
+            .env("CUDA_VISIBLE_DEVICES", ""))
     }
 }
 

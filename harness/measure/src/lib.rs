@@ -14,14 +14,13 @@ pub mod experiment;
 mod fields;
 #[cfg(test)]
 mod fixture;
-pub mod frontier;
+mod frontier;
 pub mod ingredients;
 mod interpreters;
 mod interrupt;
 pub mod launch;
 pub mod load;
 pub mod machine;
-mod mistake;
 mod nearest;
 mod noted;
 pub mod observe;
@@ -33,6 +32,7 @@ mod run;
 pub mod sampler;
 pub mod schema;
 mod select;
+mod session;
 pub mod sharing;
 #[cfg(test)]
 #[path = "../../store/tests/support/skip.rs"]
@@ -44,19 +44,19 @@ pub mod workload;
 pub use campaign::is_want_of_threads;
 pub use cell::{Cell, Member, Tail, Term, find_cell};
 pub use device::{
-    Address as GpuAddress, Choice as GpuChoice, DeviceFacts, DeviceKind, Driver, Gpu, Partition, allocation, apply, company, cut,
-    fixed, has_gpu, hold, holders, layout, mig, mps, namespace, nvml, partition, program, services, trust,
+    Address as GpuAddress, Choice as GpuChoice, Cores, DeviceFacts, DeviceKind, Driver, Gpu, Partition, allocation, apply,
+    company, cut, fixed, has_gpu, hold, holders, layout, mig, mps, namespace, nvml, partition, services, trust,
 };
 pub use events::{Event, Watcher};
 pub use expand::{Expanded, expand};
 pub use experiment::Experiment;
 pub use interpreters::Interpreters;
-pub use mistake::{Fault, Mistake, Mistakes, Source, further};
 pub use noted::{Noted, Stopped};
-pub use plan::{CellForecast, Forecast, Plan, alone_on_slices, plan};
-pub use prepare::{Prepared, prepare, prepare_all};
-pub use project::Project;
+pub use plan::{Plan, PlannedCell, plan};
+pub use prepare::{Prepared, prepare};
+pub use project::{Project, shown};
 pub use run::RunError;
-pub use select::Expression;
+pub use select::{Expression, Selection};
+pub use session::{Request, Session, Unfinished};
 pub use sharing::{Refusal, SharingMode};
 pub use workload::{Workload, Workloads};

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::mistake::Mistake;
+use collo_store::Diagnostic;
+
+use crate::device::mig::Cards;
 
 /// A checkout, or what `collo init` wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,18 +16,18 @@ pub struct Project {
 
 impl Project {
     /// The nearest project at or above a folder.
-    pub fn find(from: &Path) -> Result<Project, Mistake> {
+    pub fn find(from: &Path) -> Result<Project, Diagnostic> {
         let from = std::path::absolute(from).unwrap_or_else(|_| from.to_path_buf());
         let found = from.ancestors().find(|f| f.join("experiments").is_dir() && f.join("workloads").is_dir());
         let Some(root) = found else {
-            return Err(Mistake::new(format!("no `experiments/` and `workloads/` in {} or above it", from.display()))
+            return Err(Diagnostic::new(format!("no `experiments/` and `workloads/` in {} or above it", from.display()))
                 .hint("`collo init DIR` writes them; `-C DIR` goes there"));
         };
         // Members are told of folders in variables, and what is stored is JSON.
         if root.to_str().is_some() {
             return Ok(Project::at(root));
         }
-        Err(Mistake::new(format!("the path of this project, {}, is not text in UTF-8", root.display()))
+        Err(Diagnostic::new(format!("the path of this project, {}, is not text in UTF-8", root.display()))
             .hint("move the project, or rename the folder it lies in")
             .of_machine())
     }
@@ -56,6 +58,11 @@ impl Project {
         self.root.join("mig-profiles")
     }
 
+    /// The cards that are known here; none where there is no `mig-profiles/`, and a driver's own word has to do.
+    pub fn cards(&self) -> Cards {
+        Cards::load(&self.mig_profiles()).unwrap_or_default()
+    }
+
     pub fn runs(&self) -> PathBuf {
         self.runs.clone().unwrap_or_else(|| self.root.join("runs"))
     }
@@ -69,15 +76,32 @@ impl Project {
     }
 }
 
-/// A path as people see it: from where they stand, if it lies below.
+/// A path as people see it: from where they stand, if it lies below; else from their home.
 pub fn shown(path: &Path) -> String {
-    let here = std::env::current_dir().ok();
-    here.and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path).display().to_string()
+    let path = path.strip_prefix(".").unwrap_or(path);
+    if let Some(below) = std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok()) {
+        return below.display().to_string();
+    }
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty() && home != "/");
+    match home.and_then(|home| path.strip_prefix(home).ok()).filter(|below| *below != Path::new("")) {
+        Some(below) => format!("~/{}", below.display()),
+        None => path.display().to_string(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_below_here_is_shown_from_here() {
+        let here = std::env::current_dir().expect("there is one");
+        assert_eq!((shown(&here.join("runs/x")), shown(Path::new("./runs/x"))), ("runs/x".into(), "runs/x".into()));
+        assert_eq!(shown(Path::new("/proc/self")), "/proc/self");
+        if let Some(home) = std::env::var_os("HOME").filter(|home| home != "/" && Path::new(home).is_absolute()) {
+            assert_eq!(shown(&Path::new(&home).join("no such/x")), "~/no such/x");
+        }
+    }
 
     #[test]
     fn a_project_is_found_from_any_folder_inside_it() {
@@ -95,6 +119,6 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let mistake = Project::find(folder.path()).expect_err("nothing here");
         assert!(mistake.to_string().ends_with("hint: `collo init DIR` writes them; `-C DIR` goes there"));
-        assert_eq!(mistake.fault().exit_code(), 2);
+        assert_eq!(mistake.class().code(), 2);
     }
 }

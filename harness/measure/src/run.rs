@@ -7,22 +7,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collo_store::{
-    Attestation, AttestationVerdict, CampaignFolder, Ingredient, MemberSpec, Outcome, PlannedRun, RunRecord, SCHEMA, StoredRun,
-    Thresholds, Validity, Verdict, utc_now,
+    Attestation, AttestationVerdict, CampaignFolder, Diagnostic, Ingredient, MemberSpec, Outcome, PlannedRun, RunRecord, SCHEMA,
+    StoredRun, Thresholds, Validity, Verdict, utc_now,
 };
 use tokio::sync::watch;
 
-use crate::cell::Cell;
+use crate::cell::{Cell, Tail};
 use crate::device::hold::Hold;
 use crate::device::{DeviceFacts, DeviceKind, Gpu, nvml};
 use crate::experiment::{Experiment, FailureRule};
 use crate::ingredients::Watch;
 use crate::interpreters::Interpreters;
-use crate::launch::protocol::Tail;
 use crate::launch::{Adapter, MemberLaunch};
-use crate::mistake::Mistake;
 use crate::observe::{self, Observation, ObserveError, Rules, Setting, Stop, View};
+use crate::plan::PlannedCell;
 use crate::project::Project;
+use crate::python::PythonError;
 use crate::sampler::Rates;
 use crate::sharing::{self, Ground, InForce, MEMORY_LIMIT, NotStaged, OTHERS, Seating, Slot, scrubbed};
 use crate::workload::Workload;
@@ -52,13 +52,7 @@ pub struct Bench<'a> {
     pub foreign: bool,
 }
 
-/// A cell, and what its members get of the device.
-pub struct Seated<'a> {
-    pub cell: &'a Cell,
-    pub seating: &'a Seating,
-}
-
-/// A run that could not be stored.
+/// What cannot be prepared, or a run that could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error(transparent)]
@@ -66,19 +60,32 @@ pub enum RunError {
     #[error(transparent)]
     Store(#[from] collo_store::Error),
     #[error(transparent)]
-    Mistake(#[from] crate::mistake::Mistake),
+    Diagnostic(#[from] Diagnostic),
+    #[error(transparent)]
+    Python(#[from] PythonError),
+}
+
+impl From<RunError> for Diagnostic {
+    fn from(e: RunError) -> Diagnostic {
+        match e {
+            RunError::Diagnostic(shown) => shown,
+            RunError::Python(e) => e.into(),
+            RunError::Store(e) | RunError::Observe(ObserveError::Store(e)) => e.into(),
+            RunError::Observe(ObserveError::Launch(e)) => e.into(),
+        }
+    }
 }
 
 impl Bench<'_> {
     /// Measure one repetition of a cell, on a card if one is held. None if it was killed and thrown away.
     pub async fn run(
         &self,
-        seated: &Seated<'_>,
+        cell: &PlannedCell,
         planned: &PlannedRun,
         mut card: Option<(&Gpu, &mut Hold)>,
         show: &mut dyn FnMut(View),
     ) -> Result<Option<StoredRun>, RunError> {
-        let cell = seated.cell;
+        let PlannedCell { cell, seating, .. } = cell;
         let folder = self.campaign.manifest().plan.folder(planned);
         let mut draft = self.campaign.begin(&folder)?;
         let started_utc = utc_now();
@@ -90,9 +97,7 @@ impl Bench<'_> {
             exclusive: self.exclusive,
             foreign: self.foreign,
         };
-        let specs: Vec<MemberSpec> = cell.members().map(|m| m.spec()).collect();
-        let mode = cell.mode().for_members(&specs).unwrap_or_else(|| cell.mode().clone());
-        let staged = match mode.stage(&mut ground, seated.seating) {
+        let staged = match sharing::stage(&mut ground, seating) {
             Ok(staged) => staged,
             Err(reason) => return self.not_staged(draft, cell, planned, started_utc, reason).map(Some),
         };
@@ -110,7 +115,7 @@ impl Bench<'_> {
             boards: staged.card.iter().map(|card| card.board(self.experiment.sampling.sm_source)).collect(),
             attest: {
                 let card = staged.card.clone();
-                Arc::new(move |found: &[InForce]| mode.attest(card.as_deref(), found))
+                Arc::new(move |found: &[InForce]| sharing::attest(card.as_deref(), found))
             },
             misplaced: &|member, hello| sharing::misplaced(staged.card.as_deref(), member, hello),
             stop: self.stop.clone(),
@@ -134,7 +139,7 @@ impl Bench<'_> {
                 (None, None) => observation.outcome,
             };
         }
-        let record = self.record(seated, planned, started_utc, &mut observation);
+        let record = self.record(cell, seating, planned, started_utc, &mut observation);
         let path = draft.commit(record, &observation.epochs, &observation.requests)?;
         Ok(Some(StoredRun::open(&path)?))
     }
@@ -149,7 +154,7 @@ impl Bench<'_> {
         let foreign = cell.members().any(|m| m.workload().epochs.is_some());
         // A foreign script cannot be held.
         let tail = match cell.tail() {
-            crate::cell::Tail::Hold if !foreign => Tail::Hold,
+            Tail::Hold if !foreign => Tail::Hold,
             _ => Tail::Release,
         };
         Rules {
@@ -203,11 +208,18 @@ impl Bench<'_> {
         env
     }
 
-    fn record(&self, seated: &Seated<'_>, planned: &PlannedRun, started_utc: String, observation: &mut Observation) -> RunRecord {
-        let mut record = self.blank(seated.cell, planned, started_utc);
+    fn record(
+        &self,
+        cell: &Cell,
+        seating: &Seating,
+        planned: &PlannedRun,
+        started_utc: String,
+        observation: &mut Observation,
+    ) -> RunRecord {
+        let mut record = self.blank(cell, planned, started_utc);
         record.members = observation.members(&record.cell.members);
         for (member, kept) in record.members.iter_mut().enumerate() {
-            kept.slice = seated.seating.slice(member);
+            kept.slice = seating.slice(member);
         }
         record.timeline = observation.timeline.clone();
         record.outcome = observation.outcome.clone();
@@ -217,7 +229,7 @@ impl Bench<'_> {
             .take()
             .unwrap_or_else(|| Attestation::absent("the run ended before the evidence could be gathered"));
         if record.members.iter().any(|m| !m.barrier) {
-            record.cell.tail = "release".into();
+            record.cell.tail = Tail::Release;
         }
         judge(&mut record, observation.skew_ns, &self.campaign.manifest().thresholds);
         let after = self.files.borrow_mut().after_run();
@@ -288,7 +300,7 @@ pub fn process_environment(
     workload: &Workload,
     member: &MemberSpec,
     interpreters: &Interpreters,
-) -> Result<BTreeMap<String, Option<String>>, Mistake> {
+) -> Result<BTreeMap<String, Option<String>>, Diagnostic> {
     let mut env: BTreeMap<String, Option<String>> =
         workload.variables_for(member)?.into_iter().map(|(name, value)| (name, Some(value))).collect();
     env.extend([

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use collo_measure::experiment::{Asked, DeviceChoice};
 use collo_measure::mig::Cards;
-use collo_measure::{Expression, Project, Workloads, expand, experiment, plan};
+use collo_measure::{Expression, Project, Selection, Workloads, expand, experiment, plan};
 
 fn project() -> Project {
     Project::find(Path::new(env!("CARGO_MANIFEST_DIR"))).expect("the checkout is a project")
@@ -32,7 +32,7 @@ fn every_experiment_of_the_project_plans_under_its_own_name() {
         let facts = experiment.device_facts(&asked, &cards).unwrap_or_else(|mistake| panic!("{mistake}"));
         let cells = expand(&experiment, None).unwrap_or_else(|mistake| panic!("{mistake}"));
         let plan = plan(&experiment, &cells, &facts);
-        assert_eq!(plan.record.cells.len() + plan.record.refusals.len(), cells.len(), "{}", path.display());
+        assert_eq!(plan.cells.len() + plan.refusals.len(), cells.len(), "{}", path.display());
     }
 }
 
@@ -43,9 +43,9 @@ fn the_quickstart_is_twelve_runs_of_three_cells() {
         collo_measure::Experiment::resolve(&project(), "quickstart", &workloads).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let facts = quickstart.device_facts(&Default::default(), &Default::default()).expect("a CPU");
     let plan = plan(&quickstart, &expand(&quickstart, None).expect("few cells"), &facts);
-    let cells: Vec<&str> = plan.record.cells.iter().map(|cell| cell.cell.as_str()).collect();
+    let cells: Vec<&str> = plan.cells.iter().map(|cell| cell.record.cell.as_str()).collect();
     assert_eq!(cells, ["tiny solo b32", "tiny×2 naive b32", "tiny×3 naive b32"]);
-    assert_eq!(plan.record.order.len(), 12);
+    assert_eq!(plan.order.len(), 12);
 }
 
 #[test]
@@ -73,7 +73,8 @@ fn a_selection_of_the_quickstart_keeps_its_baseline() {
     let workloads = Workloads::load(&project().workloads()).expect("readable");
     let quickstart =
         collo_measure::Experiment::resolve(&project(), "quickstart", &workloads).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let selection = Expression::parse("--where", "sharing == \"naive\" && degree <= 2").expect("right");
+    let condition = Expression::parse("--where", "sharing == \"naive\" && degree <= 2").expect("right");
+    let selection = Selection::Where(condition);
     let labels: Vec<String> = expand(&quickstart, Some(&selection)).expect("few").iter().map(|e| e.cell.label()).collect();
     assert_eq!(labels, ["tiny solo b32", "tiny×2 naive b32"]);
 }

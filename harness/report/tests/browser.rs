@@ -141,7 +141,7 @@ fn card() -> Fixture {
         f = f.on_card(mode, &[("small", 1.3 * stretch); 3], truth(1.4 * sm, 190.0), 0.01);
         f = f.on_card(mode, &two("large", 1.9 * stretch, "large", 1.9 * stretch), truth(0.9, 350.0), 0.01);
         f = f.on_card(mode, &two("small", 1.4 * stretch, "large", 1.5 * stretch), truth(0.9, 340.0), 0.01);
-        f.cells.last_mut().unwrap().record.tail = "release".into();
+        f.cells.last_mut().unwrap().record.tail = collo_store::Tail::Release;
     }
     f = f.on_card("naive", &[("large", 3.0); 7], truth(0.9, 350.0), 0.01);
     f = f.ends(Outcome::OutOfMemory { member: 3, message: "tried to allocate 2 GiB".into() });
@@ -269,6 +269,7 @@ fn hostile_names_and_logs_do_nothing() {
         member: 0,
         status: "</pre><script>alert(6)</script>".into(),
         message: "</textarea>\u{1b}[31m".into(),
+        place_alone: false,
     });
     f = f.group(hostile, 32, 3, mode, 1.2);
     f.informative = vec!["</style><script>alert(7)</script>".into()];

@@ -6,6 +6,7 @@
 mod support;
 
 use collo_report::compare::{Options, Side, compare};
+use collo_report::document::Present;
 use collo_report::history::{self, History, Night, Nights, Rules};
 use collo_report::{Analysis, Guideline, Verdict, analyse, json, json_schema, terminal, terminal_cell, write};
 use collo_store::{CampaignFolder, Outcome, RequestRecord, write_requests};
@@ -145,7 +146,7 @@ fn what_is_made_of_epochs_is_absent_where_a_member_serves() {
 #[test]
 fn under_release_neither_a_gain_nor_a_makespan_is_made_of_service() {
     let mut fixture = campaign();
-    fixture.cells.iter_mut().for_each(|c| c.record.tail = "release".into());
+    fixture.cells.iter_mut().for_each(|c| c.record.tail = collo_store::Tail::Release);
     let report = json(&analysed(&fixture));
     let c = cell(&report, "serve+tiny mps");
     assert!(c["throughput_gain"].is_null() && c["makespan_s"].is_null());
@@ -261,7 +262,8 @@ fn equal_servers_are_pooled_and_different_ones_stand_by_themselves() {
 
 #[test]
 fn a_server_that_fell_before_it_said_so_is_known_as_one() {
-    let crash = Outcome::Crashed { member: 0, status: "exited with 1".into(), message: "in its warm-up".into() };
+    let crash =
+        Outcome::Crashed { member: 0, status: "exited with 1".into(), message: "in its warm-up".into(), place_alone: true };
     let analysis = analysed(&campaign().ends(crash));
     let fallen = analysis.cells.iter().find(|c| c.name() == "serve+tiny naive").unwrap();
     assert!(fallen.serves() && fallen.members[0].absent["latency_p99_s"] == "no usable run");
@@ -469,9 +471,9 @@ fn a_step_of_the_p99_is_a_regression_of_the_night() {
     let names = ["tiny solo b32", "serve solo b1", "serve+tiny mps"].map(quantity);
     assert_eq!(names, [Some("epoch_time_s"), Some("latency_p99_s"), Some("latency_p99_s")]);
     let told = History::of("serving", Nights { nights, problems: Vec::new() }, Rules::default());
-    let said = history::terminal(&told);
+    let said = told.text(100);
     assert!(told.has_regression() && said.contains("slower  serve+tiny mps"), "{said}");
     let folder = tempfile::tempdir().unwrap();
-    let page = std::fs::read_to_string(history::write(&told, folder.path()).unwrap().html).unwrap();
+    let page = std::fs::read_to_string(told.write(folder.path()).unwrap().html).unwrap();
     assert!(page.contains("p99 ") && page.contains(" ms"), "its level is a latency");
 }

@@ -3,11 +3,21 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use collo_store::{JournalEntry, Runs};
+use collo_store::{Campaign, Diagnostic, JournalEntry, Runs};
 
-use super::{Order, SELECTION};
+use super::Order;
 use crate::ingredients::{self, Ingredients, Places, Watch};
 use crate::prepare::Prepared;
+use crate::select::{Expression, Selection};
+
+/// The name under which a selection is an ingredient.
+pub(super) const SELECTION: &str = "--where";
+
+/// The selection that a campaign was planned with: part of what it is.
+pub fn selection(campaign: &Campaign) -> Result<Option<Selection>, Diagnostic> {
+    let text = campaign.ingredients.get(SELECTION).and_then(|i| i.version.as_deref());
+    text.map(|text| Expression::parse(SELECTION, text.trim_matches('`')).map(Selection::Where)).transpose()
+}
 
 impl Order<'_> {
     /// All of it, as it is now.
@@ -17,10 +27,11 @@ impl Order<'_> {
             found.all.insert(name.to_string(), ingredients::text(text, version));
         };
         add("experiment", &self.experiment.source, None);
-        if let Some(selection) = &self.selection {
-            add(SELECTION, selection, Some(format!("`{selection}`")));
+        if let Some(selection) = self.selection {
+            let text = selection.text();
+            add(SELECTION, &text, Some(format!("`{text}`")));
         }
-        for (name, version) in &self.python {
+        for (name, version) in self.python {
             add(name, version, Some(version.clone()));
         }
         let own = env!("CARGO_PKG_VERSION");
@@ -41,7 +52,7 @@ impl Order<'_> {
     fn places(&self, runs: &Runs) -> Result<Places, collo_store::Error> {
         let root = self.project.root().to_path_buf();
         let mut places = Places { tracked: ingredients::tracked(&root, &self.project.workloads()), root, ..Places::default() };
-        for workload in self.cells.iter().flat_map(|e| e.cell.members()).map(|member| member.workload()) {
+        for workload in self.plan.members().map(|member| member.workload()) {
             places.folders.insert(workload.folder.clone());
             let written = workload.outputs.iter().map(|name| places.name(&workload.folder.join(name)));
             let written: Vec<String> = written.flat_map(|name| [format!("{name}/"), name]).collect();

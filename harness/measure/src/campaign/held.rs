@@ -1,13 +1,12 @@
 //! The card of a campaign, from the first look at it until it is as it was found.
 
-use collo_store::PlannedRun;
+use collo_store::{Diagnostic, PlannedRun};
 
 use super::Order;
 use crate::device::company::Company;
 use crate::device::hold::{Hold, Restored, Who};
 use crate::device::{DeviceKind, Gpu};
 use crate::events::{Event, Watcher};
-use crate::mistake::Mistake;
 use crate::run::{Bench, RunError};
 
 /// Put a card back as it was found, and say so; what cannot be put back stays written down for `collo restore`.
@@ -39,7 +38,7 @@ impl Order<'_> {
         if let Some(planned) = gpu.partition.as_ref().filter(|planned| !planned.is_as(hold.found())) {
             let what =
                 format!("{} was cut anew while its runs were planned: it was {planned}, it is {}", gpu.label(), hold.found());
-            return Err(Mistake::new(what).hint("the same command again plans anew").of_machine().into());
+            return Err(Diagnostic::new(what).hint("the same command again plans anew").of_machine().into());
         }
         let checked = self.check_card(gpu, &mut hold);
         if checked.is_err() {
@@ -55,19 +54,17 @@ impl Order<'_> {
         if !self.choice.foreign
             && let Some(who) = Company::settled(hold.uuid()).words().first()
         {
-            return Err(Mistake::new(format!("{} is in use: {who}", gpu.label()))
+            return Err(Diagnostic::new(format!("{} is in use: {who}", gpu.label()))
                 .hint("take another with `--gpu`; `--foreign allow` measures all the same, marked informative")
                 .of_machine()
                 .into());
         }
         // Where nothing of what is asked for can be had as the card is, it is changed now: what stands against it is told before baselines
         // are measured for nothing. Elsewhere what is there is measured first, and the card is changed when its turn comes.
-        let asked: Vec<String> = self.cells.iter().filter(|e| e.asked).map(|e| e.cell.label()).collect();
-        let plan = &self.plan.record;
-        let of_asked = plan.order.iter().filter(|run| asked.contains(&plan.cells[run.cell].cell));
-        let wanted: Vec<_> = of_asked.filter_map(|run| self.plan.seatings[run.cell].partition.as_ref()).collect();
+        let asked = self.plan.order.iter().map(|run| &self.plan.cells[run.cell]).filter(|c| c.asked);
+        let wanted: Vec<_> = asked.filter_map(|c| c.seating.partition.as_ref()).collect();
         if let Some(partition) = wanted.first().filter(|_| wanted.iter().all(|p| *p != hold.found())) {
-            hold.bring(partition).map_err(|e| e.mistake())?;
+            hold.bring(partition).map_err(Diagnostic::from)?;
         }
         Ok(())
     }
@@ -82,12 +79,10 @@ impl Order<'_> {
     ) -> Result<bool, RunError> {
         let plan = &bench.campaign.manifest().plan;
         let label = &plan.cells[planned.cell].cell;
-        let refusal = self.plan.record.refusals.iter().find(|r| r.cell == *label);
-        let cell = self.cells.iter().map(|e| &e.cell).find(|cell| cell.label() == *label);
-        let (Some(refusal), Some(cell)) = (refusal, cell) else { return Ok(false) };
+        let Some(refused) = self.plan.refusals.iter().find(|r| r.record.cell == *label) else { return Ok(false) };
         journal.began(&plan.folder(planned))?;
         watcher(Event::Begins { planned });
-        let run = bench.refuse(cell, planned, refusal.reason.clone())?;
+        let run = bench.refuse(&refused.cell, planned, refused.record.reason.clone())?;
         watcher(Event::Ends { planned, run: &run });
         Ok(true)
     }

@@ -3,37 +3,36 @@
 mod caught;
 mod depends;
 mod held;
+mod resume;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
-use collo_store::{Campaign, CampaignFolder, Ingredient, Outcome, PlannedRun, Runs, SCHEMA, StoredRun, utc_id, utc_now};
+use collo_store::{
+    Campaign, CampaignFolder, Diagnostic, Ingredient, Outcome, PlannedRun, Runs, SCHEMA, StoredRun, utc_id, utc_now,
+};
 use tokio::sync::watch;
 
-use crate::cell::Cell;
 use crate::device::hold::Hold;
 use crate::device::services::Services;
 use crate::device::{DeviceFacts, Gpu};
 use crate::events::{Event, Watcher};
-use crate::expand::Expanded;
 use crate::experiment::Experiment;
 use crate::ingredients::Ingredients;
 use crate::interpreters::Interpreters;
 use crate::interrupt::Interrupts;
 use crate::machine;
-use crate::mistake::Mistake;
 use crate::observe::{Stop, View};
 use crate::plan::Plan;
 use crate::prepare::Prepared;
 use crate::project::Project;
-use crate::run::{Bench, RunError, Seated};
-use crate::sharing::Seating;
+use crate::run::{Bench, RunError};
+use crate::select::Selection;
 
 pub use caught::is_want_of_threads;
-
-/// The name under which a selection is an ingredient.
-pub const SELECTION: &str = "--where";
+pub use depends::selection;
+use resume::Takes;
 
 /// Which runs of a campaign to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -57,8 +56,8 @@ pub struct Choice {
     pub only: Only,
     /// Begin no further run after so long.
     pub time_limit: Option<Duration>,
-    /// Add the order's plan to the newest campaign, which may be complete, as further repetitions of its cells.
-    pub more: bool,
+    /// Add so many repetitions of the planned cells to the newest campaign, which may be complete.
+    pub more: Option<u32>,
     /// Under MPS, let nobody but the server use the card.
     pub exclusive: bool,
     /// Measure although others compute on the card; the campaign is marked informative.
@@ -71,16 +70,15 @@ pub struct Choice {
 pub struct Order<'a> {
     pub project: &'a Project,
     pub experiment: &'a Experiment,
-    pub cells: &'a [Expanded],
     pub plan: &'a Plan,
     pub facts: &'a DeviceFacts,
     pub interpreters: &'a Interpreters,
     /// Versions of Python and its packages.
-    pub python: BTreeMap<String, String>,
+    pub python: &'a BTreeMap<String, String>,
     /// The data sets, as they were found or written.
-    pub data: Vec<Prepared>,
+    pub data: &'a [Prepared],
     /// The selection that the plan was made with, part of its identity.
-    pub selection: Option<String>,
+    pub selection: Option<&'a Selection>,
     pub choice: Choice,
 }
 
@@ -109,6 +107,8 @@ pub struct Finished {
     pub stopping: Option<Duration>,
     /// The card is as it was found, if there is one.
     pub put_back: bool,
+    /// What a search found, a line for each combination; nothing else has any.
+    pub answers: Vec<String>,
 }
 
 /// Measure a campaign. What is stored stays stored, whatever the error.
@@ -128,7 +128,7 @@ pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, Ru
     result.unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().cloned().unwrap_or_default();
         match is_want_of_threads(&said) {
-            true => Err(Mistake::new("this machine lets collo start no further thread")
+            true => Err(Diagnostic::new("this machine lets collo start no further thread")
                 .caused_by(said)
                 .hint("`ulimit -u`, or the limit of processes of the container, is too low")
                 .of_machine()
@@ -155,8 +155,8 @@ async fn on_card(
     campaign.finish_drafts(&lock)?;
     // Another collo may have changed it until a moment ago.
     let mut campaign = CampaignFolder::open(campaign.path())?;
-    if resumed && order.choice.more {
-        campaign.extend(&order.plan.record)?;
+    if resumed && order.choice.more.is_some() {
+        campaign.extend(&order.plan.record())?;
     }
     if resumed && order.choice.force {
         let changes = ingredients.changes_since(&campaign.manifest().ingredients);
@@ -169,13 +169,22 @@ async fn on_card(
         ingredients.continue_from(&campaign.manifest().ingredients);
     }
     let (stored, _) = campaign.runs()?;
-    let (todo, interrupted) = order.todo(&campaign, &stored);
+    let todo = order.todo(&campaign, &stored);
+    let interrupted = stored.values().filter(|run| run.record.outcome == Outcome::Interrupted).count();
     let kept = campaign.manifest().plan.order.len() - todo.len();
     let partials = campaign.partials()?;
     if !partials.is_empty() {
         watcher(Event::Partials { folder: campaign.path(), count: partials.len() });
     }
-    watcher(Event::Opened { campaign: &campaign, resumed, stored: kept, todo: &todo, interrupted });
+    watcher(Event::Opened {
+        campaign: &campaign,
+        resumed,
+        stored: kept,
+        todo: &todo,
+        interrupted,
+        forecast_s: &order.forecast_s(&campaign),
+        cooldown: order.experiment.cooldown,
+    });
 
     let mut journal = campaign.journal()?;
     journal.opened(todo.len() as u32)?;
@@ -209,15 +218,14 @@ async fn on_card(
         End::TimeOver => "time over",
         End::DeviceLost => "device lost",
     })?;
-    Ok(Finished { campaign, end, stored: kept + done, stopping, put_back: true })
+    Ok(Finished { campaign, end, stored: kept + done, stopping, put_back: true, answers: Vec::new() })
 }
 
 impl Order<'_> {
-    /// By the slug of a cell: the cell, and what its members get.
-    fn seatings(&self) -> BTreeMap<String, (&Cell, &Seating)> {
-        let cells: BTreeMap<String, &Cell> = self.cells.iter().map(|e| (e.cell.label(), &e.cell)).collect();
-        let planned = self.plan.record.cells.iter().zip(&self.plan.seatings);
-        planned.filter_map(|(record, seating)| Some((record.slug.clone(), (*cells.get(&record.cell)?, seating)))).collect()
+    /// What a run of each cell of the campaign's plan takes, as far as it is a cell of this order's.
+    fn forecast_s(&self, campaign: &CampaignFolder) -> Vec<Option<f64>> {
+        let planned = self.plan.by_slug();
+        campaign.manifest().plan.cells.iter().map(|cell| planned.get(&*cell.slug)?.forecast.each_s).collect()
     }
 
     async fn measure(
@@ -229,15 +237,15 @@ impl Order<'_> {
         journal: &mut collo_store::Journal,
         watcher: Watcher<'_>,
     ) -> Result<(End, usize), RunError> {
-        let (cells, campaign) = (self.seatings(), bench.campaign);
+        let (cells, campaign) = (self.plan.by_slug(), bench.campaign);
         let begun = Instant::now();
         let mut done = 0;
         for (index, planned) in todo.iter().enumerate() {
             if index > 0 && !pause(self.experiment.cooldown, bench.stop.clone()).await {
-                return Ok((interrupts.end(false), done));
+                return Ok((stopped(interrupts, false), done));
             }
             if interrupts.asked() != Stop::No {
-                return Ok((interrupts.end(false), done));
+                return Ok((stopped(interrupts, false), done));
             }
             if self.choice.time_limit.is_some_and(|limit| begun.elapsed() >= limit) {
                 return Ok((End::TimeOver, done));
@@ -248,14 +256,14 @@ impl Order<'_> {
                 done += 1;
                 continue;
             }
-            let Some((cell, seating)) = cells.get(&record.slug) else {
-                return Err(Mistake::new(format!("`{}` is not a cell of `{}` any more", record.cell, self.experiment.name))
+            let Some(cell) = cells.get(&*record.slug) else {
+                return Err(Diagnostic::new(format!("`{}` is not a cell of `{}` any more", record.cell, self.experiment.name))
                     .hint("`--new` starts a new campaign")
                     .into());
             };
             let changed = bench.files.borrow_mut().changed();
             if let Some(name) = changed {
-                let what = Mistake::new(format!("`{name}` changed while the campaign ran"));
+                let what = Diagnostic::new(format!("`{name}` changed while the campaign ran"));
                 let what = what.note("what is run from now on would not belong to it");
                 return Err(bench.files.borrow().hint(&name).map_or(what.clone(), |hint| what.hint(hint)).into());
             }
@@ -272,16 +280,16 @@ impl Order<'_> {
                 watcher(Event::Stands(view));
             };
             let card = held.as_mut().map(|(gpu, hold)| (*gpu, hold));
-            let run = bench.run(&Seated { cell, seating }, planned, card, &mut show).await?;
+            let run = bench.run(cell, planned, card, &mut show).await?;
             let written = bench.written.take();
             if !written.is_empty() {
                 journal.wrote(&written)?;
                 watcher(Event::Wrote { files: &written });
             }
-            let Some(run) = run else { return Ok((interrupts.end(true), done)) };
+            let Some(run) = run else { return Ok((stopped(interrupts, true), done)) };
             watcher(Event::Ends { planned, run: &run });
             if run.record.outcome == Outcome::Interrupted {
-                return Ok((interrupts.end(false), done));
+                return Ok((stopped(interrupts, false), done));
             }
             done += 1;
             if matches!(run.record.outcome, Outcome::DeviceLost { .. }) {
@@ -295,10 +303,8 @@ impl Order<'_> {
     fn open(&self, runs: &Runs, ingredients: &Ingredients, watcher: Watcher<'_>) -> Result<(CampaignFolder, bool), RunError> {
         if let Some(candidate) = self.candidate(runs)? {
             candidate.expect_unchanged()?;
-            let mut changes = ingredients.changes_since(&candidate.manifest().ingredients);
-            // What is added may be a part of what the campaign is.
-            changes.retain(|change| !(self.choice.more && change.name == SELECTION));
-            if changes.is_empty() || self.choice.force {
+            let changes = self.choice.objections(ingredients.changes_since(&candidate.manifest().ingredients));
+            if changes.is_empty() {
                 return Ok((candidate, true));
             }
             watcher(Event::NotContinued { campaign: &candidate, changes: &changes });
@@ -308,40 +314,26 @@ impl Order<'_> {
 
     /// The campaign that would be continued, if its ingredients are the same.
     fn candidate(&self, runs: &Runs) -> Result<Option<CampaignFolder>, RunError> {
-        if self.choice.new {
-            return Ok(None);
+        let name = &self.experiment.name;
+        let mut newest = None;
+        let taken: Result<Takes, collo_store::Error> = self.choice.takes(|| {
+            newest = runs.campaigns()?.0.into_iter().find(|c| c.manifest().experiment == *name);
+            let todo = |newest: &CampaignFolder| Ok(!self.todo(newest, &newest.runs()?.0).is_empty());
+            newest.as_ref().map(todo).transpose()
+        });
+        match taken? {
+            Takes::New => Ok(None),
+            Takes::Named => Ok(self.choice.campaign.clone()),
+            Takes::Newest => Ok(newest),
+            Takes::Nothing => Err(Diagnostic::new(format!("no campaign of `{name}` is stored, so no run of it failed"))
+                .hint(format!("`collo run {name}` starts one"))
+                .into()),
         }
-        if let Some(named) = &self.choice.campaign {
-            return Ok(Some(named.clone()));
-        }
-        let (campaigns, _) = runs.campaigns()?;
-        let newest = campaigns.into_iter().find(|c| c.manifest().experiment == self.experiment.name);
-        if self.choice.only == Only::Failed {
-            // It is about what there is: where nothing failed there is nothing to do, and nothing new is begun.
-            let name = &self.experiment.name;
-            let none = || Mistake::new(format!("no campaign of `{name}` is stored, so no run of it failed"));
-            return newest.map(Some).ok_or_else(|| none().hint(format!("`collo run {name}` starts one")).into());
-        }
-        let Some(newest) = newest else { return Ok(None) };
-        let (stored, _) = newest.runs()?;
-        let (todo, _) = self.todo(&newest, &stored);
-        Ok((self.choice.more || !todo.is_empty()).then_some(newest))
     }
 
-    /// What is to do, in order, and how much of it was interrupted.
-    fn todo(&self, campaign: &CampaignFolder, stored: &BTreeMap<String, StoredRun>) -> (Vec<PlannedRun>, usize) {
-        let plan = &campaign.manifest().plan;
-        let mut interrupted = 0;
-        let mut wanted = |planned: &&PlannedRun| match stored.get(&plan.folder(planned)).map(|r| &r.record.outcome) {
-            None => true,
-            Some(Outcome::Interrupted) => {
-                interrupted += 1;
-                true
-            }
-            Some(outcome) => self.choice.only == Only::Failed && outcome.is_failure(),
-        };
-        let todo = plan.order.iter().filter(&mut wanted).cloned().collect();
-        (todo, interrupted)
+    /// What is to do, in order.
+    fn todo(&self, campaign: &CampaignFolder, stored: &BTreeMap<String, StoredRun>) -> Vec<PlannedRun> {
+        self.choice.todo(&campaign.manifest().plan, |folder| stored.get(folder).map(|r| &r.record.outcome))
     }
 
     fn manifest(&self, runs: &Runs, ingredients: &BTreeMap<String, Ingredient>) -> Campaign {
@@ -363,7 +355,7 @@ impl Order<'_> {
             created_utc: utc_now(),
             source_toml: self.experiment.source.clone(),
             thresholds: self.experiment.thresholds.clone(),
-            plan: self.plan.record.clone(),
+            plan: self.plan.record(),
             device: self.facts.record(),
             machine: collo_store::Machine {
                 driver: self.facts.driver.clone(),
@@ -376,6 +368,11 @@ impl Order<'_> {
             filing: Default::default(),
         }
     }
+}
+
+/// The end that follows from the first signal.
+fn stopped(interrupts: &Interrupts, killed: bool) -> End {
+    if interrupts.is_by_hand() { End::Interrupted { killed } } else { End::Terminated }
 }
 
 /// Wait between runs; false if somebody wants to stop.

@@ -11,23 +11,31 @@
 
 use std::sync::Arc;
 
+use collo_store::Diagnostic;
+use collo_store::text::quoted;
 use serde_json::Value as Json;
 
-use super::{Cell, Member, Term};
-use crate::experiment::MOST_MEMBERS;
-use crate::mistake::{Mistake, quoted};
+use super::{Cell, MOST_MEMBERS, Member, Term};
 use crate::sharing;
 use crate::workload::{Workload, Workloads, plain};
 
 /// The label of a group under a mode's label.
 pub fn of(terms: &[Term], mode: &str) -> String {
+    let (members, settings) = parts(terms);
+    let alone = terms.len() == 1 && terms[0].count == 1;
+    let mode = if alone && mode == "naive" { "solo" } else { mode };
+    format!("{members} {mode}{settings}")
+}
+
+/// Who the members are, and the settings that all of them share: what stands before the mode, and behind it.
+pub fn parts(terms: &[Term]) -> (String, String) {
     let batch = terms[0].member.batch_size;
     let one_batch = terms.iter().all(|t| t.member.batch_size == batch);
     let shared = |key: &str| {
         let first = terms[0].member.settings.get(key);
         first.is_some() && terms.iter().all(|t| t.member.settings.get(key) == first)
     };
-    let mut label = String::new();
+    let (mut label, mut settings) = (String::new(), String::new());
     let mut common: Vec<(&str, &Json)> = Vec::new();
     for (i, Term { member, count }) in terms.iter().enumerate() {
         label.push_str(if i > 0 { "+" } else { "" });
@@ -46,16 +54,14 @@ pub fn of(terms: &[Term], mode: &str) -> String {
             label.push_str(&format!("×{count}"));
         }
     }
-    let alone = terms.len() == 1 && terms[0].count == 1;
-    label.push_str(&format!(" {}", if alone && mode == "naive" { "solo" } else { mode }));
     if let Some(batch) = batch.filter(|_| one_batch) {
-        label.push_str(&format!(" b{batch}"));
+        settings.push_str(&format!(" b{batch}"));
     }
     common.sort_by_key(|(key, _)| *key);
     for (key, value) in common {
-        label.push_str(&format!(" {key}={}", written(value)));
+        settings.push_str(&format!(" {key}={}", written(value)));
     }
-    label
+    (label, settings)
 }
 
 /// A value in a label.
@@ -71,9 +77,9 @@ fn written(value: &Json) -> String {
 }
 
 /// The value of a setting from its text, of the type of its default.
-fn read(workload: &Workload, key: &str, text: &str) -> Result<Json, Mistake> {
+fn read(workload: &Workload, key: &str, text: &str) -> Result<Json, Diagnostic> {
     let default = workload.settings.get(key).ok_or_else(|| workload.unknown_setting(key))?;
-    let text = decoded(text).ok_or_else(|| Mistake::new(format!("{} is not a value for `{key}`", quoted(text))))?;
+    let text = decoded(text).ok_or_else(|| Diagnostic::new(format!("{} is not a value for `{key}`", quoted(text))))?;
     let value = match default {
         Json::Bool(_) => text.parse::<bool>().ok().map(Json::from),
         Json::Number(n) if n.is_f64() => text.parse::<f64>().ok().filter(|n| n.is_finite()).map(Json::from),
@@ -81,7 +87,7 @@ fn read(workload: &Workload, key: &str, text: &str) -> Result<Json, Mistake> {
         _ => Some(Json::from(text.as_str())),
     };
     value.ok_or_else(|| {
-        Mistake::new(format!("{} is not a value for `{key}` of `{}`", quoted(&text), workload.name))
+        Diagnostic::new(format!("{} is not a value for `{key}` of `{}`", quoted(&text), workload.name))
             .hint(format!("its default is `{}`", plain(default)))
     })
 }
@@ -111,9 +117,10 @@ struct TypedTerm<'a> {
 }
 
 /// The cell of a label. A member without a batch size in the label has its workload's default.
-pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Mistake> {
-    let not_a_cell =
-        |why: String| Mistake::new(format!("{} is not the name of a cell: {why}", quoted(text))).hint("as in `tiny×2 naive b32`");
+pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Diagnostic> {
+    let not_a_cell = |why: String| {
+        Diagnostic::new(format!("{} is not the name of a cell: {why}", quoted(text))).hint("as in `tiny×2 naive b32`")
+    };
     let mut words = text.split_whitespace();
     let (Some(members), Some(mode)) = (words.next(), words.next()) else {
         return Err(not_a_cell("it has members, then a sharing mode".into()));
@@ -126,13 +133,14 @@ pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Mistake> {
         .map(|typed| {
             term(typed, workloads)
                 .ok_or_else(|| not_a_cell(format!("{} is not a member", quoted(typed))))?
-                .map_err(|unknown| Mistake::new(unknown).note("all: `collo list workloads`"))
+                .map_err(|unknown| Diagnostic::new(unknown).note("all: `collo list workloads`"))
         })
-        .collect::<Result<_, Mistake>>()?;
+        .collect::<Result<_, Diagnostic>>()?;
     let mut members = Vec::new();
     for term in &terms {
         let given = common.iter().chain(&term.settings);
-        let read = given.map(|(key, value)| Ok((*key, read(term.workload, key, value)?))).collect::<Result<Vec<_>, Mistake>>()?;
+        let read =
+            given.map(|(key, value)| Ok((*key, read(term.workload, key, value)?))).collect::<Result<Vec<_>, Diagnostic>>()?;
         members.push((Arc::new(Member::new(term.workload, read)?), term.count));
     }
     let cell = Cell::new(members, mode_of_label, None);

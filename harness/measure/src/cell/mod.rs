@@ -10,14 +10,17 @@ mod slug;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_store::{CellRecord, MemberSpec};
+pub use collo_store::Tail;
+use collo_store::{CellRecord, Diagnostic, MemberSpec, Sharing};
 use serde_json::Value as Json;
 
-use crate::mistake::Mistake;
 use crate::sharing::SharingMode;
 use crate::workload::{RECIPE, Workload, Workloads};
 
 pub use find::find as find_cell;
+
+/// The most members that one cell may have.
+pub const MOST_MEMBERS: u64 = 256;
 
 /// A workload with its settings: what one process of a group trains.
 #[derive(Debug, Clone)]
@@ -40,7 +43,7 @@ impl Eq for Member {}
 
 impl Member {
     /// A workload with some settings; the others are its defaults. The mistake tells a setting that it does not have.
-    pub fn new<'a>(workload: &Arc<Workload>, given: impl IntoIterator<Item = (&'a str, Json)>) -> Result<Member, Mistake> {
+    pub fn new<'a>(workload: &Arc<Workload>, given: impl IntoIterator<Item = (&'a str, Json)>) -> Result<Member, Diagnostic> {
         let given: Vec<(&str, Json)> = given.into_iter().collect();
         let recipe = given.iter().rev().find(|(name, _)| *name == RECIPE).map(|(_, value)| value);
         let mut settings = workload.under(recipe).clone();
@@ -75,6 +78,12 @@ impl Member {
         &self.key
     }
 
+    /// The workload, and the settings that are not its defaults: `tiny b32`.
+    pub fn name(&self) -> String {
+        let (workload, settings) = label::parts(&[Term { member: Arc::new(self.clone()), count: 1 }]);
+        workload + &settings
+    }
+
     /// The label of the cell in which it trains alone.
     pub fn solo(&self) -> &str {
         &self.solo
@@ -105,28 +114,6 @@ impl Member {
 pub struct Term {
     pub member: Arc<Member>,
     pub count: u32,
-}
-
-/// What becomes of a member that is done before the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tail {
-    /// It trains on, unmeasured, so that every measured epoch has full company.
-    Hold,
-    /// It leaves, and the makespan is the result.
-    Release,
-}
-
-impl Tail {
-    pub fn word(self) -> &'static str {
-        match self {
-            Tail::Hold => "hold",
-            Tail::Release => "release",
-        }
-    }
-
-    pub fn from_word(word: &str) -> Option<Tail> {
-        [Tail::Hold, Tail::Release].into_iter().find(|tail| tail.word() == word)
-    }
 }
 
 /// One point of the matrix, not yet run.
@@ -167,7 +154,7 @@ impl Cell {
     }
 
     /// The cell of a label, as people type it: `tinyx2 naive b32` will do.
-    pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Mistake> {
+    pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Diagnostic> {
         label::parse(text, workloads)
     }
 
@@ -245,12 +232,13 @@ impl Cell {
             cell: self.label(),
             slug: self.slug(),
             sharing: self.sharing(),
+            mode: Sharing::of_label(&self.sharing()),
             degree: self.degree(),
             members: specs.into_iter().flat_map(|(spec, count)| std::iter::repeat_n(spec, count as usize)).collect(),
             baseline,
             against: if baseline { Vec::new() } else { self.terms.iter().map(|t| t.member.solo.clone()).collect() },
             repetitions,
-            tail: self.tail.word().into(),
+            tail: self.tail,
             slots: None,
             alone_on_slice: Vec::new(),
         }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use collo_store::{Campaign, CampaignFolder, JournalEntry, Runs, read_small_text, sha256_file, sha256_text};
+use collo_store::{Campaign, CampaignFolder, JournalEntry, Runs, Tail, read_small_text, sha256_file, sha256_text};
 use fs_err as fs;
 use serde_json::json;
 
@@ -35,10 +35,8 @@ pub fn folder(reports: &Path, experiment: &str) -> PathBuf {
 pub fn read(runs: &Runs, reports: &Path, experiment: &str, last: Option<&str>) -> Result<Nights> {
     let place = folder(reports, experiment).join("nights");
     let (campaigns, foreign) = runs.campaigns()?;
-    let mut found = Nights {
-        problems: foreign.into_iter().map(|f| f.reason).filter(|r| !r.contains("not a campaign")).collect(),
-        ..Nights::default()
-    };
+    let mut found =
+        Nights { problems: foreign.into_iter().filter(|f| !f.stray).map(|f| f.reason).collect(), ..Nights::default() };
     let mut stored = BTreeSet::new();
     for campaign in campaigns.iter().filter(|c| c.manifest().experiment == experiment) {
         stored.insert(campaign.manifest().id.clone());
@@ -80,7 +78,7 @@ pub fn keep_summary(campaign: &CampaignFolder, reports: &Path) -> Result<()> {
 fn put(place: &Path, stamp: &str, night: &Night) -> Result<()> {
     fs::create_dir_all(place)?;
     let text = keep::json(stamp, night).to_string() + "\n";
-    crate::render::replace(&place.join(format!("{}.json", night.id)), text.as_bytes())
+    crate::document::replace(&place.join(format!("{}.json", night.id)), text.as_bytes())
 }
 
 fn kept(place: &Path) -> Result<Vec<PathBuf>> {
@@ -173,7 +171,7 @@ fn planned_blocks(campaign: &Campaign, journal: &[JournalEntry]) -> Option<u32> 
 fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dyn Fn(u32) -> bool) -> CellNight {
     let by = match cell {
         c if c.serves() => "latency_p99_s",
-        c if c.record.tail == "release" || !c.record.is_uniform() => "makespan_s",
+        c if c.record.tail == Tail::Release || !c.record.is_uniform() => "makespan_s",
         _ => "epoch_time_s",
     };
     // Only valid runs: what is informative never becomes a reference.

@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::common::{reading, tags, with_reasons, without};
-use super::{Block, Row, Section, Table, TableCell, cell_id};
+use super::absent::without;
+use super::anchor::{TOO_MANY, cell_id, with_reasons};
+use super::figure::tags;
+use super::values::reading;
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Block, Look, Row, Section, Table, TableCell};
 use crate::number;
 use crate::plot::mode_label;
 use crate::render::words;
@@ -15,8 +18,6 @@ const TITLE: &str = "All cells";
 
 /// More rows than anybody reads make the page slow: the rest is in `report.json`.
 const ROWS: usize = 500;
-/// From here on the page has the most telling rows only.
-pub const TOO_MANY: usize = 2000;
 
 type Get = Box<dyn Fn(&Cell) -> Option<Quantity>>;
 type Text = Box<dyn Fn(&Quantity) -> String>;
@@ -41,7 +42,7 @@ pub fn section(analysis: &Analysis) -> Section {
     heads.extend(numbers.iter().map(|n| format!("#{}", n.head)));
     heads.push("validity".into());
     let mut table = Table::with(&heads.iter().map(String::as_str).collect::<Vec<_>>());
-    table.interactive = true;
+    table.look = Look::Interactive;
     table.tags = tags(analysis);
     table.caption = "Time: one member's epoch, of mixed groups the makespan, none where a member serves. Slowdown: mean over members, with the half-width of its 95 % \
                      interval; the drawing is logarithmic, its line marks 1. Empty: absent, with its reason in report.json; 0 is printed \
@@ -82,14 +83,14 @@ fn numbers(analysis: &Analysis) -> Vec<Numbers> {
     let two = |q: &Quantity| format!("{:.2}", q.estimate);
     let mut all = vec![
         column("overlap", plain("overlap_ratio"), Box::new(percent)),
-        column(&format!("time {unit}"), Box::new(time), Box::new(move |q| number::estimate(&super::common::times(q, factor)))),
+        column(&format!("time {unit}"), Box::new(time), Box::new(move |q| number::estimate(&super::values::times(q, factor)))),
         Numbers {
             head: "slowdown".into(),
             get: Box::new(|c| c.get("slowdown").cloned()),
             text: Box::new(with_percent),
             drawn: true,
         },
-        column("p99 ms", plain("latency_p99_s"), Box::new(|q| number::estimate(&super::common::times(q, 1e3)))),
+        column("p99 ms", plain("latency_p99_s"), Box::new(|q| number::estimate(&super::values::times(q, 1e3)))),
         column("p99 ÷ alone", plain("latency_p99_of_solo"), Box::new(number::estimate)),
         column("in time", plain("within_slo_ratio"), Box::new(percent)),
         column("same slice", plain("slowdown_on_slice"), Box::new(two)),
@@ -100,7 +101,7 @@ fn numbers(analysis: &Analysis) -> Vec<Numbers> {
         all.push(column("CPU %", plain("cpu_ratio"), Box::new(|q| format!("{:.0}", q.estimate * 100.0))));
     }
     all.push(column("GiB", plain("memory_bytes"), Box::new(|q| number::gib_number(q.estimate))));
-    let text = move |q: &Quantity| number::estimate(&super::common::times(q, kilo));
+    let text = move |q: &Quantity| number::estimate(&super::values::times(q, kilo));
     all.push(column(energy, plain("energy_j_per_epoch"), Box::new(text)));
     all
 }

@@ -1,8 +1,13 @@
 //! What fits: workload and mode down, degree across; mixed groups by mode.
 
-use super::common::{PANELS, by_workload, describe, figure as finished, label, legend_of};
-use super::{Figure, Table, TableCell, mixed};
+use collo_store::{Sharing, without_mode};
+
+use super::figure::{figure as finished, legend_of};
+use super::mixed;
+use super::panels::{PANELS, by_workload, describe};
+use super::values::label;
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Figure, Table, TableCell};
 use crate::number;
 use crate::plot::{Fit, Panel, Square, SquareRow, Squares, mode_label, mode_order};
 use crate::render::words;
@@ -101,7 +106,7 @@ fn uniform(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> Panel {
                     return None;
                 }
                 let asks = alone.map(|b| b * f64::from(*degree));
-                let too_much = asks.zip(capacity).filter(|(a, c)| a > c && !mode.starts_with("mig"));
+                let too_much = asks.zip(capacity).filter(|(a, c)| a > c && !Sharing::of_label(mode).partitioned);
                 let (fit, title) = match too_much {
                     Some((asks, has)) => {
                         (Fit::TooLarge, format!("{what}\nasks for {}, there are {}", number::gib(asks), number::gib(has)))
@@ -136,10 +141,9 @@ fn groups(analysis: &Analysis) -> (Option<Panel>, usize) {
     rows.truncate(GROUPS);
     let refusals = &analysis.campaign.plan.refusals;
     // A refused cell is the planned one of another mode, but for the mode in its label.
-    let without = |label: &str, mode: &str| label.split(' ').filter(|part| *part != mode).collect::<Vec<_>>().join(" ");
     let refused = |cells: &[&Cell], mode: &str| {
         let of = |r: &&collo_store::RefusalRecord| {
-            r.sharing == mode && cells.iter().any(|c| without(c.name(), &c.record.sharing) == without(&r.cell, mode))
+            r.sharing == mode && cells.iter().any(|c| without_mode(c.name()) == without_mode(&r.cell))
         };
         refusals.iter().find(of)
     };
@@ -186,7 +190,7 @@ fn table(analysis: &Analysis) -> Table {
             TableCell::text(all.to_string()),
         ]);
     }
-    super::common::cut_rows(&mut table);
+    super::values::cut_rows(&mut table);
     table.tags = super::tags(analysis);
     table
 }

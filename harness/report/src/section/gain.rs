@@ -1,11 +1,16 @@
 //! Throughput gain over running in turn, by degree.
 
-use super::common::{cut_rows, describe, drawn, failure, figure, hover, interval, legend, nothing, tags, without};
-use super::{Block, Section, Table, TableCell};
+use collo_store::Sharing;
+
+use super::absent::{nothing, without};
+use super::figure::{failure, figure, hover, interval, legend, tags};
+use super::panels::{describe, drawn};
+use super::values::cut_rows;
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Block, Section, Table, TableCell};
 use crate::number;
 use crate::plot::{Failure, Line, Lines, Panel, Point, cut, mode_label, mode_order};
-use crate::render::{terminal, words};
+use crate::render::words;
 
 const ID: &str = "gain";
 const TITLE: &str = "Throughput gain";
@@ -35,7 +40,7 @@ pub fn section(analysis: &Analysis) -> Section {
     let largest = measured.iter().map(high).fold(0.0, f64::max);
     let (workloads, left_out) = drawn(analysis, &|c| shared(c) && c.get("throughput_gain").is_some());
     let panels: Vec<Panel> = workloads.into_iter().filter_map(|w| panel(analysis, w, largest)).collect();
-    let mut sentences = terminal::sentences(analysis);
+    let mut sentences = super::finding::sentences(analysis);
     sentences.truncate(2);
     let caption = format!(
         "1: no better than one after the other; dotted: nobody is slowed down. Bands: 95 % intervals. One scale for all \
@@ -47,7 +52,7 @@ pub fn section(analysis: &Analysis) -> Section {
     Section {
         id: ID,
         title: TITLE,
-        chip: analysis.guidelines.iter().find(|g| g.id == "collocate").map(|g| g.verdict),
+        chip: analysis.guidelines.iter().find(|g| g.id == "collocate").map(|g| g.verdict.into()),
         finding: if sentences.is_empty() {
             "No gain has an interval: a group or its baseline has one repetition.".into()
         } else {
@@ -77,7 +82,7 @@ fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
     for sharing in modes {
         let mut points: Vec<Point> = groups.iter().filter(|c| c.record.sharing == sharing).filter_map(|c| point(c)).collect();
         // Every mode but MIG begins where one member has the whole device.
-        if !sharing.starts_with("mig") && !points.iter().any(|p| p.degree == 1) {
+        if !Sharing::of_label(sharing).partitioned && !points.iter().any(|p| p.degree == 1) {
             points.extend(solo.and_then(point));
         }
         points.sort_by_key(|p| p.degree);
@@ -106,7 +111,7 @@ fn table(analysis: &Analysis) -> Table {
     let mut table = Table::with(&["cell", "#gain", "95 % interval", "#p, Holm", "against 1", "#STP", "#ANTT"]);
     for cell in analysis.groups().filter(|c| shared(c)) {
         let mut label = TableCell::text(cell.name());
-        label.link = super::cell_id(analysis, cell.name());
+        label.link = super::anchor::cell_id(analysis, cell.name());
         let q = |name: &str| cell.get(name).map_or_else(String::new, number::estimate);
         let gain = cell.get("throughput_gain");
         let said = cell.gain_verdict.as_ref();

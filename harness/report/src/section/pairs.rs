@@ -1,8 +1,8 @@
 //! Who disturbs whom: the slowdown of each workload beside each other one, one heat map per sharing mode.
 
-use super::common::{figure, legend, tags};
-use super::{Figure, Table, TableCell};
+use super::figure::{figure, legend, tags};
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Figure, Table, TableCell};
 use crate::number;
 use crate::plot::{Field, Heat, Panel, mode_label, mode_order};
 use crate::render::words;
@@ -120,7 +120,7 @@ fn table(analysis: &Analysis, all: &[Direction]) -> Table {
             TableCell::text(words::verdict(d.cell.validity.verdict)),
         ]);
     }
-    super::common::cut_rows(&mut table);
+    super::values::cut_rows(&mut table);
     table.tags = tags(analysis);
     table
 }
@@ -130,7 +130,7 @@ pub fn finding(analysis: &Analysis) -> Option<String> {
     let all = directions(analysis);
     let different = all.iter().filter(|d| d.suffers != d.causes);
     // On slices a member pays for the smaller slice; where others share the whole card, they show who disturbs whom.
-    let shared = |d: &&Direction| !d.cell.record.sharing.starts_with("mig");
+    let shared = |d: &&Direction| !d.cell.record.mode.partitioned;
     let rank = |d: &&Direction| (shared(d), d.slowdown.estimate);
     let worst = different.max_by(|a, b| rank(a).0.cmp(&rank(b).0).then(rank(a).1.total_cmp(&rank(b).1)))?;
     let back = all.iter().find(|d| d.cell.name() == worst.cell.name() && d.suffers == worst.causes && d.causes == worst.suffers);

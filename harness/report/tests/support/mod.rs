@@ -16,7 +16,7 @@ use std::sync::Arc;
 use collo_store::{
     Attestation, BlockEdge, Campaign, CampaignFolder, CellRecord, Check, DeviceRecord, EpochRecord, Features, Ingredient,
     Machine, MemberRecord, MemberSpec, Outcome, PlanRecord, PlannedRun, RefusalRecord, RunRecord, Runs, SCHEMA, Sample,
-    SamplingQuality, Thresholds, Timeline, Validity,
+    SamplingQuality, Sharing, Tail, Thresholds, Timeline, Validity,
 };
 
 use card::{CardTruth, Life};
@@ -146,7 +146,7 @@ impl Fixture {
     pub fn mixed(mut self, a: (&str, f64), b: (&str, f64), sharing: &str, tail: &str) -> Self {
         let members = vec![spec(a.0, 32), spec(b.0, 32)];
         let mut cell = truth(format!("{}+{} {sharing} b32", a.0, b.0), sharing, members, vec![a.1, b.1], vec![0.7, 0.9]);
-        cell.record.tail = tail.into();
+        cell.record.tail = Tail::from_word(tail).expect("a tail");
         self.cells.push(cell);
         self
     }
@@ -269,7 +269,7 @@ impl Fixture {
         }
         let done = *dones.iter().max().expect("a member");
         let ended = done + ns(0.3);
-        let hold = cell.tail == "hold";
+        let hold = cell.tail == Tail::Hold;
         let trained_until = |i: usize| if hold { done + ns(0.01) } else { dones[i] };
         let draft = campaign.begin(&plan.folder(planned)).expect("a draft");
         let mut samples = draft.samples().expect("a sample writer");
@@ -302,7 +302,7 @@ impl Fixture {
         let members = truth.record.members.iter().enumerate().map(|(i, spec)| MemberRecord {
             spec: spec.clone(),
             pid: Some(4000 + i as u32),
-            slice: None,
+            slice: cell.sharing.strip_prefix("mig:").map(str::to_string),
             barrier: true,
             hello: Some(hello.clone()),
             synthetic,
@@ -444,12 +444,13 @@ pub fn truth(label: String, sharing: &str, members: Vec<MemberSpec>, epoch_s: Ve
         slug: format!("{slug}~0000"),
         cell: label,
         sharing: sharing.into(),
+        mode: Sharing::of_label(sharing),
         degree: members.len() as u32,
         members,
         baseline: solo,
         against: if solo { vec![] } else { against },
         repetitions: 0,
-        tail: "hold".into(),
+        tail: Tail::Hold,
         slots: None,
         alone_on_slice: Vec::new(),
     };

@@ -4,19 +4,17 @@
 //! A kernel that fills every SM must read as SM activity near 1, on the card or on each instance; two members must share in each mode that
 //! can be had as the card is; and DCGM's stream must have given numbers. Nothing is cut, and nothing is kept.
 
-use std::process::Command;
 use std::time::Duration;
 
 use collo_measure::experiment::Asked;
 use collo_measure::sampler::gpu::dcgm_texts;
 use collo_measure::{Gpu, GpuChoice, Workloads, mps};
-use collo_store::{AttestationVerdict, Outcome, StoredRun};
+use collo_store::{AttestationVerdict, Diagnostics, Outcome, RunRecord, StoredRun};
 
 use super::super::tried::{Trial, Tried};
 use super::super::{Context, driver};
 use super::{Check, Mark, patience};
 use crate::args;
-use crate::exit::Failure;
 use crate::progress::words;
 
 /// It multiplies large matrices: nothing is left for others.
@@ -30,7 +28,7 @@ const FULL_INSTANCE: f64 = 0.6;
 const TOO_MUCH: f64 = 1.05;
 
 /// A row for each thing that was tried on each card.
-pub fn checks(context: &Context<'_>, a: &args::Doctor) -> Result<Vec<Check>, Failure> {
+pub fn checks(context: &Context<'_>, a: &args::Doctor) -> Result<Vec<Check>, Diagnostics> {
     let driver = driver(context, "doctor --deep")?;
     let gpus = match &a.gpu {
         Some(text) => GpuChoice::parse(text).of(&driver)?,
@@ -43,7 +41,7 @@ pub fn checks(context: &Context<'_>, a: &args::Doctor) -> Result<Vec<Check>, Fai
     Ok(all)
 }
 
-fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, Failure> {
+fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, Diagnostics> {
     if let Some(other) = gpu.company.words().first() {
         let text = format!("{} is not tried: {}", gpu.label(), other);
         return Ok(vec![Check::new(Mark::Changes, "full load", text).hint("`--gpu` names another")]);
@@ -51,6 +49,7 @@ fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, 
     let Some(at) = &gpu.at else { return Ok(Vec::new()) };
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
+    workloads.find(WORKLOAD)?;
     let cells = cells(gpu);
     if cells.is_empty() {
         let check =
@@ -64,10 +63,9 @@ fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, 
              sharing = {modes:?}\ndegree = {degree}\n"
         );
         let asked = Asked { gpu: Some(at.uuid.clone()), planning: false, as_found: true };
-        let workload = workloads.find(WORKLOAD)?;
         // A baseline opens and closes a block; once is enough.
         let at_most = modes.len() + 1;
-        let trial = Trial { workloads: &workloads, workload, text, asked, python: a.python.as_deref(), at_most };
+        let trial = Trial { workloads: &workloads, text, asked, python: a.python.as_deref(), at_most };
         all.push(trial.run(context, &project)?);
     }
     Ok(judged(gpu, &all, patience::ask("dcgmi", &["--version"]).is_some()))
@@ -132,17 +130,18 @@ fn shares(label: &str, run: &StoredRun) -> Check {
             let why = r.validity.reasons.join("; ");
             Check::new(Mark::Changes, "shares", format!("{what}: {why}")).hint("start the container with `--pid=host`")
         }
-        (outcome, _) => Check::new(Mark::Fixable, "shares", format!("{what}: {}", words::outcome(run))).hint(hint_of(outcome)),
+        _ => Check::new(Mark::Fixable, "shares", format!("{what}: {}", words::outcome(run))).hint(hint_of(r)),
     }
 }
 
-fn hint_of(outcome: &Outcome) -> &'static str {
-    match outcome {
+fn hint_of(r: &RunRecord) -> &'static str {
+    let trained_on_cpu = |check: &collo_store::Check| !check.holds && check.found.as_deref() == Some("cpu");
+    match &r.outcome {
         Outcome::OutOfMemory { .. } => "somebody else's memory on this card? `nvidia-smi` shows it",
         Outcome::HostOutOfMemory { .. } => "end what else runs on this machine: `free -h` shows what is left",
         Outcome::NotStaged { .. } => "`nvidia-cuda-mps-control -f` in a shell shows what it says",
         Outcome::DeviceLost { .. } => "`dmesg | grep -i nvrm`, then a reset or a reboot",
-        Outcome::ModeLost { reason } if reason.contains("found cpu") => {
+        Outcome::ModeLost { .. } if r.attestation.checks.iter().any(trained_on_cpu) => {
             "CUDA cannot be used here: fabric manager on HGX, /dev/nvidia-uvm, driver and library that differ"
         }
         _ => "`collo run gpu-smoke` keeps what happened, and `collo show last` shows it",
@@ -159,7 +158,7 @@ fn activity(label: &str, runs: &[&StoredRun]) -> Vec<Check> {
     for run in runs {
         let cell = &run.record.cell;
         // A mean over a card that is cut says nothing of any of its instances.
-        let on_instances = cell.sharing.starts_with("mig:");
+        let on_instances = cell.mode.partitioned;
         let wanted = if on_instances { "mig:" } else { "gpu:" };
         let told = readings(run);
         let told: Vec<(&String, f64)> = told.iter().filter(|(s, _)| s.starts_with(wanted)).map(|(s, v)| (s, *v)).collect();
@@ -227,13 +226,13 @@ fn asked_alone(gpu: &Gpu, dcgm: bool) -> Check {
         return Check::new(Mark::Absent, STREAM, "`dcgmi` is not on the PATH");
     };
     let entity = format!("gpu:{}", at.index);
-    let mut command = Command::new("dcgmi");
-    command.args(["dmon", "-i", &entity, "-e", "1001,1002,1003", "-d", "100", "-c", "5"]).env_remove("CUDA_VISIBLE_DEVICES");
-    match patience::hear(&mut command, Duration::from_secs(15)) {
+    let arguments = ["dmon", "-i", &entity, "-e", "1001,1002,1003", "-d", "100", "-c", "5"];
+    match patience::errand("dcgmi", &arguments, Duration::from_secs(15)).ask() {
         Ok(said) => {
-            let read = dcgm_texts::dmon(&said.out);
+            let (out, err) = (said.out(), said.err());
+            let read = dcgm_texts::dmon(&out);
             let rows = if read.values > 0 { read.rows as u64 } else { 0 };
-            let last = || said.err.lines().chain(said.out.lines()).rfind(|l| !l.trim().is_empty()).map(str::to_string);
+            let last = || err.lines().chain(out.lines()).rfind(|l| !l.trim().is_empty()).map(str::to_string);
             of_stream(&gpu.label(), rows, read.unread.len() as u64, last)
         }
         Err(e) => of_stream(&gpu.label(), 0, 0, || Some(e.to_string())),

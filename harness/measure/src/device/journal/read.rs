@@ -5,13 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
-use collo_store::text;
+use collo_store::{Diagnostic, text};
 use serde_json::Value;
 
 use super::{Journal, SCHEMA, journal_file};
 use crate::device::partition::Partition;
 use crate::device::{mps, services, state_folder, trust};
-use crate::mistake::Mistake;
 
 /// A journal is some hundred bytes; what is longer is none.
 const LONGEST: u64 = 1 << 20;
@@ -28,12 +27,11 @@ pub struct Unread {
     pub why: String,
 }
 
-impl Unread {
-    /// As an error of a command.
-    pub fn mistake(&self) -> Mistake {
-        let path = self.path.display();
-        Mistake::new(format!("the journal {path} cannot be read, so what was found of that GPU is not known"))
-            .caused_by(self.why.clone())
+impl From<Unread> for Diagnostic {
+    fn from(unread: Unread) -> Diagnostic {
+        let path = unread.path.display();
+        Diagnostic::new(format!("the journal {path} cannot be read, so what was found of that GPU is not known"))
+            .caused_by(&unread.why)
             .hint(format!(
                 "a newer collo may have written it: `collo restore` with that one. Otherwise `rm {path}`, and what the GPU is then counts \
                 as found: `collo mig export` shows it, `collo mig apply LAYOUT` makes it otherwise"
@@ -50,7 +48,7 @@ pub struct Written {
 }
 
 /// All journals; an error where the folder itself is not to be believed.
-pub fn written() -> Result<Written, Mistake> {
+pub fn written() -> Result<Written, Diagnostic> {
     let mut all = Written::default();
     let Some(folder) = state_folder::look()? else { return Ok(all) };
     let unseen = |e: std::io::Error| state_folder::unwritten(&folder, &e);
@@ -78,20 +76,20 @@ pub fn left() -> Vec<Journal> {
 }
 
 /// Whether anything is written down of this card, legible or not.
-pub fn is_there(uuid: &str) -> Result<bool, Mistake> {
+pub fn is_there(uuid: &str) -> Result<bool, Diagnostic> {
     let folder = state_folder::look()?;
     // A link that leads nowhere is something, too.
     Ok(folder.is_some_and(|folder| journal_file(&folder, uuid).symlink_metadata().is_ok()))
 }
 
 /// The journal of this card, if there is one.
-pub(in crate::device) fn of(uuid: &str) -> Result<Option<Journal>, Mistake> {
+pub(in crate::device) fn of(uuid: &str) -> Result<Option<Journal>, Diagnostic> {
     let Some(folder) = state_folder::look()? else { return Ok(None) };
     let path = journal_file(&folder, uuid);
     if path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
         return Ok(None);
     }
-    read(&path).map(Some).map_err(|why| Unread { path, why }.mistake())
+    read(&path).map(Some).map_err(|why| Unread { path, why }.into())
 }
 
 /// One journal, or why it is none.

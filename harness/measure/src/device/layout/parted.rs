@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use collo_gpus::notation;
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, Source};
 use serde::Deserialize;
 
-use super::{Item, Wanted, card_of, compute_size, packed, placed};
+use super::{Items, Wanted, card_of};
 use crate::device::gpu::Gpu;
-use crate::device::mig::Card;
 use crate::device::partition::Partition;
-use crate::mistake::{Mistake, Source, quoted};
 
 /// One configuration.
 #[derive(Debug, Clone)]
@@ -56,17 +57,15 @@ enum Devices {
 
 /// The version of the form that is read.
 const VERSION: &str = "v1";
-/// More is on no card; it keeps a file's number from becoming a long list.
-const MOST: u32 = 64;
 
 impl Config {
     /// The configuration of this name; a file that has only one need not be asked for it.
-    pub fn read(source: &Arc<Source>, name: Option<&str>) -> Result<Config, Mistake> {
+    pub fn read(source: &Arc<Source>, name: Option<&str>) -> Result<Config, Diagnostic> {
         let document: Document = serde_saphyr::from_str(source.text()).map_err(|e| not_read(source, &e))?;
         let file = source.name();
         if document.version != VERSION {
             let what = format!("{file} has version {}, `{VERSION}` is read", quoted(&document.version));
-            return Err(Mistake::new(what));
+            return Err(Diagnostic::new(what));
         }
         let names: Vec<String> = document.mig_configs.keys().map(|n| format!("`{n}`")).collect();
         let mut all = document.mig_configs;
@@ -76,12 +75,12 @@ impl Config {
             None => {
                 let first = all.keys().next().cloned().unwrap_or_default();
                 let what = format!("{file} has several configurations: {}", names.join(", "));
-                return Err(Mistake::new(what).hint(format!("name one, as in `{file}:{first}`")));
+                return Err(Diagnostic::new(what).hint(format!("name one, as in `{file}:{first}`")));
             }
         };
         let Some((name, entries)) = chosen else {
             let what = format!("there is no configuration {} in {file}", quoted(name.unwrap_or_default()));
-            return Err(Mistake::new(what).hint(format!("it has {}", names.join(", "))));
+            return Err(Diagnostic::new(what).hint(format!("it has {}", names.join(", "))));
         };
         for entry in &entries {
             entry.check(&name, file)?;
@@ -90,7 +89,7 @@ impl Config {
     }
 
     /// What this card is to become; none where no entry is about it.
-    pub fn of(&self, gpu: &Gpu, pci: Option<u32>) -> Result<Option<Wanted>, Mistake> {
+    pub fn of(&self, gpu: &Gpu, pci: Option<u32>) -> Result<Option<Wanted>, Diagnostic> {
         let mut found: Option<Wanted> = None;
         for entry in &self.entries {
             if !entry.is_about(gpu, pci)? {
@@ -99,7 +98,7 @@ impl Config {
             let Some(wanted) = entry.wanted(gpu)? else { continue };
             if found.as_ref().is_some_and(|other| *other != wanted) {
                 let what = format!("two entries of `{}` in {} are about {}, and differ", self.name, self.file, gpu.label());
-                return Err(Mistake::new(what));
+                return Err(Diagnostic::new(what));
             }
             found = Some(wanted);
         }
@@ -107,9 +106,9 @@ impl Config {
     }
 }
 
-fn not_read(source: &Arc<Source>, e: &serde_saphyr::Error) -> Mistake {
+fn not_read(source: &Arc<Source>, e: &serde_saphyr::Error) -> Diagnostic {
     let whole = e.without_snippet().to_string();
-    let what = Mistake::new(format!("not a configuration of mig-parted: {}", whole.lines().next().unwrap_or_default()));
+    let what = Diagnostic::new(format!("not a configuration of mig-parted: {}", whole.lines().next().unwrap_or_default()));
     let Some(place) = e.location() else { return what.hint(format!("the file is {}", source.name())) };
     let (line, column) = (place.line() as usize, place.column() as usize);
     let before: usize = source.text().split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
@@ -119,8 +118,8 @@ fn not_read(source: &Arc<Source>, e: &serde_saphyr::Error) -> Mistake {
 }
 
 impl Entry {
-    fn check(&self, config: &str, file: &str) -> Result<(), Mistake> {
-        let wrong = |what: String| Err(Mistake::new(format!("`{config}` of {file}: {what}")));
+    fn check(&self, config: &str, file: &str) -> Result<(), Diagnostic> {
+        let wrong = |what: String| Err(Diagnostic::new(format!("`{config}` of {file}: {what}")));
         if let Devices::Word(word) = &self.devices
             && word != "all"
         {
@@ -129,8 +128,8 @@ impl Entry {
         if !self.mig_enabled && self.mig_devices.as_ref().is_some_and(|d| !d.is_empty()) {
             return wrong("`mig-devices` is for cards with `mig-enabled: true`".into());
         }
-        if let Some((name, _)) = self.mig_devices.iter().flatten().find(|(_, count)| **count > MOST) {
-            return wrong(format!("more than {MOST} instances of `{name}`"));
+        if let Some((name, _)) = self.mig_devices.iter().flatten().find(|(_, count)| **count > notation::MOST) {
+            return wrong(format!("more than {} instances of `{name}`", notation::MOST));
         }
         if let Some(text) = self.filters().iter().find(|text| pci_id(text).is_none()) {
             return wrong(format!("{} is not a PCI device id, as in `0x20B010DE`", quoted(text)));
@@ -147,7 +146,7 @@ impl Entry {
         }
     }
 
-    fn is_about(&self, gpu: &Gpu, pci: Option<u32>) -> Result<bool, Mistake> {
+    fn is_about(&self, gpu: &Gpu, pci: Option<u32>) -> Result<bool, Diagnostic> {
         let listed = match &self.devices {
             Devices::Word(_) => true,
             Devices::Some(list) => gpu.at.as_ref().is_some_and(|at| list.contains(&at.index)),
@@ -158,13 +157,13 @@ impl Entry {
         }
         let Some(pci) = pci else {
             let what = format!("the PCI device id of {} is not known, so `device-filter` cannot be held against it", gpu.label());
-            return Err(Mistake::new(what).of_machine());
+            return Err(Diagnostic::new(what).of_machine());
         };
         Ok(filters.iter().any(|text| pci_id(text) == Some(pci)))
     }
 
     /// None for a card without MIG that is to have none: there is nothing to say of it.
-    fn wanted(&self, gpu: &Gpu) -> Result<Option<Wanted>, Mistake> {
+    fn wanted(&self, gpu: &Gpu) -> Result<Option<Wanted>, Diagnostic> {
         if !self.mig_enabled {
             return Ok(gpu.has_mig.then(|| Wanted { partition: Partition::off(), placed: true }));
         }
@@ -173,24 +172,11 @@ impl Entry {
             return Ok(None);
         }
         let card = card_of(gpu)?;
-        placed(self.items(card)?, card).map(Some)
-    }
-
-    fn items(&self, card: &Card) -> Result<Vec<Item>, Mistake> {
-        let mut items: Vec<Item> = Vec::new();
-        let mut divided: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        let mut items = Items::default();
         for (name, count) in self.mig_devices.iter().flatten() {
-            let (size, profile) = compute_size(name);
-            let profile = card.profile(profile)?;
-            match size {
-                Some(size) => divided.entry(profile.name.clone()).or_default().extend((0..*count).map(|_| size)),
-                None => items.extend((0..*count).map(|_| Item { profile: profile.clone(), compute: vec![profile.slices] })),
-            }
+            items.add(*count, &notation::Item::of(name), card)?;
         }
-        for (profile, sizes) in divided {
-            items.extend(packed(card.profile(&profile)?, &sizes)?);
-        }
-        Ok(items)
+        items.placed(card).map(Some)
     }
 }
 

@@ -23,21 +23,21 @@ fn slice(profile: &str, start: u32, compute: &[u32]) -> Slice {
     Slice { profile: profile.into(), start: Some(start), compute: compute.to_vec() }
 }
 
-fn of_words(text: &str) -> Result<Wanted, Mistake> {
+fn of_words(text: &str) -> Result<Wanted, Diagnostic> {
     words(text, &a100())
 }
 
-fn toml_of(text: &str) -> Result<Vec<(u32, Wanted)>, Mistake> {
+fn toml_of(text: &str) -> Result<Vec<(u32, Wanted)>, Diagnostic> {
     let file = toml::File::read(&Source::file("l.toml", text), None)?;
     on(&Layout::Collo(file), &[a100(), gpu(1, "a100-40gb")], false)
 }
 
-fn parted_of(text: &str, gpus: &[Gpu]) -> Result<Vec<(u32, Wanted)>, Mistake> {
+fn parted_of(text: &str, gpus: &[Gpu]) -> Result<Vec<(u32, Wanted)>, Diagnostic> {
     let config = parted::Config::read(&Source::file("c.yaml", text), None)?;
     on(&Layout::MigParted(config), gpus, false)
 }
 
-fn on(layout: &Layout, gpus: &[Gpu], chosen: bool) -> Result<Vec<(u32, Wanted)>, Mistake> {
+fn on(layout: &Layout, gpus: &[Gpu], chosen: bool) -> Result<Vec<(u32, Wanted)>, Diagnostic> {
     let all = layout.on(gpus, chosen, &|_| Some(0x20B0_10DE))?;
     Ok(all.into_iter().map(|(gpu, wanted)| (gpu.at.as_ref().expect("it has one").index, wanted)).collect())
 }
@@ -172,7 +172,7 @@ fn a_card_that_cannot_be_cut_or_is_not_named_is_said() {
     error: GPU 0 (NVIDIA A100-SXM4-40GB) has no MIG, so it cannot be cut
     hint: GPUs that have it: `collo list gpus`
     ");
-    assert_eq!(refused.fault(), crate::mistake::Fault::Machine);
+    assert_eq!(refused.class(), collo_store::ExitClass::Machine);
     // Beside one that has, it is not meant.
     assert_eq!(on(&Layout::Words("off".into()), &[none[0].clone(), two[1].clone()], false).expect("one")[0].0, 1);
 }

@@ -1,8 +1,9 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
+use collo_store::Source;
+
 use super::*;
-use crate::mistake::Source;
 
 /// The cards of the checkout.
 pub fn cards() -> &'static Cards {
@@ -298,6 +299,13 @@ fn a_project_without_the_folder_says_how_it_gets_one() {
     error: there is no `mig-profiles/` in there, so no GPU is known
     hint: `collo init there` writes it, and overwrites nothing
     ");
+}
+
+#[test]
+fn a_project_s_folder_says_what_is_built_in_where_nobody_has_changed_it() {
+    let read: Vec<Card> = cards().iter().map(|card| Card { layouts: Vec::new(), ..card.clone() }).collect();
+    let built_in: Vec<Card> = collo_gpus::known().iter().cloned().map(Card::of_model).collect();
+    assert_eq!(read, built_in);
 }
 
 #[test]

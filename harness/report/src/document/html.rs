@@ -1,0 +1,100 @@
+//! A document as a page: one file that works offline. Every text is escaped by the template engine; only drawings, which escape
+//! their own texts, are placed as they are.
+
+use askama::Template;
+
+use super::model::{Block, Chip, Column, Document, Line, Look, Table, TableCell, Tone};
+use crate::Result;
+
+#[derive(Template)]
+#[template(path = "document.html")]
+struct Page<'a> {
+    d: &'a Document,
+    style: &'static str,
+    script: &'static str,
+}
+
+#[derive(Template)]
+#[template(path = "block.html")]
+struct BlockView<'a> {
+    b: &'a Block,
+}
+
+/// The whole document.
+pub fn document(d: &Document) -> Result<String> {
+    let page = Page { d, style: include_str!("../../templates/page.css"), script: include_str!("../../templates/page.js") };
+    Ok(page.render()?)
+}
+
+/// A block as markup, also where it lies in another.
+fn block(b: &Block) -> impl std::fmt::Display {
+    BlockView { b }
+}
+
+impl Tone {
+    fn class(self) -> &'static str {
+        match self {
+            Tone::Good => "sup",
+            Tone::Bad => "con",
+            Tone::Open => "not",
+            Tone::Plain => "plain",
+        }
+    }
+}
+
+impl Chip {
+    fn class(&self) -> &'static str {
+        self.tone.class()
+    }
+}
+
+impl Line {
+    fn is_strip(&self) -> bool {
+        matches!(self, Line::Strip(..))
+    }
+}
+
+impl Table {
+    fn is_interactive(&self) -> bool {
+        self.look == Look::Interactive
+    }
+
+    fn class(&self) -> &'static str {
+        match self.look {
+            Look::Values => "scroll",
+            Look::Interactive => "scroll tall",
+            Look::Narrow => "scroll narrow",
+            Look::Prose => "scroll stack",
+            Look::Joined => "scroll stack joined",
+        }
+    }
+}
+
+impl TableCell {
+    fn class(&self, column: &Column) -> &'static str {
+        match self.tone {
+            _ if self.drawing.is_some() => "pl",
+            Tone::Good => "good",
+            Tone::Bad => "bad",
+            _ if column.is_numeric() => "n",
+            _ => "",
+        }
+    }
+}
+
+/// A text in parts, those between backticks marked as names; a lone backtick is a character like any other.
+pub(crate) fn parts(text: &str) -> Vec<(bool, &str)> {
+    if text.matches('`').count() % 2 == 1 {
+        return vec![(false, text)];
+    }
+    text.split('`').enumerate().map(|(i, part)| (i % 2 == 1, part)).filter(|(_, part)| !part.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_stand_between_backticks_and_a_lone_one_is_text() {
+        assert_eq!(super::parts("`a b` is `c`"), [(true, "a b"), (false, " is "), (true, "c")]);
+        assert_eq!(super::parts("5 ` 6"), [(false, "5 ` 6")]);
+    }
+}
