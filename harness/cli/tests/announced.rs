@@ -26,6 +26,7 @@ fn announcement(environment: &Environment) -> String {
 
 #[test]
 fn what_the_last_tests_will_provide_is_said_before_the_first() {
+    collo_measure::launch::supervisor::is_at(support::collo());
     let workloads = support::checkout().join("workloads");
     let environment =
         Environment::of(&workloads, &python::cache_folder(), PinSet::for_this_machine()).expect("the pins are there");

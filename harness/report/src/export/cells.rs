@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::face;
 use super::table::{Kind, Table, Value};
 use crate::analysis::{Analysis, CELL, Cell, GainBy};
-use crate::render::words;
+use crate::format::words;
 use crate::stats::Quantity;
 
 /// What stands before the quantities.

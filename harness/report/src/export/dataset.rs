@@ -9,7 +9,7 @@ use serde_json::json;
 use super::face;
 use super::table::{Kind, Table, Value};
 use crate::analysis::{Analysis, Cell, MemberNumbers, Repetition};
-use crate::render::words;
+use crate::format::words;
 use collo_store::{Features, GpuRecord, MemberRecord};
 
 use Kind::{Flag, Number, Text, Whole};

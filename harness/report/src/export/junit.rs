@@ -8,8 +8,8 @@ use collo_store::{Outcome, RefusalRecord};
 
 use super::face;
 use crate::analysis::{Analysis, Cell};
+use crate::format::words;
 use crate::number;
-use crate::render::words;
 
 /// How a cell stands.
 enum Standing {

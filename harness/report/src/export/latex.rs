@@ -5,8 +5,9 @@ use std::fmt::Write;
 
 use super::face;
 use crate::analysis::{Analysis, Cell, GainBy};
+use crate::format::words;
 use crate::number;
-use crate::render::words;
+use crate::section::notes;
 use crate::stats::Quantity;
 
 /// Rows that fit a page.
@@ -100,7 +101,7 @@ fn caption(analysis: &Analysis, columns: &[&Column]) -> String {
     let c = &analysis.campaign;
     let mut said = vec![format!("{} on {}, campaign {}", c.experiment, c.device.text(), c.id)];
     said.extend(face::sentences(analysis));
-    said.extend(words::method(analysis).map(|m| format!("±: {m}")));
+    said.extend(notes::method(analysis).map(|m| format!("±: {m}")));
     said.push("gain: work per second against running in turn".into());
     if columns.iter().any(|c| c.head == "SMACT") {
         said.push("SMACT: share of the card's SMs that are active".into());

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use super::face;
 use crate::analysis::{Analysis, CELL, Cell};
-use crate::render::words;
+use crate::format::words;
 use crate::stats::Quantity;
 
 /// A unit in the names of the report: its ending, its name in a metric, and what to multiply by. The first that fits counts.

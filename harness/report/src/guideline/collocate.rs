@@ -2,8 +2,8 @@
 
 use super::{Evidence, Guideline, Published, STUDY, Verdict, command, without};
 use crate::analysis::{Analysis, Cell};
+use crate::format::words;
 use crate::number;
-use crate::render::words;
 use crate::stats::{Quantity, Verdict as Said};
 
 const PUBLISHED: Published = Published {

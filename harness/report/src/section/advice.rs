@@ -3,9 +3,9 @@
 use super::anchor::cell_id;
 use crate::analysis::Analysis;
 use crate::document::{Advice, Block, Chip, Table, TableCell, Tone};
+use crate::format::words;
 use crate::guideline::{Evidence, Guideline, Verdict};
 use crate::number;
-use crate::render::words;
 
 /// Rows of evidence on the page; all of them are in the JSON.
 const SHOWN: usize = 40;

@@ -4,12 +4,13 @@ use super::absent::{nothing, without};
 use super::figure::{failure, figure, hover, informative_note, interval, legend_of, tags};
 use super::mixed;
 use super::values::{cut_rows, label, times};
+use crate::Report;
 use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
 use crate::document::{Block, Figure, Section, Table, TableCell};
+use crate::format::words;
 use crate::guideline::serving::{Promise, criterion, kept};
 use crate::number;
 use crate::plot::{Delay, DelayRow, Delays, Panel, Tail, Tails, mode_order};
-use crate::render::words;
 use crate::stats::Quantity;
 
 const ID: &str = "latency";
@@ -31,7 +32,8 @@ struct Group<'a> {
     servers: Vec<Server<'a>>,
 }
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(report: &Report) -> Section {
+    let analysis = &report.analysis;
     if !analysis.cells.iter().any(Cell::serves) {
         return without(ID, TITLE, format!("{} in this experiment.", crate::guideline::capital(NOBODY_SERVES)));
     }
@@ -45,7 +47,7 @@ pub fn section(analysis: &Analysis) -> Section {
     if blocks.is_empty() {
         blocks.push(Block::Table(table(analysis, &subjects)));
     }
-    let guideline = analysis.guidelines.iter().find(|g| g.id == "serving");
+    let guideline = report.guideline("serving");
     Section {
         id: ID,
         title: TITLE,
