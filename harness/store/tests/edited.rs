@@ -8,7 +8,7 @@ use std::path::Path;
 
 use collo_store::{CampaignFolder, Level, verify};
 use serde_json::{Value, json};
-use support::{Store, copy, edit, measure};
+use support::{Store, edit, measure};
 
 const SOLO: &str = "tiny_solo_b32~0000";
 const PAIR: &str = "tinyx2_naive_b32~0001";
@@ -441,4 +441,14 @@ fn a_store_of_somebody_else_says_whose_it_is() {
     assert_eq!((found.len(), foreign.len()), (1, 1), "{foreign:?}");
     let whose = if is_root { "may not be read by you, it belongs to " } else { "may not be read by you" };
     assert!(foreign[0].reason.starts_with(whose), "{}", foreign[0].reason);
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(|e| e.unwrap()) {
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to.join(entry.file_name())),
+            false => drop(std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
+        }
+    }
 }

@@ -71,7 +71,7 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
 }
 
 fn experiment(project: &Project, asked: &str) -> Result<Experiment, Diagnostics> {
-    Ok(Experiment::resolve(project, asked, &Workloads::load(&project.workloads())?)?)
+    Experiment::resolve(project, asked, &Workloads::load(&project.workloads())?)
 }
 
 /// Measure; the campaign, and the exit code if it stopped before its end or the card is not as it was found.

@@ -47,7 +47,7 @@ impl Choice {
     /// The changes of its ingredients that keep a campaign from being continued.
     pub(super) fn objections(&self, mut changes: Vec<Change>) -> Vec<Change> {
         // What is added may be a part of what the campaign is.
-        changes.retain(|change| !self.force && !(self.more.is_some() && change.name == depends::SELECTION));
+        changes.retain(|change| !(self.force || (self.more.is_some() && change.name == depends::SELECTION)));
         changes
     }
 }

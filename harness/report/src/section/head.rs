@@ -41,8 +41,7 @@ pub fn document(report: &Report, plots: Option<String>) -> Document {
 
 /// How the planned runs ended, and what their cells are worth.
 fn accounted(analysis: &Analysis) -> Fact {
-    let ended: Vec<(&str, usize)> =
-        analysis.accounted.iter().map(|(word, n)| (word.as_ref(), *n)).filter(|(_, n)| *n > 0).collect();
+    let ended: Vec<(&str, usize)> = analysis.accounted.iter().map(|(word, n)| (*word, *n)).filter(|(_, n)| *n > 0).collect();
     let class = |word: &str| match word {
         "completed" => "c",
         "missing" => "r",

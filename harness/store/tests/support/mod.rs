@@ -105,13 +105,3 @@ pub fn edit(file: &Path, change: impl Fn(&mut Value)) {
     change(&mut value);
     std::fs::write(file, serde_json::to_vec_pretty(&value).unwrap()).unwrap();
 }
-
-pub fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().map(|e| e.unwrap()) {
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &to.join(entry.file_name())),
-            false => drop(std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
-        }
-    }
-}
