@@ -73,7 +73,7 @@ fn chosen<'a>(cards: &'a Cards, name: Option<&str>) -> Result<Vec<&'a Card>, Dia
 fn say_broken(cards: &Cards, name: Option<&str>) {
     // Who asks for one card that is right need not hear of the others.
     for mistakes in cards.broken().values().filter(|_| name.is_none()) {
-        say::failure(&mistakes.clone().into());
+        say::failure(mistakes);
     }
 }
 

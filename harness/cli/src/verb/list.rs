@@ -110,7 +110,7 @@ fn experiments(context: &Context<'_>, a: &args::List) -> Ended {
         say::result(table.render(say::width()).trim_end());
     }
     for mistakes in broken {
-        say::failure(&mistakes.into());
+        say::failure(&mistakes);
     }
     Ok(exit::DONE)
 }

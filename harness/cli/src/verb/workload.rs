@@ -43,7 +43,7 @@ pub fn list(context: &Context<'_>, workloads: &Workloads) -> Ended {
         say::result(table.render(say::width()).trim_end());
     }
     for mistakes in workloads.broken().values() {
-        say::failure(&mistakes.clone().into());
+        say::failure(mistakes);
     }
     Ok(exit::DONE)
 }

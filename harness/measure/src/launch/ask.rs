@@ -89,7 +89,7 @@ impl Errand {
                 None => command.env_remove(name),
             };
         }
-        command.env(mark::NAME, mark::own()).before_spawn(|command| dies_with_this_thread(command)).start()
+        command.env(mark::NAME, mark::own()).before_spawn(dies_with_this_thread).start()
     }
 }
 
