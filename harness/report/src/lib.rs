@@ -14,6 +14,7 @@ mod guideline;
 pub mod history;
 pub mod number;
 mod plot;
+pub mod quantity;
 mod render;
 mod section;
 pub mod stats;

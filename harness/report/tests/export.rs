@@ -7,6 +7,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use collo_report::export::{Format, dataset_columns, export};
+use collo_report::quantity::Key;
 use collo_report::{Analysis, analyse};
 use collo_store::{Outcome, RefusalRecord};
 use polars::prelude::*;
@@ -111,7 +112,7 @@ fn each_cell_is_a_row_with_its_intervals() {
             assert_eq!(row[&format!("metrics.{name}")].parse(), Ok(q.estimate));
         }
         // What was not measured is empty.
-        assert!(!cell.quantities.contains_key("energy_j_per_epoch"));
+        assert!(!cell.quantities.contains_key(&Key::EnergyPerEpoch));
         assert_eq!((row["energy_j_per_epoch"].as_str(), row["energy_j_per_epoch_repetitions"].as_str()), ("", ""));
     }
     assert_eq!(rows[2]["throughput_gain_verdict"], "better");
@@ -201,8 +202,8 @@ fn a_ci_system_sees_failures_skips_and_passes() {
     assert_eq!(suite.attribute("name"), Some("quickstart (synthetic data, shortened epochs, informative)"));
     let cases: Vec<roxmltree::Node> = suite.children().filter(|n| n.has_tag_name("testcase")).collect();
     assert_eq!(cases.len(), 6);
-    // A control character is no character of XML: it is named.
-    assert_eq!(cases[2].attribute("name"), Some(HOSTILE.replace('\u{1b}', "\\u{1b}").as_str()));
+    // A control character is no character of XML: it is named. A name is one line.
+    assert_eq!(cases[2].attribute("name"), Some(HOSTILE.replace('\u{1b}', "\\u{1b}").replace('\n', " ").as_str()));
     let child = |i: usize, tag: &str| cases[i].children().find(|n| n.has_tag_name(tag));
     assert!(child(0, "failure").is_none() && child(0, "skipped").is_none());
     assert!(child(0, "system-out").unwrap().text().unwrap().starts_with("informative: "), "{xml}");
@@ -296,11 +297,11 @@ fn monitoring_gets_each_quantity_of_each_cell_once_and_nothing_for_what_is_absen
         };
         for cell in &analysis.cells {
             let name = cell.name().replace('\u{1b}', "\u{fffd}");
-            let q = cell.get("epoch_time_s");
+            let q = cell.get(Key::EpochTime);
             assert_eq!(of("collo_epoch_time_seconds", &name), q.map(|q| q.estimate));
             assert_eq!(of("collo_epoch_time_low_seconds", &name), q.and_then(|q| q.low));
-            assert_eq!(of("collo_slowdown_high_ratio", &name), cell.get("slowdown").and_then(|q| q.high));
-            assert_eq!(of("collo_energy_joules_per_epoch", &name), cell.get("energy_j_per_epoch").map(|q| q.estimate));
+            assert_eq!(of("collo_slowdown_high_ratio", &name), cell.get(Key::Slowdown).and_then(|q| q.high));
+            assert_eq!(of("collo_energy_joules_per_epoch", &name), cell.get(Key::EnergyPerEpoch).map(|q| q.estimate));
             let active = cell.metrics.get("sm_active_ratio").map(|q| q.estimate);
             assert_eq!(of("collo_device_sm_active_ratio", &name), active);
         }

@@ -14,6 +14,7 @@ use super::quantity;
 use super::side::Side;
 use super::text::{printable, wrap};
 use crate::number;
+use crate::quantity::Key;
 use crate::render::json::quantity as quantity_json;
 use crate::stats::Quantity;
 use crate::{Error, Result};
@@ -113,7 +114,7 @@ pub fn beside(side: &Side) -> Beside {
     for cell in &side.cells {
         let members: Vec<(&str, Option<u64>)> = cell.members.iter().map(|m| (m.workload.as_str(), m.batch_size)).collect();
         let about = study.figures.iter().filter(|f| f.is_about(&cell.sharing, &members) && (same_card || !f.is_absolute()));
-        let whole = |f: &&Figure| side.shortened.is_empty() || f.quantity != "epoch_time_s";
+        let whole = |f: &&Figure| side.shortened.is_empty() || f.quantity != Key::EpochTime.name;
         let before = rows.len();
         rows.extend(about.filter(whole).map(|figure| {
             let ours = figure.value(cell);

@@ -12,6 +12,7 @@ use super::keep;
 use super::night::{CellNight, Mean, Night};
 use crate::Result;
 use crate::analysis::{Analysis, Cell, analyse, environment};
+use crate::quantity::Key;
 
 /// Changes when a summary would come out differently from the same runs.
 const VERSION: u32 = 1;
@@ -172,9 +173,9 @@ fn planned_blocks(campaign: &Campaign, journal: &[JournalEntry]) -> Option<u32> 
 
 fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dyn Fn(u32) -> bool) -> CellNight {
     let by = match cell {
-        c if c.serves() => "latency_p99_s",
-        c if c.record.tail == "release" || !c.record.is_uniform() => "makespan_s",
-        _ => "epoch_time_s",
+        c if c.serves() => Key::LatencyP99,
+        c if c.record.tail == "release" || !c.record.is_uniform() => Key::Makespan,
+        _ => Key::EpochTime,
     };
     // Only valid runs: what is informative never becomes a reference.
     let times = |planned: bool| -> Vec<f64> {
@@ -182,8 +183,8 @@ fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dy
         let time = |r: &crate::analysis::Repetition| {
             let epochs: Option<Vec<f64>> = r.members.iter().map(|m| m.epoch_s).collect();
             match by {
-                "latency_p99_s" => r.latency.as_ref()?.get(by),
-                "makespan_s" => r.makespan_s,
+                Key::LatencyP99 => r.latency.as_ref()?.get(by),
+                Key::Makespan => r.makespan_s,
                 _ => epochs.map(|e| e.iter().sum::<f64>() / e.len() as f64),
             }
         };
@@ -197,7 +198,7 @@ fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dy
         cell: cell.name().into(),
         sharing: cell.record.sharing.clone(),
         content: content(&analysis.campaign, cell),
-        quantity: by.into(),
+        quantity: by.name.into(),
         outcome: most.map_or("completed", |w| w).to_string(),
         against: cell.record.against.clone(),
         first: Mean::of(&times(true)),

@@ -135,7 +135,7 @@ fn row<'a>(analysis: &Analysis, guideline: &'a Guideline) -> Row<'a> {
     };
     let evidence = guideline.evidence.iter().take(SHOWN).map(|e| Item {
         link: cell_id(analysis, &e.cell),
-        what: words::quantity(e.quantity),
+        what: e.quantity.label,
         value: number::estimate(&e.value),
         bounds: number::bounds(&e.value),
         evidence: e,

@@ -3,9 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::analysis::{Analysis, CELL, Cell, GainBy, MEMBER, environment};
+use crate::analysis::{Analysis, Cell, GainBy, environment};
 use crate::compare::conditions::{Regime, told};
 use crate::guideline::{Evidence, Guideline};
+use crate::quantity::Trait;
 use crate::render::words;
 use crate::stats::Quantity;
 
@@ -66,8 +67,8 @@ fn cell(c: &Cell) -> Value {
     out.insert("reasons".into(), json!(c.validity.reasons));
     out.insert("suspicious".into(), json!(c.suspicious));
     out.insert("slots".into(), json!(c.record.slots));
-    for name in CELL {
-        out.insert(name.into(), quantity(c.get(name)));
+    for key in crate::quantity::all(Trait::Cell) {
+        out.insert(key.name.into(), quantity(c.get(key)));
     }
     out.insert("throughput_gain_by".into(), json!(GainBy::of(&c.record).word()));
     out.insert(
@@ -94,8 +95,8 @@ fn member(m: &crate::analysis::Member, regime: Option<&Regime>) -> Value {
     out.insert("regime".into(), json!(regime));
     out.insert("solo".into(), json!(m.spec.solo));
     out.insert("serving".into(), json!(m.serving));
-    for name in MEMBER {
-        out.insert(name.into(), quantity(m.quantities.get(name)));
+    for key in crate::quantity::all(Trait::Member) {
+        out.insert(key.name.into(), quantity(m.get(key)));
     }
     out.insert("absent".into(), json!(m.absent));
     out.insert("loss".into(), json!(m.loss.filter(|l| l.is_finite())));
@@ -145,7 +146,7 @@ pub fn schema() -> Value {
         ("loss", maybe("number")),
         ("features", json!({ "type": ["object", "null"] })),
     ]);
-    member.extend(MEMBER.map(|name| (name.to_string(), quantity.clone())));
+    member.extend(crate::quantity::all(Trait::Member).map(|key| (key.name.to_string(), quantity.clone())));
     let mut cell = fields(&[
         ("cell", text.clone()),
         ("sharing", text.clone()),
@@ -167,7 +168,7 @@ pub fn schema() -> Value {
         ("metrics", json!({ "type": "object", "additionalProperties": quantity })),
         ("absent", json!({ "type": "object", "additionalProperties": text })),
     ]);
-    cell.extend(CELL.map(|name| (name.to_string(), quantity.clone())));
+    cell.extend(crate::quantity::all(Trait::Cell).map(|key| (key.name.to_string(), quantity.clone())));
     let evidence = object(fields(&[
         ("cell", text.clone()),
         ("against", maybe("string")),

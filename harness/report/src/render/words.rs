@@ -4,6 +4,7 @@ use collo_store::{AttestationVerdict, Verdict};
 
 use crate::analysis::{Analysis, Cell};
 use crate::number;
+use crate::quantity::Key;
 use crate::stats::Quantity;
 
 /// An outcome as people read it.
@@ -17,48 +18,6 @@ pub fn verdict(v: Verdict) -> &'static str {
         Verdict::Valid => "valid",
         Verdict::Informative => "informative",
         Verdict::Void => "void",
-    }
-}
-
-/// A quantity's name in running text.
-pub fn quantity(name: &str) -> &str {
-    match name {
-        "epoch_time_s" => "epoch time",
-        "slowdown" => "slowdown",
-        "throughput_gain" => "throughput gain",
-        "stp" => "STP",
-        "antt" => "ANTT",
-        "fairness" => "fairness",
-        "overlap_ratio" => "overlap",
-        "start_skew_s" => "start skew",
-        "makespan_s" => "makespan",
-        "memory_bytes" => "memory",
-        "slowdown_on_slice" => "slowdown on its slice",
-        "memory_of_solo" => "memory ÷ sum of solo",
-        "memory_headroom_bytes" => "free memory",
-        "cpu_ratio" => "CPU",
-        "items_per_s" => "items per second",
-        "energy_j_per_epoch" => "energy",
-        "energy_j_per_epoch_above_idle" => "energy above idle",
-        "energy_j_per_item" => "energy per item",
-        "energy_of_solo" => "energy ÷ in turn",
-        "solo_sm_active_sum_ratio" => "sum of solo SMACT",
-        "sm_active_ratio" => "SMACT",
-        "pcie_rx_bytes_per_item" => "bytes in per item",
-        "pcie_tx_bytes_per_item" => "bytes out per item",
-        "pcie_rx_of_solo" => "bytes in per item ÷ solo",
-        "pcie_rx_bytes_per_s" => "bytes in per second",
-        "throttled_ratio" => "throttled share",
-        "latency_p50_s" => "p50 latency",
-        "latency_p95_s" => "p95 latency",
-        "latency_p99_s" => "p99 latency",
-        "latency_p99_of_solo" => "p99 ÷ alone",
-        "within_slo_ratio" => "share within the SLO",
-        "goodput_per_s" => "goodput",
-        "offered_per_s" => "requests due per second",
-        "answered_per_s" => "answers per second",
-        "capacity_per_s" => "capacity",
-        other => other,
     }
 }
 
@@ -124,7 +83,7 @@ pub fn method(analysis: &Analysis) -> Option<String> {
 /// The lines below the table: the method, what is absent and why, what the numbers are not.
 pub fn notes(analysis: &Analysis) -> Vec<String> {
     let mut lines = Vec::new();
-    let gain = analysis.groups().any(|c| c.get("throughput_gain").is_some());
+    let gain = analysis.groups().any(|c| c.get(Key::ThroughputGain).is_some());
     let meaning = "gain is work per second against running in turn";
     match (method(analysis), gain) {
         (Some(m), true) => lines.push(format!("± {m}; {meaning}")),
@@ -135,7 +94,7 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
     let mut facts = Vec::new();
     let ran = analysis.cells.iter().any(|c| !c.counted.is_empty());
     let trains = analysis.cells.iter().any(|c| !c.counted.is_empty() && !c.serves());
-    if ran && trains && analysis.cells.iter().all(|c| c.get("energy_j_per_epoch").is_none()) {
+    if ran && trains && analysis.cells.iter().all(|c| c.get(Key::EnergyPerEpoch).is_none()) {
         facts.push("energy absent: no readable counter".to_string());
     }
     facts.extend(synthetic(analysis).map(|s| format!("data: {s}")));

@@ -6,6 +6,7 @@ use super::{Figure, Section, Table, TableCell};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::plot::{Bar, BarGroup, Bars, Panel, cut, family, mode_label, mode_order};
+use crate::quantity::Key;
 use crate::render::words;
 use crate::stats::Quantity;
 
@@ -353,9 +354,9 @@ pub fn figure(analysis: &Analysis, id: &'static str, title: &str, panels: Vec<Pa
     }
 }
 
-/// A cell's reading by name, among its quantities or the means of the card.
-pub fn reading(cell: &Cell, name: &str) -> Option<Quantity> {
-    cell.get(name).or_else(|| cell.metrics.get(name)).cloned()
+/// A cell's reading, among its quantities or the means of the card.
+pub fn reading(cell: &Cell, key: Key) -> Option<Quantity> {
+    cell.get(key).or_else(|| cell.metric(key)).cloned()
 }
 
 /// A metric of the device or the host, as bars on one scale, where some cell has it.

@@ -4,6 +4,7 @@ use super::common::{REASONS, label, tags, with_reasons, without};
 use super::{Block, Row, Section, Table, TableCell};
 use crate::analysis::Analysis;
 use crate::number;
+use crate::quantity::Key;
 use crate::render::words;
 
 const ID: &str = "quality";
@@ -145,7 +146,7 @@ fn notes(analysis: &Analysis) -> Vec<String> {
             worst.block
         ));
     }
-    let waited = analysis.cells.iter().flat_map(|c| &c.members).filter_map(|m| m.quantities.get("involuntary_switches_per_s"));
+    let waited = analysis.cells.iter().flat_map(|c| &c.members).filter_map(|m| m.get(Key::InvoluntarySwitches));
     if let Some(most) = waited.map(|q| q.estimate).reduce(f64::max) {
         notes.push(format!("Involuntary context switches: up to {} per second of one member.", number::three(most)));
     }
