@@ -10,6 +10,10 @@ fn main() {
     for top in ["experiments", "workloads", "mig-profiles"] {
         collect(&root.join(top), &mut files);
     }
+    // Cargo looks into these two for files that come and go; Python writes beside the workloads.
+    for top in ["experiments", "mig-profiles"] {
+        println!("cargo:rerun-if-changed={}", root.join(top).display());
+    }
     files.sort();
     let mut table = String::from("pub static CARRIED: &[(&str, &[u8])] = &[\n");
     for file in &files {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use collo_measure::campaign::{self, Choice, Order};
+use collo_measure::campaign::Choice;
 use collo_measure::observe::View;
-use collo_measure::{Event, Experiment, Interpreters, Member, Project, Workloads, expand, plan, prepare};
+use collo_measure::{Event, Experiment, Interpreters, Member, Project, Request, Session, Workloads, prepare};
 use collo_store::{CellRecord, Outcome, StoredRun, monotonic_ns};
 use fs_err as fs;
 use tempfile::TempDir;
@@ -88,30 +88,18 @@ impl Ground {
         at: &mut dyn FnMut(Moment<'_>) -> Result<()>,
     ) -> Result<Vec<Timed>> {
         let experiment = Experiment::resolve(&self.project, experiment, &self.workloads).map_err(|e| anyhow!("{e}"))?;
-        let facts = experiment.device_facts(&Default::default(), &Default::default()).map_err(|e| anyhow!("{e}"))?;
-        let cells = expand(&experiment, None).map_err(|e| anyhow!("{e}"))?;
-        let mut plan = plan(&experiment, &cells, &facts);
-        let kept: Vec<bool> = plan.record.cells.iter().map(keep).collect();
-        plan.record.keep(|_, run| kept[run.cell]);
-        let refused = plan.record.refusals.first().map(|r| format!(": {}", r.reason)).unwrap_or_default();
-        ensure!(!plan.record.order.is_empty(), "no cell of `{}` can run here{refused}", experiment.name);
-        let order = Order {
-            project: &self.project,
-            experiment: &experiment,
-            cells: &cells,
-            plan: &plan,
-            facts: &facts,
-            interpreters: &self.interpreters,
-            python: Default::default(),
-            data: Vec::new(),
-            selection: None,
-            choice: Choice { new: true, ..Choice::default() },
-        };
+        let request = Request { choice: Choice { new: true, ..Choice::default() }, ..Request::of(experiment) };
+        let mut session = Session::plan(&self.project, request).map_err(|e| anyhow!("{e}"))?;
+        session.keep(|_, cell| keep(cell));
+        session.prepared_with(self.interpreters.clone());
+        let plan = &session.planned().record;
+        let (name, planned) = (session.experiment().name.clone(), plan.order.len());
+        let refused = plan.refusals.first().map(|r| format!(": {}", r.reason)).unwrap_or_default();
+        ensure!(planned > 0, "no cell of `{name}` can run here{refused}");
         let mut runs: Vec<Timed> = Vec::new();
         let mut begun_ns = 0;
         let mut failed = None;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(campaign::run(&order, &mut |event| {
+        let finished = session.measure(&mut |event| {
             let index = runs.len();
             let told = match event {
                 Event::Begins { .. } => {
@@ -127,20 +115,16 @@ impl Ground {
                 _ => Ok(()),
             };
             failed = failed.take().or(told.err());
-        }))?;
+        });
+        finished.map_err(|unfinished| unfinished.error)?;
         if let Some(error) = failed {
             return Err(error);
         }
         for Timed { run, .. } in &runs {
             let tail = run.record.members.iter().flat_map(|m| &m.log_tail).last().map(|l| format!(": {l}")).unwrap_or_default();
-            ensure!(
-                run.record.outcome == Outcome::Completed,
-                "a run of `{}` ended as {}{tail}",
-                experiment.name,
-                run.record.outcome.text()
-            );
+            ensure!(run.record.outcome == Outcome::Completed, "a run of `{name}` ended as {}{tail}", run.record.outcome.text());
         }
-        ensure!(runs.len() == plan.record.order.len(), "`{}` was interrupted", experiment.name);
+        ensure!(runs.len() == planned, "`{name}` was interrupted");
         Ok(runs)
     }
 

@@ -4,15 +4,19 @@ pub mod compare;
 mod gpu;
 mod nightly;
 mod report;
+mod run;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use collo_measure::Expression;
+use collo_store::Diagnostic;
 
 pub use gpu::{Doctor, Format, Mig, MigVerb, Need, Restore, Services};
 pub use nightly::{Nightly, Prune};
 pub use report::{Report, ReportFormat};
+pub use run::{Foreign, Measure, Only, Run};
 
 /// Verbs by what they are for; a test holds this page against the verbs that there are.
 const HELP: &str = "\
@@ -125,6 +129,14 @@ pub struct Selection {
     pub condition: Option<String>,
 }
 
+impl Selection {
+    /// What it means; none is all cells.
+    pub fn parse(&self) -> Result<Option<collo_measure::Selection>, Diagnostic> {
+        let condition = self.condition.as_deref().map(|text| Expression::parse("--where", text)).transpose()?;
+        Ok(condition.map(collo_measure::Selection::Where))
+    }
+}
+
 #[derive(Debug, Args)]
 pub struct Plan {
     /// An experiment of experiments/, or a path to one
@@ -147,78 +159,6 @@ pub struct Plan {
     /// Say of every value which line of the experiment it comes from, or that it is a default
     #[arg(long)]
     pub explain: bool,
-}
-
-/// Runs to do again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Only {
-    /// What is not stored, or was interrupted
-    Missing,
-    /// What failed; out of memory is a result, not a failure
-    Failed,
-}
-
-/// What to do when others compute on the GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Foreign {
-    /// Nothing is measured
-    Refuse,
-    /// Measure all the same, marked informative
-    Allow,
-}
-
-#[derive(Debug, Args)]
-pub struct Run {
-    /// An experiment of experiments/, a path to one, or a campaign to finish
-    #[arg(value_name = "NAME", required_unless_present = "tag")]
-    pub name: Option<String>,
-    /// Every experiment with this tag, one after the other
-    #[arg(long, value_name = "TAG", conflicts_with = "name")]
-    pub tag: Option<String>,
-    #[command(flatten)]
-    pub selection: Selection,
-    /// Measure on this GPU: its index, its UUID, its PCI id, or `auto`
-    #[arg(long, value_name = "GPU")]
-    pub gpu: Option<String>,
-    /// Use the MIG state that is there, and change nothing
-    #[arg(long)]
-    pub as_found: bool,
-    /// Under MPS, let nobody but its server use the GPU; it takes root, and is put back
-    #[arg(long)]
-    pub exclusive: bool,
-    /// What to do when others compute on the GPU
-    #[arg(long, value_name = "WHAT", default_value = "refuse")]
-    pub foreign: Foreign,
-    /// What to do with services that have the GPU open when its MIG mode must change; stopping them takes root
-    #[arg(long, value_name = "WHAT", default_value = "leave")]
-    pub services: Services,
-    /// Which runs of the campaign to do
-    #[arg(long, value_name = "WHICH")]
-    pub only: Option<Only>,
-    /// Start a new campaign, whatever is unfinished
-    #[arg(long, conflicts_with_all = ["only", "force"])]
-    pub new: bool,
-    /// Continue although ingredients changed; the campaign is marked informative
-    #[arg(long)]
-    pub force: bool,
-    /// Add this many repetitions to the newest campaign, complete or not; with --where, of these cells and their baselines
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with_all = ["new", "only"])]
-    pub more: Option<u32>,
-    /// Use this Python, which must have torch, instead of the provided one
-    #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
-    pub python: Option<PathBuf>,
-    /// Provide Python and data, then stop
-    #[arg(long)]
-    pub prepare: bool,
-    /// Begin no further run after this long, as in 8h
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
-    pub time_limit: Option<Duration>,
-    /// Do not write the report at the end
-    #[arg(long)]
-    pub no_report: bool,
-    /// Asked for by `collo nightly`, which concludes by itself
-    #[arg(skip)]
-    pub of_a_night: bool,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

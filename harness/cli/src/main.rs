@@ -15,8 +15,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use collo_store::{Diagnostics, ExitClass};
+
 use crate::args::{Arguments, Verb};
-use crate::exit::Failure;
 
 fn main() -> ExitCode {
     unexpected::files_end_in_errors();
@@ -28,9 +29,8 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(e) => {
             say::of_clap(&e);
-            if let Some(failure) = say::unwritten() {
-                say::failure(&failure);
-                return exit::code(failure.exit);
+            if let Some(unwritten) = say::unwritten() {
+                return ended(&unwritten.into());
             }
             return exit::code(if e.use_stderr() { exit::USAGE } else { exit::DONE });
         }
@@ -57,22 +57,27 @@ fn main() -> ExitCode {
         Verb::Schema(a) => verb::schema::run(a),
         Verb::Completions(a) => verb::completions::run(a),
     };
-    let code = unexpected::caught(verb).unwrap_or_else(|failure| {
-        say::failure(&failure);
-        failure.exit
+    let code = unexpected::caught(verb).unwrap_or_else(|wrong| {
+        say::failure(&wrong);
+        wrong.class().code()
     });
     collo_measure::launch::cgroup::leave();
     match say::unwritten() {
-        Some(failure) if code == exit::DONE => {
+        Some(unwritten) if code == exit::DONE => {
             // What was measured is stored: only the answer is missing.
             let measures = matches!(arguments.verb, Verb::Run(_) | Verb::Nightly(_));
-            let failure = match measures {
-                true => Failure { exit: exit::INCOMPLETE, ..failure }.hint("what was measured is stored: `collo report`"),
-                false => failure,
+            let unwritten = match measures {
+                true => unwritten.of(ExitClass::Incomplete).hint("what was measured is stored: `collo report`"),
+                false => unwritten,
             };
-            say::failure(&failure);
-            exit::code(failure.exit)
+            ended(&unwritten.into())
         }
         _ => exit::code(code),
     }
+}
+
+/// Show what ends collo, and give its code.
+fn ended(wrong: &Diagnostics) -> ExitCode {
+    say::failure(wrong);
+    exit::code(wrong.class().code())
 }

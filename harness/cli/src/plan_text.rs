@@ -3,7 +3,7 @@
 //! In: a plan. Out: text. It plans nothing and prints nothing.
 
 use collo_measure::{DeviceFacts, Plan, units};
-use collo_store::{CellRecord, RefusalRecord};
+use collo_store::{CellRecord, RefusalRecord, Tail};
 
 use crate::table::{Align, Table};
 
@@ -176,9 +176,9 @@ fn runs_line(plan: &Plan) -> String {
         2 => "2 epochs each, the second is measured".into(),
         n => format!("{n} epochs each, all but the first are measured"),
     };
-    let has = |tail: &str| plan.record.cells.iter().any(|cell| cell.tail == tail);
-    let usual = plan.record.cells.iter().all(|cell| (cell.tail == "hold") == cell.is_uniform());
-    let tail = match (has("hold"), has("release")) {
+    let has = |tail: Tail| plan.record.cells.iter().any(|cell| cell.tail == tail);
+    let usual = plan.record.cells.iter().all(|cell| (cell.tail == Tail::Hold) == cell.is_uniform());
+    let tail = match (has(Tail::Hold), has(Tail::Release)) {
         (true, true) if usual => "tail hold, of mixed groups release",
         (true, true) => "tail hold or release",
         (false, true) => "tail release",

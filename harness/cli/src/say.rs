@@ -10,10 +10,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
-use collo_store::text;
+use collo_store::diagnostic::{Label, Line};
+use collo_store::{Diagnostic, Diagnostics, text};
 
 use crate::args::{Arguments, Colour};
-use crate::exit::{self, Failure};
 
 static QUIET: OnceLock<bool> = OnceLock::new();
 /// Why a result did not reach stdout, if one did not.
@@ -78,9 +78,9 @@ fn took(written: std::io::Result<()>) {
 }
 
 /// The failure of a result that could not be written, to be asked for at the end.
-pub fn unwritten() -> Option<Failure> {
+pub fn unwritten() -> Option<Diagnostic> {
     let reason = UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-    Some(Failure::new(exit::MACHINE, "the result cannot be written to stdout").because(reason))
+    Some(Diagnostic::new("the result cannot be written to stdout").of_machine().caused_by(reason))
 }
 
 /// On stderr; a terminal that is gone, or a full disk behind it, is no reason to end what is being measured.
@@ -116,40 +116,42 @@ pub fn remark(text: impl std::fmt::Display) {
 
 /// `warning: …` on stderr.
 pub fn warning(text: impl std::fmt::Display) {
-    aside(painted(&format!("warning: {text}")));
+    noticed(&Line::of(Label::Warning, text.to_string()));
 }
 
 /// `hint: …` on stderr.
 pub fn hint(text: impl std::fmt::Display) {
     if !is_quiet() {
-        aside(painted(&format!("hint: {text}")));
+        noticed(&Line::of(Label::Hint, text.to_string()));
     }
 }
 
-/// A line that says itself what it is.
-pub fn noticed(text: impl std::fmt::Display) {
-    aside(painted(&text.to_string()));
+/// A line on stderr, with the word that begins it.
+pub fn noticed(line: &Line) {
+    aside(painted(line));
 }
 
 fn is_quiet() -> bool {
     QUIET.get().copied().unwrap_or(false)
 }
 
-/// An error, its words coloured by what they are.
-pub fn failure(failure: &Failure) {
-    failure.text.lines().for_each(|line| aside(painted(line)));
+/// What is wrong, with its causes and the way out.
+pub fn failure(failure: &Diagnostics) {
+    failure.lines().iter().for_each(noticed);
 }
 
-/// A line for stderr, its first word coloured by what it is, if colour is wanted there.
-pub fn painted(line: &str) -> String {
-    let line = text::line(line);
-    let words = [("error", AnsiColor::Red), ("warning", AnsiColor::Yellow), ("hint", AnsiColor::Cyan)];
-    let found = words.into_iter().find_map(|(word, colour)| Some((word, colour, line.strip_prefix(word)?)));
-    match found.filter(|(.., rest)| rest.starts_with(':')) {
-        Some((word, colour, rest)) if anstream::AutoStream::choice(&std::io::stderr()) != ColorChoice::Never => {
-            format!("{}{rest}", paint(word, colour))
-        }
-        _ => line.into_owned(),
+/// A line for stderr, the word that begins it coloured, if colour is wanted there.
+pub fn painted(line: &Line) -> String {
+    let text = text::line(&line.text);
+    let Some(label) = line.label else { return text.into_owned() };
+    let colour = match label {
+        Label::Error => AnsiColor::Red,
+        Label::Warning => AnsiColor::Yellow,
+        Label::Hint => AnsiColor::Cyan,
+    };
+    match anstream::AutoStream::choice(&std::io::stderr()) {
+        ColorChoice::Never => format!("{}: {text}", label.word()),
+        _ => format!("{}: {text}", paint(label.word(), colour)),
     }
 }
 
@@ -179,7 +181,7 @@ mod tests {
 
     #[test]
     fn what_stands_in_a_line_is_not_what_begins_it() {
-        assert!(painted("error: a\nerror: b").ends_with(": a\\x0aerror: b"));
-        assert_eq!(painted("errors: a"), "errors: a");
+        assert!(painted(&Line::of(Label::Error, "a\nerror: b")).ends_with(": a\\x0aerror: b"));
+        assert_eq!(painted(&Line::plain("error: a")), "error: a");
     }
 }

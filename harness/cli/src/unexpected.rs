@@ -7,18 +7,19 @@ use std::sync::{Mutex, PoisonError};
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-use crate::exit::{self, Failure};
+use collo_store::{Diagnostic, Diagnostics, ExitClass};
+
 use crate::say;
 
 /// Where the last panic of the main thread was.
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
 /// Run a verb; what panics in it is a failure as any other.
-pub fn caught(verb: impl FnOnce() -> Result<u8, Failure>) -> Result<u8, Failure> {
+pub fn caught(verb: impl FnOnce() -> Result<u8, Diagnostics>) -> Result<u8, Diagnostics> {
     if std::env::var_os("RUST_BACKTRACE").is_none_or(|v| v == "0") {
         panic::set_hook(Box::new(hook));
     }
-    panic::catch_unwind(AssertUnwindSafe(verb)).unwrap_or_else(|panic| Err(failure(&words(&*panic))))
+    panic::catch_unwind(AssertUnwindSafe(verb)).unwrap_or_else(|panic| Err(failure(&words(&*panic)).into()))
 }
 
 fn hook(info: &PanicHookInfo<'_>) {
@@ -37,16 +38,18 @@ fn words(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or_else(|| "it said nothing".into())
 }
 
-fn failure(said: &str) -> Failure {
+fn failure(said: &str) -> Diagnostic {
     if collo_measure::is_want_of_threads(said) {
-        return Failure::new(exit::MACHINE, "this machine lets collo start no further thread")
-            .because(said)
+        return Diagnostic::new("this machine lets collo start no further thread")
+            .of_machine()
+            .caused_by(said)
             .hint("`ulimit -u`, or the limit of processes of the container, is too low; what is stored is safe");
     }
     let place = PLACE.lock().unwrap_or_else(PoisonError::into_inner).take();
     let place = place.map(|p| format!(" at {p}")).unwrap_or_default();
-    Failure::new(exit::INCOMPLETE, format!("collo met something that nobody planned{place}"))
-        .because(said)
+    Diagnostic::new(format!("collo met something that nobody planned{place}"))
+        .of(ExitClass::Incomplete)
+        .caused_by(said)
         .hint("what is stored is safe; `collo status` says how things stand, and RUST_BACKTRACE=1 shows more for a bug report")
 }
 

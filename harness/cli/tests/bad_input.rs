@@ -190,8 +190,7 @@ fn two_experiments_of_one_name_are_a_mistake() {
 #[test]
 fn a_machine_without_a_gpu_says_so_with_the_ways_out() {
     if collo_measure::has_gpu() {
-        eprintln!("skipped: this machine has a GPU");
-        return;
+        return support::skip::skip("a machine without a GPU", "this machine has a GPU");
     }
     mistake("device = \"gpu\"\n[axes]\nworkload = \"sleep\"\n", 3, &["just sim mine", "collo run quickstart"]);
 }

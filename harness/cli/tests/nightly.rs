@@ -8,6 +8,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use sim::Machine;
+use support::skip::skip;
 use support::{Bench, checkout};
 
 const CELLS: &str = "repetitions = 2
@@ -151,8 +152,7 @@ fn the_slurm_script_is_a_script() {
     let path = folder.path().join("nightly.sh");
     fs_err::write(&path, &script).expect("written");
     let Ok(answer) = Command::new("bash").arg("-n").arg(&path).output() else {
-        eprintln!("skipped: there is no bash");
-        return;
+        return skip("bash", "there is no bash");
     };
     assert!(answer.status.success(), "{}", String::from_utf8_lossy(&answer.stderr));
     // It passes on how collo ended, and asks for the rest of a night that was cut short.
@@ -187,8 +187,7 @@ fn systemd_understands_the_units() {
     }
     let paths = names.map(|n| folder.path().join(n));
     let Ok(answer) = Command::new("systemd-analyze").arg("verify").arg("--man=no").args(paths).output() else {
-        eprintln!("skipped: there is no systemd-analyze");
-        return;
+        return skip("systemd-analyze", "there is no systemd-analyze");
     };
     let said = String::from_utf8_lossy(&answer.stderr);
     // A container may have no systemd to ask about other units; what is said of ours counts.

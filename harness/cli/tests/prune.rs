@@ -4,7 +4,8 @@ mod support;
 
 use collo_store::{CampaignFolder, Runs};
 use serde_json::{Value, json};
-use support::{Bench, noted};
+use support::Bench;
+use support::noted::noted;
 
 /// A project with one campaign of `x` that was really measured.
 fn bench() -> Bench {

@@ -49,7 +49,7 @@ fn a_server_beside_a_trainer_is_measured_and_its_window_is_shown_as_no_epoch_tim
         serves(run, 30.0);
     }
     let mixed = bench.run_of(2);
-    assert_eq!(mixed.record.cell.tail, "hold");
+    assert_eq!(mixed.record.cell.tail, collo_store::Tail::Hold);
     let said = |line: &&str| line.contains("serve solo") && line.contains("completed");
     let line = answer.stderr.lines().find(said).unwrap_or_else(|| panic!("{}", answer.stderr));
     assert!(!line.contains("per epoch"), "{line}");

@@ -85,7 +85,7 @@ fn hung_up(bench: &Bench) -> Option<String> {
         value.map(|value| script.env(name, value));
     }
     let Ok(mut script) = script.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
-        eprintln!("skipped: no `script` to make a terminal with");
+        support::skip::skip("script", "no `script` to make a terminal with");
         return None;
     };
     trains(bench);

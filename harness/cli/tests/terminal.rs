@@ -21,7 +21,7 @@ fn in_terminal(bench: &Bench, env: &[(&str, &str)]) -> Option<Answer> {
     match script.envs(env.iter().copied()).output() {
         Ok(output) => Some(Answer::from(output)),
         Err(e) => {
-            eprintln!("skipped: no `script` to make a terminal with: {e}");
+            support::skip::skip("script", &format!("no `script` to make a terminal with: {e}"));
             None
         }
     }

@@ -95,12 +95,13 @@ fn other_data_is_another_campaign() {
 #[test]
 fn what_needs_cuda_is_refused_here_and_the_rest_is_measured() {
     let bench = bench("[axes]\nworkload = [\"mine\", \"mine-gpu\"]\n");
-    let answer = bench.run(&[]);
     if std::path::Path::new("/dev/nvidiactl").exists() {
-        return;
+        return support::skip::skip("a machine without a GPU", "this machine has a GPU");
     }
-    let answer =
-        answer.exits(0).says("mine-gpu solo b4 is refused: `mine-gpu` needs an NVIDIA GPU with CUDA, this device is a CPU");
+    let answer = bench
+        .run(&[])
+        .exits(0)
+        .says("mine-gpu solo b4 is refused: `mine-gpu` needs an NVIDIA GPU with CUDA, this device is a CPU");
     assert!(bench.runs().values().all(|r| r.record.cell.members[0].workload == "mine"), "{}", answer.stderr);
     bench.collo(&["workload", "check", "mine-gpu"]).exits(3).says("`mine-gpu` needs an NVIDIA GPU with CUDA");
 }

@@ -1,6 +1,7 @@
 //! What a campaign tells whoever watches: the interface between measuring and showing.
 
 use std::path::Path;
+use std::time::Duration;
 
 use collo_store::{CampaignFolder, PlannedRun, StoredRun};
 
@@ -18,8 +19,19 @@ pub enum Event<'a> {
     Data(&'a Prepared),
     /// An unfinished campaign is not continued, because its ingredients changed.
     NotContinued { campaign: &'a CampaignFolder, changes: &'a [Change] },
-    /// A campaign is open: so many runs are stored, so many are to do, some of which were interrupted.
-    Opened { campaign: &'a CampaignFolder, resumed: bool, stored: usize, todo: &'a [PlannedRun], interrupted: usize },
+    /// A campaign is open, or open again for the next round of a search: so many runs are stored, so many are to do, some of which were
+    /// interrupted.
+    Opened {
+        campaign: &'a CampaignFolder,
+        resumed: bool,
+        stored: usize,
+        todo: &'a [PlannedRun],
+        interrupted: usize,
+        /// What a run of each cell takes, by the campaign's plan; absent where nobody tells.
+        forecast_s: &'a [Option<f64>],
+        /// The pause between runs.
+        cooldown: Duration,
+    },
     /// A run begins.
     Begins { planned: &'a PlannedRun },
     /// How the run stands; a few times a second.

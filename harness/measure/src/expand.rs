@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use crate::cell::{Cell, Member, Tail};
 use crate::experiment::{Axes, Experiment, Sharing};
 use crate::mistake::Mistake;
-use crate::select::Expression;
+use crate::select::Selection;
 
 /// The most cells that one plan holds.
 pub const MOST_CELLS: usize = 100_000;
@@ -27,7 +27,7 @@ pub struct Expanded {
 }
 
 /// The cells of an experiment, or those that `selection` means with the baselines that they need.
-pub fn expand(experiment: &Experiment, selection: Option<&Expression>) -> Result<Vec<Expanded>, Mistake> {
+pub fn expand(experiment: &Experiment, selection: Option<&Selection>) -> Result<Vec<Expanded>, Mistake> {
     if let Some(selection) = selection {
         selection.check(&settings(experiment))?;
     }
@@ -54,10 +54,7 @@ pub fn expand(experiment: &Experiment, selection: Option<&Expression>) -> Result
                 }
             } else {
                 let tail = group.tail.or(experiment.tail);
-                let mixed = group.members.len() > 1;
-                let own = mixed.then(|| sharing.mode.for_workloads(&experiment.each)).flatten();
-                let mode = own.unwrap_or_else(|| sharing.mode.clone());
-                expansion.add(Cell::new(group.members.iter().cloned(), mode, tail))?;
+                expansion.add(Cell::new(group.members.iter().cloned(), sharing.mode.clone(), tail))?;
             }
         }
     }
@@ -111,7 +108,7 @@ fn matrix(axes: &Axes, mut each: impl FnMut(&Arc<Member>, &Sharing, u32) -> Resu
 
 struct Expansion<'a> {
     experiment: &'a Experiment,
-    selection: Option<&'a Expression>,
+    selection: Option<&'a Selection>,
     cells: Vec<Expanded>,
     /// Where the baseline of a member stands.
     places: HashMap<String, usize>,

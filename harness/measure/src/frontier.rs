@@ -12,7 +12,7 @@ use crate::expand::{Expanded, expand};
 use crate::experiment::Experiment;
 use crate::mistake::Mistake;
 use crate::plan::{self, Plan, plan};
-use crate::select::Expression;
+use crate::select::Selection;
 
 /// Whether a degree fits. What comes later has the say where repetitions differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,7 +111,7 @@ impl Frontier {
     pub fn round(
         &mut self,
         experiment: &Experiment,
-        selection: Option<&Expression>,
+        selection: Option<&Selection>,
         facts: &DeviceFacts,
     ) -> Result<Option<Round>, Mistake> {
         let (least, most) = bounds(experiment);

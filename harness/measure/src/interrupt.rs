@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::campaign::End;
 use crate::observe::Stop;
 
 /// Listens for signals as long as it lives.
@@ -58,12 +57,9 @@ impl Interrupts {
         lock(&self.first).map(|(at, _)| at.elapsed())
     }
 
-    /// The end that follows from the first signal.
-    pub fn end(&self, killed: bool) -> End {
-        match *lock(&self.first) {
-            Some((_, false)) => End::Terminated,
-            _ => End::Interrupted { killed },
-        }
+    /// Whether the first signal was a Ctrl-C, and not from whoever manages this machine or session.
+    pub fn is_by_hand(&self) -> bool {
+        lock(&self.first).is_none_or(|(_, by_hand)| by_hand)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use collo_store::ExitClass;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
 use crate::interrupt::is_ignored;
-use crate::mistake::Fault;
 
 /// The last that came while somebody noted; 0 for none.
 static CAME: AtomicI32 = AtomicI32::new(0);
@@ -21,8 +21,8 @@ pub struct Stopped(pub Signal);
 
 impl Stopped {
     /// Ctrl-C is told from a word of whoever manages this machine or this session.
-    pub fn fault(self) -> Fault {
-        if self.0 == Signal::SIGINT { Fault::Interrupted } else { Fault::Terminated }
+    pub fn class(self) -> ExitClass {
+        if self.0 == Signal::SIGINT { ExitClass::Interrupted } else { ExitClass::Incomplete }
     }
 }
 

@@ -44,7 +44,7 @@ pub fn prepare(project: &Project, member: &Member, interpreters: &Interpreters) 
         Unanswered::Stopped(stopped) => Mistake::new(format!("stopped while the data of `{}` was prepared", workload.name))
             .caused_by(format!("{stopped}; nothing was measured, no process is left"))
             .hint("the same command goes on where it was")
-            .stopped(stopped),
+            .of(stopped.class()),
         Unanswered::TimedOut(_) => {
             let file = project::shown(&workload.folder.join("workload.toml"));
             what().caused_by(format!("{why}")).hint(format!("`prepare_timeout = \"12h\"` in {file} gives it longer"))

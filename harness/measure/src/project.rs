@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::device::mig::Cards;
 use crate::mistake::Mistake;
 
 /// A checkout, or what `collo init` wrote.
@@ -56,6 +57,11 @@ impl Project {
         self.root.join("mig-profiles")
     }
 
+    /// The cards that are known here; none where there is no `mig-profiles/`, and a driver's own word has to do.
+    pub fn cards(&self) -> Cards {
+        Cards::load(&self.mig_profiles()).unwrap_or_default()
+    }
+
     pub fn runs(&self) -> PathBuf {
         self.runs.clone().unwrap_or_else(|| self.root.join("runs"))
     }
@@ -69,15 +75,32 @@ impl Project {
     }
 }
 
-/// A path as people see it: from where they stand, if it lies below.
+/// A path as people see it: from where they stand, if it lies below; else from their home.
 pub fn shown(path: &Path) -> String {
-    let here = std::env::current_dir().ok();
-    here.and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path).display().to_string()
+    let path = path.strip_prefix(".").unwrap_or(path);
+    if let Some(below) = std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok()) {
+        return below.display().to_string();
+    }
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty() && home != "/");
+    match home.and_then(|home| path.strip_prefix(home).ok()).filter(|below| *below != Path::new("")) {
+        Some(below) => format!("~/{}", below.display()),
+        None => path.display().to_string(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_below_here_is_shown_from_here() {
+        let here = std::env::current_dir().expect("there is one");
+        assert_eq!((shown(&here.join("runs/x")), shown(Path::new("./runs/x"))), ("runs/x".into(), "runs/x".into()));
+        assert_eq!(shown(Path::new("/proc/self")), "/proc/self");
+        if let Some(home) = std::env::var_os("HOME").filter(|home| home != "/" && Path::new(home).is_absolute()) {
+            assert_eq!(shown(&Path::new(&home).join("no such/x")), "~/no such/x");
+        }
+    }
 
     #[test]
     fn a_project_is_found_from_any_folder_inside_it() {
@@ -95,6 +118,6 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let mistake = Project::find(folder.path()).expect_err("nothing here");
         assert!(mistake.to_string().ends_with("hint: `collo init DIR` writes them; `-C DIR` goes there"));
-        assert_eq!(mistake.fault().exit_code(), 2);
+        assert_eq!(mistake.class().code(), 2);
     }
 }

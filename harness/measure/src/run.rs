@@ -7,22 +7,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collo_store::{
-    Attestation, AttestationVerdict, CampaignFolder, Ingredient, MemberSpec, Outcome, PlannedRun, RunRecord, SCHEMA, StoredRun,
-    Thresholds, Validity, Verdict, utc_now,
+    Attestation, AttestationVerdict, CampaignFolder, Diagnostic, Ingredient, MemberSpec, Outcome, PlannedRun, RunRecord, SCHEMA,
+    StoredRun, Thresholds, Validity, Verdict, utc_now,
 };
 use tokio::sync::watch;
 
-use crate::cell::Cell;
+use crate::cell::{Cell, Tail};
 use crate::device::hold::Hold;
 use crate::device::{DeviceFacts, DeviceKind, Gpu, nvml};
 use crate::experiment::{Experiment, FailureRule};
 use crate::ingredients::Watch;
 use crate::interpreters::Interpreters;
-use crate::launch::protocol::Tail;
 use crate::launch::{Adapter, MemberLaunch};
 use crate::mistake::Mistake;
 use crate::observe::{self, Observation, ObserveError, Rules, Setting, Stop, View};
 use crate::project::Project;
+use crate::python::PythonError;
 use crate::sampler::Rates;
 use crate::sharing::{self, Ground, InForce, MEMORY_LIMIT, NotStaged, OTHERS, Seating, Slot, scrubbed};
 use crate::workload::Workload;
@@ -58,7 +58,7 @@ pub struct Seated<'a> {
     pub seating: &'a Seating,
 }
 
-/// A run that could not be stored.
+/// What cannot be prepared, or a run that could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error(transparent)]
@@ -66,7 +66,20 @@ pub enum RunError {
     #[error(transparent)]
     Store(#[from] collo_store::Error),
     #[error(transparent)]
-    Mistake(#[from] crate::mistake::Mistake),
+    Diagnostic(#[from] Diagnostic),
+    #[error(transparent)]
+    Python(#[from] PythonError),
+}
+
+impl From<RunError> for Diagnostic {
+    fn from(e: RunError) -> Diagnostic {
+        match e {
+            RunError::Diagnostic(shown) => shown,
+            RunError::Python(e) => e.into(),
+            RunError::Store(e) | RunError::Observe(ObserveError::Store(e)) => e.into(),
+            RunError::Observe(ObserveError::Launch(e)) => e.into(),
+        }
+    }
 }
 
 impl Bench<'_> {
@@ -90,9 +103,7 @@ impl Bench<'_> {
             exclusive: self.exclusive,
             foreign: self.foreign,
         };
-        let specs: Vec<MemberSpec> = cell.members().map(|m| m.spec()).collect();
-        let mode = cell.mode().for_members(&specs).unwrap_or_else(|| cell.mode().clone());
-        let staged = match mode.stage(&mut ground, seated.seating) {
+        let staged = match sharing::stage(&mut ground, seated.seating) {
             Ok(staged) => staged,
             Err(reason) => return self.not_staged(draft, cell, planned, started_utc, reason).map(Some),
         };
@@ -110,7 +121,7 @@ impl Bench<'_> {
             boards: staged.card.iter().map(|card| card.board(self.experiment.sampling.sm_source)).collect(),
             attest: {
                 let card = staged.card.clone();
-                Arc::new(move |found: &[InForce]| mode.attest(card.as_deref(), found))
+                Arc::new(move |found: &[InForce]| sharing::attest(card.as_deref(), found))
             },
             misplaced: &|member, hello| sharing::misplaced(staged.card.as_deref(), member, hello),
             stop: self.stop.clone(),
@@ -149,7 +160,7 @@ impl Bench<'_> {
         let foreign = cell.members().any(|m| m.workload().epochs.is_some());
         // A foreign script cannot be held.
         let tail = match cell.tail() {
-            crate::cell::Tail::Hold if !foreign => Tail::Hold,
+            Tail::Hold if !foreign => Tail::Hold,
             _ => Tail::Release,
         };
         Rules {
@@ -217,7 +228,7 @@ impl Bench<'_> {
             .take()
             .unwrap_or_else(|| Attestation::absent("the run ended before the evidence could be gathered"));
         if record.members.iter().any(|m| !m.barrier) {
-            record.cell.tail = "release".into();
+            record.cell.tail = Tail::Release;
         }
         judge(&mut record, observation.skew_ns, &self.campaign.manifest().thresholds);
         let after = self.files.borrow_mut().after_run();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use collo_measure::experiment::{Asked, DeviceChoice};
 use collo_measure::mig::Cards;
-use collo_measure::{Expression, Project, Workloads, expand, experiment, plan};
+use collo_measure::{Expression, Project, Selection, Workloads, expand, experiment, plan};
 
 fn project() -> Project {
     Project::find(Path::new(env!("CARGO_MANIFEST_DIR"))).expect("the checkout is a project")
@@ -73,7 +73,8 @@ fn a_selection_of_the_quickstart_keeps_its_baseline() {
     let workloads = Workloads::load(&project().workloads()).expect("readable");
     let quickstart =
         collo_measure::Experiment::resolve(&project(), "quickstart", &workloads).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let selection = Expression::parse("--where", "sharing == \"naive\" && degree <= 2").expect("right");
+    let condition = Expression::parse("--where", "sharing == \"naive\" && degree <= 2").expect("right");
+    let selection = Selection::Where(condition);
     let labels: Vec<String> = expand(&quickstart, Some(&selection)).expect("few").iter().map(|e| e.cell.label()).collect();
     assert_eq!(labels, ["tiny solo b32", "tiny×2 naive b32"]);
 }

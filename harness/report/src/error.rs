@@ -2,6 +2,8 @@
 
 use std::io;
 
+use collo_store::Diagnostic;
+
 /// Errors of this crate; every variant names what it is about.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -29,6 +31,20 @@ pub enum Error {
     /// A figure could not be turned into pixels.
     #[error("figure `{figure}` could not be drawn: {reason}")]
     Figure { figure: String, reason: String },
+}
+
+impl From<Error> for Diagnostic {
+    fn from(e: Error) -> Diagnostic {
+        let shown = Diagnostic::new(e.to_string());
+        match e {
+            Error::Store(e) => e.into(),
+            Error::NotAReport { .. } => shown.of_machine().hint("`collo report CAMPAIGN` writes it again"),
+            Error::NothingInCommon { .. } => shown.hint("what each has: `collo show CAMPAIGN`"),
+            Error::AcrossDevices { .. } => shown.hint("`--quantity throughput_gain`, or another ratio"),
+            Error::NoQuantity { known, .. } => shown.hint(format!("there are {}", known.join(", "))),
+            Error::Io(_) | Error::Page(_) | Error::Figure { .. } => shown.of_machine(),
+        }
+    }
 }
 
 /// The result of every fallible call of this crate.

@@ -10,7 +10,8 @@ use collo_report::quantity::Key;
 use collo_report::{Analysis, analyse, json, write};
 use collo_store::{CampaignFolder, Verdict};
 use serde_json::Value;
-use support::{Fixture, noted};
+use support::Fixture;
+use support::noted::noted;
 
 /// Analyse after something was done to the campaign's files.
 fn altered(fixture: &Fixture, alter: impl Fn(&CampaignFolder)) -> Analysis {

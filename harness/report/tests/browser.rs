@@ -1,8 +1,10 @@
 //! The page in a real browser: no error on its console, every plot has its data, the table sorts and filters, keys walk the marks,
-//! hostile names stay text, a phone needs no sideways scrolling. Where there is no Chromium, each test says so and passes.
+//! hostile names stay text, a phone needs no sideways scrolling. Where there is no Chromium, each test is skipped.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
+#[path = "../../store/tests/support/skip.rs"]
+mod skip;
 mod support;
 
 use std::io::Read;
@@ -43,7 +45,7 @@ fn browser() -> Option<PathBuf> {
         .find_map(|name| std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file()));
     let chosen = named.or(found);
     if chosen.is_none() {
-        eprintln!("skipped: no chromium, chromium-browser or google-chrome in PATH, and COLLO_CHROMIUM is not set");
+        skip::skip("chromium", "no chromium, chromium-browser or google-chrome in PATH, and COLLO_CHROMIUM is not set");
     }
     chosen
 }
@@ -139,7 +141,7 @@ fn card() -> Fixture {
         f = f.on_card(mode, &[("small", 1.3 * stretch); 3], truth(1.4 * sm, 190.0), 0.01);
         f = f.on_card(mode, &two("large", 1.9 * stretch, "large", 1.9 * stretch), truth(0.9, 350.0), 0.01);
         f = f.on_card(mode, &two("small", 1.4 * stretch, "large", 1.5 * stretch), truth(0.9, 340.0), 0.01);
-        f.cells.last_mut().unwrap().record.tail = "release".into();
+        f.cells.last_mut().unwrap().record.tail = collo_store::Tail::Release;
     }
     f = f.on_card("naive", &[("large", 3.0); 7], truth(0.9, 350.0), 0.01);
     f = f.ends(Outcome::OutOfMemory { member: 3, message: "tried to allocate 2 GiB".into() });

@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use collo_report::{Analysis, analyse, json, terminal, write};
 use collo_store::CampaignFolder;
 use serde_json::Value;
-use support::{Fixture, noted};
+use support::Fixture;
+use support::noted::noted;
 
 fn altered(alter: impl Fn(&Path)) -> collo_report::Result<Analysis> {
     let folder = tempfile::tempdir().unwrap();

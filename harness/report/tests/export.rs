@@ -161,7 +161,7 @@ fn papers_get_a_table_whose_caption_says_what_it_is() {
     let caption = simulated.lines().find(|l| l.starts_with("\\caption")).unwrap();
     assert!(caption.contains("SIMULATED") && caption.contains("simulated NVIDIA A100-SXM4-40GB"), "{caption}");
     assert!(simulated.starts_with("% needs \\usepackage{booktabs}\n% SIMULATED"));
-    assert!(simulated.contains("SMACT") && simulated.contains("kJ/epoch"), "{simulated}");
+    assert!(simulated.contains("SMACT") && simulated.contains("energy per epoch (kJ)"), "{simulated}");
 }
 
 #[test]

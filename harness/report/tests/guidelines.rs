@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use collo_report::quantity::Key;
 use collo_report::{Analysis, Evidence, Guideline, Verdict};
+use collo_store::Sharing;
 use simgpu::card::Card;
 use support::Fixture;
 use support::card::CardTruth;
@@ -113,11 +114,31 @@ fn a_smaller_slice_and_a_neighbour_are_told_apart() {
 }
 
 #[test]
+fn one_alone_on_the_instance_that_is_the_whole_card_is_found_on_every_model() {
+    let models =
+        [("rtx-pro-6000", "4g.96gb", "2g.48gb"), ("a30-24gb", "4g.24gb", "2g.12gb"), ("a100-40gb", "7g.40gb", "4g.20gb")];
+    for (model, whole, half) in models {
+        let card = Card::find(model).unwrap();
+        let (epochs, truth, _) = group(&card, &["small"], "solo").unwrap();
+        let mut fixture = on(&card, "alone");
+        for (sharing, of_solo) in [("solo".into(), 1.0), (format!("mig:{whole}"), 1.0), (format!("mig:{half}"), 1.5)] {
+            fixture = fixture.on_card(&sharing, &[("small", epochs[0] * of_solo)], truth.clone(), 0.001);
+            fixture.cells.last_mut().unwrap().record.slots = sharing.strip_prefix("mig:").map(str::to_string);
+        }
+        let analysis = analysed(&fixture);
+        let overhead = named(&analysis, "alone-overhead");
+        let cells: Vec<String> = overhead.evidence.iter().map(|e| e.name()).collect();
+        assert_eq!(cells, [format!("small×1 mig:{whole} b32")], "{model}");
+        assert_eq!(overhead.verdict, Verdict::Supported, "{model}: {}", overhead.finding);
+    }
+}
+
+#[test]
 fn members_that_share_an_instance_say_nothing_of_isolation() {
     for sharing in ["mig:3g.20gb+mps", "mig:2×3c.7g.40gb"] {
         let mut fixture = on_halves(1.5);
         let group = fixture.cells.last_mut().unwrap();
-        group.record.sharing = sharing.into();
+        (group.record.sharing, group.record.mode) = (sharing.into(), Sharing::of_label(sharing));
         let analysis = analysed(&fixture);
         assert_eq!(named(&analysis, "isolation").verdict, Verdict::NotEnoughEvidence, "{sharing}");
     }

@@ -23,7 +23,7 @@ fn altered(fixture: &Fixture, alter: impl Fn(&CampaignFolder)) -> Analysis {
     let folder = tempfile::tempdir().unwrap();
     let campaign = fixture.write(folder.path());
     alter(&campaign);
-    support::noted(campaign.path());
+    support::noted::noted(campaign.path());
     analyse(&campaign).unwrap()
 }
 
@@ -146,7 +146,7 @@ fn what_is_made_of_epochs_is_absent_where_a_member_serves() {
 #[test]
 fn under_release_neither_a_gain_nor_a_makespan_is_made_of_service() {
     let mut fixture = campaign();
-    fixture.cells.iter_mut().for_each(|c| c.record.tail = "release".into());
+    fixture.cells.iter_mut().for_each(|c| c.record.tail = collo_store::Tail::Release);
     let report = json(&analysed(&fixture));
     let c = cell(&report, "serve+tiny mps");
     assert!(c["throughput_gain"].is_null() && c["makespan_s"].is_null());
@@ -375,7 +375,7 @@ fn the_end_of_a_run_says_latency() {
       graph      serve              0.175 M parameters  0.703 MB           0.0256 GFLOP forward per item  0.400 M activations per item  16 layers
       graph      tiny               0.175 M parameters  0.703 MB           0.0256 GFLOP forward per item  0.400 M activations per item  16 layers
       attested   3 of 3 runs by cpu time in the window
-      absent     ANTT, energy, epoch time, fairness, items per second, makespan, slowdown, STP, throughput gain: a member serves
+      absent     ANTT, energy per epoch, epoch time, fairness, items per second, makespan, slowdown, STP, throughput gain: a member serves
     "#);
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::{DeviceRecord, Machine};
+use crate::{DeviceRecord, Machine, Sharing};
 
 /// One execution of an experiment on one machine: what a report is made from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,13 @@ pub struct Campaign {
     /// What the store itself notes of it.
     #[serde(default)]
     pub filing: Filing,
+}
+
+impl Campaign {
+    /// The last part of the id, by which it is found, too: `7f3a`.
+    pub fn short_id(&self) -> &str {
+        crate::runs::last_part(&self.id)
+    }
 }
 
 /// How a campaign was stored; nothing is known of campaigns of earlier collos.
@@ -89,6 +96,7 @@ pub struct PlanRecord {
 
 /// One point of the matrix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct CellRecord {
     /// `tiny×2 naive b32`: the name that people read and type.
     pub cell: String,
@@ -96,6 +104,9 @@ pub struct CellRecord {
     pub slug: String,
     /// The sharing mode's label; `solo` for one member on the whole device.
     pub sharing: String,
+    /// What that means. Records of earlier collos have the label alone, and it is read from there.
+    #[serde(default)]
+    pub mode: Sharing,
     pub degree: u32,
     pub members: Vec<MemberSpec>,
     /// True for a solo cell that others are compared with.
@@ -103,14 +114,29 @@ pub struct CellRecord {
     /// Labels of the solo cells that this one is compared with, one per distinct member; empty for a baseline itself.
     pub against: Vec<String>,
     pub repetitions: u32,
-    /// `hold` or `release`.
-    pub tail: String,
+    pub tail: Tail,
     /// What the members get of the device: `whole GPU, shared`, `3×2g.10gb`; absent where it was not planned for one.
     #[serde(default)]
     pub slots: Option<String>,
     /// By member: the label of the cell in which it is alone on a slice of the same size; empty where nothing is cut.
     #[serde(default)]
     pub alone_on_slice: Vec<String>,
+}
+
+impl Serialize for CellRecord {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        CellRecord::serialize(self, to)
+    }
+}
+
+impl<'de> Deserialize<'de> for CellRecord {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<CellRecord, D::Error> {
+        let mut cell = CellRecord::deserialize(from)?;
+        if cell.mode == Sharing::default() {
+            cell.mode = Sharing::of_label(&cell.sharing);
+        }
+        Ok(cell)
+    }
 }
 
 impl CellRecord {
@@ -126,7 +152,7 @@ impl CellRecord {
             "sharing" => Some(self.sharing.as_str().into()),
             "degree" => Some(self.degree.into()),
             "baseline" => Some(self.baseline.into()),
-            "tail" => Some(self.tail.as_str().into()),
+            "tail" => Some(self.tail.word().into()),
             "workload" => {
                 let mut names: Vec<&str> = self.members.iter().map(|m| m.workload.as_str()).collect();
                 names.dedup();
@@ -137,6 +163,29 @@ impl CellRecord {
                 self.members.iter().all(|m| m.setting(name).as_ref() == Some(&first)).then_some(first)
             }
         }
+    }
+}
+
+/// What becomes of a member that has finished before the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tail {
+    /// It trains on, unmeasured, so that the load in every measured epoch does not change.
+    Hold,
+    /// It leaves, and the makespan is the result.
+    Release,
+}
+
+impl Tail {
+    pub fn word(self) -> &'static str {
+        match self {
+            Tail::Hold => "hold",
+            Tail::Release => "release",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<Tail> {
+        [Tail::Hold, Tail::Release].into_iter().find(|tail| tail.word() == word)
     }
 }
 
@@ -230,12 +279,13 @@ mod tests {
             cell: slug.into(),
             slug: slug.into(),
             sharing: "naive".into(),
+            mode: Sharing::of_label("naive"),
             degree: 1,
             members: Vec::new(),
             baseline: false,
             against: Vec::new(),
             repetitions,
-            tail: "hold".into(),
+            tail: Tail::Hold,
             slots: None,
             alone_on_slice: Vec::new(),
         }

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::diagnostic::Diagnostic;
+
 /// Errors of the store; every variant names the file or campaign it is about.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -65,5 +67,25 @@ impl Error {
 
     pub(crate) fn corrupt(path: impl Into<PathBuf>, reason: impl ToString) -> Self {
         Error::Corrupt { path: path.into(), reason: reason.to_string() }
+    }
+}
+
+impl From<Error> for Diagnostic {
+    fn from(e: Error) -> Diagnostic {
+        let shown = Diagnostic::new(e.to_string());
+        match e {
+            Error::NotFound { .. } => shown.hint("all of them: `collo list`"),
+            Error::Ambiguous { candidates, .. } => {
+                let last = candidates.first().and_then(|c| c.rsplit('-').next()).unwrap_or_default();
+                shown.hint(format!("give the last part, `{last}`, or `last`"))
+            }
+            Error::NewerSchema { .. } => shown.of_machine().hint("update collo; nothing was changed"),
+            Error::Busy { campaign, .. } => shown.of_machine().hint(format!("watch it with `collo status {campaign}`")),
+            Error::Changed { .. } | Error::NoDigest { .. } => {
+                shown.of_machine().hint("put the file back as it was; what else is not as it was recorded: `collo verify`")
+            }
+            Error::Corrupt { .. } => shown.of_machine().hint("move it out of `runs/`; nothing was changed"),
+            Error::Io(_) | Error::Table { .. } => shown.of_machine(),
+        }
     }
 }

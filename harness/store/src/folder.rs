@@ -149,6 +149,11 @@ impl CampaignFolder {
     /// Every complete run by its folder's name, and what is there but is none of its runs: unreadable, of another campaign or folder, or not
     /// as it was recorded. The tables of a run are not looked at: [`StoredRun::damage`].
     pub fn runs(&self) -> Result<(BTreeMap<String, StoredRun>, Vec<Foreign>)> {
+        self.runs_and_digests().map(|(runs, foreign, _)| (runs, foreign))
+    }
+
+    /// The same, with the digests that they were compared with.
+    pub(crate) fn runs_and_digests(&self) -> Result<(BTreeMap<String, StoredRun>, Vec<Foreign>, Digests)> {
         let mut read = Vec::new();
         for path in entries(&self.path)?.into_iter().filter(|path| path.is_dir()) {
             let run = StoredRun::read(&path);
@@ -167,7 +172,7 @@ impl CampaignFolder {
                 },
             }
         }
-        Ok((runs, foreign))
+        Ok((runs, foreign, digests))
     }
 
     /// Why a record is not that of the run of this folder, and whether it once was.
@@ -190,11 +195,6 @@ impl CampaignFolder {
         Ok(())
     }
 
-    /// What the journal says of digests.
-    pub(crate) fn digests(&self) -> Digests {
-        Digests::read(&self.path)
-    }
-
     /// Folders of runs that were cut off, for `show --partial`.
     pub fn partials(&self) -> Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
@@ -209,8 +209,7 @@ impl CampaignFolder {
     }
 
     /// Runs that were whole and noted when a collo was killed before they were in their place: the folder of each, and its draft.
-    pub(crate) fn noted_drafts(&self) -> Result<Vec<(String, PathBuf)>> {
-        let digests = self.digests();
+    pub(crate) fn noted_drafts(&self, digests: &Digests) -> Result<Vec<(String, PathBuf)>> {
         let noted = |draft: PathBuf| {
             let folder = draft.file_name()?.to_str()?.strip_prefix(".partial-")?.to_string();
             let last = digests.runs.get(&folder)?.last()?;
@@ -223,7 +222,8 @@ impl CampaignFolder {
 
     /// Put them there, as the collo that was killed was about to.
     pub fn finish_drafts(&self, _lock: &CampaignLock) -> Result<()> {
-        self.noted_drafts()?.into_iter().try_for_each(|(folder, draft)| run::put_in_place(&self.path, &folder, &draft))
+        let drafts = self.noted_drafts(&Digests::read(&self.path))?;
+        drafts.into_iter().try_for_each(|(folder, draft)| run::put_in_place(&self.path, &folder, &draft))
     }
 
     pub(crate) fn modified(&self) -> Option<std::time::SystemTime> {

@@ -16,6 +16,7 @@
 pub mod campaign;
 mod caught;
 mod clock;
+pub mod diagnostic;
 mod digest;
 mod error;
 mod folder;
@@ -27,20 +28,23 @@ mod names;
 mod order;
 mod outcome;
 mod place;
+mod progress;
 mod recorded;
 mod regular;
 mod run;
 mod runs;
 mod shape;
+mod sharing;
 mod tables;
 pub mod text;
 mod verify;
 
 pub use campaign::{
-    BlockEdge, Campaign, CellRecord, Filing, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord, Thresholds,
+    BlockEdge, Campaign, CellRecord, Filing, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord, Tail, Thresholds,
 };
 pub use caught::caught;
 pub use clock::{monotonic_ns, utc_id, utc_now, utc_text};
+pub use diagnostic::{Diagnostic, Diagnostics, ExitClass, Source};
 pub use digest::{sha256_file, sha256_of, sha256_text};
 pub use error::{Error, Result};
 pub use folder::{CampaignFolder, StoredRun};
@@ -50,12 +54,14 @@ pub use lock::CampaignLock;
 pub use machine::{DeviceRecord, GpuRecord, Machine};
 pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
 pub use place::{place_file, replace_file};
+pub use progress::Progress;
 pub use recorded::Recorded;
 pub use regular::{open_regular, read_small, read_small_text};
 pub use run::{
     Features, Instrument, MemberRecord, ReadCard, RunDraft, RunRecord, SamplingQuality, Serving, StoredFile, Timeline,
 };
 pub use runs::{Foreign, Runs};
+pub use sharing::Sharing;
 pub use tables::{
     EpochRecord, Readings, RequestRecord, Sample, SampleWriter, read_epochs, read_requests, read_samples, write_epochs,
     write_requests,

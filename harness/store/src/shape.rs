@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Campaign, CellRecord, MemberRecord, Outcome, PlanRecord, RunRecord, Thresholds, names};
+use crate::{Campaign, CellRecord, MemberRecord, Outcome, PlanRecord, RunRecord, Sharing, Thresholds, names};
 
 /// Why a manifest cannot be that of a campaign.
 pub(crate) fn campaign(c: &Campaign) -> Result<(), String> {
@@ -56,6 +56,10 @@ fn cell(c: &CellRecord) -> Result<(), String> {
     if !names::is_plain(&c.slug) {
         return Err(format!("the slug of a cell, {:?}, is no name of a folder", c.slug));
     }
+    let known = Sharing::of_label(&c.sharing);
+    if c.mode.family != known.family || (c.mode.isolated && !c.mode.partitioned) || (c.mode.limited && !c.mode.mps) {
+        return Err(format!("its cell {:?} is said to share in a way that its mode {:?} does not", c.cell, c.sharing));
+    }
     if c.members.is_empty() || c.members.len() != c.degree as usize {
         return Err(format!("its cell {:?} of degree {} has {} members", c.cell, c.degree, c.members.len()));
     }
@@ -79,7 +83,9 @@ pub(crate) fn run(r: &RunRecord, folder: &str, campaign: &Campaign) -> Result<()
     }
     // A run of a cell that was never planned may lie here: it is not in the plan, and said to be so.
     if let Some(planned) = campaign.plan.cells.iter().find(|c| c.slug == r.cell.slug) {
-        let same = |a: &CellRecord, b: &CellRecord| a.cell == b.cell && a.sharing == b.sharing && a.members == b.members;
+        let same = |a: &CellRecord, b: &CellRecord| {
+            a.cell == b.cell && a.sharing == b.sharing && a.mode == b.mode && a.members == b.members
+        };
         if !same(planned, &r.cell) {
             return Err(format!("its cell {:?} is not the one that was planned under that name", r.cell.cell));
         }

@@ -23,6 +23,16 @@ pub fn is_unseen(c: char) -> bool {
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// A value as it was written, in backticks: control characters escaped, cut where it would fill the screen.
+pub fn quoted(written: &str) -> String {
+    let begin: String = written.chars().take(61).collect();
+    let mut shown = line(&begin).into_owned();
+    if written.chars().count() > 60 {
+        shown = shown.chars().take(60).chain(['…']).collect();
+    }
+    format!("`{shown}`")
+}
+
 fn escaped(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
     let is_bad = |c: char| is_unseen(c) && !stays(c);
     if !text.chars().any(is_bad) {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::recorded::Digests;
 use crate::{AttestationVerdict, CampaignFolder, Foreign, Outcome, Recorded, Result, StoredRun, Verdict, copies};
 
 /// How a finding counts.
@@ -26,9 +27,9 @@ pub struct Finding {
 
 /// Check a campaign. Problems are findings; an error means that it could not even be read.
 pub fn verify(campaign: &CampaignFolder) -> Result<Vec<Finding>> {
-    let (runs, foreign) = campaign.runs()?;
+    let (runs, foreign, digests) = campaign.runs_and_digests()?;
     let mut findings = vec![accounted(campaign, &runs)];
-    findings.extend(intact(campaign, &runs, &foreign));
+    findings.extend(intact(campaign, &runs, &foreign, &digests));
     findings.push(attested(&runs));
     findings.push(samples(&runs));
     findings.push(enough(campaign, &runs));
@@ -57,8 +58,7 @@ fn accounted(campaign: &CampaignFolder, runs: &BTreeMap<String, StoredRun>) -> F
     finding(level, "accounted", format!("{} planned = {}", plan.order.len(), parts.join(" + ")))
 }
 
-fn intact(campaign: &CampaignFolder, runs: &BTreeMap<String, StoredRun>, foreign: &[Foreign]) -> Vec<Finding> {
-    let digests = campaign.digests();
+fn intact(campaign: &CampaignFolder, runs: &BTreeMap<String, StoredRun>, foreign: &[Foreign], digests: &Digests) -> Vec<Finding> {
     let mut bad: Vec<String> = campaign.expect_unchanged().err().map(|e| e.to_string()).into_iter().collect();
     bad.extend(digests.unreadable.iter().map(|e| format!("the journal cannot be read: {e}")));
     let name = |f: &Foreign| f.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -67,7 +67,7 @@ fn intact(campaign: &CampaignFolder, runs: &BTreeMap<String, StoredRun>, foreign
     let (plan, here) = (&campaign.manifest().plan, |folder: &String| campaign.path().join(folder).exists());
     // A collo was killed between the digest and the run: the next one puts it there.
     let on_its_way: BTreeSet<String> =
-        campaign.noted_drafts().unwrap_or_default().into_iter().map(|(folder, _)| folder).collect();
+        campaign.noted_drafts(digests).unwrap_or_default().into_iter().map(|(folder, _)| folder).collect();
     let planned: BTreeSet<String> = plan.order.iter().map(|p| plan.folder(p)).collect();
     bad.extend(digests.runs.keys().filter(|f| !planned.contains(*f) || !(here(f) || on_its_way.contains(*f))).map(|folder| {
         match here(folder) {

@@ -194,6 +194,10 @@ fn broken() -> Vec<(&'static str, Value)> {
         ("/plan/cells/0/slug", json!("../../../etc")),
         ("/plan/cells/0/slug", json!("")),
         ("/plan/cells/0/repetitions", json!(4)),
+        ("/plan/cells/0/tail", json!("linger")),
+        ("/plan/cells/0/mode/family", json!("mig")),
+        ("/plan/cells/1/mode/limited", json!(true)),
+        ("/plan/cells/1/mode/isolated", json!(true)),
         ("/id", json!("../../../evil")),
         ("/id", json!("20261120-1842-0000")),
         ("/experiment", json!("../../evil")),
@@ -231,9 +235,11 @@ fn a_record_that_cannot_be_is_named_and_the_other_runs_are_read() {
         ("/cell/slug", json!("other")),
         ("/cell/cell", json!("other")),
         ("/cell/degree", json!(7)),
+        ("/cell/mode/mps", json!(true)),
         ("/campaign", json!("20261119-0800-beef")),
         ("/experiment", json!("other")),
         ("/repetition", json!(3)),
+        ("/members/0/features", json!({"layers": {"Conv2d": u64::MAX, "Linear": 1}})),
         ("/outcome", json!({"kind": "splendid"})),
     ] {
         let store = Store::new();

@@ -6,12 +6,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use collo_measure::experiment::Cores;
 use collo_measure::hold::{Hold, Who};
 use collo_measure::mig::Cards;
 use collo_measure::nvml::instances::Raw;
 use collo_measure::sharing::{self, Ground as Stage};
-use collo_measure::{DeviceFacts, Driver, Gpu, GpuChoice, Partition, Project, cut, mps, nvml};
+use collo_measure::{Cores, DeviceFacts, Driver, Gpu, GpuChoice, Partition, Project, cut, mps, nvml};
 use collo_store::MemberSpec;
 use serde::{Deserialize, Serialize};
 
@@ -130,7 +129,9 @@ struct Stand<'a> {
 
 fn seating(facts: &DeviceFacts, mode: &str) -> Result<sharing::Seating> {
     let member = MemberSpec { workload: "small".into(), batch_size: None, settings: Default::default(), solo: "small".into() };
-    sharing::parse(mode)?.seat(facts, &vec![member; MEMBERS]).map_err(|refusal| anyhow!(refusal.reason))
+    sharing::parse(mode)?
+        .seat(facts, &vec![member; MEMBERS], &sharing::Each::default())
+        .map_err(|refusal| anyhow!(refusal.reason))
 }
 
 fn timed<T, E>(seconds: &mut Vec<f64>, work: impl FnOnce() -> std::result::Result<T, E>) -> std::result::Result<T, E> {
@@ -190,7 +191,7 @@ fn calls(gpu: &Gpu, seven: &Partition, both: &mut Both) -> Result<()> {
 }
 
 fn staged(stand: &Stand<'_>, hold: &mut Hold, m: &mut Measured) -> Result<()> {
-    let (mode, seating) = (sharing::parse("mps")?, seating(stand.facts, "mps")?);
+    let seating = seating(stand.facts, "mps")?;
     let staged = timed(&mut m.daemon.there_s, || {
         let mut ground = Stage {
             facts: stand.facts,
@@ -200,7 +201,7 @@ fn staged(stand: &Stand<'_>, hold: &mut Hold, m: &mut Measured) -> Result<()> {
             exclusive: false,
             foreign: false,
         };
-        mode.stage(&mut ground, &seating)
+        sharing::stage(&mut ground, &seating)
     })?;
     let begin = Instant::now();
     let trouble = staged.trouble_and_end(Some(&mut *hold));

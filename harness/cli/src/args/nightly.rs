@@ -1,11 +1,10 @@
 //! What `collo nightly` and `collo prune` take.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
-use super::{Foreign, Selection, Services};
+use super::{Measure, Selection};
 
 #[derive(Debug, Args)]
 pub struct Nightly {
@@ -26,27 +25,8 @@ pub struct Nightly {
     /// The smallest step worth reporting, as in 3%; 2% if the experiment does not say
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub relevant: Option<f64>,
-    /// Measure on this GPU: its index, its UUID, its PCI id, or `auto`
-    #[arg(long, value_name = "GPU")]
-    pub gpu: Option<String>,
-    /// Use the MIG state that is there, and change nothing
-    #[arg(long)]
-    pub as_found: bool,
-    /// Under MPS, let nobody but its server use the GPU; it takes root, and is put back
-    #[arg(long)]
-    pub exclusive: bool,
-    /// What to do when others compute on the GPU
-    #[arg(long, value_name = "WHAT", default_value = "refuse")]
-    pub foreign: Foreign,
-    /// What to do with services that have the GPU open when its MIG mode must change; stopping them takes root
-    #[arg(long, value_name = "WHAT", default_value = "leave")]
-    pub services: Services,
-    /// Use this Python, which must have torch, instead of the provided one
-    #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
-    pub python: Option<PathBuf>,
-    /// Begin no further run after this long, as in 8h
-    #[arg(long = "for", value_name = "TIME", value_parser = super::duration)]
-    pub time_limit: Option<Duration>,
+    #[command(flatten)]
+    pub measure: Measure,
 }
 
 #[derive(Debug, Args)]

@@ -1,14 +1,15 @@
 //! How long a campaign will still take: from runs of the same cell that have finished, else from the forecast.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use collo_measure::Forecast;
 use collo_store::PlannedRun;
 
 /// Keeps what runs took.
+#[derive(Default)]
 pub struct Eta {
-    forecast: Forecast,
+    /// One run of each cell.
+    forecast_s: Vec<Option<f64>>,
     cooldown_s: f64,
     left: Vec<usize>,
     took: BTreeMap<usize, Vec<f64>>,
@@ -16,14 +17,10 @@ pub struct Eta {
 }
 
 impl Eta {
-    /// Nothing has run yet.
-    pub fn new(forecast: Forecast, cooldown_s: f64) -> Self {
-        Eta { forecast, cooldown_s, left: Vec::new(), took: BTreeMap::new(), current: None }
-    }
-
-    /// These are to do.
-    pub fn todo(&mut self, todo: &[PlannedRun]) {
-        self.left = todo.iter().map(|p| p.cell).collect();
+    /// These runs are to do, and none has run yet.
+    pub fn new(forecast_s: &[Option<f64>], cooldown: Duration, todo: &[PlannedRun]) -> Self {
+        let left = todo.iter().map(|p| p.cell).collect();
+        Eta { forecast_s: forecast_s.to_vec(), cooldown_s: cooldown.as_secs_f64(), left, ..Eta::default() }
     }
 
     /// A run of this cell begins.
@@ -60,7 +57,7 @@ impl Eta {
         if let Some(siblings) = self.took.get(&cell) {
             return Some(siblings.iter().sum::<f64>() / siblings.len() as f64);
         }
-        let forecast = |cell: usize| self.forecast.cells.get(cell).and_then(|f| f.each_s);
+        let forecast = |cell: usize| self.forecast_s.get(cell).copied().flatten();
         // The forecast knows the shape of the matrix better than this machine's speed: finished runs of other cells scale it.
         let (mut real, mut expected) = (0.0, 0.0);
         for (&other, took) in &self.took {
@@ -77,12 +74,9 @@ impl Eta {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use collo_measure::CellForecast;
 
     fn eta() -> Eta {
-        let cell = |each_s| CellForecast { each_s, ..CellForecast::default() };
-        let cells = vec![cell(Some(10.0)), cell(Some(20.0)), cell(None)];
-        Eta::new(Forecast { cells, ..Forecast::default() }, 1.0)
+        Eta::new(&[Some(10.0), Some(20.0), None], Duration::from_secs(1), &[])
     }
 
     #[test]

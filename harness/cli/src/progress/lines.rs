@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use collo_measure::Event;
 use collo_measure::observe::{MemberView, Phase, View};
 use collo_measure::units::{about, clock};
-use collo_measure::{Event, Forecast};
 use collo_store::{CampaignFolder, Outcome, PlannedRun, utc_now};
 
 use super::eta::Eta;
 use super::{Display, python, words};
 use crate::say;
-use crate::verb::run::shown;
+use collo_measure::shown;
 
 /// Nothing at all: `-q`.
 pub struct Silent;
@@ -21,6 +21,7 @@ impl Display for Silent {
 }
 
 /// One line per change.
+#[derive(Default)]
 pub struct Lines {
     eta: Eta,
     campaign: Option<CampaignFolder>,
@@ -39,11 +40,6 @@ struct Run {
 const ALIVE: Duration = Duration::from_secs(60);
 
 impl Lines {
-    /// Before the campaign is open.
-    pub fn new(forecast: Forecast, cooldown_s: f64) -> Self {
-        Lines { eta: Eta::new(forecast, cooldown_s), campaign: None, done: 0, total: 0, run: None }
-    }
-
     fn begins(&mut self, planned: &PlannedRun) {
         let Some(campaign) = &self.campaign else { return };
         let plan = &campaign.manifest().plan;
@@ -107,9 +103,9 @@ impl Display for Lines {
                     say::remark(text);
                 }
             }
-            Event::Opened { campaign, stored, todo, .. } => {
+            Event::Opened { campaign, stored, todo, forecast_s, cooldown, .. } => {
                 tell(&event);
-                self.eta.todo(todo);
+                self.eta = Eta::new(forecast_s, cooldown, todo);
                 self.campaign = Some(campaign.clone());
                 (self.done, self.total) = (stored, stored + todo.len());
                 let m = campaign.manifest();

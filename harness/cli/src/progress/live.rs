@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use collo_measure::Event;
 use collo_measure::observe::{MemberView, Phase, View};
 use collo_measure::sampler::Watched;
 use collo_measure::units::{about, clock};
-use collo_measure::{Event, Forecast};
 use collo_store::text;
 use collo_store::{CampaignFolder, CellRecord, DeviceRecord, Outcome, PlannedRun};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -35,12 +35,12 @@ pub struct Live {
 
 impl Live {
     /// Before the campaign is open.
-    pub fn new(forecast: Forecast, cooldown_s: f64) -> Self {
+    pub fn new() -> Self {
         let screen = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(HZ));
         let bar = screen.add(ProgressBar::new(0));
         bar.set_style(style("{prefix}  {bar:44}  {msg}").progress_chars("█▉▊▋▌▍▎▏ "));
         Live {
-            eta: Eta::new(forecast, cooldown_s),
+            eta: Eta::default(),
             screen,
             bar,
             rows: Vec::new(),
@@ -56,11 +56,11 @@ impl Live {
     /// Above what is redrawn. `suspend` of the screen would do as well, but panics where the terminal is gone.
     fn say(&self, text: &str) {
         // A screen that cannot be written to shows nothing; the campaign goes on.
-        let _ = self.screen.println(say::painted(text));
+        let _ = self.screen.println(text::line(text));
     }
 
     fn tell(&self, event: &Event<'_>) {
-        super::notice(event).iter().for_each(|line| self.say(line));
+        super::notice(event).iter().for_each(|line| drop(self.screen.println(say::painted(line))));
     }
 
     fn campaign_line(&self) {
@@ -223,9 +223,9 @@ impl Display for Live {
                     self.say(&line);
                 }
             }
-            Event::Opened { campaign, stored, todo, .. } => {
+            Event::Opened { campaign, stored, todo, forecast_s, cooldown, .. } => {
                 self.tell(&event);
-                self.eta.todo(todo);
+                self.eta = Eta::new(forecast_s, cooldown, todo);
                 (self.done, self.total) = (stored, stored + todo.len());
                 self.begun = Instant::now();
                 let m = campaign.manifest();

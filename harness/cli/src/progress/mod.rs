@@ -8,9 +8,10 @@ pub mod words;
 
 use std::io::IsTerminal;
 
+use collo_measure::Event;
 use collo_measure::hold::Restored;
 use collo_measure::services;
-use collo_measure::{Event, Forecast};
+use collo_store::diagnostic::{Label, Line};
 
 /// A display of a campaign.
 pub trait Display {
@@ -21,57 +22,63 @@ pub trait Display {
 }
 
 /// The display for wherever stderr goes.
-pub fn display(quiet: bool, forecast: Forecast, cooldown_s: f64) -> Box<dyn Display> {
+pub fn display(quiet: bool) -> Box<dyn Display> {
     let dumb = std::env::var_os("TERM").is_none_or(|t| t == "dumb");
     if quiet {
         Box::new(lines::Silent)
     } else if std::io::stderr().is_terminal() && !dumb {
-        Box::new(live::Live::new(forecast, cooldown_s))
+        Box::new(live::Live::new())
     } else {
-        Box::new(lines::Lines::new(forecast, cooldown_s))
+        Box::new(lines::Lines::default())
     }
 }
 
 /// What is said of the campaign as a whole, a line each.
-fn notice(event: &Event<'_>) -> Vec<String> {
+fn notice(event: &Event<'_>) -> Vec<Line> {
+    let plain = |text: String| vec![Line::plain(text)];
     match event {
         Event::NotContinued { campaign, changes } => {
             let m = campaign.manifest();
-            let last = m.id.rsplit('-').next().unwrap_or(&m.id);
-            let mut lines = vec![format!("warning: {} is not continued, its ingredients changed", m.id)];
-            lines.extend(changes.iter().map(|c| format!("  {}   {} → {}", c.name, c.before, c.after)));
-            lines.push(format!("  to continue it all the same, marked informative: collo run {last} --force"));
+            let last = m.short_id();
+            let mut lines = vec![Line::of(Label::Warning, format!("{} is not continued, its ingredients changed", m.id))];
+            lines.extend(changes.iter().map(|c| Line::plain(format!("  {}   {} → {}", c.name, c.before, c.after))));
+            lines.push(Line::plain(format!("  to continue it all the same, marked informative: collo run {last} --force")));
             lines
         }
         Event::Partials { count, .. } => {
             let (runs, again) =
                 if *count == 1 { ("1 run was".into(), "begins") } else { (format!("{count} runs were"), "begin") };
-            vec![format!("{runs} cut off by the end of an earlier collo and {again} again")]
+            plain(format!("{runs} cut off by the end of an earlier collo and {again} again"))
         }
         Event::Wrote { files } => {
             const SHOWN: usize = 5;
-            let mut lines: Vec<String> =
-                files.iter().take(SHOWN).map(|name| format!("`{name}` was written while it ran: no ingredient")).collect();
+            let written = |name: &String| Line::plain(format!("`{name}` was written while it ran: no ingredient"));
+            let mut lines: Vec<Line> = files.iter().take(SHOWN).map(written).collect();
             let more = files.len().saturating_sub(SHOWN);
-            lines.extend((more > 0).then(|| format!("and {more} more were")));
+            lines.extend((more > 0).then(|| Line::plain(format!("and {more} more were"))));
             lines
         }
-        Event::Restored { label, restored } => vec![format!("{label} is as it was found: {}", put_back(restored))],
+        Event::Restored { label, restored: done } => plain(restored(label, done)),
         Event::NotRestored { label, reason } => {
-            let what = format!("warning: {label} is not as it was found: {reason}");
-            vec![what, "hint: `collo restore` tries again".into()]
+            let what = format!("{label} is not as it was found: {reason}");
+            vec![Line::of(Label::Warning, what), Line::of(Label::Hint, "`collo restore` tries again")]
         }
-        Event::Opened { campaign, resumed: true, stored, todo, interrupted } => {
+        Event::Opened { campaign, resumed: true, stored, todo, interrupted, .. } => {
             let (id, total) = (&campaign.manifest().id, stored + todo.len());
             let again = match interrupted {
                 0 => String::new(),
                 1 => " (1 of them was interrupted)".into(),
                 n => format!(" ({n} of them were interrupted)"),
             };
-            vec![format!("resuming {id}: {stored} of {total} runs stored, {} to do{again}", todo.len())]
+            plain(format!("resuming {id}: {stored} of {total} runs stored, {} to do{again}", todo.len()))
         }
         _ => Vec::new(),
     }
+}
+
+/// That a card is as it was found, and what that took.
+pub fn restored(label: &str, restored: &Restored) -> String {
+    format!("{label} is as it was found: {}", put_back(restored))
 }
 
 /// What was done to put a card back, in words.

@@ -7,10 +7,10 @@ use collo_measure::units::about;
 pub fn line(progress: &Progress) -> Option<String> {
     match progress {
         Progress::Begins { packages, folder, with } => {
-            Some(format!("python  {packages} packages with {with}, once for all clones, in {}", crate::verb::run::shown(folder)))
+            Some(format!("python  {packages} packages with {with}, once for all clones, in {}", collo_measure::shown(folder)))
         }
         Progress::Waits { folder } => {
-            Some(format!("python  another collo builds {}; waiting for it", crate::verb::run::shown(folder)))
+            Some(format!("python  another collo builds {}; waiting for it", collo_measure::shown(folder)))
         }
         Progress::OnDisk { .. } => None,
         Progress::Compiles => Some("python  compiling bytecode, so that no member has to".into()),

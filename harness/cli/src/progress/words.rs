@@ -4,7 +4,7 @@ use collo_measure::observe::Served;
 use collo_measure::units::gib;
 use collo_store::{EpochRecord, Outcome, RequestRecord, StoredRun};
 
-use crate::verb::run::shown;
+use collo_measure::shown;
 
 /// `tiny×2 naive b32 2/3`
 pub fn name(run: &StoredRun) -> String {

@@ -3,8 +3,10 @@
 use collo_measure::mig::{Card, Cards, Engines, Instance, Profile};
 use serde_json::{Value as Json, json};
 
+use collo_store::Diagnostics;
+
 use super::{Context, Ended};
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::say;
 use crate::table::{Align, Table};
 
@@ -61,7 +63,7 @@ fn places(instances: &[Instance]) -> String {
     texts.collect::<Vec<_>>().join("  ")
 }
 
-fn chosen<'a>(cards: &'a Cards, name: Option<&str>) -> Result<Vec<&'a Card>, Failure> {
+fn chosen<'a>(cards: &'a Cards, name: Option<&str>) -> Result<Vec<&'a Card>, Diagnostics> {
     Ok(match name {
         Some(name) => vec![cards.find(name)?],
         None => cards.iter().collect(),

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use collo_report::compare::{self, Options, Side};
-use collo_store::{CampaignFolder, Runs};
+use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs};
 
-use super::run::shown;
 use super::{Context, Ended};
 use crate::args::compare::{By, Compare};
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::say;
+use collo_measure::shown;
 
 /// The word of what is published, which takes the place of a campaign.
 const STUDY: &str = "published:study";
@@ -20,14 +20,15 @@ pub fn run(context: &Context<'_>, a: &Compare) -> Ended {
         return generations(context, a, &runs);
     }
     let [left, right] = &a.sides[..] else {
-        return Err(Failure::new(exit::USAGE, format!("a comparison has two sides, not {}", a.sides.len()))
-            .hint("several cards beside each other: `collo compare --generations A B C`"));
+        return Err(Diagnostic::new(format!("a comparison has two sides, not {}", a.sides.len()))
+            .hint("several cards beside each other: `collo compare --generations A B C`")
+            .into());
     };
     match (left == STUDY, right == STUDY) {
         (true, true) => {
-            return Err(
-                Failure::new(exit::USAGE, "both sides are the published study").hint(format!("`collo compare {STUDY} last`"))
-            );
+            return Err(Diagnostic::new("both sides are the published study")
+                .hint(format!("`collo compare {STUDY} last`"))
+                .into());
         }
         (true, false) => return published(context, a, &side(&runs, right)?),
         (false, true) => return published(context, a, &side(&runs, left)?),
@@ -35,14 +36,15 @@ pub fn run(context: &Context<'_>, a: &Compare) -> Ended {
     }
     let (l, r) = (side(&runs, left)?, side(&runs, right)?);
     if l.campaign == r.campaign && is_stored(&runs, left) && is_stored(&runs, right) {
-        return Err(Failure::new(exit::USAGE, format!("`{left}` and `{right}` are the same campaign, {}", r.campaign))
-            .hint("the one before the newest: `collo compare last-1 last`"));
+        return Err(Diagnostic::new(format!("`{left}` and `{right}` are the same campaign, {}", r.campaign))
+            .hint("the one before the newest: `collo compare last-1 last`")
+            .into());
     }
     let by = a.by.map(|by| match by {
         By::Mode => compare::By::Mode,
         By::Workload => compare::By::Workload,
     });
-    let comparison = compare::compare(&l, &r, &Options { quantity: a.quantity.clone(), by }).map_err(failure)?;
+    let comparison = compare::compare(&l, &r, &Options { quantity: a.quantity.clone(), by })?;
     if context.arguments.json {
         say::json(&compare::json(&comparison));
     } else {
@@ -59,26 +61,24 @@ fn written(written: &compare::Written) {
 }
 
 /// A side by what was typed: a file, a folder with a campaign or a report in it, or a campaign of `runs/`.
-fn side(runs: &Runs, asked: &str) -> Result<Side, Failure> {
+fn side(runs: &Runs, asked: &str) -> Result<Side, Diagnostics> {
     let path = Path::new(asked);
     if asked.starts_with("published:") {
-        return Err(
-            Failure::new(exit::USAGE, format!("nothing published is called `{asked}`")).hint(format!("there is `{STUDY}`"))
-        );
+        return Err(Diagnostic::new(format!("nothing published is called `{asked}`")).hint(format!("there is `{STUDY}`")).into());
     }
     if path.is_file() {
-        return Side::read(path).map_err(failure);
+        return Ok(Side::read(path)?);
     }
     if path.extension().is_some_and(|e| e == "json") {
-        return Err(
-            Failure::new(exit::USAGE, format!("there is no `{asked}`")).hint("`collo report` writes reports/NAME/report.json")
-        );
+        return Err(Diagnostic::new(format!("there is no `{asked}`"))
+            .hint("`collo report` writes reports/NAME/report.json")
+            .into());
     }
     if path.is_dir() && !path.join("campaign.json").is_file() && path.join("report.json").is_file() {
-        return Side::read(&path.join("report.json")).map_err(failure);
+        return Ok(Side::read(&path.join("report.json"))?);
     }
     let campaign = runs.find(asked)?;
-    let mut side = Side::of(collo_report::json(&collo_report::analyse(&campaign)?), asked).map_err(failure)?;
+    let mut side = Side::of(collo_report::json(&collo_report::analyse(&campaign)?), asked)?;
     if is_newest(runs, &campaign) {
         side.runs_as = side.experiment.clone();
     }
@@ -97,7 +97,7 @@ fn is_newest(runs: &Runs, campaign: &CampaignFolder) -> bool {
 
 fn generations(context: &Context<'_>, a: &Compare, runs: &Runs) -> Ended {
     let sides = a.sides.iter().map(|asked| side(runs, asked)).collect::<Result<Vec<_>, _>>()?;
-    let found = compare::generations(&sides, a.quantity.as_deref()).map_err(failure)?;
+    let found = compare::generations(&sides, a.quantity.as_deref())?;
     if context.arguments.json {
         say::json(&found.json());
     } else {
@@ -111,11 +111,11 @@ fn generations(context: &Context<'_>, a: &Compare, runs: &Runs) -> Ended {
 
 fn published(context: &Context<'_>, a: &Compare, side: &Side) -> Ended {
     if a.quantity.is_some() || a.by.is_some() || a.fail_on.is_some() {
-        return Err(Failure::new(
-            exit::USAGE,
+        return Err(Diagnostic::new(
             "figures that were published have no interval: there is no verdict to choose, count or fail on",
         )
-        .hint(format!("`collo compare {STUDY} last` shows each beside this campaign's")));
+        .hint(format!("`collo compare {STUDY} last` shows each beside this campaign's"))
+        .into());
     }
     let beside = compare::beside(side);
     if context.arguments.json {
@@ -127,17 +127,4 @@ fn published(context: &Context<'_>, a: &Compare, side: &Side) -> Ended {
         written(&beside.write(folder)?);
     }
     Ok(if beside.rows.is_empty() { exit::USAGE } else { exit::DONE })
-}
-
-/// What went wrong, with the way out.
-fn failure(e: collo_report::Error) -> Failure {
-    use collo_report::Error;
-    let text = e.to_string();
-    match e {
-        Error::NotAReport { .. } => Failure::new(exit::MACHINE, text).hint("`collo report CAMPAIGN` writes it again"),
-        Error::NothingInCommon { .. } => Failure::new(exit::USAGE, text).hint("what each has: `collo show CAMPAIGN`"),
-        Error::AcrossDevices { .. } => Failure::new(exit::USAGE, text).hint("`--quantity throughput_gain`, or another ratio"),
-        Error::NoQuantity { known, .. } => Failure::new(exit::USAGE, text).hint(format!("there are {}", known.join(", "))),
-        other => other.into(),
-    }
 }

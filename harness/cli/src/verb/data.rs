@@ -3,16 +3,18 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use collo_measure::{Event, Forecast, Interpreters};
+use collo_measure::{Event, Interpreters};
+
+use collo_store::Diagnostic;
 
 use super::{Context, Ended};
 use crate::args::{self, DataVerb};
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::progress;
 
 pub fn run(context: &Context<'_>, a: &args::Data) -> Ended {
     let project = context.project()?;
-    let mut display = progress::display(context.arguments.quiet, Forecast::default(), 0.0);
+    let mut display = progress::display(context.arguments.quiet);
     let python = Interpreters::torch(&project, a.python.as_deref(), &mut |progress| display.show(Event::Python(progress)));
     display.end();
     let mut command = Command::new(python?);
@@ -25,7 +27,7 @@ pub fn run(context: &Context<'_>, a: &args::Data) -> Ended {
     // Whatever ends collo ends the writer, which then takes away what it has written so far.
     // SAFETY: one async-signal-safe system call between fork and exec.
     unsafe { command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)?)) };
-    let status = command.status().map_err(|e| Failure::new(exit::MACHINE, "Python does not start").because(e))?;
+    let status = command.status().map_err(|e| Diagnostic::new("Python does not start").of_machine().caused_by(e))?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED))
 }
 

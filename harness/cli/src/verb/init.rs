@@ -4,10 +4,11 @@ use std::path::Path;
 
 use fs_err as fs;
 
-use super::run::shown;
+use collo_store::Diagnostic;
+
 use super::{Context, Ended};
-use crate::exit::Failure;
 use crate::{args, exit, say};
+use collo_measure::shown;
 
 // `CARRIED`: path inside a project, and content; made by build.rs.
 include!(concat!(env!("OUT_DIR"), "/carried.rs"));
@@ -23,8 +24,9 @@ pub fn run(context: &Context<'_>, a: &args::Init) -> Ended {
             continue;
         }
         write(&place, content).map_err(|e| {
-            Failure::new(exit::MACHINE, format!("{} cannot be written", shown(&place)))
-                .because(e)
+            Diagnostic::new(format!("{} cannot be written", shown(&place)))
+                .of_machine()
+                .caused_by(e)
                 .hint("`collo init` again writes what is missing; what is there is left alone")
         })?;
         written += 1;

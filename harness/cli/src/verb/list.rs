@@ -1,19 +1,18 @@
 //! `collo list`: campaigns, or what there is to measure and to measure on.
 
-use collo_measure::{Project, Workloads, sharing};
-use collo_store::{CampaignFolder, Foreign, Outcome};
+use collo_measure::{Project, Workloads, sharing, shown};
+use collo_store::{Diagnostic, Diagnostics, Foreign};
 use serde_json::json;
 
-use super::{Context, Ended, cards, prune, run::shown};
+use super::{Context, Ended, cards, prune};
 use crate::args::{self, What};
-use crate::exit::Failure;
 use crate::table::{Align, Table};
 use crate::{exit, say};
 
 pub fn run(context: &Context<'_>, a: &args::List) -> Ended {
     if a.gpu.is_some() && !matches!(a.what, What::Gpus | What::Layouts) {
         let why = "`--gpu` chooses among gpus and layouts, not here";
-        return Err(Failure::new(exit::USAGE, why).hint("`collo list layouts --gpu NAME`"));
+        return Err(Diagnostic::new(why).hint("`collo list layouts --gpu NAME`").into());
     }
     match a.what {
         What::Campaigns => campaigns(context, a),
@@ -44,7 +43,7 @@ fn campaigns(context: &Context<'_>, a: &args::List) -> Ended {
     let (mut list, mut broken) = (Vec::new(), Vec::new());
     for campaign in &campaigns {
         let m = campaign.manifest();
-        let state = match State::of(campaign) {
+        let state = match campaign.progress() {
             Ok(state) => state,
             Err(e) => {
                 broken.push(format!("`{}` cannot be read: {e}", shown(campaign.path())));
@@ -83,55 +82,7 @@ pub fn left_alone(foreign: &[Foreign]) {
     }
 }
 
-/// How a campaign stands.
-pub struct State {
-    pub stored: usize,
-    pub failed: usize,
-    pub running: bool,
-    unfinished: bool,
-    informative: bool,
-    changed: bool,
-}
-
-impl State {
-    pub fn of(campaign: &CampaignFolder) -> collo_store::Result<State> {
-        let (runs, _) = campaign.runs()?;
-        let plan = &campaign.manifest().plan;
-        let outcomes: Vec<&Outcome> =
-            plan.order.iter().filter_map(|p| runs.get(&plan.folder(p))).map(|r| &r.record.outcome).collect();
-        let stored = outcomes.iter().filter(|o| o.is_final()).count();
-        Ok(State {
-            stored,
-            failed: outcomes.iter().filter(|o| o.is_failure()).count(),
-            running: campaign.running().is_some(),
-            unfinished: stored < plan.order.len(),
-            informative: !campaign.manifest().informative.is_empty(),
-            changed: campaign.expect_unchanged().is_err(),
-        })
-    }
-
-    pub fn text(&self) -> String {
-        let mut parts = Vec::new();
-        match (self.running, self.unfinished) {
-            (true, _) => parts.push("running".to_string()),
-            (false, true) => parts.push("unfinished".to_string()),
-            (false, false) if self.failed == 0 => parts.push("complete".to_string()),
-            (false, false) => {}
-        }
-        if self.failed > 0 {
-            parts.push(format!("{} failed", self.failed));
-        }
-        if self.informative {
-            parts.push("informative".to_string());
-        }
-        if self.changed {
-            parts.push("changed by somebody".to_string());
-        }
-        parts.join(", ")
-    }
-}
-
-fn loaded(context: &Context<'_>) -> Result<(Project, Workloads), Failure> {
+fn loaded(context: &Context<'_>) -> Result<(Project, Workloads), Diagnostics> {
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
     Ok((project, workloads))

@@ -5,9 +5,11 @@ use collo_measure::layout::{self, Layout, Wanted};
 use collo_measure::{Driver, Gpu, GpuChoice, Partition};
 use serde_json::{Value, json};
 
+use collo_store::{Diagnostic, Diagnostics};
+
 use super::{Context, Ended, driver};
 use crate::args::{self, Format, MigVerb};
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::progress;
 use crate::say;
 
@@ -27,7 +29,7 @@ pub fn run(context: &Context<'_>, a: &args::Mig) -> Ended {
 }
 
 /// The cards that were named, or all there are.
-fn gpus(a: &args::Mig, driver: Driver) -> Result<Vec<Gpu>, Failure> {
+fn gpus(a: &args::Mig, driver: Driver) -> Result<Vec<Gpu>, Diagnostics> {
     match a.gpu.as_deref().map(GpuChoice::parse) {
         None => Ok(driver.gpus),
         Some(choice) => Ok(choice.of(&driver)?),
@@ -35,16 +37,17 @@ fn gpus(a: &args::Mig, driver: Driver) -> Result<Vec<Gpu>, Failure> {
 }
 
 /// Which cards a layout is for, and how each is to be cut.
-fn meant(context: &Context<'_>, a: &args::Mig, text: &str) -> Result<Vec<(Gpu, Wanted)>, Failure> {
+fn meant(context: &Context<'_>, a: &args::Mig, text: &str) -> Result<Vec<(Gpu, Wanted)>, Diagnostics> {
     let layout = Layout::parse(text, &context.folder()?)?;
     let gpus = gpus(a, driver(context, &format!("mig {}", a.what.word()))?)?;
     let meant = layout.on(&gpus, a.gpu.is_some(), &apply::pci_device)?;
     Ok(meant.into_iter().map(|(gpu, wanted)| (gpu.clone(), wanted)).collect())
 }
 
-fn state(gpu: &Gpu) -> Result<&Partition, Failure> {
+fn state(gpu: &Gpu) -> Result<&Partition, Diagnostic> {
     gpu.partition.as_ref().ok_or_else(|| {
-        Failure::new(exit::MACHINE, format!("the driver does not tell how {} is cut", gpu.label()))
+        Diagnostic::new(format!("the driver does not tell how {} is cut", gpu.label()))
+            .of_machine()
             .hint("`nvidia-smi mig -lgi` asks the same of it")
     })
 }

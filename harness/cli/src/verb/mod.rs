@@ -5,8 +5,10 @@ pub mod compare;
 pub mod completions;
 pub mod data;
 pub mod doctor;
+mod ending;
 pub mod init;
 pub mod list;
+mod measuring;
 pub mod mig;
 pub mod nightly;
 pub mod plan;
@@ -23,21 +25,16 @@ pub mod workload;
 
 use std::path::PathBuf;
 
-use collo_measure::experiment::Asked;
 use collo_measure::launch::mark;
 use collo_measure::mig::Cards;
-use collo_measure::services::Services;
-use collo_measure::{
-    DeviceFacts, Driver, Expanded, Experiment, Expression, Gpu, Partition, Plan, Project, Source, Workloads, fixed, hold, trust,
-};
-use collo_store::Runs;
+use collo_measure::{Driver, Experiment, Project, Source, Workloads, trust};
+use collo_store::{Diagnostic, Diagnostics, Runs};
 
-use crate::args::{Arguments, Selection};
-use crate::exit::Failure;
-use crate::{progress, say};
+use crate::args::Arguments;
+use crate::say;
 
 /// The result of a verb: its exit code.
-pub type Ended = Result<u8, Failure>;
+pub type Ended = Result<u8, Diagnostics>;
 
 /// What every verb may want to know.
 pub struct Context<'a> {
@@ -46,79 +43,28 @@ pub struct Context<'a> {
 
 impl Context<'_> {
     /// The folder that collo works in.
-    pub fn folder(&self) -> Result<PathBuf, Failure> {
+    pub fn folder(&self) -> Result<PathBuf, Diagnostic> {
         match &self.arguments.folder {
             Some(folder) => Ok(folder.clone()),
             None => std::env::current_dir().map_err(|e| {
-                Failure::new(crate::exit::MACHINE, "the folder that collo was started in is not there any more")
-                    .because(e)
+                Diagnostic::new("the folder that collo was started in is not there any more")
+                    .of_machine()
+                    .caused_by(e)
                     .hint("`cd` to one that is, or name it with `-C DIR`")
             }),
         }
     }
 
     /// The project that the folder lies in.
-    pub fn project(&self) -> Result<Project, Failure> {
-        Ok(Project::find(&self.folder()?)?)
+    pub fn project(&self) -> Result<Project, Diagnostic> {
+        Project::find(&self.folder()?)
     }
 
     /// The stored campaigns; a folder of results alone, without a project around it, will do.
-    pub fn runs(&self) -> Result<Runs, Failure> {
+    pub fn runs(&self) -> Result<Runs, Diagnostic> {
         let folder = self.folder()?;
         Ok(Runs::at(Project::find(&folder).map_or_else(|_| folder.join("runs"), |p| p.runs())))
     }
-}
-
-/// An experiment that was read, expanded and planned.
-pub struct Planned {
-    pub experiment: Experiment,
-    pub cells: Vec<Expanded>,
-    pub facts: DeviceFacts,
-    pub plan: Plan,
-    pub selection: Option<Expression>,
-}
-
-/// Read, expand and plan an experiment on a device; nothing is touched.
-pub fn planned(project: &Project, experiment: Experiment, selection: &Selection, asked: &Asked) -> Result<Planned, Failure> {
-    let selection = selection.condition.as_deref().map(|text| Expression::parse("--where", text)).transpose()?;
-    let facts = experiment.device_facts(asked, &cards(project))?;
-    let cells = collo_measure::expand(&experiment, selection.as_ref())?;
-    let cells = collo_measure::alone_on_slices(&experiment, cells, &facts);
-    let plan = collo_measure::plan(&experiment, &cells, &facts);
-    Ok(Planned { experiment, cells, facts, plan, selection })
-}
-
-/// The same for a run: what a collo that is gone has left of the card is put right first, and what of the card cannot be changed is asked,
-/// so that the cells which need it are refused before anything is measured.
-pub fn planned_to_run(
-    project: &Project,
-    experiment: Experiment,
-    selection: &Selection,
-    asked: &Asked,
-    services: Services,
-) -> Result<Planned, Failure> {
-    let mut all = planned(project, experiment, selection, asked)?;
-    if let Some(gpu) = all.facts.gpu() {
-        hold::check_free(gpu)?;
-        if let Some(restored) = hold::repair(gpu)? {
-            say::remark(format!("{} is as it was found: {}", gpu.label(), progress::put_back(&restored)));
-            all = planned(project, all.experiment, selection, asked)?;
-        }
-    }
-    let Some(gpu) = all.facts.gpu().filter(|_| !all.facts.as_found) else { return Ok(all) };
-    // What is wanted of the card, whoever may change it: services that are to be stopped by somebody who may not are an error.
-    let open = (gpu.may_cut == Some(false)).then(|| {
-        let gpus = all.facts.gpus.iter().map(|gpu| Gpu { may_cut: None, ..gpu.clone() }).collect();
-        collo_measure::plan(&all.experiment, &all.cells, &DeviceFacts { gpus, ..all.facts.clone() })
-    });
-    let plan = open.as_ref().unwrap_or(&all.plan);
-    let wanted: Vec<&Partition> = plan.seatings.iter().filter_map(|s| s.partition.as_ref()).collect();
-    let fixed = fixed::ask(gpu, &wanted, services)?;
-    if fixed != all.facts.fixed {
-        all.facts.fixed = fixed;
-        all.plan = collo_measure::plan(&all.experiment, &all.cells, &all.facts);
-    }
-    Ok(all)
 }
 
 /// End what still runs of collos that were killed together with their supervisors, before it disturbs anything, and say so.
@@ -133,18 +79,13 @@ pub fn end_left_behind() {
     }
 }
 
-/// The cards of a project; none where it has no `mig-profiles/`, and a driver's own word has to do.
-pub fn cards(project: &Project) -> Cards {
-    Cards::load(&project.mig_profiles()).unwrap_or_default()
-}
-
 /// The cards for a verb that changes a machine: those of the project, where nobody but its user could have written them. Whoever calls
 /// `sudo collo mig apply NAME` stands in a folder of their own: what a name means there is not theirs to say.
 fn believed_cards(context: &Context<'_>) -> Cards {
     let Ok(project) = context.project() else { return carried_cards() };
     let folder = project.mig_profiles();
     match nix::unistd::geteuid().is_root().then(|| trust::files(&folder, "toml")) {
-        None | Some(Ok(())) => cards(&project),
+        None | Some(Ok(())) => project.cards(),
         Some(Err(why)) => {
             say::remark(format!(
                 "{} is not used, for whoever calls collo as root may not own it: {why}; the layouts that collo carries are",
@@ -165,9 +106,10 @@ fn carried_cards() -> Cards {
 }
 
 /// The driver of this machine with its cards, for a verb that is about them; a project around it is not needed.
-pub fn driver(context: &Context<'_>, verb: &str) -> Result<Driver, Failure> {
+pub fn driver(context: &Context<'_>, verb: &str) -> Result<Driver, Diagnostic> {
     Driver::ask(&believed_cards(context)).map_err(|e| {
-        Failure::new(crate::exit::MACHINE, format!("`collo {verb}` needs an NVIDIA GPU: {e}"))
+        Diagnostic::new(format!("`collo {verb}` needs an NVIDIA GPU: {e}"))
+            .of_machine()
             .hint(e.hint().unwrap_or("what this machine has: `collo doctor`"))
     })
 }
@@ -178,7 +120,7 @@ pub fn experiments(
     workloads: &Workloads,
     name: Option<&str>,
     tag: Option<&str>,
-) -> Result<Vec<Experiment>, Failure> {
+) -> Result<Vec<Experiment>, Diagnostics> {
     if let Some(name) = name {
         return Ok(vec![Experiment::resolve(project, name, workloads)?]);
     }
@@ -192,7 +134,7 @@ pub fn experiments(
     }
     if found.is_empty() {
         let all = "tags are in `collo list experiments`";
-        return Err(Failure::new(crate::exit::USAGE, format!("no experiment has the tag `{tag}`")).hint(all));
+        return Err(Diagnostic::new(format!("no experiment has the tag `{tag}`")).hint(all).into());
     }
     Ok(found)
 }

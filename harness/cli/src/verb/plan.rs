@@ -1,7 +1,7 @@
 //! `collo plan`: the cells of an experiment, without touching anything.
 
 use collo_measure::experiment::{Asked, Origin};
-use collo_measure::{Experiment, Workloads};
+use collo_measure::{Experiment, Request, Session, Workloads};
 use serde_json::json;
 
 use super::{Context, Ended};
@@ -15,39 +15,41 @@ pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
     for experiment in super::experiments(&project, &workloads, a.name.as_deref(), a.tag.as_deref())? {
         experiment.warnings.iter().for_each(say::warning);
         let asked = Asked { gpu: a.gpu.clone(), planning: true, as_found: a.as_found };
-        let planned = super::planned(&project, experiment, &a.selection, &asked)?;
+        let request = Request { selection: a.selection.parse()?, device: asked, ..Request::of(experiment) };
+        let session = Session::plan(&project, request)?;
+        let (experiment, plan) = (session.experiment(), session.planned());
         if context.arguments.json {
-            let mut json = planned.plan.json();
+            let mut json = plan.json();
             if a.explain {
                 let value = |o: Origin| json!({"key": o.key, "value": o.value, "place": o.place});
-                json["origins"] = planned.experiment.explain().into_iter().map(value).collect();
+                json["origins"] = experiment.explain().into_iter().map(value).collect();
             }
             say::json(&json);
         } else {
             if a.explain {
-                say::result(format!("{}\n", origins(&planned.experiment)));
+                say::result(format!("{}\n", origins(experiment)));
             }
-            say::result(plan_text::text(&planned.plan, &planned.facts, say::width()).trim_end());
-            if planned.experiment.search {
-                let degrees = &planned.experiment.axes.degree;
+            say::result(plan_text::text(plan, session.facts(), say::width()).trim_end());
+            if experiment.search {
+                let degrees = &experiment.axes.degree;
                 let (least, most) = (degrees.iter().min().unwrap_or(&1), degrees.iter().max().unwrap_or(&1));
                 say::result(format!(
                     "search    the largest degree that fits, between {least} and {most}; above are the bounds, a run tries what it needs"
                 ));
             }
             if a.order {
-                say::result(plan_text::order(&planned.plan, say::width()).trim_end());
+                say::result(plan_text::order(plan, say::width()).trim_end());
             }
-            let condition = planned.selection.as_ref().map(|s| format!(" --where '{}'", s.text())).unwrap_or_default();
+            let condition = session.selection().map(|s| format!(" --where '{}'", s.text())).unwrap_or_default();
             // A model that was planned for cannot be run on.
-            let gpu = a.gpu.as_ref().filter(|_| planned.facts.gpu().is_some_and(|gpu| gpu.at.is_some()));
+            let gpu = a.gpu.as_ref().filter(|_| session.facts().gpu().is_some_and(|gpu| gpu.at.is_some()));
             let gpu = gpu.map(|gpu| format!(" --gpu {gpu}")).unwrap_or_default();
             let as_found = if a.as_found { " --as-found" } else { "" };
             let rest = format!("{gpu}{as_found}{condition}");
-            let rest = if planned.plan.record.cells.is_empty() { String::new() } else { rest };
-            say::remark(format!("{}{rest}", plan_text::next(&planned.plan).trim_end()));
+            let rest = if plan.record.cells.is_empty() { String::new() } else { rest };
+            say::remark(format!("{}{rest}", plan_text::next(plan).trim_end()));
         }
-        if planned.plan.record.order.is_empty() {
+        if plan.record.order.is_empty() {
             code = exit::MACHINE;
         }
     }

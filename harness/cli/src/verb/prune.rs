@@ -7,15 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use collo_report::history;
-use collo_store::CampaignFolder;
+use collo_store::{CampaignFolder, Diagnostics};
 use fs_err as fs;
 use serde_json::json;
 
-use super::list::State;
 use super::{Context, Ended};
 use crate::args;
 use crate::exit;
-use crate::exit::Failure;
 use crate::say;
 use crate::table::{Align, Table};
 
@@ -107,16 +105,16 @@ fn again(a: &args::Prune) -> String {
 }
 
 /// Campaigns come newest first, so the first complete one of its kind is the newest.
-fn fates(campaigns: &[CampaignFolder], a: &args::Prune) -> Result<Vec<Fate>, Failure> {
+fn fates(campaigns: &[CampaignFolder], a: &args::Prune) -> Result<Vec<Fate>, Diagnostics> {
     let old = a.older_than.or(a.keep.is_none().then_some(OLD));
     let mut newer = BTreeMap::<(String, String), usize>::new();
-    let mut fate = |campaign: &CampaignFolder| -> Result<Fate, Failure> {
+    let mut fate = |campaign: &CampaignFolder| -> Result<Fate, Diagnostics> {
         let m = campaign.manifest();
-        let state = match State::of(campaign) {
+        let state = match campaign.progress() {
             Ok(state) => state,
             Err(e) => return Ok(Fate::Stays(format!("it cannot be read: {e}"))),
         };
-        let complete = state.stored >= m.plan.order.len();
+        let complete = state.is_complete();
         let rank = newer.entry((m.experiment.clone(), m.device.text())).or_default();
         let newest = complete && *rank == 0;
         *rank += usize::from(complete);
@@ -152,7 +150,7 @@ fn fates(campaigns: &[CampaignFolder], a: &args::Prune) -> Result<Vec<Fate>, Fai
 }
 
 /// Delete a campaign; what the nightly needs of it is kept first.
-fn delete(campaign: &CampaignFolder, reports: &Path) -> Result<Fate, Failure> {
+fn delete(campaign: &CampaignFolder, reports: &Path) -> Result<Fate, Diagnostics> {
     // Whoever holds the lock measures; while we hold it nobody begins to.
     let Ok(_lock) = campaign.lock() else {
         return Ok(Fate::Stays("it is being measured".into()));
@@ -169,7 +167,7 @@ fn delete(campaign: &CampaignFolder, reports: &Path) -> Result<Fate, Failure> {
 }
 
 /// Remove what an earlier prune was killed in the middle of. Returns how much that was.
-fn rests(runs: &Path) -> Result<u64, Failure> {
+fn rests(runs: &Path) -> Result<u64, Diagnostics> {
     let mut bytes = 0;
     for experiment in folders(runs) {
         for path in folders(&experiment) {

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use collo_report::export::{Format, export};
 use collo_report::{Analysis, Written};
-use collo_store::CampaignFolder;
+use collo_store::{CampaignFolder, Diagnostic, Diagnostics, ExitClass};
 use fs_err as fs;
 
-use super::run::shown;
 use super::{Context, Ended};
 use crate::args::ReportFormat as Asked;
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::{args, say};
+use collo_measure::shown;
 
 /// The ending that asks for Parquet.
 const PARQUET: &str = "parquet";
@@ -37,25 +37,25 @@ pub fn run(context: &Context<'_>, a: &args::Report) -> Ended {
 }
 
 /// The report of a campaign that was just measured: where it cannot be written, what was measured is safe all the same.
-pub fn of_new_runs(campaign: &CampaignFolder, reports: &Path, runs: usize) -> Result<(Analysis, Written), Failure> {
+pub fn of_new_runs(campaign: &CampaignFolder, reports: &Path, runs: usize) -> Result<(Analysis, Written), Diagnostic> {
     let write = || -> collo_report::Result<(Analysis, Written)> {
         let analysis = collo_report::analyse(campaign)?;
         let written = collo_report::write(&analysis, reports)?;
         Ok((analysis, written))
     };
     write().map_err(|e| {
-        let id = &campaign.manifest().id;
-        let id = id.rsplit('-').next().unwrap_or(id);
+        let id = campaign.manifest().short_id();
         let stored = if runs == 1 { "the run is stored".to_string() } else { format!("all {runs} runs are stored") };
-        Failure::new(exit::INCOMPLETE, format!("{stored}, and the report of them cannot be written"))
-            .because(e)
+        Diagnostic::new(format!("{stored}, and the report of them cannot be written"))
+            .of(ExitClass::Incomplete)
+            .caused_by(e)
             .hint(format!("`collo report {id}` writes it, and with `--to DIR` elsewhere"))
     })
 }
 
 /// The format that is meant; what cannot be meant is refused before anything is read.
-fn format(context: &Context<'_>, asked: Asked, to: Option<&Path>) -> Result<Format, Failure> {
-    let wrong = |what: String, hint: String| Err(Failure::new(exit::USAGE, what).hint(hint));
+fn format(context: &Context<'_>, asked: Asked, to: Option<&Path>) -> Result<Format, Diagnostics> {
+    let wrong = |what: String, hint: String| Err(Diagnostic::new(what).hint(hint).into());
     let is_parquet = to.is_some_and(|path| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(PARQUET)));
     if context.arguments.json && asked != Asked::Json {
         return wrong("`--json` and `--format` ask for two formats".into(), "leave one of them out".into());

@@ -6,16 +6,17 @@ use collo_measure::hold::{self, Hold, Journal, Restored, Who, Written};
 use collo_measure::{Driver, Gpu, GpuChoice, cut, holders, nvml, services};
 use serde_json::{Value, json};
 
-use super::list::State;
+use collo_store::Diagnostic;
+
 use super::{Context, Ended, driver};
 use crate::args;
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::say;
 
 pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
     super::end_left_behind();
     let Written { journals: left, unread } = hold::written()?;
-    unread.iter().for_each(|unread| say::failure(&unread.mistake().into()));
+    unread.iter().for_each(|unread| say::failure(&unread.clone().into()));
     let mut code = if unread.is_empty() { exit::DONE } else { exit::MACHINE };
     if left.is_empty() {
         if context.arguments.json {
@@ -44,8 +45,8 @@ pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
                 list.push(value);
                 resumes.extend(resume);
             }
-            Err(failure) => {
-                say::failure(&failure);
+            Err(wrong) => {
+                say::failure(&wrong.into());
                 code = exit::MACHINE;
             }
         }
@@ -61,12 +62,13 @@ pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
 }
 
 /// Put one card back; what was done, and the experiment to go on with.
-fn one(context: &Context<'_>, journal: &Journal, driver: &Driver) -> Result<(Value, Option<String>), Failure> {
+fn one(context: &Context<'_>, journal: &Journal, driver: &Driver) -> Result<(Value, Option<String>), Diagnostic> {
     if journal.is_held() {
         return Err(held(journal));
     }
     let gpu = driver.gpus.iter().find(|gpu| gpu.at.as_ref().is_some_and(|at| at.uuid == journal.uuid)).ok_or_else(|| {
-        Failure::new(exit::MACHINE, format!("{} ({}) of {} is not here", journal.label, journal.uuid, journal.campaign))
+        Diagnostic::new(format!("{} ({}) of {} is not here", journal.label, journal.uuid, journal.campaign))
+            .of_machine()
             .hint("when it is back, `collo restore` again; the journal is kept")
     })?;
     let text = !context.arguments.json;
@@ -76,11 +78,11 @@ fn one(context: &Context<'_>, journal: &Journal, driver: &Driver) -> Result<(Val
     let before = cut::read(&journal.uuid, &journal.label).ok().map(|cut| cut.partition.mig);
     // The lock is taken with it, so that no collo that starts meanwhile does the same.
     let who = Who { experiment: "collo restore".into(), campaign: String::new() };
-    let (_hold, restored) = Hold::take(gpu, &who, false).map_err(|e| not_restored(journal, Failure::from(e)))?;
+    let (_hold, restored) = Hold::take(gpu, &who, false).map_err(|e| not_restored(journal, e))?;
     let restored = restored.unwrap_or_default();
     let computing = nvml::open().ok().and_then(|nvml| holders::computing(&nvml, &journal.uuid)).unwrap_or_default();
     let campaign = context.runs().ok().and_then(|runs| runs.find(&journal.campaign).ok());
-    let stored = campaign.as_ref().and_then(|c| Some((State::of(c).ok()?.stored, c.manifest().plan.order.len())));
+    let stored = campaign.as_ref().and_then(|c| c.progress().ok().map(|p| (p.stored, p.planned)));
     if text {
         let others: Vec<String> = computing.iter().map(holders::Holder::words).collect();
         lines(journal, &restored, before, &others).iter().for_each(say::result);
@@ -96,7 +98,7 @@ fn one(context: &Context<'_>, journal: &Journal, driver: &Driver) -> Result<(Val
     Ok((value, unfinished.then(|| journal.experiment.clone())))
 }
 
-fn held(journal: &Journal) -> Failure {
+fn held(journal: &Journal) -> Diagnostic {
     let what = format!(
         "{} is held by another collo: process {} runs `{}` since {}",
         journal.label,
@@ -104,25 +106,16 @@ fn held(journal: &Journal) -> Failure {
         journal.experiment,
         clock(&journal.since_utc)
     );
-    Failure::new(exit::MACHINE, what).hint("it puts the card back when it ends: `collo status`")
+    Diagnostic::new(what).of_machine().hint("it puts the card back when it ends: `collo status`")
 }
 
 /// What is in the way, and that nothing is lost by it.
-fn not_restored(journal: &Journal, failure: Failure) -> Failure {
-    let cause = failure.text.strip_prefix("error: ").unwrap_or(&failure.text);
-    let mut lines = cause.lines();
-    let what = format!("{} is not as it was found ({})", journal.label, journal.found);
-    let mut text = format!("error: {what}\n  caused by: {}", lines.next().unwrap_or_default());
-    let mut hint = None;
-    for line in lines {
-        match line.strip_prefix("hint: ") {
-            Some(way) => hint = Some(way.to_string()),
-            None => text.push_str(&format!("\n{line}")),
-        }
-    }
-    let hint = hint.map(|hint| format!("{hint}; then ")).unwrap_or_default();
-    text.push_str(&format!("\nhint: {hint}`collo restore` again; the journal is kept"));
-    Failure { text, exit: exit::MACHINE }
+fn not_restored(journal: &Journal, cause: Diagnostic) -> Diagnostic {
+    let then = cause.way_out().map(|way| format!("{way}; then ")).unwrap_or_default();
+    cause
+        .under(format!("{} is not as it was found ({})", journal.label, journal.found))
+        .only_hint(format!("{then}`collo restore` again; the journal is kept"))
+        .of_machine()
 }
 
 /// `20261120-0210-c41d of small-7way-mig left GPU 0 staged (process 31882 is gone; simulated NVIDIA A100)`
@@ -244,8 +237,8 @@ mod tests {
     #[test]
     fn what_is_in_the_way_is_told_and_the_journal_stays() {
         let cause =
-            Failure::new(exit::MACHINE, "1g.5gb@0 of GPU 0 cannot be destroyed").because("NVML says in use").hint("end it");
-        insta::assert_snapshot!(not_restored(&journal(), cause).text, @"
+            Diagnostic::new("1g.5gb@0 of GPU 0 cannot be destroyed").of_machine().caused_by("NVML says in use").hint("end it");
+        insta::assert_snapshot!(not_restored(&journal(), cause), @"
         error: GPU 0 is not as it was found (MIG off)
           caused by: 1g.5gb@0 of GPU 0 cannot be destroyed
           caused by: NVML says in use

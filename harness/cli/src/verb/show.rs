@@ -1,12 +1,11 @@
 //! `collo show`: a campaign, one of its cells in full, or what a crash left behind.
 
-use collo_store::{CampaignFolder, read_small};
+use collo_store::{CampaignFolder, Diagnostic, Diagnostics, read_small};
 use serde_json::json;
 
-use super::run::shown;
 use super::{Context, Ended};
-use crate::exit::Failure;
 use crate::{args, exit, say};
+use collo_measure::shown;
 
 /// Of the events of a run that was cut off; a longer file is not shown.
 const LIMIT_BYTES: u64 = 64 << 20;
@@ -25,7 +24,7 @@ pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
         }
         Some(asked) => {
             let unknown = || {
-                Failure::new(exit::USAGE, format!("no cell of `{}` answers to `{asked}`", campaign.manifest().id))
+                Diagnostic::new(format!("no cell of `{}` answers to `{asked}`", campaign.manifest().id))
                     .hint(format!("its cells: `collo show {}`", a.campaign))
             };
             // People may type `x` for `×`, and a part of a label that only one cell has.
@@ -65,7 +64,7 @@ fn with_sign(text: &str) -> String {
 }
 
 /// Runs that did not complete, each with its reason and its log.
-fn failures(campaign: &CampaignFolder) -> Result<(), Failure> {
+fn failures(campaign: &CampaignFolder) -> Result<(), Diagnostics> {
     let (runs, foreign) = campaign.runs()?;
     for run in runs.values().filter(|r| r.record.outcome.is_failure()) {
         say::result("");

@@ -2,12 +2,10 @@
 
 use collo_measure::hold::{self, Journal, Unread};
 use collo_measure::{Partition, cut};
-use collo_store::JournalEntry;
+use collo_store::{Diagnostics, JournalEntry};
 use serde_json::{Value, json};
 
-use super::list::State;
 use super::{Context, Ended};
-use crate::exit::Failure;
 use crate::{args, exit, say};
 
 pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
@@ -26,7 +24,7 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
         }
     };
     let m = campaign.manifest();
-    let state = State::of(&campaign)?;
+    let state = campaign.progress()?;
     let running = campaign.running();
     let now = campaign.history()?.into_iter().rev().find_map(|entry| match entry {
         JournalEntry::Began { folder, at_utc } => Some((folder, at_utc)),
@@ -34,7 +32,7 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
     });
     let staged = Staged::all();
     let left = staged.is_left();
-    let unfinished = running.is_none() && state.stored < m.plan.order.len();
+    let unfinished = running.is_none() && !state.is_complete();
     let planned = now.as_ref().and_then(|(folder, _)| m.plan.order.iter().find(|p| m.plan.folder(p) == *folder));
     let cell = planned.map(|p| {
         let cell = &m.plan.cells[p.cell];
@@ -46,7 +44,7 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
             "since": running.as_ref().map(|r| &r.1), "now": if running.is_some() { cell } else { None },
             "gpus": staged.values(), "unread": staged.unread()}));
     } else {
-        let id = m.id.rsplit('-').next().unwrap_or(&m.id);
+        let id = m.short_id();
         let count = format!("{} of {} runs", state.stored, m.plan.order.len());
         match &running {
             Some((pid, since)) => {
@@ -84,7 +82,7 @@ struct Staged {
     /// Journals that cannot be believed: nobody knows what of these cards was found.
     unread: Vec<Unread>,
     /// The state folder itself cannot be believed.
-    refused: Option<Failure>,
+    refused: Option<Diagnostics>,
 }
 
 impl Staged {
@@ -115,7 +113,7 @@ impl Staged {
         if self.cards.iter().any(|card| !card.held) {
             say::remark("back: collo restore");
         }
-        self.unread.iter().for_each(|unread| say::failure(&unread.mistake().into()));
+        self.unread.iter().for_each(|unread| say::failure(&unread.clone().into()));
         self.refused.iter().for_each(say::failure);
     }
 }

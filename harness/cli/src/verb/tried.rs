@@ -2,16 +2,13 @@
 //! any other, in a folder that goes away with it.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use collo_measure::campaign::{self, Choice, End, Order};
+use collo_measure::campaign::{Choice, End};
 use collo_measure::experiment::Asked;
-use collo_measure::{Event, Experiment, Interpreters, Project, Source, Workload, Workloads, prepare_all};
-use collo_store::{RefusalRecord, StoredRun};
+use collo_measure::{Event, Experiment, Project, Request, Session, Source, Workloads};
+use collo_store::{Diagnostic, Diagnostics, ExitClass, RefusalRecord, StoredRun};
 
-use super::{Context, Planned};
-use crate::args::Selection;
-use crate::exit::{self, Failure};
+use super::Context;
 use crate::progress;
 
 const STOPPED: &str = "the trial was stopped; no process is left";
@@ -19,8 +16,6 @@ const STOPPED: &str = "the trial was stopped; no process is left";
 /// What is to be tried.
 pub struct Trial<'a> {
     pub workloads: &'a Workloads,
-    /// The one that all members train.
-    pub workload: &'a Arc<Workload>,
     /// The experiment, as its file would say it.
     pub text: String,
     pub asked: Asked,
@@ -39,50 +34,39 @@ pub struct Tried {
 
 impl Trial<'_> {
     /// Run it to its end.
-    pub fn run(self, context: &Context<'_>, project: &Project) -> Result<Tried, Failure> {
+    pub fn run(self, context: &Context<'_>, project: &Project) -> Result<Tried, Diagnostics> {
         let folder = tempfile::tempdir()?;
         let project = &project.clone().with_runs(folder.path());
         let experiment = Experiment::parse(Path::new("trial.toml"), &Source::file("trial.toml", self.text), self.workloads)?;
-        let Planned { experiment, cells, facts, mut plan, .. } =
-            super::planned(project, experiment, &Selection::default(), &self.asked)?;
-        let refusals = plan.record.refusals.clone();
-        plan.record.keep(|place, _| place < self.at_most);
-        if plan.record.order.is_empty() {
-            return Ok(Tried { runs: Vec::new(), refusals, _folder: folder });
-        }
-        let mut display = progress::display(context.arguments.quiet, plan.forecast.clone(), 0.0);
-        let mut tell = |progress| display.show(Event::Python(progress));
-        let workloads = std::slice::from_ref(self.workload);
-        let provided = Interpreters::provide(project, workloads, self.python, facts.python_target(), &mut tell);
-        let (interpreters, facts_of_python) = provided.inspect_err(|_| display.end())?;
-        let members = cells.iter().flat_map(|e| e.cell.members());
-        let data = prepare_all(project, members, &interpreters, &mut |prepared| display.show(Event::Data(prepared)));
-        let data = data.inspect_err(|_| display.end())?;
-        let order = Order {
+        let mut session = Session::plan(
             project,
-            experiment: &experiment,
-            cells: &cells,
-            plan: &plan,
-            facts: &facts,
-            interpreters: &interpreters,
-            python: facts_of_python,
-            data,
-            selection: None,
-            choice: Choice { new: true, ..Choice::default() },
-        };
+            Request {
+                device: self.asked,
+                python: self.python.map(Path::to_path_buf),
+                choice: Choice { new: true, ..Choice::default() },
+                ..Request::of(experiment)
+            },
+        )?;
+        let refusals = session.planned().record.refusals.clone();
+        session.keep(|place, _| place < self.at_most);
         let mut runs = Vec::new();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let finished = runtime.block_on(campaign::run(&order, &mut |event| match event {
+        if session.planned().record.order.is_empty() {
+            return Ok(Tried { runs, refusals, _folder: folder });
+        }
+        let mut display = progress::display(context.arguments.quiet);
+        let finished = session.measure(&mut |event| match event {
             Event::Ends { run, .. } => runs.push(run.clone()),
             // How a card was put back, or could not be, is never kept to oneself.
-            Event::Stands(_) | Event::Restored { .. } | Event::NotRestored { .. } => display.show(event),
+            Event::Python(_) | Event::Data(_) | Event::Restored { .. } | Event::NotRestored { .. } => {
+                display.show(event);
+            }
             _ => {}
-        }));
+        });
         display.end();
-        match finished?.end {
+        match finished.map_err(|unfinished| unfinished.error)?.end {
             End::Complete | End::DeviceLost => Ok(Tried { runs, refusals, _folder: folder }),
-            End::Interrupted { .. } => Err(Failure::new(exit::INTERRUPTED, STOPPED)),
-            End::Terminated | End::TimeOver => Err(Failure::new(exit::INCOMPLETE, STOPPED)),
+            End::Interrupted { .. } => Err(Diagnostic::new(STOPPED).of(ExitClass::Interrupted).into()),
+            End::Terminated | End::TimeOver => Err(Diagnostic::new(STOPPED).of(ExitClass::Incomplete).into()),
         }
     }
 }

@@ -7,17 +7,17 @@ use collo_measure::experiment::Asked;
 use collo_measure::trial::{self, Finding, Shown};
 use collo_measure::workload::{Environment, RECIPE, Requirement, plain};
 use collo_measure::{Project, Workload, Workloads, units};
-use collo_store::text::line;
+use collo_store::{Diagnostic, Diagnostics, ExitClass, text::line};
 use collo_store::{EpochRecord, RunRecord};
 use serde_json::{Value as Json, json};
 
-use super::run::shown;
 use super::tried::Trial;
 use super::{Context, Ended};
 use crate::args::{self, WorkloadVerb};
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::say;
 use crate::table::{Align, Table};
+use collo_measure::shown;
 
 pub fn run(context: &Context<'_>, a: &args::Workload) -> Ended {
     let project = context.project()?;
@@ -146,7 +146,7 @@ fn check(
 ) -> Ended {
     let workload = workloads.find(name)?;
     if let Some(reason) = trial::lacking(workload) {
-        return Err(Failure::new(exit::MACHINE, reason));
+        return Err(Diagnostic::new(reason).of_machine().into());
     }
     let given = settings.iter().map(|text| setting(workload, text)).collect::<Result<Vec<_>, _>>()?;
     say::remark(format!("trying {name} on the CPU: two tiny epochs, of which nothing is kept"));
@@ -173,11 +173,11 @@ fn check(
 }
 
 /// `learning_rate=0.1` → the name and a value of the type that the workload wants.
-fn setting(workload: &Workload, text: &str) -> Result<(String, Json), Failure> {
-    let usage = |what: String| Failure::new(exit::USAGE, what);
+fn setting(workload: &Workload, text: &str) -> Result<(String, Json), Diagnostics> {
+    let usage = |what: String| Diagnostic::new(what);
     let (name, value) =
         text.split_once('=').ok_or_else(|| usage(format!("`{text}` is no setting")).hint("as in `--set batch_size=8`"))?;
-    let default = workload.settings.get(name).ok_or_else(|| Failure::from(workload.unknown_setting(name)))?;
+    let default = workload.settings.get(name).ok_or_else(|| Diagnostics::from(workload.unknown_setting(name)))?;
     let value =
         if default.is_string() { Json::from(value) } else { serde_json::from_str(value).unwrap_or_else(|_| value.into()) };
     match workload.wrong_value(name, &value) {
@@ -194,12 +194,12 @@ fn tried(
     workload: &Arc<Workload>,
     given: &[(String, Json)],
     python: Option<&Path>,
-) -> Result<(RunRecord, Vec<EpochRecord>), Failure> {
+) -> Result<(RunRecord, Vec<EpochRecord>), Diagnostics> {
     let text = trial::experiment(workload, given);
     // One run will do: a baseline would be run twice.
-    let trial = Trial { workloads, workload, text, asked: Asked::default(), python, at_most: 1 };
+    let trial = Trial { workloads, text, asked: Asked::default(), python, at_most: 1 };
     let tried = trial.run(context, project)?;
-    let run = tried.runs.first().ok_or_else(|| Failure::new(exit::INCOMPLETE, "the trial ended before it ran"))?;
+    let run = tried.runs.first().ok_or_else(|| Diagnostic::new("the trial ended before it ran").of(ExitClass::Incomplete))?;
     Ok((run.record.clone(), collo_store::read_epochs(&run.path.join("epochs.parquet"))?))
 }
 

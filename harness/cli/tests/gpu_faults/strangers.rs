@@ -12,6 +12,7 @@ use collo_measure::hold::{Journal, SCHEMA};
 
 use crate::row::{Scenario, all, all_of, hold, nothing_lies_about, row};
 use crate::sim::Machine;
+use crate::support::skip::skip;
 use crate::support::{Answer, wait_for};
 use crate::{BLOCKED, HALVES, MIG, MPS, NAIVE};
 
@@ -26,7 +27,7 @@ fn can_be_nobody() -> bool {
     let mut command = Command::new(env!("CARGO_BIN_EXE_collo"));
     let started = is_root() && command.arg("--version").uid(NOBODY).gid(NOBODY).stdout(Stdio::null()).status().is_ok();
     if !started {
-        eprintln!("not looked at: nobody else can start collo here");
+        skip("nobody", "nobody else can start collo here");
     }
     started
 }
@@ -149,6 +150,8 @@ fn what_a_stranger_could_have_written_down_is_not_believed() {
             of("a stranger's link", link_of_a_stranger),
             of("a stranger's home", home_of_a_stranger),
         ]);
+    } else {
+        skip("root", "only root can give files away");
     }
     all_of(rows);
 }
@@ -241,7 +244,7 @@ fn two_users_never_cut_one_card() {
 #[test]
 fn root_takes_no_layout_from_a_strangers_folder() {
     if !is_root() {
-        return;
+        return skip("root", "only root can give files away");
     }
     let machine = Machine::new("a100-40gb", NAIVE);
     let path = machine.bench.at("mig-profiles/a100-40gb.toml");

@@ -4,6 +4,11 @@
 
 #![expect(dead_code, reason = "each test program uses its part of it")]
 
+#[path = "../../../store/tests/support/noted.rs"]
+pub mod noted;
+#[path = "../../../store/tests/support/skip.rs"]
+pub mod skip;
+
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -334,23 +339,4 @@ pub fn crash(run: &StoredRun) -> (u32, String, String) {
         Outcome::Crashed { member, status, message } => (*member, status.clone(), message.clone()),
         other => panic!("not crashed but {other:?}"),
     }
-}
-
-/// Let the journal know the files of a campaign as they are now, as if collo had written them so.
-pub fn noted(campaign: &Path) {
-    let file = campaign.join("journal.jsonl");
-    let journal = fs_err::read_to_string(&file).expect("a journal");
-    let line = |line: &str| {
-        let mut entry: Value = serde_json::from_str(line).expect("JSON");
-        let noted = match entry["event"].as_str() {
-            Some("manifest") => Some(campaign.join("campaign.json")),
-            Some("recorded") => Some(campaign.join(entry["folder"].as_str().expect("a folder")).join("run.json")),
-            _ => None,
-        };
-        if let Some(noted) = noted.filter(|path| path.exists()) {
-            entry["sha256"] = collo_store::sha256_file(&noted).expect("readable").into();
-        }
-        format!("{entry}\n")
-    };
-    fs_err::write(file, journal.lines().map(line).collect::<String>()).expect("written");
 }

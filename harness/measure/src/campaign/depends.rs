@@ -3,11 +3,22 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use collo_store::{JournalEntry, Runs};
+use collo_store::{Campaign, JournalEntry, Runs};
 
-use super::{Order, SELECTION};
+use super::Order;
 use crate::ingredients::{self, Ingredients, Places, Watch};
+use crate::mistake::Mistake;
 use crate::prepare::Prepared;
+use crate::select::{Expression, Selection};
+
+/// The name under which a selection is an ingredient.
+pub(super) const SELECTION: &str = "--where";
+
+/// The selection that a campaign was planned with: part of what it is.
+pub fn selection(campaign: &Campaign) -> Result<Option<Selection>, Mistake> {
+    let text = campaign.ingredients.get(SELECTION).and_then(|i| i.version.as_deref());
+    text.map(|text| Expression::parse(SELECTION, text.trim_matches('`')).map(Selection::Where)).transpose()
+}
 
 impl Order<'_> {
     /// All of it, as it is now.
@@ -17,10 +28,11 @@ impl Order<'_> {
             found.all.insert(name.to_string(), ingredients::text(text, version));
         };
         add("experiment", &self.experiment.source, None);
-        if let Some(selection) = &self.selection {
-            add(SELECTION, selection, Some(format!("`{selection}`")));
+        if let Some(selection) = self.selection {
+            let text = selection.text();
+            add(SELECTION, &text, Some(format!("`{text}`")));
         }
-        for (name, version) in &self.python {
+        for (name, version) in self.python {
             add(name, version, Some(version.clone()));
         }
         let own = env!("CARGO_PKG_VERSION");

@@ -67,7 +67,7 @@ impl Order<'_> {
         let of_asked = plan.order.iter().filter(|run| asked.contains(&plan.cells[run.cell].cell));
         let wanted: Vec<_> = of_asked.filter_map(|run| self.plan.seatings[run.cell].partition.as_ref()).collect();
         if let Some(partition) = wanted.first().filter(|_| wanted.iter().all(|p| *p != hold.found())) {
-            hold.bring(partition).map_err(|e| e.mistake())?;
+            hold.bring(partition).map_err(Mistake::from)?;
         }
         Ok(())
     }

@@ -28,12 +28,11 @@ use crate::plan::Plan;
 use crate::prepare::Prepared;
 use crate::project::Project;
 use crate::run::{Bench, RunError, Seated};
+use crate::select::Selection;
 use crate::sharing::Seating;
 
 pub use caught::is_want_of_threads;
-
-/// The name under which a selection is an ingredient.
-pub const SELECTION: &str = "--where";
+pub use depends::selection;
 
 /// Which runs of a campaign to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -57,8 +56,8 @@ pub struct Choice {
     pub only: Only,
     /// Begin no further run after so long.
     pub time_limit: Option<Duration>,
-    /// Add the order's plan to the newest campaign, which may be complete, as further repetitions of its cells.
-    pub more: bool,
+    /// Add so many repetitions of the planned cells to the newest campaign, which may be complete.
+    pub more: Option<u32>,
     /// Under MPS, let nobody but the server use the card.
     pub exclusive: bool,
     /// Measure although others compute on the card; the campaign is marked informative.
@@ -76,11 +75,11 @@ pub struct Order<'a> {
     pub facts: &'a DeviceFacts,
     pub interpreters: &'a Interpreters,
     /// Versions of Python and its packages.
-    pub python: BTreeMap<String, String>,
+    pub python: &'a BTreeMap<String, String>,
     /// The data sets, as they were found or written.
-    pub data: Vec<Prepared>,
+    pub data: &'a [Prepared],
     /// The selection that the plan was made with, part of its identity.
-    pub selection: Option<String>,
+    pub selection: Option<&'a Selection>,
     pub choice: Choice,
 }
 
@@ -109,6 +108,8 @@ pub struct Finished {
     pub stopping: Option<Duration>,
     /// The card is as it was found, if there is one.
     pub put_back: bool,
+    /// What a search found, a line for each combination; nothing else has any.
+    pub answers: Vec<String>,
 }
 
 /// Measure a campaign. What is stored stays stored, whatever the error.
@@ -155,7 +156,7 @@ async fn on_card(
     campaign.finish_drafts(&lock)?;
     // Another collo may have changed it until a moment ago.
     let mut campaign = CampaignFolder::open(campaign.path())?;
-    if resumed && order.choice.more {
+    if resumed && order.choice.more.is_some() {
         campaign.extend(&order.plan.record)?;
     }
     if resumed && order.choice.force {
@@ -175,7 +176,15 @@ async fn on_card(
     if !partials.is_empty() {
         watcher(Event::Partials { folder: campaign.path(), count: partials.len() });
     }
-    watcher(Event::Opened { campaign: &campaign, resumed, stored: kept, todo: &todo, interrupted });
+    watcher(Event::Opened {
+        campaign: &campaign,
+        resumed,
+        stored: kept,
+        todo: &todo,
+        interrupted,
+        forecast_s: &order.forecast_s(&campaign),
+        cooldown: order.experiment.cooldown,
+    });
 
     let mut journal = campaign.journal()?;
     journal.opened(todo.len() as u32)?;
@@ -209,7 +218,7 @@ async fn on_card(
         End::TimeOver => "time over",
         End::DeviceLost => "device lost",
     })?;
-    Ok(Finished { campaign, end, stored: kept + done, stopping, put_back: true })
+    Ok(Finished { campaign, end, stored: kept + done, stopping, put_back: true, answers: Vec::new() })
 }
 
 impl Order<'_> {
@@ -218,6 +227,13 @@ impl Order<'_> {
         let cells: BTreeMap<String, &Cell> = self.cells.iter().map(|e| (e.cell.label(), &e.cell)).collect();
         let planned = self.plan.record.cells.iter().zip(&self.plan.seatings);
         planned.filter_map(|(record, seating)| Some((record.slug.clone(), (*cells.get(&record.cell)?, seating)))).collect()
+    }
+
+    /// What a run of each cell of the campaign's plan takes, as far as it is a cell of this order's.
+    fn forecast_s(&self, campaign: &CampaignFolder) -> Vec<Option<f64>> {
+        let planned = self.plan.record.cells.iter().zip(&self.plan.forecast.cells);
+        let each: BTreeMap<&str, Option<f64>> = planned.map(|(cell, forecast)| (&*cell.slug, forecast.each_s)).collect();
+        campaign.manifest().plan.cells.iter().map(|cell| each.get(&*cell.slug).copied().flatten()).collect()
     }
 
     async fn measure(
@@ -234,10 +250,10 @@ impl Order<'_> {
         let mut done = 0;
         for (index, planned) in todo.iter().enumerate() {
             if index > 0 && !pause(self.experiment.cooldown, bench.stop.clone()).await {
-                return Ok((interrupts.end(false), done));
+                return Ok((stopped(interrupts, false), done));
             }
             if interrupts.asked() != Stop::No {
-                return Ok((interrupts.end(false), done));
+                return Ok((stopped(interrupts, false), done));
             }
             if self.choice.time_limit.is_some_and(|limit| begun.elapsed() >= limit) {
                 return Ok((End::TimeOver, done));
@@ -278,10 +294,10 @@ impl Order<'_> {
                 journal.wrote(&written)?;
                 watcher(Event::Wrote { files: &written });
             }
-            let Some(run) = run else { return Ok((interrupts.end(true), done)) };
+            let Some(run) = run else { return Ok((stopped(interrupts, true), done)) };
             watcher(Event::Ends { planned, run: &run });
             if run.record.outcome == Outcome::Interrupted {
-                return Ok((interrupts.end(false), done));
+                return Ok((stopped(interrupts, false), done));
             }
             done += 1;
             if matches!(run.record.outcome, Outcome::DeviceLost { .. }) {
@@ -297,7 +313,7 @@ impl Order<'_> {
             candidate.expect_unchanged()?;
             let mut changes = ingredients.changes_since(&candidate.manifest().ingredients);
             // What is added may be a part of what the campaign is.
-            changes.retain(|change| !(self.choice.more && change.name == SELECTION));
+            changes.retain(|change| !(self.choice.more.is_some() && change.name == depends::SELECTION));
             if changes.is_empty() || self.choice.force {
                 return Ok((candidate, true));
             }
@@ -325,7 +341,7 @@ impl Order<'_> {
         let Some(newest) = newest else { return Ok(None) };
         let (stored, _) = newest.runs()?;
         let (todo, _) = self.todo(&newest, &stored);
-        Ok((self.choice.more || !todo.is_empty()).then_some(newest))
+        Ok((self.choice.more.is_some() || !todo.is_empty()).then_some(newest))
     }
 
     /// What is to do, in order, and how much of it was interrupted.
@@ -376,6 +392,11 @@ impl Order<'_> {
             filing: Default::default(),
         }
     }
+}
+
+/// The end that follows from the first signal.
+fn stopped(interrupts: &Interrupts, killed: bool) -> End {
+    if interrupts.is_by_hand() { End::Interrupted { killed } } else { End::Terminated }
 }
 
 /// Wait between runs; false if somebody wants to stop.

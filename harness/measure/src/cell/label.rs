@@ -13,8 +13,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::{Cell, Member, Term};
-use crate::experiment::MOST_MEMBERS;
+use super::{Cell, MOST_MEMBERS, Member, Term};
 use crate::mistake::{Mistake, quoted};
 use crate::sharing;
 use crate::workload::{Workload, Workloads, plain};

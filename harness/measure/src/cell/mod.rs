@@ -10,7 +10,8 @@ mod slug;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_store::{CellRecord, MemberSpec};
+pub use collo_store::Tail;
+use collo_store::{CellRecord, MemberSpec, Sharing};
 use serde_json::Value as Json;
 
 use crate::mistake::Mistake;
@@ -18,6 +19,9 @@ use crate::sharing::SharingMode;
 use crate::workload::{RECIPE, Workload, Workloads};
 
 pub use find::find as find_cell;
+
+/// The most members that one cell may have.
+pub const MOST_MEMBERS: u64 = 256;
 
 /// A workload with its settings: what one process of a group trains.
 #[derive(Debug, Clone)]
@@ -105,28 +109,6 @@ impl Member {
 pub struct Term {
     pub member: Arc<Member>,
     pub count: u32,
-}
-
-/// What becomes of a member that is done before the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tail {
-    /// It trains on, unmeasured, so that every measured epoch has full company.
-    Hold,
-    /// It leaves, and the makespan is the result.
-    Release,
-}
-
-impl Tail {
-    pub fn word(self) -> &'static str {
-        match self {
-            Tail::Hold => "hold",
-            Tail::Release => "release",
-        }
-    }
-
-    pub fn from_word(word: &str) -> Option<Tail> {
-        [Tail::Hold, Tail::Release].into_iter().find(|tail| tail.word() == word)
-    }
 }
 
 /// One point of the matrix, not yet run.
@@ -245,12 +227,13 @@ impl Cell {
             cell: self.label(),
             slug: self.slug(),
             sharing: self.sharing(),
+            mode: Sharing::of_label(&self.sharing()),
             degree: self.degree(),
             members: specs.into_iter().flat_map(|(spec, count)| std::iter::repeat_n(spec, count as usize)).collect(),
             baseline,
             against: if baseline { Vec::new() } else { self.terms.iter().map(|t| t.member.solo.clone()).collect() },
             repetitions,
-            tail: self.tail.word().into(),
+            tail: self.tail,
             slots: None,
             alone_on_slice: Vec::new(),
         }

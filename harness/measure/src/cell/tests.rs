@@ -79,7 +79,7 @@ fn naive_at_degree_one_is_solo_and_its_own_baseline() {
 #[test]
 fn a_mixed_group_is_held_against_each_of_its_members_alone() {
     let record = cell("small:b32+tiny:b128×3 naive").record(3);
-    assert_eq!((record.degree, record.members.len(), record.tail.as_str()), (4, 4, "release"));
+    assert_eq!((record.degree, record.members.len(), record.tail), (4, 4, Tail::Release));
     assert_eq!(record.against, ["small solo b32", "tiny solo b128"]);
     assert_eq!(record.axis("workload"), Some(json!("small+tiny")));
     assert_eq!(record.axis("batch_size"), None);

@@ -41,7 +41,7 @@ pub fn apply(gpu: &Gpu, wanted: &Wanted, services: Services) -> Result<Applied, 
             .of_machine());
     }
     let now = hold.bring(&wanted.partition).map_err(|e| {
-        let mistake = e.mistake();
+        let mistake = Mistake::from(e);
         // Half of a change is nobody's state.
         match hold.restore() {
             Ok(_) => mistake,
@@ -51,7 +51,7 @@ pub fn apply(gpu: &Gpu, wanted: &Wanted, services: Services) -> Result<Applied, 
             }
         }
     })?;
-    hold.settle().map_err(|e| e.mistake())?;
+    hold.settle()?;
     Ok(Applied { restored, before, now: now.partition, took: begun.elapsed() })
 }
 

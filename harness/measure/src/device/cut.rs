@@ -5,6 +5,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use collo_store::Diagnostic;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
@@ -13,7 +14,6 @@ use super::nvml::instances::{GpuInstance, MigDevice, Raw};
 use super::nvml::{self, NoDriver};
 use super::partition::{Partition, Slice};
 use super::services;
-use crate::mistake::Mistake;
 
 /// A card that is cut, with what CUDA calls its parts.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,18 +77,6 @@ impl NotCut {
         error
     }
 
-    /// As an error of a command.
-    pub fn mistake(&self) -> Mistake {
-        let mut mistake = Mistake::new(self.what.clone()).of_machine();
-        if let Some(cause) = &self.cause {
-            mistake = mistake.caused_by(cause);
-        }
-        match &self.hint {
-            Some(hint) => mistake.hint(hint),
-            None => mistake,
-        }
-    }
-
     /// What and why, without the way out.
     pub fn reason(&self) -> String {
         let cause = self.cause.as_ref().map(|c| format!(": {c}")).unwrap_or_default();
@@ -99,6 +87,13 @@ impl NotCut {
     pub fn line(&self) -> String {
         let hint = self.hint.as_ref().map(|h| format!("; hint: {h}")).unwrap_or_default();
         format!("{}{hint}", self.reason())
+    }
+}
+
+impl From<NotCut> for Diagnostic {
+    fn from(e: NotCut) -> Diagnostic {
+        let shown = e.cause.into_iter().fold(Diagnostic::new(e.what).of_machine(), Diagnostic::caused_by);
+        e.hint.into_iter().fold(shown, Diagnostic::hint)
     }
 }
 

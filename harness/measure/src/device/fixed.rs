@@ -44,7 +44,7 @@ pub fn ask(gpu: &Gpu, wanted: &[&Partition], services: Services) -> Result<Fixed
     let active = if turned && cut::takes_reset(&at.uuid) { services::active() } else { Vec::new() };
     let stopped = services == Services::Stop && !active.is_empty();
     if stopped {
-        services::may_stop(&active).map_err(|e| e.mistake())?;
+        services::may_stop(&active)?;
     }
     let right = cut::may_turn(&at.uuid, &gpu.label());
     if turned {

@@ -60,10 +60,10 @@ impl Hold {
         // Before anything is read of it: what another is about to put back was not found.
         let lock = CardLock::take(&at.uuid, &gpu.label())?;
         let repaired = match journal::of(&at.uuid)? {
-            Some(mut journal) => Some(journal.restore().map_err(|e| e.mistake())?),
+            Some(mut journal) => Some(journal.restore()?),
             None => None,
         };
-        let found = cut::read(&at.uuid, &gpu.label()).map_err(|e| e.mistake())?.partition;
+        let found = cut::read(&at.uuid, &gpu.label())?.partition;
         let journal = Journal {
             schema: SCHEMA,
             uuid: at.uuid.clone(),

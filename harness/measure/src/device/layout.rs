@@ -9,8 +9,11 @@ mod parted;
 mod tests;
 mod toml;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use collo_gpus::notation;
 
 use super::gpu::Gpu;
 use super::mig::{Card, Instance, Profile};
@@ -190,10 +193,33 @@ fn packed(profile: &Arc<Profile>, sizes: &[u32]) -> Result<Vec<Item>, Mistake> {
     Ok(items)
 }
 
-/// `1c.3g.20gb` → the size of its compute instance and its profile; `3g.20gb` has one with all of it.
-fn compute_size(name: &str) -> (Option<u32>, &str) {
-    let divided = name.split_once('.').and_then(|(c, profile)| Some((c.strip_suffix('c')?.parse().ok()?, profile)));
-    divided.map_or((None, name), |(size, profile)| (Some(size), profile))
+/// Instances by their profiles, before they have places: whole ones, and compute instances to be packed.
+#[derive(Default)]
+struct Items {
+    whole: Vec<Item>,
+    divided: BTreeMap<String, Vec<u32>>,
+}
+
+impl Items {
+    /// So many of what is written, `3g.20gb` or `1c.3g.20gb`.
+    fn add(&mut self, count: u32, written: &notation::Item<'_>, card: &Card) -> Result<(), Mistake> {
+        let profile = card.profile(written.profile)?;
+        match written.compute().map_err(|text| Mistake::new(format!("{} is not a compute instance", quoted(text))))? {
+            Some(sizes) => {
+                let all = (0..count).flat_map(|_| sizes.iter().copied());
+                self.divided.entry(profile.name.clone()).or_default().extend(all);
+            }
+            None => self.whole.extend((0..count).map(|_| Item { profile: profile.clone(), compute: vec![profile.slices] })),
+        }
+        Ok(())
+    }
+
+    fn placed(mut self, card: &Card) -> Result<Wanted, Mistake> {
+        for (profile, sizes) in self.divided {
+            self.whole.extend(packed(card.profile(&profile)?, &sizes)?);
+        }
+        placed(self.whole, card)
+    }
 }
 
 /// Instances that were written with their places: each where its profile may lie, none over another, no more slices than there are.
@@ -253,18 +279,13 @@ fn slice_of(text: &str, card: &Card) -> Result<Slice, Mistake> {
     let not_one = || {
         Mistake::new(format!("{} is not an instance with its place", quoted(text))).note("as in `3g.20gb@4` or `1c+1c.3g.20gb@0`")
     };
-    let (name, start) = text.rsplit_once('@').map_or((text, None), |(name, start)| (name, Some(start)));
-    if start.is_some_and(|start| !start.parse::<u32>().is_ok_and(|start| start < 64)) {
+    let written = notation::Item::of(text);
+    let start = written.start().map_err(|_| not_one())?;
+    let profile = card.profile(written.profile)?;
+    if written.count() != Ok(None) {
         return Err(not_one());
     }
-    let profile = match name.split_once('.') {
-        Some((compute, profile)) if compute.ends_with('c') => profile,
-        _ => name,
-    };
-    card.profile(profile)?;
-    let mut slice = Slice::parse(text, card).ok_or_else(not_one)?;
-    if slice.compute == [0] {
-        slice.compute.clear();
-    }
-    Ok(slice)
+    let compute = written.compute().map_err(|_| not_one())?.unwrap_or(vec![profile.slices]);
+    let compute = if compute == [0] { Vec::new() } else { compute };
+    Ok(Slice { profile: profile.name.clone(), start, compute })
 }

@@ -180,7 +180,7 @@ mod tests {
         let refused = CardLock::take(&uuid, "GPU 0").expect_err("somebody has it");
         let begins = format!("GPU 0 is held by another collo: process {} of ", std::process::id());
         assert!(refused.what().starts_with(&begins), "{}", refused.what());
-        assert_eq!(refused.fault().exit_code(), 3);
+        assert_eq!(refused.class().code(), 3);
     }
 
     #[test]

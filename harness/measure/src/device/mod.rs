@@ -4,6 +4,7 @@ pub mod allocation;
 pub mod apply;
 mod blame;
 pub mod company;
+mod cores;
 mod cpu;
 pub mod cut;
 mod find;
@@ -26,6 +27,7 @@ mod settings;
 pub(crate) mod state_folder;
 pub mod trust;
 
+pub use cores::Cores;
 pub use cpu::core_list;
 pub use find::Choice;
 pub use gpu::{Address, Driver, Gpu};

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use collo_gpus::notation::Size;
 use serde::{Deserialize, Serialize};
 
-use super::mig::{Card, Instance};
+use super::mig::Instance;
 
 /// A state of a card's MIG: off, or on with these GPU instances.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -65,7 +66,7 @@ impl Partition {
 impl Slice {
     /// True when one compute instance has all of it, by the profile's own number of slices.
     pub fn is_whole(&self) -> bool {
-        let slices = self.profile.split('g').next().and_then(|n| n.parse::<u32>().ok());
+        let slices = Size::parse(&self.profile).map(|size| size.slices);
         self.compute.len() == 1 && self.compute.first().copied() == slices
     }
 
@@ -102,25 +103,6 @@ impl fmt::Display for Slice {
             write!(f, "{}.", parts.join("+"))?;
         }
         write!(f, "{}{}", self.profile, self.place())
-    }
-}
-
-impl Slice {
-    /// Reads what [`Slice`]'s `Display` prints, and a bare profile.
-    pub fn parse(text: &str, card: &Card) -> Option<Slice> {
-        let (name, start) = match text.rsplit_once('@') {
-            Some((name, start)) => (name, Some(start.parse().ok()?)),
-            None => (text, None),
-        };
-        let (compute, profile) = match name.split_once('.') {
-            Some((parts, profile)) if parts.ends_with('c') => {
-                let number = |p: &str| p.strip_suffix('c').and_then(|n| n.parse().ok());
-                (Some(parts.split('+').map(number).collect::<Option<Vec<u32>>>()?), profile)
-            }
-            _ => (None, name),
-        };
-        let known = card.profile(profile).ok()?;
-        Some(Slice { profile: profile.into(), start, compute: compute.unwrap_or(vec![known.slices]) })
     }
 }
 

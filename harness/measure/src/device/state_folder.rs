@@ -76,7 +76,7 @@ fn is_collos(path: &Path) -> bool {
     path.file_name().is_some_and(|n| n == super::mps::NO_DAEMON) || matches!(ending, Some("json" | "lock" | "aside"))
 }
 
-fn refused(path: &Path, why: impl Into<String>) -> Mistake {
+fn refused(path: &Path, why: impl std::fmt::Display) -> Mistake {
     Mistake::new(format!("the state folder {} is not used: others could have written there", path.display()))
         .caused_by(why)
         .hint(format!("`chmod 700` where it is yours; `{VARIABLE}=DIR` names another, which nobody else may write"))

@@ -1,8 +1,13 @@
 use super::*;
 use crate::fixture::{experiment, read};
+use crate::select::Expression;
+
+fn condition(text: &str) -> Selection {
+    Selection::Where(Expression::parse("--where", text).unwrap_or_else(|m| panic!("{m}")))
+}
 
 fn labels(lines: &str, selection: Option<&str>) -> Vec<String> {
-    let selection = selection.map(|text| Expression::parse("--where", text).unwrap_or_else(|m| panic!("{m}")));
+    let selection = selection.map(condition);
     let cells = expand(&experiment(lines), selection.as_ref()).unwrap_or_else(|mistake| panic!("{mistake}"));
     cells.iter().map(|e| format!("{}{}", e.cell.label(), if e.asked { "" } else { " (added)" })).collect()
 }
@@ -97,6 +102,16 @@ fn a_selection_may_mean_added_baselines_alone() {
 }
 
 #[test]
+fn cells_that_are_meant_by_their_labels_bring_their_baselines() {
+    let experiment = experiment("[axes]\nworkload = \"tiny\"\nbatch_size = [32, 64]\ndegree = [2, 3]\n");
+    let meant = Selection::Cells(["tiny×2 naive b64".to_string(), "of a cell that is gone \"".into()].into());
+    let cells = expand(&experiment, Some(&meant)).expect("right");
+    let labels: Vec<(String, bool)> = cells.iter().map(|e| (e.cell.label(), e.asked)).collect();
+    assert_eq!(labels, [("tiny solo b64".to_string(), false), ("tiny×2 naive b64".to_string(), true)]);
+    assert_eq!(meant.text(), "cell in ['of a cell that is gone \"', \"tiny×2 naive b64\"]");
+}
+
+#[test]
 fn the_same_cell_with_two_tails_is_a_contradiction() {
     let text = "[[group]]\nmembers = [{ workload = \"tiny\", count = 2 }]\ntail = \"hold\"\n[[group]]\nmembers = [{ workload = \"tiny\", count = 2 }]\ntail = \"release\"\n";
     let mistake = expand(&experiment(text), None).expect_err("contradiction");
@@ -119,7 +134,7 @@ fn a_matrix_of_more_than_a_hundred_thousand_cells_asks_for_a_selection() {
     error: 240000 cells (2 workload × 1200 batch_size × 2 sharing × 50 degree) are more than 100000
     hint: select some, as in `--where 'degree <= 7'`, or shorten an axis
     ");
-    let few = Expression::parse("--where", "degree == 7 && batch_size <= 2").expect("right");
+    let few = condition("degree == 7 && batch_size <= 2");
     assert_eq!(expand(&big, Some(&few)).expect("few").len(), 2 * 2 * (1 + 2));
     let huge = read(&HUGE.replace("BATCHES", &list(10_000)).replace("DEGREES", &list(256))).expect("right");
     assert!(expand(&huge, Some(&few)).expect_err("too many to look at").to_string().ends_with("hint: shorten an axis"));

@@ -1,5 +1,6 @@
 //! The one list of what an experiment may say: the reader, the JSON Schema and the hints all come from it.
 
+use crate::cell::MOST_MEMBERS;
 use crate::fields::{Key, Kind, Shape};
 
 const fn key(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
@@ -11,9 +12,6 @@ const fn bare(name: &'static str, kind: Kind, about: &'static str) -> Key {
 }
 
 const HELP: &str = "collo schema experiment";
-
-/// The most members that one cell may have.
-pub const MOST_MEMBERS: u64 = 256;
 
 pub const TAILS: &[&str] = &["hold", "release"];
 pub const SEARCHES: &[&str] = &["largest-degree"];

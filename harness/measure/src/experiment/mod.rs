@@ -19,7 +19,7 @@ use serde_json::Value as Json;
 use crate::cell::{Member, Tail};
 use crate::device::allocation::Allocation;
 use crate::device::mig::Cards;
-use crate::device::{self, DeviceFacts, Driver, Gpu};
+use crate::device::{self, Cores, DeviceFacts, Driver, Gpu};
 use crate::mistake::{Mistake, Mistakes};
 use crate::sampler::SourceChoice;
 use crate::select::Expression;
@@ -27,7 +27,6 @@ use crate::sharing::{Each, SharingMode};
 use crate::workload::Workload;
 
 pub use explain::Origin;
-pub use keys::MOST_MEMBERS;
 pub use locate::{Listed, all, locate};
 
 /// The schema of experiments that this build reads.
@@ -82,19 +81,6 @@ pub enum DeviceChoice {
 pub enum FailureRule {
     EndGroup,
     KeepSurvivors,
-}
-
-/// Which cores the members run on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cores {
-    /// All of them; the system decides.
-    Shared,
-    /// Each member has its own.
-    Spread,
-    /// All members share those near the card.
-    GpuLocal,
-    /// All members share these.
-    Listed(Vec<u32>),
 }
 
 /// What the matrix spans, in the order of nesting: the last varies fastest.

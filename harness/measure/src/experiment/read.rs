@@ -9,15 +9,15 @@ use std::time::Duration;
 use collo_store::Thresholds;
 use serde_json::Value as Json;
 
-use super::{Axes, Cores, DeviceChoice, Experiment, FailureRule, Group, MOST_MEMBERS, SCHEMA, Sampling, Sharing, keys, name};
-use crate::cell::{Member, Tail};
-use crate::device::core_list;
+use super::{Axes, DeviceChoice, Experiment, FailureRule, Group, SCHEMA, Sampling, Sharing, keys, name};
+use crate::cell::{MOST_MEMBERS, Member, Tail};
+use crate::device::{Cores, core_list};
 use crate::fields::{self, Fields, Found, Value};
 use crate::mistake::{Mistake, Mistakes, Source, quoted};
 use crate::project::{Project, shown};
 use crate::sampler::SourceChoice;
 use crate::select::Expression;
-use crate::sharing::{self, Each, Naive};
+use crate::sharing::{self, Each, Limits, Naive};
 use crate::workload::{Workload, Workloads};
 
 impl Experiment {
@@ -159,17 +159,17 @@ impl Reader<'_> {
     }
 
     /// Which workload gets which limits under MPS.
-    fn limits(&mut self, fields: &Fields) -> BTreeMap<String, String> {
+    fn limits(&mut self, fields: &Fields) -> BTreeMap<String, Limits> {
         let mut all = BTreeMap::new();
         for (workload, key_span, found) in fields.table("limits").map(Fields::in_order).unwrap_or_default() {
-            let Some(limits) = found.text() else { continue };
-            if let Err(wrong) = sharing::parse(&format!("mps:{limits}")) {
-                self.wrong(&found.span, wrong);
+            match found.text().map(sharing::limits) {
+                None => continue,
+                Some(Ok(limits)) => drop(all.insert(workload.to_string(), limits)),
+                Some(Err(wrong)) => self.wrong(&found.span, wrong),
             }
             if let Err(unknown) = self.workloads.find(workload) {
                 unknown.iter().for_each(|m| self.wrong(key_span, m.clone()));
             }
-            all.insert(workload.to_string(), limits.to_string());
         }
         all
     }
@@ -188,7 +188,7 @@ impl Reader<'_> {
         let mut all = BTreeMap::new();
         for (workload, key_span, found) in fields.table("slices").map(Fields::in_order).unwrap_or_default() {
             let Some(profile) = found.text() else { continue };
-            if !sharing::is_profile(profile) {
+            if !collo_gpus::notation::is_size(profile) {
                 let what = Mistake::new(format!("{} is not a name for a profile", quoted(profile)));
                 self.wrong(&found.span, what.note("as in `3g.20gb`; all: `collo list gpus --gpu NAME`"));
             }

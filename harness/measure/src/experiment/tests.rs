@@ -245,15 +245,14 @@ fn a_name_other_than_the_files_is_a_warning() {
 #[test]
 fn a_machine_without_a_gpu_says_so_and_tells_the_ways_out() {
     if crate::device::has_gpu() {
-        eprintln!("skipped: this machine has a GPU");
-        return;
+        return crate::skip::skip("a machine without a GPU", "this machine has a GPU");
     }
     let facts = |e: &Experiment, gpu: Option<&str>| {
         e.device_facts(&Asked { gpu: gpu.map(str::to_string), ..Asked::default() }, &Cards::default())
     };
     let e = read(&format!("name = \"mine\"\ndevice = \"gpu\"\n{AXES}")).expect("right");
     let mistakes = facts(&e, None).expect_err("refused");
-    assert_eq!(mistakes.fault().exit_code(), 3);
+    assert_eq!(mistakes.class().code(), 3);
     insta::assert_snapshot!(mistakes, @r#"
     error: `mine` needs an NVIDIA GPU: no `libnvidia-ml.so.1`, and `COLLO_NVML` is not set
     hint: simulate it with `just sim mine`, or measure the CPU with `collo run quickstart`

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use collo_store::monotonic_ns;
+use collo_store::{Diagnostic, monotonic_ns};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::UnixStream;
@@ -99,6 +99,12 @@ pub struct LaunchError {
     pub member: usize,
     #[source]
     pub source: std::io::Error,
+}
+
+impl From<LaunchError> for Diagnostic {
+    fn from(e: LaunchError) -> Diagnostic {
+        Diagnostic::new(e.to_string()).caused_by(e.source).of_machine()
+    }
 }
 
 /// The live members. Dropping it closes the lifelines: every process below is ended by its supervisor, or with it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use collo_store::{Features, Serving};
+use collo_store::{Features, Serving, Tail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -216,16 +216,6 @@ pub enum Command {
     Go { epochs: u32, tail: Tail },
     /// End now, whatever you are doing.
     Stop,
-}
-
-/// What a member does after its measured epochs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Tail {
-    /// It trains on, unmeasured, so that everybody's measured epochs have full company.
-    Hold,
-    /// It leaves.
-    Release,
 }
 
 impl Command {

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use collo_store::Outcome;
+use collo_store::{Outcome, Tail};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::limits::Rules;
 use super::seat::Traces;
 use super::state::{Act, Watch};
-use crate::launch::protocol::{Tail, parse};
+use crate::launch::protocol::parse;
 use crate::launch::{Ended, Live, Signal};
 
 const LAUNCHED_NS: u64 = 1_000_000_000_000;

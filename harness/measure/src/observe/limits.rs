@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use collo_store::Outcome;
+use collo_store::{Outcome, Tail};
 
 use super::seat::{Phase, Seat};
-use crate::launch::protocol::Tail;
 
 /// What the experiment says about one run.
 #[derive(Debug, Clone, PartialEq)]

@@ -23,7 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collo_store::{
-    Attestation, Check, EpochRecord, MemberRecord, Outcome, RequestRecord, RunDraft, SamplingQuality, Timeline, monotonic_ns,
+    Attestation, Check, EpochRecord, MemberRecord, Outcome, RequestRecord, RunDraft, SamplingQuality, Tail, Timeline,
+    monotonic_ns,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
@@ -34,7 +35,7 @@ pub use seat::{Phase, Seat};
 pub use state::{Act, Watch};
 use transcript::Transcript;
 
-use crate::launch::protocol::{Event, Hello, Tail};
+use crate::launch::protocol::{Event, Hello};
 use crate::launch::{Group, LaunchError, MemberLaunch, Signal, tree};
 use crate::sampler::gpu::gpu_scope;
 use crate::sampler::{Board, Rates, Sampling, Watched, member_scope};

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use collo_store::{EpochRecord, Outcome, Timeline};
+use collo_store::{EpochRecord, Outcome, Tail, Timeline};
 use serde_json::Value;
 
 use super::ending;
@@ -13,7 +13,7 @@ use super::epochs::Known;
 use super::limits::{Rules, Standing};
 use super::seat::{Phase, Seat, Traces};
 use super::turns::{self, WarmUps};
-use crate::launch::protocol::{self, Command, Event, Tail};
+use crate::launch::protocol::{self, Command, Event};
 use crate::launch::{Ended, Live, Signal};
 
 /// How long a member has, after `stop`, to end by itself.

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use collo_store::Outcome;
+use collo_store::{Outcome, Tail};
 use serde_json::json;
 
 use super::limits::Rules;
 use super::seat::Traces;
 use super::state::{Act, Watch};
-use crate::launch::protocol::{Command, Tail, Whose, parse};
+use crate::launch::protocol::{Command, Whose, parse};
 use crate::launch::{Ended, Live, Signal};
 
 const S: u64 = 1_000_000_000;

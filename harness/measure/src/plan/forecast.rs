@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::cell::{Cell, Member, Tail, Term};
-use crate::device::{DeviceFacts, DeviceKind};
-use crate::experiment::{Cores, Experiment};
+use crate::device::{Cores, DeviceFacts, DeviceKind};
+use crate::experiment::Experiment;
 
 /// The time of a plan; absent where a workload does not tell.
 #[derive(Debug, Clone, Default, PartialEq)]

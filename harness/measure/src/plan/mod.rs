@@ -19,9 +19,9 @@ use collo_store::{BlockEdge, CellRecord, DeviceRecord, PlanRecord, PlannedRun, R
 use serde_json::{Value as Json, json};
 
 use crate::cell::Cell;
-use crate::device::{DeviceFacts, DeviceKind, Partition, mps};
+use crate::device::{Cores, DeviceFacts, DeviceKind, Partition, mps};
 use crate::expand::Expanded;
-use crate::experiment::{Cores, Experiment};
+use crate::experiment::Experiment;
 use crate::sharing::{Refusal, Seating};
 use crate::units;
 use crate::workload::Requirement;
@@ -58,11 +58,9 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts) ->
             Ok(seating) => {
                 record.slots = Some(match facts.kind {
                     DeviceKind::Cpu => slots(cell, experiment),
-                    DeviceKind::Gpu => match cell.mode().remark() {
-                        None => seating.to_string(),
-                        Some(remark) => format!("{seating}: {remark}"),
-                    },
+                    DeviceKind::Gpu => seating.to_string(),
                 });
+                record.mode = seating.sharing(cell.mode().family());
                 record.alone_on_slice = slices::labels(cell, &seating);
                 fitting.push(Fitting { expanded, record, seating });
             }
@@ -110,7 +108,7 @@ struct Fitting<'a> {
 fn seat(cell: &Cell, record: &CellRecord, experiment: &Experiment, facts: &DeviceFacts) -> Result<Seating, Refusal> {
     let refuse = |refusal: Option<Refusal>| refusal.map_or(Ok(()), Err);
     refuse(lacking(cell, facts))?;
-    let seating = cell.mode().seat(facts, &record.members)?;
+    let seating = cell.mode().seat(facts, &record.members, &experiment.each)?;
     refuse(without_mps(&seating, facts))?;
     refuse(too_large(cell, facts))?;
     refuse(too_large_for_the_host(cell, facts))?;

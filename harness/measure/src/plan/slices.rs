@@ -18,7 +18,7 @@ pub fn alone_on_slices(experiment: &Experiment, cells: Vec<Expanded>, facts: &De
     for expanded in cells {
         let cell = &expanded.cell;
         let specs: Vec<_> = cell.members().map(|m| m.spec()).collect();
-        if let Ok(seating) = cell.mode().seat(facts, &specs) {
+        if let Ok(seating) = cell.mode().seat(facts, &specs, &experiment.each) {
             for (member, own) in cell.members().enumerate() {
                 let Some(alone) = alone(cell, &seating, member, own, experiment) else { continue };
                 if known.insert(alone.label()) {
@@ -40,15 +40,13 @@ fn alone(
 ) -> Option<Cell> {
     // Who is alone already needs no other.
     let slice = seating.slice(member).filter(|_| cell.degree() > 1)?;
-    let mode = sharing::parse(&format!("mig:{slice}")).ok()?;
-    Some(Cell::new([(own.clone(), 1)], mode, experiment.tail))
+    Some(Cell::new([(own.clone(), 1)], sharing::on_slice(&slice), experiment.tail))
 }
 
 /// The labels of those cells, by member.
 pub fn labels(cell: &Cell, seating: &Seating) -> Vec<String> {
     let label = |(member, own): (usize, &std::sync::Arc<crate::cell::Member>)| {
-        let mode = sharing::parse(&format!("mig:{}", seating.slice(member)?)).ok()?;
-        Some(Cell::new([(own.clone(), 1)], mode, None).label())
+        Some(Cell::new([(own.clone(), 1)], sharing::on_slice(&seating.slice(member)?), None).label())
     };
     let all: Option<Vec<String>> = cell.members().enumerate().map(label).collect();
     all.filter(|_| cell.degree() > 1).unwrap_or_default()

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use collo_store::sha256_text;
+use collo_store::{Diagnostic, ExitClass, sha256_text};
 use fs_err as fs;
 
 pub use driver::{Target, cuda as driver_cuda, version as driver_version};
@@ -21,7 +21,6 @@ pub use find::{Found, find as find_system};
 pub use fit::{Misfit, fits};
 pub use pins::PinSet;
 
-use crate::mistake::Fault;
 use crate::noted::{Noted, Stopped};
 
 /// An interpreter that members can use.
@@ -98,14 +97,6 @@ pub enum PythonError {
 }
 
 impl PythonError {
-    /// Who can put it right.
-    pub fn fault(&self) -> Fault {
-        match self {
-            PythonError::Stopped(stopped) => stopped.fault(),
-            _ => Fault::Machine,
-        }
-    }
-
     /// The way out.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
@@ -138,6 +129,24 @@ impl PythonError {
             PythonError::NoPins { .. } => "`collo init` writes them".into(),
             PythonError::Io(_) | PythonError::Store(_) => return None,
         })
+    }
+}
+
+impl From<PythonError> for Diagnostic {
+    fn from(e: PythonError) -> Diagnostic {
+        let class = match &e {
+            PythonError::Stopped(stopped) => stopped.class(),
+            _ => ExitClass::Machine,
+        };
+        let shown = Diagnostic::new(e.to_string()).of(class);
+        let shown = match &e {
+            PythonError::Unusable { reason, .. } => shown.caused_by(reason),
+            _ => shown,
+        };
+        match e.hint() {
+            Some(hint) => shown.hint(hint),
+            None => shown,
+        }
     }
 }
 

@@ -58,6 +58,45 @@ enum Comparison {
     AtLeast,
 }
 
+/// Which cells of an experiment are meant.
+#[derive(Debug, Clone)]
+pub enum Selection {
+    /// Those for which a condition holds.
+    Where(Expression),
+    /// Those with these labels.
+    Cells(BTreeSet<String>),
+}
+
+impl Selection {
+    /// What was typed, or the labels as one would type them.
+    pub fn text(&self) -> String {
+        match self {
+            Selection::Where(condition) => condition.text().to_string(),
+            Selection::Cells(labels) => {
+                let quote = |label: &String| if label.contains('"') { '\'' } else { '"' };
+                let written: Vec<String> = labels.iter().map(|label| format!("{0}{label}{0}", quote(label))).collect();
+                format!("cell in [{}]", written.join(", "))
+            }
+        }
+    }
+
+    /// That every axis in it exists. `settings` are the names beyond [`AXES`].
+    pub fn check(&self, settings: &BTreeSet<String>) -> Result<(), Mistake> {
+        match self {
+            Selection::Where(condition) => condition.check(settings),
+            Selection::Cells(_) => Ok(()),
+        }
+    }
+
+    /// Whether a cell with these axes is meant.
+    pub fn holds(&self, axis: &dyn Fn(&str) -> Option<Json>) -> bool {
+        match self {
+            Selection::Where(condition) => condition.holds(axis),
+            Selection::Cells(labels) => axis("cell").as_ref().and_then(Json::as_str).is_some_and(|label| labels.contains(label)),
+        }
+    }
+}
+
 /// The axes that every cell has; settings come on top.
 pub const AXES: [&str; 7] = ["workload", "sharing", "degree", "batch_size", "baseline", "tail", "cell"];
 

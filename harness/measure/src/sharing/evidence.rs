@@ -1,9 +1,8 @@
-//! What is read of a member while it trains: the matter that a mode's attestation is made of.
+//! What is read of a member while it trains: the matter that an attestation is made of.
 
 use collo_store::{Attestation, Check};
 
 use super::gpu_evidence;
-pub use super::gpu_evidence::on_gpu;
 use super::stage::StagedCard;
 use crate::launch::protocol::Hello;
 
@@ -32,9 +31,17 @@ pub struct InForce {
     pub asked_threads: u32,
 }
 
+/// The evidence, gathered inside the measured window, that what was asked for was in force; without a card the members are on a CPU.
+pub fn attest(card: Option<&StagedCard>, members: &[InForce]) -> Attestation {
+    match card {
+        None => on_cpu(members),
+        Some(card) => gpu_evidence::on_gpu(card, members),
+    }
+}
+
 /// The evidence on a CPU: each member lives, has used CPU time inside the window, on the cores and with the threads asked for,
 /// and itself sees no other device.
-pub fn on_cpu(members: &[InForce]) -> Attestation {
+fn on_cpu(members: &[InForce]) -> Attestation {
     // Where a member trains decides more than anything else that is found of it.
     let checks = members.iter().flat_map(|m| as_it_sees(None, m.member, m.hello.as_ref()).into_iter().chain(process(m)));
     Attestation::from_checks(checks.collect())

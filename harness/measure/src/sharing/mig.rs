@@ -2,14 +2,13 @@
 //!
 //! This file has the words; what each member gets is solved in `mig_seats`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use collo_gpus::notation;
 use collo_store::MemberSpec;
 
 use super::mig_seats::Seats;
-use super::mps::Mps;
-use super::{Each, Family, Ground, NotStaged, Refusal, Seating, SharingMode, Staged, needs_a_gpu, stage};
+use super::{Each, Family, Refusal, Seating, SharingMode, needs_a_gpu};
 use crate::device::{DeviceFacts, DeviceKind};
 
 pub static MIG: Family = Family {
@@ -20,7 +19,7 @@ pub static MIG: Family = Family {
         let rest = label.strip_prefix("mig")?;
         let (rest, mps) = rest.strip_suffix("+mps").map_or((rest, false), |rest| (rest, true));
         let cut = if rest.is_empty() { Ok(Cut::Equal) } else { Cut::parse(rest.strip_prefix(':')?) };
-        Some(cut.map(|cut| Arc::new(Mig { cut, mps, slices: BTreeMap::new() }) as Arc<dyn SharingMode>))
+        Some(cut.map(|cut| Arc::new(Mig { cut, mps }) as Arc<dyn SharingMode>))
     },
 };
 
@@ -29,8 +28,6 @@ pub struct Mig {
     pub cut: Cut,
     /// An MPS daemon in each instance.
     pub mps: bool,
-    /// In mixed groups: the profile of each workload.
-    pub slices: BTreeMap<String, String>,
 }
 
 /// What the GPU is cut into.
@@ -49,21 +46,11 @@ const CUT_HELP: &str = "a cut is a profile such as `3g.20gb` or `2×3g.20gb`, or
 
 impl Cut {
     fn parse(text: &str) -> Result<Cut, String> {
-        // Typed input may say `x` for `×`; no profile begins with digits and an `x`.
-        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        let (number, rest) = text.split_at(digits);
-        let counted = rest.strip_prefix('×').or_else(|| rest.strip_prefix('x')).filter(|_| !number.is_empty());
-        if let Some(profile) = counted {
-            let count = number.parse().ok().filter(|n| (1..=64).contains(n)).ok_or("at most 64 instances")?;
-            return if is_profile(profile) {
-                Ok(Cut::Profile { count: Some(count), profile: profile.into() })
-            } else {
-                Err(CUT_HELP.into())
-            };
-        }
-        if is_profile(text) {
-            Ok(Cut::Profile { count: None, profile: text.into() })
-        } else if is_layout(text) {
+        let (count, size) = notation::counted(text);
+        let count = count.transpose().map_err(|_| format!("at most {} instances", notation::MOST))?;
+        if notation::is_size(size) {
+            Ok(Cut::Profile { count, profile: size.into() })
+        } else if count.is_none() && notation::is_layout(text) {
             Ok(Cut::Layout(text.into()))
         } else {
             Err(CUT_HELP.into())
@@ -71,27 +58,9 @@ impl Cut {
     }
 }
 
-/// `3g.20gb`, `1c.3g.20gb`, `1g.10gb+me`, `1g.24gb-me`, `1g.24gb+me.all`.
-pub fn is_profile(text: &str) -> bool {
-    let number =
-        |part: &str, unit: &str| part.strip_suffix(unit).is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()));
-    let (sizes, variant) = match text.find(['+', '-']) {
-        Some(at) => (&text[..at], Some(&text[at..])),
-        None => (text, None),
-    };
-    let parts: Vec<&str> = sizes.split('.').collect();
-    let sized = match parts[..] {
-        [slices, memory] => number(slices, "g") && number(memory, "gb"),
-        [compute, slices, memory] => number(compute, "c") && number(slices, "g") && number(memory, "gb"),
-        _ => false,
-    };
-    sized && variant.is_none_or(|v| matches!(v, "+me" | "+gfx" | "+me.all" | "-me"))
-}
-
-fn is_layout(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text.len() <= 40
-        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+/// The mode in which one member is alone on an instance of this size.
+pub fn on_slice(size: &str) -> Arc<dyn SharingMode> {
+    Arc::new(Mig { cut: Cut::Profile { count: None, profile: size.into() }, mps: false })
 }
 
 impl SharingMode for Mig {
@@ -109,11 +78,7 @@ impl SharingMode for Mig {
         MIG.name
     }
 
-    fn for_workloads(&self, each: &Each) -> Option<Arc<dyn SharingMode>> {
-        Some(Arc::new(Mig { slices: each.slices.clone(), ..self.clone() }))
-    }
-
-    fn seat(&self, facts: &DeviceFacts, members: &[MemberSpec]) -> Result<Seating, Refusal> {
+    fn seat(&self, facts: &DeviceFacts, members: &[MemberSpec], each: &Each) -> Result<Seating, Refusal> {
         if facts.kind == DeviceKind::Cpu {
             return Err(needs_a_gpu(self.family(), facts));
         }
@@ -130,10 +95,6 @@ impl SharingMode for Mig {
                 },
             });
         };
-        Seats { card, members, mps: self.mps, slices: &self.slices }.of(&self.cut)
-    }
-
-    fn stage(&self, ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged> {
-        stage::on_gpu(ground, seating, self.mps.then(Mps::default).as_ref(), &[])
+        Seats { card, members, mps: self.mps, slices: &each.slices }.of(&self.cut)
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use collo_gpus::notation::{self, Item, Size};
 use collo_store::MemberSpec;
 
 use super::mig::Cut;
@@ -27,10 +28,13 @@ impl Seats<'_> {
         match cut {
             Cut::Equal if self.is_mixed() && !self.slices.is_empty() => self.by_workload(),
             Cut::Equal => self.equal(),
-            Cut::Profile { count, profile } => match compute_of(profile) {
-                Some((compute, profile)) => self.inside_one(*count, compute, profile),
-                None => self.of_profile(*count, profile),
-            },
+            Cut::Profile { count, profile: size } => {
+                let Item { profile, .. } = Item::of(size);
+                match Size::parse(size).and_then(|size| size.compute) {
+                    Some(compute) => self.inside_one(*count, compute, profile),
+                    None => self.of_profile(*count, profile),
+                }
+            }
             Cut::Layout(name) => self.layout(name),
         }
     }
@@ -62,7 +66,7 @@ impl Seats<'_> {
             // Members of one instance share it by MPS, so as many instances as there is room for will do.
             None if self.mps => {
                 let fits = |n: &u32| self.card.place(&vec![Arc::clone(profile); *n as usize], &[]).is_ok();
-                (1..=self.degree().min(64)).take_while(fits).last().unwrap_or(1)
+                (1..=self.degree().min(notation::MOST)).take_while(fits).last().unwrap_or(1)
             }
             None => self.degree(),
         };
@@ -94,7 +98,7 @@ impl Seats<'_> {
         let start = placed.first().map(|i| i.start);
         let slice = Slice { profile: name.into(), start, compute: vec![compute; count as usize] };
         let seats = (0..self.members.len()).map(|m| Seat::Slice { instance: 0, compute: m % count.max(1) as usize }).collect();
-        Ok(Seating { partition: Some(Partition::on(vec![slice])), seats, daemons: self.mps })
+        Ok(self.seating(Partition::on(vec![slice]), seats))
     }
 
     fn layout(&self, name: &str) -> Result<Seating, Refusal> {
@@ -159,7 +163,7 @@ impl Seats<'_> {
             taken[number] = true;
             seats.push(Seat::Slice { instance: number, compute: 0 });
         }
-        Ok(Seating { partition: Some(partition), seats, daemons: self.mps })
+        Ok(self.seating(partition, seats))
     }
 
     fn placed(&self, wanted: &[Arc<Profile>]) -> Result<Seating, Refusal> {
@@ -170,7 +174,11 @@ impl Seats<'_> {
     fn in_turn(&self, partition: Partition) -> Seating {
         let count = partition.instances.len().max(1);
         let seats = (0..self.members.len()).map(|m| Seat::Slice { instance: m % count, compute: 0 }).collect();
-        Seating { partition: Some(partition), seats, daemons: self.mps }
+        self.seating(partition, seats)
+    }
+
+    fn seating(&self, partition: Partition, seats: Vec<Seat>) -> Seating {
+        Seating { partition: Some(partition), seats, daemons: self.mps, ..Seating::default() }
     }
 
     /// The fewest workloads on smaller slices that make the group fit, solved.
@@ -215,12 +223,6 @@ impl Seats<'_> {
             (!changed.is_empty()).then(|| format!("`{}` in `slices` fits: {}", changed.join(", "), places.join(" ")))
         })
     }
-}
-
-/// `1c.3g.20gb` → 1 slice of each compute instance, and the profile.
-fn compute_of(name: &str) -> Option<(u32, &str)> {
-    let (compute, profile) = name.split_once('.')?;
-    Some((compute.strip_suffix('c')?.parse().ok()?, profile))
 }
 
 fn refusal(mistake: Mistake) -> Refusal {

@@ -1,7 +1,8 @@
 use super::*;
 use crate::device::mig::Cards;
 use crate::device::{DeviceFacts, Gpu};
-use crate::sharing::{Each, parse};
+use crate::sharing::{Each, MODES, limits, parse};
+use collo_store::Sharing;
 
 fn facts(card: &str) -> DeviceFacts {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mig-profiles");
@@ -22,9 +23,26 @@ fn members(names: &[&str]) -> Vec<MemberSpec> {
 /// The slots of so many equal members, or why not.
 fn slots(label: &str, degree: usize) -> String {
     let members = members(&vec!["small"; degree]);
-    match parse(label).expect("a mode").seat(&facts("a100-40gb"), &members) {
+    match parse(label).expect("a mode").seat(&facts("a100-40gb"), &members, &Each::default()) {
         Ok(seating) => seating.to_string(),
         Err(refusal) => format!("{} · {}", refusal.reason, refusal.hint.unwrap_or_default()),
+    }
+}
+
+/// What a stored label is read as must be what was planned under it.
+#[test]
+fn every_label_says_of_the_sharing_what_its_seating_does() {
+    let limits = BTreeMap::from([("small", "50%"), ("medium", "mem=4GB")].map(|(w, l)| (w.into(), limits(l).expect("limits"))));
+    let slices = BTreeMap::from([("small", "1g.5gb"), ("medium", "2g.10gb")].map(|(w, p)| (w.to_string(), p.to_string())));
+    let each = Each { slices, limits };
+    let more = ["mig:7×1g.5gb", "mig+mps", "mig:1g.5gb+me", "mig:sevenths+mps", "mig:7g.40gb"];
+    for label in MODES.iter().flat_map(|family| family.examples).chain(&more) {
+        let mode = parse(label).expect("a mode");
+        // The widest group that it takes.
+        let seating = [["small", "medium"].as_slice(), &["small", "small"], &["small"]].into_iter();
+        let mut fitting = seating.filter_map(|names| mode.seat(&facts("a100-40gb"), &members(names), &each).ok());
+        let seating = fitting.next().unwrap_or_else(|| panic!("`{label}` takes nobody"));
+        assert_eq!(seating.sharing(mode.family()), Sharing::of_label(label), "{label}");
     }
 }
 
@@ -72,8 +90,7 @@ fn a_layout_seats_equal_members_in_the_order_of_its_places() {
 
 fn mixed(slices: &[(&str, &str)], names: &[&str]) -> Result<Seating, Refusal> {
     let slices: BTreeMap<String, String> = slices.iter().map(|(w, p)| (w.to_string(), p.to_string())).collect();
-    let mode = parse("mig").expect("a mode").for_workloads(&Each { slices, ..Each::default() }).expect("takes slices");
-    mode.seat(&facts("a100-40gb"), &members(names))
+    parse("mig").expect("a mode").seat(&facts("a100-40gb"), &members(names), &Each { slices, ..Each::default() })
 }
 
 const STUDY: [(&str, &str); 3] = [("small", "1g.5gb"), ("medium", "2g.10gb"), ("large", "4g.20gb")];
@@ -112,13 +129,16 @@ fn a_workload_without_a_slice_is_named() {
 fn a_card_for_one_process_at_a_time_refuses_naive_groups_and_not_mps() {
     let mut facts = facts("a100-40gb");
     facts.gpus[0].compute_mode = Some("ExclusiveProcess".into());
-    let seat = |label: &str, degree: usize| parse(label).expect("a mode").seat(&facts, &members(&vec!["small"; degree]));
+    let seat = |label: &str, degree: usize| {
+        parse(label).expect("a mode").seat(&facts, &members(&vec!["small"; degree]), &Each::default())
+    };
     assert!(seat("naive", 2).expect_err("one at a time").reason.contains("compute mode ExclusiveProcess"));
     assert!(seat("naive", 1).is_ok() && seat("mps", 2).is_ok());
 }
 
 #[test]
 fn a_card_without_known_places_refuses_every_cut() {
-    let refusal = parse("mig:1g.18gb").expect("a mode").seat(&facts("gh200"), &members(&["small"])).expect_err("unknown");
+    let refusal =
+        parse("mig:1g.18gb").expect("a mode").seat(&facts("gh200"), &members(&["small"]), &Each::default()).expect_err("unknown");
     assert!(refusal.reason.contains("not known") || refusal.reason.contains("unknown"), "{}", refusal.reason);
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use collo_store::MemberSpec;
 
-use super::{Family, Ground, NotStaged, Refusal, Seating, SharingMode, Slot, Staged, stage};
-use crate::device::{DeviceFacts, DeviceKind, Partition};
+use super::{Each, Family, Refusal, Seating, SharingMode};
+use crate::device::DeviceFacts;
 
 pub static NAIVE: Family = Family {
     name: "naive",
@@ -27,7 +27,7 @@ impl SharingMode for Naive {
         NAIVE.name
     }
 
-    fn seat(&self, facts: &DeviceFacts, members: &[MemberSpec]) -> Result<Seating, Refusal> {
+    fn seat(&self, facts: &DeviceFacts, members: &[MemberSpec], _: &Each) -> Result<Seating, Refusal> {
         let mode = facts.gpu().and_then(|gpu| gpu.compute_mode.as_deref());
         if let Some(mode) = mode.filter(|mode| members.len() > 1 && *mode != "Default") {
             return Err(Refusal {
@@ -35,23 +35,6 @@ impl SharingMode for Naive {
                 hint: Some("`sudo nvidia-smi -c DEFAULT`; `mps` shares it as it is".into()),
             });
         }
-        Ok(Seating::whole(members.len(), uncut(facts)))
+        Ok(Seating::whole_device(members.len(), facts))
     }
-
-    fn stage(&self, ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged> {
-        let facts = ground.facts;
-        match facts.kind {
-            DeviceKind::Cpu => {
-                let members = seating.seats.len();
-                let slot = |m| Slot::on_cpu(m, members, ground.cores, &facts.cores);
-                Ok(Staged::on_cpu((0..members).map(slot).collect()))
-            }
-            DeviceKind::Gpu => stage::on_gpu(ground, seating, None, &[]),
-        }
-    }
-}
-
-/// MIG off, where the device has MIG at all.
-pub fn uncut(facts: &DeviceFacts) -> Option<Partition> {
-    facts.gpu().filter(|gpu| gpu.has_mig).map(|_| Partition::off())
 }

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
-use crate::device::Partition;
+use collo_store::Sharing;
+
+use super::Limits;
 use crate::device::partition::Slice;
+use crate::device::{DeviceFacts, Partition};
 
 /// The state that a cell needs its device in, and the place of each member.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -12,8 +15,12 @@ pub struct Seating {
     pub partition: Option<Partition>,
     /// By member.
     pub seats: Vec<Seat>,
-    /// One for each GPU instance that is used, or one for the whole card; none without MPS.
+    /// True where members share by MPS: a daemon for each GPU instance that is used, or one for the whole card.
     pub daemons: bool,
+    /// By member, what it may have at most under MPS; empty where nobody has a limit.
+    pub limits: Vec<Limits>,
+    /// What the mode's label does not say of it.
+    pub remark: Option<String>,
 }
 
 /// The place of one member.
@@ -28,7 +35,18 @@ pub enum Seat {
 impl Seating {
     /// All of them on the whole device.
     pub fn whole(members: usize, partition: Option<Partition>) -> Seating {
-        Seating { partition, seats: vec![Seat::Whole; members], daemons: false }
+        Seating { partition, seats: vec![Seat::Whole; members], ..Seating::default() }
+    }
+
+    /// The same on this device, with MIG off where it has MIG.
+    pub fn whole_device(members: usize, facts: &DeviceFacts) -> Seating {
+        Seating::whole(members, facts.gpu().filter(|gpu| gpu.has_mig).map(|_| Partition::off()))
+    }
+
+    /// The limits that all members have alike; none where they differ.
+    pub fn common_limits(&self) -> Option<Limits> {
+        let first = self.limits.first().copied().unwrap_or_default();
+        self.limits.iter().all(|own| *own == first).then_some(first)
     }
 
     /// The same members in a larger partition that has all their slices: what an administrator left, or a block that is there anyway.
@@ -41,7 +59,7 @@ impl Seating {
         let mut taken: Vec<usize> = Vec::new();
         let mut moved: Vec<Option<usize>> = vec![None; own.instances.len()];
         for (number, slice) in own.instances.iter().enumerate() {
-            if !self.uses(number) {
+            if self.members_in(number) == 0 {
                 continue;
             }
             let same = |(n, s): &(usize, &Slice)| !taken.contains(n) && s.profile == slice.profile && s.compute == slice.compute;
@@ -54,11 +72,27 @@ impl Seating {
             Seat::Slice { instance, compute } => Some(Seat::Slice { instance: moved[*instance]?, compute: *compute }),
         };
         let seats = self.seats.iter().map(seat).collect::<Option<Vec<_>>>()?;
-        Some(Seating { partition: Some(there.clone()), seats, daemons: self.daemons })
+        Some(Seating { partition: Some(there.clone()), seats, ..self.clone() })
     }
 
-    fn uses(&self, number: usize) -> bool {
-        self.seats.iter().any(|s| matches!(s, Seat::Slice { instance, .. } if *instance == number))
+    /// What members of a mode's family share that sit so, for the record.
+    pub fn sharing(&self, family: &str) -> Sharing {
+        let partition = self.partition.as_ref().filter(|p| p.mig);
+        let own = |(number, slice): (usize, &Slice)| match self.members_in(number) {
+            0 => true,
+            inside => inside == 1 && slice.is_whole(),
+        };
+        Sharing {
+            family: family.into(),
+            mps: self.daemons,
+            limited: self.limits.iter().any(|own| *own != Limits::default()),
+            partitioned: partition.is_some(),
+            isolated: !self.daemons && partition.is_some_and(|p| p.instances.iter().enumerate().all(own)),
+        }
+    }
+
+    fn members_in(&self, number: usize) -> usize {
+        self.seats.iter().filter(|s| matches!(s, Seat::Slice { instance, .. } if *instance == number)).count()
     }
 
     /// The size of a member's slice, as a mode's label would name it: `1g.5gb`, `1c.3g.20gb`. None on the whole device.
@@ -70,24 +104,30 @@ impl Seating {
     }
 }
 
-/// `whole GPU`, `whole GPU, shared`, `1g.5gb + 3×2g.10gb`, `2×1c in one 3g.20gb`.
+/// `whole GPU`, `whole GPU, shared`, `1g.5gb + 3×2g.10gb`, `2×1c in one 3g.20gb`; behind a colon what the label does not say.
 impl fmt::Display for Seating {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(partition) = self.partition.as_ref().filter(|p| p.mig) else {
-            return f.write_str(if self.seats.len() == 1 { "whole GPU" } else { "whole GPU, shared" });
-        };
+        match self.partition.as_ref().filter(|p| p.mig) {
+            Some(partition) => f.write_str(&self.slices(partition))?,
+            None => f.write_str(if self.seats.len() == 1 { "whole GPU" } else { "whole GPU, shared" })?,
+        }
+        self.remark.as_ref().map_or(Ok(()), |remark| write!(f, ": {remark}"))
+    }
+}
+
+impl Seating {
+    fn slices(&self, partition: &Partition) -> String {
         let mut counted: Vec<(String, usize)> = Vec::new();
         let mut add = |words: String| match counted.iter_mut().find(|(w, _)| *w == words) {
             Some((_, n)) => *n += 1,
             None => counted.push((words, 1)),
         };
         for (number, slice) in partition.instances.iter().enumerate() {
-            let inside = self.seats.iter().filter(|s| matches!(s, Seat::Slice { instance, .. } if *instance == number)).count();
-            match (inside, slice.is_whole()) {
+            match (self.members_in(number), slice.is_whole()) {
                 (0, _) => {}
-                (_, true) if inside > 1 => add(format!("{} of {inside}", slice.profile)),
+                (inside, true) if inside > 1 => add(format!("{} of {inside}", slice.profile)),
                 (_, true) => add(slice.profile.clone()),
-                (_, false) => {
+                (inside, false) => {
                     let part = slice.compute.first().copied().unwrap_or(0);
                     add(format!("{inside}×{part}c in one {}", slice.profile));
                 }
@@ -95,7 +135,7 @@ impl fmt::Display for Seating {
         }
         counted.sort();
         let text = |(words, n): &(String, usize)| if *n == 1 { words.clone() } else { format!("{n}×{words}") };
-        f.write_str(&counted.iter().map(text).collect::<Vec<_>>().join(" + "))
+        counted.iter().map(text).collect::<Vec<_>>().join(" + ")
     }
 }
 
@@ -109,7 +149,7 @@ mod tests {
 
     fn seated(slices: &[Slice], seats: &[(usize, usize)]) -> Seating {
         let seats = seats.iter().map(|&(instance, compute)| Seat::Slice { instance, compute }).collect();
-        Seating { partition: Some(Partition::on(slices.to_vec())), seats, daemons: false }
+        Seating { partition: Some(Partition::on(slices.to_vec())), seats, ..Seating::default() }
     }
 
     #[test]

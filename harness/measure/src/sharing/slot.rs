@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::stage::{Daemon, StagedCard};
+use crate::device::Cores;
 use crate::device::cut::NotCut;
 use crate::device::hold::Hold;
-use crate::experiment::Cores;
 
 /// A device brought into a mode.
 pub struct Staged {
@@ -73,39 +73,13 @@ impl Slot {
             removed("CUDA_MPS_PIPE_DIRECTORY"),
             removed("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"),
         ]);
-        Slot { env, cores: cores_of(member, members, cores, all, None) }
-    }
-}
-
-/// The cores of one member; `near` are those near its card.
-pub fn cores_of(member: usize, members: usize, cores: &Cores, all: &[u32], near: Option<&[u32]>) -> Option<Vec<u32>> {
-    match cores {
-        Cores::Shared => None,
-        Cores::Spread => Some(spread(member, members, all)),
-        Cores::GpuLocal => near.map(|near| near.iter().filter(|c| all.contains(c)).copied().collect()),
-        Cores::Listed(listed) => Some(listed.clone()),
-    }
-}
-
-/// Neighbouring cores for each member, none shared while there are enough; then one each, in turn.
-fn spread(member: usize, members: usize, all: &[u32]) -> Vec<u32> {
-    match all.len() / members.max(1) {
-        0 => vec![all[member % all.len()]],
-        each => all[member * each..(member + 1) * each].to_vec(),
+        Slot { env, cores: cores.of(member, members, all, None) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn spread_members_share_no_core_while_there_are_enough() {
-        let all = [0, 1, 2, 3, 8];
-        assert_eq!(spread(0, 2, &all), [0, 1]);
-        assert_eq!(spread(1, 2, &all), [2, 3]);
-        assert_eq!((0..7).map(|m| spread(m, 7, &all)).collect::<Vec<_>>(), [[0], [1], [2], [3], [8], [0], [1]]);
-    }
 
     #[test]
     fn a_member_on_the_cpu_sees_no_gpu() {

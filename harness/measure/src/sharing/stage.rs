@@ -1,22 +1,19 @@
-//! Bringing a card into a state: cut it, start the MPS daemons, and say what each member may see.
+//! Bringing a device into the state that a seating asks for: cut the card, start the MPS daemons, and say what each member may see.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::mps::Mps;
-use super::slot::cores_of;
-use super::{NotStaged, Seat, Seating, Slot, Staged};
+use super::{Limits, NotStaged, Seat, Seating, Slot, Staged};
 use crate::device::cut::CutCard;
 use crate::device::hold::Hold;
 use crate::device::mps::{self, Control, Status};
-use crate::device::{DeviceFacts, Gpu, state_folder};
-use crate::experiment::Cores;
+use crate::device::{Cores, DeviceFacts, DeviceKind, Gpu, state_folder};
 use crate::launch::{Service, ServiceOrders};
 use crate::sampler::{Board, BoardInstance, SourceChoice};
 
-/// What a mode stages on.
+/// What is staged on.
 pub struct Ground<'a> {
     pub facts: &'a DeviceFacts,
     /// The card of this run, and the right to change it; none on a CPU.
@@ -84,11 +81,22 @@ const READY_WITHIN: Duration = Duration::from_secs(15);
 /// How long ending one may take, its supervisor's own patience included.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
 
-/// Naive, MPS or MIG, by what the seating asks for; with `limits` there are daemons. `own` are limits of each member, where they differ.
-pub fn on_gpu(ground: &mut Ground<'_>, seating: &Seating, limits: Option<&Mps>, own: &[Mps]) -> Result<Staged, NotStaged> {
+/// Take the device from its current state to the one that the seating asks for, and give each member its slot.
+pub fn stage(ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged> {
+    match ground.facts.kind {
+        DeviceKind::Cpu => {
+            let members = seating.seats.len();
+            let slot = |m| Slot::on_cpu(m, members, ground.cores, &ground.facts.cores);
+            Ok(Staged::on_cpu((0..members).map(slot).collect()))
+        }
+        DeviceKind::Gpu => on_gpu(ground, seating),
+    }
+}
+
+fn on_gpu(ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged> {
     let Some((gpu, hold)) = ground.card.as_mut() else { return Err(NotStaged::because("no card is held")) };
     let mig = seating.partition.as_ref().is_some_and(|p| p.mig);
-    let exclusive = limits.is_some() && ground.exclusive && !mig;
+    let exclusive = seating.daemons && ground.exclusive && !mig;
     if !exclusive {
         hold.make_shared().map_err(NotStaged::from)?;
     }
@@ -97,6 +105,9 @@ pub fn on_gpu(ground: &mut Ground<'_>, seating: &Seating, limits: Option<&Mps>, 
         None => None,
     };
     let devices = devices(seating, hold.uuid(), gpu.sms, cut.as_ref())?;
+    // A daemon is told what all its clients have alike; else each client is.
+    let common = seating.common_limits();
+    let told = common.unwrap_or_default();
     let mut card = StagedCard {
         label: gpu.label(),
         uuid: hold.uuid().to_string(),
@@ -107,52 +118,46 @@ pub fn on_gpu(ground: &mut Ground<'_>, seating: &Seating, limits: Option<&Mps>, 
         daemons: Vec::new(),
         empty: empty_folder()?,
         foreign: ground.foreign,
-        thread_limit_percent: limits.and_then(|l| l.active_thread_percent),
-        memory_limit_bytes: limits.and_then(|l| l.memory_bytes),
-        own_memory_limits: own.iter().any(|l| l.memory_bytes.is_some()),
+        thread_limit_percent: told.active_thread_percent,
+        memory_limit_bytes: told.memory_bytes,
+        own_memory_limits: common.is_none() && seating.limits.iter().any(|l| l.memory_bytes.is_some()),
     };
     let mut daemons = Vec::new();
-    if let Some(limits) = limits {
+    if seating.daemons {
         if exclusive {
             hold.make_exclusive().map_err(NotStaged::from)?;
         }
-        if let Err(reason) = start_daemons(&mut card, &mut daemons, hold, ground.folder, limits) {
+        if let Err(reason) = start_daemons(&mut card, &mut daemons, hold, ground.folder, &told) {
             daemons.into_iter().for_each(|daemon| daemon.end(hold));
             return Err(reason);
         }
     }
     let members = card.devices.len();
-    for (member, device) in card.devices.iter_mut().enumerate() {
-        device.percent = own.get(member).or(limits).and_then(|l| l.active_thread_percent);
-    }
     let near = gpu.near_cores();
     let slots = (0..members)
         .map(|member| Slot {
-            env: environment(&card, member, own.get(member).or(limits)),
-            cores: cores_of(member, members, ground.cores, &ground.facts.cores, near.as_deref()),
+            env: environment(&card, member, seating.limits.get(member)),
+            cores: ground.cores.of(member, members, &ground.facts.cores, near.as_deref()),
         })
         .collect();
     Ok(Staged { slots, card: Some(Arc::new(card)), daemons })
 }
 
 fn devices(seating: &Seating, uuid: &str, sms: Option<u32>, cut: Option<&CutCard>) -> Result<Vec<Visible>, NotStaged> {
-    let whole =
-        || Visible { uuid: uuid.to_string(), sms, gpu_instance: None, compute_instance: None, daemon: None, percent: None };
-    let visible = |seat: &Seat| match *seat {
-        Seat::Whole => Some(whole()),
-        Seat::Slice { instance, compute } => {
-            let device = cut?.instances.get(instance)?.devices.get(compute)?;
-            Some(Visible {
-                uuid: device.uuid.clone(),
-                sms: device.sms,
-                gpu_instance: Some(device.gpu_instance),
-                compute_instance: Some(device.compute_instance),
-                daemon: None,
-                percent: None,
-            })
-        }
+    let visible = |(member, seat): (usize, &Seat)| {
+        let percent = seating.limits.get(member).and_then(|l| l.active_thread_percent);
+        let whole = Visible { uuid: uuid.into(), sms, gpu_instance: None, compute_instance: None, daemon: None, percent };
+        let Seat::Slice { instance, compute } = *seat else { return Some(whole) };
+        let device = cut?.instances.get(instance)?.devices.get(compute)?;
+        Some(Visible {
+            uuid: device.uuid.clone(),
+            sms: device.sms,
+            gpu_instance: Some(device.gpu_instance),
+            compute_instance: Some(device.compute_instance),
+            ..whole
+        })
     };
-    let all: Option<Vec<Visible>> = seating.seats.iter().map(visible).collect();
+    let all: Option<Vec<Visible>> = seating.seats.iter().enumerate().map(visible).collect();
     all.ok_or_else(|| NotStaged::because("an instance was created, and CUDA does not see it"))
 }
 
@@ -185,7 +190,7 @@ fn start_daemons(
     daemons: &mut Vec<Daemon>,
     hold: &mut Hold,
     folder: &Path,
-    limits: &Mps,
+    limits: &Limits,
 ) -> Result<(), NotStaged> {
     if mps::program().is_none() {
         return Err(NotStaged::because(format!("`{}` is not on the PATH; it comes with the driver", mps::PROGRAM)));
@@ -210,7 +215,7 @@ fn start_daemons(
 }
 
 impl Daemon {
-    fn start(uuid: &str, log: &Path, hold: &mut Hold, limits: &Mps) -> Result<Daemon, NotStaged> {
+    fn start(uuid: &str, log: &Path, hold: &mut Hold, limits: &Limits) -> Result<Daemon, NotStaged> {
         let io = |e: std::io::Error| NotStaged::because(format!("the MPS daemon cannot be started: {e}"));
         fs_err::create_dir_all(log).map_err(io)?;
         // It is written down before it is made, so that none is left that nobody knows.
@@ -335,7 +340,7 @@ pub fn withheld() -> Vec<String> {
     scrubbed().into_keys().filter(|name| !chooses(name)).collect()
 }
 
-fn environment(card: &StagedCard, member: usize, limits: Option<&Mps>) -> BTreeMap<String, Option<String>> {
+fn environment(card: &StagedCard, member: usize, limits: Option<&Limits>) -> BTreeMap<String, Option<String>> {
     let device = &card.devices[member];
     let pipe = device.daemon.and_then(|d| card.daemons.get(d)).map(|d| d.control.pipe.clone());
     let mut env = BTreeMap::from([
@@ -343,7 +348,7 @@ fn environment(card: &StagedCard, member: usize, limits: Option<&Mps>) -> BTreeM
         ("CUDA_VISIBLE_DEVICES".to_string(), Some(device.uuid.clone())),
         ("CUDA_MPS_PIPE_DIRECTORY".to_string(), Some(pipe.unwrap_or(card.empty.clone()).display().to_string())),
     ]);
-    let limits = limits.map(Mps::environment).unwrap_or_default();
+    let limits = limits.map(Limits::environment).unwrap_or_default();
     env.extend(limits.into_iter().map(|(name, value)| (name.to_string(), Some(value))));
     env
 }

@@ -6,7 +6,9 @@ use proptest::prelude::*;
 
 fn any_mode() -> impl Strategy<Value = Arc<dyn SharingMode>> {
     let mps = (proptest::option::of(1u8..=100), proptest::option::of(1u64..1_000_000_000_000)).prop_map(
-        |(active_thread_percent, memory_bytes)| Arc::new(Mps { active_thread_percent, memory_bytes }) as Arc<dyn SharingMode>,
+        |(active_thread_percent, memory_bytes)| {
+            Arc::new(Mps::Alike(Limits { active_thread_percent, memory_bytes })) as Arc<dyn SharingMode>
+        },
     );
     let profile = "([1-7]c\\.)?[1-7]g\\.[1-9][0-9]{0,2}gb(\\+me|-me|\\+me\\.all)?";
     let cut = prop_oneof![
@@ -14,8 +16,7 @@ fn any_mode() -> impl Strategy<Value = Arc<dyn SharingMode>> {
         (proptest::option::of(1u32..=64), profile).prop_map(|(count, profile)| Cut::Profile { count, profile }),
         "[a-z][a-z0-9-]{0,20}".prop_map(Cut::Layout),
     ];
-    let mig =
-        (cut, any::<bool>()).prop_map(|(cut, mps)| Arc::new(Mig { cut, mps, slices: BTreeMap::new() }) as Arc<dyn SharingMode>);
+    let mig = (cut, any::<bool>()).prop_map(|(cut, mps)| Arc::new(Mig { cut, mps }) as Arc<dyn SharingMode>);
     prop_oneof![Just(Arc::new(Naive) as Arc<dyn SharingMode>), mps, mig]
 }
 
@@ -74,9 +75,9 @@ fn a_mistyped_mode_gets_its_neighbour_and_a_wrong_limit_its_rule() {
 #[test]
 fn on_a_cpu_naive_runs_and_the_others_say_why_not() {
     let cpu = DeviceFacts::test_cpu(2, 24 << 30);
-    assert!(parse("naive").expect("known").seat(&cpu, &[]).is_ok());
-    let refusal = parse("mps:50%").expect("known").seat(&cpu, &[]).expect_err("refused");
+    assert!(parse("naive").expect("known").seat(&cpu, &[], &Each::default()).is_ok());
+    let refusal = parse("mps:50%").expect("known").seat(&cpu, &[], &Each::default()).expect_err("refused");
     assert_eq!(refusal.reason, "`mps` needs an NVIDIA GPU, this is a cpu");
     assert_eq!(refusal.hint.as_deref(), Some("on a CPU: `naive`"));
-    assert!(parse("mig:1g.5gb+mps").expect("known").seat(&cpu, &[]).is_err());
+    assert!(parse("mig:1g.5gb+mps").expect("known").seat(&cpu, &[], &Each::default()).is_err());
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use collo_store::CellRecord;
+use collo_store::{CellRecord, Tail};
 
 use super::latency::Latency;
 use super::repetition::Repetition;
@@ -223,8 +223,8 @@ pub enum GainBy {
 impl GainBy {
     /// The definition that fits a cell.
     pub fn of(cell: &CellRecord) -> Self {
-        match (cell.tail.as_str(), cell.is_uniform()) {
-            ("release", _) => GainBy::Makespan,
+        match (cell.tail, cell.is_uniform()) {
+            (Tail::Release, _) => GainBy::Makespan,
             (_, true) => GainBy::EpochTime,
             (_, false) => GainBy::Progress,
         }

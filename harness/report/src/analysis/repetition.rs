@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use collo_store::{EpochRecord, Outcome, RunRecord, StoredRun, Thresholds, Validity, Verdict};
+use collo_store::{EpochRecord, Outcome, RunRecord, StoredRun, Tail, Thresholds, Validity, Verdict};
 
 use super::latency::{Latency, Requests};
 use super::samples::{self, Summaries, Window};
@@ -219,7 +219,7 @@ impl Repetition {
             self.overlap_ratio = Some(ratios.iter().sum::<f64>() / ratios.len() as f64);
             self.least_overlap_ratio = ratios.iter().copied().reduce(f64::min);
         }
-        let release = record.cell.tail == "release";
+        let release = record.cell.tail == Tail::Release;
         let mut latest_start = 0;
         let mut spans = vec![Vec::new(); self.members.len()];
         for (index, member) in self.members.iter_mut().enumerate() {

@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use collo_store::Sharing;
 use serde_json::Value;
 
 use super::beside::Place;
@@ -109,7 +110,8 @@ impl Figure {
         let family = crate::plot::family(sharing);
         let mode = self.sharing.as_deref().map_or(family != "solo", |mode| mode == family);
         // Limits and slices other than the study's are other modes.
-        let plain = !sharing.starts_with("mps:") && !sharing.contains('+');
+        let shared = Sharing::of_label(sharing);
+        let plain = !shared.limited && !(shared.partitioned && shared.mps);
         let mut left: Vec<&(&str, Option<u64>)> = members.iter().collect();
         mode && plain
             && self.members.iter().map(|w| w.count).sum::<usize>() == members.len()

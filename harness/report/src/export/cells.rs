@@ -115,7 +115,7 @@ fn labels(analysis: &Analysis, cell: &Cell) -> Vec<Value> {
         Value::from(record.axis("batch_size").and_then(|v| v.as_u64())),
         Value::text(settings(cell)),
         Value::from(record.slots.clone()),
-        Value::text(&record.tail),
+        Value::text(record.tail.word()),
         Value::Flag(record.baseline),
         Value::text(cell.outcome()),
         Value::list(outcomes),

@@ -1,6 +1,8 @@
 //! What a mode costs when nobody shares: one member under an MPS daemon, or on the instance that is the whole card.
 
 use super::{Evidence, Guideline, Published, STUDY, Verdict, all_one, command, on_a_card};
+use collo_gpus::notation::Size;
+
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
@@ -11,11 +13,10 @@ const PUBLISHED: Published = Published {
     source: STUDY,
 };
 
-/// Compute slices of an instance: the number before `g.` in its slot.
-pub(super) fn slices(cell: &Cell) -> Option<u32> {
-    let slots = cell.record.slots.as_deref()?;
-    let profile = slots.split('×').next_back()?;
-    profile.split('g').next()?.trim().parse().ok()
+/// Compute slices of the whole instance that its only member has; none where it has a part of one, or no instance.
+fn slices(cell: &Cell) -> Option<u32> {
+    let slice = cell.counted().next()?.record().members.first()?.slice.as_deref()?;
+    Size::parse(slice).filter(|size| size.compute.is_none()).map(|size| size.slices)
 }
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
@@ -23,9 +24,10 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         return None;
     }
     let single = |c: &&Cell| c.record.degree == 1 && !c.is_solo() && c.is_valid() && c.get(Key::Slowdown).is_some();
-    // The largest instance there is: seven slices on most cards, four on an A30.
-    let whole = if analysis.campaign.device.name.contains("A30") { 4 } else { 7 };
-    let is_whole = |c: &&Cell| c.record.sharing == "mps" || slices(c) == Some(whole);
+    // A card that no file describes is taken to be cut like most.
+    let whole = collo_gpus::of_product(&analysis.campaign.device.name).map_or(7, |model| model.compute_slices);
+    let mps = |c: &Cell| c.record.mode.mps && !c.record.mode.limited && !c.record.mode.partitioned;
+    let is_whole = |c: &&Cell| mps(c) || slices(c) == Some(whole);
     let cells: Vec<&Cell> = analysis.groups().filter(single).filter(is_whole).collect();
     if cells.is_empty() {
         return None;

@@ -58,7 +58,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
 }
 
 fn ask<'a>(analysis: &Analysis, cell: &'a Cell) -> Option<Asked<'a>> {
-    let shares_all = cell.record.degree > 1 && !cell.record.sharing.starts_with("mig");
+    let shares_all = cell.record.degree > 1 && !cell.record.mode.partitioned;
     let ran = match cell.outcome() {
         "completed" if !cell.counted.is_empty() => true,
         "out_of_memory" => false,

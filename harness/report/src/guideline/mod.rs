@@ -234,14 +234,12 @@ fn who(cell: &Cell) -> Vec<&str> {
 
 /// A mode without its settings, except where a limit makes it another mode: `mps:50%` is not `mps`.
 pub(crate) fn family(cell: &Cell) -> &str {
-    let sharing = cell.record.sharing.as_str();
-    if separated(cell) { "mig" } else { sharing }
+    if separated(cell) { &cell.record.mode.family } else { &cell.record.sharing }
 }
 
 /// True where every member has a GPU instance to itself: MPS inside instances, and compute instances of one GPU instance, share memory.
 pub(crate) fn separated(cell: &Cell) -> bool {
-    let sharing = cell.record.sharing.as_str();
-    sharing.starts_with("mig") && !sharing.contains('+') && !sharing.contains("c.")
+    cell.record.mode.isolated
 }
 
 /// How much more work per second `cell` does than `other` of the same members: from their times, which share no baseline.

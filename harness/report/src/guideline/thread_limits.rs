@@ -10,7 +10,8 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     if !on_a_card(analysis) {
         return None;
     }
-    let mut limits: Vec<&str> = analysis.groups().map(|c| c.record.sharing.as_str()).filter(|s| s.starts_with("mps:")).collect();
+    let limited = analysis.groups().filter(|c| c.record.mode.limited);
+    let mut limits: Vec<&str> = limited.map(|c| c.record.sharing.as_str()).collect();
     limits.sort_unstable();
     limits.dedup();
     let pairs: Vec<_> = limits.iter().flat_map(|limit| matched(analysis, limit, "mps")).collect();

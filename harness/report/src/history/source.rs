@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use collo_store::{Campaign, CampaignFolder, JournalEntry, Runs, read_small_text, sha256_file, sha256_text};
+use collo_store::{Campaign, CampaignFolder, JournalEntry, Runs, Tail, read_small_text, sha256_file, sha256_text};
 use fs_err as fs;
 use serde_json::json;
 
@@ -174,7 +174,7 @@ fn planned_blocks(campaign: &Campaign, journal: &[JournalEntry]) -> Option<u32> 
 fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dyn Fn(u32) -> bool) -> CellNight {
     let by = match cell {
         c if c.serves() => Key::LatencyP99,
-        c if c.record.tail == "release" || !c.record.is_uniform() => Key::Makespan,
+        c if c.record.tail == Tail::Release || !c.record.is_uniform() => Key::Makespan,
         _ => Key::EpochTime,
     };
     // Only valid runs: what is informative never becomes a reference.

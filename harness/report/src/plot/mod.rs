@@ -20,6 +20,8 @@ mod svg;
 mod tails;
 mod timelines;
 
+use collo_store::Sharing;
+
 pub use bars::{Bar, BarGroup, Bars};
 pub use delays::{Delay, DelayRow, Delays};
 pub use dots::{Dot, DotRow, Dots, cut};
@@ -66,9 +68,8 @@ pub struct Panel {
 
 /// The class of a sharing mode's family, which gives its hue. A mode not known here is drawn in ink.
 pub fn family(sharing: &str) -> &'static str {
-    let head = sharing.split([':', '+']).next().unwrap_or(sharing);
-    match head {
-        "solo" => "solo",
+    match Sharing::of_label(sharing).family.as_str() {
+        _ if sharing == "solo" => "solo",
         "naive" => "naive",
         "mps" => "mps",
         "mig" => "mig",
@@ -78,9 +79,10 @@ pub fn family(sharing: &str) -> &'static str {
 
 /// The family's mark; a variant of a family has its hue and another mark.
 pub fn shape(sharing: &str) -> Shape {
+    let mode = Sharing::of_label(sharing);
     match family(sharing) {
-        _ if sharing.contains('+') => Shape::Cross,
-        "mps" if sharing.contains(':') => Shape::Plus,
+        _ if mode.partitioned && mode.mps => Shape::Cross,
+        _ if mode.limited => Shape::Plus,
         "naive" => Shape::Circle,
         "mps" => Shape::Square,
         "mig" => Shape::Triangle,

@@ -116,6 +116,7 @@ quantities! {
         definition: "memory of the device − `memory_bytes`; null where nothing is left",
     }
     Cpu: "cpu_ratio", "CPU", CORES, Neither, TRAINING {
+        short: "cpu",
         traits: &[Cell, Member],
         absent: "no sample was taken",
         definition: "sum over members of the mean CPU, in cores; a member counts with its threads and descendants",

@@ -98,7 +98,7 @@ fn numbers(analysis: &Analysis) -> Vec<Numbers> {
         plain(Key::SmActive, Box::new(two)),
     ];
     if analysis.campaign.device.kind == "cpu" {
-        all.push(column(&format!("{} %", Key::Cpu.head()), of(Key::Cpu), Box::new(|q| format!("{:.0}", q.estimate * 100.0))));
+        all.push(column(&format!("{} %", Key::Cpu.label), of(Key::Cpu), Box::new(|q| format!("{:.0}", q.estimate * 100.0))));
     }
     all.push(column(Key::Memory.unit.symbol, of(Key::Memory), Box::new(|q| number::gib_number(q.estimate))));
     let text = move |q: &Quantity| number::estimate(&super::common::times(q, kilo));

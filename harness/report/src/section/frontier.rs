@@ -1,5 +1,7 @@
 //! What fits: workload and mode down, degree across; mixed groups by mode.
 
+use collo_store::Sharing;
+
 use super::common::{PANELS, by_workload, describe, figure as finished, label, legend_of};
 use super::{Figure, Table, TableCell, mixed};
 use crate::analysis::{Analysis, Cell};
@@ -102,7 +104,7 @@ fn uniform(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> Panel {
                     return None;
                 }
                 let asks = alone.map(|b| b * f64::from(*degree));
-                let too_much = asks.zip(capacity).filter(|(a, c)| a > c && !mode.starts_with("mig"));
+                let too_much = asks.zip(capacity).filter(|(a, c)| a > c && !Sharing::of_label(mode).partitioned);
                 let (fit, title) = match too_much {
                     Some((asks, has)) => {
                         (Fit::TooLarge, format!("{what}\nasks for {}, there are {}", number::gib(asks), number::gib(has)))

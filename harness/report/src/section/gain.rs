@@ -1,5 +1,7 @@
 //! Throughput gain over running in turn, by degree.
 
+use collo_store::Sharing;
+
 use super::common::{cut_rows, describe, drawn, failure, figure, hover, interval, legend, nothing, tags, without};
 use super::{Block, Section, Table, TableCell};
 use crate::analysis::{Analysis, Cell};
@@ -78,7 +80,7 @@ fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
     for sharing in modes {
         let mut points: Vec<Point> = groups.iter().filter(|c| c.record.sharing == sharing).filter_map(|c| point(c)).collect();
         // Every mode but MIG begins where one member has the whole device.
-        if !sharing.starts_with("mig") && !points.iter().any(|p| p.degree == 1) {
+        if !Sharing::of_label(sharing).partitioned && !points.iter().any(|p| p.degree == 1) {
             points.extend(solo.and_then(point));
         }
         points.sort_by_key(|p| p.degree);

@@ -131,7 +131,7 @@ pub fn finding(analysis: &Analysis) -> Option<String> {
     let all = directions(analysis);
     let different = all.iter().filter(|d| d.suffers != d.causes);
     // On slices a member pays for the smaller slice; where others share the whole card, they show who disturbs whom.
-    let shared = |d: &&Direction| !d.cell.record.sharing.starts_with("mig");
+    let shared = |d: &&Direction| !d.cell.record.mode.partitioned;
     let rank = |d: &&Direction| (shared(d), d.slowdown.estimate);
     let worst = different.max_by(|a, b| rank(a).0.cmp(&rank(b).0).then(rank(a).1.total_cmp(&rank(b).1)))?;
     let back = all.iter().find(|d| d.cell.name() == worst.cell.name() && d.suffers == worst.causes && d.causes == worst.suffers);

@@ -61,7 +61,7 @@ fn finding(guideline: &Guideline) -> String {
 
 /// Members of instances have no common sum.
 fn shares_all(cell: &Cell) -> bool {
-    !cell.record.sharing.starts_with("mig")
+    !cell.record.mode.partitioned
 }
 
 fn panel(analysis: &Analysis, mode: &str, cells: &[&Cell]) -> Option<Panel> {

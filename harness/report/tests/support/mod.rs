@@ -3,6 +3,8 @@
 #![expect(dead_code, reason = "each test binary and the benchmark use their own part of the builder")]
 
 pub mod card;
+#[path = "../../../store/tests/support/noted.rs"]
+pub mod noted;
 pub mod random;
 pub mod serving;
 pub mod study;
@@ -14,7 +16,7 @@ use std::sync::Arc;
 use collo_store::{
     Attestation, BlockEdge, Campaign, CampaignFolder, CellRecord, Check, DeviceRecord, EpochRecord, Features, Ingredient,
     Machine, MemberRecord, MemberSpec, Outcome, PlanRecord, PlannedRun, RefusalRecord, RunRecord, Runs, SCHEMA, Sample,
-    SamplingQuality, Thresholds, Timeline, Validity,
+    SamplingQuality, Sharing, Tail, Thresholds, Timeline, Validity,
 };
 
 use card::{CardTruth, Life};
@@ -144,7 +146,7 @@ impl Fixture {
     pub fn mixed(mut self, a: (&str, f64), b: (&str, f64), sharing: &str, tail: &str) -> Self {
         let members = vec![spec(a.0, 32), spec(b.0, 32)];
         let mut cell = truth(format!("{}+{} {sharing} b32", a.0, b.0), sharing, members, vec![a.1, b.1], vec![0.7, 0.9]);
-        cell.record.tail = tail.into();
+        cell.record.tail = Tail::from_word(tail).expect("a tail");
         self.cells.push(cell);
         self
     }
@@ -267,7 +269,7 @@ impl Fixture {
         }
         let done = *dones.iter().max().expect("a member");
         let ended = done + ns(0.3);
-        let hold = cell.tail == "hold";
+        let hold = cell.tail == Tail::Hold;
         let trained_until = |i: usize| if hold { done + ns(0.01) } else { dones[i] };
         let draft = campaign.begin(&plan.folder(planned)).expect("a draft");
         let mut samples = draft.samples().expect("a sample writer");
@@ -300,7 +302,7 @@ impl Fixture {
         let members = truth.record.members.iter().enumerate().map(|(i, spec)| MemberRecord {
             spec: spec.clone(),
             pid: Some(4000 + i as u32),
-            slice: None,
+            slice: cell.sharing.strip_prefix("mig:").map(str::to_string),
             barrier: true,
             hello: Some(hello.clone()),
             synthetic,
@@ -442,12 +444,13 @@ pub fn truth(label: String, sharing: &str, members: Vec<MemberSpec>, epoch_s: Ve
         slug: format!("{slug}~0000"),
         cell: label,
         sharing: sharing.into(),
+        mode: Sharing::of_label(sharing),
         degree: members.len() as u32,
         members,
         baseline: solo,
         against: if solo { vec![] } else { against },
         repetitions: 0,
-        tail: "hold".into(),
+        tail: Tail::Hold,
         slots: None,
         alone_on_slice: Vec::new(),
     };
@@ -476,47 +479,5 @@ fn machine() -> Machine {
         gpus: Vec::new(),
         python: BTreeMap::from([("torch".into(), "2.14.1".into())]),
         withheld: Vec::new(),
-    }
-}
-
-/// Let every record of a campaign know its files as they are now, as if collo had written them so.
-pub fn noted(campaign: &Path) {
-    for run in std::fs::read_dir(campaign).expect("readable").map(|entry| entry.expect("readable").path()) {
-        record_files(&run);
-    }
-    let file = campaign.join("journal.jsonl");
-    let journal = std::fs::read_to_string(&file).expect("a journal");
-    let line = |line: &str| {
-        let mut entry: serde_json::Value = serde_json::from_str(line).expect("JSON");
-        let noted = match entry["event"].as_str() {
-            Some("manifest") => Some(campaign.join("campaign.json")),
-            Some("recorded") => Some(campaign.join(entry["folder"].as_str().expect("a folder")).join("run.json")),
-            _ => None,
-        };
-        if let Some(noted) = noted.filter(|path| path.exists()) {
-            entry["sha256"] = collo_store::sha256_file(&noted).expect("readable").into();
-        }
-        format!("{entry}\n")
-    };
-    std::fs::write(file, journal.lines().map(line).collect::<String>()).expect("written");
-}
-
-/// The digests in a run's record, where it can be read.
-fn record_files(run: &Path) {
-    let path = run.join("run.json");
-    let Some(mut record) = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok())
-    else {
-        return;
-    };
-    let Some(files) = record["files"].as_object_mut() else { return };
-    let before = files.clone();
-    files.retain(|name, _| run.join(name).is_file());
-    for (name, stored) in files.iter_mut() {
-        let file = run.join(name);
-        stored["bytes"] = file.metadata().expect("readable").len().into();
-        stored["sha256"] = collo_store::sha256_file(&file).expect("readable").into();
-    }
-    if *files != before {
-        std::fs::write(&path, record.to_string()).expect("written");
     }
 }

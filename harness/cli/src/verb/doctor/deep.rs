@@ -10,13 +10,12 @@ use std::time::Duration;
 use collo_measure::experiment::Asked;
 use collo_measure::sampler::gpu::dcgm_texts;
 use collo_measure::{Gpu, GpuChoice, Workloads, mps};
-use collo_store::{AttestationVerdict, Outcome, StoredRun};
+use collo_store::{AttestationVerdict, Diagnostics, Outcome, StoredRun};
 
 use super::super::tried::{Trial, Tried};
 use super::super::{Context, driver};
 use super::{Check, Mark, patience};
 use crate::args;
-use crate::exit::Failure;
 use crate::progress::words;
 
 /// It multiplies large matrices: nothing is left for others.
@@ -30,7 +29,7 @@ const FULL_INSTANCE: f64 = 0.6;
 const TOO_MUCH: f64 = 1.05;
 
 /// A row for each thing that was tried on each card.
-pub fn checks(context: &Context<'_>, a: &args::Doctor) -> Result<Vec<Check>, Failure> {
+pub fn checks(context: &Context<'_>, a: &args::Doctor) -> Result<Vec<Check>, Diagnostics> {
     let driver = driver(context, "doctor --deep")?;
     let gpus = match &a.gpu {
         Some(text) => GpuChoice::parse(text).of(&driver)?,
@@ -43,7 +42,7 @@ pub fn checks(context: &Context<'_>, a: &args::Doctor) -> Result<Vec<Check>, Fai
     Ok(all)
 }
 
-fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, Failure> {
+fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, Diagnostics> {
     if let Some(other) = gpu.company.words().first() {
         let text = format!("{} is not tried: {}", gpu.label(), other);
         return Ok(vec![Check::new(Mark::Changes, "full load", text).hint("`--gpu` names another")]);
@@ -51,6 +50,7 @@ fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, 
     let Some(at) = &gpu.at else { return Ok(Vec::new()) };
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
+    workloads.find(WORKLOAD)?;
     let cells = cells(gpu);
     if cells.is_empty() {
         let check =
@@ -64,10 +64,9 @@ fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, 
              sharing = {modes:?}\ndegree = {degree}\n"
         );
         let asked = Asked { gpu: Some(at.uuid.clone()), planning: false, as_found: true };
-        let workload = workloads.find(WORKLOAD)?;
         // A baseline opens and closes a block; once is enough.
         let at_most = modes.len() + 1;
-        let trial = Trial { workloads: &workloads, workload, text, asked, python: a.python.as_deref(), at_most };
+        let trial = Trial { workloads: &workloads, text, asked, python: a.python.as_deref(), at_most };
         all.push(trial.run(context, &project)?);
     }
     Ok(judged(gpu, &all, patience::ask("dcgmi", &["--version"]).is_some()))
@@ -159,7 +158,7 @@ fn activity(label: &str, runs: &[&StoredRun]) -> Vec<Check> {
     for run in runs {
         let cell = &run.record.cell;
         // A mean over a card that is cut says nothing of any of its instances.
-        let on_instances = cell.sharing.starts_with("mig:");
+        let on_instances = cell.mode.partitioned;
         let wanted = if on_instances { "mig:" } else { "gpu:" };
         let told = readings(run);
         let told: Vec<(&String, f64)> = told.iter().filter(|(s, _)| s.starts_with(wanted)).map(|(s, v)| (s, *v)).collect();

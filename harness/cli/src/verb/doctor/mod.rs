@@ -16,9 +16,11 @@ use collo_measure::nvml::{self, NoDriver};
 use collo_measure::{DeviceFacts, Driver, has_gpu};
 use serde_json::json;
 
+use collo_store::Diagnostic;
+
 use super::{Context, Ended};
 use crate::args::{self, Need};
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::say;
 
 /// How a check came out.
@@ -90,13 +92,15 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     if missing.is_empty() {
         return Ok(if believed { exit::DONE } else { exit::FAILED });
     }
-    Err(Failure::new(exit::MACHINE, format!("missing of what is required: {}", missing.join(", ")))
-        .hint("the line of each says what to do about it"))
+    Err(Diagnostic::new(format!("missing of what is required: {}", missing.join(", ")))
+        .of_machine()
+        .hint("the line of each says what to do about it")
+        .into())
 }
 
 /// The driver, if it answers in time.
 fn ask(context: &Context<'_>) -> Result<Driver, NoDriver> {
-    let cards = context.project().map(|project| super::cards(&project)).unwrap_or_default();
+    let cards = context.project().map(|project| project.cards()).unwrap_or_default();
     let slow = || Err(NoDriver::Silent(format!("nothing within {} s", patience::PATIENCE.as_secs())));
     let waiting =
         || say::remark("waiting for the NVIDIA driver: without persistence mode it starts its cards anew, seconds for each");
@@ -121,7 +125,7 @@ fn none(reason: &NoDriver) -> Check {
 
 /// The checks of a machine with a driver, what it can measure, and where its numbers come from.
 fn on_gpus(context: &Context<'_>, driver: &Driver) -> (Vec<Check>, String, Vec<matrix::Row>) {
-    let cards = context.project().map(|project| super::cards(&project)).unwrap_or_default();
+    let cards = context.project().map(|project| project.cards()).unwrap_or_default();
     let rows = matrix::matrix(driver);
     let (mps, mig, smact) = (daemon::mps(driver), gpu::mig(driver, gpu::right(driver)), smact::check(driver, &rows));
     let can = verdict::can(driver, mps.is_good(), gpu::right(driver));

@@ -91,7 +91,7 @@ pub fn cases() -> Vec<Case> {
         planted("own_journal_that_names_strange_folders", 0o700, false, &[&["restore"], &["run", "x", "--no-report"]]),
     ];
     if !Uid::effective().is_root() {
-        eprintln!("left out: cases with two users need root");
+        crate::support::skip::skip("root", "cases with two users need root");
         return cases;
     }
     cases.extend([

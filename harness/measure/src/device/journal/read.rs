@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use collo_store::text;
+use collo_store::{Diagnostic, text};
 use serde_json::Value;
 
 use super::{Journal, SCHEMA, journal_file};
@@ -28,12 +28,11 @@ pub struct Unread {
     pub why: String,
 }
 
-impl Unread {
-    /// As an error of a command.
-    pub fn mistake(&self) -> Mistake {
-        let path = self.path.display();
-        Mistake::new(format!("the journal {path} cannot be read, so what was found of that GPU is not known"))
-            .caused_by(self.why.clone())
+impl From<Unread> for Diagnostic {
+    fn from(unread: Unread) -> Diagnostic {
+        let path = unread.path.display();
+        Diagnostic::new(format!("the journal {path} cannot be read, so what was found of that GPU is not known"))
+            .caused_by(&unread.why)
             .hint(format!(
                 "a newer collo may have written it: `collo restore` with that one. Otherwise `rm {path}`, and what the GPU is then counts \
                 as found: `collo mig export` shows it, `collo mig apply LAYOUT` makes it otherwise"
@@ -91,7 +90,7 @@ pub(in crate::device) fn of(uuid: &str) -> Result<Option<Journal>, Mistake> {
     if path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
         return Ok(None);
     }
-    read(&path).map(Some).map_err(|why| Unread { path, why }.mistake())
+    read(&path).map(Some).map_err(|why| Unread { path, why }.into())
 }
 
 /// One journal, or why it is none.

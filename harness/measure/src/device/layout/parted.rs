@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use collo_gpus::notation;
 use serde::Deserialize;
 
-use super::{Item, Wanted, card_of, compute_size, packed, placed};
+use super::{Items, Wanted, card_of};
 use crate::device::gpu::Gpu;
-use crate::device::mig::Card;
 use crate::device::partition::Partition;
 use crate::mistake::{Mistake, Source, quoted};
 
@@ -56,8 +56,6 @@ enum Devices {
 
 /// The version of the form that is read.
 const VERSION: &str = "v1";
-/// More is on no card; it keeps a file's number from becoming a long list.
-const MOST: u32 = 64;
 
 impl Config {
     /// The configuration of this name; a file that has only one need not be asked for it.
@@ -129,8 +127,8 @@ impl Entry {
         if !self.mig_enabled && self.mig_devices.as_ref().is_some_and(|d| !d.is_empty()) {
             return wrong("`mig-devices` is for cards with `mig-enabled: true`".into());
         }
-        if let Some((name, _)) = self.mig_devices.iter().flatten().find(|(_, count)| **count > MOST) {
-            return wrong(format!("more than {MOST} instances of `{name}`"));
+        if let Some((name, _)) = self.mig_devices.iter().flatten().find(|(_, count)| **count > notation::MOST) {
+            return wrong(format!("more than {} instances of `{name}`", notation::MOST));
         }
         if let Some(text) = self.filters().iter().find(|text| pci_id(text).is_none()) {
             return wrong(format!("{} is not a PCI device id, as in `0x20B010DE`", quoted(text)));
@@ -173,24 +171,11 @@ impl Entry {
             return Ok(None);
         }
         let card = card_of(gpu)?;
-        placed(self.items(card)?, card).map(Some)
-    }
-
-    fn items(&self, card: &Card) -> Result<Vec<Item>, Mistake> {
-        let mut items: Vec<Item> = Vec::new();
-        let mut divided: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        let mut items = Items::default();
         for (name, count) in self.mig_devices.iter().flatten() {
-            let (size, profile) = compute_size(name);
-            let profile = card.profile(profile)?;
-            match size {
-                Some(size) => divided.entry(profile.name.clone()).or_default().extend((0..*count).map(|_| size)),
-                None => items.extend((0..*count).map(|_| Item { profile: profile.clone(), compute: vec![profile.slices] })),
-            }
+            items.add(*count, &notation::Item::of(name), card)?;
         }
-        for (profile, sizes) in divided {
-            items.extend(packed(card.profile(&profile)?, &sizes)?);
-        }
-        Ok(items)
+        items.placed(card).map(Some)
     }
 }
 

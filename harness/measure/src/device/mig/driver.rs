@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use collo_gpus::Model;
+
 use super::{Card, Cards, Engines, Places, Profile};
 use crate::device::nvml::instances;
 
@@ -52,6 +54,22 @@ impl Card {
             }
         }
         card
+    }
+
+    /// As its file describes it, still without layouts: for each of them a place has to be found.
+    pub(super) fn of_model(model: Model) -> Card {
+        Card {
+            name: model.name,
+            description: model.description,
+            product_names: model.product_names,
+            pci_devices: model.pci_devices,
+            memory_gb: model.memory_gb,
+            sms: model.sms,
+            compute_slices: model.compute_slices,
+            memory_units: model.memory_units,
+            profiles: model.profiles.into_iter().map(Arc::new).collect(),
+            layouts: Vec::new(),
+        }
     }
 
     /// A card of which nothing but its name and its slices is known.

@@ -19,6 +19,9 @@ pub use cards::Cards;
 use std::fmt;
 use std::sync::Arc;
 
+use collo_gpus::notation::Size;
+pub use collo_gpus::{Engines, Places, Profile};
+
 use crate::mistake::{Mistake, quoted};
 use crate::nearest::nearest;
 
@@ -42,47 +45,6 @@ pub struct Card {
     pub layouts: Vec<Layout>,
 }
 
-/// A size of instance.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Profile {
-    /// `3g.20gb`, `1g.5gb+me`.
-    pub name: String,
-    /// Compute slices: the number before the `g`.
-    pub slices: u32,
-    /// The driver's number for it, which differs between models.
-    pub id: Option<u32>,
-    /// How many there can be at once.
-    pub most: Option<u32>,
-    pub memory_gib: Option<f64>,
-    pub sms: Option<u32>,
-    pub engines: Engines,
-    pub places: Option<Places>,
-}
-
-/// Where instances of a profile may lie on the grid.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
-    pub starts: Vec<u32>,
-    /// How many memory units one takes, which is not its number of slices: `3g` takes 4 of 8.
-    pub units: u32,
-}
-
-/// Engines that an instance has for itself.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Engines {
-    pub copy: Option<u32>,
-    pub decode: Option<u32>,
-    pub encode: Option<u32>,
-    pub jpeg: Option<u32>,
-    pub ofa: Option<u32>,
-}
-
-impl Engines {
-    fn each(&self) -> [(&'static str, Option<u32>); 5] {
-        [("copy", self.copy), ("decode", self.decode), ("encode", self.encode), ("JPEG", self.jpeg), ("OFA", self.ofa)]
-    }
-}
-
 /// One instance at its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Instance {
@@ -104,17 +66,6 @@ pub struct Layout {
     pub instances: Vec<Instance>,
 }
 
-impl Profile {
-    /// Without extras in its name: no `+me`, no `-me`, no `+gfx`.
-    pub fn is_plain(&self) -> bool {
-        self.name.ends_with("gb")
-    }
-
-    fn units(&self) -> Option<u32> {
-        self.places.as_ref().map(|p| p.units)
-    }
-}
-
 impl Card {
     pub fn profile(&self, name: &str) -> Result<&Arc<Profile>, Mistake> {
         let names = self.profiles.iter().map(|p| p.name.as_str());
@@ -134,9 +85,9 @@ impl Card {
 
     /// What another card's profile is here: as many slices, with the same extras, and the least memory of these.
     fn alike(&self, name: &str) -> Option<&Arc<Profile>> {
-        let extras = |name: &str| name.split_once("gb").map(|(_, extras)| extras.to_string());
-        let slices = read::slices(name)?;
-        let mut all: Vec<_> = self.profiles.iter().filter(|p| p.slices == slices && extras(&p.name) == extras(name)).collect();
+        let asked = Size::parse(name).filter(|asked| asked.compute.is_none())?;
+        let is_alike = |size: Size<'_>| (size.slices, size.extras) == (asked.slices, asked.extras);
+        let mut all: Vec<_> = self.profiles.iter().filter(|p| Size::parse(&p.name).is_some_and(is_alike)).collect();
         all.sort_by_key(|p| p.units());
         all.first().copied()
     }

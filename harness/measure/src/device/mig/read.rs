@@ -3,11 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Card, Engines, Layout, Places, Profile, keys};
+use collo_gpus::Model;
+use collo_gpus::notation::{self, Size};
+
+use super::{Card, Layout, keys};
 use crate::fields::{self, Fields, Found, Value};
 use crate::mistake::{Mistake, Mistakes, Source, quoted};
 
-/// The card that a text describes; its name is the file's.
+/// The card that a text describes; its name is the file's. What is wrong is found here, the values are read by [`Model::read`].
 pub fn parse(name: &str, source: &Arc<Source>) -> Result<Card, Mistakes> {
     let (fields, mistakes) = fields::read(source, &keys::CARD);
     let mut reader = Reader { source, mistakes };
@@ -20,29 +23,16 @@ pub fn parse(name: &str, source: &Arc<Source>) -> Result<Card, Mistakes> {
             );
         }
     }
-    let mut card = Card {
-        name: name.to_string(),
-        description: fields.text("description").map(str::to_string),
-        product_names: fields.texts("product_names").unwrap_or_default(),
-        pci_devices: fields.texts("pci_devices").unwrap_or_default(),
-        memory_gb: fields.whole_u32("memory_gb"),
-        sms: fields.whole_u32("sms"),
-        compute_slices: fields.whole_u32("compute_slices").unwrap_or(0),
-        memory_units: fields.whole_u32("memory_units"),
-        profiles: Vec::new(),
-        layouts: Vec::new(),
-    };
+    let mut names = Vec::new();
     for table in fields.tables("profiles") {
-        if let Some(profile) = reader.profile(&card, table) {
-            card.profiles.push(Arc::new(profile));
-        }
+        reader.profile(&fields, table, &mut names);
     }
-    // With a wrong profile nothing can be said of the layouts.
-    if reader.mistakes.is_empty() {
-        for (name, span, found) in fields.table("layouts").map(Fields::in_order).unwrap_or_default() {
-            if let Some(layout) = reader.layout(&card, name, span, found) {
-                card.layouts.push(layout);
-            }
+    reader.mistakes.clone().into_result(())?;
+    let model = Model::read(name, source.text()).map_err(|what| Mistake::new(format!("{}: {what}", source.name())))?;
+    let mut card = Card::of_model(model);
+    for (name, span, found) in fields.table("layouts").map(Fields::in_order).unwrap_or_default() {
+        if let Some(layout) = reader.layout(&card, name, span, found) {
+            card.layouts.push(layout);
         }
     }
     reader.mistakes.into_result(card)
@@ -58,75 +48,52 @@ impl Reader<'_> {
         self.mistakes.push(mistake.at(self.source, span));
     }
 
-    fn profile(&mut self, card: &Card, table: &Fields) -> Option<Profile> {
+    fn profile<'f>(&mut self, card: &Fields, table: &'f Fields, names: &mut Vec<&'f str>) {
         let Some(found) = table.found("name") else {
             let brace = table.span.start..table.span.start + 1;
-            self.wrong(Mistake::new("`name` is missing in this profile").note("as in `name = \"3g.20gb\"`"), brace);
-            return None;
+            return self.wrong(Mistake::new("`name` is missing in this profile").note("as in `name = \"3g.20gb\"`"), brace);
         };
-        let name = found.text()?;
-        let Some(slices) = slices(name) else {
+        let Some(name) = found.text() else { return };
+        let Some(size) = Size::parse(name).filter(|size| size.compute.is_none()) else {
             let what = Mistake::new(format!("{} is not a name for a profile", quoted(name)));
-            self.wrong(what.note("as in `3g.20gb` or `1g.5gb+me`"), found.span.clone());
-            return None;
+            return self.wrong(what.note("as in `3g.20gb` or `1g.5gb+me`"), found.span.clone());
         };
-        if card.profiles.iter().any(|p| p.name == name) {
+        if names.contains(&name) {
             self.wrong(Mistake::new(format!("`{name}` is here twice")).note("leave one out"), found.span.clone());
         }
-        if slices > card.compute_slices && card.compute_slices > 0 {
-            let what = format!("`{name}` has {slices} compute slices and the card {}", card.compute_slices);
-            self.wrong(Mistake::new(what), found.span.clone());
+        names.push(name);
+        if let Some(there) = card.whole_u32("compute_slices").filter(|there| size.slices > *there) {
+            self.wrong(
+                Mistake::new(format!("`{name}` has {} compute slices and the card {there}", size.slices)),
+                found.span.clone(),
+            );
         }
-        let engines = table.table("engines");
-        let engine = |name: &str| engines.and_then(|e| e.whole_u32(name));
-        Some(Profile {
-            name: name.to_string(),
-            slices,
-            id: table.whole_u32("id"),
-            most: table.whole_u32("most"),
-            memory_gib: table.number("memory_gib"),
-            sms: table.whole_u32("sms"),
-            engines: Engines {
-                copy: engine("copy"),
-                decode: engine("decode"),
-                encode: engine("encode"),
-                jpeg: engine("jpeg"),
-                ofa: engine("ofa"),
-            },
-            places: self.places(card, name, table),
-        })
+        self.places(card, name, table);
     }
 
-    fn places(&mut self, card: &Card, name: &str, table: &Fields) -> Option<Places> {
+    fn places(&mut self, card: &Fields, name: &str, table: &Fields) {
         let (starts, units) = (table.list("starts"), table.whole_u32("units"));
         for (there, missing) in [("starts", "units"), ("units", "starts")] {
             if let Some(span) = table.key_span(there).filter(|_| table.found(missing).is_none()) {
                 self.wrong(Mistake::new(format!("`{there}` is of no use without `{missing}`")), span);
             }
         }
-        let (starts, units) = (starts?, units?);
-        let Some(there) = card.memory_units else {
+        let (Some(starts), Some(units)) = (starts, units) else { return };
+        let Some(there) = card.whole_u32("memory_units") else {
             let span = table.key_span("starts").unwrap_or(table.span.clone());
-            self.wrong(Mistake::new("`starts` are places on a grid").note("say its length: `memory_units = 8`"), span);
-            return None;
+            return self.wrong(Mistake::new("`starts` are places on a grid").note("say its length: `memory_units = 8`"), span);
         };
-        let mut places = Places { starts: Vec::new(), units };
         for found in starts {
             let Value::Whole(start) = found.value else { continue };
             if start + u64::from(units) > u64::from(there) {
                 let what = format!("`{name}` from unit {start} on takes {units} and the grid has {there}");
                 self.wrong(Mistake::new(what), found.span.clone());
-                continue;
             }
-            places.starts.extend(u32::try_from(start));
         }
-        places.starts.sort_unstable();
-        places.starts.dedup();
-        Some(places)
     }
 
     fn layout(&mut self, card: &Card, name: &str, span: &Range<usize>, found: &Found) -> Option<Layout> {
-        if !is_layout_name(name) {
+        if !notation::is_layout(name) {
             let what = Mistake::new(format!("{} is not a name for a layout", quoted(name)));
             self.wrong(what.note("a letter, then letters, digits and `-`, at most 40"), span.clone());
         }
@@ -152,22 +119,4 @@ impl Reader<'_> {
             }
         }
     }
-}
-
-/// `3g.20gb`, `1g.24gb+me.all`, `1g.24gb-me`: the number before the `g`.
-pub(super) fn slices(name: &str) -> Option<u32> {
-    let (slices, rest) = name.split_once("g.")?;
-    let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-    let extras = rest[digits..].strip_prefix("gb")?;
-    let tail = extras.strip_prefix(['+', '-']);
-    let is_extra = |tail: &str| !tail.is_empty() && tail.chars().all(|c| c.is_ascii_lowercase() || c == '.');
-    let right = digits > 0 && (extras.is_empty() || tail.is_some_and(is_extra));
-    slices.parse().ok().filter(|n| *n > 0 && right && slices.chars().all(|c| c.is_ascii_digit()))
-}
-
-/// As `mig:NAME` of an experiment can say it.
-fn is_layout_name(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.len() <= 40
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }

@@ -301,6 +301,13 @@ fn a_project_without_the_folder_says_how_it_gets_one() {
 }
 
 #[test]
+fn a_project_s_folder_says_what_is_built_in_where_nobody_has_changed_it() {
+    let read: Vec<Card> = cards().iter().map(|card| Card { layouts: Vec::new(), ..card.clone() }).collect();
+    let built_in: Vec<Card> = collo_gpus::known().iter().cloned().map(Card::of_model).collect();
+    assert_eq!(read, built_in);
+}
+
+#[test]
 fn every_card_has_a_product_name_and_is_known_by_it() {
     for card in cards().iter() {
         assert!(!card.product_names.is_empty(), "{}", card.name);

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use fs_err as fs;
 use serde_json::{Value, json};
 
+use collo_store::{Diagnostic, Diagnostics};
+
 use super::super::patience;
 use super::contents;
 use super::mask::Mask;
-use crate::exit::{self, Failure};
 
 /// The folder of the bundle inside its archive.
 pub const NAME: &str = "collo-card";
@@ -25,10 +26,10 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    pub fn new() -> Result<Bundle, Failure> {
+    pub fn new() -> Result<Bundle, Diagnostics> {
         let folder = tempfile::Builder::new().prefix("collo-card-").tempdir()?;
         let salt = format!("{}{}{:?}", std::process::id(), collo_store::monotonic_ns(), folder.path());
-        let mask = Mask::here(salt).map_err(|e| Failure::new(exit::MACHINE, "names cannot be masked").because(e))?;
+        let mask = Mask::here(salt).map_err(|e| Diagnostic::new("names cannot be masked").of_machine().caused_by(e))?;
         let bundle = Bundle { folder, mask, steps: Vec::new() };
         bundle.write("README.txt", &contents::readme())?;
         Ok(bundle)
@@ -121,10 +122,10 @@ impl Bundle {
     }
 
     /// Write the account, and put everything into one file.
-    pub fn pack(mut self, to: &Path) -> Result<(), Failure> {
+    pub fn pack(mut self, to: &Path) -> Result<(), Diagnostics> {
         let steps = std::mem::take(&mut self.steps);
         self.json("steps.json", &json!({"schema": 1, "collo": env!("CARGO_PKG_VERSION"), "steps": steps}));
-        let cannot = |why: String| Failure::new(exit::MACHINE, format!("{} cannot be written", to.display())).because(why);
+        let cannot = |why: String| Diagnostic::new(format!("{} cannot be written", to.display())).of_machine().caused_by(why);
         let mut aside = to.as_os_str().to_owned();
         aside.push(".aside");
         let aside = PathBuf::from(aside);
@@ -137,8 +138,8 @@ impl Bundle {
         let said = patience::hear(tar.arg(NAME), PATIENCE).map_err(|e| cannot(format!("`tar`: {e}")))?;
         if !said.status.is_some_and(|s| s.success()) {
             let _ = fs::remove_file(&aside);
-            return Err(cannot(said.err.trim().to_string()));
+            return Err(cannot(said.err.trim().to_string()).into());
         }
-        fs::rename(&aside, to).map_err(|e| cannot(e.to_string()))
+        Ok(fs::rename(&aside, to).map_err(|e| cannot(e.to_string()))?)
     }
 }

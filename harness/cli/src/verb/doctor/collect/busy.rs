@@ -41,9 +41,9 @@ pub struct Running {
 impl Busy {
     /// Find the workload and a Python for it; the error says what is missing.
     pub fn new(context: &Context<'_>, a: &args::Doctor, target: Option<Target>) -> Result<Busy, String> {
-        let project = context.project().map_err(|e| first_line(&e.text))?;
-        let workloads = Workloads::load(&project.workloads()).map_err(|e| e.to_string())?;
-        let workload = workloads.find(WORKLOAD).map_err(|e| e.to_string())?.clone();
+        let project = context.project().map_err(|e| e.title())?;
+        let workloads = Workloads::load(&project.workloads()).map_err(|e| e.titles())?;
+        let workload = workloads.find(WORKLOAD).map_err(|e| e.titles())?.clone();
         let own = a.python.as_deref();
         let provided = Interpreters::provide(&project, std::slice::from_ref(&workload), own, target, &mut |_| {});
         let (interpreters, _) = provided.map_err(|e| e.to_string())?;
@@ -116,8 +116,4 @@ impl Running {
 /// How many processes the driver sees on the card.
 pub fn seen(uuid: &str) -> usize {
     nvml::open().ok().and_then(|nvml| holders::computing(&nvml, uuid)).map_or(0, |all| all.len())
-}
-
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_string()
 }

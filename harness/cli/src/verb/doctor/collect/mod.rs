@@ -19,12 +19,15 @@ use collo_measure::python::Target;
 use collo_measure::{Driver, Gpu, GpuChoice};
 use serde_json::json;
 
-use super::super::{Context, Ended, driver, run::shown};
+use collo_store::{Diagnostic, Diagnostics, ExitClass};
+
+use super::super::{Context, Ended, driver};
 use crate::args;
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::say;
 use bundle::Bundle;
 use busy::Busy;
+use collo_measure::shown;
 
 /// How long the energy counter is watched.
 const ENERGY: Duration = Duration::from_secs(3);
@@ -41,7 +44,7 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     let card = card(&driver, a)?;
     let to = to(context, a)?;
     if to.exists() {
-        return Err(Failure::new(exit::USAGE, format!("{} is there already", shown(&to))).hint("`--to FILE` names another"));
+        return Err(Diagnostic::new(format!("{} is there already", shown(&to))).hint("`--to FILE` names another").into());
     }
     say::remark(format!("{} will have, of {}:", shown(&to), card.gpu.label()));
     contents::listed(a.mig).iter().for_each(say::remark);
@@ -77,7 +80,10 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     bundle.pack(&to)?;
     say::result(format!("{}: {steps} steps, {} of them without an answer", shown(&to), troubles.len()));
     if !whole {
-        return Err(Failure::new(exit::FAILED, format!("{} is not as it was found", card.gpu.label())).hint("`collo restore`"));
+        return Err(Diagnostic::new(format!("{} is not as it was found", card.gpu.label()))
+            .of(ExitClass::Failed)
+            .hint("`collo restore`")
+            .into());
     }
     Ok(if interrupted() { exit::INTERRUPTED } else { exit::DONE })
 }
@@ -87,28 +93,29 @@ fn step(what: &str) {
 }
 
 /// The one that was named, or the first that is made for computing.
-fn card(driver: &Driver, a: &args::Doctor) -> Result<Card, Failure> {
+fn card(driver: &Driver, a: &args::Doctor) -> Result<Card, Diagnostics> {
     let gpu = match &a.gpu {
         Some(text) => match &GpuChoice::parse(text).of(driver)?[..] {
             [one] => one.clone(),
             many => {
                 let what = format!("`--collect` looks at one GPU, and {} are named", many.len());
-                return Err(Failure::new(exit::USAGE, what).hint("`--gpu 0`"));
+                return Err(Diagnostic::new(what).hint("`--gpu 0`").into());
             }
         },
         None if a.mig => {
-            return Err(Failure::new(exit::USAGE, "`--mig` cuts a GPU anew, so it must be named")
-                .hint("`--gpu N`, one that nobody else needs for ten minutes"));
+            return Err(Diagnostic::new("`--mig` cuts a GPU anew, so it must be named")
+                .hint("`--gpu N`, one that nobody else needs for ten minutes")
+                .into());
         }
         None => driver.gpus.iter().find(|gpu| gpu.computes()).cloned().ok_or_else(|| {
-            Failure::new(exit::MACHINE, "`collo doctor --collect` needs an NVIDIA GPU that is made for computing")
+            Diagnostic::new("`collo doctor --collect` needs an NVIDIA GPU that is made for computing").of_machine()
         })?,
     };
-    let at = gpu.at.clone().ok_or_else(|| Failure::new(exit::MACHINE, format!("{} is not a card of this machine", gpu.name)))?;
+    let at = gpu.at.clone().ok_or_else(|| Diagnostic::new(format!("{} is not a card of this machine", gpu.name)).of_machine())?;
     Ok(Card { uuid: at.uuid, index: at.index.to_string(), gpu })
 }
 
-fn to(context: &Context<'_>, a: &args::Doctor) -> Result<PathBuf, Failure> {
+fn to(context: &Context<'_>, a: &args::Doctor) -> Result<PathBuf, Diagnostics> {
     match &a.to {
         Some(path) => Ok(context.folder()?.join(path)),
         None => Ok(context.folder()?.join(format!("collo-card-{}.tgz", collo_store::utc_now().replace(':', "")))),

@@ -1,0 +1,84 @@
+//! What `collo run` takes, and what it has in common with `collo nightly`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::{Selection, Services};
+
+/// Runs to do again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Only {
+    /// What is not stored, or was interrupted
+    Missing,
+    /// What failed; out of memory is a result, not a failure
+    Failed,
+}
+
+/// What to do when others compute on the GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Foreign {
+    /// Nothing is measured
+    Refuse,
+    /// Measure all the same, marked informative
+    Allow,
+}
+
+#[derive(Debug, Args)]
+pub struct Run {
+    /// An experiment of experiments/, a path to one, or a campaign to finish
+    #[arg(value_name = "NAME", required_unless_present = "tag")]
+    pub name: Option<String>,
+    /// Every experiment with this tag, one after the other
+    #[arg(long, value_name = "TAG", conflicts_with = "name")]
+    pub tag: Option<String>,
+    #[command(flatten)]
+    pub selection: Selection,
+    #[command(flatten)]
+    pub measure: Measure,
+    /// Which runs of the campaign to do
+    #[arg(long, value_name = "WHICH")]
+    pub only: Option<Only>,
+    /// Start a new campaign, whatever is unfinished
+    #[arg(long, conflicts_with_all = ["only", "force"])]
+    pub new: bool,
+    /// Continue although ingredients changed; the campaign is marked informative
+    #[arg(long)]
+    pub force: bool,
+    /// Add this many repetitions to the newest campaign, complete or not; with --where, of these cells and their baselines
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with_all = ["new", "only"])]
+    pub more: Option<u32>,
+    /// Provide Python and data, then stop
+    #[arg(long, display_order = 91)]
+    pub prepare: bool,
+    /// Do not write the report at the end
+    #[arg(long, display_order = 93)]
+    pub no_report: bool,
+}
+
+/// How something is measured. The orders are places on a help page.
+#[derive(Debug, Args)]
+pub struct Measure {
+    /// Measure on this GPU: its index, its UUID, its PCI id, or `auto`
+    #[arg(long, value_name = "GPU")]
+    pub gpu: Option<String>,
+    /// Use the MIG state that is there, and change nothing
+    #[arg(long)]
+    pub as_found: bool,
+    /// Under MPS, let nobody but its server use the GPU; it takes root, and is put back
+    #[arg(long)]
+    pub exclusive: bool,
+    /// What to do when others compute on the GPU
+    #[arg(long, value_name = "WHAT", default_value = "refuse")]
+    pub foreign: Foreign,
+    /// What to do with services that have the GPU open when its MIG mode must change; stopping them takes root
+    #[arg(long, value_name = "WHAT", default_value = "leave")]
+    pub services: Services,
+    /// Use this Python, which must have torch, instead of the provided one
+    #[arg(long, value_name = "PATH", env = "COLLO_PYTHON", display_order = 90)]
+    pub python: Option<PathBuf>,
+    /// Begin no further run after this long, as in 8h
+    #[arg(long = "for", value_name = "TIME", value_parser = super::duration, display_order = 92)]
+    pub time_limit: Option<Duration>,
+}

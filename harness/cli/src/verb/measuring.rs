@@ -1,0 +1,100 @@
+//! What `run` and `nightly` have in common: a request made of their arguments, its plan checked before anything is measured, and a
+//! display while it is.
+
+use collo_measure::campaign::{Choice, Finished};
+use collo_measure::experiment::Asked;
+use collo_measure::{Event, Experiment, Project, Request, Selection, Session};
+
+use collo_store::{Diagnostic, Diagnostics, ExitClass};
+
+use super::{Context, ending};
+use crate::args::{self, Foreign};
+use crate::{progress, say};
+
+/// What the arguments ask for of an experiment.
+pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::Measure) -> Request {
+    let device = Asked { gpu: a.gpu.clone(), planning: false, as_found: a.as_found };
+    let choice = Choice {
+        time_limit: a.time_limit,
+        exclusive: a.exclusive,
+        foreign: a.foreign == Foreign::Allow,
+        services: a.services.into(),
+        ..Choice::default()
+    };
+    Request { experiment, selection, device, python: a.python.clone(), choice }
+}
+
+/// Plan a request that is going to be measured, or only prepared for that, and report what is odd about it. An empty plan is an error.
+pub fn planned(project: &Project, request: Request, prepare: bool) -> Result<Session, Diagnostics> {
+    request.experiment.warnings.iter().for_each(say::warning);
+    let session = match prepare {
+        true => Session::plan(project, request)?,
+        false => Session::plan_to_measure(project, request, &mut |event| {
+            if let Event::Restored { label, restored } = event {
+                say::remark(progress::restored(&label, &restored));
+            }
+        })?,
+    };
+    check(&session)?;
+    warn_of_scale(&session);
+    report_withheld();
+    Ok(session)
+}
+
+/// Measure it.
+pub fn measured(context: &Context<'_>, mut session: Session, resume: &str) -> Result<Finished, Diagnostic> {
+    let mut display = progress::display(context.arguments.quiet);
+    let finished = session.measure(&mut |event| display.show(event));
+    display.end();
+    finished.map_err(|unfinished| ending::failure(unfinished, resume))
+}
+
+fn check(session: &Session) -> Result<(), Diagnostics> {
+    let plan = &session.planned().record;
+    for r in &plan.refusals {
+        say::remark(format!("– {} is refused: {}", r.cell, r.reason));
+        if let Some(hint) = &r.hint {
+            say::hint(hint);
+        }
+    }
+    if plan.order.is_empty() {
+        let name = &session.experiment().name;
+        let (class, what, hint) = match (plan.refusals.len(), session.selection()) {
+            (0, Some(s)) => (ExitClass::Usage, format!("`{}` selects no cell of `{name}`", s.text()), "shows all of them"),
+            (0, None) => (ExitClass::Usage, format!("`{name}` has no cell to run"), "shows what is left out"),
+            (n, _) => (ExitClass::Machine, format!("every cell of `{name}` is refused here, {n} of {n}"), "says why"),
+        };
+        return Err(Diagnostic::new(what).of(class).hint(format!("`collo plan {name}` {hint}")).into());
+    }
+    Ok(())
+}
+
+/// A dev build samples and reports as well as a release build while there is little of it.
+fn warn_of_scale(session: &Session) {
+    const MEMBERS_HZ: f64 = 2_000.0;
+    const SAMPLES: f64 = 2e6;
+    // The plan of a search is its bounds, not what will be measured.
+    if !cfg!(debug_assertions) || session.experiment().search {
+        return;
+    }
+    let plan = session.planned();
+    let degree = plan.record.cells.iter().map(|c| c.degree).max().unwrap_or(0);
+    let load = f64::from(degree) * session.experiment().sampling.rate_hz;
+    let samples = plan.forecast.runs_s.unwrap_or(0.0) * load * 7.0;
+    if load > MEMBERS_HZ || samples > SAMPLES {
+        say::warning("this is a dev build, and this campaign samples so much that a release build matters");
+        say::hint("`just install`, or `cargo install --locked --path harness/cli`");
+    }
+}
+
+/// What somebody set for their own trainings and members do not get.
+fn report_withheld() {
+    let names = collo_measure::sharing::withheld();
+    if !names.is_empty() {
+        let them = if names.len() == 1 { "is" } else { "are" };
+        say::remark(format!(
+            "{} {them} set here and not passed on to members; `[variables]` of a workload.toml sets theirs",
+            names.join(", ")
+        ));
+    }
+}

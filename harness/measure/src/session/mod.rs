@@ -1,0 +1,215 @@
+//! One experiment, from what was asked for to a stored campaign: plan, prepare, measure, search.
+//!
+//! In: a request, as a verb makes it of its arguments. Out: what came of it, and events on the way. Planning touches nothing; what is
+//! measured is put back and stored by `campaign`. It prints nothing.
+
+mod search;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use collo_store::{CampaignFolder, CellRecord};
+
+use crate::campaign::{self, Choice, Finished, Order};
+use crate::device::{DeviceFacts, Gpu, Partition, fixed, hold};
+use crate::events::{Event, Watcher};
+use crate::expand::{Expanded, expand};
+use crate::experiment::{Asked, Experiment};
+use crate::interpreters::Interpreters;
+use crate::mistake::{Mistake, Mistakes};
+use crate::noted::Noted;
+use crate::plan::{Plan, alone_on_slices, plan};
+use crate::prepare::{Prepared, prepare_all};
+use crate::project::Project;
+use crate::python::PythonError;
+use crate::run::RunError;
+use crate::select::Selection;
+use crate::workload::Workload;
+
+/// What is to be measured, and how.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub experiment: Experiment,
+    /// These cells and their baselines; all if none.
+    pub selection: Option<Selection>,
+    pub device: Asked,
+    /// The user's own Python instead of the provided one.
+    pub python: Option<PathBuf>,
+    pub choice: Choice,
+}
+
+impl Request {
+    /// All of an experiment, in whatever way it says itself.
+    pub fn of(experiment: Experiment) -> Request {
+        Request { experiment, selection: None, device: Asked::default(), python: None, choice: Choice::default() }
+    }
+}
+
+/// An experiment that is planned on a device.
+pub struct Session {
+    project: Project,
+    request: Request,
+    facts: DeviceFacts,
+    cells: Vec<Expanded>,
+    plan: Plan,
+    provided: Option<Provided>,
+}
+
+/// What members are started with: their interpreters, the versions of what is in these, and the data sets.
+#[derive(Default)]
+struct Provided {
+    interpreters: Interpreters,
+    versions: BTreeMap<String, String>,
+    data: Vec<Prepared>,
+}
+
+/// An error in the middle of measuring, and the campaign that was open then: what it has stored is safe.
+#[derive(Debug)]
+pub struct Unfinished {
+    pub error: RunError,
+    pub campaign: Option<Box<CampaignFolder>>,
+}
+
+impl<E: Into<RunError>> From<E> for Unfinished {
+    fn from(error: E) -> Self {
+        Unfinished { error: error.into(), campaign: None }
+    }
+}
+
+impl Session {
+    /// Expand and plan on the device that is asked for. Nothing is touched.
+    pub fn plan(project: &Project, mut request: Request) -> Result<Session, Mistakes> {
+        if let Some(more) = request.choice.more {
+            request.experiment.repetitions = more;
+        }
+        let facts = request.experiment.device_facts(&request.device, &project.cards())?;
+        let cells = expand(&request.experiment, request.selection.as_ref())?;
+        let cells = alone_on_slices(&request.experiment, cells, &facts);
+        let plan = plan(&request.experiment, &cells, &facts);
+        Ok(Session { project: project.clone(), request, facts, cells, plan, provided: None })
+    }
+
+    /// The same for what is going to be measured: what a collo that is gone has left of the card is put right first, and what of the card
+    /// cannot be changed is asked, so that the cells which need it are refused before anything is measured.
+    pub fn plan_to_measure(project: &Project, request: Request, watcher: Watcher<'_>) -> Result<Session, Mistakes> {
+        let mut session = Session::plan(project, request)?;
+        if let Some(gpu) = session.facts.gpu() {
+            hold::check_free(gpu)?;
+            if let Some(restored) = hold::repair(gpu)? {
+                watcher(Event::Restored { label: gpu.label(), restored });
+                session = Session::plan(project, session.request)?;
+            }
+        }
+        session.ask_what_is_fixed()?;
+        Ok(session)
+    }
+
+    fn ask_what_is_fixed(&mut self) -> Result<(), Mistake> {
+        let facts = &self.facts;
+        let Some(gpu) = facts.gpu().filter(|_| !facts.as_found) else { return Ok(()) };
+        // What is wanted of the card, whoever may change it: services that are to be stopped by somebody who may not are an error.
+        let open = (gpu.may_cut == Some(false)).then(|| {
+            let gpus = facts.gpus.iter().map(|gpu| Gpu { may_cut: None, ..gpu.clone() }).collect();
+            self.planned_on(&DeviceFacts { gpus, ..facts.clone() })
+        });
+        let plan = open.as_ref().unwrap_or(&self.plan);
+        let wanted: Vec<&Partition> = plan.seatings.iter().filter_map(|s| s.partition.as_ref()).collect();
+        let fixed = fixed::ask(gpu, &wanted, self.request.choice.services)?;
+        if fixed != self.facts.fixed {
+            self.facts.fixed = fixed;
+            self.plan = self.planned_on(&self.facts);
+        }
+        Ok(())
+    }
+
+    fn planned_on(&self, facts: &DeviceFacts) -> Plan {
+        plan(&self.request.experiment, &self.cells, facts)
+    }
+
+    pub fn experiment(&self) -> &Experiment {
+        &self.request.experiment
+    }
+
+    pub fn selection(&self) -> Option<&Selection> {
+        self.request.selection.as_ref()
+    }
+
+    pub fn facts(&self) -> &DeviceFacts {
+        &self.facts
+    }
+
+    /// What will be measured.
+    pub fn planned(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Of the plan only these runs, by their place in the order and their cell.
+    pub fn keep(&mut self, keep: impl Fn(usize, &CellRecord) -> bool) {
+        let cells = self.plan.record.cells.clone();
+        self.plan.record.keep(|place, run| keep(place, &cells[run.cell]));
+    }
+
+    /// Provide Python for the workloads of the cells, and their data.
+    pub fn prepare(&mut self, watcher: Watcher<'_>) -> Result<(), RunError> {
+        let noted = Noted::begin();
+        let mut workloads: Vec<Arc<Workload>> = Vec::new();
+        for member in self.cells.iter().flat_map(|e| e.cell.members()) {
+            if !workloads.iter().any(|w| w.name == member.workload().name) {
+                workloads.push(member.workload().clone());
+            }
+        }
+        let target = self.facts.python_target();
+        let mut tell = |progress| watcher(Event::Python(progress));
+        let (interpreters, versions) =
+            Interpreters::provide(&self.project, &workloads, self.request.python.as_deref(), target, &mut tell)?;
+        let members = self.cells.iter().flat_map(|e| e.cell.members());
+        let data = prepare_all(&self.project, members, &interpreters, &mut |prepared| watcher(Event::Data(prepared)))?;
+        noted.go_on().map_err(PythonError::from)?;
+        self.provided = Some(Provided { interpreters, versions, data });
+        Ok(())
+    }
+
+    /// Take these interpreters as they are, instead of preparing anything.
+    pub fn prepared_with(&mut self, interpreters: Interpreters) {
+        self.provided = Some(Provided { interpreters, ..Provided::default() });
+    }
+
+    /// Measure the plan, or search; what is not prepared yet is.
+    pub fn measure(&mut self, watcher: Watcher<'_>) -> Result<Finished, Unfinished> {
+        if self.provided.is_none() {
+            self.prepare(watcher)?;
+        }
+        match self.request.experiment.search {
+            true => self.search(watcher),
+            false => self.campaign(self.request.choice.clone(), watcher),
+        }
+    }
+
+    /// One campaign, or one more round of it.
+    fn campaign(&self, choice: Choice, watcher: Watcher<'_>) -> Result<Finished, Unfinished> {
+        let nothing = Provided::default();
+        let provided = self.provided.as_ref().unwrap_or(&nothing);
+        let order = Order {
+            project: &self.project,
+            experiment: &self.request.experiment,
+            cells: &self.cells,
+            plan: &self.plan,
+            facts: &self.facts,
+            interpreters: &provided.interpreters,
+            python: &provided.versions,
+            data: &provided.data,
+            selection: self.request.selection.as_ref(),
+            choice,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(collo_store::Error::from)?;
+        let mut opened = None;
+        let result = runtime.block_on(campaign::run(&order, &mut |event| {
+            if let Event::Opened { campaign, .. } = &event {
+                opened = Some(Box::new((*campaign).clone()));
+            }
+            watcher(event);
+        }));
+        result.map_err(|error| Unfinished { error, campaign: opened })
+    }
+}

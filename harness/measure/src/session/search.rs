@@ -1,0 +1,53 @@
+//! The search for the largest degree that fits: a round of cells, what came of it, the next round, all in one campaign.
+
+use collo_store::{CampaignFolder, Runs};
+
+use super::{Session, Unfinished};
+use crate::campaign::{Choice, End, Finished, Only};
+use crate::events::Watcher;
+use crate::frontier::Frontier;
+use crate::mistake::Mistake;
+
+impl Session {
+    /// Until every combination has its answer.
+    pub(super) fn search(&mut self, watcher: Watcher<'_>) -> Result<Finished, Unfinished> {
+        let asked = self.request.choice.clone();
+        let mut campaign = if asked.new { None } else { asked.campaign.clone().or_else(|| self.newest()) };
+        let mut finished: Option<Finished> = None;
+        loop {
+            let runs = campaign.as_ref().map(CampaignFolder::runs).transpose()?.map(|(runs, _)| runs).unwrap_or_default();
+            let mut frontier = Frontier::of(runs.values());
+            let Some(round) = frontier.round(self.experiment(), self.request.selection.as_ref(), &self.facts)? else {
+                if let Some(finished) = finished {
+                    return Ok(Finished { answers: frontier.answers(), ..finished });
+                }
+                // The newest one has all its answers: this is another search.
+                match campaign.take() {
+                    Some(_) => continue,
+                    None => return Err(Mistake::new("every cell of the search is refused here").of_machine().into()),
+                }
+            };
+            (self.cells, self.plan) = (round.cells, round.plan);
+            // What was cut off comes first; its cells are in the campaign's plan already.
+            let unfinished = campaign.as_ref().is_some_and(|c| c.progress().is_ok_and(|p| !p.is_complete()));
+            let choice = Choice {
+                new: campaign.is_none(),
+                only: Only::Missing,
+                more: (campaign.is_some() && !unfinished).then_some(self.experiment().repetitions),
+                campaign: campaign.take(),
+                ..asked.clone()
+            };
+            let ended = self.campaign(choice, watcher)?;
+            if ended.end != End::Complete {
+                return Ok(ended);
+            }
+            campaign = Some(CampaignFolder::open(ended.campaign.path())?);
+            finished = Some(ended);
+        }
+    }
+
+    fn newest(&self) -> Option<CampaignFolder> {
+        let (campaigns, _) = Runs::at(self.project.runs()).campaigns().ok()?;
+        campaigns.into_iter().find(|c| c.manifest().experiment == self.experiment().name)
+    }
+}

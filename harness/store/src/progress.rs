@@ -1,0 +1,77 @@
+//! How far a campaign is: what is stored of its plan, and what is to be known of it besides.
+
+use crate::{CampaignFolder, Outcome, Result};
+
+/// How far a campaign is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// Runs of the plan.
+    pub planned: usize,
+    /// Those of them that are stored and final.
+    pub stored: usize,
+    pub failed: usize,
+    /// A collo measures it now.
+    pub running: bool,
+    informative: bool,
+    changed: bool,
+}
+
+impl CampaignFolder {
+    /// How far it is, from the runs that are stored now.
+    pub fn progress(&self) -> Result<Progress> {
+        let (runs, _) = self.runs()?;
+        let plan = &self.manifest.plan;
+        let outcomes: Vec<&Outcome> =
+            plan.order.iter().filter_map(|p| runs.get(&plan.folder(p))).map(|r| &r.record.outcome).collect();
+        Ok(Progress {
+            planned: plan.order.len(),
+            stored: outcomes.iter().filter(|o| o.is_final()).count(),
+            failed: outcomes.iter().filter(|o| o.is_failure()).count(),
+            running: self.running().is_some(),
+            informative: !self.manifest.informative.is_empty(),
+            changed: self.expect_unchanged().is_err(),
+        })
+    }
+}
+
+impl Progress {
+    /// Every planned run is stored.
+    pub fn is_complete(&self) -> bool {
+        self.stored >= self.planned
+    }
+
+    /// `complete`, `unfinished, 2 failed`.
+    pub fn text(&self) -> String {
+        let mut parts = Vec::new();
+        match (self.running, self.is_complete()) {
+            (true, _) => parts.push("running".to_string()),
+            (false, false) => parts.push("unfinished".to_string()),
+            (false, true) if self.failed == 0 => parts.push("complete".to_string()),
+            (false, true) => {}
+        }
+        if self.failed > 0 {
+            parts.push(format!("{} failed", self.failed));
+        }
+        if self.informative {
+            parts.push("informative".to_string());
+        }
+        if self.changed {
+            parts.push("changed by somebody".to_string());
+        }
+        parts.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_campaign_is_said_to_be_what_matters_most_of_it() {
+        let at = |stored, failed| Progress { planned: 3, stored, failed, running: false, informative: false, changed: false };
+        assert_eq!([at(3, 0).text(), at(3, 1).text(), at(2, 1).text()], ["complete", "1 failed", "unfinished, 1 failed"]);
+        assert_eq!(Progress { running: true, ..at(3, 0) }.text(), "running");
+        let changed = Progress { informative: true, changed: true, ..at(3, 0) };
+        assert_eq!(changed.text(), "complete, informative, changed by somebody");
+    }
+}

@@ -1,0 +1,66 @@
+//! What a sharing mode means for the members of a cell, as fields: nobody has to read its label.
+
+use collo_gpus::notation::Size;
+use serde::{Deserialize, Serialize};
+
+/// How the members of a cell share their device.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sharing {
+    /// The first word of the mode's label, alike for all variants: `naive`, `mps`, `mig`.
+    pub family: String,
+    /// Members are clients of an MPS daemon, on the whole device or inside their instances.
+    pub mps: bool,
+    /// Members have limits of their threads or memory under MPS.
+    pub limited: bool,
+    /// The GPU is partitioned into instances.
+    pub partitioned: bool,
+    /// Every member has a whole GPU instance to itself: compute instances of one GPU instance, and clients of MPS, share its memory.
+    pub isolated: bool,
+}
+
+impl Sharing {
+    /// What a label says, for whatever has nothing but a label: records of earlier collos, reports, refusals.
+    pub fn of_label(label: &str) -> Sharing {
+        let first = label.split([':', '+']).next().unwrap_or(label);
+        let family = if first == "solo" { "naive" } else { first };
+        let partitioned = family == "mig";
+        let inside = label.strip_suffix("+mps").filter(|_| partitioned);
+        let cut = inside.unwrap_or(label).split_once(':').map_or("", |(_, cut)| cut);
+        let size = cut.rsplit('×').next().and_then(Size::parse);
+        let mps = family == "mps" || inside.is_some();
+        Sharing {
+            family: family.into(),
+            mps,
+            limited: mps && !partitioned && !cut.is_empty(),
+            partitioned,
+            isolated: partitioned && !mps && size.is_none_or(|size| size.compute.is_none()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_says_what_is_shared() {
+        let said = |label: &str| {
+            let s = Sharing::of_label(label);
+            let words = [(s.mps, "mps"), (s.limited, "limited"), (s.partitioned, "partitioned"), (s.isolated, "isolated")];
+            format!("{}: {}", s.family, words.iter().filter(|(is, _)| *is).map(|(_, w)| *w).collect::<Vec<_>>().join(", "))
+        };
+        assert_eq!((said("solo"), said("naive")), ("naive: ".into(), "naive: ".into()));
+        assert_eq!(said("mps"), "mps: mps");
+        for limited in ["mps:50%", "mps:mem=4GB", "mps:each"] {
+            assert_eq!(said(limited), "mps: mps, limited");
+        }
+        for isolated in ["mig", "mig:3g.20gb", "mig:2×3g.20gb", "mig:1g.5gb+me", "mig:balanced"] {
+            assert_eq!(said(isolated), "mig: partitioned, isolated", "{isolated}");
+        }
+        assert_eq!(said("mig:2×1c.3g.20gb"), "mig: partitioned");
+        for inside in ["mig+mps", "mig:3g.20gb+mps"] {
+            assert_eq!(said(inside), "mig: mps, partitioned");
+        }
+        assert_eq!(said("exclusive:2"), "exclusive: ", "of a mode that is not known nothing is claimed");
+    }
+}
