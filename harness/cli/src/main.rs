@@ -7,7 +7,6 @@ mod exit;
 mod plan_text;
 mod progress;
 mod say;
-mod table;
 mod unexpected;
 mod verb;
 

@@ -3,9 +3,8 @@
 //! In: a plan. Out: text. It plans nothing and prints nothing.
 
 use collo_measure::{DeviceFacts, Plan, units};
+use collo_report::document::{Align, Table};
 use collo_store::{CellRecord, RefusalRecord, Tail};
-
-use crate::table::{Align, Table};
 
 /// More cells than this are shown as one row per mode and degree.
 const MOST_ROWS: usize = 40;
@@ -61,7 +60,7 @@ pub fn order(plan: &Plan, width: usize) -> String {
             .edge
             .map_or("", |edge| if edge == collo_store::BlockEdge::Opens { "opens the block" } else { "closes the block" });
         let repetition = format!("{} of {}", run.repetition, cell.repetitions);
-        table.row([(i + 1).to_string(), run.block.to_string(), cell.cell.clone(), repetition, edge.into()].map(Some));
+        table.values([(i + 1).to_string(), run.block.to_string(), cell.cell.clone(), repetition, edge.into()].map(Some));
     }
     table.render(width)
 }
@@ -98,7 +97,7 @@ fn cells(plan: &Plan, width: usize) -> String {
     ];
     let mut table = Table::new(&columns, 2);
     for (i, (cell, forecast)) in plan.record.cells.iter().zip(&plan.forecast.cells).enumerate() {
-        table.row([
+        table.values([
             Some((i + 1).to_string()),
             Some(cell.cell.clone()),
             Some(cell.sharing.clone()),
@@ -139,7 +138,7 @@ fn summary(plan: &Plan, width: usize) -> String {
         let memory = members.iter().map(|i| plan.forecast.cells[*i].memory_bytes).collect::<Option<Vec<u64>>>();
         let total: Option<f64> = members.iter().map(|i| plan.forecast.cells[*i].total_s).sum();
         let runs: u32 = members.iter().map(|i| plan.record.cells[*i].repetitions).sum();
-        table.row([
+        table.values([
             Some(sharing.to_string()),
             Some(degree.to_string()),
             Some(members.len().to_string()),

@@ -45,8 +45,8 @@ pub mod workload;
 pub use campaign::is_want_of_threads;
 pub use cell::{Cell, Member, Tail, Term, find_cell};
 pub use device::{
-    Address as GpuAddress, Choice as GpuChoice, DeviceFacts, DeviceKind, Driver, Gpu, Partition, allocation, apply, company, cut,
-    fixed, has_gpu, hold, holders, layout, mig, mps, namespace, nvml, partition, program, services, trust,
+    Address as GpuAddress, Choice as GpuChoice, Cores, DeviceFacts, DeviceKind, Driver, Gpu, Partition, allocation, apply,
+    company, cut, fixed, has_gpu, hold, holders, layout, mig, mps, namespace, nvml, partition, program, services, trust,
 };
 pub use events::{Event, Watcher};
 pub use expand::{Expanded, expand};

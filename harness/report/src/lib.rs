@@ -8,6 +8,7 @@
 
 mod analysis;
 pub mod compare;
+pub mod document;
 mod error;
 pub mod export;
 mod guideline;
@@ -20,9 +21,9 @@ mod section;
 pub mod stats;
 
 pub use analysis::{Analysis, Cell, Member, analyse};
+pub use document::Written;
 pub use error::{Error, Result};
 pub use guideline::{Evidence, Guideline, Verdict};
-pub use render::Written;
 
 /// Write the report under `reports/NAME/CAMPAIGN/`, with copies of page, Markdown, JSON and CSV in `reports/NAME/`.
 pub fn write(analysis: &Analysis, reports: &std::path::Path) -> Result<Written> {

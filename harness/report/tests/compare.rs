@@ -4,7 +4,8 @@
 
 mod support;
 
-use collo_report::compare::{Comparison, Finding, Options, Side, beside, compare, generations, json, terminal, write};
+use collo_report::compare::{Comparison, Finding, Options, Side, beside, compare, generations};
+use collo_report::document::Present;
 use collo_report::{analyse, json as report_json};
 use serde_json::{Value, json};
 use support::Fixture;
@@ -82,7 +83,7 @@ fn words(comparison: &Comparison) -> Vec<(&str, &str)> {
 #[test]
 fn a_comparison_reads_as_the_manual_has_it() {
     let (left, right) = nights();
-    insta::assert_snapshot!(terminal(&of(&left, &right), 100), @r"
+    insta::assert_snapshot!(of(&left, &right).text(100), @r"
     small-7way-mps 20261114-0200-11d8 → 20261121-0200-93be, both on a simulated A100-SXM4-40GB
     cell              epoch s left  epoch s right  ratio              p  verdict
     small×7 mps b32   28.9  ±0.5    26.8  ±0.5     0.93  ±0.02   <0.001  better
@@ -90,9 +91,9 @@ fn a_comparison_reads_as_the_manual_has_it() {
     small solo b128   11.20 ±0.14   11.33 ±0.15    1.012 ±0.019    0.38  can't tell (9 more each)
     small solo b32    21.00 ±0.10   21.00 ±0.10    1.000 ±0.007    1.00  same
     only right: small×3 mps b32
-    environment       left        right
-    driver            535.183.06  580.95.05
-    power cap         400 W       350 W      may explain `worse`
+    environment  left        right
+    driver       535.183.06  580.95.05
+    power cap    400 W       350 W      may explain `worse`
     alike: GPU, kernel, torch
     1 better, 1 worse, 1 can't tell, 1 same; relevant from 2 %, 95 % intervals, p by Holm over 4
     decide: collo run 93be --where 'degree == 1 && batch_size == 128' --more 9
@@ -184,7 +185,7 @@ fn void_informative_and_failed_cells_are_shown_and_never_judged() {
         member["settings"] = json!({ "workers": 4 });
     }
     let comparison = of(&left, &right);
-    insta::assert_snapshot!(terminal(&comparison, 100), @r"
+    insta::assert_snapshot!(comparison.text(100), @r"
     small-7way-mps 20261114-0200-11d8 → 20261121-0200-93be, both on a simulated A100-SXM4-40GB
     cell              epoch s left  epoch s right  ratio               p  verdict
     small×7 mps b128  26.1  ±0.2    27.4  ±0.2     1.050 ±0.014   <0.001  worse
@@ -193,9 +194,9 @@ fn void_informative_and_failed_cells_are_shown_and_never_judged() {
     small solo b32    21.00 ±0.10   21.00 ±0.10    1.000 ±0.007        –  not judged: informative right
     `small×7 mps b128`: settings differ: workers none → 4
     only right: small×3 mps b32
-    environment       left        right
-    driver            535.183.06  580.95.05
-    power cap         400 W       350 W      may explain `worse`
+    environment  left        right
+    driver       535.183.06  580.95.05
+    power cap    400 W       350 W      may explain `worse`
     alike: GPU, kernel, torch
     1 worse, 1 no longer runs, 1 can't tell, 1 not judged; relevant from 2 %, 95 % intervals, p by Holm
       over 1
@@ -250,7 +251,7 @@ fn different_cards_are_compared_by_gain_and_their_slices_by_share() {
         ],
     );
     let comparison = of(&left, &right);
-    insta::assert_snapshot!(terminal(&comparison, 120), @r#"
+    insta::assert_snapshot!(comparison.text(120), @r#"
     small-7way-mps 20261114-0200-11d8 on a simulated NVIDIA A100-SXM4-40GB → 20261121-0200-93be on a simulated NVIDIA H100
       80GB HBM3
     different devices: compared by throughput gain, each side against its own baseline, never by times; slices are matched
@@ -429,7 +430,7 @@ fn hostile_names_do_not_run_in_the_page() {
     }
     right["synthetic"] = json!([]);
     let folder = tempfile::tempdir().unwrap();
-    let written = write(&of(&left, &right), folder.path()).unwrap();
+    let written = of(&left, &right).write(folder.path()).unwrap();
     let page = fs_err::read_to_string(&written.html).unwrap();
     for tag in ["<script", "<img", "<b>2026", "<i>x"] {
         assert!(!page.contains(tag), "{tag}");
@@ -450,7 +451,7 @@ fn hostile_names_reach_neither_the_terminal_nor_the_shell() {
         }
     }
     let comparison = of(&left, &right);
-    let text = terminal(&comparison, 100);
+    let text = comparison.text(100);
     assert!(!text.contains('\u{1b}') && text.contains(r"\x1b[2J"), "{text}");
     assert!(comparison.decide.iter().all(|c| !c.contains("rm")));
 }
@@ -476,7 +477,7 @@ fn of_two_thousand_cells_the_terminal_shows_the_first_and_the_json_all() {
     }
     let (left, right) = (Side::read(&paths[0]).unwrap(), Side::read(&paths[1]).unwrap());
     let comparison = compare(&left, &right, &Options::default()).unwrap();
-    let text = terminal(&comparison, 100);
+    let text = comparison.text(100);
     assert_eq!(comparison.rows.len(), 2000);
-    assert!(text.contains("… 1940 more") && json(&comparison)["cells"].as_array().unwrap().len() == 2000);
+    assert!(text.contains("… 1940 more") && comparison.json()["cells"].as_array().unwrap().len() == 2000);
 }

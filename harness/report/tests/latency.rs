@@ -6,6 +6,7 @@
 mod support;
 
 use collo_report::compare::{Options, Side, compare};
+use collo_report::document::Present;
 use collo_report::history::{self, History, Night, Nights, Rules};
 use collo_report::quantity::Key;
 use collo_report::{Analysis, Guideline, Verdict, analyse, json, json_schema, terminal, terminal_cell, write};
@@ -470,9 +471,9 @@ fn a_step_of_the_p99_is_a_regression_of_the_night() {
     let names = ["tiny solo b32", "serve solo b1", "serve+tiny mps"].map(quantity);
     assert_eq!(names, [Some("epoch_time_s"), Some("latency_p99_s"), Some("latency_p99_s")]);
     let told = History::of("serving", Nights { nights, problems: Vec::new() }, Rules::default());
-    let said = history::terminal(&told);
+    let said = told.text(100);
     assert!(told.has_regression() && said.contains("slower  serve+tiny mps"), "{said}");
     let folder = tempfile::tempdir().unwrap();
-    let page = std::fs::read_to_string(history::write(&told, folder.path()).unwrap().html).unwrap();
+    let page = std::fs::read_to_string(told.write(folder.path()).unwrap().html).unwrap();
     assert!(page.contains("p99 ") && page.contains(" ms"), "its level is a latency");
 }

@@ -1,6 +1,7 @@
 //! What people read of a history: the terminal, Markdown and the page, of nights whose truth is known.
 
-use collo_report::history::{CellNight, History, Mean, Night, Nights, Rules, json, terminal, write};
+use collo_report::document::Present;
+use collo_report::history::{CellNight, History, Mean, Night, Nights, Rules};
 
 /// A wobble between repetitions and nights that is the same each time.
 fn wobble(night: usize, cell: usize, repetition: usize) -> f64 {
@@ -59,7 +60,7 @@ fn history(names: &[&str]) -> History {
 
 #[test]
 fn the_terminal_says_what_stepped_what_is_gone_and_what_could_have_been_seen() {
-    insta::assert_snapshot!(terminal(&history(&NAMES)), @r"
+    insta::assert_snapshot!(history(&NAMES).text(100), @r"
     nightly on NVIDIA A100-SXM4-40GB (40 GiB): 20 nights, 19 whole; the last is 20261120-0200-0013
     slower  medium×3 mps b32  +6.3 % [5.8, 6.7]  p <0.001  since 20 Nov
     gone    medium×2 mps b32  out of memory                since 20 Nov
@@ -74,16 +75,16 @@ fn a_quiet_night_and_no_night_are_said_in_few_words() {
     let nights = (0..20).map(|i| night(i, &NAMES)).collect();
     let quiet = History::of("nightly", Nights { nights, problems: Vec::new() }, Rules::default());
     assert!(!quiet.has_regression());
-    insta::assert_snapshot!(terminal(&quiet), @r"
+    insta::assert_snapshot!(quiet.text(100), @r"
     nightly on NVIDIA A100-SXM4-40GB (40 GiB): 20 nights, 20 whole; the last is 20261120-0200-0013
     9 of 9 cells could have shown a step of 5 %
     0 slower, 0 faster, 0 gone, 0 suspicious, of 9 judged
     ");
     let none = History::of("nightly", Nights::default(), Rules::default());
-    assert_eq!(terminal(&none), "no night is stored yet\n");
-    assert!(!none.has_regression() && json(&none)["rows"].as_array().is_some_and(Vec::is_empty));
+    assert_eq!(none.text(100), "no night is stored yet\n");
+    assert!(!none.has_regression() && none.json()["rows"].as_array().is_some_and(Vec::is_empty));
     let folder = tempfile::tempdir().expect("a folder");
-    let page = fs_err::read_to_string(write(&none, folder.path()).expect("written").html).expect("there");
+    let page = fs_err::read_to_string(none.write(folder.path()).expect("written").html).expect("there");
     assert!(page.contains("No night yet"));
 }
 
@@ -92,10 +93,10 @@ fn the_page_draws_every_cell_and_hostile_names_stay_text() {
     let mut names = NAMES;
     names[2] = "<script>alert(1)</script> \"naive\" | `x` & ](y)";
     let folder = tempfile::tempdir().expect("a folder");
-    let written = write(&history(&names), folder.path()).expect("written");
+    let written = history(&names).write(folder.path()).expect("written");
     let page = fs_err::read_to_string(&written.html).expect("there");
     assert!(!page.contains("<script") && page.contains("alert(1)"), "the page has no script of its own");
-    assert_eq!(page.matches("<li><div class=\"who\">").count(), names.len());
+    assert_eq!(page.matches("<tr><th scope=\"row\"><b class=\"k ").count(), names.len());
     assert_eq!(page.matches("class=\"chg\"").count(), 1);
     assert_eq!(page.matches("class=\"tick\"").count(), names.len(), "one night is hollow in every line");
     assert_eq!(page.matches("class=\"fail\"").count(), 1);
@@ -104,14 +105,14 @@ fn the_page_draws_every_cell_and_hostile_names_stay_text() {
     assert!(page.contains("driver 570.124.06 → 580.95.05"));
     assert!(!page.contains("http://") && !page.contains("https://"), "it needs nothing from elsewhere");
     let markdown = fs_err::read_to_string(&written.markdown).expect("there");
-    assert!(!markdown.contains("<script") && markdown.contains(r"\| \`x\`"), "{markdown}");
+    assert!(!markdown.contains("<script") && markdown.contains(r"\| `x` & \](y)"), "{markdown}");
     let order: Vec<usize> = ["Confirmed steps", "No longer running", "Quiet"].iter().filter_map(|s| markdown.find(s)).collect();
     assert!(order.len() == 3 && order.is_sorted(), "{markdown}");
 }
 
 #[test]
 fn the_json_names_every_cell_its_class_and_its_steps() {
-    let told = json(&history(&NAMES));
+    let told = history(&NAMES).json();
     assert_eq!((told["schema"].as_u64(), told["regression"].as_bool()), (Some(1), Some(true)));
     let rows = told["rows"].as_array().expect("rows");
     let classes: Vec<&str> = rows.iter().filter_map(|r| r["class"].as_str()).collect();
@@ -129,6 +130,6 @@ fn times_that_are_none_and_a_clock_that_went_back_break_nothing() {
     nights[7].cells.clear();
     nights[8].cells[1].first = Some(Mean { log_mean: 3.0, n: 1, variance: None });
     let told = History::of("x", Nights { nights, problems: vec!["the clock went back".into()] }, Rules::default());
-    assert!(!told.has_regression(), "{}", terminal(&told));
-    assert!(terminal(&told).contains("the clock went back"));
+    assert!(!told.has_regression(), "{}", told.text(100));
+    assert!(told.text(100).contains("the clock went back"));
 }

@@ -26,7 +26,7 @@ fn the_end_of_a_run_is_one_table_with_its_notes() {
     ± 95 % interval, pooled t, 3 repetitions, 6 solo; gain is work per second against running in turn
     energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
     2 together do 1.97 times the work per second of one after the other; a third changes that by less
-    than 5 %
+      than 5 %
     "#);
 }
 
@@ -129,10 +129,11 @@ fn markdown_begins_with_what_to_do() {
     insta::assert_snapshot!(head.join("\n"), @r#"
     # How to share two cores
 
-    quickstart on cpu: 12 of 12 runs completed in 1 min 27 s. Campaign `20261120-1842-7f3a` on cpu (2 cores, 24 GiB), 2026-11-20T18:42:09Z.
+    One small network, alone, twice and three times on the same cores: experiment `quickstart`
 
-    - ± 95 % interval, pooled t, 3 repetitions, 6 solo; gain is work per second against running in turn
-    - energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
+    - Device: cpu (2 cores, 24 GiB); Some CPU
+    - Campaign: 2026-11-20 18:42:09 UTC; `20261120-1842-7f3a`
+    - 12 planned, 12 accounted for: 12 completed in 1 min 27 s; 3 cells valid, 0 informative, 0 void
 
     ## What to do with these cores
 
@@ -149,16 +150,14 @@ fn markdown_begins_with_what_to_do() {
     |---|---|---|---|
     | tiny: resnet8 / CIFAR-10, batch 32 | naive ×2: gain 1.97 ±0.02 | naive ×2: slowdown 1.013 ±0.012 | –: no readable counter |
 
+    - ± 95 % interval, pooled t, 3 repetitions, 6 solo; gain is work per second against running in turn
+    - energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
 
     ## Time per epoch
 
     An epoch takes 1.013 ±0.012 times as long as alone in `tiny×2 naive b32`, and 1.564 ±0.018 times in `tiny×3 naive b32`.
 
     ![Time per epoch by degree and mode (synthetic data)](20261120-1842-7f3a/plots/epoch-time.svg)
-
-    ×N along the bottom: degree, the number of members. Mean over members of their measured epochs. Whiskers: 95 % interval, pooled t, 3 repetitions, 6 solo, on logarithms. Each panel has its own scale; all start at zero.
-
-    | cell | seconds per epoch | 95 % interval | runs | validity |
     "#);
     for figure in text.lines().filter_map(|l| l.strip_prefix("![")?.split_once("](")) {
         let path = figure.1.trim_end_matches(')');

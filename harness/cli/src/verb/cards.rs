@@ -1,6 +1,7 @@
 //! `collo list gpus` and `collo list layouts`: the cards of `mig-profiles/`, and what each can be cut into.
 
 use collo_measure::mig::{Card, Cards, Engines, Instance, Profile};
+use collo_report::document::{Align, Table};
 use serde_json::{Value as Json, json};
 
 use collo_store::Diagnostics;
@@ -8,7 +9,6 @@ use collo_store::Diagnostics;
 use super::{Context, Ended};
 use crate::exit;
 use crate::say;
-use crate::table::{Align, Table};
 
 /// One row per card; a card that is named is shown with its profiles.
 pub fn gpus(context: &Context<'_>, name: Option<&str>) -> Ended {
@@ -35,7 +35,7 @@ pub fn layouts(context: &Context<'_>, name: Option<&str>) -> Ended {
     let mut list = Vec::new();
     for card in chosen(&cards, name)? {
         for layout in &card.layouts {
-            table.row([card.name.clone(), layout.name.clone(), places(&layout.instances)].map(Some));
+            table.values([card.name.clone(), layout.name.clone(), places(&layout.instances)].map(Some));
             let instances: Vec<Json> =
                 layout.instances.iter().map(|i| json!({"profile": i.profile.name, "start": i.start})).collect();
             list.push(json!({"gpu": card.name, "layout": layout.name, "instances": instances}));
@@ -96,7 +96,14 @@ fn overview(cards: &[&Card]) -> Table {
         let equal = Some(equal.collect::<Vec<_>>().join("  ")).filter(|text| !text.is_empty());
         let count = |n: usize| Some(n.to_string());
         let slices = count(card.compute_slices as usize);
-        table.row([Some(card.name.clone()), memory, card.sms.map(|n| n.to_string()), slices, count(card.layouts.len()), equal]);
+        table.values([
+            Some(card.name.clone()),
+            memory,
+            card.sms.map(|n| n.to_string()),
+            slices,
+            count(card.layouts.len()),
+            equal,
+        ]);
     }
     table
 }
@@ -117,7 +124,7 @@ fn profiles(card: &Card) -> Table {
         let starts = p.places.as_ref().map(|places| listed(&places.starts));
         let memory = p.memory_gib.map(|gib| format!("{gib:.2} GiB"));
         let units = number(p.places.as_ref().map(|places| places.units));
-        table.row([Some(p.name.clone()), number(p.id), number(p.most), memory, number(p.sms), units, starts]);
+        table.values([Some(p.name.clone()), number(p.id), number(p.most), memory, number(p.sms), units, starts]);
     }
     table
 }

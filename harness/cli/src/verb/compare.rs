@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use collo_report::compare::{self, Options, Side};
+use collo_report::document::Present;
 use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs};
 
 use super::{Context, Ended};
@@ -45,19 +46,21 @@ pub fn run(context: &Context<'_>, a: &Compare) -> Ended {
         By::Workload => compare::By::Workload,
     });
     let comparison = compare::compare(&l, &r, &Options { quantity: a.quantity.clone(), by })?;
-    if context.arguments.json {
-        say::json(&compare::json(&comparison));
-    } else {
-        say::result(compare::terminal(&comparison, say::width()).trim_end());
-    }
-    if let Some(folder) = &a.to {
-        written(&compare::write(&comparison, folder)?);
-    }
+    show(context, a, &comparison)?;
     Ok(if a.fail_on.is_some() && comparison.has_worse() { exit::FAILED } else { exit::DONE })
 }
 
-fn written(written: &compare::Written) {
-    say::remark(format!("page: {}", shown(&written.html)));
+/// Print what was found, and write its page where it was asked for.
+fn show(context: &Context<'_>, a: &Compare, found: &impl Present) -> Result<(), Diagnostics> {
+    if context.arguments.json {
+        say::json(&found.json());
+    } else {
+        say::result(found.text(say::width()).trim_end());
+    }
+    if let Some(folder) = &a.to {
+        say::remark(format!("page: {}", shown(&found.write(folder)?.html)));
+    }
+    Ok(())
 }
 
 /// A side by what was typed: a file, a folder with a campaign or a report in it, or a campaign of `runs/`.
@@ -98,14 +101,7 @@ fn is_newest(runs: &Runs, campaign: &CampaignFolder) -> bool {
 fn generations(context: &Context<'_>, a: &Compare, runs: &Runs) -> Ended {
     let sides = a.sides.iter().map(|asked| side(runs, asked)).collect::<Result<Vec<_>, _>>()?;
     let found = compare::generations(&sides, a.quantity.as_deref())?;
-    if context.arguments.json {
-        say::json(&found.json());
-    } else {
-        say::result(found.text(say::width()).trim_end());
-    }
-    if let Some(folder) = &a.to {
-        written(&found.write(folder)?);
-    }
+    show(context, a, &found)?;
     Ok(exit::DONE)
 }
 
@@ -118,13 +114,6 @@ fn published(context: &Context<'_>, a: &Compare, side: &Side) -> Ended {
         .into());
     }
     let beside = compare::beside(side);
-    if context.arguments.json {
-        say::json(&beside.json());
-    } else {
-        say::result(beside.text(say::width()).trim_end());
-    }
-    if let Some(folder) = &a.to {
-        written(&beside.write(folder)?);
-    }
+    show(context, a, &beside)?;
     Ok(if beside.rows.is_empty() { exit::USAGE } else { exit::DONE })
 }

@@ -1,12 +1,12 @@
 //! `collo list`: campaigns, or what there is to measure and to measure on.
 
 use collo_measure::{Project, Workloads, sharing, shown};
+use collo_report::document::{Align, Table};
 use collo_store::{Diagnostic, Diagnostics, Foreign};
 use serde_json::json;
 
 use super::{Context, Ended, cards, prune};
 use crate::args::{self, What};
-use crate::table::{Align, Table};
 use crate::{exit, say};
 
 pub fn run(context: &Context<'_>, a: &args::List) -> Ended {
@@ -55,7 +55,7 @@ fn campaigns(context: &Context<'_>, a: &args::List) -> Ended {
             broken.push(format!("{} is dated {}, which is still to come: {when}", m.id, m.created_utc));
         }
         let count = format!("{}/{}", state.stored, m.plan.order.len());
-        table.row([m.id.clone(), m.experiment.clone(), m.device.text(), count, state.text()].map(Some));
+        table.values([m.id.clone(), m.experiment.clone(), m.device.text(), count, state.text()].map(Some));
         list.push(json!({"campaign": m.id, "experiment": m.experiment, "device": m.device, "planned": m.plan.order.len(),
             "stored": state.stored, "failed": state.failed, "state": state.text(), "folder": campaign.path()}));
     }
@@ -97,7 +97,7 @@ fn experiments(context: &Context<'_>, a: &args::List) -> Ended {
     for (path, experiment) in collo_measure::experiment::all(&project, &workloads)? {
         match experiment {
             Ok(e) if a.tag.as_ref().is_none_or(|tag| e.has_tag(tag)) => {
-                table.row([Some(e.name.clone()), Some(e.tags.join(", ")), e.description.clone()]);
+                table.values([Some(e.name.clone()), Some(e.tags.join(", ")), e.description.clone()]);
                 list.push(json!({"experiment": e.name, "tags": e.tags, "description": e.description, "path": path}));
             }
             Ok(_) => {}
@@ -125,7 +125,7 @@ fn modes(context: &Context<'_>) -> Ended {
         .with_prose_last();
     let mut list = Vec::new();
     for family in sharing::MODES {
-        table.row([family.name.to_string(), family.examples.join("  "), family.about.to_string()].map(Some));
+        table.values([family.name.to_string(), family.examples.join("  "), family.about.to_string()].map(Some));
         list.push(json!({"mode": family.name, "examples": family.examples, "about": family.about}));
     }
     if context.arguments.json {

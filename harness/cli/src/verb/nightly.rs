@@ -3,6 +3,7 @@
 
 use collo_measure::campaign::Choice;
 use collo_measure::{Experiment, Project, Request, Selection, Workloads};
+use collo_report::document::Present;
 use collo_report::history::{self, History, Nights, Rules, Suspect};
 use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs, Thresholds};
 
@@ -117,11 +118,11 @@ fn rules(a: &args::Nightly, campaign: Option<&CampaignFolder>) -> Rules {
 }
 
 fn conclude(context: &Context<'_>, reports: &std::path::Path, history: History) -> Ended {
-    let written = history::write(&history, reports)?;
+    let written = history.write(&history::folder(reports, &history.experiment))?;
     if context.arguments.json {
-        say::json(&history::json(&history));
+        say::json(&history.json());
     } else {
-        say::result(history::terminal(&history).trim_end());
+        say::result(history.text(say::width()).trim_end());
     }
     say::remark(format!("history: {}", collo_measure::shown(&written.html)));
     let whole = history.nights.last().is_some_and(|n| n.incomplete.is_none());

@@ -2,10 +2,10 @@
 
 use collo_measure::experiment::{Asked, Origin};
 use collo_measure::{Experiment, Request, Session, Workloads};
+use collo_report::document::{Align, Table};
 use serde_json::json;
 
 use super::{Context, Ended};
-use crate::table::{Align, Table};
 use crate::{args, exit, plan_text, say};
 
 pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
@@ -60,7 +60,7 @@ pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
 fn origins(experiment: &Experiment) -> String {
     let mut table = Table::new(&[("key", Align::Left), ("value", Align::Left), ("from", Align::Left)], 2);
     for origin in experiment.explain() {
-        table.row([Some(origin.key), Some(origin.value), Some(origin.place.unwrap_or_else(|| "default".into()))]);
+        table.values([Some(origin.key), Some(origin.value), Some(origin.place.unwrap_or_else(|| "default".into()))]);
     }
     table.render(say::width()).trim_end().to_string()
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use collo_report::document::{Align, Table};
 use collo_report::history;
 use collo_store::{CampaignFolder, Diagnostics};
 use fs_err as fs;
@@ -15,7 +16,6 @@ use super::{Context, Ended};
 use crate::args;
 use crate::exit;
 use crate::say;
-use crate::table::{Align, Table};
 
 /// Older than this, where neither an age nor a count was given.
 const OLD: Duration = Duration::from_secs(30 * 86_400);
@@ -66,7 +66,7 @@ pub fn run(context: &Context<'_>, a: &args::Prune) -> Ended {
         let age = age_s(&m.created_utc);
         let days = age.map_or_else(|| "–".into(), |s| format!("{:.0} d", (s / 86_400.0).floor()));
         let megabytes = format!("{:.1}", bytes as f64 / 1e6);
-        table.row([m.id.clone(), m.experiment.clone(), days, megabytes, word].map(Some));
+        table.values([m.id.clone(), m.experiment.clone(), days, megabytes, word].map(Some));
         let deleted = matches!(fate, Fate::Goes);
         let why = if let Fate::Stays(why) = &fate { Some(why.clone()) } else { None };
         list.push(

@@ -7,6 +7,7 @@ use collo_measure::experiment::Asked;
 use collo_measure::trial::{self, Finding, Shown};
 use collo_measure::workload::{Environment, RECIPE, Requirement, plain};
 use collo_measure::{Project, Workload, Workloads, units};
+use collo_report::document::{Align, Table};
 use collo_store::{Diagnostic, Diagnostics, ExitClass, text::line};
 use collo_store::{EpochRecord, RunRecord};
 use serde_json::{Value as Json, json};
@@ -16,7 +17,6 @@ use super::{Context, Ended};
 use crate::args::{self, WorkloadVerb};
 use crate::exit;
 use crate::say;
-use crate::table::{Align, Table};
 use collo_measure::shown;
 
 pub fn run(context: &Context<'_>, a: &args::Workload) -> Ended {
@@ -34,7 +34,7 @@ pub fn list(context: &Context<'_>, workloads: &Workloads) -> Ended {
     let columns = [("workload", Align::Left), ("preset of", Align::Left), ("what it trains", Align::Left)];
     let mut table = Table::new(&columns, 1).with_prose_last();
     for w in workloads.iter() {
-        table.row([Some(w.name.clone()), w.preset_of.clone(), w.description.clone()]);
+        table.values([Some(w.name.clone()), w.preset_of.clone(), w.description.clone()]);
     }
     if context.arguments.json {
         let list: Vec<Json> = workloads.iter().map(|w| value(w)).collect();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use collo_report::compare::{self, Options, Side};
+use collo_report::document::Present;
 use serde_json::{Value, json};
 
 use crate::support::Fixture;
@@ -44,8 +45,8 @@ pub fn measure(left: &Path, right: &Path, to: &Path) -> Value {
     let (left, right) = (Side::read(left).expect("a report"), Side::read(right).expect("a report"));
     let read_s = begin.elapsed().as_secs_f64();
     let comparison = compare::compare(&left, &right, &Options::default()).expect("a comparison");
-    let text = compare::terminal(&comparison, 100);
-    compare::write(&comparison, to).expect("a page");
+    let text = comparison.text(100);
+    comparison.write(to).expect("a page");
     let seconds = begin.elapsed().as_secs_f64();
     json!({ "seconds": seconds, "read_s": read_s, "compare_s": seconds - read_s, "lines": text.lines().count(), "peak_bytes": crate::peak_bytes() })
 }

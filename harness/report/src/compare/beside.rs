@@ -7,63 +7,17 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Head;
+use super::brief::{ROWS, more};
 use super::conditions::Conditions;
-use super::page::{Written, plain, put, style};
-use super::published::{Figure, Study, bare, is_card, study};
+use super::place::Place;
+use super::published::{Figure, bare, is_card, study};
 use super::quantity;
 use super::side::Side;
-use super::text::{printable, wrap};
+use crate::document::{Block, Document, Fact, Look, Present, Section, Table, TableCell};
 use crate::number;
 use crate::quantity::Key;
 use crate::render::json::quantity as quantity_json;
 use crate::stats::Quantity;
-use crate::{Error, Result};
-
-/// Rows that a terminal is given.
-const ROWS: usize = 60;
-
-/// Where the published value lies.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Place {
-    /// Inside our interval.
-    Inside,
-    /// Outside of it: our nearest end ÷ the published value.
-    Outside(f64),
-    /// Our number has no interval.
-    NoInterval,
-    /// An outcome: the same, or another.
-    Same,
-    Other,
-    /// It was published under conditions that were others here.
-    OtherConditions,
-}
-
-impl Place {
-    /// As people read it.
-    pub fn text(&self) -> String {
-        match self {
-            Place::Inside => "inside our interval".into(),
-            Place::Outside(by) if *by > 1.0 => format!("outside: ours is at least {:.1} % more", (by - 1.0) * 100.0),
-            Place::Outside(by) => format!("outside: ours is at least {:.1} % less", (1.0 - by) * 100.0),
-            Place::NoInterval => "one run has no interval".into(),
-            Place::Same => "the same outcome".into(),
-            Place::Other => "another outcome".into(),
-            Place::OtherConditions => "not held against it: other conditions".into(),
-        }
-    }
-
-    /// As JSON has it.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Place::Inside => "inside",
-            Place::Outside(_) => "outside",
-            Place::NoInterval => "no_interval",
-            Place::Same => "same",
-            Place::Other => "other",
-            Place::OtherConditions => "other_conditions",
-        }
-    }
-}
 
 /// One figure beside a cell.
 #[derive(Debug)]
@@ -196,7 +150,7 @@ impl Beside {
             "published:study → {} {}, on {}",
             self.head.experiment,
             self.head.campaign,
-            super::text::with_article(&self.head.device)
+            super::words::with_article(&self.head.device)
         )
     }
 
@@ -236,42 +190,12 @@ impl Beside {
         }
         lines
     }
+}
 
-    /// For a terminal.
-    pub fn text(&self, width: usize) -> String {
-        let mut out = vec![printable(&self.title())];
-        out.extend(self.warnings.iter().flat_map(|w| wrap(&printable(&format!("warning: {w}")), width)));
-        let mut rows: Vec<[String; 6]> = vec![HEADS.map(String::from)];
-        rows.extend(self.rows.iter().take(ROWS).map(|r| r.texts().map(|t| printable(&t))));
-        if !self.rows.is_empty() {
-            let widths: Vec<usize> = (0..6).map(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0)).collect();
-            for row in &rows {
-                let cells = row.iter().zip(&widths).map(|(t, w)| format!("{t}{}", " ".repeat(w - t.chars().count())));
-                out.push(cells.collect::<Vec<_>>().join("  ").trim_end().to_string());
-            }
-        }
-        if self.rows.len() > ROWS {
-            out.push(format!("… {} more: `--json` has them all, `--to DIR` writes the page", self.rows.len() - ROWS));
-        }
-        let otherwise = self.otherwise();
-        if !otherwise.is_empty() {
-            out.push("other conditions than the published:".into());
-            out.extend(otherwise.iter().take(ROWS).flat_map(|line| wrap(&printable(line), width)));
-        }
-        out.extend(wrap(&self.counts(), width));
-        if !self.rows.is_empty() {
-            out.extend(wrap(&self.note(), width));
-        } else {
-            out.extend(wrap(
-                "the study measured small, medium, large and others of `collo list workloads`: collo run study-uniform",
-                width,
-            ));
-        }
-        out.join("\n") + "\n"
-    }
+impl Present for Beside {
+    const NAME: &'static str = "published";
 
-    /// As JSON.
-    pub fn json(&self) -> Value {
+    fn json(&self) -> Value {
         let study = study();
         let row = |r: &Row| {
             let f = r.figure;
@@ -293,52 +217,60 @@ impl Beside {
         })
     }
 
-    /// Write `published.html`, `.md` and `.json`.
-    pub fn write(&self, folder: &std::path::Path) -> Result<Written> {
-        fs_err::create_dir_all(folder)?;
-        let mut data = serde_json::to_string_pretty(&self.json()).map_err(|e| Error::Io(e.into()))?;
-        data.push('\n');
-        let names = ["published.html", "published.md", "published.json"];
-        let page = Page {
-            b: self,
-            study: study(),
-            heads: HEADS,
-            style: style(),
-            title: self.title(),
-            note: self.note(),
-            counts: self.counts(),
-        };
-        put(folder, &[(names[0], askama::Template::render(&page)?), (names[1], self.markdown()), (names[2], data)])?;
-        let [html, markdown, json] = names.map(|n| folder.join(n));
-        Ok(Written { html, markdown, json })
-    }
-
-    fn markdown(&self) -> String {
-        let mut out = vec![format!("# {}", plain(&self.title())), String::new()];
-        out.extend(self.warnings.iter().map(|w| format!("> **Warning:** {}\n", plain(w))));
-        out.push(format!("| {} | in the source's words |\n|---|---|---|---|--:|---|---|", HEADS.join(" | ")));
-        for row in &self.rows {
-            let said = format!("{} ({})", row.figure.published, row.figure.conditions);
-            out.push(format!("| {} | {} |", row.texts().map(|t| plain(&t)).join(" | "), plain(&said)));
+    fn brief(&self) -> Vec<Block> {
+        let lines = [self.title()].into_iter().chain(self.warnings.iter().map(|w| format!("warning: {w}")));
+        let mut blocks = vec![Block::Notes(lines.collect())];
+        if !self.rows.is_empty() {
+            let mut table = Table::with(&HEADS);
+            self.rows.iter().take(ROWS).for_each(|r| table.texts(r.texts()));
+            blocks.push(Block::Table(table));
         }
+        blocks.extend(more(self.rows.len(), ROWS, "").map(Block::Text));
         let otherwise = self.otherwise();
         if !otherwise.is_empty() {
-            out.push("\nOther conditions than the published:\n".into());
-            out.extend(otherwise.iter().map(|line| format!("- {}", plain(line))));
+            let shown = otherwise.into_iter().take(ROWS).collect();
+            blocks.extend([Block::Text("other conditions than the published:".into()), Block::Notes(shown)]);
         }
-        out.extend([String::new(), format!("{}. {}.", self.counts(), self.note())]);
-        out.join("\n") + "\n"
+        let study = "the study measured small, medium, large and others of `collo list workloads`: collo run study-uniform";
+        let last = if self.rows.is_empty() { study.into() } else { self.note() };
+        blocks.push(Block::Notes(vec![self.counts(), last]));
+        blocks
     }
-}
 
-#[derive(askama::Template)]
-#[template(path = "compare_published.html")]
-struct Page<'a> {
-    b: &'a Beside,
-    study: &'static Study,
-    heads: [&'static str; 6],
-    style: String,
-    title: String,
-    note: String,
-    counts: String,
+    fn document(&self) -> Document {
+        let study = study();
+        let mut figures = Vec::new();
+        if !self.rows.is_empty() {
+            let mut table = Table::with(&HEADS).looking(Look::Prose);
+            for row in &self.rows {
+                let mut cells = row.texts().map(TableCell::text);
+                cells[2].note = format!("“{}”; {}", row.figure.published, row.figure.conditions);
+                cells[5].note = row.differs();
+                table.row(cells.into());
+            }
+            figures.extend([Block::Table(table), Block::Remark(format!("{}.", self.note()))]);
+        }
+        let about = |o: &[String; 3]| format!("“{}”: {} ({}).", o[0], o[1], o[2]);
+        let others = vec![Block::Notes(study.others.iter().map(about).collect())];
+        Document {
+            name: format!("collo compare: {}", self.title()),
+            title: "Beside what was published".into(),
+            subtitle: self.title(),
+            facts: vec![Fact::new("The study", format!("{}, {}", study.device, study.software))],
+            files: vec![("Markdown", "published.md"), ("JSON", "published.json")],
+            warnings: self.warnings.clone(),
+            sections: vec![
+                Section {
+                    id: "figures",
+                    title: "Figures",
+                    finding: format!("{}.", self.counts()),
+                    blocks: figures,
+                    ..Section::default()
+                },
+                Section { id: "others", title: "About no cell", blocks: others, ..Section::default() },
+            ],
+            ..Document::default()
+        }
+        .simulated(self.head.simulated.then_some("The device's model was calibrated on these figures: agreement is circular."))
+    }
 }

@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use super::page::{Written, plain, put, style};
+use super::brief::more;
 use super::side::{Cell, Side};
-use super::text::{printable, wrap};
 use super::{Head, cards, matching, quantity};
+use crate::document::{Block, Chip, Document, Fact, Line, Look, Present, Row, Section, Table, TableCell, Tone};
 use crate::number;
 use crate::render::json::quantity as quantity_json;
 use crate::stats::Quantity;
@@ -153,17 +153,12 @@ fn guidelines(sides: &[Side]) -> Vec<GuidelineRow> {
     rows
 }
 
-/// A sentence without the backticks around its names.
-pub fn bare(sentence: &str) -> String {
-    sentence.replace('`', "")
-}
-
-/// The class, the sign and the words of a verdict.
-pub fn chip(verdict: &str) -> (&'static str, &'static str, &'static str) {
+/// A verdict of a report as it is said.
+fn chip(verdict: &str) -> Chip {
     match verdict {
-        "supported" => ("sup", "✓", "supported"),
-        "contradicted" => ("con", "✕", "contradicted"),
-        _ => ("not", "?", "not enough evidence"),
+        "supported" => Chip::new(Tone::Good, "✓", "supported"),
+        "contradicted" => Chip::new(Tone::Bad, "✕", "contradicted"),
+        _ => Chip::new(Tone::Open, "?", "not enough evidence"),
     }
 }
 
@@ -194,57 +189,19 @@ impl Generations {
             self.words()
         )
     }
+}
 
-    /// For a terminal.
-    pub fn text(&self, width: usize) -> String {
-        let name = |c: &Card| c.head.device.replace("NVIDIA ", "");
-        let mut out: Vec<String> = Vec::new();
-        for card in &self.cards {
-            let sms = card.sms.as_ref().map_or(String::new(), |n| format!(", {n} SMs"));
-            out.push(printable(&format!("{}{sms}: {} {}", name(card), card.head.experiment, card.head.campaign)));
-        }
-        out.extend(self.warnings.iter().flat_map(|w| wrap(&printable(&format!("warning: {w}")), width)));
-        let open = |row: &&GuidelineRow| !row.changed && row.on.iter().flatten().all(|(v, ..)| v == "not_enough_evidence");
-        for row in self.guidelines.iter().filter(|row| !open(row)) {
-            out.push(printable(&format!("{}: {}", row.id, if row.changed { "changed" } else { "the same verdict" })));
-            for (card, on) in self.cards.iter().zip(&row.on) {
-                let said = on.as_ref().map_or_else(
-                    || "not in this report".to_string(),
-                    |(verdict, statement, finding)| {
-                        let (_, sign, words) = chip(verdict);
-                        format!("{sign} {words}: {} {}", bare(statement), bare(finding))
-                    },
-                );
-                out.extend(wrap(&printable(&format!("  {}: {said}", name(card))), width));
-            }
-        }
-        let without: Vec<&str> = self.guidelines.iter().filter(open).map(|row| row.id.as_str()).collect();
-        if !without.is_empty() {
-            out.extend(wrap(&printable(&format!("not enough evidence on any card: {}", without.join(", "))), width));
-        }
-        for row in self.cells.iter().take(ROWS) {
-            out.push(printable(&row.label));
-            for (card, on) in self.cards.iter().zip(&row.on) {
-                let said = on.as_ref().map_or_else(
-                    || "not in this report".into(),
-                    |share| {
-                        let own = if share.label == row.label { String::new() } else { format!(" as {}", share.label) };
-                        let sms = share.sms.as_ref().map_or(String::new(), |s| format!(", {s}"));
-                        format!("{}{own}{sms}", share.said())
-                    },
-                );
-                out.push(printable(&format!("  {}: {said}", name(card))));
-            }
-        }
-        if self.cells.len() > ROWS {
-            out.push(format!("… {} more cells: `--json` has them all, `--to DIR` writes the page", self.cells.len() - ROWS));
-        }
-        out.extend(wrap(&self.note(), width));
-        out.join("\n") + "\n"
+impl Card {
+    /// Its device without the maker's name.
+    fn name(&self) -> String {
+        self.head.device.replace("NVIDIA ", "")
     }
+}
 
-    /// As JSON.
-    pub fn json(&self) -> Value {
+impl Present for Generations {
+    const NAME: &'static str = "generations";
+
+    fn json(&self) -> Value {
         let share = |s: &Option<Share>| match s {
             None => Value::Null,
             Some(s) => json!({ "cell": s.label, "value": quantity_json(s.value.as_ref()), "outcome": s.outcome,
@@ -267,57 +224,116 @@ impl Generations {
         })
     }
 
-    /// Write `generations.html`, `.md` and `.json`.
-    pub fn write(&self, folder: &std::path::Path) -> Result<Written> {
-        fs_err::create_dir_all(folder)?;
-        let mut data = serde_json::to_string_pretty(&self.json()).map_err(|e| Error::Io(e.into()))?;
-        data.push('\n');
-        let names = ["generations.html", "generations.md", "generations.json"];
-        put(folder, &[(names[0], self.html()?), (names[1], self.markdown()), (names[2], data)])?;
-        let [html, markdown, json] = names.map(|n| folder.join(n));
-        Ok(Written { html, markdown, json })
+    fn brief(&self) -> Vec<Block> {
+        let mut lines: Vec<String> = Vec::new();
+        for card in &self.cards {
+            let sms = card.sms.as_ref().map_or(String::new(), |n| format!(", {n} SMs"));
+            lines.push(format!("{}{sms}: {} {}", card.name(), card.head.experiment, card.head.campaign));
+        }
+        lines.extend(self.warnings.iter().map(|w| format!("warning: {w}")));
+        let open = |row: &&GuidelineRow| !row.changed && row.on.iter().flatten().all(|(v, ..)| v == "not_enough_evidence");
+        let missing = || "not in this report".to_string();
+        for row in self.guidelines.iter().filter(|row| !open(row)) {
+            lines.push(format!("{}: {}", row.id, if row.changed { "changed" } else { "the same verdict" }));
+            for (card, on) in self.cards.iter().zip(&row.on) {
+                let said = on.as_ref().map_or_else(missing, |(v, statement, finding)| {
+                    format!("{}: {statement} {finding}", chip(v).said()).replace('`', "")
+                });
+                lines.push(format!("  {}: {said}", card.name()));
+            }
+        }
+        let without: Vec<&str> = self.guidelines.iter().filter(open).map(|row| row.id.as_str()).collect();
+        if !without.is_empty() {
+            lines.push(format!("not enough evidence on any card: {}", without.join(", ")));
+        }
+        for row in self.cells.iter().take(ROWS) {
+            lines.push(row.label.clone());
+            for (card, on) in self.cards.iter().zip(&row.on) {
+                let said = on.as_ref().map_or_else(missing, |share| {
+                    let own = if share.label == row.label { String::new() } else { format!(" as {}", share.label) };
+                    let sms = share.sms.as_ref().map_or(String::new(), |s| format!(", {s}"));
+                    format!("{}{own}{sms}", share.said())
+                });
+                lines.push(format!("  {}: {said}", card.name()));
+            }
+        }
+        lines.extend(more(self.cells.len(), ROWS, " cells"));
+        lines.push(self.note());
+        vec![Block::Notes(lines)]
     }
 
-    fn html(&self) -> Result<String> {
-        let page = Page { g: self, style: style(), note: self.note(), shown: &self.cells[..self.cells.len().min(PAGE_ROWS)] };
-        Ok(askama::Template::render(&page)?)
-    }
-
-    fn markdown(&self) -> String {
-        let devices: Vec<String> = self.cards.iter().map(|c| plain(&c.head.device)).collect();
-        let mut out = vec![format!("# What changed between {}", devices.join(", ")), String::new()];
-        out.extend(self.warnings.iter().map(|w| format!("> **Warning:** {}\n", plain(w))));
-        let line = |first: &str| format!("| {first} | {} |\n|---|{}", devices.join(" | "), "---|".repeat(devices.len()));
-        if !self.guidelines.is_empty() {
-            out.push(line("guideline"));
-            for row in &self.guidelines {
-                let on = row
-                    .on
-                    .iter()
-                    .map(|on| on.as_ref().map_or(String::new(), |(v, s, f)| format!("{}: {} {}", chip(v).2, plain(s), plain(f))));
-                let changed = if row.changed { " (changed)" } else { "" };
-                out.push(format!("| {}{changed} | {} |", plain(&row.id), on.collect::<Vec<_>>().join(" | ")));
-            }
-            out.push(String::new());
+    fn document(&self) -> Document {
+        let devices: Vec<&str> = self.cards.iter().map(|c| c.head.device.as_str()).collect();
+        let fact = |c: &Card| {
+            let sms = c.sms.as_ref().map_or(String::new(), |n| format!("{n} SMs, "));
+            let lines = vec![Line::Text(format!("{sms}{}", c.head.experiment)), Line::Code(c.head.campaign.clone())];
+            Fact { name: c.head.device.clone(), lines }
+        };
+        Document {
+            name: "collo compare: generations".into(),
+            title: format!("What changed: {}", devices.join(" → ")),
+            facts: self.cards.iter().map(fact).collect(),
+            files: vec![("Markdown", "generations.md"), ("JSON", "generations.json")],
+            warnings: self.warnings.clone(),
+            sections: vec![self.advice(), self.shares()],
+            ..Document::default()
         }
-        if !self.cells.is_empty() {
-            out.push(line("cell"));
-            for row in self.cells.iter().take(PAGE_ROWS) {
-                let on = row.on.iter().map(|on| on.as_ref().map_or(String::new(), |s| plain(&s.said())));
-                out.push(format!("| {} | {} |", plain(&row.label), on.collect::<Vec<_>>().join(" | ")));
-            }
-            out.push(String::new());
-        }
-        out.push(format!("{}.", self.note()));
-        out.join("\n") + "\n"
+        .simulated(self.simulated().then_some("A model invented the numbers of every card that is called simulated."))
     }
 }
 
-#[derive(askama::Template)]
-#[template(path = "compare_generations.html")]
-struct Page<'a> {
-    g: &'a Generations,
-    style: String,
-    note: String,
-    shown: &'a [CellRow],
+impl Generations {
+    /// A table with a column for each card.
+    fn table(&self, first: &str) -> Table {
+        let heads: Vec<&str> = [first].into_iter().chain(self.cards.iter().map(|c| c.head.device.as_str())).collect();
+        Table::with(&heads).looking(Look::Prose)
+    }
+
+    fn advice(&self) -> Section {
+        let mut table = self.table("guideline");
+        for row in &self.guidelines {
+            let mut cells = vec![TableCell::with_note(&row.id, if row.changed { "changed" } else { "" })];
+            cells.extend(row.on.iter().map(|on| match on {
+                None => TableCell::default(),
+                Some((verdict, statement, finding)) => TableCell {
+                    chip: Some(chip(verdict)),
+                    ..TableCell::with_note(statement.replace('`', ""), finding.replace('`', ""))
+                },
+            }));
+            table.rows.push(Row { marked: row.changed, cells, ..Row::default() });
+        }
+        let none = if self.guidelines.is_empty() { "None of these reports has a guideline." } else { "" };
+        Section {
+            id: "guidelines",
+            title: "Guidelines",
+            finding: none.into(),
+            blocks: vec![Block::Table(table)],
+            ..Section::default()
+        }
+    }
+
+    fn shares(&self) -> Section {
+        let mut table = self.table("cell");
+        let shown = &self.cells[..self.cells.len().min(PAGE_ROWS)];
+        for row in shown {
+            let mut cells = vec![TableCell::text(&row.label)];
+            cells.extend(row.on.iter().map(|on| match on {
+                None => TableCell::default(),
+                Some(share) => {
+                    let own = (share.label != row.label).then(|| share.label.clone());
+                    let note: Vec<String> = own.into_iter().chain(share.sms.clone()).collect();
+                    TableCell::with_note(share.said(), note.join(", "))
+                }
+            }));
+            table.row(cells);
+        }
+        let left_out = self.cells.len() - shown.len();
+        let none = if shown.is_empty() { " No group is in two of these reports." } else { "" };
+        let mut blocks = vec![Block::Table(table)];
+        if left_out > 0 {
+            blocks.push(Block::Remark(format!("{left_out} more, which differ least, are in generations.json.")));
+        }
+        let finding = format!("{}.{none}", self.note());
+        Section { id: "cells-by-share", title: "Cells by share of the card", finding, blocks, ..Section::default() }
+    }
 }

@@ -1,10 +1,11 @@
 //! Two reports beside each other. In: two sides, each read from a report as JSON. Out: matched cells with ratio, interval, p-value
 //! and verdict, what only one side has, and what differs in the environments; then these as text, JSON, Markdown and a page.
 //!
-//! `side` reads, `matching` finds pairs, `ratio` judges, `difference` warns, `decide` says what would decide; `text`, `json` and
-//! `page` write. Sides of different cards are compared by what each card gains, never by their times.
+//! `side` reads, `matching` finds pairs, `ratio` judges, `difference` warns, `decide` says what would decide; `brief`, `page` and
+//! `json` are its forms. Sides of different cards are compared by what each card gains, never by their times.
 
 mod beside;
+mod brief;
 pub mod cards;
 pub(crate) mod conditions;
 mod decide;
@@ -13,25 +14,24 @@ pub(crate) mod generations;
 mod json;
 mod matching;
 mod page;
+mod place;
 pub(crate) mod published;
 mod quantity;
 mod ratio;
 mod side;
-mod text;
+mod words;
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
-pub use beside::{Beside, Place, beside};
+pub use beside::{Beside, beside};
 pub use difference::{Difference, Environment};
 pub use generations::{Generations, generations};
-pub use json::json;
-pub use page::{Written, write};
+pub use place::Place;
 pub use published::{Study, study};
 pub use quantity::Asked;
 pub use ratio::{Finding, More};
 pub use side::Side;
-pub use text::terminal;
 
 use crate::quantity::{Key, Subject, Trait, find};
 use crate::stats::Quantity;

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use collo_store::Sharing;
 use serde_json::Value;
 
-use super::beside::Place;
 use super::conditions::{Conditions, Regime};
+use super::place::Place;
 use super::quantity;
 use super::side::{Cell, Member};
 use crate::number;

@@ -1,6 +1,7 @@
 //! Nights by hand: what a judge says of each.
 
 use super::*;
+use crate::document::{self, Present};
 use crate::history::Nights;
 use crate::history::story::{Class, History};
 
@@ -174,7 +175,7 @@ fn ten_thousand_cells_are_judged_in_a_moment() {
     let history = History::of("x", Nights { nights, problems: vec![] }, Rules::default());
     assert_eq!(history.rows().len(), 10_000);
     assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
-    assert!(crate::history::page::page(&history).unwrap().len() < 5 << 20);
+    assert!(document::html::document(&history.document()).unwrap().len() < 5 << 20);
 }
 
 #[test]

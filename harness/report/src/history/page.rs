@@ -1,142 +1,104 @@
-//! `index.html` of a history: one line per cell. In: a history. Out: one file that works offline and needs no script. Every text is
-//! escaped by the template engine; only drawings, which escape their own texts, are placed as they are.
-
-use askama::Template;
+//! A history as a document: every cell with its nights as a line of dots, by what became of it.
 
 use super::story::{Class, History, NIGHTS_SHOWN, Row};
 use super::words;
-use crate::Result;
+use crate::document::{Block, Document, Fact, Look, Section, Table, TableCell, Tone};
 use crate::number;
-use crate::plot::{Canvas, Drawing, Spark, SparkDot, family, shape};
+use crate::plot::{Spark, SparkDot, family};
 use crate::quantity::{self, Key};
 use crate::stats::t_quantile;
 
 /// Rows of a section that are drawn; the others are in `history.json`.
 const ROWS: usize = 400;
 
-#[derive(Template)]
-#[template(path = "history.html")]
-struct Page {
-    experiment: String,
-    device: String,
-    simulated: bool,
-    last: String,
-    campaign: String,
-    total: usize,
-    whole: usize,
-    counts: String,
-    verdict: String,
-    head: Vec<String>,
-    sections: Vec<Section>,
-    hollow: Vec<String>,
-    shown: usize,
-    style: String,
-}
+/// One class of cells: anchor, title, what it is, what is said where no cell is in it, whether it is folded.
+type Kind = (&'static str, &'static str, &'static str, &'static str, bool, fn(&Class) -> bool);
 
-struct Section {
-    id: &'static str,
-    title: &'static str,
-    about: &'static str,
-    none: &'static str,
-    folded: bool,
-    count: String,
-    rows: Vec<Line>,
-    left_out: usize,
-}
+const KINDS: [Kind; 5] = [
+    (
+        "steps",
+        "Confirmed steps",
+        "Time after ÷ time before, with its 95 % interval, from the repetitions that confirmed it.",
+        "No cell stepped.",
+        false,
+        |c| matches!(c, Class::Stepped(_)),
+    ),
+    ("unstable", "Unstable", "Cells in which a step of 5 % cannot be told from noise.", "No cell is unstable.", false, |c| {
+        matches!(c, Class::Unstable(_))
+    }),
+    ("gone", "No longer running", "Cells that ran before and do not run now.", "Every cell that ran still runs.", false, |c| {
+        matches!(c, Class::Gone { .. })
+    }),
+    ("learning", "Learning", "Cells with fewer than five nights, not judged yet.", "No cell is learning.", true, |c| {
+        matches!(c, Class::Learning(_))
+    }),
+    ("quiet", "Quiet", "Cells whose nights cannot be told from each other.", "No cell is quiet.", true, |c| {
+        matches!(c, Class::Quiet)
+    }),
+];
 
-struct Line {
-    cell: String,
-    family: &'static str,
-    mark: String,
-    time: String,
-    drawing: Drawing,
-    label: String,
-    what: String,
-    step: bool,
-    why: String,
-    detects: String,
-}
-
-/// The page.
-pub fn page(history: &History) -> Result<String> {
-    let tonight = history.tonight();
-    let night = tonight.map(|(n, _)| n);
+/// The whole history.
+pub fn document(history: &History) -> Document {
+    let night = history.tonight().map(|(n, _)| n);
+    let device = night.map_or_else(|| "no device yet".into(), |n| n.device.clone());
+    let simulated = night.is_some_and(|n| n.simulated);
     let rows = history.rows();
-    let section = |id, title, about, none, folded, belongs: fn(&Class) -> bool| {
-        let all: Vec<&Row> = rows.iter().filter(|r| belongs(&r.class)).collect();
-        let count = number::count(all.len(), "cell");
-        let left_out = all.len().saturating_sub(ROWS);
-        Section {
-            id,
-            title,
-            about,
-            none,
-            folded,
-            count,
-            left_out,
-            rows: all.iter().take(ROWS).map(|r| line(history, r)).collect(),
-        }
-    };
-    let sections = vec![
-        section(
-            "steps",
-            "Confirmed steps",
-            "Time after ÷ time before, with its 95 % interval, from the repetitions that confirmed it.",
-            "No cell stepped.",
-            false,
-            |c| matches!(c, Class::Stepped(_)),
-        ),
-        section(
-            "unstable",
-            "Unstable",
-            "Cells in which a step of 5 % cannot be told from noise.",
-            "No cell is unstable.",
-            false,
-            |c| matches!(c, Class::Unstable(_)),
-        ),
-        section(
-            "gone",
-            "No longer running",
-            "Cells that ran before and do not run now.",
-            "Every cell that ran still runs.",
-            false,
-            |c| matches!(c, Class::Gone { .. }),
-        ),
-        section(
-            "learning",
-            "Learning",
-            "Cells with fewer than five nights, not judged yet.",
-            "No cell is learning.",
-            true,
-            |c| matches!(c, Class::Learning(_)),
-        ),
-        section("quiet", "Quiet", "Cells whose nights cannot be told from each other.", "No cell is quiet.", true, |c| {
-            matches!(c, Class::Quiet)
-        }),
-    ];
-    let counts = sections
-        .iter()
-        .filter(|s| s.left_out + s.rows.len() > 0)
-        .map(|s| format!("{} {}", s.left_out + s.rows.len(), s.title.to_lowercase()));
-    let hollow =
-        history.nights.iter().skip(history.first_shown()).filter_map(|n| Some(format!("{}: {}", n.id, n.incomplete.as_ref()?)));
-    let page = Page {
-        experiment: history.experiment.clone(),
-        device: night.map_or_else(|| "no device yet".into(), |n| n.device.clone()),
-        simulated: night.is_some_and(|n| n.simulated),
-        last: night.map_or_else(String::new, |n| n.created_utc.replace('T', " ").replace('Z', " UTC")),
-        campaign: night.map_or_else(String::new, |n| n.id.clone()),
-        total: history.nights.len(),
-        whole: history.whole(),
-        counts: counts.collect::<Vec<_>>().join(", "),
-        verdict: verdict(history),
-        head: words::head(history),
-        hollow: hollow.collect(),
+    let of = |kind: &Kind| rows.iter().filter(|r| kind.5(&r.class)).collect::<Vec<_>>();
+    let counts = KINDS.iter().map(|kind| (of(kind).len(), kind.1.to_lowercase())).filter(|(n, _)| *n > 0);
+    let counts: Vec<String> = counts.map(|(n, title)| format!("{n} {title}")).collect();
+    let mut sections = vec![Section {
+        id: "summary",
+        title: "Last night",
+        finding: format!("{}.", verdict(history)),
+        blocks: words::head(history).into_iter().map(Block::Text).collect(),
+        ..Section::default()
+    }];
+    sections.extend(KINDS.iter().map(|kind| section(history, kind, &of(kind))));
+    sections.push(legend(history));
+    let judged = format!("{} nights, {} judged", history.nights.len(), history.whole());
+    let last = night.map_or_else(|| Fact::new("Last night", ""), |n| Fact::campaign("Last night", &n.created_utc, &n.id));
+    let invented = "Nothing here was measured. The numbers come from a documented interference model: their marks are hollow.";
+    Document {
+        name: format!("collo nights: {} on {device}", history.experiment),
+        title: format!("Nights of {}", history.experiment),
+        subtitle: "Each cell against its own history; how it is judged is in the guide to the nightly.".into(),
+        facts: vec![Fact::new("Device", device), last, Fact::new(judged, counts.join(", "))],
+        files: vec![("Markdown", "history.md"), ("JSON", "history.json")],
         sections,
-        shown: NIGHTS_SHOWN,
-        style: format!("{}{}", include_str!("../../templates/page.css"), include_str!("../../templates/history.css")),
-    };
-    Ok(page.render()?)
+        ..Document::default()
+    }
+    .simulated(simulated.then_some(invented))
+}
+
+fn section(history: &History, &(id, title, about, none, folded, _): &Kind, rows: &[&Row]) -> Section {
+    let mut blocks = Vec::new();
+    if !rows.is_empty() {
+        let mut table = Table::with(&["cell", "nights", "what", "#detects"]).looking(Look::Prose);
+        rows.iter().take(ROWS).for_each(|r| table.row(line(history, r)));
+        blocks.push(Block::Table(table));
+    }
+    if rows.len() > ROWS {
+        blocks.push(Block::Remark(format!("{} more are in history.json.", rows.len() - ROWS)));
+    }
+    if folded && !blocks.is_empty() {
+        blocks = vec![Block::Folded(number::count(rows.len(), "cell"), blocks)];
+    }
+    blocks.insert(0, Block::Remark(if rows.is_empty() { none } else { about }.into()));
+    Section { id, title, blocks, ..Section::default() }
+}
+
+/// What the drawings mean, and the nights that were not judged.
+fn legend(history: &History) -> Section {
+    let how = format!(
+        "A dot is a night, the oldest left, at most {NIGHTS_SHOWN} of them; up is slower. The whisker on the last dot is its 95 % interval, the band is where a quiet night is expected. What moved all cells alike is taken out of the dots. A vertical line stands before the first night after a step; a hollow tick at the foot is a night that was not whole and is not judged, a cross one on which the cell did not run. “Detects” is the smallest step that is found within three nights in four of five cases."
+    );
+    let mut blocks = vec![Block::Remark(how)];
+    let shown = history.nights.iter().skip(history.first_shown());
+    let hollow: Vec<String> = shown.filter_map(|n| Some(format!("{}: {}", n.id, n.incomplete.as_ref()?))).collect();
+    if !hollow.is_empty() {
+        blocks.push(Block::Folded("Nights that were not judged".into(), vec![Block::Notes(hollow)]));
+    }
+    Section { id: "nights", title: "How to read a line", blocks, ..Section::default() }
 }
 
 /// The answer of the last night.
@@ -157,10 +119,10 @@ fn verdict(history: &History) -> String {
     if !judged.gone.is_empty() {
         parts.push(format!("{} no longer running", number::count(judged.gone.len(), "cell")));
     }
-    if parts.is_empty() { "A quiet night".into() } else { format!("Last night: {}", parts.join(", ")) }
+    if parts.is_empty() { "A quiet night".into() } else { parts.join(", ") }
 }
 
-fn line(history: &History, row: &Row) -> Line {
+fn line(history: &History, row: &Row) -> Vec<TableCell> {
     let track = &history.judge.tracks[row.track];
     let first = history.first_shown();
     let points: Vec<_> = track.points.iter().filter(|p| p.night >= first).collect();
@@ -204,25 +166,12 @@ fn line(history: &History, row: &Row) -> Line {
         key => format!("{} {} s", key.map_or("time", |key| key.head()), number::three(p.x.exp())),
     });
     let said = if what.is_empty() { "quiet".to_string() } else { what.clone() };
-    Line {
-        cell: track.cell.clone(),
-        family: family(&track.sharing),
-        mark: mark(&track.sharing),
-        time: last,
-        label: format!("{} over {}: {said}", track.cell, number::count(points.len(), "night")),
-        drawing: spark.draw(family(&track.sharing)),
-        step: matches!(row.class, Class::Stepped(_)),
-        what,
-        why,
-        detects: words::detects(row),
-    }
-}
-
-/// A mode's mark beside a name, as markup: only the family's class and fixed shapes go in.
-fn mark(sharing: &str) -> String {
-    let mut c = Canvas::default();
-    c.open(family(sharing));
-    c.shape(shape(sharing), "mk", (6.0, 6.0));
-    c.close();
-    format!(r#"<svg class="mark" viewBox="0 0 12 12" aria-hidden="true">{}</svg>"#, c.into_markup())
+    let label = format!("{} over {}: {said}", track.cell, number::count(points.len(), "night"));
+    let stepped = matches!(row.class, Class::Stepped(_));
+    vec![
+        TableCell { mode: track.sharing.clone(), ..TableCell::with_note(&track.cell, last) },
+        TableCell { drawing: Some(spark.draw(family(&track.sharing))), ..TableCell::text(label) },
+        TableCell { tone: if stepped { Tone::Good } else { Tone::Plain }, ..TableCell::with_note(what, why) },
+        TableCell::text(words::detects(row)),
+    ]
 }

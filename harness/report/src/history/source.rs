@@ -81,7 +81,7 @@ pub fn keep_summary(campaign: &CampaignFolder, reports: &Path) -> Result<()> {
 fn put(place: &Path, stamp: &str, night: &Night) -> Result<()> {
     fs::create_dir_all(place)?;
     let text = keep::json(stamp, night).to_string() + "\n";
-    crate::render::replace(&place.join(format!("{}.json", night.id)), text.as_bytes())
+    crate::document::replace(&place.join(format!("{}.json", night.id)), text.as_bytes())
 }
 
 fn kept(place: &Path) -> Result<Vec<PathBuf>> {

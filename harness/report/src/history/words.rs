@@ -41,11 +41,6 @@ pub fn share_up(share: f64) -> String {
     format!("{:.1} %", (share * 1000.0).ceil() / 10.0)
 }
 
-/// `<0.001`, else three decimals.
-pub fn p(p: f64) -> String {
-    if p < 0.001 { "<0.001".into() } else { format!("{p:.3}") }
-}
-
 /// What the environment changed by, at most so many names.
 pub fn explains(history: &History, since: usize, most: usize) -> String {
     let all = history.explains(since);
@@ -70,11 +65,11 @@ pub fn row(history: &History, row: &Row) -> String {
     }
 }
 
-/// What it can show: `detects ≥ 2.9 %`.
+/// What it can show: `≥ 2.9 %`.
 pub fn detects(row: &Row) -> String {
     match (&row.class, row.detectable) {
         (Class::Gone { .. } | Class::Learning(_), _) | (_, None) => String::new(),
-        (_, Some(share)) => format!("detects ≥ {}", share_up(share)),
+        (_, Some(share)) => format!("≥ {}", share_up(share)),
     }
 }
 
@@ -116,6 +111,6 @@ mod tests {
         assert_eq!(day("2026-11-04T02:00:11Z"), "4 Nov");
         assert_eq!((day("2026-13-04T"), day(""), day("ä")), ("2026-13-04T".into(), "".into(), "ä".into()));
         assert_eq!((change(1.0521), change(0.95), change(1.0)), ("+5.2 %".into(), "−5.0 %".into(), "+0.0 %".into()));
-        assert_eq!((share_up(0.0291), p(0.0001), p(0.0123)), ("3.0 %".into(), "<0.001".into(), "0.012".into()));
+        assert_eq!(share_up(0.0291), "3.0 %");
     }
 }

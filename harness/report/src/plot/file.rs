@@ -8,7 +8,7 @@ use resvg::{tiny_skia, usvg};
 
 use super::svg::LONGEST;
 use super::{Anchor, Canvas, Panel, cut, escape, shape};
-use crate::section::Figure;
+use crate::document::Figure;
 use crate::{Error, Result};
 
 static REGULAR: &[u8] = include_bytes!("../../fonts/DejaVuSans.subset.ttf");

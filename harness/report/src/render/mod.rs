@@ -1,10 +1,8 @@
-//! From an analysis to text: the terminal, JSON, Markdown, the page.
+//! From an analysis to text: the terminal, JSON, the report's files.
 
-pub mod html;
 pub mod json;
-pub mod markdown;
 pub mod terminal;
 pub mod words;
 mod write;
 
-pub use write::{Written, replace, write};
+pub use write::write;

@@ -5,141 +5,65 @@ use collo_store::{Features, text};
 use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
 use crate::compare::conditions::told;
 use crate::compare::published;
-use crate::guideline::{Knee, capital, knees};
+use crate::document::{Align, Block, Column, Table, terminal};
 use crate::number::{self, ABSENT};
 use crate::quantity::{Key, Trait};
 use crate::render::words;
-
-/// One column of the table.
-struct Column {
-    head: String,
-    values: Vec<String>,
-    align: Align,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Align {
-    Left,
-    Right,
-    /// On the decimal point of the estimate.
-    Point,
-}
-
-impl Column {
-    /// Pad every value to one width, head first.
-    fn lines(&self) -> Vec<String> {
-        let width = |s: &str| s.chars().count();
-        let before = |v: &str| width(v.split(['.', ' ']).next().unwrap_or(v));
-        let numeric = |v: &str| v.starts_with(|c: char| c.is_ascii_digit());
-        let lead = self.values.iter().filter(|v| numeric(v)).map(|v| before(v)).max().unwrap_or(0);
-        let placed: Vec<String> = self
-            .values
-            .iter()
-            .map(|v| match self.align {
-                Align::Point if numeric(v) => format!("{}{v}", " ".repeat(lead - before(v))),
-                _ => v.clone(),
-            })
-            .collect();
-        let all = placed.iter().map(|v| width(v)).chain([width(&self.head)]).max().unwrap_or(0);
-        std::iter::once(&self.head)
-            .chain(&placed)
-            .map(|v| {
-                let gap = " ".repeat(all - width(v));
-                if self.align == Align::Right { format!("{gap}{v}") } else { format!("{v}{gap}") }
-            })
-            .collect()
-    }
-}
+use crate::section::finding;
 
 /// The end-of-run table with its notes and findings, at most `width` columns wide.
 pub fn summary(analysis: &Analysis, width: usize) -> String {
-    let mut out = vec![words::title(analysis), String::new()];
+    let title = words::title(analysis);
+    let mut blocks = vec![Block::Text(String::new())];
     if !analysis.cells.is_empty() {
-        out.extend(table(analysis, width));
-        out.push(String::new());
+        blocks.extend([Block::Table(table(analysis)), Block::Text(String::new())]);
     }
-    out.extend(words::notes(analysis).into_iter().flat_map(|line| wrap(&line, width)));
-    out.extend(findings(analysis).into_iter().flat_map(|line| wrap(&line, width)));
-    joined(&out)
+    blocks.extend([Block::Notes(words::notes(analysis)), Block::Notes(finding::remarks(analysis))]);
+    format!("{}\n{}", text::line(&title), terminal::text(&blocks, width))
 }
 
-fn table(analysis: &Analysis, width: usize) -> Vec<String> {
+fn table(analysis: &Analysis) -> Table {
     let cells = &analysis.cells;
-    let text =
-        |f: &dyn Fn(&Cell) -> Option<String>| cells.iter().map(|c| f(c).unwrap_or_else(|| ABSENT.into())).collect::<Vec<_>>();
     let (factor, unit) = words::time_unit(cells.iter().filter_map(|c| c.get(Key::EpochTime)));
     let epoch = |c: &Cell| match c.get(Key::EpochTime) {
         Some(q) => Some(number::scaled(q, factor)),
         None if c.outcome() != "completed" => Some(words::outcome(c.outcome())),
         None => None,
     };
-    let column = |head: &str, values, align| Column { head: head.into(), values, align };
-    let plain = |key: Key| column(key.head(), text(&|c| c.get(key).map(number::with_interval)), Align::Point);
-    let by = |key: Key, align, f: fn(f64) -> String| column(key.head(), text(&|c| c.get(key).map(|q| f(q.estimate))), align);
-    let p99 = text(&|c| c.get(Key::LatencyP99).map(|q| number::scaled(q, 1e3)));
-    let columns = [
-        column("cell", cells.iter().map(|c| c.name().to_string()).collect(), Align::Left),
-        column(&format!("{} {unit}", Key::EpochTime.head()), text(&epoch), Align::Point),
-        plain(Key::Slowdown),
-        column(&format!("{} ms", Key::LatencyP99.head()), p99, Align::Point),
-        plain(Key::LatencyP99OfSolo),
-        by(Key::WithinSlo, Align::Right, number::percent),
-        plain(Key::ThroughputGain),
-        by(Key::Fairness, Align::Point, |ratio| format!("{ratio:.2}")),
-        by(Key::Memory, Align::Right, number::gib),
-        by(Key::Cpu, Align::Right, number::percent),
-        by(Key::Overlap, Align::Left, number::percent),
-        column(
-            "validity",
-            text(&|c| (!c.is_valid() && !c.counted.is_empty()).then(|| words::verdict(c.validity.verdict).to_string())),
-            Align::Left,
-        ),
+    let of = |key: Key| move |c: &Cell| c.get(key).map(number::with_interval);
+    let percent = |key: Key| move |c: &Cell| c.get(key).map(|q| number::percent(q.estimate));
+    let p99 = |c: &Cell| c.get(Key::LatencyP99).map(|q| number::scaled(q, 1e3));
+    let fairness = |c: &Cell| c.get(Key::Fairness).map(|q| format!("{:.2}", q.estimate));
+    let memory = |c: &Cell| c.get(Key::Memory).map(|q| number::gib(q.estimate));
+    let validity = |c: &Cell| {
+        let doubted = !c.is_valid() && !c.counted.is_empty();
+        doubted.then(|| words::verdict(c.validity.verdict).to_string())
+    };
+    type Get<'a> = &'a dyn Fn(&Cell) -> Option<String>;
+    let columns: [(&str, Align, Get); 12] = [
+        ("cell", Align::Left, &|c| Some(c.name().to_string())),
+        (&format!("{} {unit}", Key::EpochTime.head()), Align::Point, &epoch),
+        (Key::Slowdown.head(), Align::Point, &of(Key::Slowdown)),
+        (&format!("{} ms", Key::LatencyP99.head()), Align::Point, &p99),
+        (Key::LatencyP99OfSolo.head(), Align::Point, &of(Key::LatencyP99OfSolo)),
+        (Key::WithinSlo.head(), Align::Right, &percent(Key::WithinSlo)),
+        (Key::ThroughputGain.head(), Align::Point, &of(Key::ThroughputGain)),
+        (Key::Fairness.head(), Align::Point, &fairness),
+        (Key::Memory.head(), Align::Right, &memory),
+        (Key::Cpu.head(), Align::Right, &percent(Key::Cpu)),
+        (Key::Overlap.head(), Align::Left, &percent(Key::Overlap)),
+        ("validity", Align::Left, &validity),
     ];
-    let mut lines = vec![String::new(); cells.len() + 1];
-    for (index, column) in columns.iter().enumerate() {
-        if column.values.iter().all(|v| v == ABSENT) {
-            continue;
-        }
-        let cells = column.lines();
-        let wide = cells.first().map_or(0, |c| c.chars().count()) + lines[0].chars().count() + 2;
-        // Columns go from the right, labels never.
-        if index > 0 && wide > width {
-            break;
-        }
-        for (line, cell) in lines.iter_mut().zip(cells) {
-            if index > 0 {
-                line.push_str("  ");
-            }
-            line.push_str(&cell);
-        }
+    // A column that nobody fills says nothing; where there is no room, the last go first.
+    let filled: Vec<_> = columns.into_iter().filter(|(.., get)| cells.iter().any(|c| get(c).is_some())).collect();
+    let mut table = Table::default();
+    for (rank, (name, align, _)) in filled.iter().enumerate() {
+        table.columns.push(Column { name: (*name).into(), align: *align, rank, ..Column::default() });
     }
-    lines.into_iter().map(|l| l.trim_end().to_string()).collect()
-}
-
-/// One or two sentences of what was found: of each workload the mode that gains most.
-fn findings(analysis: &Analysis) -> Vec<String> {
-    let knees = knees(analysis);
-    let gain = |k: &&Knee| k.cell().get(Key::ThroughputGain).map_or(f64::NEG_INFINITY, |q| q.estimate);
-    let best = analysis.workloads().into_iter().filter_map(|w| {
-        let here = knees.iter().filter(|k| k.workload == w);
-        here.max_by(|a, b| gain(a).total_cmp(&gain(b)))
-    });
-    let best: Vec<&Knee> = best.collect();
-    let several = knees.len() > 1;
-    let mut found: Vec<String> = best
-        .iter()
-        .filter_map(|k| {
-            let valid = k.groups.iter().all(|c| c.is_valid());
-            let sentence = format!("{}{}", k.sentence()?, if valid { "" } else { " (informative)" });
-            Some(if several { format!("`{}` under {}: {sentence}", words::workload(k.workload), k.sharing) } else { sentence })
-        })
-        .collect();
-    let more = found.len().saturating_sub(2);
-    found.truncate(2);
-    if more > 0 {
-        found.push(format!("… {} in the report", number::count(more, "more finding")));
+    for cell in cells {
+        table.texts(filled.iter().map(|(.., get)| get(cell).unwrap_or_else(|| ABSENT.into())));
     }
-    found
+    table
 }
 
 /// Everything about one cell: only rows for which there is something to say; what is absent has its reason.
@@ -149,8 +73,8 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     let of = number::count(cell.record.repetitions.max(cell.repetitions.len() as u32) as usize, "repetition");
     let device = campaign.device.name_said();
     let verdict = words::verdict(cell.validity.verdict);
-    let mut out =
-        vec![format!("{} of {last}, {}, {device}: {verdict}, {} of {of}", cell.name(), campaign.experiment, cell.counted.len())];
+    let title =
+        format!("{} of {last}, {}, {device}: {verdict}, {} of {of}", cell.name(), campaign.experiment, cell.counted.len());
     let q = |key: Key| cell.get(key).map(number::with_interval);
     let solo = cell.workload().and_then(|w| analysis.solo(w)).filter(|_| !cell.is_solo());
     let mut rows: Vec<(&str, Vec<String>)> = Vec::new();
@@ -231,21 +155,17 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
             rows.push(("graph", graph(&member.spec.workload, features)));
         }
     }
-    for (label, parts) in rows.iter().filter(|(_, parts)| !parts.is_empty()) {
-        let padded: Vec<String> =
-            parts.iter().map(|p| format!("{p}{}", " ".repeat(19usize.saturating_sub(p.chars().count()).max(2)))).collect();
-        out.push(format!("  {label:<10} {}", padded.concat()).trim_end().to_string());
-    }
-    out.push(format!("  {:<10} {}", "attested", words::attested(cell)));
+    // What is said of one thing stands in columns as far as it fits into them.
+    let aligned = |parts: Vec<String>| parts.iter().map(|p| format!("{p:<17}  ")).collect::<String>();
+    let rows = rows.into_iter().filter(|(_, parts)| !parts.is_empty());
+    let mut facts: Vec<(String, String)> = rows.map(|(label, parts)| (label.to_string(), aligned(parts))).collect();
+    let mut put = |label: &str, what: String| facts.push((label.to_string(), what));
+    put("attested", words::attested(cell));
     for (word, n) in cell.outcomes.iter().filter(|(word, n)| **word != "completed" && **n > 0) {
-        out.push(format!("  {:<10} {n} {}", "not used", words::outcome(word)));
+        put("not used", format!("{n} {}", words::outcome(word)));
     }
-    for reason in &cell.validity.reasons {
-        out.push(format!("  {verdict:<10} {reason}"));
-    }
-    for odd in &cell.suspicious {
-        out.push(format!("  {:<10} {odd}", "suspicious"));
-    }
+    cell.validity.reasons.iter().for_each(|reason| put(verdict, reason.clone()));
+    cell.suspicious.iter().for_each(|odd| put("suspicious", odd.to_string()));
     let mut reasons: Vec<(String, &str)> = Vec::new();
     let obvious = |why: &str| why.starts_with("one member") || why == NOBODY_SERVES;
     for (key, why) in cell.absent.iter().filter(|(key, why)| !key.has(Trait::Unmissed) && !obvious(why)) {
@@ -254,13 +174,8 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
             None => reasons.push((key.label.to_string(), why)),
         }
     }
-    out.extend(reasons.iter().map(|(names, why)| format!("  {:<10} {names}: {why}", "absent")));
-    joined(&out)
-}
-
-/// What members and other people's campaigns say ends no line of ours.
-fn joined(lines: &[String]) -> String {
-    lines.iter().map(|l| format!("{}\n", text::line(l))).collect()
+    reasons.iter().for_each(|(names, why)| put("absent", format!("{names}: {why}")));
+    format!("{}\n{}", text::line(&title), terminal::text(&[Block::Facts(facts)], usize::MAX))
 }
 
 /// How late a server's answers are, in a few figures.
@@ -284,29 +199,6 @@ fn requests(server: &Server) -> Vec<String> {
     let due = server.get(Key::Offered).map(|q| format!("{} due per second", number::with_interval(q)));
     parts.extend(due);
     parts
-}
-
-/// Break a line between words.
-fn wrap(line: &str, width: usize) -> Vec<String> {
-    let mut out = vec![String::new()];
-    for word in line.split(' ') {
-        let current = out.last().map_or(0, |l| l.chars().count());
-        if current > 0 && current + 1 + word.chars().count() > width {
-            out.push(String::new());
-        }
-        if let Some(last) = out.last_mut() {
-            if !last.is_empty() {
-                last.push(' ');
-            }
-            last.push_str(word);
-        }
-    }
-    out
-}
-
-/// The findings as sentences, for pages.
-pub fn sentences(analysis: &Analysis) -> Vec<String> {
-    findings(analysis).iter().filter(|s| !s.starts_with('…')).map(|s| format!("{}.", capital(s))).collect()
 }
 
 /// The computation graph of a member in a few figures.

@@ -6,32 +6,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fs_err as fs;
 
-use super::{html, json, markdown};
+use super::json;
+use crate::Result;
 use crate::analysis::Analysis;
-use crate::plot;
-use crate::section::{self, Block, Figure};
-use crate::{Error, Result};
-
-/// Where a report was written.
-#[derive(Debug, Clone)]
-pub struct Written {
-    /// `reports/NAME/report.html`.
-    pub html: PathBuf,
-    pub markdown: PathBuf,
-    pub json: PathBuf,
-    /// `reports/NAME/CAMPAIGN`, which the next campaign leaves as it is.
-    pub folder: PathBuf,
-    /// Every figure as SVG, a PNG of the same name beside it.
-    pub plots: Vec<PathBuf>,
-}
+use crate::document::{self, Block, Figure, Written, replace};
+use crate::{plot, section};
 
 /// Write everything. Each file is written aside and renamed, so that a reader sees the old one or the new one.
 pub fn write(analysis: &Analysis, reports: &Path) -> Result<Written> {
     let experiment = reports.join(&analysis.campaign.experiment);
     let folder = experiment.join(&analysis.campaign.id);
     fs::create_dir_all(folder.join("plots"))?;
-    let sections = section::all(analysis);
-    let figures = sections.iter().flat_map(|s| &s.blocks).filter_map(|b| if let Block::Figure(f) = b { Some(f) } else { None });
+    let mut report = section::document(analysis, None);
+    let figures =
+        report.sections.iter().flat_map(|s| &s.blocks).filter_map(|b| if let Block::Figure(f) = b { Some(f) } else { None });
     let figures: Vec<&Figure> = figures.collect();
     let plots: Vec<PathBuf> = figures.iter().map(|f| folder.join("plots").join(format!("{}.svg", f.id))).collect();
     let next = AtomicUsize::new(0);
@@ -55,26 +43,15 @@ pub fn write(analysis: &Analysis, reports: &Path) -> Result<Written> {
             Err(panic) => std::panic::resume_unwind(panic),
         })
     })?;
-    let mut text = serde_json::to_string_pretty(&json::report(analysis)).map_err(|e| Error::Io(e.into()))?;
-    text.push('\n');
+    let json = json::report(analysis);
     let cells = crate::export::export(analysis, crate::export::Format::Csv)?;
-    // The copies lie one folder higher, so their links to the plots differ.
-    for (place, prefix) in [(&folder, String::new()), (&experiment, format!("{}/", analysis.campaign.id))] {
-        replace(&place.join("report.json"), text.as_bytes())?;
+    let mut write = |place: &Path, plots: String| {
+        report.plots = Some(plots);
         replace(&place.join("report.csv"), &cells)?;
-        replace(&place.join("report.md"), markdown::report(analysis, &sections, &prefix).as_bytes())?;
-        replace(&place.join("report.html"), html::report(analysis, &sections, &prefix)?.as_bytes())?;
-    }
-    Ok(Written {
-        html: experiment.join("report.html"),
-        markdown: experiment.join("report.md"),
-        json: experiment.join("report.json"),
-        folder,
-        plots,
-    })
-}
-
-/// Write a file aside and rename it: a reader sees the old one or the new one, however many reports are written at once.
-pub fn replace(path: &Path, content: &[u8]) -> Result<()> {
-    Ok(collo_store::place_file(path, content)?)
+        document::write(place, ("report", "report"), &report, &json)
+    };
+    write(&folder, "plots/".into())?;
+    // The copies lie one folder higher, so their links to the plots differ.
+    let copies = write(&experiment, format!("{}/plots/", analysis.campaign.id))?;
+    Ok(Written { folder, plots, ..copies })
 }

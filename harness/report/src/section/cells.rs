@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::common::{reading, tags, with_reasons, without};
-use super::{Block, Row, Section, Table, TableCell, cell_id};
+use super::absent::without;
+use super::anchor::{TOO_MANY, cell_id, with_reasons};
+use super::figure::tags;
+use super::values::reading;
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Block, Look, Row, Section, Table, TableCell};
 use crate::number;
 use crate::plot::mode_label;
 use crate::quantity::Key;
@@ -16,8 +19,6 @@ const TITLE: &str = "All cells";
 
 /// More rows than anybody reads make the page slow: the rest is in `report.json`.
 const ROWS: usize = 500;
-/// From here on the page has the most telling rows only.
-pub const TOO_MANY: usize = 2000;
 
 type Get = Box<dyn Fn(&Cell) -> Option<Quantity>>;
 type Text = Box<dyn Fn(&Quantity) -> String>;
@@ -42,7 +43,7 @@ pub fn section(analysis: &Analysis) -> Section {
     heads.extend(numbers.iter().map(|n| format!("#{}", n.head)));
     heads.push("validity".into());
     let mut table = Table::with(&heads.iter().map(String::as_str).collect::<Vec<_>>());
-    table.interactive = true;
+    table.look = Look::Interactive;
     table.tags = tags(analysis);
     table.caption = "Time: one member's epoch, of mixed groups the makespan, none where a member serves. Slowdown: mean over members, with the half-width of its 95 % \
                      interval; the drawing is logarithmic, its line marks 1. Empty: absent, with its reason in report.json; 0 is printed \
@@ -84,12 +85,12 @@ fn numbers(analysis: &Analysis) -> Vec<Numbers> {
     let two = |q: &Quantity| format!("{:.2}", q.estimate);
     let mut all = vec![
         plain(Key::Overlap, Box::new(percent)),
-        column(&format!("time {unit}"), Box::new(time), Box::new(move |q| number::estimate(&super::common::times(q, factor)))),
+        column(&format!("time {unit}"), Box::new(time), Box::new(move |q| number::estimate(&super::values::times(q, factor)))),
         Numbers { head: Key::Slowdown.head().into(), get: of(Key::Slowdown), text: Box::new(with_percent), drawn: true },
         column(
             &format!("{} ms", Key::LatencyP99.head()),
             of(Key::LatencyP99),
-            Box::new(|q| number::estimate(&super::common::times(q, 1e3))),
+            Box::new(|q| number::estimate(&super::values::times(q, 1e3))),
         ),
         plain(Key::LatencyP99OfSolo, Box::new(number::estimate)),
         plain(Key::WithinSlo, Box::new(percent)),
@@ -101,7 +102,7 @@ fn numbers(analysis: &Analysis) -> Vec<Numbers> {
         all.push(column(&format!("{} %", Key::Cpu.label), of(Key::Cpu), Box::new(|q| format!("{:.0}", q.estimate * 100.0))));
     }
     all.push(column(Key::Memory.unit.symbol, of(Key::Memory), Box::new(|q| number::gib_number(q.estimate))));
-    let text = move |q: &Quantity| number::estimate(&super::common::times(q, kilo));
+    let text = move |q: &Quantity| number::estimate(&super::values::times(q, kilo));
     all.push(column(energy, of(Key::EnergyPerEpoch), Box::new(text)));
     all
 }

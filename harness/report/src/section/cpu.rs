@@ -1,8 +1,10 @@
 //! CPU by member, against the cores of the device, and how much members waited for them.
 
-use super::common::{figure, informative_note, nothing, values, without};
-use super::{Block, Section};
+use super::absent::{nothing, without};
+use super::figure::{figure, informative_note};
+use super::values::values;
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Block, Section};
 use crate::number;
 use crate::quantity::Key;
 

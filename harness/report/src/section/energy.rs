@@ -1,10 +1,12 @@
 //! Energy per member and epoch, with and without idle power, and power over time.
 
-use super::common::{
-    BarSpec, Get, bar_panels, figure, informative_note, metric_figure, nothing, reading, values, whiskers, without,
-};
-use super::{Block, Section, over_time};
+use super::absent::{nothing, without};
+use super::bars::{BarSpec, bar_panels, metric_figure};
+use super::figure::{figure, informative_note, whiskers};
+use super::over_time;
+use super::values::{Get, reading, values};
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Block, Section};
 use crate::number;
 use crate::quantity::Key;
 use crate::stats::Quantity;

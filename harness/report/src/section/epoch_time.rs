@@ -1,8 +1,11 @@
 //! Time per epoch by degree and mode.
 
-use super::common::{BarSpec, bar_panels, figure, informative_note, nothing, values, whiskers, without};
-use super::{Block, Section};
+use super::absent::{nothing, without};
+use super::bars::{BarSpec, bar_panels};
+use super::figure::{figure, informative_note, whiskers};
+use super::values::values;
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Block, Section};
 use crate::number;
 use crate::quantity::Key;
 use crate::render::words;

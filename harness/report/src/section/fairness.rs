@@ -1,8 +1,12 @@
 //! Slowdown of every member: who pays for the sharing.
 
-use super::common::{cut_rows, describe, drawn, figure, hover, interval, legend, nothing, tags, whiskers, without};
-use super::{Block, Section, Table, TableCell, mixed, pairs};
+use super::absent::{nothing, without};
+use super::figure::{figure, hover, interval, legend, tags, whiskers};
+use super::panels::{describe, drawn};
+use super::values::cut_rows;
+use super::{mixed, pairs};
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Block, Section, Table, TableCell};
 use crate::number;
 use crate::plot::{Dot, DotRow, Dots, Panel, cut, mode_label, mode_order};
 use crate::quantity::Key;
@@ -73,7 +77,7 @@ pub fn section(analysis: &Analysis) -> Section {
     Section {
         id: ID,
         title: TITLE,
-        chip: guideline.map(|g| g.verdict),
+        chip: guideline.map(|g| g.verdict.into()),
         finding: [guideline.map(|g| g.finding.clone()), pairs::finding(analysis)]
             .into_iter()
             .flatten()
@@ -111,7 +115,7 @@ fn table(analysis: &Analysis, groups: &[&Cell]) -> Table {
     table.tags = tags(analysis);
     for cell in groups {
         let mut label = TableCell::text(cell.name());
-        label.link = super::cell_id(analysis, cell.name());
+        label.link = super::anchor::cell_id(analysis, cell.name());
         let slowdowns: Vec<String> =
             cell.members.iter().filter_map(|m| m.get(Key::Slowdown).map(number::with_interval)).collect();
         table.row(vec![

@@ -1,8 +1,8 @@
 //! What ran, what ran out of memory, what was refused.
 
-use super::common::without;
-use super::{Block, Section, Table, TableCell};
+use super::absent::without;
 use crate::analysis::Analysis;
+use crate::document::{Block, Section, Table, TableCell};
 use crate::number;
 use crate::render::words;
 

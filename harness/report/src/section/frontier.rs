@@ -2,9 +2,12 @@
 
 use collo_store::Sharing;
 
-use super::common::{PANELS, by_workload, describe, figure as finished, label, legend_of};
-use super::{Figure, Table, TableCell, mixed};
+use super::figure::{figure as finished, legend_of};
+use super::mixed;
+use super::panels::{PANELS, by_workload, describe};
+use super::values::label;
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Figure, Table, TableCell};
 use crate::number;
 use crate::plot::{Fit, Panel, Square, SquareRow, Squares, mode_label, mode_order};
 use crate::quantity::Key;
@@ -189,7 +192,7 @@ fn table(analysis: &Analysis) -> Table {
             TableCell::text(all.to_string()),
         ]);
     }
-    super::common::cut_rows(&mut table);
+    super::values::cut_rows(&mut table);
     table.tags = super::tags(analysis);
     table
 }

@@ -2,13 +2,16 @@
 
 use collo_store::Sharing;
 
-use super::common::{cut_rows, describe, drawn, failure, figure, hover, interval, legend, nothing, tags, without};
-use super::{Block, Section, Table, TableCell};
+use super::absent::{nothing, without};
+use super::figure::{failure, figure, hover, interval, legend, tags};
+use super::panels::{describe, drawn};
+use super::values::cut_rows;
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Block, Section, Table, TableCell};
 use crate::number;
 use crate::plot::{Failure, Line, Lines, Panel, Point, cut, mode_label, mode_order};
 use crate::quantity::Key;
-use crate::render::{terminal, words};
+use crate::render::words;
 
 const ID: &str = "gain";
 const TITLE: &str = "Throughput gain";
@@ -38,7 +41,7 @@ pub fn section(analysis: &Analysis) -> Section {
     let largest = measured.iter().map(high).fold(0.0, f64::max);
     let (workloads, left_out) = drawn(analysis, &|c| shared(c) && c.get(Key::ThroughputGain).is_some());
     let panels: Vec<Panel> = workloads.into_iter().filter_map(|w| panel(analysis, w, largest)).collect();
-    let mut sentences = terminal::sentences(analysis);
+    let mut sentences = super::finding::sentences(analysis);
     sentences.truncate(2);
     let caption = format!(
         "1: no better than one after the other; dotted: nobody is slowed down. Bands: 95 % intervals. One scale for all \
@@ -50,7 +53,7 @@ pub fn section(analysis: &Analysis) -> Section {
     Section {
         id: ID,
         title: TITLE,
-        chip: analysis.guidelines.iter().find(|g| g.id == "collocate").map(|g| g.verdict),
+        chip: analysis.guidelines.iter().find(|g| g.id == "collocate").map(|g| g.verdict.into()),
         finding: if sentences.is_empty() {
             "No gain has an interval: a group or its baseline has one repetition.".into()
         } else {
@@ -109,7 +112,7 @@ fn table(analysis: &Analysis) -> Table {
     let mut table = Table::with(&["cell", "#gain", "95 % interval", "#p, Holm", "against 1", "#STP", "#ANTT"]);
     for cell in analysis.groups().filter(|c| shared(c)) {
         let mut label = TableCell::text(cell.name());
-        label.link = super::cell_id(analysis, cell.name());
+        label.link = super::anchor::cell_id(analysis, cell.name());
         let q = |key: Key| cell.get(key).map_or_else(String::new, number::estimate);
         let gain = cell.get(Key::ThroughputGain);
         let said = cell.gain_verdict.as_ref();

@@ -1,10 +1,11 @@
 //! Members that serve: how late their answers are, alone and beside training, and what those that train beside them get.
 
-use super::common::{
-    cut_rows, failure, figure, hover, informative_note, interval, label, legend_of, nothing, tags, times, without,
-};
-use super::{Block, Figure, Section, Table, TableCell, mixed};
+use super::absent::{nothing, without};
+use super::figure::{failure, figure, hover, informative_note, interval, legend_of, tags};
+use super::mixed;
+use super::values::{cut_rows, label, times};
 use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
+use crate::document::{Block, Figure, Section, Table, TableCell};
 use crate::guideline::serving::{Promise, criterion, kept};
 use crate::number;
 use crate::plot::{Delay, DelayRow, Delays, Panel, Tail, Tails, mode_order};
@@ -49,7 +50,7 @@ pub fn section(analysis: &Analysis) -> Section {
     Section {
         id: ID,
         title: TITLE,
-        chip: guideline.map(|g| g.verdict),
+        chip: guideline.map(|g| g.verdict.into()),
         finding: guideline.map_or_else(String::new, |g| g.finding.clone()),
         blocks,
     }

@@ -1,10 +1,12 @@
 //! Memory by member, against what the device has.
 
-use super::common::{
-    Get, by_degree, describe, drawn, failure, figure, hover, informative_note, interval, nothing, values_of, without,
-};
-use super::{Block, Section};
+use super::absent::{nothing, without};
+use super::bars::by_degree;
+use super::figure::{failure, figure, hover, informative_note, interval};
+use super::panels::{describe, drawn};
+use super::values::{Get, values_of};
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Block, Section};
 use crate::number;
 use crate::plot::{Panel, Stack, Stacks};
 use crate::quantity::Key;
@@ -46,7 +48,7 @@ pub fn section(analysis: &Analysis) -> Section {
     Section {
         id: ID,
         title: TITLE,
-        chip: guideline.map(|g| g.verdict),
+        chip: guideline.map(|g| g.verdict.into()),
         finding: guideline.map_or_else(|| finding(analysis), |g| g.finding.clone()),
         blocks: vec![Block::Figure(figure(
             analysis,

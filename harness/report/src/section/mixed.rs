@@ -1,8 +1,10 @@
 //! Mixed groups: makespan and energy against running in turn, and who pays.
 
-use super::common::{cut_rows, failure, figure, hover, interval, label, nothing, whiskers, without};
-use super::{Block, Section, Table, TableCell};
+use super::absent::{nothing, without};
+use super::figure::{failure, figure, hover, interval, whiskers};
+use super::values::{cut_rows, label};
 use crate::analysis::{Analysis, Cell, GainBy};
+use crate::document::{Block, Section, Table, TableCell};
 use crate::number;
 use crate::plot::{Dot, DotRow, Dots, Level, LevelRow, Levels, Panel, mode_order, row_height};
 use crate::quantity::Key;
@@ -143,7 +145,7 @@ fn plots(analysis: &Analysis, groups: &[Group]) -> Block {
         figure(analysis, "mixed", "Mixed groups against running in turn", panels, caption, table(analysis, groups, factor, unit));
     let mut modes = if release { vec!["solo"] } else { Vec::new() };
     modes.extend(all().map(|c| c.record.sharing.as_str()));
-    fig.legend = super::common::legend_of(modes.into_iter());
+    fig.legend = super::figure::legend_of(modes.into_iter());
     if let Some((_, label)) = fig.legend.iter_mut().find(|(mode, _)| mode == "solo") {
         *label = "in turn".into();
     }

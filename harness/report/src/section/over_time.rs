@@ -1,8 +1,9 @@
 //! A series of the whole card over time: the same members under each mode on one axis, one panel per workload.
 
-use super::common::{PANELS, describe, figure as finished, legend_of};
-use super::{Figure, Table, TableCell};
+use super::figure::{figure as finished, legend_of};
+use super::panels::{PANELS, describe};
 use crate::analysis::{Analysis, Timeline};
+use crate::document::{Figure, Table, TableCell};
 use crate::number;
 use crate::plot::{OverTime, Panel, Trace};
 

@@ -1,8 +1,8 @@
 //! Who disturbs whom: the slowdown of each workload beside each other one, one heat map per sharing mode.
 
-use super::common::{figure, legend, tags};
-use super::{Figure, Table, TableCell};
+use super::figure::{figure, legend, tags};
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Figure, Table, TableCell};
 use crate::number;
 use crate::plot::{Field, Heat, Panel, mode_label, mode_order};
 use crate::quantity::Key;
@@ -121,7 +121,7 @@ fn table(analysis: &Analysis, all: &[Direction]) -> Table {
             TableCell::text(words::verdict(d.cell.validity.verdict)),
         ]);
     }
-    super::common::cut_rows(&mut table);
+    super::values::cut_rows(&mut table);
     table.tags = tags(analysis);
     table
 }

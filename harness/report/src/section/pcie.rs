@@ -1,8 +1,12 @@
 //! PCIe traffic: bytes per item, and the link over time.
 
-use super::common::{BarSpec, Get, bar_panels, figure, informative_note, nothing, reading, values, whiskers, without};
-use super::{Block, Section, over_time};
+use super::absent::{nothing, without};
+use super::bars::{BarSpec, bar_panels};
+use super::figure::{figure, informative_note, whiskers};
+use super::over_time;
+use super::values::{Get, reading, values};
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Block, Section};
 use crate::number;
 use crate::quantity::Key;
 use crate::stats::Quantity;
@@ -52,7 +56,7 @@ pub fn section(analysis: &Analysis) -> Section {
         Some(figure) => blocks.push(Block::Figure(figure)),
         None if has(rate) => {
             let spec = BarSpec { shared: true, ..BarSpec::of("PCIe", "MB/s into the card", rate, 1e-6) };
-            let figure = super::common::metric_figure(analysis, "pcie", "PCIe traffic into the card", "MB/s", &spec);
+            let figure = super::bars::metric_figure(analysis, "pcie", "PCIe traffic into the card", "MB/s", &spec);
             blocks.extend(figure.map(Block::Figure));
         }
         None => {}

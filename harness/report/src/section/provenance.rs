@@ -1,7 +1,7 @@
 //! Where the numbers come from: machine, ingredients, plan, experiment.
 
-use super::{Block, Section};
 use crate::analysis::Analysis;
+use crate::document::{Block, Section};
 
 pub fn section(analysis: &Analysis) -> Section {
     let (c, m) = (&analysis.campaign, &analysis.campaign.machine);

@@ -1,8 +1,11 @@
 //! How far the numbers can be trusted: sampling, drift, skew, attestation, what was left alone.
 
-use super::common::{REASONS, label, tags, with_reasons, without};
-use super::{Block, Row, Section, Table, TableCell};
+use super::absent::without;
+use super::anchor::{REASONS, with_reasons};
+use super::figure::tags;
+use super::values::label;
 use crate::analysis::Analysis;
+use crate::document::{Block, Row, Section, Table, TableCell};
 use crate::number;
 use crate::quantity::Key;
 use crate::render::words;

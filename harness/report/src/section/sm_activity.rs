@@ -1,8 +1,11 @@
 //! SM activity of the card: what is achieved, beside what the members use alone, added up.
 
-use super::common::{BarSpec, Get, bar_panels, figure, informative_note, nothing, reading, values_of, whiskers, without};
-use super::{Block, Section};
+use super::absent::{nothing, without};
+use super::bars::{BarSpec, bar_panels};
+use super::figure::{figure, informative_note, whiskers};
+use super::values::{Get, reading, values_of};
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Block, Section};
 use crate::number;
 use crate::plot::mode_label;
 use crate::quantity::Key;

@@ -1,14 +1,16 @@
-//! What to do: guidelines stand here (the page prints them from the analysis), then the decision per workload.
+//! What to do: the guidelines, then the decision per workload, then how the numbers were made.
 
 use std::collections::HashMap;
 
-use super::common::{nothing, tags};
-use super::{Block, Section, Table, TableCell};
+use super::absent::nothing;
+use super::figure::tags;
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Block, Section, Table, TableCell};
 use crate::guideline::{advantage, knees, separated};
 use crate::number;
 use crate::plot::{mode_label, mode_order};
 use crate::quantity::Key;
+use crate::render::words;
 use crate::stats::{Quantity, Verdict};
 
 /// Rows of the decision table: more than this is no first screen any more.
@@ -19,13 +21,12 @@ const CIRCULAR: &str = "The simulated card is calibrated on the published study:
                         does not, the model is simpler than a card.";
 
 pub fn section(analysis: &Analysis) -> Section {
-    let mut blocks = Vec::new();
+    let mut blocks = super::advice::blocks(analysis, &analysis.guidelines);
     if nothing(analysis).is_none() && analysis.groups().any(|c| c.record.degree > 1 && !c.serves()) {
         blocks.push(Block::Table(decisions(analysis)));
     }
-    if analysis.campaign.device.simulated && analysis.campaign.device.kind == "gpu" {
-        blocks.push(Block::Notes(vec![CIRCULAR.into()]));
-    }
+    let circular = analysis.campaign.device.simulated && analysis.campaign.device.kind == "gpu";
+    blocks.push(Block::Notes(words::notes(analysis).into_iter().chain(circular.then(|| CIRCULAR.into())).collect()));
     let finding = nothing(analysis).unwrap_or_default().to_string();
     let what = if analysis.campaign.device.kind == "cpu" { "What to do with these cores" } else { "What to do with this card" };
     Section { id: "summary", title: what, chip: None, finding, blocks }
@@ -52,7 +53,7 @@ fn subjects(analysis: &Analysis) -> Vec<Subject<'_>> {
         at_knees.entry(knee.workload).or_default().push(knee.groups[knee.at]);
     }
     let uniform = analysis.workloads().into_iter().map(|workload| {
-        let (name, what) = super::common::describe(analysis, workload);
+        let (name, what) = super::panels::describe(analysis, workload);
         let groups: Vec<&Cell> = analysis.of_workload(workload).filter(|c| c.record.degree > 1 && !c.serves()).collect();
         let for_throughput = at_knees.remove(workload).unwrap_or_default();
         Subject { name, what, groups, for_throughput }

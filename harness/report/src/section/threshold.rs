@@ -1,8 +1,9 @@
 //! Up to which summed demand members keep their speed: slowdown over the sum of the members' solo SM activity, with the hinge that was fitted.
 
-use super::common::{figure, hover, interval, legend, nothing, tags, without};
-use super::{Block, Section, Table, TableCell};
+use super::absent::{nothing, without};
+use super::figure::{figure, hover, interval, legend, tags};
 use crate::analysis::{Analysis, Cell};
+use crate::document::{Block, Section, Table, TableCell};
 use crate::guideline::{Fit, Guideline, PUBLISHED_RATIO, fit};
 use crate::number;
 use crate::plot::{Dotted, Panel, Reference, Scatter};
@@ -45,7 +46,7 @@ pub fn section(analysis: &Analysis) -> Section {
     Section {
         id: ID,
         title: TITLE,
-        chip: guideline.map(|g| g.verdict),
+        chip: guideline.map(|g| g.verdict.into()),
         finding: guideline.map_or_else(String::new, finding),
         blocks: vec![Block::Figure(fig)],
     }
@@ -113,7 +114,7 @@ fn table(analysis: &Analysis, cells: &[&Cell]) -> Table {
     let mut table = Table::with(&["cell", "#sum of solo SMACT %", "#SMACT %", "#slowdown", "95 % interval"]);
     for cell in cells {
         let mut label = TableCell::text(cell.name());
-        label.link = super::cell_id(analysis, cell.name());
+        label.link = super::anchor::cell_id(analysis, cell.name());
         let percent = |q: Option<&crate::stats::Quantity>| q.map_or_else(String::new, |q| format!("{:.0}", q.estimate * 100.0));
         let slowdown = cell.get(Key::Slowdown);
         table.row(vec![

@@ -1,8 +1,9 @@
 //! The lives of the members of one repetition, with what they used.
 
-use super::common::{legend_of, nothing, tags, without};
-use super::{Block, Figure, Section, Table, TableCell};
+use super::absent::{nothing, without};
+use super::figure::{legend_of, tags};
 use crate::analysis::{Analysis, MemoryKind, Timeline};
+use crate::document::{Block, Figure, Section, Table, TableCell};
 use crate::number;
 use crate::plot::{Area, Lane, Panel, Timelines, mode_label, peak};
 

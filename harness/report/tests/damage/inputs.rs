@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use collo_report::compare::{self, Options, Side};
+use collo_report::document::Present;
 use collo_report::{analyse, json, terminal, terminal_cell, write};
 use collo_store::{CampaignFolder, Runs, read_epochs, read_requests, read_samples, sha256_file, verify};
 use serde_json::Value;
@@ -162,7 +163,7 @@ impl Target {
         if random.uniform() < 0.1 {
             let other = Side::of(self.report.clone(), "other").unwrap();
             if let Ok(found) = compare::compare(&side, &other, &Options { quantity: None, by: None }) {
-                let _ = (compare::terminal(&found, 100), compare::json(&found));
+                let _ = (found.text(100), found.json());
             }
             let _ = compare::beside(&side).text(100);
             let _ = compare::generations(&[side, other], None).map(|g| (g.text(100), g.json()));

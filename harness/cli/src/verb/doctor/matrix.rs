@@ -4,9 +4,8 @@ use collo_measure::sampler::gpu;
 pub use collo_measure::sampler::gpu::Probed as Row;
 use collo_measure::sampler::{Board, BoardInstance, SourceChoice};
 use collo_measure::{Driver, Gpu, cut, nvml};
+use collo_report::document::{Align, Table};
 use serde_json::{Value, json};
-
-use crate::table::{Align, Table};
 
 /// Read everything that any source tells of these cards, for as long as the sampler's probe takes.
 pub fn matrix(driver: &Driver) -> Vec<Row> {
@@ -51,7 +50,7 @@ pub fn render(rows: &[Row], width: usize) -> String {
         let of_instance = told(rows.iter().filter(of).filter(|r| !r.scope.starts_with("gpu:")));
         let reason = rows.iter().filter(of).find_map(|r| r.reason.clone()).filter(|_| of_card.is_none());
         let moves = moves.map(|ns| format!("{:.0} ms", ns as f64 / 1e6));
-        table.row([Some(metric.to_string()), of_card, of_instance, moves, Some(reason.unwrap_or_default())]);
+        table.values([Some(metric.to_string()), of_card, of_instance, moves, Some(reason.unwrap_or_default())]);
     }
     table.render(width)
 }

@@ -1,0 +1,94 @@
+//! What a comparison says in words, wherever it is printed. In: a comparison. Out: short texts without markup.
+
+use super::{Comparison, Difference, Head, Only, Row};
+use crate::document::Table;
+use crate::number::{self, ABSENT};
+
+/// `a simulated A100-SXM4-40GB`, `an H100`, `a CPU`.
+pub fn with_article(device: &str) -> String {
+    let device = if device == "cpu" { "CPU" } else { device };
+    let vowel = device.starts_with(['A', 'E', 'I', 'O', 'H']) || device.starts_with("NVIDIA");
+    format!("{} {device}", if vowel { "an" } else { "a" })
+}
+
+/// `small-7way-mps 20261114-0200-11d8 → 20261121-0200-93be, both on a simulated A100-SXM4-40GB`.
+pub fn title(left: &Head, right: &Head) -> String {
+    let name = if left.experiment == right.experiment { String::new() } else { format!("{} ", right.experiment) };
+    let (l, r) = (with_article(&left.device), with_article(&right.device));
+    let (from, to) = (format!("{} {}", left.experiment, left.campaign), format!("{name}{}", right.campaign));
+    if l == r { format!("{from} → {to}, both on {l}") } else { format!("{from} on {l} → {to} on {r}") }
+}
+
+/// A p-value: two significant digits, and never less than it is.
+pub fn p(p: f64) -> String {
+    match p {
+        _ if p < 0.001 => "<0.001".into(),
+        _ if p < 0.1 => format!("{p:.3}"),
+        _ => format!("{p:.2}"),
+    }
+}
+
+/// A verdict as people read it.
+pub fn verdict(word: &str) -> String {
+    if word == "cannot_tell" { "can't tell".into() } else { word.replace('_', " ") }
+}
+
+/// A verdict with its number, as counts are said: `1 better`.
+pub fn counted(counts: &[(&'static str, usize)]) -> String {
+    counts.iter().map(|(word, n)| format!("{n} {}", verdict(word))).collect::<Vec<_>>().join(", ")
+}
+
+/// The unit that all rows share: name, unit, factor. Times below a second are in ms.
+pub fn unit(rows: &[Row]) -> (String, &'static str, f64) {
+    let Some(first) = rows.first() else { return (String::new(), "", 1.0) };
+    let (words, unit, factor) = super::quantity::unit(&first.quantity);
+    let words = if rows.iter().all(|r| r.quantity == first.quantity) {
+        words
+    } else if unit.is_empty() {
+        "ratio"
+    } else {
+        "time"
+    };
+    let largest = rows.iter().flat_map(|r| [&r.left, &r.right]).flatten().map(|q| q.estimate).fold(0.0, f64::max);
+    if unit == "s" && largest < 1.0 { (words.into(), "ms", 1e3) } else { (words.into(), unit, factor) }
+}
+
+/// What the verdicts rest on: `relevant from 2 %, 95 % intervals, p by Holm over 4`.
+pub fn rests_on(comparison: &Comparison) -> String {
+    let percent = comparison.threshold * 100.0;
+    let percent = if (percent - percent.round()).abs() < 1e-9 { format!("{percent:.0}") } else { number::three(percent) };
+    let smaller = if comparison.thresholds_differ { " (the smaller of both sides' thresholds)" } else { "" };
+    format!("relevant from {percent} %{smaller}, 95 % intervals, p by Holm over {}", comparison.family)
+}
+
+/// What different devices are compared by.
+pub fn across(comparison: &Comparison) -> Option<String> {
+    comparison.different_devices.then(|| {
+        format!(
+            "different devices: compared by {}, each side against its own baseline, never by times; slices are matched by their share of the card",
+            comparison.asked.said()
+        )
+    })
+}
+
+/// What differs in the environments.
+pub fn environment(comparison: &Comparison, shown: impl Fn(&str) -> String) -> Table {
+    let mut table = Table::with(&["environment", "left", "right", ""]);
+    let text = |t: &Option<String>| t.as_deref().map_or_else(|| ABSENT.into(), &shown);
+    let explains = |d: &Difference| comparison.may_explain(d).map_or_else(String::new, |word| format!("may explain `{word}`"));
+    for d in &comparison.environment.different {
+        table.texts([d.name.clone(), text(&d.left), text(&d.right), explains(d)]);
+    }
+    table
+}
+
+/// What is the same in both environments.
+pub fn alike(comparison: &Comparison) -> Option<String> {
+    let alike = &comparison.environment.alike;
+    (!alike.is_empty()).then(|| alike.join(", "))
+}
+
+/// A cell that one side has alone.
+pub fn only(only: &Only) -> String {
+    only.reason.as_ref().map_or_else(|| only.label.clone(), |why| format!("{} ({why})", only.label))
+}

@@ -1,0 +1,162 @@
+//! A document as Markdown, for a repository or a message. Labels cannot become markup.
+
+use std::fmt::Write;
+
+use super::model::{Advice, Block, Chip, Document, Fact, Line, Table, TableCell};
+
+/// The whole document.
+pub fn document(d: &Document) -> String {
+    let mut out = format!("# {}\n\n", escape(&d.title));
+    let mut paragraph = |text: String| {
+        let _ = writeln!(out, "{}\n", text.trim_end());
+    };
+    if let Some(what) = &d.simulated {
+        paragraph(format!("**SIMULATED:** {}", escape(what)));
+    }
+    paragraph(escape(&d.subtitle));
+    paragraph(d.facts.iter().map(fact).collect());
+    for warning in &d.warnings {
+        paragraph(format!("> **Warning:** {}.", escape(warning)));
+    }
+    for section in &d.sections {
+        paragraph(format!("## {}", escape(section.title)));
+        let chip = section.chip.as_ref().map_or_else(String::new, |c| format!("**{}** · ", escape(&c.text)));
+        paragraph(format!("{chip}{}", escape(&section.finding)));
+        section.blocks.iter().for_each(|b| paragraph(block(b, d.plots.as_deref())));
+    }
+    // What says nothing leaves no gap.
+    while let Some(at) = out.find("\n\n\n") {
+        let end = at + out[at..].len() - out[at..].trim_start_matches('\n').len();
+        out.replace_range(at..end, "\n\n");
+    }
+    out.truncate(out.trim_end().len());
+    out + "\n"
+}
+
+fn fact(fact: &Fact) -> String {
+    let line = |l: &Line| match l {
+        Line::Text(text) | Line::Link(text, _) => Some(escape(text)),
+        Line::Code(text) => Some(format!("`{}`", code(text))),
+        Line::Strip(..) => None,
+    };
+    format!("- {}: {}\n", escape(&fact.name), fact.lines.iter().filter_map(line).collect::<Vec<_>>().join("; "))
+}
+
+fn block(block: &Block, plots: Option<&str>) -> String {
+    match block {
+        Block::Figure(f) => {
+            let title = tagged(&f.title, &f.tags);
+            // A link to a file that is not beside it would lead nowhere.
+            let head = plots.map_or_else(|| format!("**{title}**"), |folder| format!("![{title}]({folder}{}.svg)", f.id));
+            format!("{head}\n\n{}\n\n{}", escape(&f.caption), table(&f.values))
+        }
+        Block::Table(t) => table(t),
+        Block::Text(text) | Block::Remark(text) => escape(text),
+        Block::Notes(notes) => notes.iter().map(|n| format!("- {}\n", escape(n))).collect(),
+        Block::Facts(facts) => facts.iter().map(|(k, v)| format!("- {}: {}\n", escape(k), escape(v))).collect(),
+        Block::Verbatim(name, text) => {
+            // A fence longer than any in the text cannot be closed by it.
+            let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+            let fence = "`".repeat(longest.max(2) + 1);
+            format!("{}:\n\n{fence}toml\n{}\n{fence}", escape(name), text.trim_end())
+        }
+        Block::Chips(chips) => chips.iter().map(|c| escape(&c.said())).collect::<Vec<_>>().join(" · "),
+        Block::Command(what, command) => format!("{what}: `{}`", code(command)),
+        Block::Advice(advice) => self::advice(advice),
+        Block::Folded(title, blocks) => {
+            let inner: Vec<String> = blocks.iter().map(|b| self::block(b, plots)).collect();
+            format!("{}:\n\n{}", escape(title), inner.join("\n\n"))
+        }
+    }
+}
+
+fn advice(advice: &[Advice]) -> String {
+    let mut out = String::from("| verdict | guideline | here, 95 % interval | published |\n|---|---|---|---|\n");
+    for a in advice {
+        let key = a
+            .key
+            .as_ref()
+            .map_or_else(|| "–".to_string(), |[value, bounds, cell]| format!("{value} {bounds} (`{}`)", code(cell)));
+        let command = a.command.as_ref().map_or_else(String::new, |c| format!(" Next: `{}`", code(c)));
+        let [verdict, statement, finding, published] =
+            [&a.verdict.text, &a.statement, &a.finding, &a.published].map(|t| escape(t));
+        let _ = writeln!(out, "| {verdict} | **{statement}** {finding}{command} | {key} | {published} |");
+    }
+    out
+}
+
+fn tagged(text: &str, tags: &[String]) -> String {
+    if tags.is_empty() { escape(text) } else { escape(&format!("{text} ({})", tags.join(", "))) }
+}
+
+fn table(t: &Table) -> String {
+    if t.rows.is_empty() {
+        return escape(&t.caption);
+    }
+    let mut out = String::new();
+    if !t.caption.is_empty() {
+        let _ = writeln!(out, "{}\n", tagged(&t.caption, &t.tags));
+    }
+    // What is drawn has no text here.
+    let shown: Vec<usize> =
+        (0..t.columns.len()).filter(|&i| t.rows.iter().all(|r| r.cells.get(i).is_none_or(|c| c.drawing.is_none()))).collect();
+    let heads: Vec<String> = shown.iter().map(|&i| escape(&t.columns[i].name)).collect();
+    let rule: Vec<&str> = shown.iter().map(|&i| if t.columns[i].is_numeric() { "--:" } else { "---" }).collect();
+    let _ = writeln!(out, "| {} |\n|{}|", heads.join(" | "), rule.join("|"));
+    for row in &t.rows {
+        let cells: Vec<String> = shown.iter().filter_map(|&i| row.cells.get(i)).map(cell).collect();
+        let _ = writeln!(out, "| {} |", cells.join(" | "));
+    }
+    out
+}
+
+fn cell(c: &TableCell) -> String {
+    let chip = c.chip.iter().map(Chip::said);
+    let mut out = String::new();
+    for text in chip.chain([c.text.clone(), c.note.clone()]).filter(|t| !t.is_empty()) {
+        // A sentence has its own end.
+        out.push_str(if out.is_empty() || out.ends_with('.') { " " } else { ": " });
+        out.push_str(&escape(&text));
+    }
+    out.trim_start().to_string()
+}
+
+/// Text that is no markup: what would begin a tag, a link, a cell or emphasis is escaped; a pair of backticks stays code.
+fn escape(text: &str) -> String {
+    let text = collo_store::text::line(&text.replace(['\n', '\r'], " ")).into_owned();
+    let mut out = String::new();
+    let ticks = text.matches('`').count();
+    let mut in_code = false;
+    for c in text.chars() {
+        match c {
+            '`' if ticks.is_multiple_of(2) => {
+                in_code = !in_code;
+                out.push(c);
+            }
+            '|' => out.push_str("\\|"),
+            '<' if !in_code => out.push_str("&lt;"),
+            '[' | ']' | '*' | '_' | '\\' | '`' if !in_code => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Text for a pair of backticks.
+fn code(text: &str) -> String {
+    collo_store::text::line(text).replace('`', "'").replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn labels_cannot_become_markup() {
+        assert_eq!(super::escape("<b> [x](y) a|b"), "&lt;b> \\[x\\](y) a\\|b");
+        assert_eq!(super::escape("`tiny×2 <naive>` is *fast*"), "`tiny×2 <naive>` is \\*fast\\*");
+        assert_eq!(super::escape("a ` <b>"), "a \\` &lt;b>");
+        assert_eq!(super::escape("_a_\n\u{1b}[2J"), "\\_a\\_ \\\\x1b\\[2J", "and nothing is left that a terminal would obey");
+    }
+}

@@ -1,0 +1,38 @@
+//! Documents for people. In: a title, findings, tables, figures, still without markup. Out: the same as a page, as Markdown, and as
+//! lines of a terminal. Only here is known what HTML and Markdown are; a report, comparisons and a history of nights make documents.
+
+pub mod html;
+pub mod markdown;
+mod model;
+pub mod terminal;
+mod write;
+
+pub use model::{Advice, Align, Block, Chip, Column, Document, Fact, Figure, Line, Look, Row, Section, Table, TableCell, Tone};
+pub use write::{Written, replace, write};
+
+/// What is shown in every form: lines of a terminal, a page, Markdown, JSON.
+pub trait Present {
+    /// Of its files, without an ending.
+    const NAME: &'static str;
+    /// Of its page, where that has another name.
+    const PAGE: &'static str = Self::NAME;
+
+    /// For programs.
+    fn json(&self) -> serde_json::Value;
+
+    /// What a terminal is given: shorter than the document.
+    fn brief(&self) -> Vec<Block>;
+
+    /// For page and Markdown.
+    fn document(&self) -> Document;
+
+    /// Lines of at most so many columns, without colour.
+    fn text(&self, width: usize) -> String {
+        terminal::text(&self.brief(), width)
+    }
+
+    /// Write page, Markdown and JSON into a folder.
+    fn write(&self, folder: &std::path::Path) -> crate::Result<Written> {
+        write(folder, (Self::PAGE, Self::NAME), &self.document(), &self.json())
+    }
+}

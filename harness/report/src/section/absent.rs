@@ -1,0 +1,22 @@
+//! Sections that have nothing to show, and why.
+
+use crate::analysis::Analysis;
+use crate::document::Section;
+
+/// A section that has nothing to show.
+pub fn without(id: &'static str, title: &'static str, why: impl Into<String>) -> Section {
+    Section { id, title, chip: None, finding: why.into(), blocks: Vec::new() }
+}
+
+/// Why no cell of an analysis has numbers at all, if so.
+pub fn nothing(analysis: &Analysis) -> Option<&'static str> {
+    if analysis.cells.is_empty() {
+        Some("The plan has no cell.")
+    } else if analysis.cells.iter().all(|c| c.repetitions.is_empty()) {
+        Some("Nothing was run yet.")
+    } else if analysis.cells.iter().all(|c| c.counted.is_empty()) {
+        Some("No run completed with a usable number; see Feasibility for how each cell ended.")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,73 @@
+//! Guidelines as the page prints them: the first screen's, and behind a title the others.
+
+use super::anchor::cell_id;
+use crate::analysis::Analysis;
+use crate::document::{Advice, Block, Chip, Table, TableCell, Tone};
+use crate::guideline::{Evidence, Guideline, Verdict};
+use crate::number;
+
+/// Rows of evidence on the page; all of them are in the JSON.
+const SHOWN: usize = 40;
+
+impl From<Verdict> for Chip {
+    fn from(v: Verdict) -> Chip {
+        let tone = match v {
+            Verdict::Supported => Tone::Good,
+            Verdict::Contradicted => Tone::Bad,
+            Verdict::NotEnoughEvidence => Tone::Open,
+        };
+        Chip::new(tone, v.sign(), v.text())
+    }
+}
+
+/// The blocks of all guidelines.
+pub fn blocks(analysis: &Analysis, guidelines: &[Guideline]) -> Vec<Block> {
+    let (first, more): (Vec<_>, Vec<_>) = guidelines.iter().partition(|g| g.summary);
+    let of = |guidelines: &[&Guideline]| Block::Advice(guidelines.iter().map(|g| advice(analysis, g)).collect());
+    let mut blocks = vec![of(&first)];
+    if !more.is_empty() {
+        blocks.push(Block::Folded(number::count(more.len(), "more guideline"), vec![of(&more)]));
+    }
+    blocks
+}
+
+fn advice(analysis: &Analysis, g: &Guideline) -> Advice {
+    let mut evidence = Vec::new();
+    if g.evidence.is_empty() {
+        evidence.push(Block::Remark("No valid cell carries this yet.".into()));
+    } else {
+        evidence.push(Block::Table(table(analysis, &g.evidence)));
+    }
+    if g.evidence.len() > SHOWN {
+        evidence.push(Block::Remark(format!("{} more in report.json.", g.evidence.len() - SHOWN)));
+    }
+    evidence.push(Block::Remark(format!("Tested: {}.", g.tested)));
+    evidence.extend(
+        g.published.map(|p| Block::Remark(format!("Published: “{}” ({}). Not measured by collo.", p.statement, p.source))),
+    );
+    evidence.extend(g.command.clone().map(|c| Block::Command("What would decide", c)));
+    Advice {
+        id: g.id.into(),
+        verdict: g.verdict.into(),
+        statement: g.statement.clone(),
+        finding: g.finding.clone(),
+        key: g.key.as_ref().map(|k| [k.said(), k.bounds(), k.name()]),
+        published: g.published.map_or("not studied", |p| p.short).into(),
+        command: g.command.clone(),
+        evidence,
+    }
+}
+
+fn table(analysis: &Analysis, evidence: &[Evidence]) -> Table {
+    let mut table = Table::with(&["cell", "quantity", "#value", "95 % interval", "#runs"]);
+    for e in evidence.iter().take(SHOWN) {
+        table.row(vec![
+            TableCell { link: cell_id(analysis, &e.cell), ..TableCell::text(e.name()) },
+            TableCell::text(e.quantity.label),
+            TableCell::text(number::estimate(&e.value)),
+            TableCell::text(number::bounds(&e.value)),
+            TableCell::text(e.value.n.to_string()),
+        ]);
+    }
+    table
+}

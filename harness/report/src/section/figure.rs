@@ -1,0 +1,108 @@
+//! What figures share: tags, legends, captions, what hovers over a mark.
+
+use collo_store::Verdict;
+
+use crate::analysis::{Analysis, Cell};
+use crate::document::{Figure, Table};
+use crate::number;
+use crate::plot::{Panel, family, mode_label, mode_order};
+use crate::render::words;
+use crate::stats::Quantity;
+
+/// What every face of these numbers must say.
+pub fn tags(analysis: &Analysis) -> Vec<String> {
+    let mut tags = Vec::new();
+    if analysis.campaign.device.simulated {
+        tags.push("simulated".to_string());
+    }
+    if !analysis.synthetic.is_empty() {
+        tags.push("synthetic data".into());
+    }
+    if !analysis.shortened.is_empty() {
+        tags.push("shortened epochs".into());
+    }
+    if !analysis.campaign.informative.is_empty() {
+        tags.push("informative".into());
+    }
+    tags
+}
+
+/// Modes of a set of cells in their order, with the label that legends print.
+pub fn legend<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<(String, String)> {
+    legend_of(cells.map(|c| c.record.sharing.as_str()))
+}
+
+/// The same from the modes themselves.
+pub fn legend_of<'a>(of: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
+    let mut modes: Vec<&str> = Vec::new();
+    for mode in of {
+        if !modes.contains(&mode) {
+            modes.push(mode);
+        }
+    }
+    modes.sort_by_key(|m| mode_order(m));
+    modes.into_iter().map(|m| (m.to_string(), mode_label(m))).collect()
+}
+
+/// Both ends of an interval.
+pub fn interval(q: &Quantity, factor: f64) -> Option<(f64, f64)> {
+    Some((q.low? * factor, q.high? * factor))
+}
+
+/// Why a cell has no number, in the space of a bar.
+pub fn failure(cell: &Cell) -> Option<String> {
+    if !cell.counted.is_empty() {
+        // It ran and has numbers; this one was not measured.
+        return None;
+    }
+    match cell.outcome() {
+        "completed" if cell.validity.verdict == Verdict::Void => Some("void".into()),
+        "completed" => None,
+        "out_of_memory" => Some("OOM".into()),
+        other => Some(words::outcome(other)),
+    }
+}
+
+/// What hovers over a mark.
+pub fn hover(cell: &Cell, what: &str, q: Option<&Quantity>, factor: f64, unit: &str) -> String {
+    let mut text = cell.name().to_string();
+    match q {
+        Some(q) => text += &format!("\n{what} {}{unit}", number::scaled(q, factor)),
+        None => text += &format!("\n{}", failure(cell).unwrap_or_else(|| "absent".into())),
+    }
+    if cell.validity.verdict != Verdict::Valid {
+        text += &format!("\n{}: {}", words::verdict(cell.validity.verdict), cell.validity.reasons.join("; "));
+    }
+    text
+}
+
+/// The sentence of a caption that says how intervals were made.
+pub fn whiskers(analysis: &Analysis) -> String {
+    words::method(analysis)
+        .map_or_else(|| "One repetition carries no interval.".into(), |m| format!("Whiskers: {m}, on logarithms."))
+}
+
+/// What open bars mean, where there are any.
+pub fn informative_note<'a>(cells: impl Iterator<Item = &'a Cell>) -> &'static str {
+    if cells.into_iter().any(|c| c.validity.verdict == Verdict::Informative) {
+        " Pale, dashed: informative, no guideline rests on it."
+    } else {
+        ""
+    }
+}
+
+/// A figure whose tags and look follow from the analysis.
+pub fn figure(analysis: &Analysis, id: &'static str, title: &str, panels: Vec<Panel>, caption: String, values: Table) -> Figure {
+    // Most figures have a panel per workload; those of mixed groups say their own modes.
+    let shown = analysis.cells.iter().filter(|c| c.record.is_uniform() && !c.repetitions.is_empty());
+    Figure {
+        id,
+        title: title.into(),
+        legend: legend(shown).into_iter().filter(|(mode, _)| !family(mode).is_empty()).collect(),
+        panels,
+        caption,
+        values,
+        simulated: analysis.campaign.device.simulated,
+        tags: tags(analysis),
+    }
+}

@@ -1,0 +1,76 @@
+//! The head of a report: what was measured, on what, and how much of the plan is accounted for.
+
+use collo_store::Verdict;
+
+use crate::analysis::Analysis;
+use crate::document::{Document, Fact, Line};
+use crate::number;
+use crate::render::words;
+
+/// The report as a document. `plots` is the folder of its figures as files, as the report sees it.
+pub fn document(analysis: &Analysis, plots: Option<String>) -> Document {
+    let c = &analysis.campaign;
+    let device = c.device.text();
+    let described = c.description.as_ref().map_or_else(String::new, |text| format!("{text}: "));
+    Document {
+        name: format!("collo report: {} on {device}", c.experiment),
+        title: title(analysis),
+        tags: super::tags(analysis),
+        simulated: c.device.simulated.then(|| {
+            "Nothing here was measured. The numbers come from a documented interference model: their bars are hatched, their marks hollow."
+                .into()
+        }),
+        subtitle: format!("{described}experiment `{}`", c.experiment),
+        facts: vec![
+            Fact {
+                name: "Device".into(),
+                lines: [device].into_iter().chain(c.machine.cpu_model.clone()).map(Line::Text).collect(),
+            },
+            Fact::campaign("Campaign", &c.created_utc, &c.id),
+            accounted(analysis),
+        ],
+        files: vec![("Markdown", "report.md"), ("JSON", "report.json"), ("CSV", "report.csv")],
+        plots,
+        warnings: Vec::new(),
+        sections: super::all(analysis),
+        interactive: true,
+    }
+}
+
+/// How the planned runs ended, and what their cells are worth.
+fn accounted(analysis: &Analysis) -> Fact {
+    let ended: Vec<(&str, usize)> =
+        analysis.accounted.iter().map(|(word, n)| (word.as_ref(), *n)).filter(|(_, n)| *n > 0).collect();
+    let class = |word: &str| match word {
+        "completed" => "c",
+        "missing" => "r",
+        _ => "o",
+    };
+    let strip: Vec<_> = ended.iter().map(|(word, n)| (class(word), *n)).collect();
+    let said: Vec<String> = ended.iter().map(|(word, n)| format!("{n} {}", words::outcome(word))).collect();
+    let said = if said.is_empty() { "no run is planned".to_string() } else { said.join(", ") };
+    let time = analysis.measured_for_s.filter(|_| analysis.count("completed") > 0);
+    let time = time.map_or_else(String::new, |s| format!(" in {}", number::duration(s)));
+    let refused = analysis.campaign.plan.refusals.len();
+    let beside = if refused == 0 { String::new() } else { format!("; {refused} refused beside") };
+    let of = |v: Verdict| analysis.cells.iter().filter(|c| c.validity.verdict == v).count();
+    let (valid, informative, void) = (of(Verdict::Valid), of(Verdict::Informative), of(Verdict::Void));
+    Fact {
+        name: format!("{} planned, {} accounted for", analysis.planned, analysis.planned - analysis.count("missing")),
+        lines: vec![
+            Line::Strip(if strip.is_empty() { vec![("r", 1)] } else { strip }, said.clone()),
+            Line::Text(format!("{said}{time}{beside}")),
+            Line::Link(format!("{} valid, {informative} informative, {void} void", number::count(valid, "cell")), "quality"),
+        ],
+    }
+}
+
+/// `How to share two cores`.
+fn title(analysis: &Analysis) -> String {
+    let device = &analysis.campaign.device;
+    match (device.kind.as_str(), device.cores) {
+        ("cpu", Some(1)) => "How to share one core".into(),
+        ("cpu", Some(n)) => format!("How to share {} cores", number::word(n)),
+        _ => format!("How to share the {}", device.name_said()),
+    }
+}

@@ -1,0 +1,86 @@
+//! The values of a figure as a table, and what of a cell they are.
+
+use super::anchor::cell_id;
+use super::figure::{failure, tags};
+use super::panels::by_workload;
+use crate::analysis::{Analysis, Cell};
+use crate::document::{Table, TableCell};
+use crate::number;
+use crate::quantity::Key;
+use crate::render::words;
+use crate::stats::Quantity;
+
+/// A reading of a cell.
+pub type Get<'a> = &'a dyn Fn(&Cell) -> Option<Quantity>;
+
+/// A quantity after multiplying by `factor`.
+pub fn times(q: &Quantity, factor: f64) -> Quantity {
+    Quantity { estimate: q.estimate * factor, low: q.low.map(|x| x * factor), high: q.high.map(|x| x * factor), ..q.clone() }
+}
+
+/// A cell's reading, among its quantities or the means of the card.
+pub fn reading(cell: &Cell, key: Key) -> Option<Quantity> {
+    cell.get(key).or_else(|| cell.metric(key)).cloned()
+}
+
+/// Rows of a figure's table, at most: more are in `report.json`.
+pub const VALUES: usize = 240;
+
+/// The head of every figure's table: the cell, with a link to its row.
+pub fn label(analysis: &Analysis, cell: &Cell) -> TableCell {
+    TableCell { link: cell_id(analysis, cell.name()), ..TableCell::text(cell.name()) }
+}
+
+/// Say in a table's caption what was left out of it.
+pub fn cut_rows(table: &mut Table) {
+    let all = table.rows.len();
+    if all > VALUES {
+        table.rows.truncate(VALUES);
+        table.caption = format!("The first {VALUES} of {all} cells; all of them are in report.json");
+    }
+}
+
+/// Value, interval and repetitions of one quantity for the uniform cells of every workload that has it.
+pub fn values(analysis: &Analysis, what: &str, get: Get, factor: f64) -> Table {
+    values_of(analysis, &[(what, get, factor)], &|c| c.record.is_uniform())
+}
+
+/// The same for several quantities beside each other, of the cells that are asked for.
+pub fn values_of(analysis: &Analysis, wanted: &[(&str, Get, f64)], of: &dyn Fn(&Cell) -> bool) -> Table {
+    let mut heads = vec!["cell".to_string()];
+    heads.extend(wanted.iter().flat_map(|(what, ..)| [format!("#{what}"), "95 % interval".into()]));
+    heads.extend(["#runs".to_string(), "validity".into()]);
+    let mut table = Table::with(&heads.iter().map(String::as_str).collect::<Vec<_>>());
+    // A workload of which nothing was read has no panel, and no rows.
+    let read: Vec<&str> = by_workload(analysis)
+        .into_iter()
+        .filter(|(_, cells)| wanted.first().is_some_and(|(_, get, _)| cells.iter().any(|c| get(c).is_some())))
+        .map(|(w, _)| w)
+        .collect();
+    let of = |c: &Cell| of(c) && c.workload().is_none_or(|w| read.contains(&w));
+    let all = analysis.cells.iter().filter(|c| of(c)).count();
+    if all > VALUES {
+        table.caption = format!("The first {VALUES} of {all} cells; all of them are in report.json");
+    }
+    for cell in analysis.cells.iter().filter(|c| of(c)).take(VALUES) {
+        let mut row = vec![label(analysis, cell)];
+        let mut runs = String::new();
+        for (i, (_, get, factor)) in wanted.iter().enumerate() {
+            let Some(q) = get(cell) else {
+                let why = if i == 0 { failure(cell).unwrap_or_default() } else { String::new() };
+                row.extend([TableCell::default(), TableCell::text(why)]);
+                continue;
+            };
+            let scaled = times(&q, *factor);
+            let bounds = if scaled.low.is_some() { number::bounds(&scaled) } else { "one run has none".into() };
+            row.extend([TableCell::text(number::estimate(&scaled)), TableCell::text(bounds)]);
+            if runs.is_empty() {
+                runs = q.n.to_string();
+            }
+        }
+        row.extend([TableCell::text(runs), TableCell::text(words::verdict(cell.validity.verdict))]);
+        table.row(row);
+    }
+    table.tags = tags(analysis);
+    table
+}
