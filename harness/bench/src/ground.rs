@@ -3,7 +3,6 @@
 //! Runs go the way of `collo run`: an experiment is read, expanded, planned, and its campaign measured.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use collo_measure::campaign::Choice;
@@ -129,23 +128,22 @@ impl Ground {
     }
 
     /// The command of a workload as somebody would type it, at its default settings, with `arguments` behind it.
-    pub fn by_hand(&self, workload: &str, settings: &[(&str, String)], arguments: &[String]) -> Result<Command> {
+    pub fn by_hand(&self, workload: &str, settings: &[(&str, String)], arguments: &[String]) -> Result<duct::Expression> {
         let workload = self.workloads.find(workload).map_err(|e| anyhow!("{e}"))?;
         let given = settings.iter().map(|(name, value)| (*name, value.parse::<f64>().map_or(value.clone().into(), number)));
         let member = Member::new(workload, given).map_err(|e| anyhow!("{e}"))?;
         let mut words = workload.command_for(&member.spec()).map_err(|e| anyhow!("{e}"))?;
         self.interpreters.put_into(&mut words, workload);
         let (program, rest) = words.split_first().context("a workload has a command")?;
-        let mut command = Command::new(program);
-        command.args(rest).args(arguments).current_dir(&workload.folder);
+        let command = duct::cmd(program, rest.iter().chain(arguments)).dir(&workload.folder).stdin_null().unchecked();
         // What matters of a member's environment to the time that it takes; nothing that makes it a member.
-        command.env("COLLO_DATA", self.project.data());
-        command.env("PYTHONPATH", self.interpreters.search_path(&self.project, workload));
-        for name in ["COLLO_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"] {
-            command.env(name, "1");
-        }
-        command.env("PYTHONNOUSERSITE", "1").env("CUDA_VISIBLE_DEVICES", "");
-        Ok(command)
+        let threads = ["COLLO_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"];
+        let command = threads.iter().fold(command, |command, name| command.env(name, "1"));
+        Ok(command
+            .env("COLLO_DATA", self.project.data())
+            .env("PYTHONPATH", self.interpreters.search_path(&self.project, workload))
+            .env("PYTHONNOUSERSITE", "1")
+            .env("CUDA_VISIBLE_DEVICES", ""))
     }
 }
 

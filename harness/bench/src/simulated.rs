@@ -3,8 +3,9 @@
 //! NVML is told in the environment where its library is, before it is opened: so a part that calls it runs in a process of its own,
 //! this binary executed again. In: the words of the machine and the name of a part. Out: what the part measured, as one line of JSON.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use fs_err as fs;
@@ -73,21 +74,19 @@ impl Room {
     }
 
     /// A program in this machine. Nothing of the real one's GPU reaches it.
-    pub fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
+    pub fn command<A: Into<OsString>>(&self, program: &Path, arguments: impl IntoIterator<Item = A>) -> duct::Expression {
+        let command = duct::cmd(program, arguments).stdin_null().unchecked();
         let cuda = std::env::vars_os().map(|(name, _)| name).filter(|name| name.to_string_lossy().starts_with("CUDA_"));
-        for name in cuda {
-            command.env_remove(name);
-        }
-        command.envs(self.env.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
-        command
+        let command = cuda.fold(command, |command, name| command.env_remove(name));
+        self.env.iter().fold(command, |command, (name, value)| command.env(name, value))
     }
 
     /// Measure a part inside, in a process of its own.
     pub fn ask<T: DeserializeOwned>(&self, part: &str, amount: usize, more: &[(&str, &str)]) -> Result<T> {
-        let mut command = self.command(&std::env::current_exe()?);
-        command.args([VERB, part, &amount.to_string()]).arg(self.folder.join("work")).envs(more.iter().copied());
-        let output = command.stderr(Stdio::inherit()).output()?;
+        let (amount, work) = (amount.to_string(), self.folder.join("work"));
+        let words = [VERB.as_ref(), part.as_ref(), amount.as_ref(), work.as_os_str()];
+        let command = self.command(&std::env::current_exe()?, words);
+        let output = more.iter().fold(command, |command, (name, value)| command.env(name, value)).stdout_capture().run()?;
         ensure!(output.status.success(), "inside the simulated machine it ended with {}", output.status);
         serde_json::from_slice(&output.stdout).context("what was measured inside the simulated machine cannot be read")
     }

@@ -6,11 +6,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use collo_store::Diagnostic;
 use serde_json::Value as Json;
 
 use crate::cell::{Cell, Member, Tail};
 use crate::experiment::{Axes, Experiment, Sharing};
-use crate::mistake::Mistake;
 use crate::select::Selection;
 
 /// The most cells that one plan holds.
@@ -27,7 +27,7 @@ pub struct Expanded {
 }
 
 /// The cells of an experiment, or those that `selection` means with the baselines that they need.
-pub fn expand(experiment: &Experiment, selection: Option<&Selection>) -> Result<Vec<Expanded>, Mistake> {
+pub fn expand(experiment: &Experiment, selection: Option<&Selection>) -> Result<Vec<Expanded>, Diagnostic> {
     if let Some(selection) = selection {
         selection.check(&settings(experiment))?;
     }
@@ -39,7 +39,7 @@ pub fn expand(experiment: &Experiment, selection: Option<&Selection>) -> Result<
             "select some, as in `--where 'degree <= 7'`, or shorten an axis"
         };
         return Err(
-            Mistake::new(format!("{candidates} cells ({}) are more than {MOST_CELLS}", product(&experiment.axes))).hint(hint)
+            Diagnostic::new(format!("{candidates} cells ({}) are more than {MOST_CELLS}", product(&experiment.axes))).hint(hint)
         );
     }
     let mut expansion = Expansion { experiment, selection, cells: Vec::new(), places: HashMap::new(), tails: HashMap::new() };
@@ -85,7 +85,7 @@ fn product(axes: &Axes) -> String {
 }
 
 /// Call for every combination of the axes; workload varies slowest, degree fastest.
-fn matrix(axes: &Axes, mut each: impl FnMut(&Arc<Member>, &Sharing, u32) -> Result<(), Mistake>) -> Result<(), Mistake> {
+fn matrix(axes: &Axes, mut each: impl FnMut(&Arc<Member>, &Sharing, u32) -> Result<(), Diagnostic>) -> Result<(), Diagnostic> {
     for workload in &axes.workload {
         let mut combinations: Vec<Vec<(&str, Json)>> = vec![Vec::new()];
         let batches: Vec<Json> = axes.batch_size.iter().map(|b| Json::from(*b)).collect();
@@ -117,7 +117,7 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    fn add(&mut self, cell: Cell) -> Result<(), Mistake> {
+    fn add(&mut self, cell: Cell) -> Result<(), Diagnostic> {
         if self.experiment.exclude.iter().any(|exclusion| exclusion.holds(&|axis| cell.axis(axis))) {
             return Ok(());
         }
@@ -141,7 +141,7 @@ impl Expansion<'_> {
         }
         match self.tails.insert(cell.label(), cell.tail()) {
             Some(tail) if tail != cell.tail() => {
-                return Err(Mistake::new(format!(
+                return Err(Diagnostic::new(format!(
                     "cell `{}` is asked for with tail `hold` and with tail `release`",
                     cell.label()
                 ))
@@ -168,11 +168,11 @@ impl Expansion<'_> {
         }
     }
 
-    fn check_room(&self) -> Result<(), Mistake> {
+    fn check_room(&self) -> Result<(), Diagnostic> {
         if self.cells.len() <= MOST_CELLS {
             return Ok(());
         }
-        Err(Mistake::new(format!("more than {MOST_CELLS} cells are selected"))
+        Err(Diagnostic::new(format!("more than {MOST_CELLS} cells are selected"))
             .hint("select fewer, as in `--where 'degree <= 7'`"))
     }
 }

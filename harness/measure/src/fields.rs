@@ -8,11 +8,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, Diagnostics, Source};
 use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::mistake::{Mistake, Mistakes, Source, quoted};
 use crate::nearest::nearest;
 use crate::units;
 
@@ -172,14 +173,14 @@ impl Found {
 }
 
 /// Read a text by its shape; what was wrong is in the mistakes, the fields hold the rest.
-pub fn read(source: &Arc<Source>, shape: &Shape) -> (Fields, Mistakes) {
-    let mut reader = Reader { source, mistakes: Mistakes::default() };
+pub fn read(source: &Arc<Source>, shape: &Shape) -> (Fields, Diagnostics) {
+    let mut reader = Reader { source, mistakes: Diagnostics::default() };
     let fields = match DeTable::parse(source.text()) {
         Ok(table) => reader.table(table.get_ref(), table.span(), shape),
         Err(wrong) => {
             let span = wrong.span().unwrap_or(0..0);
             let title = format!("not valid TOML: {}", wrong.message().lines().collect::<Vec<_>>().join(", "));
-            reader.mistakes.push(Mistake::new(title).at(source, span));
+            reader.mistakes.push(Diagnostic::new(title).at(source, span));
             Fields::default()
         }
     };
@@ -188,12 +189,12 @@ pub fn read(source: &Arc<Source>, shape: &Shape) -> (Fields, Mistakes) {
 
 struct Reader<'a> {
     source: &'a Arc<Source>,
-    mistakes: Mistakes,
+    mistakes: Diagnostics,
 }
 
 impl Reader<'_> {
     fn wrong(&mut self, what: String, span: Range<usize>, note: Option<String>) {
-        let mistake = Mistake::new(what).at(self.source, span);
+        let mistake = Diagnostic::new(what).at(self.source, span);
         self.mistakes.push(match note {
             Some(note) => mistake.note(note),
             None => mistake,
@@ -344,9 +345,18 @@ impl Reader<'_> {
 
 /// `"a"`, `"b"` or `"c"`, for a note.
 pub fn listed<W: AsRef<str>>(words: &[W]) -> String {
+    joined(words, "or")
+}
+
+/// `"a"`, `"b"` and `"c"`.
+pub fn listed_all<W: AsRef<str>>(words: &[W]) -> String {
+    joined(words, "and")
+}
+
+fn joined<W: AsRef<str>>(words: &[W], before_last: &str) -> String {
     let all: Vec<String> = words.iter().map(|w| format!("`{}`", w.as_ref())).collect();
     match all.split_last() {
-        Some((last, before)) if !before.is_empty() => format!("{} or {last}", before.join(", ")),
+        Some((last, before)) if !before.is_empty() => format!("{} {before_last} {last}", before.join(", ")),
         _ => all.concat(),
     }
 }

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use collo_store::{Diagnostics, Source};
+
 use crate::experiment::Experiment;
-use crate::mistake::{Mistakes, Source};
 use crate::workload::Workloads;
 
 pub const TINY: &str = r#"
@@ -92,7 +93,7 @@ pub fn workloads() -> Workloads {
     Workloads::load(folder.path()).expect("readable")
 }
 
-pub fn read(text: &str) -> Result<Experiment, Mistakes> {
+pub fn read(text: &str) -> Result<Experiment, Diagnostics> {
     Experiment::parse(Path::new("experiments/mine.toml"), &Source::file("experiments/mine.toml", text), &workloads())
 }
 

@@ -5,12 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use collo_store::{CellRecord, Outcome, StoredRun};
+use collo_store::{CellRecord, Diagnostic, Outcome, StoredRun};
 
 use crate::device::DeviceFacts;
 use crate::expand::{Expanded, expand};
 use crate::experiment::Experiment;
-use crate::mistake::Mistake;
 use crate::plan::{self, Plan, plan};
 use crate::select::Selection;
 
@@ -113,7 +112,7 @@ impl Frontier {
         experiment: &Experiment,
         selection: Option<&Selection>,
         facts: &DeviceFacts,
-    ) -> Result<Option<Round>, Mistake> {
+    ) -> Result<Option<Round>, Diagnostic> {
         let (least, most) = bounds(experiment);
         loop {
             // All degrees that were or may be asked for, of which each combination takes its own.
@@ -194,7 +193,7 @@ fn bounds(experiment: &Experiment) -> (u32, u32) {
 
 /// The label of one member alone and the mode's, which `solo` is naive sharing of.
 fn combination(cell: &CellRecord) -> Combination {
-    let member = cell.members.first().map(|m| m.solo.replacen(" solo", "", 1)).unwrap_or_default();
+    let member = cell.members.first().map(|m| collo_store::without_mode(&m.solo)).unwrap_or_default();
     let sharing = if cell.sharing == "solo" { "naive" } else { &cell.sharing };
     (member, sharing.to_string())
 }

@@ -21,7 +21,6 @@ mod interrupt;
 pub mod launch;
 pub mod load;
 pub mod machine;
-mod mistake;
 mod nearest;
 mod noted;
 pub mod observe;
@@ -46,13 +45,12 @@ pub use campaign::is_want_of_threads;
 pub use cell::{Cell, Member, Tail, Term, find_cell};
 pub use device::{
     Address as GpuAddress, Choice as GpuChoice, Cores, DeviceFacts, DeviceKind, Driver, Gpu, Partition, allocation, apply,
-    company, cut, fixed, has_gpu, hold, holders, layout, mig, mps, namespace, nvml, partition, program, services, trust,
+    company, cut, fixed, has_gpu, hold, holders, layout, mig, mps, namespace, nvml, partition, services, trust,
 };
 pub use events::{Event, Watcher};
 pub use expand::{Expanded, expand};
 pub use experiment::Experiment;
 pub use interpreters::Interpreters;
-pub use mistake::Source;
 pub use noted::{Noted, Stopped};
 pub use plan::{CellForecast, Forecast, Plan, plan};
 pub use prepare::{Prepared, prepare};

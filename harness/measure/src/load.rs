@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use collo_store::MemberSpec;
+use collo_store::{Diagnostic, MemberSpec};
 
 use crate::interpreters::Interpreters;
 use crate::launch::{Service, ServiceOrders};
-use crate::mistake::Mistake;
 use crate::project::Project;
 use crate::run::process_environment;
 use crate::sharing::scrubbed;
@@ -33,7 +32,7 @@ pub struct Load(Service);
 
 impl Loads<'_> {
     /// Start one on this device; `more` variables are for it alone.
-    pub fn start(&self, device: &str, more: &[(&str, String)], log: &Path) -> Result<Load, Mistake> {
+    pub fn start(&self, device: &str, more: &[(&str, String)], log: &Path) -> Result<Load, Diagnostic> {
         let workload = self.workload;
         let member =
             MemberSpec { workload: workload.name.clone(), batch_size: None, settings: BTreeMap::new(), solo: String::new() };
@@ -49,7 +48,7 @@ impl Loads<'_> {
         env.extend(more.iter().map(|(name, value)| (name.to_string(), Some(value.clone()))));
         let orders = ServiceOrders { command, folder: workload.folder.clone(), env, log: log.into(), mps_pipe: None };
         let started = Service::start(orders);
-        started.map(Load).map_err(|e| Mistake::new(format!("`{}` does not start", workload.name)).caused_by(e.to_string()))
+        started.map(Load).map_err(|e| Diagnostic::new(format!("`{}` does not start", workload.name)).caused_by(e.to_string()))
     }
 }
 

@@ -1,12 +1,14 @@
 //! The machine of a campaign, as found: read once, stored with the campaign, never interpreted here.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::Path;
-use std::process::Command;
+use std::time::Duration;
 
 use collo_store::Machine;
 use fs_err as fs;
 
+use crate::launch::{Errand, Said};
 use crate::sampler::field;
 
 /// Describe this machine; what cannot be read is absent.
@@ -45,18 +47,18 @@ pub fn describe(project: &Path, cores: u32, memory_bytes: u64, python: BTreeMap<
 
 /// The commit that last touched a path (or of the whole checkout), with `-dirty` where the path has changes; absent outside git.
 pub fn git_version(folder: &Path, path: Option<&Path>) -> Option<String> {
-    let git = |arguments: &[&str]| {
-        let mut command = Command::new("git");
-        command.arg("-C").arg(folder).args(arguments);
-        if let Some(path) = path {
-            command.arg("--").arg(path);
-        }
-        let output = command.output().ok().filter(|o| o.status.success())?;
-        Some(String::from_utf8_lossy(&output.stdout).trim().to_string())
+    let answer = |arguments: &[&str]| {
+        let asked = git(folder).args(arguments).args(path.iter().flat_map(|path| [OsStr::new("--"), path.as_os_str()]));
+        Some(asked.ask().ok().filter(Said::success)?.out().trim().to_string())
     };
-    let commit = git(&["log", "-1", "--format=%h"]).filter(|c| !c.is_empty())?;
-    let dirty = git(&["status", "--porcelain"]).is_some_and(|changes| !changes.is_empty());
+    let commit = answer(&["log", "-1", "--format=%h"]).filter(|c| !c.is_empty())?;
+    let dirty = answer(&["status", "--porcelain"]).is_some_and(|changes| !changes.is_empty());
     Some(if dirty { format!("{commit}-dirty") } else { commit })
+}
+
+/// A question about a checkout. It may be large and far away, but it is waited for no longer than this.
+pub fn git(folder: &Path) -> Errand {
+    Errand::to("git", Duration::from_secs(120)).arg("-C").arg(folder)
 }
 
 fn read(path: &str) -> String {

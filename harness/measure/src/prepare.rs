@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use collo_store::Ingredient;
+use collo_store::{Diagnostic, Ingredient};
 use serde::{Deserialize, Serialize};
 
 use crate::cell::Member;
 use crate::ingredients;
 use crate::interpreters::Interpreters;
 use crate::launch::{Errand, Unanswered};
-use crate::mistake::Mistake;
 use crate::project::{self, Project};
 use crate::run::process_environment;
 
@@ -29,7 +28,7 @@ pub struct Prepared {
 }
 
 /// Run the `prepare` command of a member's workload, if it has one, with the member's settings.
-pub fn prepare(project: &Project, member: &Member, interpreters: &Interpreters) -> Result<Option<Prepared>, Mistake> {
+pub fn prepare(project: &Project, member: &Member, interpreters: &Interpreters) -> Result<Option<Prepared>, Diagnostic> {
     let workload = member.workload();
     let Some(mut words) = workload.prepare_for(&member.spec())? else { return Ok(None) };
     interpreters.put_into(&mut words, workload);
@@ -39,9 +38,9 @@ pub fn prepare(project: &Project, member: &Member, interpreters: &Interpreters) 
     for (name, value) in process_environment(project, workload, &member.spec(), interpreters)? {
         errand = errand.env(name, value);
     }
-    let what = || Mistake::new(format!("the data of `{}` cannot be prepared", workload.name)).of_machine();
+    let what = || Diagnostic::new(format!("the data of `{}` cannot be prepared", workload.name)).of_machine();
     let answer = errand.run().map_err(|why| match why {
-        Unanswered::Stopped(stopped) => Mistake::new(format!("stopped while the data of `{}` was prepared", workload.name))
+        Unanswered::Stopped(stopped) => Diagnostic::new(format!("stopped while the data of `{}` was prepared", workload.name))
             .caused_by(format!("{stopped}; nothing was measured, no process is left"))
             .hint("the same command goes on where it was")
             .of(stopped.class()),
@@ -67,7 +66,7 @@ pub fn prepare_all<'a>(
     members: impl Iterator<Item = &'a Arc<Member>>,
     interpreters: &Interpreters,
     show: &mut dyn FnMut(&Prepared),
-) -> Result<Vec<Prepared>, Mistake> {
+) -> Result<Vec<Prepared>, Diagnostic> {
     let mut seen = BTreeSet::new();
     let mut all: Vec<Prepared> = Vec::new();
     for member in members {
@@ -97,7 +96,7 @@ impl Prepared {
 }
 
 /// A workload says `error: …` and `hint: …` itself; anything else is a traceback, of which the last line tells most.
-fn with_words_of(stderr: &str, mistake: Mistake) -> Mistake {
+fn with_words_of(stderr: &str, mistake: Diagnostic) -> Diagnostic {
     let lines: Vec<&str> = stderr.lines().filter(|l| !l.trim().is_empty()).collect();
     let after = |word: &str| lines.iter().rev().find_map(|l| l.strip_prefix(word)).map(str::trim);
     let cause = after("error:").or(lines.last().copied()).unwrap_or("it ended with an error and said nothing");
@@ -115,10 +114,10 @@ mod tests {
     #[test]
     fn a_workloads_own_error_is_passed_on_with_its_hint() {
         let stderr = "error: data/cifar-10/data_batch_3 is cut off\nhint: fetch it again\n";
-        let shown = with_words_of(stderr, Mistake::new("the data of `tiny` cannot be prepared")).to_string();
+        let shown = with_words_of(stderr, Diagnostic::new("the data of `tiny` cannot be prepared")).to_string();
         assert!(shown.contains("caused by: data/cifar-10/data_batch_3 is cut off"), "{shown}");
         assert!(shown.ends_with("hint: fetch it again"), "{shown}");
-        let trace = with_words_of("Traceback\n  File x\nValueError: no\n", Mistake::new("x")).to_string();
+        let trace = with_words_of("Traceback\n  File x\nValueError: no\n", Diagnostic::new("x")).to_string();
         assert!(trace.contains("caused by: ValueError: no"), "{trace}");
     }
 }

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use collo_store::Diagnostic;
+
 use crate::device::mig::Cards;
-use crate::mistake::Mistake;
 
 /// A checkout, or what `collo init` wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,18 +16,18 @@ pub struct Project {
 
 impl Project {
     /// The nearest project at or above a folder.
-    pub fn find(from: &Path) -> Result<Project, Mistake> {
+    pub fn find(from: &Path) -> Result<Project, Diagnostic> {
         let from = std::path::absolute(from).unwrap_or_else(|_| from.to_path_buf());
         let found = from.ancestors().find(|f| f.join("experiments").is_dir() && f.join("workloads").is_dir());
         let Some(root) = found else {
-            return Err(Mistake::new(format!("no `experiments/` and `workloads/` in {} or above it", from.display()))
+            return Err(Diagnostic::new(format!("no `experiments/` and `workloads/` in {} or above it", from.display()))
                 .hint("`collo init DIR` writes them; `-C DIR` goes there"));
         };
         // Members are told of folders in variables, and what is stored is JSON.
         if root.to_str().is_some() {
             return Ok(Project::at(root));
         }
-        Err(Mistake::new(format!("the path of this project, {}, is not text in UTF-8", root.display()))
+        Err(Diagnostic::new(format!("the path of this project, {}, is not text in UTF-8", root.display()))
             .hint("move the project, or rename the folder it lies in")
             .of_machine())
     }

@@ -19,7 +19,6 @@ use crate::experiment::{Experiment, FailureRule};
 use crate::ingredients::Watch;
 use crate::interpreters::Interpreters;
 use crate::launch::{Adapter, MemberLaunch};
-use crate::mistake::Mistake;
 use crate::observe::{self, Observation, ObserveError, Rules, Setting, Stop, View};
 use crate::project::Project;
 use crate::python::PythonError;
@@ -299,7 +298,7 @@ pub fn process_environment(
     workload: &Workload,
     member: &MemberSpec,
     interpreters: &Interpreters,
-) -> Result<BTreeMap<String, Option<String>>, Mistake> {
+) -> Result<BTreeMap<String, Option<String>>, Diagnostic> {
     let mut env: BTreeMap<String, Option<String>> =
         workload.variables_for(member)?.into_iter().map(|(name, value)| (name, Some(value))).collect();
     env.extend([

@@ -78,9 +78,10 @@ fn kind(of: &Kind) -> Json {
 
 #[cfg(test)]
 mod tests {
+    use collo_store::Source;
+
     use super::*;
     use crate::fields::read;
-    use crate::mistake::Source;
 
     fn agrees(schema: &Json, shape: &Shape, path: &str) {
         let properties = schema["properties"].as_object().expect("properties");

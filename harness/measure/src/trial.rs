@@ -223,9 +223,10 @@ pub fn lacking(workload: &Workload) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use collo_store::Source;
+
     use super::*;
     use crate::fixture;
-    use crate::mistake::Source;
     use std::path::Path;
 
     fn axes(text: &str) -> Vec<&str> {

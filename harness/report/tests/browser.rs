@@ -269,6 +269,7 @@ fn hostile_names_and_logs_do_nothing() {
         member: 0,
         status: "</pre><script>alert(6)</script>".into(),
         message: "</textarea>\u{1b}[31m".into(),
+        place_alone: false,
     });
     f = f.group(hostile, 32, 3, mode, 1.2);
     f.informative = vec!["</style><script>alert(7)</script>".into()];

@@ -26,7 +26,7 @@ fn text(analysis: &Analysis, format: Format) -> String {
 }
 
 fn crash() -> Outcome {
-    Outcome::Crashed { member: 1, status: "exited with 1".into(), message: HOSTILE.into() }
+    Outcome::Crashed { member: 1, status: "exited with 1".into(), message: HOSTILE.into(), place_alone: false }
 }
 
 fn refusal(cell: &str) -> RefusalRecord {

@@ -121,13 +121,15 @@ fn one_alone_on_the_instance_that_is_the_whole_card_is_found_on_every_model() {
         let card = Card::find(model).unwrap();
         let (epochs, truth, _) = group(&card, &["small"], "solo").unwrap();
         let mut fixture = on(&card, "alone");
+        // As a campaign has it: that it is simulated stands beside the name.
+        fixture.device.name = card.name.trim_start_matches("simulated ").into();
         for (sharing, of_solo) in [("solo".into(), 1.0), (format!("mig:{whole}"), 1.0), (format!("mig:{half}"), 1.5)] {
             fixture = fixture.on_card(&sharing, &[("small", epochs[0] * of_solo)], truth.clone(), 0.001);
             fixture.cells.last_mut().unwrap().record.slots = sharing.strip_prefix("mig:").map(str::to_string);
         }
         let analysis = analysed(&fixture);
         let overhead = named(&analysis, "alone-overhead");
-        let cells: Vec<String> = overhead.evidence.iter().map(|e| e.name()).collect();
+        let cells: Vec<String> = overhead.evidence.iter().map(Evidence::name).collect();
         assert_eq!(cells, [format!("small×1 mig:{whole} b32")], "{model}");
         assert_eq!(overhead.verdict, Verdict::Supported, "{model}: {}", overhead.finding);
     }

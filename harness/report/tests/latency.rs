@@ -263,7 +263,8 @@ fn equal_servers_are_pooled_and_different_ones_stand_by_themselves() {
 
 #[test]
 fn a_server_that_fell_before_it_said_so_is_known_as_one() {
-    let crash = Outcome::Crashed { member: 0, status: "exited with 1".into(), message: "in its warm-up".into() };
+    let crash =
+        Outcome::Crashed { member: 0, status: "exited with 1".into(), message: "in its warm-up".into(), place_alone: true };
     let analysis = analysed(&campaign().ends(crash));
     let fallen = analysis.cells.iter().find(|c| c.name() == "serve+tiny naive").unwrap();
     assert!(fallen.serves() && fallen.members[0].absent[&Key::LatencyP99] == "no usable run");

@@ -111,7 +111,12 @@ fn figures_are_files_of_their_own_too() {
 fn hostile_names_stay_text() {
     let hostile = "x<script>alert(1)</script>\"'&|`";
     let mut fixture = Fixture::named("hostile").solo(hostile, 32, 1.0).group(hostile, 32, 2, "naive\"><img>", 1.1);
-    fixture = fixture.ends(Outcome::Crashed { member: 0, status: "</pre><script>2".into(), message: "\u{1b}[31m".into() });
+    fixture = fixture.ends(Outcome::Crashed {
+        member: 0,
+        status: "</pre><script>2".into(),
+        message: "\u{1b}[31m".into(),
+        place_alone: false,
+    });
     fixture = fixture.group(hostile, 32, 3, "naive\"><img>", 1.2);
     fixture.informative = vec!["</style><script>3".into()];
     fixture.device.name = "cpu</title><script>4".into();

@@ -32,7 +32,7 @@ fn the_end_of_a_run_is_one_table_with_its_notes() {
 
 #[test]
 fn failed_cells_keep_their_row_and_say_how_they_ended() {
-    let crash = Outcome::Crashed { member: 1, status: "exited with 1".into(), message: "in epoch 1".into() };
+    let crash = Outcome::Crashed { member: 1, status: "exited with 1".into(), message: "in epoch 1".into(), place_alone: true };
     let mut fixture = Fixture::quickstart().ends(crash);
     fixture.repetitions = 1;
     insta::assert_snapshot!(terminal(&analysed(&fixture), 100), @r#"

@@ -189,6 +189,12 @@ impl Tail {
     }
 }
 
+/// A cell's label without its mode, which is the second word: `tiny×2 b32`; of a solo cell the workload with its settings, `tiny b32`.
+pub fn without_mode(label: &str) -> String {
+    let others = label.split(' ').enumerate().filter(|(place, _)| *place != 1);
+    others.map(|(_, word)| word).collect::<Vec<_>>().join(" ")
+}
+
 /// One member of a cell: a workload with its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemberSpec {
@@ -288,6 +294,18 @@ mod tests {
             tail: Tail::Hold,
             slots: None,
             alone_on_slice: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_label_without_its_mode_names_who_trains() {
+        for (label, who) in [
+            ("tiny×2 naive b32", "tiny×2 b32"),
+            ("tiny solo b32 lr=0.1", "tiny b32 lr=0.1"),
+            ("mig:b8+mps mig+mps", "mig:b8+mps"),
+            ("tiny", "tiny"),
+        ] {
+            assert_eq!(without_mode(label), who);
         }
     }
 

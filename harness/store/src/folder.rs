@@ -165,10 +165,10 @@ impl CampaignFolder {
         for (path, run) in read {
             let folder = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             match run {
-                Err(e) => foreign.push(Foreign { path, reason: e.to_string(), changed: false }),
+                Err(e) => foreign.push(Foreign { path, reason: e.to_string(), changed: false, stray: false }),
                 Ok((run, sha256)) => match self.belongs(&run.record, &folder, &sha256, &digests) {
                     Ok(()) => drop(runs.insert(folder, run)),
-                    Err((reason, changed)) => foreign.push(Foreign { path, reason, changed }),
+                    Err((reason, changed)) => foreign.push(Foreign { path, reason, changed, stray: false }),
                 },
             }
         }

@@ -41,6 +41,7 @@ mod verify;
 
 pub use campaign::{
     BlockEdge, Campaign, CellRecord, Filing, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord, Tail, Thresholds,
+    without_mode,
 };
 pub use caught::caught;
 pub use clock::{monotonic_ns, utc_id, utc_now, utc_text};

@@ -13,7 +13,14 @@ pub enum Outcome {
     /// On a GPU, the memory of the machine beside it ran out: it says nothing of what the card holds.
     HostOutOfMemory { member: u32, message: String },
     /// A member ended before `done`, or not with 0 after it; `status` is `exited with 1` or `killed by SIGKILL`, `message` says where.
-    Crashed { member: u32, status: String, message: String },
+    Crashed {
+        member: u32,
+        status: String,
+        message: String,
+        /// `message` says where and no more, as `in epoch 1`; false in runs of before, where nobody wrote it down.
+        #[serde(default, skip_serializing_if = "is_false")]
+        place_alone: bool,
+    },
     /// A time limit ran out in `phase` (`start`, `set-up`, `warm-up`, `measure`, `total`).
     TimedOut { member: u32, phase: String, message: String },
     /// The sharing mode was not in force inside the measured window.
@@ -26,6 +33,10 @@ pub enum Outcome {
     ProtocolError { member: u32, message: String },
     /// Ctrl-C, SIGTERM or the end of the allowed time.
     Interrupted,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl Outcome {

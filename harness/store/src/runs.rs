@@ -25,6 +25,8 @@ pub struct Foreign {
     pub reason: String,
     /// True for a run that is not as collo recorded it.
     pub changed: bool,
+    /// True for what never was a campaign: somebody keeps it here.
+    pub stray: bool,
 }
 
 impl Runs {
@@ -60,20 +62,20 @@ impl Runs {
         }
         for experiment in entries(&self.root)? {
             if !experiment.is_dir() {
-                foreign.push(Foreign { path: experiment, reason: NO_CAMPAIGN.into(), changed: false });
+                foreign.push(stray(experiment));
                 continue;
             }
             let paths = match entries(&experiment) {
                 Ok(paths) => paths,
                 Err(e) => {
-                    foreign.push(Foreign { reason: reason(&experiment, &e), path: experiment, changed: false });
+                    foreign.push(unread(experiment, &e));
                     continue;
                 }
             };
             for path in paths {
                 match CampaignFolder::open_in(&path, &experiment) {
                     Ok(campaign) => found.push(campaign),
-                    Err(e) => foreign.push(Foreign { reason: reason(&path, &e), path, changed: false }),
+                    Err(e) => foreign.push(unread(path, &e)),
                 }
             }
         }
@@ -159,19 +161,22 @@ fn not_found(asked: &str, campaigns: &[CampaignFolder]) -> Error {
     Error::NotFound { asked: asked.into(), known }
 }
 
-const NO_CAMPAIGN: &str = "is not a campaign";
+fn stray(path: PathBuf) -> Foreign {
+    Foreign { path, reason: "is not a campaign".into(), changed: false, stray: true }
+}
 
-fn reason(path: &Path, e: &Error) -> String {
-    match e {
+fn unread(path: PathBuf, e: &Error) -> Foreign {
+    let reason = match e {
         Error::Io(e) if e.kind() == ErrorKind::PermissionDenied => {
-            let owner = fs::metadata(path).ok().and_then(|m| User::from_uid(Uid::from_raw(m.uid())).ok()?);
+            let owner = fs::metadata(&path).ok().and_then(|m| User::from_uid(Uid::from_raw(m.uid())).ok()?);
             let whose = owner.map(|user| format!(", it belongs to {}", user.name)).unwrap_or_default();
             format!("may not be read by you{whose}")
         }
         Error::NewerSchema { .. } | Error::Corrupt { .. } => e.to_string(),
         _ if path.join("campaign.json").exists() => e.to_string(),
-        _ => NO_CAMPAIGN.into(),
-    }
+        _ => return stray(path),
+    };
+    Foreign { path, reason, changed: false, stray: false }
 }
 
 pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {

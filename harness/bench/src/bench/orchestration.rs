@@ -1,8 +1,6 @@
 //! What a campaign costs beside its members: a part of `study-uniform` on a simulated card, by the command itself, from its start to
 //! its end less the time in which there was a member.
 
-use std::process::Stdio;
-
 use anyhow::{Context, Result, ensure};
 use collo_store::{Outcome, Runs, StoredRun, monotonic_ns};
 use fs_err as fs;
@@ -29,11 +27,11 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
     };
     write_experiment(ground)?;
     let part = if effort.smoke { SMOKE } else { PART };
-    let mut command = room.command(&collo);
-    command.arg("-C").arg(ground.path()).args(["run", "study-uniform", "--where", part, "--new", "--no-report", "--quiet"]);
-    command.env("COLLO_SIM_EPOCH_S", EPOCH_S).stdout(Stdio::null()).stderr(Stdio::piped());
+    let words = ["run", "study-uniform", "--where", part, "--new", "--no-report", "--quiet"].map(std::ffi::OsStr::new);
+    let words = [std::ffi::OsStr::new("-C"), ground.path().as_os_str()].into_iter().chain(words);
+    let command = room.command(&collo, words).env("COLLO_SIM_EPOCH_S", EPOCH_S).stdout_null().stderr_capture();
     let begun_ns = monotonic_ns();
-    let output = command.output()?;
+    let output = command.run()?;
     let ended_ns = monotonic_ns();
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "`collo run` ended with {}: {}", output.status, said.trim());

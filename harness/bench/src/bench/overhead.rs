@@ -46,14 +46,12 @@ fn by_hand(ground: &Ground) -> Result<f64> {
     let settings = [("seconds", "0.2".to_string())];
     let mut commands = Vec::new();
     for _ in 0..DEGREE {
-        let mut command = ground.by_hand("sleep", &settings, &arguments)?;
-        command.stdout(std::process::Stdio::null());
-        commands.push(command);
+        commands.push(ground.by_hand("sleep", &settings, &arguments)?.stdout_null());
     }
     let begin = Instant::now();
-    let children: Vec<_> = commands.iter_mut().map(|c| c.spawn()).collect::<std::io::Result<_>>()?;
-    for mut child in children {
-        ensure!(child.wait()?.success(), "`sleep` by hand ended with an error");
+    let children: Vec<_> = commands.iter().map(duct::Expression::start).collect::<std::io::Result<_>>()?;
+    for child in children {
+        ensure!(child.wait()?.status.success(), "`sleep` by hand ended with an error");
     }
     Ok(begin.elapsed().as_secs_f64())
 }

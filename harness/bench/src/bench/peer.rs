@@ -3,9 +3,7 @@
 //!
 //! radT gets an environment of its own in the cache folder, made on first use, and a local SQLite file as its MLflow store.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
@@ -66,12 +64,9 @@ fn provide(folder: &Path) -> Result<PathBuf> {
     if aside.exists() {
         fs::remove_dir_all(&aside)?;
     }
-    done(Command::new(python::system()?.interpreter).args(["-m", "venv"]).arg(&aside))?;
-    done(
-        Command::new(aside.join("bin/python"))
-            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-            .args(PINS),
-    )?;
+    done(&duct::cmd!(python::system()?.interpreter, "-m", "venv", &aside))?;
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    done(&duct::cmd(aside.join("bin/python"), install.into_iter().chain(PINS)))?;
     fs::rename(&aside, folder)?;
     Ok(interpreter)
 }
@@ -91,17 +86,21 @@ fn radt(ground: &Ground, interpreter: &Path, work: &Path) -> Result<f64> {
     let bin = interpreter.parent().context("an interpreter lies in a folder")?;
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let begin = Instant::now();
-    let status = Command::new(interpreter)
-        .args(["-m", "radt", "order.csv"])
-        .current_dir(work)
+    let ended = duct::cmd!(interpreter, "-m", "radt", "order.csv")
+        .dir(work)
         .env("PATH", path)
         .env("MLFLOW_TRACKING_URI", format!("sqlite:///{}", work.join("mlflow.db").display()))
-        .stdin(Stdio::null())
-        .stdout(File::create(&log)?)
-        .stderr(Stdio::null())
-        .status()?;
+        .stdin_null()
+        .stdout_path(&log)
+        .stderr_null()
+        .unchecked()
+        .run()?;
     let seconds = begin.elapsed().as_secs_f64();
-    ensure!(status.success() && finished(&fs::read_to_string(&order)?) == 2, "radT did not finish both scripts: {}", last(&log));
+    ensure!(
+        ended.status.success() && finished(&fs::read_to_string(&order)?) == 2,
+        "radT did not finish both scripts: {}",
+        last(&log)
+    );
     Ok(seconds)
 }
 
@@ -114,8 +113,8 @@ fn last(log: &Path) -> String {
     fs::read_to_string(log).ok().and_then(|text| text.lines().last().map(str::to_string)).unwrap_or_default()
 }
 
-fn done(command: &mut Command) -> Result<()> {
-    let output = command.stdout(Stdio::null()).output()?;
+fn done(command: &duct::Expression) -> Result<()> {
+    let output = command.stdin_null().stdout_null().stderr_capture().unchecked().run()?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{}", said.lines().last().unwrap_or("it ended with an error"));
     Ok(())

@@ -89,7 +89,8 @@ fn interval(pairs: &[(Epochs, Epochs)], of: impl Fn(&Epochs) -> f64) -> Option<I
 }
 
 fn by_hand(ground: &Ground, workload: &str) -> Result<Epochs> {
-    let output = ground.by_hand(workload, &[], &["--epochs".into(), EPOCHS.to_string()])?.output()?;
+    let command = ground.by_hand(workload, &[], &["--epochs".into(), EPOCHS.to_string()])?;
+    let output = command.stdout_capture().stderr_capture().run()?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "`{workload}` by hand: {}", said.lines().last().unwrap_or("it ended with an error"));
     read(&String::from_utf8_lossy(&output.stdout))

@@ -1,7 +1,6 @@
 //! How long the command takes where nothing is measured: a plan of 10⁴ cells, and the help.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
@@ -52,7 +51,8 @@ fn find(root: &Path) -> Option<(PathBuf, &'static str)> {
 
 fn seconds(collo: &Path, folder: &Path, words: &[&str]) -> Result<f64> {
     let begin = Instant::now();
-    let output = Command::new(collo).args(words).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::piped()).output()?;
+    let command = duct::cmd(collo, words).dir(folder).stdin_null().stdout_null().stderr_capture().unchecked();
+    let output = command.run()?;
     let seconds = begin.elapsed().as_secs_f64();
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "`collo {}`: {}", words.join(" "), said.lines().next().unwrap_or("it ended with an error"));

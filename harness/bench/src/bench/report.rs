@@ -2,7 +2,6 @@
 //! which links polars. It is run from here where it was built, so that this package need not build it.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use fs_err as fs;
@@ -24,7 +23,8 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
     if effort.smoke {
         return Ok(vec![Figure::absent(name, "it is built; a smoke run leaves it alone")]);
     }
-    let output = Command::new(&benchmark).current_dir(root.join("harness/report")).output()?;
+    let command = duct::cmd!(&benchmark).dir(root.join("harness/report")).stdin_null().stdout_null();
+    let output = command.stderr_capture().unchecked().run()?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{}: {}", benchmark.display(), said.lines().last().unwrap_or("it ended with an error"));
     read(&fs::read_to_string(root.join("target/bench/report.json"))?)

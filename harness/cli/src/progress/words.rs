@@ -37,8 +37,9 @@ pub fn outcome(run: &StoredRun) -> String {
         Outcome::HostOutOfMemory { member, message } => {
             format!("host out of memory, which says nothing of the card: member {member}: {message}")
         }
-        Outcome::Crashed { member, status, message } => {
-            format!("crashed: member {member} {status}{}{message}{}", joint(message), others(run, *member))
+        Outcome::Crashed { member, status, message, place_alone } => {
+            let joint = if *place_alone { " " } else { ": " };
+            format!("crashed: member {member} {status}{joint}{message}{}", others(run, *member))
         }
         Outcome::TimedOut { member, phase, message } => {
             let pid = run.record.members.get(*member as usize).and_then(|m| m.pid);
@@ -51,10 +52,6 @@ pub fn outcome(run: &StoredRun) -> String {
         Outcome::ProtocolError { message, .. } => format!("protocol error: {message}"),
         Outcome::Interrupted => "interrupted".into(),
     }
-}
-
-fn joint(message: &str) -> &'static str {
-    if message.starts_with("before") || message.starts_with("in ") { " " } else { ": " }
 }
 
 fn others(run: &StoredRun, dead: u32) -> String {
@@ -95,9 +92,9 @@ pub fn trace(run: &StoredRun) -> Vec<String> {
         Some(1) => lines.push(format!("      log: {} (1 line)", shown(&log))),
         Some(n) => lines.push(format!("      log: {} ({n} lines)", shown(&log))),
     }
-    if let Outcome::TimedOut { phase, message, .. } = &run.record.outcome
+    if let Outcome::TimedOut { phase, .. } = &run.record.outcome
         && phase == "set-up"
-        && message.starts_with("said nothing")
+        && member.hello.is_none()
     {
         let workload = &member.spec.workload;
         lines

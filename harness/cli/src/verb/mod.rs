@@ -27,8 +27,8 @@ use std::path::PathBuf;
 
 use collo_measure::launch::mark;
 use collo_measure::mig::Cards;
-use collo_measure::{Driver, Experiment, Project, Source, Workloads, trust};
-use collo_store::{Diagnostic, Diagnostics, Runs};
+use collo_measure::{Driver, Experiment, Project, Workloads, trust};
+use collo_store::{Diagnostic, Diagnostics, Runs, Source};
 
 use crate::args::Arguments;
 use crate::say;

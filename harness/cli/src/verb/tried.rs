@@ -5,8 +5,8 @@ use std::path::Path;
 
 use collo_measure::campaign::{Choice, End};
 use collo_measure::experiment::Asked;
-use collo_measure::{Event, Experiment, Project, Request, Session, Source, Workloads};
-use collo_store::{Diagnostic, Diagnostics, ExitClass, RefusalRecord, StoredRun};
+use collo_measure::{Event, Experiment, Project, Request, Session, Workloads};
+use collo_store::{Diagnostic, Diagnostics, ExitClass, RefusalRecord, Source, StoredRun};
 
 use super::Context;
 use crate::progress;

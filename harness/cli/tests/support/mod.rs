@@ -336,7 +336,7 @@ pub fn log(run: &StoredRun, member: usize) -> String {
 #[track_caller]
 pub fn crash(run: &StoredRun) -> (u32, String, String) {
     match &run.record.outcome {
-        Outcome::Crashed { member, status, message } => (*member, status.clone(), message.clone()),
+        Outcome::Crashed { member, status, message, .. } => (*member, status.clone(), message.clone()),
         other => panic!("not crashed but {other:?}"),
     }
 }

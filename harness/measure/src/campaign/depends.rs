@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use collo_store::{Campaign, JournalEntry, Runs};
+use collo_store::{Campaign, Diagnostic, JournalEntry, Runs};
 
 use super::Order;
 use crate::ingredients::{self, Ingredients, Places, Watch};
-use crate::mistake::Mistake;
 use crate::prepare::Prepared;
 use crate::select::{Expression, Selection};
 
@@ -15,7 +14,7 @@ use crate::select::{Expression, Selection};
 pub(super) const SELECTION: &str = "--where";
 
 /// The selection that a campaign was planned with: part of what it is.
-pub fn selection(campaign: &Campaign) -> Result<Option<Selection>, Mistake> {
+pub fn selection(campaign: &Campaign) -> Result<Option<Selection>, Diagnostic> {
     let text = campaign.ingredients.get(SELECTION).and_then(|i| i.version.as_deref());
     text.map(|text| Expression::parse(SELECTION, text.trim_matches('`')).map(Selection::Where)).transpose()
 }

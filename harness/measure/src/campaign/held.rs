@@ -1,13 +1,12 @@
 //! The card of a campaign, from the first look at it until it is as it was found.
 
-use collo_store::PlannedRun;
+use collo_store::{Diagnostic, PlannedRun};
 
 use super::Order;
 use crate::device::company::Company;
 use crate::device::hold::{Hold, Restored, Who};
 use crate::device::{DeviceKind, Gpu};
 use crate::events::{Event, Watcher};
-use crate::mistake::Mistake;
 use crate::run::{Bench, RunError};
 
 /// Put a card back as it was found, and say so; what cannot be put back stays written down for `collo restore`.
@@ -39,7 +38,7 @@ impl Order<'_> {
         if let Some(planned) = gpu.partition.as_ref().filter(|planned| !planned.is_as(hold.found())) {
             let what =
                 format!("{} was cut anew while its runs were planned: it was {planned}, it is {}", gpu.label(), hold.found());
-            return Err(Mistake::new(what).hint("the same command again plans anew").of_machine().into());
+            return Err(Diagnostic::new(what).hint("the same command again plans anew").of_machine().into());
         }
         let checked = self.check_card(gpu, &mut hold);
         if checked.is_err() {
@@ -55,7 +54,7 @@ impl Order<'_> {
         if !self.choice.foreign
             && let Some(who) = Company::settled(hold.uuid()).words().first()
         {
-            return Err(Mistake::new(format!("{} is in use: {who}", gpu.label()))
+            return Err(Diagnostic::new(format!("{} is in use: {who}", gpu.label()))
                 .hint("take another with `--gpu`; `--foreign allow` measures all the same, marked informative")
                 .of_machine()
                 .into());
@@ -67,7 +66,7 @@ impl Order<'_> {
         let of_asked = plan.order.iter().filter(|run| asked.contains(&plan.cells[run.cell].cell));
         let wanted: Vec<_> = of_asked.filter_map(|run| self.plan.seatings[run.cell].partition.as_ref()).collect();
         if let Some(partition) = wanted.first().filter(|_| wanted.iter().all(|p| *p != hold.found())) {
-            hold.bring(partition).map_err(Mistake::from)?;
+            hold.bring(partition).map_err(Diagnostic::from)?;
         }
         Ok(())
     }

@@ -8,7 +8,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
-use collo_store::{Campaign, CampaignFolder, Ingredient, Outcome, PlannedRun, Runs, SCHEMA, StoredRun, utc_id, utc_now};
+use collo_store::{
+    Campaign, CampaignFolder, Diagnostic, Ingredient, Outcome, PlannedRun, Runs, SCHEMA, StoredRun, utc_id, utc_now,
+};
 use tokio::sync::watch;
 
 use crate::cell::Cell;
@@ -22,7 +24,6 @@ use crate::ingredients::Ingredients;
 use crate::interpreters::Interpreters;
 use crate::interrupt::Interrupts;
 use crate::machine;
-use crate::mistake::Mistake;
 use crate::observe::{Stop, View};
 use crate::plan::Plan;
 use crate::prepare::Prepared;
@@ -129,7 +130,7 @@ pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, Ru
     result.unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().cloned().unwrap_or_default();
         match is_want_of_threads(&said) {
-            true => Err(Mistake::new("this machine lets collo start no further thread")
+            true => Err(Diagnostic::new("this machine lets collo start no further thread")
                 .caused_by(said)
                 .hint("`ulimit -u`, or the limit of processes of the container, is too low")
                 .of_machine()
@@ -265,13 +266,13 @@ impl Order<'_> {
                 continue;
             }
             let Some((cell, seating)) = cells.get(&record.slug) else {
-                return Err(Mistake::new(format!("`{}` is not a cell of `{}` any more", record.cell, self.experiment.name))
+                return Err(Diagnostic::new(format!("`{}` is not a cell of `{}` any more", record.cell, self.experiment.name))
                     .hint("`--new` starts a new campaign")
                     .into());
             };
             let changed = bench.files.borrow_mut().changed();
             if let Some(name) = changed {
-                let what = Mistake::new(format!("`{name}` changed while the campaign ran"));
+                let what = Diagnostic::new(format!("`{name}` changed while the campaign ran"));
                 let what = what.note("what is run from now on would not belong to it");
                 return Err(bench.files.borrow().hint(&name).map_or(what.clone(), |hint| what.hint(hint)).into());
             }
@@ -335,7 +336,7 @@ impl Order<'_> {
         if self.choice.only == Only::Failed {
             // It is about what there is: where nothing failed there is nothing to do, and nothing new is begun.
             let name = &self.experiment.name;
-            let none = || Mistake::new(format!("no campaign of `{name}` is stored, so no run of it failed"));
+            let none = || Diagnostic::new(format!("no campaign of `{name}` is stored, so no run of it failed"));
             return newest.map(Some).ok_or_else(|| none().hint(format!("`collo run {name}` starts one")).into());
         }
         let Some(newest) = newest else { return Ok(None) };

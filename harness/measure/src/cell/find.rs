@@ -1,12 +1,12 @@
 //! The cell that a person means among those of a plan: a label, a slug, or the beginning of one.
 
-use collo_store::CellRecord;
+use collo_store::text::quoted;
+use collo_store::{CellRecord, Diagnostic};
 
-use crate::mistake::{Mistake, quoted};
 use crate::nearest::nearest;
 
 /// The index of the cell meant by `typed`; `x` may stand for `×`, and a repetition's folder is its cell.
-pub fn find(cells: &[CellRecord], typed: &str) -> Result<usize, Mistake> {
+pub fn find(cells: &[CellRecord], typed: &str) -> Result<usize, Diagnostic> {
     let plain = |text: &str| text.trim().to_lowercase().replace('×', "x");
     let wanted = plain(typed);
     let folder =
@@ -21,7 +21,7 @@ pub fn find(cells: &[CellRecord], typed: &str) -> Result<usize, Mistake> {
         [only] => Ok(only),
         [] => {
             let labels: Vec<&str> = cells.iter().map(|c| c.cell.as_str()).collect();
-            let mistake = Mistake::new(format!("there is no cell {}", quoted(typed)));
+            let mistake = Diagnostic::new(format!("there is no cell {}", quoted(typed)));
             Err(match nearest(typed, labels.iter().copied()).or(labels.first().copied()) {
                 Some(near) => mistake.hint(format!("cells are named as `{near}`")),
                 None => mistake,
@@ -32,7 +32,7 @@ pub fn find(cells: &[CellRecord], typed: &str) -> Result<usize, Mistake> {
             if begun.len() > 4 {
                 labels.push("…".into());
             }
-            let mistake = Mistake::new(format!("{} begins {} cells: {}", quoted(typed), begun.len(), labels.join(", ")));
+            let mistake = Diagnostic::new(format!("{} begins {} cells: {}", quoted(typed), begun.len(), labels.join(", ")));
             Err(mistake.hint(format!("give the slug, as `{}`", cells[begun[0]].slug)))
         }
     }

@@ -11,10 +11,11 @@
 
 use std::sync::Arc;
 
+use collo_store::Diagnostic;
+use collo_store::text::quoted;
 use serde_json::Value as Json;
 
 use super::{Cell, MOST_MEMBERS, Member, Term};
-use crate::mistake::{Mistake, quoted};
 use crate::sharing;
 use crate::workload::{Workload, Workloads, plain};
 
@@ -70,9 +71,9 @@ fn written(value: &Json) -> String {
 }
 
 /// The value of a setting from its text, of the type of its default.
-fn read(workload: &Workload, key: &str, text: &str) -> Result<Json, Mistake> {
+fn read(workload: &Workload, key: &str, text: &str) -> Result<Json, Diagnostic> {
     let default = workload.settings.get(key).ok_or_else(|| workload.unknown_setting(key))?;
-    let text = decoded(text).ok_or_else(|| Mistake::new(format!("{} is not a value for `{key}`", quoted(text))))?;
+    let text = decoded(text).ok_or_else(|| Diagnostic::new(format!("{} is not a value for `{key}`", quoted(text))))?;
     let value = match default {
         Json::Bool(_) => text.parse::<bool>().ok().map(Json::from),
         Json::Number(n) if n.is_f64() => text.parse::<f64>().ok().filter(|n| n.is_finite()).map(Json::from),
@@ -80,7 +81,7 @@ fn read(workload: &Workload, key: &str, text: &str) -> Result<Json, Mistake> {
         _ => Some(Json::from(text.as_str())),
     };
     value.ok_or_else(|| {
-        Mistake::new(format!("{} is not a value for `{key}` of `{}`", quoted(&text), workload.name))
+        Diagnostic::new(format!("{} is not a value for `{key}` of `{}`", quoted(&text), workload.name))
             .hint(format!("its default is `{}`", plain(default)))
     })
 }
@@ -110,9 +111,10 @@ struct TypedTerm<'a> {
 }
 
 /// The cell of a label. A member without a batch size in the label has its workload's default.
-pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Mistake> {
-    let not_a_cell =
-        |why: String| Mistake::new(format!("{} is not the name of a cell: {why}", quoted(text))).hint("as in `tiny×2 naive b32`");
+pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Diagnostic> {
+    let not_a_cell = |why: String| {
+        Diagnostic::new(format!("{} is not the name of a cell: {why}", quoted(text))).hint("as in `tiny×2 naive b32`")
+    };
     let mut words = text.split_whitespace();
     let (Some(members), Some(mode)) = (words.next(), words.next()) else {
         return Err(not_a_cell("it has members, then a sharing mode".into()));
@@ -125,13 +127,14 @@ pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Mistake> {
         .map(|typed| {
             term(typed, workloads)
                 .ok_or_else(|| not_a_cell(format!("{} is not a member", quoted(typed))))?
-                .map_err(|unknown| Mistake::new(unknown).note("all: `collo list workloads`"))
+                .map_err(|unknown| Diagnostic::new(unknown).note("all: `collo list workloads`"))
         })
-        .collect::<Result<_, Mistake>>()?;
+        .collect::<Result<_, Diagnostic>>()?;
     let mut members = Vec::new();
     for term in &terms {
         let given = common.iter().chain(&term.settings);
-        let read = given.map(|(key, value)| Ok((*key, read(term.workload, key, value)?))).collect::<Result<Vec<_>, Mistake>>()?;
+        let read =
+            given.map(|(key, value)| Ok((*key, read(term.workload, key, value)?))).collect::<Result<Vec<_>, Diagnostic>>()?;
         members.push((Arc::new(Member::new(term.workload, read)?), term.count));
     }
     let cell = Cell::new(members, mode_of_label, None);

@@ -11,10 +11,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use collo_store::Tail;
-use collo_store::{CellRecord, MemberSpec, Sharing};
+use collo_store::{CellRecord, Diagnostic, MemberSpec, Sharing};
 use serde_json::Value as Json;
 
-use crate::mistake::Mistake;
 use crate::sharing::SharingMode;
 use crate::workload::{RECIPE, Workload, Workloads};
 
@@ -44,7 +43,7 @@ impl Eq for Member {}
 
 impl Member {
     /// A workload with some settings; the others are its defaults. The mistake tells a setting that it does not have.
-    pub fn new<'a>(workload: &Arc<Workload>, given: impl IntoIterator<Item = (&'a str, Json)>) -> Result<Member, Mistake> {
+    pub fn new<'a>(workload: &Arc<Workload>, given: impl IntoIterator<Item = (&'a str, Json)>) -> Result<Member, Diagnostic> {
         let given: Vec<(&str, Json)> = given.into_iter().collect();
         let recipe = given.iter().rev().find(|(name, _)| *name == RECIPE).map(|(_, value)| value);
         let mut settings = workload.under(recipe).clone();
@@ -149,7 +148,7 @@ impl Cell {
     }
 
     /// The cell of a label, as people type it: `tinyx2 naive b32` will do.
-    pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Mistake> {
+    pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Diagnostic> {
         label::parse(text, workloads)
     }
 

@@ -8,9 +8,10 @@
 
 use std::collections::BTreeSet;
 
+use collo_store::Diagnostic;
+
 use super::find::Choice;
 use super::gpu::{Driver, Gpu};
-use crate::mistake::Mistake;
 
 const CUDA: &str = "CUDA_VISIBLE_DEVICES";
 const ORDER: &str = "CUDA_DEVICE_ORDER";
@@ -108,13 +109,13 @@ fn cards_of<'a>(name: &Name, numbered: &[Option<&'a Gpu>]) -> Option<&'a Gpu> {
 
 impl Allocation {
     /// What is said to this process; none where nothing is.
-    pub fn of_environment(driver: &Driver) -> Result<Option<Allocation>, Mistake> {
+    pub fn of_environment(driver: &Driver) -> Result<Option<Allocation>, Diagnostic> {
         let value = |name: &str| std::env::var(name).ok();
         Allocation::of(&value, driver)
     }
 
     /// The same by any variables.
-    fn of(value: &dyn Fn(&str) -> Option<String>, driver: &Driver) -> Result<Option<Allocation>, Mistake> {
+    fn of(value: &dyn Fn(&str) -> Option<String>, driver: &Driver) -> Result<Option<Allocation>, Diagnostic> {
         // A card that does not answer keeps its number: with the others moved up, a number would stand for somebody else's card.
         let mut by_bus: Vec<Option<&Gpu>> = vec![None; driver.gpus.len() + driver.silent.len()];
         for gpu in &driver.gpus {
@@ -146,7 +147,7 @@ impl Allocation {
         }
         let Some(all) = parts.into_iter().reduce(Allocation::and) else { return Ok(None) };
         match all.cards.is_empty() {
-            true => Err(Mistake::new(format!("no GPU of this machine is allocated to this process: `{}`", all.source))
+            true => Err(Diagnostic::new(format!("no GPU of this machine is allocated to this process: `{}`", all.source))
                 .hint("ask the batch system for one, as in `sbatch --gres=gpu:1`; `unset` the variable if it means nothing")
                 .of_machine()),
             false => Ok(Some(all)),
@@ -191,7 +192,7 @@ impl Allocation {
     }
 
     /// The cards that are meant, among those that are ours.
-    pub fn choose(&self, choice: &Choice, driver: &Driver) -> Result<Vec<Gpu>, Mistake> {
+    pub fn choose(&self, choice: &Choice, driver: &Driver) -> Result<Vec<Gpu>, Diagnostic> {
         let chosen = match choice {
             Choice::Auto => {
                 let ours = driver.gpus.iter().filter(|gpu| self.has(gpu)).cloned().collect();
@@ -202,7 +203,9 @@ impl Allocation {
         if let Some(other) = chosen.iter().find(|gpu| !self.has(gpu)) {
             let ours: Vec<String> = self.cards.iter().map(u32::to_string).collect();
             let what = format!("{} is not allocated to this process: `{}`", other.label(), self.source);
-            return Err(Mistake::new(what).hint(format!("leave out `--gpu`, or name one of {}", ours.join(", "))).of_machine());
+            return Err(Diagnostic::new(what)
+                .hint(format!("leave out `--gpu`, or name one of {}", ours.join(", ")))
+                .of_machine());
         }
         for gpu in chosen.iter().filter(|gpu| self.is_of_instances(gpu)) {
             let named = |uuid: &String| self.instances.iter().any(|i| uuid.to_lowercase().starts_with(&i.to_lowercase()));
@@ -210,7 +213,7 @@ impl Allocation {
                 let (own, all) = (self.instances.len(), gpu.mig_devices.len());
                 let what =
                     format!("{own} of the {all} MIG devices of {} are allocated to this process: `{}`", gpu.label(), self.source);
-                return Err(Mistake::new(what)
+                return Err(Diagnostic::new(what)
                     .hint("a campaign takes all instances of a card; ask for the whole card, or for all its instances")
                     .of_machine());
             }

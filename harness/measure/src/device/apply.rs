@@ -5,6 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use collo_store::Diagnostic;
+
 use super::company::Company;
 use super::gpu::Gpu;
 use super::hold::{Hold, Restored, Who};
@@ -12,7 +14,6 @@ use super::layout::Wanted;
 use super::nvml;
 use super::partition::Partition;
 use super::services::Services;
-use crate::mistake::Mistake;
 
 /// What was done to a card.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +27,7 @@ pub struct Applied {
 }
 
 /// Cut a card as wanted, if it is not.
-pub fn apply(gpu: &Gpu, wanted: &Wanted, services: Services) -> Result<Applied, Mistake> {
+pub fn apply(gpu: &Gpu, wanted: &Wanted, services: Services) -> Result<Applied, Diagnostic> {
     let begun = Instant::now();
     let who = Who { experiment: "collo mig".into(), campaign: String::new() };
     let (mut hold, restored) = Hold::take(gpu, &who, false)?;
@@ -36,12 +37,12 @@ pub fn apply(gpu: &Gpu, wanted: &Wanted, services: Services) -> Result<Applied, 
         return Ok(Applied { restored, now: before.clone(), before, took: begun.elapsed() });
     }
     if let Some(who) = Company::settled(hold.uuid()).words().first() {
-        return Err(Mistake::new(format!("{} is in use: {who}", gpu.label()))
+        return Err(Diagnostic::new(format!("{} is in use: {who}", gpu.label()))
             .hint("what computes on a card ends before it is cut anew; nothing was changed")
             .of_machine());
     }
     let now = hold.bring(&wanted.partition).map_err(|e| {
-        let mistake = Mistake::from(e);
+        let mistake = Diagnostic::from(e);
         // Half of a change is nobody's state.
         match hold.restore() {
             Ok(_) => mistake,

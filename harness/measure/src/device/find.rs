@@ -1,8 +1,10 @@
 //! Which cards are meant: `--gpu 0`, a UUID, a PCI id, several of them, or `auto`.
 
+use collo_store::Diagnostic;
+use collo_store::text::quoted;
+
 use super::company::Company;
 use super::gpu::{Driver, Gpu};
-use crate::mistake::{Mistake, quoted};
 
 /// Cards as a person names them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,7 +25,7 @@ impl Choice {
     }
 
     /// The cards of a driver that are meant, in that order; all must be alike.
-    pub fn of(&self, driver: &Driver) -> Result<Vec<Gpu>, Mistake> {
+    pub fn of(&self, driver: &Driver) -> Result<Vec<Gpu>, Diagnostic> {
         let names = match self {
             Choice::Auto => return automatic(driver),
             Choice::Named(names) => names,
@@ -32,11 +34,11 @@ impl Choice {
         for name in names {
             let found = driver.gpus.iter().find(|gpu| gpu.is_called(name)).ok_or_else(|| unknown(name, driver))?;
             if chosen.iter().any(|c| c.at == found.at) {
-                return Err(Mistake::new(format!("{} is named twice", found.label())).hint("leave one out"));
+                return Err(Diagnostic::new(format!("{} is named twice", found.label())).hint("leave one out"));
             }
             if let Some(first) = chosen.first().filter(|first| !first.equals(found)) {
                 let what = format!("{} is a {}, {} a {}", first.label(), first.name, found.label(), found.name);
-                return Err(Mistake::new(what).hint("a campaign runs on equal cards; give each kind its own"));
+                return Err(Diagnostic::new(what).hint("a campaign runs on equal cards; give each kind its own"));
             }
             chosen.push(found.clone());
         }
@@ -44,7 +46,7 @@ impl Choice {
     }
 }
 
-fn automatic(driver: &Driver) -> Result<Vec<Gpu>, Mistake> {
+fn automatic(driver: &Driver) -> Result<Vec<Gpu>, Diagnostic> {
     let able: Vec<&Gpu> = driver.gpus.iter().filter(|gpu| gpu.computes()).collect();
     // What ran last still shows as load for a moment: without a second look the next run, or the rest of a campaign, would move to another card.
     let left = |gpu: &Gpu| gpu.at.as_ref().is_some_and(|at| Company::settled(&at.uuid).is_nobody());
@@ -52,7 +54,7 @@ fn automatic(driver: &Driver) -> Result<Vec<Gpu>, Mistake> {
     match free.or(able.first()) {
         Some(gpu) => Ok(vec![(*gpu).clone()]),
         None if !driver.silent.is_empty() => Err(does_not_answer(driver)),
-        None => Err(Mistake::new(format!("no GPU here is made for computing: {}", list(driver)))
+        None => Err(Diagnostic::new(format!("no GPU here is made for computing: {}", list(driver)))
             .hint("name one all the same, as in `--gpu 0`")
             .of_machine()),
     }
@@ -68,18 +70,18 @@ impl Gpu {
     }
 }
 
-fn does_not_answer(driver: &Driver) -> Mistake {
+fn does_not_answer(driver: &Driver) -> Diagnostic {
     let all: Vec<String> = driver.silent.iter().map(|(index, why)| format!("GPU {index} does not answer: {why}")).collect();
-    Mistake::new(all.join("; "))
+    Diagnostic::new(all.join("; "))
         .hint("`nvidia-smi` and the kernel's log (`dmesg`, lines with Xid) tell more; a lost GPU takes a reboot")
         .of_machine()
 }
 
-fn unknown(name: &str, driver: &Driver) -> Mistake {
+fn unknown(name: &str, driver: &Driver) -> Diagnostic {
     if driver.silent.iter().any(|(index, _)| name.parse() == Ok(*index)) {
         return does_not_answer(driver);
     }
-    Mistake::new(format!("there is no GPU {} here", quoted(name))).hint(format!("there are {}", list(driver))).of_machine()
+    Diagnostic::new(format!("there is no GPU {} here", quoted(name))).hint(format!("there are {}", list(driver))).of_machine()
 }
 
 /// `0 (NVIDIA A100-SXM4-40GB), 1 (…)`

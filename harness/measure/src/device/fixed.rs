@@ -3,6 +3,8 @@
 //! A right is asked for by setting what is set already. Whether those who have the card open are in the way is found out by trying, and
 //! only where somebody has it open: nothing else tells, because some drivers refuse the change and others leave it pending.
 
+use collo_store::Diagnostic;
+
 use super::cut::{self, NotCut};
 use super::gpu::Gpu;
 use super::hold::{Hold, Who};
@@ -10,7 +12,6 @@ use super::journal::mode_can_be_set;
 use super::partition::Partition;
 use super::services::{self, Services};
 use super::settings::Kept;
-use crate::mistake::Mistake;
 
 /// Why the card keeps its MIG mode, or its layout; absent where it does not have to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl Fixed {
 
 /// Find out, for what a plan wants of a card. An error is something that was asked for and cannot be had: services are to be stopped, and
 /// this user may not.
-pub fn ask(gpu: &Gpu, wanted: &[&Partition], services: Services) -> Result<Fixed, Mistake> {
+pub fn ask(gpu: &Gpu, wanted: &[&Partition], services: Services) -> Result<Fixed, Diagnostic> {
     let (Some(at), Some(found)) = (&gpu.at, &gpu.partition) else { return Ok(Fixed::default()) };
     let turned = wanted.iter().any(|p| p.mig != found.mig);
     let layout = wanted.iter().find(|p| p.mig == found.mig && !p.is_as(found));

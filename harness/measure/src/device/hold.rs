@@ -5,20 +5,21 @@
 
 use std::path::Path;
 
+use collo_store::Diagnostic;
+
 use super::cut::{self, CutCard, NotCut};
 use super::gpu::Gpu;
 use super::journal::{self, set_compute_mode};
 use super::lock::{self, CardLock};
 use super::partition::Partition;
 use super::services::Services;
-use crate::mistake::Mistake;
 
 pub use super::journal::{Journal, Restored, SCHEMA, Unread, Written, compute_mode, left, written};
 pub use super::lock::{Holder, holder};
 pub use super::state_folder::state_folder;
 
 /// Put right what a collo that is gone has left of a card, if it has: what is read of the card before would not be what was found.
-pub fn repair(gpu: &Gpu) -> Result<Option<Restored>, Mistake> {
+pub fn repair(gpu: &Gpu) -> Result<Option<Restored>, Diagnostic> {
     let Some(at) = &gpu.at else { return Ok(None) };
     if !journal::is_there(&at.uuid)? {
         return Ok(None);
@@ -28,7 +29,7 @@ pub fn repair(gpu: &Gpu) -> Result<Option<Restored>, Mistake> {
 }
 
 /// That nobody holds this card now: how a held one is cut is not how it will be found.
-pub fn check_free(gpu: &Gpu) -> Result<(), Mistake> {
+pub fn check_free(gpu: &Gpu) -> Result<(), Diagnostic> {
     gpu.at.as_ref().map_or(Ok(()), |at| lock::check_free(&at.uuid, &gpu.label()))
 }
 
@@ -55,8 +56,8 @@ pub struct Hold {
 
 impl Hold {
     /// Take a card: nobody else may hold it. What a dead collo left of it is put right first; the second value says so.
-    pub fn take(gpu: &Gpu, who: &Who, as_found: bool) -> Result<(Hold, Option<Restored>), Mistake> {
-        let at = gpu.at.as_ref().ok_or_else(|| Mistake::new(format!("{} is not a card of this machine", gpu.name)))?;
+    pub fn take(gpu: &Gpu, who: &Who, as_found: bool) -> Result<(Hold, Option<Restored>), Diagnostic> {
+        let at = gpu.at.as_ref().ok_or_else(|| Diagnostic::new(format!("{} is not a card of this machine", gpu.name)))?;
         // Before anything is read of it: what another is about to put back was not found.
         let lock = CardLock::take(&at.uuid, &gpu.label())?;
         let repaired = match journal::of(&at.uuid)? {

@@ -14,11 +14,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use collo_gpus::notation;
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, Source};
 
 use super::gpu::Gpu;
 use super::mig::{Card, Instance, Profile};
 use super::partition::{Partition, Slice};
-use crate::mistake::{Mistake, Source, quoted};
 
 pub use cut::written as cut_text;
 pub use parted::written as parted_text;
@@ -59,12 +60,12 @@ struct Item {
 
 impl Layout {
     /// From the command line; files are read.
-    pub fn parse(text: &str, folder: &Path) -> Result<Layout, Mistake> {
+    pub fn parse(text: &str, folder: &Path) -> Result<Layout, Diagnostic> {
         let Some((path, name)) = file_and_name(text) else { return Ok(Layout::Words(text.trim().into())) };
         let path = folder.join(path);
         let shown = crate::project::shown(&path);
         let content = collo_store::read_small_text(&path, crate::fields::LARGEST)
-            .map_err(|e| Mistake::new(format!("layout `{shown}` cannot be read")).caused_by(e.to_string()))?;
+            .map_err(|e| Diagnostic::new(format!("layout `{shown}` cannot be read")).caused_by(e.to_string()))?;
         let source = Source::file(shown, content);
         match path.extension().is_some_and(|e| e == "toml") {
             true => Ok(Layout::Collo(toml::File::read(&source, name.as_deref())?)),
@@ -80,7 +81,7 @@ impl Layout {
         gpus: &'a [Gpu],
         chosen: bool,
         pci: &dyn Fn(&Gpu) -> Option<u32>,
-    ) -> Result<Vec<(&'a Gpu, Wanted)>, Mistake> {
+    ) -> Result<Vec<(&'a Gpu, Wanted)>, Diagnostic> {
         let mut all = Vec::new();
         let own_cards = match self {
             Layout::MigParted(_) => true,
@@ -100,22 +101,24 @@ impl Layout {
         }
         if all.is_empty() {
             let what = "the layout speaks of none of these cards".to_string();
-            return Err(Mistake::new(what).hint("`devices` and `device-filter` decide; cards here: `collo doctor`"));
+            return Err(Diagnostic::new(what).hint("`devices` and `device-filter` decide; cards here: `collo doctor`"));
         }
         Ok(all)
     }
 }
 
 /// A layout that names no card is for the only one that can be cut.
-pub fn one_of(gpus: &[Gpu]) -> Result<&Gpu, Mistake> {
+pub fn one_of(gpus: &[Gpu]) -> Result<&Gpu, Diagnostic> {
     let able: Vec<&Gpu> = gpus.iter().filter(|gpu| gpu.has_mig).collect();
     match able.as_slice() {
         [only] => Ok(only),
-        [] => Err(Mistake::new("no GPU here can be cut: none has MIG").hint("GPUs that have it: `collo list gpus`").of_machine()),
+        [] => {
+            Err(Diagnostic::new("no GPU here can be cut: none has MIG").hint("GPUs that have it: `collo list gpus`").of_machine())
+        }
         [first, .., last] => {
             let number = |gpu: &Gpu| gpu.at.as_ref().map_or(0, |at| at.index);
             let what = format!("{} GPUs can be cut, and none is named", able.len());
-            Err(Mistake::new(what).hint(format!(
+            Err(Diagnostic::new(what).hint(format!(
                 "name one, as in `--gpu {}`, or several: `--gpu {0},{}`",
                 number(first),
                 number(last)
@@ -134,19 +137,19 @@ fn file_and_name(text: &str) -> Option<(PathBuf, Option<String>)> {
     is_file(path).then(|| (path.into(), Some(name.to_string())))
 }
 
-fn card_of(gpu: &Gpu) -> Result<&Card, Mistake> {
+fn card_of(gpu: &Gpu) -> Result<&Card, Diagnostic> {
     gpu.card.as_ref().ok_or_else(|| {
         if gpu.has_mig {
             let what = format!("what {} ({}) can be cut into is not known: {}", gpu.label(), gpu.name, gpu.why_no_profiles());
-            return Mistake::new(what).hint("`collo mig apply on` turns MIG on").of_machine();
+            return Diagnostic::new(what).hint("`collo mig apply on` turns MIG on").of_machine();
         }
         let what = format!("{} ({}) has no MIG, so it cannot be cut", gpu.label(), gpu.name);
-        Mistake::new(what).hint("GPUs that have it: `collo list gpus`").of_machine()
+        Diagnostic::new(what).hint("GPUs that have it: `collo list gpus`").of_machine()
     })
 }
 
 /// `off`, `on` without any instance, the name of a layout, or a cut.
-fn words(text: &str, gpu: &Gpu) -> Result<Wanted, Mistake> {
+fn words(text: &str, gpu: &Gpu) -> Result<Wanted, Diagnostic> {
     let mode = match text {
         "off" => Some(Partition::off()),
         "on" => Some(Partition::on(Vec::new())),
@@ -164,7 +167,7 @@ fn words(text: &str, gpu: &Gpu) -> Result<Wanted, Mistake> {
 }
 
 /// Find a place for each.
-fn placed(items: Vec<Item>, card: &Card) -> Result<Wanted, Mistake> {
+fn placed(items: Vec<Item>, card: &Card) -> Result<Wanted, Diagnostic> {
     let profiles: Vec<Arc<Profile>> = items.iter().map(|item| Arc::clone(&item.profile)).collect();
     let mut left = items;
     let mut slices = Vec::new();
@@ -177,12 +180,12 @@ fn placed(items: Vec<Item>, card: &Card) -> Result<Wanted, Mistake> {
 }
 
 /// Compute instances of these sizes, packed into as few GPU instances of a profile as hold them.
-fn packed(profile: &Arc<Profile>, sizes: &[u32]) -> Result<Vec<Item>, Mistake> {
+fn packed(profile: &Arc<Profile>, sizes: &[u32]) -> Result<Vec<Item>, Diagnostic> {
     let mut items: Vec<Item> = Vec::new();
     for size in sizes {
         if *size == 0 || *size > profile.slices {
             let what = format!("`{size}c.{}` cannot be: {} has {} compute slices", profile.name, profile.name, profile.slices);
-            return Err(Mistake::new(what));
+            return Err(Diagnostic::new(what));
         }
         let room = items.iter_mut().find(|item| item.compute.iter().sum::<u32>() + size <= profile.slices);
         match room {
@@ -202,9 +205,9 @@ struct Items {
 
 impl Items {
     /// So many of what is written, `3g.20gb` or `1c.3g.20gb`.
-    fn add(&mut self, count: u32, written: &notation::Item<'_>, card: &Card) -> Result<(), Mistake> {
+    fn add(&mut self, count: u32, written: &notation::Item<'_>, card: &Card) -> Result<(), Diagnostic> {
         let profile = card.profile(written.profile)?;
-        match written.compute().map_err(|text| Mistake::new(format!("{} is not a compute instance", quoted(text))))? {
+        match written.compute().map_err(|text| Diagnostic::new(format!("{} is not a compute instance", quoted(text))))? {
             Some(sizes) => {
                 let all = (0..count).flat_map(|_| sizes.iter().copied());
                 self.divided.entry(profile.name.clone()).or_default().extend(all);
@@ -214,7 +217,7 @@ impl Items {
         Ok(())
     }
 
-    fn placed(mut self, card: &Card) -> Result<Wanted, Mistake> {
+    fn placed(mut self, card: &Card) -> Result<Wanted, Diagnostic> {
         for (profile, sizes) in self.divided {
             self.whole.extend(packed(card.profile(&profile)?, &sizes)?);
         }
@@ -223,7 +226,7 @@ impl Items {
 }
 
 /// Instances that were written with their places: each where its profile may lie, none over another, no more slices than there are.
-fn checked(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Mistake> {
+fn checked(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Diagnostic> {
     let mut taken = 0u64;
     let mut compute = 0;
     for slice in &slices {
@@ -231,24 +234,24 @@ fn checked(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Mistake> {
         let divided: u32 = slice.compute.iter().sum();
         if divided > profile.slices || slice.compute.contains(&0) {
             let what = format!("`{}` cannot be: {} has {} compute slices", slice_text(slice), slice.profile, profile.slices);
-            return Err(Mistake::new(what));
+            return Err(Diagnostic::new(what));
         }
         compute += profile.slices;
         let (Some(places), Some(start)) = (&profile.places, slice.start) else { continue };
         if !places.starts.contains(&start) {
             let starts: Vec<String> = places.starts.iter().map(u32::to_string).collect();
             let what = format!("`{}` cannot begin at unit {start} of {}", slice.profile, card.name);
-            return Err(Mistake::new(what).hint(format!("it can begin at {}", starts.join(", "))));
+            return Err(Diagnostic::new(what).hint(format!("it can begin at {}", starts.join(", "))));
         }
         let own = (0..places.units).fold(0u64, |bits, unit| bits | 1 << ((start + unit) % 64));
         if taken & own != 0 {
-            return Err(Mistake::new(format!("`{}` lies over another instance", slice_text(slice))));
+            return Err(Diagnostic::new(format!("`{}` lies over another instance", slice_text(slice))));
         }
         taken |= own;
     }
     if compute > card.compute_slices {
         let what = format!("together they need {compute} compute slices, {} has {}", card.name, card.compute_slices);
-        return Err(Mistake::new(what));
+        return Err(Diagnostic::new(what));
     }
     Ok(Wanted { partition: Partition::on(slices), placed: true })
 }
@@ -262,22 +265,25 @@ fn slice_text(slice: &Slice) -> String {
 }
 
 /// Instances that were written all with their places, or all without.
-fn arranged(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Mistake> {
+fn arranged(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Diagnostic> {
     let with = slices.iter().filter(|slice| slice.start.is_some()).count();
     if with == slices.len() {
         return checked(slices, card);
     }
     if with > 0 {
-        return Err(Mistake::new("some instances have places, others have none").hint("give places to all of them, or to none"));
+        return Err(
+            Diagnostic::new("some instances have places, others have none").hint("give places to all of them, or to none")
+        );
     }
     let item = |slice: Slice| Ok(Item { profile: Arc::clone(card.profile(&slice.profile)?), compute: slice.compute });
-    placed(slices.into_iter().map(item).collect::<Result<_, Mistake>>()?, card)
+    placed(slices.into_iter().map(item).collect::<Result<_, Diagnostic>>()?, card)
 }
 
 /// Reads what [`slice_text`] writes.
-fn slice_of(text: &str, card: &Card) -> Result<Slice, Mistake> {
+fn slice_of(text: &str, card: &Card) -> Result<Slice, Diagnostic> {
     let not_one = || {
-        Mistake::new(format!("{} is not an instance with its place", quoted(text))).note("as in `3g.20gb@4` or `1c+1c.3g.20gb@0`")
+        Diagnostic::new(format!("{} is not an instance with its place", quoted(text)))
+            .note("as in `3g.20gb@4` or `1c+1c.3g.20gb@0`")
     };
     let written = notation::Item::of(text);
     let start = written.start().map_err(|_| not_one())?;

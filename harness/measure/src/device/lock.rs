@@ -13,13 +13,13 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use collo_store::Diagnostic;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr, sockopt};
 
 use super::journal;
 use super::{state_folder, trust};
-use crate::mistake::Mistake;
 
 /// A card that nobody else's collo may take.
 #[derive(Debug)]
@@ -52,8 +52,9 @@ fn file_of(folder: &std::path::Path, uuid: &str) -> PathBuf {
 
 impl CardLock {
     /// Take it, or say who has it.
-    pub fn take(uuid: &str, label: &str) -> Result<CardLock, Mistake> {
-        let cannot = |e: std::io::Error| Mistake::new(format!("{label} cannot be locked")).caused_by(e.to_string()).of_machine();
+    pub fn take(uuid: &str, label: &str) -> Result<CardLock, Diagnostic> {
+        let cannot =
+            |e: std::io::Error| Diagnostic::new(format!("{label} cannot be locked")).caused_by(e.to_string()).of_machine();
         let name = SocketAddr::from_abstract_name(name_of(uuid)).and_then(|address| UnixListener::bind_addr(&address));
         let name = match name {
             Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => return Err(taken(label, holder(uuid), uuid)),
@@ -82,11 +83,11 @@ impl CardLock {
 }
 
 /// That nobody has it, or who.
-pub(super) fn check_free(uuid: &str, label: &str) -> Result<(), Mistake> {
+pub(super) fn check_free(uuid: &str, label: &str) -> Result<(), Diagnostic> {
     holder(uuid).map_or(Ok(()), |holder| Err(taken(label, Some(holder), uuid)))
 }
 
-fn taken(label: &str, holder: Option<Holder>, uuid: &str) -> Mistake {
+fn taken(label: &str, holder: Option<Holder>, uuid: &str) -> Diagnostic {
     let journal = journal::of(uuid).ok().flatten();
     let journal = journal.filter(|j| holder.as_ref().is_none_or(|h| h.pid.is_none_or(|pid| pid == j.process)));
     let pid = holder.as_ref().map_or_else(|| journal.as_ref().map(|j| j.process), |h| h.pid);
@@ -98,7 +99,7 @@ fn taken(label: &str, holder: Option<Holder>, uuid: &str) -> Mistake {
     };
     let runs = journal.map(|j| j.experiment).or(holder.and_then(|h| h.command)).filter(|_| !who.is_empty());
     let runs = runs.map(|text| format!(" runs `{text}`")).unwrap_or_default();
-    Mistake::new(format!("{label} is held by another collo{who}{runs}"))
+    Diagnostic::new(format!("{label} is held by another collo{who}{runs}"))
         .hint("watch it with `collo status`, or take another GPU with `--gpu`")
         .of_machine()
 }

@@ -20,7 +20,6 @@ pub mod mps;
 pub mod namespace;
 pub mod nvml;
 pub mod partition;
-pub mod program;
 mod seen;
 pub mod services;
 mod settings;

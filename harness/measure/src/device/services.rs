@@ -4,12 +4,11 @@
 //! persistence daemon or the fabric manager: the driver shakes hands with the one, and without the other CUDA ends on every card of the
 //! machine (error 802; NVIDIA's Fabric Manager user guide).
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::cut::NotCut;
-use super::program::{self, Said};
 use super::state_folder;
+use crate::launch::{Errand, Said};
 
 /// What to do with services that stand in the way of a change of MIG mode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,8 +47,8 @@ const STARTS_WITHIN: Duration = Duration::from_secs(20);
 
 /// The services that keep cards open and run now; none where there is no systemd, as in most containers.
 pub fn active() -> Vec<String> {
-    let asked = program::hear(Command::new(PROGRAM).arg("is-active").args(UNITS), "", ANSWERS_WITHIN);
-    let text = asked.map(|said| said.out).unwrap_or_default();
+    let asked = Errand::to(PROGRAM, ANSWERS_WITHIN).arg("is-active").args(UNITS).ask();
+    let text = asked.map(|said| said.out()).unwrap_or_default();
     // A line for each, in the order in which they were asked for; one that is about to run will hold the card in a moment.
     let runs = |(_, state): &(&&str, &str)| matches!(state.trim(), "active" | "activating" | "reloading");
     UNITS.iter().zip(text.lines()).filter(runs).map(|(unit, _)| unit.to_string()).collect()
@@ -106,23 +105,22 @@ pub fn start(units: &[String]) -> Result<(), NotCut> {
 
 /// Whether DCGM's host engine answers; also where there is no program to ask it with.
 fn engine_answers() -> bool {
-    let mut asked = Command::new(ENGINE_TOOL);
-    asked.args(["discovery", "-l"]).env_remove("CUDA_VISIBLE_DEVICES");
+    let asked = Errand::to(ENGINE_TOOL, ANSWERS_WITHIN).args(["discovery", "-l"]).env("CUDA_VISIBLE_DEVICES", None::<String>);
     let answers = |said: Said| said.status.is_some_and(|s| s.success() || s.code() == Some(TABLE_AND_COMPLAINT));
-    program::hear(&mut asked, "", ANSWERS_WITHIN).map_or(true, answers)
+    asked.ask().map_or(true, answers)
 }
 
 /// Nobody is asked for a password: whoever measures at night cannot answer.
 fn systemctl(verb: &str, units: &[String]) -> Result<(), String> {
-    let mut command = Command::new(PROGRAM);
-    let said = program::hear(command.args([verb, "--no-ask-password"]).args(units), "", DONE_WITHIN);
+    let said = Errand::to(PROGRAM, DONE_WITHIN).args([verb, "--no-ask-password"]).args(units).ask();
     let said = said.map_err(|e| format!("`{PROGRAM}` does not start: {e}"))?;
     match said.status {
         Some(status) if status.success() => return Ok(()),
         None => return Err(format!("`{PROGRAM} {verb}` has not ended after {} s", DONE_WITHIN.as_secs())),
         Some(_) => {}
     }
-    let line = said.err.lines().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
+    let err = said.err();
+    let line = err.lines().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
     Err(format!("`{PROGRAM} {verb}` says: {}", line.trim()))
 }
 

@@ -7,10 +7,10 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use collo_store::Diagnostic;
 use nix::fcntl::OFlag;
 
 use super::trust::{self, Place};
-use crate::mistake::Mistake;
 
 /// The variable that names it.
 const VARIABLE: &str = "COLLO_STATE";
@@ -32,7 +32,7 @@ fn chosen(var: impl Fn(&str) -> Option<PathBuf>, home: impl Fn() -> Option<PathB
 }
 
 /// The folder, if it is there.
-pub(super) fn look() -> Result<Option<PathBuf>, Mistake> {
+pub(super) fn look() -> Result<Option<PathBuf>, Diagnostic> {
     let path = state_folder();
     match trust::place(&path) {
         Ok(Place::There(real)) => own(&real).map(|()| Some(real)),
@@ -42,7 +42,7 @@ pub(super) fn look() -> Result<Option<PathBuf>, Mistake> {
 }
 
 /// The folder, made if it is not there.
-pub(crate) fn make() -> Result<PathBuf, Mistake> {
+pub(crate) fn make() -> Result<PathBuf, Diagnostic> {
     let path = state_folder();
     if let Ok(Place::Missing(at)) = trust::place(&path) {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&at).map_err(|e| unwritten(&path, &e))?;
@@ -51,15 +51,15 @@ pub(crate) fn make() -> Result<PathBuf, Mistake> {
     look()?.ok_or_else(|| unwritten(&path, &std::io::ErrorKind::NotFound.into()))
 }
 
-pub(super) fn unwritten(path: &Path, e: &std::io::Error) -> Mistake {
-    Mistake::new(format!("the state folder {} cannot be written", path.display()))
+pub(super) fn unwritten(path: &Path, e: &std::io::Error) -> Diagnostic {
+    Diagnostic::new(format!("the state folder {} cannot be written", path.display()))
         .caused_by(e.to_string())
         .hint(format!("`{VARIABLE}=DIR` puts it elsewhere"))
         .of_machine()
 }
 
 /// That it is this user's own. What others may read is closed to them where nothing else lies there than what is collo's.
-fn own(real: &Path) -> Result<(), Mistake> {
+fn own(real: &Path) -> Result<(), Diagnostic> {
     let found = std::fs::symlink_metadata(real).map_err(|e| refused(real, e.to_string()))?;
     if !found.is_dir() {
         return Err(refused(real, "it is no folder"));
@@ -76,8 +76,8 @@ fn is_collos(path: &Path) -> bool {
     path.file_name().is_some_and(|n| n == super::mps::NO_DAEMON) || matches!(ending, Some("json" | "lock" | "aside"))
 }
 
-fn refused(path: &Path, why: impl std::fmt::Display) -> Mistake {
-    Mistake::new(format!("the state folder {} is not used: others could have written there", path.display()))
+fn refused(path: &Path, why: impl std::fmt::Display) -> Diagnostic {
+    Diagnostic::new(format!("the state folder {} is not used: others could have written there", path.display()))
         .caused_by(why)
         .hint(format!("`chmod 700` where it is yours; `{VARIABLE}=DIR` names another, which nobody else may write"))
         .of_machine()

@@ -1,8 +1,9 @@
 //! Where each value of an experiment comes from: a line of its file, or the default.
 
+use collo_store::Source;
+
 use super::{Experiment, keys};
 use crate::fields::{self, Fields, Kind, Shape};
-use crate::mistake::Source;
 use crate::project::shown;
 
 /// One value and its origin.

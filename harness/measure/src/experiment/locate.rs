@@ -2,23 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, Diagnostics, Source};
 use fs_err as fs;
 
 use super::{Experiment, keys};
 use crate::fields;
-use crate::mistake::{Mistake, Mistakes, Source, quoted};
 use crate::nearest::nearest;
 use crate::project::{Project, shown};
 use crate::workload::Workloads;
 
 /// The file of an experiment, as a person names it.
-pub fn locate(project: &Project, typed: &str) -> Result<PathBuf, Mistakes> {
+pub fn locate(project: &Project, typed: &str) -> Result<PathBuf, Diagnostics> {
     if typed.contains('/') || typed.ends_with(".toml") {
         let path = PathBuf::from(typed);
         return if path.is_file() {
             Ok(path)
         } else {
-            Err(Mistake::new(format!("there is no experiment at {}", quoted(typed))).hint("all: `collo list experiments`").into())
+            Err(Diagnostic::new(format!("there is no experiment at {}", quoted(typed)))
+                .hint("all: `collo list experiments`")
+                .into())
         };
     }
     let folder = project.experiments();
@@ -27,7 +30,7 @@ pub fn locate(project: &Project, typed: &str) -> Result<PathBuf, Mistakes> {
     if let [(first, a), (second, b), ..] = &claims[..] {
         let at_home = folder.join(format!("{typed}.toml"));
         let other = if **first == at_home { second } else { first };
-        return Err(Mistake::new(format!("two experiments are called `{typed}`: {a}, {b}"))
+        return Err(Diagnostic::new(format!("two experiments are called `{typed}`: {a}, {b}"))
             .hint(format!("rename one, or give the path: `collo run {}`", shown(other)))
             .into());
     }
@@ -39,7 +42,7 @@ pub fn locate(project: &Project, typed: &str) -> Result<PathBuf, Mistakes> {
         return Ok((*only).clone());
     }
     let stems: Vec<String> = files.iter().filter_map(|f| Some(f.file_stem()?.to_string_lossy().into_owned())).collect();
-    let mistake = Mistake::new(format!("there is no experiment {}", quoted(typed)));
+    let mistake = Diagnostic::new(format!("there is no experiment {}", quoted(typed)));
     Err(match nearest(typed, stems.iter().map(String::as_str)) {
         Some(near) => mistake.hint(format!("did you mean `{near}`? All: `collo list experiments`")).into(),
         None => mistake.hint("all: `collo list experiments`").into(),
@@ -47,16 +50,16 @@ pub fn locate(project: &Project, typed: &str) -> Result<PathBuf, Mistakes> {
 }
 
 /// The file of an experiment, and what is in it.
-pub type Listed = (PathBuf, Result<Experiment, Mistakes>);
+pub type Listed = (PathBuf, Result<Experiment, Diagnostics>);
 
 /// Every experiment of a project, or what is wrong with its file.
-pub fn all(project: &Project, workloads: &Workloads) -> Result<Vec<Listed>, Mistakes> {
+pub fn all(project: &Project, workloads: &Workloads) -> Result<Vec<Listed>, Diagnostics> {
     Ok(files(&project.experiments())?.into_iter().map(|path| (path.clone(), Experiment::read(&path, workloads))).collect())
 }
 
 /// The `.toml` files of a folder and of the folders in it, by name.
-fn files(folder: &Path) -> Result<Vec<PathBuf>, Mistakes> {
-    let unreadable = |e: std::io::Error| Mistake::new("the experiments cannot be read").caused_by(e.to_string());
+fn files(folder: &Path) -> Result<Vec<PathBuf>, Diagnostics> {
+    let unreadable = |e: std::io::Error| Diagnostic::new("the experiments cannot be read").caused_by(e.to_string());
     let mut found = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {

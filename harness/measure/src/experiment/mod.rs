@@ -13,14 +13,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use collo_store::Thresholds;
+use collo_store::{Diagnostic, Diagnostics, Thresholds};
 use serde_json::Value as Json;
 
 use crate::cell::{Member, Tail};
 use crate::device::allocation::Allocation;
 use crate::device::mig::Cards;
 use crate::device::{self, Cores, DeviceFacts, Driver, Gpu};
-use crate::mistake::{Mistake, Mistakes};
 use crate::sampler::SourceChoice;
 use crate::select::Expression;
 use crate::sharing::{Each, SharingMode};
@@ -140,11 +139,11 @@ impl Experiment {
     }
 
     /// The facts of the device that this experiment asks for.
-    pub fn device_facts(&self, asked: &Asked, cards: &Cards) -> Result<DeviceFacts, Mistakes> {
+    pub fn device_facts(&self, asked: &Asked, cards: &Cards) -> Result<DeviceFacts, Diagnostics> {
         match (self.device, &asked.gpu) {
             (DeviceChoice::Cpu, Some(_)) => {
                 let what = format!("`{}` has `device = \"cpu\"`, so `--gpu` has no meaning for it", self.name);
-                Err(Mistake::new(what).hint("`device = \"auto\"` in the experiment takes either").into())
+                Err(Diagnostic::new(what).hint("`device = \"auto\"` in the experiment takes either").into())
             }
             (DeviceChoice::Cpu, None) => Ok(self.with_its_cores(DeviceFacts::cpu())?),
             (DeviceChoice::Auto, None) if !device::has_gpu() => Ok(self.with_its_cores(DeviceFacts::cpu())?),
@@ -153,7 +152,7 @@ impl Experiment {
                 Ok(self.with_its_cores(DeviceFacts::on_gpus(vec![gpu], None))?)
             }
             (_, Some(model)) if cards.find(model).is_ok() => {
-                Err(Mistake::new(format!("`{model}` is a model of GPU, and runs need a card of this machine"))
+                Err(Diagnostic::new(format!("`{model}` is a model of GPU, and runs need a card of this machine"))
                     .hint(format!("`collo plan {} --gpu {model}` plans for one; cards here: `collo doctor`", self.name))
                     .into())
             }
@@ -168,7 +167,7 @@ impl Experiment {
                 if let [first, second, ..] = &chosen[..] {
                     let what = format!("a campaign runs on one card, and {} and {} are named", first.label(), second.label());
                     let hint = "start a collo for each: `--gpu 0` and `--gpu 1`, each with a part of the cells by `--where`";
-                    return Err(Mistake::new(what).hint(hint).into());
+                    return Err(Diagnostic::new(what).hint(hint).into());
                 }
                 let mut facts = DeviceFacts::on_gpus(chosen, Some(&driver));
                 let own_instances = allocation.is_some_and(|a| facts.gpu().is_some_and(|gpu| a.is_of_instances(gpu)));
@@ -178,7 +177,7 @@ impl Experiment {
         }
     }
 
-    fn no_gpu(&self, tried: &device::nvml::NoDriver, choice: Option<&str>, cards: &Cards) -> Mistake {
+    fn no_gpu(&self, tried: &device::nvml::NoDriver, choice: Option<&str>, cards: &Cards) -> Diagnostic {
         let name = &self.name;
         let near = choice.and_then(|c| crate::nearest::nearest(c, cards.iter().map(|card| card.name.as_str())));
         let hint = match near {
@@ -186,15 +185,15 @@ impl Experiment {
             Some(near) => format!("did you mean `--gpu {near}`? All models: `collo list gpus`"),
             None => format!("simulate it with `just sim {name}`, or measure the CPU with `collo run quickstart`"),
         };
-        Mistake::new(format!("`{name}` needs an NVIDIA GPU: {tried}")).hint(hint).of_machine()
+        Diagnostic::new(format!("`{name}` needs an NVIDIA GPU: {tried}")).hint(hint).of_machine()
     }
 
-    fn with_its_cores(&self, facts: DeviceFacts) -> Result<DeviceFacts, Mistake> {
+    fn with_its_cores(&self, facts: DeviceFacts) -> Result<DeviceFacts, Diagnostic> {
         if let Cores::Listed(cores) = &self.cores
             && let Some(missing) = cores.iter().find(|core| !facts.cores.contains(core))
         {
             let have: Vec<String> = facts.cores.iter().map(u32::to_string).collect();
-            return Err(Mistake::new(format!("`{}` asks for core {missing}, which collo may not use here", self.name))
+            return Err(Diagnostic::new(format!("`{}` asks for core {missing}, which collo may not use here", self.name))
                 .hint(format!("cores here are {}; `cores = \"shared\"` takes them all", have.join(",")))
                 .of_machine());
         }

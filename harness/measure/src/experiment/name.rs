@@ -1,9 +1,10 @@
 //! What an experiment may be called: it becomes a folder below `runs/` and `reports/`, and a word of the command line.
 
-use crate::mistake::{Mistake, quoted};
+use collo_store::Diagnostic;
+use collo_store::text::quoted;
 
 /// What is wrong with a name.
-pub fn wrong(name: &str) -> Option<Mistake> {
+pub fn wrong(name: &str) -> Option<Diagnostic> {
     let note = if means_something_else(name) {
         "that is how campaigns and files are named on the command line"
     } else if !is_plain(name) {
@@ -11,7 +12,7 @@ pub fn wrong(name: &str) -> Option<Mistake> {
     } else {
         return None;
     };
-    Some(Mistake::new(format!("{} is not a name for an experiment", quoted(name))).note(note))
+    Some(Diagnostic::new(format!("{} is not a name for an experiment", quoted(name))).note(note))
 }
 
 fn is_plain(name: &str) -> bool {

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use collo_store::Thresholds;
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, Diagnostics, Source, Thresholds};
 use serde_json::Value as Json;
 
 use super::{Axes, DeviceChoice, Experiment, FailureRule, Group, SCHEMA, Sampling, Sharing, keys, name};
 use crate::cell::{MOST_MEMBERS, Member, Tail};
 use crate::device::{Cores, core_list};
 use crate::fields::{self, Fields, Found, Value};
-use crate::mistake::{Mistake, Mistakes, Source, quoted};
 use crate::project::{Project, shown};
 use crate::sampler::SourceChoice;
 use crate::select::Expression;
@@ -22,20 +22,20 @@ use crate::workload::{Workload, Workloads};
 
 impl Experiment {
     /// The experiment that a person names: `NAME` or a path.
-    pub fn resolve(project: &Project, typed: &str, workloads: &Workloads) -> Result<Experiment, Mistakes> {
+    pub fn resolve(project: &Project, typed: &str, workloads: &Workloads) -> Result<Experiment, Diagnostics> {
         Experiment::read(&super::locate(project, typed)?, workloads)
     }
 
     /// Read a file; all its mistakes are told together.
-    pub fn read(path: &Path, workloads: &Workloads) -> Result<Experiment, Mistakes> {
+    pub fn read(path: &Path, workloads: &Workloads) -> Result<Experiment, Diagnostics> {
         let name = shown(path);
-        let unreadable = |cause: String| Mistake::new(format!("experiment {} cannot be read", quoted(&name))).caused_by(cause);
+        let unreadable = |cause: String| Diagnostic::new(format!("experiment {} cannot be read", quoted(&name))).caused_by(cause);
         let text = collo_store::read_small_text(path, fields::LARGEST).map_err(|e| unreadable(e.to_string()))?;
         Experiment::parse(path, &Source::file(name, text), workloads)
     }
 
     /// The experiment that a text describes, as if it stood in this file.
-    pub fn parse(path: &Path, source: &Arc<Source>, workloads: &Workloads) -> Result<Experiment, Mistakes> {
+    pub fn parse(path: &Path, source: &Arc<Source>, workloads: &Workloads) -> Result<Experiment, Diagnostics> {
         let (fields, mistakes) = fields::read(source, &keys::EXPERIMENT);
         if fields.in_order().is_empty() && !mistakes.is_empty() {
             return Err(mistakes);
@@ -49,13 +49,13 @@ impl Experiment {
 struct Reader<'a> {
     source: &'a Arc<Source>,
     workloads: &'a Workloads,
-    mistakes: Mistakes,
+    mistakes: Diagnostics,
     /// Said once each: a broken workload is named in several places.
     wrong_workloads: BTreeSet<String>,
 }
 
 impl Reader<'_> {
-    fn wrong(&mut self, span: &Range<usize>, mistake: Mistake) {
+    fn wrong(&mut self, span: &Range<usize>, mistake: Diagnostic) {
         self.mistakes.push(mistake.at(self.source, span.clone()));
     }
 
@@ -67,7 +67,8 @@ impl Reader<'_> {
         {
             self.wrong(
                 &found.span,
-                Mistake::new(format!("schema {newer} is newer than this collo, which reads up to {SCHEMA}")).note("update collo"),
+                Diagnostic::new(format!("schema {newer} is newer than this collo, which reads up to {SCHEMA}"))
+                    .note("update collo"),
             );
         }
         let name = fields.text("name").unwrap_or(&stem).to_string();
@@ -129,7 +130,7 @@ impl Reader<'_> {
     fn leaves_time(&mut self, fields: &Fields, key: &str) {
         if let Some(found) = fields.found(key).filter(|_| fields.duration(key) == Some(Duration::ZERO)) {
             let what = format!("`{key}` is no time at all, so every run would end at once");
-            self.wrong(&found.span, Mistake::new(what).note("as in `\"30m\"`, or leave it out"));
+            self.wrong(&found.span, Diagnostic::new(what).note("as in `\"30m\"`, or leave it out"));
         }
     }
 
@@ -150,7 +151,7 @@ impl Reader<'_> {
             list => core_list(list).map(Cores::Listed).unwrap_or_else(|| {
                 self.wrong(
                     &found.span,
-                    Mistake::new(format!("{} is no choice of cores", quoted(list)))
+                    Diagnostic::new(format!("{} is no choice of cores", quoted(list)))
                         .note("`shared`, `spread`, `gpu-local`, or a list as `0-3,8`"),
                 );
                 Cores::Shared
@@ -177,7 +178,7 @@ impl Reader<'_> {
     fn search(&mut self, fields: &Fields, groups: &[Group]) -> bool {
         let Some(found) = fields.found("search") else { return false };
         if !groups.is_empty() {
-            let what = Mistake::new("a search is for copies of one workload, and this experiment has a `[[group]]`");
+            let what = Diagnostic::new("a search is for copies of one workload, and this experiment has a `[[group]]`");
             self.wrong(&found.span, what.note("leave one of them out"));
         }
         true
@@ -189,7 +190,7 @@ impl Reader<'_> {
         for (workload, key_span, found) in fields.table("slices").map(Fields::in_order).unwrap_or_default() {
             let Some(profile) = found.text() else { continue };
             if !collo_gpus::notation::is_size(profile) {
-                let what = Mistake::new(format!("{} is not a name for a profile", quoted(profile)));
+                let what = Diagnostic::new(format!("{} is not a name for a profile", quoted(profile)));
                 self.wrong(&found.span, what.note("as in `3g.20gb`; all: `collo list gpus --gpu NAME`"));
             }
             if let Err(unknown) = self.workloads.find(workload) {
@@ -206,11 +207,10 @@ impl Reader<'_> {
             Ok(workload) => return Some(workload.clone()),
             Err(_) if !self.wrong_workloads.insert(name.to_string()) => {}
             // What is wrong in the workload's own file is shown there; else the name is wrong here.
-            Err(mistakes) if self.workloads.broken().contains_key(name) => self.mistakes.extend(mistakes),
-            Err(mistakes) => mistakes.iter().for_each(|m| {
-                let unplaced = m.what().starts_with("workload");
-                if unplaced { self.mistakes.push(m.clone()) } else { self.wrong(&found.span, m.clone()) }
-            }),
+            Err(mistakes) if self.workloads.broken().contains_key(name) || self.workloads.lacks_file(name) => {
+                self.mistakes.extend(mistakes);
+            }
+            Err(mistakes) => mistakes.iter().for_each(|m| self.wrong(&found.span, m.clone())),
         }
         None
     }
@@ -257,13 +257,13 @@ impl Reader<'_> {
     }
 
     /// An axis must be a setting of every workload of the matrix, else some cells would be the same under several names.
-    fn unknown_axis(&self, key: &str, workloads: &[Arc<Workload>]) -> Option<Mistake> {
+    fn unknown_axis(&self, key: &str, workloads: &[Arc<Workload>]) -> Option<Diagnostic> {
         let lacking = workloads.iter().find(|w| !w.settings.contains_key(key))?;
         let axes = ["workload", "batch_size", "sharing", "degree"];
         let near = crate::nearest::nearest(key, axes).filter(|_| workloads.iter().all(|w| !w.settings.contains_key(key)));
         Some(match near {
             Some(near) if near != key => {
-                Mistake::new(format!("unknown axis {}", quoted(key))).note(format!("did you mean `{near}`?"))
+                Diagnostic::new(format!("unknown axis {}", quoted(key))).note(format!("did you mean `{near}`?"))
             }
             _ => lacking.unknown_setting(key),
         })
@@ -274,7 +274,7 @@ impl Reader<'_> {
         let spans_more =
             fields.table("axes").is_some_and(|t| ["batch_size", "degree"].iter().any(|key| t.key_span(key).is_some()));
         if !written && self.mistakes.is_empty() && (fields.list("group").is_none_or(<[Found]>::is_empty) || spans_more) {
-            let missing = Mistake::new(format!("axis `workload` is missing in {}, so there is no cell", self.source.name()));
+            let missing = Diagnostic::new(format!("axis `workload` is missing in {}, so there is no cell", self.source.name()));
             self.mistakes.push(missing.hint("add `[axes]` with `workload = [\"tiny\"]`, or a `[[group]]`"));
         }
         if axes.sharing.is_empty() {
@@ -295,12 +295,12 @@ impl Reader<'_> {
         if table.list("members").is_none_or(<[Found]>::is_empty) && self.mistakes.is_empty() {
             self.wrong(
                 &header,
-                Mistake::new("a group without members").note("as in `members = [{ workload = \"tiny\", count = 2 }]`"),
+                Diagnostic::new("a group without members").note("as in `members = [{ workload = \"tiny\", count = 2 }]`"),
             );
         }
         let degree: u64 = members.iter().map(|(_, count)| u64::from(*count)).sum();
         if degree > MOST_MEMBERS {
-            self.wrong(&header, Mistake::new(format!("a group of {degree} members is more than {MOST_MEMBERS}")));
+            self.wrong(&header, Diagnostic::new(format!("a group of {degree} members is more than {MOST_MEMBERS}")));
         }
         let own = self.sharing(table);
         Group {
@@ -313,7 +313,10 @@ impl Reader<'_> {
     fn member(&mut self, table: &Fields) -> Option<(Arc<Member>, u32)> {
         let Some(found) = table.found("workload") else {
             let header = table.span.start..table.span.start + 1;
-            self.wrong(&header, Mistake::new("a member without `workload`").note("as in `{ workload = \"tiny\", count = 2 }`"));
+            self.wrong(
+                &header,
+                Diagnostic::new("a member without `workload`").note("as in `{ workload = \"tiny\", count = 2 }`"),
+            );
             return None;
         };
         let workload = self.workload(found)?;
@@ -339,7 +342,7 @@ impl Reader<'_> {
         for table in fields.tables("exclude") {
             let Some(found) = table.found("where") else {
                 let header = table.span.start..table.span.start + 2;
-                self.wrong(&header, Mistake::new("an exclusion without `where`").note("as in `where = \"degree > 4\"`"));
+                self.wrong(&header, Diagnostic::new("an exclusion without `where`").note("as in `where = \"degree > 4\"`"));
                 continue;
             };
             let text = found.text().unwrap_or_default();

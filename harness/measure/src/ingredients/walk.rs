@@ -7,9 +7,10 @@ use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::kind::{self, Kind};
+use crate::launch::Said;
+use crate::machine;
 
 /// A file of a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,8 +124,8 @@ impl Walk<'_> {
 pub fn tracked(project: &Path, folder: &Path) -> BTreeSet<PathBuf> {
     // By its name in the project, so that links above that do not matter.
     let below = folder.strip_prefix(project).unwrap_or(folder);
-    let listed = Command::new("git").arg("-C").arg(project).args(["ls-files", "-z", "--"]).arg(below).output();
-    let listed = listed.ok().filter(|o| o.status.success()).map(|o| o.stdout).unwrap_or_default();
+    let listed = machine::git(project).args(["ls-files", "-z", "--"]).arg(below).ask();
+    let listed = listed.ok().filter(Said::success).map(|said| said.out).unwrap_or_default();
     listed.split(|&b| b == 0).filter(|name| !name.is_empty()).map(|name| project.join(OsStr::from_bytes(name))).collect()
 }
 

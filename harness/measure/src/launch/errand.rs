@@ -1,10 +1,11 @@
 //! A program that is sent for an answer and then ends: a look at an interpreter, the preparation of data, an installer.
 //!
 //! It runs under a supervisor as members do, so nothing that it starts outlives it, nor collo, however collo ends. What it says is kept
-//! within bounds, it has only so much time, and Ctrl-C, SIGTERM and SIGHUP end it with a word.
+//! within bounds, it has only so much time, and Ctrl-C, SIGTERM and SIGHUP end it with a word. One that is short, and starts nothing that
+//! could stay, is asked without a supervisor (`ask.rs`).
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, PipeReader, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -25,11 +26,15 @@ const LOOK: Duration = Duration::from_millis(100);
 /// What to run.
 #[derive(Debug, Clone)]
 pub struct Errand {
-    command: Vec<String>,
-    folder: PathBuf,
-    env: BTreeMap<String, Option<String>>,
+    pub(super) program: OsString,
+    pub(super) arguments: Vec<OsString>,
+    /// That of collo if none.
+    pub(super) folder: Option<PathBuf>,
+    pub(super) env: BTreeMap<String, Option<OsString>>,
+    /// What is told to one that is asked.
+    pub(super) input: Vec<u8>,
     log: Option<PathBuf>,
-    limit: Duration,
+    pub(super) limit: Duration,
 }
 
 /// What it said, and how it ended.
@@ -75,13 +80,12 @@ impl Answer {
 impl Errand {
     /// To run this program, and wait for it so long.
     pub fn to(program: impl AsRef<OsStr>, limit: Duration) -> Errand {
-        let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
-        Errand { command: Vec::new(), folder, env: BTreeMap::new(), log: None, limit }.arg(program)
+        let (program, arguments) = (program.as_ref().to_os_string(), Vec::new());
+        Errand { program, arguments, folder: None, env: BTreeMap::new(), input: Vec::new(), log: None, limit }
     }
 
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Errand {
-        // What is no text cannot be ordered of a supervisor; it becomes a path that is not there, and the error names it.
-        self.command.push(argument.as_ref().to_string_lossy().into_owned());
+        self.arguments.push(argument.as_ref().to_os_string());
         self
     }
 
@@ -90,13 +94,19 @@ impl Errand {
     }
 
     pub fn folder(mut self, folder: &Path) -> Errand {
-        self.folder = folder.into();
+        self.folder = Some(folder.into());
         self
     }
 
     /// On top of collo's own environment; none removes a variable.
-    pub fn env(mut self, name: impl Into<String>, value: Option<String>) -> Errand {
-        self.env.insert(name.into(), value);
+    pub fn env(mut self, name: impl Into<String>, value: Option<impl Into<OsString>>) -> Errand {
+        self.env.insert(name.into(), value.map(Into::into));
+        self
+    }
+
+    /// What it reads, if it is asked.
+    pub fn input(mut self, input: impl Into<Vec<u8>>) -> Errand {
+        self.input = input.into();
         self
     }
 
@@ -106,7 +116,7 @@ impl Errand {
         self
     }
 
-    /// Run it to its end.
+    /// Run it to its end under a supervisor.
     pub fn run(self) -> Result<Answer, Unanswered> {
         self.watched(&mut || ())
     }
@@ -126,10 +136,12 @@ impl Errand {
     fn answer(self, noted: &Noted, look: &mut dyn FnMut()) -> Result<Answer, Unanswered> {
         let (out, their_out) = std::io::pipe().map_err(Unanswered::Unsupervised)?;
         let (err, their_err) = std::io::pipe().map_err(Unanswered::Unsupervised)?;
+        // What is no text cannot be ordered of a supervisor; it becomes a path that is not there, and the error names it.
+        let text = |word: OsString| word.to_string_lossy().into_owned();
         let orders = Orders {
-            command: self.command,
-            folder: self.folder,
-            env: self.env,
+            command: std::iter::once(self.program).chain(self.arguments).map(text).collect(),
+            folder: self.folder.or_else(|| std::env::current_dir().ok()).unwrap_or_else(|| "/".into()),
+            env: self.env.into_iter().map(|(name, value)| (name, value.map(text))).collect(),
             output: self.log.map_or(Output::Inherited, Output::Log),
             cores: None,
             adapter: None,
@@ -281,11 +293,43 @@ mod tests {
 
     #[test]
     fn what_it_says_and_how_it_ends_comes_back() {
-        let answer = shell("echo $A; echo no >&2; exit 3").env("A", Some("yes".into())).run().expect("it ran");
+        let answer = shell("echo $A; echo no >&2; exit 3").env("A", Some("yes")).run().expect("it ran");
         assert_eq!(answer, Answer { code: Some(3), out: b"yes\n".into(), err: b"no\n".into() });
         let error = Errand::to("/no/such/program", Duration::from_secs(60)).run().expect_err("there is none");
         assert_eq!(error.to_string(), "`/no/such/program` does not start: No such file or directory (os error 2)");
         assert_eq!(shell("kill -9 $$").run().expect("it ran").code, None);
+    }
+
+    /// Production code that starts programs otherwise: supervisors, and what is no question, as it lasts, streams or takes collo's place.
+    const OTHERWISE: [&str; 6] = [
+        "bench/src/bench/gpu_sampler.rs",
+        "bench/src/bench/staging.rs",
+        "cli/src/verb/data.rs",
+        "measure/src/launch/supervised.rs",
+        "measure/src/launch/supervisor.rs",
+        "measure/src/sampler/gpu/dcgm/command.rs",
+    ];
+
+    #[test]
+    fn nothing_is_asked_of_a_program_but_by_an_errand_or_by_duct() {
+        let harness = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("above");
+        let mut folders: Vec<PathBuf> =
+            ["bench", "cli", "measure", "report", "store"].map(|p| harness.join(p).join("src")).into();
+        let mut found = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for path in fs_err::read_dir(folder).expect("readable").map(|entry| entry.expect("readable").path()) {
+                if path.is_dir() {
+                    folders.push(path);
+                } else if !path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests")) {
+                    let text = fs_err::read_to_string(&path).expect("readable");
+                    let ours = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+                    let name = path.strip_prefix(harness).expect("below").display().to_string();
+                    found.extend(ours.contains("Command::new(").then_some(name));
+                }
+            }
+        }
+        found.sort();
+        assert_eq!(found, OTHERWISE);
     }
 
     #[test]
@@ -300,7 +344,7 @@ mod tests {
         let mark = format!("COLLO_TEST_ERRAND=child-{}", std::process::id());
         let (name, value) = mark.split_once('=').expect("both");
         let script = "trap '' TERM HUP INT; (setsid sleep 600 &) ; sleep 600 & echo done";
-        assert_eq!(shell(script).env(name, Some(value.into())).run().expect("it ran").out(), "done\n");
+        assert_eq!(shell(script).env(name, Some(value)).run().expect("it ran").out(), "done\n");
         assert_eq!(marked(&mark), [0u32; 0]);
     }
 
@@ -308,7 +352,7 @@ mod tests {
     fn one_that_takes_too_long_is_ended_with_all_that_it_started() {
         let mark = format!("COLLO_TEST_ERRAND=slow-{}", std::process::id());
         let (name, value) = mark.split_once('=').expect("both");
-        let mut errand = shell("(setsid sleep 600 &) ; sleep 600").env(name, Some(value.into()));
+        let mut errand = shell("(setsid sleep 600 &) ; sleep 600").env(name, Some(value));
         errand.limit = Duration::from_millis(300);
         let error = errand.run().expect_err("it hangs");
         assert_eq!(error.to_string(), "it did not end within 0.3 s");
@@ -319,7 +363,7 @@ mod tests {
     fn a_supervisor_that_was_stopped_does_not_keep_anything_alive() {
         let mark = format!("COLLO_TEST_ERRAND=stopped-{}", std::process::id());
         let (name, value) = mark.split_once('=').expect("both");
-        let mut errand = shell("kill -STOP $PPID; exec sleep 600").env(name, Some(value.into()));
+        let mut errand = shell("kill -STOP $PPID; exec sleep 600").env(name, Some(value));
         errand.limit = Duration::from_secs(1);
         assert!(matches!(errand.run(), Err(Unanswered::TimedOut(_))));
         assert_eq!(marked(&mark), [0u32; 0]);

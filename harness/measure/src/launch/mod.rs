@@ -9,6 +9,7 @@
 //! ```
 
 pub mod adapter;
+mod ask;
 pub mod cgroup;
 mod channel;
 pub mod children;
@@ -25,6 +26,7 @@ pub mod supervisor;
 pub mod tree;
 
 pub use adapter::Adapter;
+pub use ask::Said;
 pub use errand::{Answer, Errand, Unanswered};
 pub use group::{Ended, Group, LaunchError, Live, MemberLaunch, Signal};
 pub use service::{Service, ServiceOrders};

@@ -39,6 +39,8 @@ pub fn why(seat: &Seat, member: usize, phase: Phase, ended: &Ended, traces: Trac
         let whom = if loader_killed { "a data-loader worker of it" } else { "it" };
         return ran_out(Whose::Host, &format!("the kernel's OOM killer ended {whom}"));
     }
+    // Of somebody who says nothing, the place is all there is to say.
+    let place_alone = seat.told_error.is_none() && phase != Phase::Tail;
     let mut message = match (&ended.live, &seat.told_error) {
         (_, Some(told)) => format!("{}, {place}", told.message),
         (Live::Exited(0), None) if phase == Phase::Tail => format!("{place}, before it was told to stop"),
@@ -59,7 +61,7 @@ pub fn why(seat: &Seat, member: usize, phase: Phase, ended: &Ended, traces: Trac
             message.push_str(&format!("; its children {} were ended", pids.join(", ")));
         }
     }
-    Outcome::Crashed { member: index, status: ended.live.to_string(), message }
+    Outcome::Crashed { member: index, status: ended.live.to_string(), message, place_alone }
 }
 
 /// What else it may have been: an error that often is one of memory, where it could not be told, or was not.

@@ -211,7 +211,7 @@ fn a_member_that_dies_before_go_ends_its_group_and_go_is_never_sent() {
     s.ready(0);
     assert_eq!(s.ends(1, Live::Exited(1)), [Act::Kill(0)]);
     s.ends(0, Live::Killed(9));
-    let crashed = Outcome::Crashed { member: 1, status: "exited with 1".into(), message: "in start".into() };
+    let crashed = Outcome::Crashed { member: 1, status: "exited with 1".into(), message: "in start".into(), place_alone: true };
     assert_eq!(s.watch.outcome(), crashed);
 }
 
@@ -554,7 +554,8 @@ fn an_error_that_was_got_over_is_not_why_a_member_ends() {
     s.says(0, json!({"event": "error", "kind": "out_of_memory", "message": "tried 1 GiB"}));
     s.epoch(0, 0, false);
     s.ends(0, Live::Killed(11));
-    let crashed = Outcome::Crashed { member: 0, status: "killed by SIGSEGV".into(), message: "in epoch 1".into() };
+    let crashed =
+        Outcome::Crashed { member: 0, status: "killed by SIGSEGV".into(), message: "in epoch 1".into(), place_alone: true };
     assert_eq!(s.watch.outcome(), crashed);
 }
 
@@ -574,7 +575,8 @@ fn a_lie_after_done_is_one_all_the_same() {
 
 #[test]
 fn who_fails_after_done_has_crashed_whether_or_not_it_was_told_to_stop() {
-    let crashed = |status: &str| Outcome::Crashed { member: 0, status: status.into(), message: "after `done`".into() };
+    let crashed =
+        |status: &str| Outcome::Crashed { member: 0, status: status.into(), message: "after `done`".into(), place_alone: false };
     for tail in [Tail::Hold, Tail::Release] {
         for (slow, stopped) in [(true, false), (false, false), (false, true)] {
             let mut s = Story::of(1, rules(tail));
@@ -606,7 +608,7 @@ fn under_hold_who_is_done_stays_until_it_is_told_to_stop() {
     s.done(0);
     s.ends(0, Live::Exited(0));
     let message = "after `done`, before it was told to stop".to_string();
-    assert_eq!(s.watch.outcome(), Outcome::Crashed { member: 0, status: "exited with 0".into(), message });
+    assert_eq!(s.watch.outcome(), Outcome::Crashed { member: 0, status: "exited with 0".into(), message, place_alone: false });
 }
 
 #[test]

@@ -66,7 +66,7 @@ pub fn overlay(
         Some(uv) => step(uv)
             .args(["pip", "install", "--no-cache", "--python"])
             .arg(&interpreter)
-            .env("UV_PYTHON_DOWNLOADS", Some("never".into())),
+            .env("UV_PYTHON_DOWNLOADS", Some("never")),
         None => step(&interpreter).args(["-m", "pip", "install", "--no-cache-dir", "--no-input", "--disable-pip-version-check"]),
     };
     let install = install.args(["--no-deps", "--require-hashes", "--only-binary", ":all:", "--target"]);
@@ -95,7 +95,7 @@ impl Job<'_> {
         // Not from a cache on another disk: a hard link that cannot be made is a slow copy, and a shared one can be changed.
         let install = step(uv).args(["pip", "sync", "--require-hashes", "--no-cache", "--python"]).arg(self.interpreter());
         let install = install.arg(&self.environment.pins).env("TMPDIR", Some(scratch.display().to_string()));
-        self.must(install.env("UV_PYTHON_DOWNLOADS", Some("never".into())), tell)
+        self.must(install.env("UV_PYTHON_DOWNLOADS", Some("never")), tell)
     }
 
     fn with_pip(&self, scratch: &Path, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
@@ -150,7 +150,7 @@ impl Job<'_> {
 
 /// A step of an installation; what the user's own PYTHONPATH holds is none of its business.
 fn step(program: impl AsRef<std::ffi::OsStr>) -> Errand {
-    Errand::to(program, PATIENCE).env("PYTHONPATH", None)
+    Errand::to(program, PATIENCE).env("PYTHONPATH", None::<String>)
 }
 
 fn check_room(environment: &Environment, with_uv: bool) -> Result<(), PythonError> {

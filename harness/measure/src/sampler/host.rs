@@ -131,6 +131,15 @@ struct Package {
     total_uj: u64,
 }
 
+/// Why the energy of the processor packages cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoEnergy {
+    #[error("RAPL is there, but only root may read {}", .0.display())]
+    Denied(PathBuf),
+    #[error("no readable counter: this machine shows no RAPL")]
+    NotThere,
+}
+
 impl PackageEnergy {
     /// None if no package counter can be read here.
     pub fn find() -> Option<Self> {
@@ -149,15 +158,15 @@ impl PackageEnergy {
     }
 
     /// Why there is no package energy, for `doctor`; none if there is.
-    pub fn missing() -> Option<String> {
+    pub fn missing() -> Option<NoEnergy> {
         let zones = std::fs::read_dir(POWERCAP).map(|d| d.flatten().map(|z| z.path()).collect::<Vec<_>>());
         let package = |zone: &PathBuf| std::fs::read_to_string(zone.join("name")).is_ok_and(|name| name.starts_with("package"));
         match zones.map(|z| z.into_iter().find(package)) {
             Ok(Some(zone)) => match File::open(zone.join("energy_uj")) {
                 Ok(_) => None,
-                Err(_) => Some(format!("RAPL is there, but only root may read {}", zone.display())),
+                Err(_) => Some(NoEnergy::Denied(zone)),
             },
-            Ok(None) | Err(_) => Some("no readable counter: this machine shows no RAPL".into()),
+            Ok(None) | Err(_) => Some(NoEnergy::NotThere),
         }
     }
 }

@@ -9,11 +9,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, Source};
 use regex::Regex;
 use serde_json::Value as Json;
 
-use crate::fields::listed;
-use crate::mistake::{Mistake, Source, quoted};
+use crate::fields::listed_all;
 use crate::nearest::nearest;
 
 /// A condition on a cell.
@@ -81,7 +82,7 @@ impl Selection {
     }
 
     /// That every axis in it exists. `settings` are the names beyond [`AXES`].
-    pub fn check(&self, settings: &BTreeSet<String>) -> Result<(), Mistake> {
+    pub fn check(&self, settings: &BTreeSet<String>) -> Result<(), Diagnostic> {
         match self {
             Selection::Where(condition) => condition.check(settings),
             Selection::Cells(_) => Ok(()),
@@ -102,11 +103,11 @@ pub const AXES: [&str; 7] = ["workload", "sharing", "degree", "batch_size", "bas
 
 impl Expression {
     /// Read an expression given as an argument, `--where` for example.
-    pub fn parse(argument: &str, text: &str) -> Result<Expression, Mistake> {
+    pub fn parse(argument: &str, text: &str) -> Result<Expression, Diagnostic> {
         Expression::read(&Source::argument(argument, text))
     }
 
-    pub fn read(source: &Arc<Source>) -> Result<Expression, Mistake> {
+    pub fn read(source: &Arc<Source>) -> Result<Expression, Diagnostic> {
         Ok(Expression { source: source.clone(), condition: parse::condition(source)? })
     }
 
@@ -115,7 +116,7 @@ impl Expression {
     }
 
     /// That every axis in it exists. `settings` are the names beyond [`AXES`].
-    pub fn check(&self, settings: &BTreeSet<String>) -> Result<(), Mistake> {
+    pub fn check(&self, settings: &BTreeSet<String>) -> Result<(), Diagnostic> {
         let mut tests = Vec::new();
         collect(&self.condition, &mut tests);
         for test in tests {
@@ -123,10 +124,10 @@ impl Expression {
                 AXES.into_iter().chain(settings.iter().map(String::as_str).filter(|s| !AXES.contains(s))).collect();
             if !known.contains(&test.axis.as_str()) {
                 let mistake =
-                    Mistake::new(format!("unknown axis {}", quoted(&test.axis))).at(&self.source, test.axis_span.clone());
+                    Diagnostic::new(format!("unknown axis {}", quoted(&test.axis))).at(&self.source, test.axis_span.clone());
                 return Err(match nearest(&test.axis, known.iter().copied()) {
                     Some(near) => mistake.note(format!("did you mean `{near}`?")),
-                    None => mistake.hint(format!("axes are {}", listed(&known).replace(" or ", " and "))),
+                    None => mistake.hint(format!("axes are {}", listed_all(&known))),
                 });
             }
             self.check_type(test)?;
@@ -135,7 +136,7 @@ impl Expression {
     }
 
     /// The fixed axes have fixed types; a comparison with another type would silently never hold.
-    fn check_type(&self, test: &Test) -> Result<(), Mistake> {
+    fn check_type(&self, test: &Test) -> Result<(), Diagnostic> {
         let (is, fits): (&str, fn(&Json) -> bool) = match test.axis.as_str() {
             "degree" | "batch_size" => ("a number", Json::is_number),
             "baseline" => ("`true` or `false`", Json::is_boolean),
@@ -148,7 +149,7 @@ impl Expression {
             Against::OneOf(values) => !values.iter().all(fits),
             Against::Matches(_) => is != "text, in quotes",
         };
-        let mistake = || Mistake::new(format!("`{}` is {is}", test.axis)).at(&self.source, test.value_span.clone());
+        let mistake = || Diagnostic::new(format!("`{}` is {is}", test.axis)).at(&self.source, test.value_span.clone());
         if wrong { Err(mistake()) } else { Ok(()) }
     }
 

@@ -8,11 +8,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, Source};
 use regex::Regex;
 use serde_json::Value as Json;
 
 use super::{Against, Comparison, Condition, Test};
-use crate::mistake::{Mistake, Source, quoted};
 
 /// Deeper nesting than anybody writes would overflow the stack.
 const DEEPEST: usize = 100;
@@ -26,7 +27,7 @@ enum Word {
 
 const SIGNS: [&str; 15] = ["==", "!=", "<=", ">=", "=~", "&&", "||", "<", ">", "!", "(", ")", "[", "]", ","];
 
-pub fn condition(source: &Arc<Source>) -> Result<Condition, Mistake> {
+pub fn condition(source: &Arc<Source>) -> Result<Condition, Diagnostic> {
     let words = words(source)?;
     let mut reader = Reader { source, words, next: 0, depth: 0 };
     let condition = reader.any()?;
@@ -36,7 +37,7 @@ pub fn condition(source: &Arc<Source>) -> Result<Condition, Mistake> {
     }
 }
 
-fn words(source: &Arc<Source>) -> Result<Vec<(Word, Range<usize>)>, Mistake> {
+fn words(source: &Arc<Source>) -> Result<Vec<(Word, Range<usize>)>, Diagnostic> {
     let text = source.text();
     let mut words = Vec::new();
     let mut at = 0;
@@ -49,7 +50,7 @@ fn words(source: &Arc<Source>) -> Result<Vec<(Word, Range<usize>)>, Mistake> {
             (Word::Sign(sign), sign.len())
         } else if c == '"' || c == '\'' {
             let Some(end) = rest[1..].find(c) else {
-                return Err(Mistake::new("text without its closing quote").at(source, at..text.len()));
+                return Err(Diagnostic::new("text without its closing quote").at(source, at..text.len()));
             };
             (Word::Value(rest[1..=end].into()), end + 2)
         } else if c.is_ascii_digit() || (c == '-' && rest[1..].starts_with(|c: char| c.is_ascii_digit())) {
@@ -59,7 +60,7 @@ fn words(source: &Arc<Source>) -> Result<Vec<(Word, Range<usize>)>, Mistake> {
                 .map(Json::from)
                 .ok()
                 .or_else(|| rest[..length].parse::<f64>().ok().filter(|n| n.is_finite()).map(Json::from));
-            let wrong = || Mistake::new(format!("{} is not a number", quoted(&rest[..length]))).at(source, at..at + length);
+            let wrong = || Diagnostic::new(format!("{} is not a number", quoted(&rest[..length]))).at(source, at..at + length);
             (Word::Value(number.ok_or_else(|| wrong().note("text stands in quotes"))?), length)
         } else if c.is_alphabetic() || c == '_' {
             let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').unwrap_or(rest.len());
@@ -77,7 +78,7 @@ fn words(source: &Arc<Source>) -> Result<Vec<(Word, Range<usize>)>, Mistake> {
                 _ => "as in `sharing == \"naive\" && degree <= 2`",
             };
             let what = format!("{} means nothing here", quoted(&c.to_string()));
-            return Err(Mistake::new(what).at(source, at..at + c.len_utf8()).note(note));
+            return Err(Diagnostic::new(what).at(source, at..at + c.len_utf8()).note(note));
         };
         words.push((word, at..at + length));
         at += length;
@@ -108,11 +109,11 @@ impl Reader<'_> {
         is
     }
 
-    fn expected(&self, what: &str) -> Mistake {
-        Mistake::new(format!("expected {what}")).at(self.source, self.span())
+    fn expected(&self, what: &str) -> Diagnostic {
+        Diagnostic::new(format!("expected {what}")).at(self.source, self.span())
     }
 
-    fn any(&mut self) -> Result<Condition, Mistake> {
+    fn any(&mut self) -> Result<Condition, Diagnostic> {
         let mut parts = vec![self.all()?];
         while self.take("||") {
             parts.push(self.all()?);
@@ -120,7 +121,7 @@ impl Reader<'_> {
         Ok(if parts.len() == 1 { parts.remove(0) } else { Condition::Any(parts) })
     }
 
-    fn all(&mut self) -> Result<Condition, Mistake> {
+    fn all(&mut self) -> Result<Condition, Diagnostic> {
         let mut parts = vec![self.one()?];
         while self.take("&&") {
             parts.push(self.one()?);
@@ -128,10 +129,10 @@ impl Reader<'_> {
         Ok(if parts.len() == 1 { parts.remove(0) } else { Condition::All(parts) })
     }
 
-    fn one(&mut self) -> Result<Condition, Mistake> {
+    fn one(&mut self) -> Result<Condition, Diagnostic> {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(Mistake::new(format!("more than {DEEPEST} levels of `!` and `(`")).at(self.source, self.span()));
+            return Err(Diagnostic::new(format!("more than {DEEPEST} levels of `!` and `(`")).at(self.source, self.span()));
         }
         let condition = if self.take("!") {
             Condition::Not(Box::new(self.one()?))
@@ -148,7 +149,7 @@ impl Reader<'_> {
         Ok(condition)
     }
 
-    fn test(&mut self) -> Result<Test, Mistake> {
+    fn test(&mut self) -> Result<Test, Diagnostic> {
         let Some(Word::Name(axis)) = self.peek().cloned() else { return Err(self.expected("an axis, as in `degree <= 2`")) };
         let axis_span = self.span();
         self.next += 1;
@@ -175,7 +176,7 @@ impl Reader<'_> {
         Ok(Test { axis, axis_span, value_span, against: Against::Compared(comparison, value) })
     }
 
-    fn value(&mut self) -> Result<Json, Mistake> {
+    fn value(&mut self) -> Result<Json, Diagnostic> {
         match self.peek().cloned() {
             Some(Word::Value(value)) => {
                 self.next += 1;
@@ -186,10 +187,10 @@ impl Reader<'_> {
         }
     }
 
-    fn pattern(&mut self, axis: String, axis_span: Range<usize>) -> Result<Test, Mistake> {
+    fn pattern(&mut self, axis: String, axis_span: Range<usize>) -> Result<Test, Diagnostic> {
         let value_span = self.span();
         let value = self.value()?;
-        let wrong = |why: &str| Mistake::new(format!("not a regular expression: {why}")).at(self.source, value_span.clone());
+        let wrong = |why: &str| Diagnostic::new(format!("not a regular expression: {why}")).at(self.source, value_span.clone());
         let text = value.as_str().ok_or_else(|| wrong("it stands in quotes"))?;
         let last_line =
             |e: regex::Error| e.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_string();
@@ -197,7 +198,7 @@ impl Reader<'_> {
         Ok(Test { axis, axis_span, value_span, against: Against::Matches(pattern) })
     }
 
-    fn list(&mut self, axis: String, axis_span: Range<usize>) -> Result<Test, Mistake> {
+    fn list(&mut self, axis: String, axis_span: Range<usize>) -> Result<Test, Diagnostic> {
         let start = self.span().start;
         if !self.take("[") {
             return Err(self.expected("`[`").note("as in `degree in [1, 2]`"));

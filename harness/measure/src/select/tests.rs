@@ -16,7 +16,7 @@ fn axis(name: &str) -> Option<Json> {
     }
 }
 
-fn read(text: &str) -> Result<Expression, Mistake> {
+fn read(text: &str) -> Result<Expression, Diagnostic> {
     let expression = Expression::parse("--where", text)?;
     expression.check(&["rate".to_string(), "amp".to_string()].into())?;
     Ok(expression)

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use collo_store::{CampaignFolder, CellRecord};
+use collo_store::{CampaignFolder, CellRecord, Diagnostic, Diagnostics};
 
 use crate::campaign::{self, Choice, Finished, Order};
 use crate::device::{DeviceFacts, Gpu, Partition, fixed, hold};
@@ -17,7 +17,6 @@ use crate::events::{Event, Watcher};
 use crate::expand::{Expanded, expand};
 use crate::experiment::{Asked, Experiment};
 use crate::interpreters::Interpreters;
-use crate::mistake::{Mistake, Mistakes};
 use crate::noted::Noted;
 use crate::plan::{Plan, alone_on_slices, plan};
 use crate::prepare::{Prepared, prepare_all};
@@ -79,7 +78,7 @@ impl<E: Into<RunError>> From<E> for Unfinished {
 
 impl Session {
     /// Expand and plan on the device that is asked for. Nothing is touched.
-    pub fn plan(project: &Project, mut request: Request) -> Result<Session, Mistakes> {
+    pub fn plan(project: &Project, mut request: Request) -> Result<Session, Diagnostics> {
         if let Some(more) = request.choice.more {
             request.experiment.repetitions = more;
         }
@@ -92,7 +91,7 @@ impl Session {
 
     /// The same for what is going to be measured: what a collo that is gone has left of the card is put right first, and what of the card
     /// cannot be changed is asked, so that the cells which need it are refused before anything is measured.
-    pub fn plan_to_measure(project: &Project, request: Request, watcher: Watcher<'_>) -> Result<Session, Mistakes> {
+    pub fn plan_to_measure(project: &Project, request: Request, watcher: Watcher<'_>) -> Result<Session, Diagnostics> {
         let mut session = Session::plan(project, request)?;
         if let Some(gpu) = session.facts.gpu() {
             hold::check_free(gpu)?;
@@ -105,7 +104,7 @@ impl Session {
         Ok(session)
     }
 
-    fn ask_what_is_fixed(&mut self) -> Result<(), Mistake> {
+    fn ask_what_is_fixed(&mut self) -> Result<(), Diagnostic> {
         let facts = &self.facts;
         let Some(gpu) = facts.gpu().filter(|_| !facts.as_found) else { return Ok(()) };
         // What is wanted of the card, whoever may change it: services that are to be stopped by somebody who may not are an error.

@@ -1,12 +1,11 @@
 //! The search for the largest degree that fits: a round of cells, what came of it, the next round, all in one campaign.
 
-use collo_store::{CampaignFolder, Runs};
+use collo_store::{CampaignFolder, Diagnostic, Runs};
 
 use super::{Session, Unfinished};
 use crate::campaign::{Choice, End, Finished, Only};
 use crate::events::Watcher;
 use crate::frontier::Frontier;
-use crate::mistake::Mistake;
 
 impl Session {
     /// Until every combination has its answer.
@@ -24,7 +23,7 @@ impl Session {
                 // The newest one has all its answers: this is another search.
                 match campaign.take() {
                     Some(_) => continue,
-                    None => return Err(Mistake::new("every cell of the search is refused here").of_machine().into()),
+                    None => return Err(Diagnostic::new("every cell of the search is refused here").of_machine().into()),
                 }
             };
             (self.cells, self.plan) = (round.cells, round.plan);

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use collo_gpus::notation::{self, Item, Size};
-use collo_store::MemberSpec;
+use collo_store::{Diagnostic, MemberSpec};
 
 use super::mig::Cut;
 use super::{Refusal, Seat, Seating};
 use crate::device::Partition;
 use crate::device::mig::{Card, Instance, Profile};
 use crate::device::partition::Slice;
-use crate::mistake::Mistake;
 
 /// The question.
 pub struct Seats<'a> {
@@ -225,7 +224,7 @@ impl Seats<'_> {
     }
 }
 
-fn refusal(mistake: Mistake) -> Refusal {
+fn refusal(mistake: Diagnostic) -> Refusal {
     let cause = mistake.cause().map(|c| format!(": {c}")).unwrap_or_default();
     Refusal { reason: format!("{}{cause}", mistake.what()), hint: mistake.way_out().map(str::to_string) }
 }

@@ -28,10 +28,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use collo_store::MemberSpec;
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, MemberSpec};
 
 use crate::device::DeviceFacts;
-use crate::mistake::{Mistake, quoted};
 use crate::nearest::nearest;
 
 /// A way of sharing one device between the members of a group.
@@ -76,7 +76,7 @@ pub struct Family {
 pub static MODES: &[&Family] = &[&naive::NAIVE, &mps::MPS, &mig::MIG];
 
 /// The mode of a label, as an experiment or a cell's name writes it.
-pub fn parse(label: &str) -> Result<Arc<dyn SharingMode>, Mistake> {
+pub fn parse(label: &str) -> Result<Arc<dyn SharingMode>, Diagnostic> {
     if let Some(read) = MODES.iter().find_map(|family| (family.parse)(label)) {
         return read.map_err(|note| unknown(label).note(note));
     }
@@ -89,12 +89,12 @@ pub fn parse(label: &str) -> Result<Arc<dyn SharingMode>, Mistake> {
     })
 }
 
-fn unknown(label: &str) -> Mistake {
-    Mistake::new(format!("unknown sharing mode {}", quoted(label)))
+fn unknown(label: &str) -> Diagnostic {
+    Diagnostic::new(format!("unknown sharing mode {}", quoted(label)))
 }
 
 /// The limits of one workload under `mps:each`, as behind `mps:`.
-pub fn limits(text: &str) -> Result<Limits, Mistake> {
+pub fn limits(text: &str) -> Result<Limits, Diagnostic> {
     Limits::parse(text).map_err(|note| unknown(&format!("mps:{text}")).note(note))
 }
 

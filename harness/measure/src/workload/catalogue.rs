@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, Diagnostics};
 use fs_err as fs;
 
 use super::Workload;
 use super::read::{self, is_name, without_file};
-use crate::mistake::{Mistake, Mistakes, quoted};
 use crate::nearest::nearest;
 
 /// All workloads of a project.
@@ -16,13 +17,13 @@ use crate::nearest::nearest;
 pub struct Workloads {
     folder: PathBuf,
     all: BTreeMap<String, Arc<Workload>>,
-    broken: BTreeMap<String, Mistakes>,
+    broken: BTreeMap<String, Diagnostics>,
 }
 
 impl Workloads {
     /// Read every folder that has a `workload.toml`. A broken one is kept with its mistakes: it matters to who asks for it.
-    pub fn load(folder: &Path) -> Result<Workloads, Mistakes> {
-        let unreadable = |e: std::io::Error| Mistake::new("the workloads cannot be read").caused_by(e.to_string());
+    pub fn load(folder: &Path) -> Result<Workloads, Diagnostics> {
+        let unreadable = |e: std::io::Error| Diagnostic::new("the workloads cannot be read").caused_by(e.to_string());
         let mut workloads = Workloads { folder: folder.to_path_buf(), ..Workloads::default() };
         let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(unreadable)?;
         let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
@@ -48,7 +49,7 @@ impl Workloads {
         };
         let place = |w: &Workload| crate::project::shown(&w.folder.join("workload.toml"));
         let what = format!("two workloads are called `{name}`: {}, {}", place(other), place(&workload));
-        self.broken.insert(name.clone(), Mistake::new(what).hint("rename one").into());
+        self.broken.insert(name.clone(), Diagnostic::new(what).hint("rename one").into());
         self.all.remove(&name);
     }
 
@@ -57,7 +58,7 @@ impl Workloads {
     }
 
     /// Folders whose `workload.toml` is wrong, with what is wrong.
-    pub fn broken(&self) -> &BTreeMap<String, Mistakes> {
+    pub fn broken(&self) -> &BTreeMap<String, Diagnostics> {
         &self.broken
     }
 
@@ -65,24 +66,29 @@ impl Workloads {
         self.all.get(name)
     }
 
+    /// Whether there is a folder of this name, without the file that makes it a workload.
+    pub fn lacks_file(&self, name: &str) -> bool {
+        let folder = self.folder.join(name);
+        is_name(name) && folder.is_dir() && !folder.join("workload.toml").is_file()
+    }
+
     /// The workload of this name, or what is wrong: unknown, broken, or without its file.
-    pub fn find(&self, name: &str) -> Result<&Arc<Workload>, Mistakes> {
+    pub fn find(&self, name: &str) -> Result<&Arc<Workload>, Diagnostics> {
         if let Some(workload) = self.all.get(name) {
             return Ok(workload);
         }
         if let Some(mistakes) = self.broken.get(name) {
             return Err(mistakes.clone());
         }
-        let folder = self.folder.join(name);
-        if is_name(name) && folder.is_dir() {
-            return Err(without_file(name, &folder).into());
+        if self.lacks_file(name) {
+            return Err(without_file(name, &self.folder.join(name)).into());
         }
         let all = "all: `collo list workloads`";
         let note = match nearest(name, self.all.keys().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`? All: `collo list workloads`"),
             None => all.into(),
         };
-        let unknown = Mistake::new(format!("unknown workload {}", quoted(name))).note(note);
+        let unknown = Diagnostic::new(format!("unknown workload {}", quoted(name))).note(note);
         // It may be a preset in a file that cannot be read.
         let broken: Vec<String> = self.broken.keys().map(|b| format!("`{b}`")).collect();
         Err(match broken.is_empty() {

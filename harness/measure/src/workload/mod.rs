@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use collo_store::MemberSpec;
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, MemberSpec};
 use regex::Regex;
 use serde_json::Value as Json;
 
 use crate::fields;
-use crate::mistake::{Mistake, quoted};
 use crate::nearest::nearest;
 pub use catalogue::Workloads;
 pub use command::plain;
@@ -97,24 +97,24 @@ impl Workload {
     }
 
     /// The words to run for a member, placeholders filled in.
-    pub fn command_for(&self, member: &MemberSpec) -> Result<Vec<String>, Mistake> {
+    pub fn command_for(&self, member: &MemberSpec) -> Result<Vec<String>, Diagnostic> {
         self.filled(&self.command, &self.values(member)?)
     }
 
     /// The words that prepare the data of a member.
-    pub fn prepare_for(&self, member: &MemberSpec) -> Result<Option<Vec<String>>, Mistake> {
+    pub fn prepare_for(&self, member: &MemberSpec) -> Result<Option<Vec<String>>, Diagnostic> {
         let values = self.values(member)?;
         self.prepare.as_ref().map(|words| self.filled(words, &values)).transpose()
     }
 
     /// The environment variables of a member.
-    pub fn variables_for(&self, member: &MemberSpec) -> Result<BTreeMap<String, String>, Mistake> {
+    pub fn variables_for(&self, member: &MemberSpec) -> Result<BTreeMap<String, String>, Diagnostic> {
         let values = self.values(member)?;
         self.variables.iter().map(|(name, text)| Ok((name.clone(), self.fill(text, &values)?))).collect()
     }
 
     /// Every setting of a member by name.
-    fn values(&self, member: &MemberSpec) -> Result<BTreeMap<String, Json>, Mistake> {
+    fn values(&self, member: &MemberSpec) -> Result<BTreeMap<String, Json>, Diagnostic> {
         let mut values = self.settings.clone();
         values.extend(member.settings.clone());
         values.extend(member.batch_size.map(|b| ("batch_size".to_string(), b.into())));
@@ -124,7 +124,7 @@ impl Workload {
         }
     }
 
-    fn filled(&self, words: &[String], values: &BTreeMap<String, Json>) -> Result<Vec<String>, Mistake> {
+    fn filled(&self, words: &[String], values: &BTreeMap<String, Json>) -> Result<Vec<String>, Diagnostic> {
         let mut filled = Vec::new();
         for word in words {
             if word == command::ALL_OTHERS {
@@ -136,30 +136,30 @@ impl Workload {
         Ok(filled)
     }
 
-    fn fill(&self, word: &str, values: &BTreeMap<String, Json>) -> Result<String, Mistake> {
+    fn fill(&self, word: &str, values: &BTreeMap<String, Json>) -> Result<String, Diagnostic> {
         command::fill(word, values)
-            .map_err(|name| Mistake::new(format!("`{{{name}}}` in the command of `{}` has no value", self.name)))
+            .map_err(|name| Diagnostic::new(format!("`{{{name}}}` in the command of `{}` has no value", self.name)))
     }
 
     /// A setting that this workload does not have.
-    pub fn unknown_setting(&self, setting: &str) -> Mistake {
-        let mistake = Mistake::new(format!("workload `{}` has no setting {}", self.name, quoted(setting)));
+    pub fn unknown_setting(&self, setting: &str) -> Diagnostic {
+        let mistake = Diagnostic::new(format!("workload `{}` has no setting {}", self.name, quoted(setting)));
         let known: Vec<&str> = self.settings.keys().map(String::as_str).collect();
         match nearest(setting, known.iter().copied()) {
             Some(near) => mistake.note(format!("did you mean `{near}`?")),
             None if known.is_empty() => mistake.note("it has none"),
-            None => mistake.note(format!("it has {}", fields::listed(&known).replace(" or ", " and "))),
+            None => mistake.note(format!("it has {}", fields::listed_all(&known))),
         }
     }
 
     /// What is wrong with a value of a setting: it must be of its default's type.
-    pub fn wrong_value(&self, setting: &str, value: &Json) -> Option<Mistake> {
+    pub fn wrong_value(&self, setting: &str, value: &Json) -> Option<Diagnostic> {
         let Some(default) = self.settings.get(setting) else { return Some(self.unknown_setting(setting)) };
         if type_word(default) == type_word(value) || (default.is_f64() && value.is_number()) {
             return self.unknown_recipe(setting, value);
         }
         let what = format!("`{setting}` of `{}` is {}, not {}", self.name, type_word(default), type_word(value));
-        Some(Mistake::new(what).note(format!("its default is `{}`", plain(default))))
+        Some(Diagnostic::new(what).note(format!("its default is `{}`", plain(default))))
     }
 }
 

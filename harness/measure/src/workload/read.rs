@@ -6,42 +6,43 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, Diagnostics, Source};
 use fs_err as fs;
 use regex::Regex;
 use serde_json::Value as Json;
 
 use super::{Environment, EpochsAdapter, Forecast, Requirement, Workload, adapters, command, keys, recipes};
 use crate::fields::{self, Fields, Found, Value};
-use crate::mistake::{Mistake, Mistakes, Source, quoted};
 use crate::nearest::nearest;
 
 /// Read `FOLDER/workload.toml`: the workload, whose name is the folder's, then its presets.
-pub fn read(folder: &Path) -> Result<Vec<Workload>, Mistakes> {
+pub fn read(folder: &Path) -> Result<Vec<Workload>, Diagnostics> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let path = folder.join("workload.toml");
     if !path.is_file() {
         return Err(without_file(&name, folder).into());
     }
     let text = collo_store::read_small_text(&path, fields::LARGEST)
-        .map_err(|e| Mistake::new(format!("workload `{name}` cannot be read")).caused_by(e.to_string()))?;
+        .map_err(|e| Diagnostic::new(format!("workload `{name}` cannot be read")).caused_by(e.to_string()))?;
     parse(&name, folder, &Source::file(crate::project::shown(&path), text))
 }
 
 /// The workload that a text describes, then its presets.
-pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Workload>, Mistakes> {
+pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Workload>, Diagnostics> {
     let (fields, mut mistakes) = fields::read(source, &keys::WORKLOAD);
     if !is_name(name) {
-        mistakes.push(Mistake::new(format!("{} is not a name for a workload", quoted(name))).hint(NAME_RULE));
+        mistakes.push(Diagnostic::new(format!("{} is not a name for a workload", quoted(name))).hint(NAME_RULE));
     }
     for key in ["command", "prepare"] {
         if let Some(found) = fields.list(key).and_then(|words| words.first()).filter(|word| word.text() == Some("")) {
-            let what = Mistake::new(format!("`{key}` begins with an empty word, and that is no program"));
+            let what = Diagnostic::new(format!("`{key}` begins with an empty word, and that is no program"));
             mistakes.push(what.at(source, found.span.clone()).note("as in `[\"python\", \"train.py\"]`"));
         }
     }
     let command = fields.texts("command").unwrap_or_default();
     if command.is_empty() && mistakes.is_empty() {
-        let missing = Mistake::new(format!("`command` is missing in {}", source.name()));
+        let missing = Diagnostic::new(format!("`command` is missing in {}", source.name()));
         mistakes.push(missing.hint("it is the one line that is needed: `command = [\"python\", \"train.py\"]`"));
     }
     let settings: BTreeMap<String, Json> = fields.table("settings").map(settings).unwrap_or_default();
@@ -96,10 +97,10 @@ fn preset(
     span: &Range<usize>,
     table: &Fields,
     source: &Arc<Source>,
-    mistakes: &mut Mistakes,
+    mistakes: &mut Diagnostics,
 ) -> Workload {
     if !is_name(name) {
-        let what = Mistake::new(format!("{} is not a name for a workload", quoted(name)));
+        let what = Diagnostic::new(format!("{} is not a name for a workload", quoted(name)));
         mistakes.push(what.at(source, span.clone()).note(NAME_RULE));
     }
     let mut workload = Workload {
@@ -119,7 +120,12 @@ fn preset(
 }
 
 /// The settings of a preset or a recipe, each of its default's type.
-pub fn given(base: &Workload, table: Option<&Fields>, source: &Arc<Source>, mistakes: &mut Mistakes) -> BTreeMap<String, Json> {
+pub fn given(
+    base: &Workload,
+    table: Option<&Fields>,
+    source: &Arc<Source>,
+    mistakes: &mut Diagnostics,
+) -> BTreeMap<String, Json> {
     let mut given = BTreeMap::new();
     for (setting, span, found) in table.map(Fields::in_order).unwrap_or_default() {
         let Value::Setting(value) = &found.value else { continue };
@@ -153,7 +159,7 @@ fn requires(fields: &Fields) -> Option<Requirement> {
     (fields.text("requires") == Some("cuda")).then_some(Requirement::Cuda)
 }
 
-fn environment(source: &Arc<Source>, fields: &Fields, folder: &Path, mistakes: &mut Mistakes) -> Environment {
+fn environment(source: &Arc<Source>, fields: &Fields, folder: &Path, mistakes: &mut Diagnostics) -> Environment {
     let Some(found) = fields.found("environment") else { return Environment::Torch };
     match found.text().unwrap_or("torch") {
         "torch" => Environment::Torch,
@@ -164,28 +170,28 @@ fn environment(source: &Arc<Source>, fields: &Fields, folder: &Path, mistakes: &
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "`torch`, `system`, or a path with a `/`".into(),
             };
-            let what = Mistake::new(format!("unknown environment {}", quoted(other)));
+            let what = Diagnostic::new(format!("unknown environment {}", quoted(other)));
             mistakes.push(what.at(source, found.span.clone()).note(note));
             Environment::Torch
         }
     }
 }
 
-fn packages(source: &Arc<Source>, fields: &Fields, folder: &Path, mistakes: &mut Mistakes) -> Option<PathBuf> {
+fn packages(source: &Arc<Source>, fields: &Fields, folder: &Path, mistakes: &mut Diagnostics) -> Option<PathBuf> {
     let file = fields.found("packages")?;
     if fields.text("environment").is_some_and(|e| e != "torch") {
-        let what = Mistake::new("`packages` are laid over the environment that collo provides").at(source, file.span.clone());
+        let what = Diagnostic::new("`packages` are laid over the environment that collo provides").at(source, file.span.clone());
         mistakes.push(what.note("leave out `environment`, or have them in your own"));
     }
     file.text().map(|file| folder.join(file))
 }
 
-fn outputs(source: &Arc<Source>, fields: &Fields, mistakes: &mut Mistakes) -> Vec<String> {
+fn outputs(source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) -> Vec<String> {
     let mut outputs = Vec::new();
     for found in fields.list("outputs").unwrap_or_default() {
         let name = found.text().unwrap_or_default();
         if !Path::new(name).components().all(|c| matches!(c, Component::Normal(_))) || name.is_empty() {
-            let what = Mistake::new(format!("{} is no name in the workload's folder", quoted(name)));
+            let what = Diagnostic::new(format!("{} is no name in the workload's folder", quoted(name)));
             mistakes.push(what.at(source, found.span.clone()).note("as in `outputs = [\"results.json\", \"logs\"]`"));
             continue;
         }
@@ -208,15 +214,15 @@ fn is_ours(variable: &str) -> bool {
     OURS.contains(&variable) || ["COLLO_", "CUDA_MPS_"].iter().any(|p| variable.starts_with(p))
 }
 
-fn variables(source: &Arc<Source>, fields: &Fields, mistakes: &mut Mistakes) -> BTreeMap<String, String> {
+fn variables(source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) -> BTreeMap<String, String> {
     let mut variables = BTreeMap::new();
     for (name, span, found) in fields.table("variables").map(Fields::in_order).unwrap_or_default() {
         if name.is_empty() || name.contains('=') {
-            let what = Mistake::new(format!("{} is not a name for a variable", quoted(name))).at(source, span.clone());
+            let what = Diagnostic::new(format!("{} is not a name for a variable", quoted(name))).at(source, span.clone());
             mistakes.push(what.note("as in `OMP_PROC_BIND = \"close\"`"));
         }
         if is_ours(name) {
-            let what = Mistake::new(format!("the variable `{name}` is collo's own")).at(source, span.clone());
+            let what = Diagnostic::new(format!("the variable `{name}` is collo's own")).at(source, span.clone());
             mistakes.push(what.note("it says which device a member gets, and how"));
         }
         variables.insert(name.to_string(), found.text().unwrap_or_default().to_string());
@@ -225,7 +231,7 @@ fn variables(source: &Arc<Source>, fields: &Fields, mistakes: &mut Mistakes) -> 
 }
 
 /// Every placeholder is a setting, and every setting has its placeholder: else it would change nothing.
-fn check_placeholders(source: &Arc<Source>, fields: &Fields, settings: &BTreeMap<String, Json>, mistakes: &mut Mistakes) {
+fn check_placeholders(source: &Arc<Source>, fields: &Fields, settings: &BTreeMap<String, Json>, mistakes: &mut Diagnostics) {
     let mut placed = Vec::new();
     let list = |key: &str| fields.list(key).unwrap_or_default().iter().collect::<Vec<_>>();
     let variables = fields.table("variables").map(Fields::in_order).unwrap_or_default();
@@ -244,7 +250,7 @@ fn check_placeholders(source: &Arc<Source>, fields: &Fields, settings: &BTreeMap
                     Some(near) => format!("did you mean `{{{near}}}`?"),
                     None => format!("add `{name} = …` to `[settings]`"),
                 };
-                mistakes.push(Mistake::new(format!("`{{{name}}}` is no setting")).at(source, found.span.clone()).note(note));
+                mistakes.push(Diagnostic::new(format!("`{{{name}}}` is no setting")).at(source, found.span.clone()).note(note));
             }
         }
     }
@@ -254,30 +260,31 @@ fn check_placeholders(source: &Arc<Source>, fields: &Fields, settings: &BTreeMap
     for (name, span, _) in fields.table("settings").map(Fields::in_order).unwrap_or_default() {
         if !placed.contains(&name) {
             let what = format!("setting `{name}` is not in `command`, so it would change nothing");
-            mistakes.push(Mistake::new(what).at(source, span.clone()).note(format!("add `{{{name}}}` to `command`")));
+            mistakes.push(Diagnostic::new(what).at(source, span.clone()).note(format!("add `{{{name}}}` to `command`")));
         }
     }
 }
 
-fn check_settings(source: &Arc<Source>, fields: &Fields, mistakes: &mut Mistakes) {
+fn check_settings(source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) {
     let Some(table) = fields.table("settings") else { return };
     for (name, span, found) in table.in_order() {
         if !is_setting_name(name) {
             let taken = "that is already an axis or a key of every experiment";
             let note = if TAKEN.contains(&name) { taken } else { "letters, digits and `_`, beginning with a letter" };
-            mistakes
-                .push(Mistake::new(format!("{} is not a name for a setting", quoted(name))).at(source, span.clone()).note(note));
+            mistakes.push(
+                Diagnostic::new(format!("{} is not a name for a setting", quoted(name))).at(source, span.clone()).note(note),
+            );
         }
         check_batch_size(source, name, found, mistakes);
     }
 }
 
 /// `b32` in a label is a batch size, so no other setting may look like one; and a batch is at least one item.
-fn check_batch_size(source: &Arc<Source>, name: &str, found: &Found, mistakes: &mut Mistakes) {
+fn check_batch_size(source: &Arc<Source>, name: &str, found: &Found, mistakes: &mut Diagnostics) {
     let batch = matches!(&found.value, Value::Setting(v) if v.as_u64().is_some_and(|n| (1..=1_000_000).contains(&n)));
     if name == "batch_size" && !batch {
         let what = "`batch_size` is a whole number between 1 and 1000000";
-        mistakes.push(Mistake::new(what).at(source, found.span.clone()));
+        mistakes.push(Diagnostic::new(what).at(source, found.span.clone()));
     }
 }
 
@@ -290,11 +297,11 @@ fn is_setting_name(name: &str) -> bool {
         && !TAKEN.contains(&name)
 }
 
-fn adapter(source: &Arc<Source>, table: &Fields, mistakes: &mut Mistakes) -> Option<EpochsAdapter> {
+fn adapter(source: &Arc<Source>, table: &Fields, mistakes: &mut Diagnostics) -> Option<EpochsAdapter> {
     let items = table.whole("items");
     if let Some(preset) = table.found("preset") {
         if let Some(span) = table.key_span("pattern") {
-            let both = Mistake::new("`pattern` and `preset` are both there").at(source, span);
+            let both = Diagnostic::new("`pattern` and `preset` are both there").at(source, span);
             mistakes.push(both.note("a preset is a pattern: leave one out"));
         }
         let known = preset.text().and_then(adapters::preset)?;
@@ -304,24 +311,24 @@ fn adapter(source: &Arc<Source>, table: &Fields, mistakes: &mut Mistakes) -> Opt
         // A value that was wrong is no longer there, and was said.
         if mistakes.is_empty() {
             mistakes.push(
-                Mistake::new("`pattern` is missing in `[epochs]`")
+                Diagnostic::new("`pattern` is missing in `[epochs]`")
                     .at(source, header(table))
                     .note("a regular expression over output lines, or a `preset`"),
             );
         }
         return None;
     };
-    let at = |mistake: Mistake| mistake.at(source, found.span.clone());
+    let at = |mistake: Diagnostic| mistake.at(source, found.span.clone());
     let pattern = match Regex::new(found.text()?) {
         Ok(pattern) => pattern,
         Err(wrong) => {
             let reason = wrong.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_string();
-            mistakes.push(at(Mistake::new(format!("`pattern` is not a regular expression: {reason}"))));
+            mistakes.push(at(Diagnostic::new(format!("`pattern` is not a regular expression: {reason}"))));
             return None;
         }
     };
     if !pattern.capture_names().flatten().any(|name| name == "epoch") {
-        mistakes.push(at(Mistake::new("`pattern` has no group `epoch`").note("as in `(?P<epoch>…)`")));
+        mistakes.push(at(Diagnostic::new("`pattern` has no group `epoch`").note("as in `(?P<epoch>…)`")));
     }
     Some(EpochsAdapter { pattern, items })
 }
@@ -331,7 +338,7 @@ fn header(table: &Fields) -> Range<usize> {
     table.span.start..table.span.start + 1
 }
 
-pub fn without_file(name: &str, folder: &Path) -> Mistake {
+pub fn without_file(name: &str, folder: &Path) -> Diagnostic {
     let mut files: Vec<String> = fs::read_dir(folder)
         .map(|entries| {
             entries.flatten().filter(|e| e.path().is_file()).map(|e| e.file_name().to_string_lossy().into_owned()).collect()
@@ -345,6 +352,6 @@ pub fn without_file(name: &str, folder: &Path) -> Mistake {
         Some((last, [])) => format!("only {last}"),
         Some((last, before)) => format!("only {} and {last}", before.join(", ")),
     };
-    Mistake::new(format!("workload `{name}` has no `workload.toml`, {only}"))
+    Diagnostic::new(format!("workload `{name}` has no `workload.toml`, {only}"))
         .hint(format!("it needs one line to begin: `command = [\"python\", \"{script}\"]`"))
 }

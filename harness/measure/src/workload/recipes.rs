@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, Diagnostics, Source};
 use serde_json::Value as Json;
 
 use super::Workload;
 use super::read::given;
 use crate::fields::{self, Fields, Value};
-use crate::mistake::{Mistake, Mistakes, Source, quoted};
 use crate::nearest::nearest;
 
 /// The setting that names a recipe.
@@ -30,15 +31,15 @@ impl Workload {
     }
 
     /// What is wrong with the name of a recipe.
-    pub(super) fn unknown_recipe(&self, setting: &str, value: &Json) -> Option<Mistake> {
+    pub(super) fn unknown_recipe(&self, setting: &str, value: &Json) -> Option<Diagnostic> {
         let name =
             value.as_str().filter(|name| setting == RECIPE && !self.recipes.is_empty() && !self.recipes.contains_key(*name))?;
         let known: Vec<&str> = self.recipes.keys().map(String::as_str).collect();
         let note = match nearest(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("it has {}", fields::listed(&known).replace(" or ", " and ")),
+            None => format!("it has {}", fields::listed_all(&known)),
         };
-        Some(Mistake::new(format!("workload `{}` has no recipe {}", self.name, quoted(name))).note(note))
+        Some(Diagnostic::new(format!("workload `{}` has no recipe {}", self.name, quoted(name))).note(note))
     }
 
     /// Put settings of one's own over the defaults, and over those of every recipe.
@@ -54,10 +55,10 @@ impl Workload {
 }
 
 /// The recipes of a file, whose defaults were read before.
-pub fn read(workload: &mut Workload, source: &Arc<Source>, fields: &Fields, mistakes: &mut Mistakes) {
+pub fn read(workload: &mut Workload, source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) {
     let Some(table) = fields.table("recipes") else { return };
     let Some(usual) = workload.settings.get(RECIPE).and_then(Json::as_str).map(str::to_string) else {
-        let what = Mistake::new("`recipes` are there, and no setting `recipe` to choose one by");
+        let what = Diagnostic::new("`recipes` are there, and no setting `recipe` to choose one by");
         let place = table.span.start..table.span.start + 1;
         mistakes
             .push(what.at(source, place).note("add `recipe = \"NAME\"` to `[settings]`: NAME is what the defaults are called"));
@@ -67,10 +68,10 @@ pub fn read(workload: &mut Workload, source: &Arc<Source>, fields: &Fields, mist
     for (name, span, found) in table.in_order() {
         let Value::Table(values) = &found.value else { continue };
         if let Some(at) = values.key_span(RECIPE) {
-            mistakes.push(Mistake::new("a recipe cannot name another").at(source, at));
+            mistakes.push(Diagnostic::new("a recipe cannot name another").at(source, at));
         }
         if name == usual {
-            let what = Mistake::new(format!("the recipe `{name}` is that of `[settings]` already"));
+            let what = Diagnostic::new(format!("the recipe `{name}` is that of `[settings]` already"));
             mistakes.push(what.at(source, span.clone()).note("leave it out, or give it another name"));
         }
         let mut settings = workload.settings.clone();

@@ -3,14 +3,13 @@ use std::path::PathBuf;
 use super::read::is_name;
 use super::*;
 use crate::fixture::{COOKED, TINY, workloads};
-use crate::mistake::{Mistakes, Source};
-use collo_store::MemberSpec;
+use collo_store::{Diagnostics, MemberSpec, Source};
 
-fn read_all(text: &str) -> Result<Vec<Workload>, Mistakes> {
+fn read_all(text: &str) -> Result<Vec<Workload>, Diagnostics> {
     read::parse("mynet", &PathBuf::from("workloads/mynet"), &Source::file("workloads/mynet/workload.toml", text))
 }
 
-fn read(text: &str) -> Result<Workload, Mistakes> {
+fn read(text: &str) -> Result<Workload, Diagnostics> {
     Ok(read_all(text)?.remove(0))
 }
 

@@ -67,9 +67,7 @@ impl Set<'_> {
 
     /// `small×7 b32`, `small+large`.
     fn name(&self) -> String {
-        let Some(cell) = self.first() else { return String::new() };
-        let without = |part: &&str| *part != cell.record.sharing;
-        cell.name().split(' ').filter(without).collect::<Vec<_>>().join(" ")
+        self.first().map_or_else(String::new, |cell| collo_store::without_mode(cell.name()))
     }
 
     fn kinds(&self) -> usize {

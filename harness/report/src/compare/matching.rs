@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use collo_store::Sharing;
+
 use super::cards::{self, Card};
 use super::side::{Cell, Side};
 
@@ -26,7 +28,11 @@ pub struct Matched<'a> {
 pub fn key(cell: &Cell, card: Option<&Card>) -> String {
     let Some(card) = card else { return cell.label.clone() };
     // A mode that cuts the card itself says in its slots what it was cut into.
-    let slots = cell.slots.as_deref().filter(|s| s.contains("g.")).map_or(String::new(), |s| format!(" ({})", card.by_share(s)));
+    let slots = cell
+        .slots
+        .as_deref()
+        .filter(|_| Sharing::of_label(&cell.sharing).partitioned)
+        .map_or(String::new(), |s| format!(" ({})", card.by_share(s)));
     card.by_share(&cell.label) + &slots
 }
 

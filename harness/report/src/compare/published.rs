@@ -111,7 +111,7 @@ impl Figure {
         let mode = self.sharing.as_deref().map_or(family != "solo", |mode| mode == family);
         // Limits and slices other than the study's are other modes.
         let shared = Sharing::of_label(sharing);
-        let plain = !shared.limited && !(shared.partitioned && shared.mps);
+        let plain = !(shared.limited || shared.partitioned && shared.mps);
         let mut left: Vec<&(&str, Option<u64>)> = members.iter().collect();
         mode && plain
             && self.members.iter().map(|w| w.count).sum::<usize>() == members.len()

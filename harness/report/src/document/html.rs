@@ -5,7 +5,6 @@ use askama::Template;
 
 use super::model::{Block, Chip, Column, Document, Line, Look, Table, TableCell, Tone};
 use crate::Result;
-use crate::plot::{Canvas, family, shape};
 
 #[derive(Template)]
 #[template(path = "document.html")]
@@ -81,26 +80,6 @@ impl TableCell {
             _ => "",
         }
     }
-}
-
-/// A mode's mark beside its name, as markup. Only the family's class and fixed shapes go in, never a label.
-fn mark(sharing: &str) -> String {
-    let mut c = Canvas::default();
-    c.open(family(sharing));
-    c.shape(shape(sharing), "mk", (6.0, 6.0));
-    c.close();
-    format!(r#"<svg class="mark" viewBox="0 0 12 12" aria-hidden="true">{}</svg>"#, c.into_markup())
-}
-
-/// A ratio on a logarithmic axis from a half to eight, with a line at 1. Digits stand beside it.
-fn glyph(ratio: &f64, sharing: &str) -> String {
-    let place = |x: f64| 4.0 + (x.clamp(0.5, 8.0) / 0.5).ln() / 16f64.ln() * 48.0;
-    let mut c = Canvas::default();
-    c.line("ref", (place(1.0), 1.0), (place(1.0), 13.0));
-    c.open(family(sharing));
-    c.shape(shape(sharing), "mk", (place(*ratio), 7.0));
-    c.close();
-    format!(r#"<svg class="glyph" viewBox="0 0 56 14" aria-hidden="true">{}</svg>"#, c.into_markup())
 }
 
 /// A text in parts, those between backticks marked as names; a lone backtick is a character like any other.

@@ -128,7 +128,7 @@ fn how(outcome: &Outcome) -> String {
         Outcome::OutOfMemory { member, message }
         | Outcome::HostOutOfMemory { member, message }
         | Outcome::ProtocolError { member, message } => format!("{word}, member {member}: {message}"),
-        Outcome::Crashed { member, status, message } => format!("{word}, member {member} {status}: {message}"),
+        Outcome::Crashed { member, status, message, .. } => format!("{word}, member {member} {status}: {message}"),
         Outcome::TimedOut { member, phase, message } => format!("{word} in {phase}, member {member}: {message}"),
         Outcome::ModeLost { reason } | Outcome::NotStaged { reason } | Outcome::DeviceLost { reason } => {
             format!("{word}: {reason}")

@@ -64,13 +64,13 @@ impl Knee<'_> {
         let next = self.groups.get(self.at + 1)?;
         let step = step(cell, next)?;
         let (low, high) = (step.low?, step.high?);
-        let who = match next.record.degree - degree {
+        let more = next.record.degree - degree;
+        let who = match more {
             1 if degree < 7 => format!("a {}", ["", "second", "third", "fourth", "fifth", "sixth", "seventh"][degree as usize]),
             1 => "one more".into(),
             more => format!("{more} more"),
         };
-        let plural = !who.starts_with('a') && who != "one more";
-        let s = |one: &str, many: &str| if plural { many.to_string() } else { one.to_string() };
+        let s = |one: &str, many: &str| if more > 1 { many.to_string() } else { one.to_string() };
         Some(if high < 1.0 && step.estimate < 1.0 / self.relevant {
             format!("{who} {} that by {}", s("lowers", "lower"), number::percent(1.0 - step.estimate))
         } else if low < 1.0 && high > 1.0 {

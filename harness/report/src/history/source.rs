@@ -36,10 +36,8 @@ pub fn folder(reports: &Path, experiment: &str) -> PathBuf {
 pub fn read(runs: &Runs, reports: &Path, experiment: &str, last: Option<&str>) -> Result<Nights> {
     let place = folder(reports, experiment).join("nights");
     let (campaigns, foreign) = runs.campaigns()?;
-    let mut found = Nights {
-        problems: foreign.into_iter().map(|f| f.reason).filter(|r| !r.contains("not a campaign")).collect(),
-        ..Nights::default()
-    };
+    let mut found =
+        Nights { problems: foreign.into_iter().filter(|f| !f.stray).map(|f| f.reason).collect(), ..Nights::default() };
     let mut stored = BTreeSet::new();
     for campaign in campaigns.iter().filter(|c| c.manifest().experiment == experiment) {
         stored.insert(campaign.manifest().id.clone());

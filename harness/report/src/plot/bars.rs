@@ -1,6 +1,8 @@
 //! Grouped bars from zero with whiskers; a failed cell keeps its place.
 
-use super::{Anchor, Canvas, Drawing, Scale, WIDTH, family, grid, gutter};
+use super::axis::{Axis, apart};
+use super::chart::{Frame, charts};
+use super::{Anchor, Drawing, WIDTH};
 
 /// One bar.
 #[derive(Debug, Clone, Default)]
@@ -54,87 +56,73 @@ impl Bars<'_> {
         let own = bars().filter_map(high).chain(bars().filter_map(|b| b.reference)).fold(0.0, f64::max);
         let limit = self.limit.filter(|l| l.0 <= 2.5 * self.largest.unwrap_or(own));
         let largest = self.largest.unwrap_or(own).max(limit.map_or(0.0, |l| l.0));
-        let largest = self.ceiling.unwrap_or(largest);
-        let (top, bottom) = (30.0, HEIGHT - 24.0);
-        let y = Scale::from_zero(largest, bottom, top);
-        let (left, right) = (gutter(&y), WIDTH - 4.0);
-        let mut c = Canvas::default();
-        grid(&mut c, &y, (left, right), self.caption);
-        if let Some((value, text)) = limit {
-            c.line("capl", (left, y.px(value)), (right, y.px(value)));
-            let above = if y.px(value) - 5.0 < 24.0 { y.px(value) + 13.0 } else { y.px(value) - 5.0 };
-            c.text("capt", (right, above), Anchor::End, text);
-        }
-        let slot = (right - left) / self.groups.len().max(1) as f64;
+        let y = Axis::from_zero(self.ceiling.unwrap_or(largest));
+        let frame = Frame::of_values(self.caption, &y);
+        let slot = (WIDTH - frame.left - frame.right) / self.groups.len().max(1) as f64;
+        let labels = apart(self.groups.iter().enumerate().map(|(i, g)| ((i as f64 + 0.5) * slot, g.label.as_str())));
+        let middles = (0..self.groups.len()).map(|i| i as f64 + 0.5);
+        let x = Axis::named(0.0..self.groups.len().max(1) as f64, middles.clone().zip(labels).collect());
         let most = self.groups.iter().map(|g| g.bars.len()).max().unwrap_or(1) as f64;
         let gap = if slot / most < 8.0 { 1.0 } else { 3.0 };
         let wide = BAR.min((slot - 6.0) / most - gap).max(1.5);
-        let labels = most <= 1.0 && self.groups.len() <= 7;
-        let mut labelled = f64::NEG_INFINITY;
-        for (i, group) in self.groups.iter().enumerate() {
-            let middle = left + (i as f64 + 0.5) * slot;
-            let begin = middle - (group.bars.len() as f64 * (wide + gap) - gap) / 2.0;
-            for (k, bar) in group.bars.iter().enumerate() {
-                let x = begin + k as f64 * (wide + gap);
-                let class = format!("{}{}", family(&bar.sharing), if bar.informative { " inf" } else { "" });
-                c.open_mark(&class, &bar.title);
-                match bar.value {
-                    Some(value) => {
-                        c.rect("bar", (x, y.px(value)), (wide, bottom - y.px(value)));
-                        if let Some(tick) = bar.tick.filter(|t| *t <= y.max) {
-                            c.line("p95", (x - 1.0, y.px(tick)), (x + wide + 1.0, y.px(tick)));
+        let numbers = most <= 1.0 && self.groups.len() <= 7;
+        charts((WIDTH, HEIGHT), |root| {
+            let mut chart = frame.on(root, x, y)?;
+            if let Some(limit) = limit {
+                chart.capacity(limit)?;
+            }
+            let highest = chart.y().max();
+            for (middle, group) in middles.zip(self.groups) {
+                // From the middle of the group to the left edge of a bar.
+                let offset = |k: usize| k as f64 * (wide + gap) - (group.bars.len() as f64 * (wide + gap) - gap) / 2.0;
+                for (k, bar) in group.bars.iter().enumerate() {
+                    chart.mark(&bar.sharing, bar.informative, &bar.title, |svg, place| {
+                        let at = |value: f64, beside: f64| (place(middle, value).0 + offset(k) + beside, place(middle, value).1);
+                        let Some(value) = bar.value else {
+                            let (x, bottom) = at(0.0, wide / 2.0 + 4.0);
+                            return svg.failure_up((x, bottom - 5.0), bar.failure.as_deref().unwrap_or("not measured"));
+                        };
+                        let corner = at(value, 0.0);
+                        svg.rect("bar", corner, (wide, at(0.0, 0.0).1 - corner.1));
+                        if let Some(tick) = bar.tick.filter(|t| *t <= highest) {
+                            svg.line("p95", at(tick, -1.0), at(tick, wide + 1.0));
                         }
                         if let Some((low, high)) = bar.interval {
-                            c.whisker(x + wide / 2.0, y.px(low.max(0.0)), y.px(high.min(y.max)));
+                            svg.whisker(at(low, wide / 2.0), at(high, wide / 2.0), false);
                         }
-                        if labels {
-                            let at = y.px(bar.interval.map_or(value, |i| i.1)) - 6.0;
-                            c.text("val", (x + wide / 2.0, at), Anchor::Middle, &bar.text);
+                        if numbers {
+                            let (x, top) = at(bar.interval.map_or(value, |i| i.1), wide / 2.0);
+                            svg.text("val", (x, top - 6.0), Anchor::Middle, &bar.text);
                         }
-                    }
-                    None => {
-                        let why = bar.failure.as_deref().unwrap_or("not measured");
-                        let alert = if why == "OOM" { "oom" } else { "none" };
-                        c.text_up(alert, (x + wide / 2.0 + 4.0, bottom - 5.0), &format!("✕ {why}"));
-                    }
+                    })?;
                 }
-                c.close();
+                chart.own(|svg, place| {
+                    let at = |value: f64, beside: f64| (place(middle, value).0 + beside, place(middle, value).1);
+                    for (first, last, value) in references(&group.bars) {
+                        if value <= highest {
+                            svg.line("asked", at(value, offset(first) - 2.0), at(value, offset(last) + wide + 2.0));
+                        }
+                    }
+                    // What lies above the axis is written once.
+                    let above = group.bars.iter().filter_map(|b| b.reference).filter(|r| *r > highest).reduce(f64::max);
+                    if let Some(value) = above {
+                        let text = if slot < 46.0 { "↑".to_string() } else { format!("Σ {value:.1} ↑") };
+                        let (x, top) = at(highest, 0.0);
+                        svg.text("t", (x, top - 5.0), Anchor::Middle, &text);
+                    }
+                })?;
             }
-            self.references(&mut c, &y, group, (begin, wide, gap), slot);
-            let half = 3.6 * group.label.chars().count() as f64;
-            if middle - half > labelled {
-                c.text("t", (middle, bottom + 16.0), Anchor::Middle, &group.label);
-                labelled = middle + half + 2.0;
-            }
-        }
-        Drawing { width: WIDTH, height: HEIGHT, body: c.into_markup() }
+            Ok(())
+        })
     }
+}
 
-    /// Dotted across bars that share a reference; one above the axis is written once.
-    fn references(&self, c: &mut Canvas, y: &Scale, group: &BarGroup, (begin, wide, gap): (f64, f64, f64), slot: f64) {
-        let at = |k: usize| begin + k as f64 * (wide + gap);
-        let mut above: Option<f64> = None;
-        let mut k = 0;
-        while let Some(bar) = group.bars.get(k) {
-            let same = |b: &&Bar| b.reference.zip(bar.reference).is_some_and(|(a, b)| (a - b).abs() < 1e-9);
-            let run = group.bars[k..].iter().take_while(same).count().max(1);
-            match bar.reference {
-                Some(value) if value <= y.max => {
-                    c.line("asked", (at(k) - 2.0, y.px(value)), (at(k + run - 1) + wide + 2.0, y.px(value)));
-                }
-                Some(value) => above = Some(above.map_or(value, |a: f64| a.max(value))),
-                None => {}
-            }
-            k += run;
-        }
-        if let Some(value) = above {
-            let middle = (at(0) + at(group.bars.len().max(1) - 1) + wide) / 2.0;
-            c.text(
-                "t",
-                (middle, y.px(y.max) - 5.0),
-                Anchor::Middle,
-                &if slot < 46.0 { "↑".to_string() } else { format!("Σ {value:.1} ↑") },
-            );
-        }
-    }
+/// Runs of bars that share a reference: the first and the last of them, and it.
+fn references(bars: &[Bar]) -> impl Iterator<Item = (usize, usize, f64)> {
+    let same = |a: &Bar, b: &Bar| a.reference.zip(b.reference).is_some_and(|(a, b)| (a - b).abs() < 1e-9);
+    let mut begin = 0;
+    bars.chunk_by(same).filter_map(move |run| {
+        begin += run.len();
+        run[0].reference.map(|value| (begin - run.len(), begin - 1, value))
+    })
 }

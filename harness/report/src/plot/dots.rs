@@ -1,6 +1,8 @@
 //! Rows of dots with whiskers on a horizontal axis: ratios, which must mark 1 and need no zero.
 
-use super::{Anchor, Canvas, Drawing, Scale, WIDTH, family, shape};
+use super::axis::Axis;
+use super::chart::Rows;
+use super::{Anchor, Drawing, shape};
 
 /// One dot.
 #[derive(Debug, Clone)]
@@ -36,62 +38,43 @@ pub struct Dots<'a> {
 /// Characters of a row's label.
 const LABEL: usize = 24;
 
-/// A label that fits its gutter.
-pub fn cut(label: &str, most: usize) -> String {
-    if label.chars().count() <= most {
-        return label.to_string();
-    }
-    format!("{}…", label.chars().take(most - 1).collect::<String>())
-}
-
 impl Dots<'_> {
     /// Draw it.
     pub fn draw(&self) -> Drawing {
-        let widest = self.rows.iter().map(|r| r.label.chars().count()).max().unwrap_or(4).min(LABEL);
-        let (left, right) = (12.0 + 7.5 * widest as f64, WIDTH - 12.0);
-        let heights: Vec<f64> = self.rows.iter().map(|r| (8.0 + 9.0 * r.dots.len() as f64).max(r.least)).collect();
-        let (top, body) = (34.0, heights.iter().sum::<f64>());
-        let bottom = top + body;
+        let height = |r: &DotRow| (8.0 + 9.0 * r.dots.len() as f64).max(r.least);
         let (low, high) = (self.range.0.min(1.0), self.range.1.max(1.0));
-        let x = Scale::around(low, high.max(low + 0.05), left, right);
-        let mut c = Canvas::default();
-        c.text("cap", (0.0, 11.0), Anchor::Start, self.caption);
-        let ticks = x.ticks();
-        let every = if (right - left) / (ticks.len() as f64) < 26.0 { 2 } else { 1 };
-        for (i, tick) in ticks.iter().enumerate() {
-            c.line("gr", (x.px(*tick), top), (x.px(*tick), bottom));
-            if i % every == 0 {
-                c.text("t", (x.px(*tick), bottom + 16.0), Anchor::Middle, &x.label(*tick));
-            }
-        }
-        c.line("ref", (x.px(1.0), top), (x.px(1.0), bottom));
-        if let Some((value, text)) = self.threshold.filter(|(v, _)| *v > x.min && *v < x.max) {
-            c.line("pub", (x.px(value), top), (x.px(value), bottom));
-            let room = 6.2 * text.chars().count() as f64;
-            let (at, anchor) = if x.px(value) + room > WIDTH { (WIDTH, Anchor::End) } else { (x.px(value) + 4.0, Anchor::Start) };
-            c.text("it", (at, top - 6.0), anchor, text);
-        }
-        let mut y = top;
-        for (row, height) in self.rows.iter().zip(heights) {
-            c.text("rl", (left - 10.0, y + height / 2.0 + 4.0), Anchor::End, &cut(&row.label, LABEL));
+        let axis = Axis::around(low, high.max(low + 0.05));
+        let rows = Rows {
+            caption: self.caption,
+            rows: self.rows.iter().map(|r| (r.label.as_str(), height(r))).collect(),
+            longest: LABEL,
+            threshold: self.threshold.filter(|(v, _)| *v > axis.min() && *v < axis.max()),
+            axis,
+        };
+        rows.draw(|chart, i, begin, height| {
+            let row = &self.rows[i];
+            chart.straight("ref", (1.0, begin), (1.0, begin + height))?;
             let gap = height / (row.dots.len() as f64 + 1.0);
-            for (i, dot) in row.dots.iter().enumerate() {
-                let at = y + gap * (i + 1) as f64;
-                c.open_mark(&format!("{}{}", family(&dot.sharing), if dot.informative { " inf" } else { "" }), &dot.title);
-                if let Some((low, high)) = dot.interval {
-                    c.line("wh", (x.px(low).max(left), at), (x.px(high).min(right + 8.0), at));
+            for (k, dot) in row.dots.iter().enumerate() {
+                let y = begin + gap * (k + 1) as f64;
+                chart.mark(&dot.sharing, dot.informative, &dot.title, |svg, place| {
+                    if let Some((low, high)) = dot.interval {
+                        svg.line("wh", place(low, y), place(high, y));
+                    }
+                    svg.shape(shape(&dot.sharing), "mk", place(dot.value, y));
+                })?;
+            }
+            chart.own(|svg, place| {
+                let y = place(1.0, begin + height / 2.0).1 + 4.0;
+                let (x, anchor) = if row.dots.is_empty() {
+                    (place(f64::MIN, 0.0).0 + 4.0, Anchor::Start)
+                } else {
+                    (place(f64::MAX, 0.0).0, Anchor::End)
+                };
+                if !row.note.is_empty() {
+                    svg.text("none", (x, y), anchor, &row.note);
                 }
-                c.shape(shape(&dot.sharing), "mk", (x.px(dot.value), at));
-                c.close();
-            }
-            if !row.note.is_empty() {
-                let anchor = if row.dots.is_empty() { Anchor::Start } else { Anchor::End };
-                let at = if row.dots.is_empty() { left + 4.0 } else { right };
-                c.text("none", (at, y + height / 2.0 + 4.0), anchor, &row.note);
-            }
-            y += height;
-            c.line("gr", (left, y), (right, y));
-        }
-        Drawing { width: WIDTH, height: bottom + 24.0, body: c.into_markup() }
+            })
+        })
     }
 }

@@ -6,9 +6,9 @@ use std::sync::{Arc, LazyLock};
 
 use resvg::{tiny_skia, usvg};
 
-use super::svg::LONGEST;
-use super::{Anchor, Canvas, Panel, cut, escape, shape};
-use crate::document::Figure;
+use super::chart::drawing;
+use super::themed::LONGEST;
+use super::{Anchor, Panel, cut, escape, shape};
 use crate::{Error, Result};
 
 static REGULAR: &[u8] = include_bytes!("../../fonts/DejaVuSans.subset.ttf");
@@ -54,25 +54,37 @@ const MARGIN: f64 = 16.0;
 /// Panels beside each other.
 const COLUMNS: usize = 3;
 
+/// What a file shows.
+pub struct Sheet<'f> {
+    pub title: &'f str,
+    /// Sharing modes and their labels.
+    pub legend: &'f [(String, String)],
+    pub panels: &'f [Panel],
+    pub simulated: bool,
+    /// What its numbers are not: `simulated`, `synthetic data`, `informative`.
+    pub tags: &'f [String],
+}
+
 /// The whole figure as one SVG.
-pub fn standalone(figure: &Figure) -> String {
+pub fn standalone(figure: &Sheet) -> String {
     let columns = figure.panels.len().clamp(1, COLUMNS);
     let wide = figure.panels.iter().map(|p| p.drawing.width).fold(super::WIDTH, f64::max);
     let width = (2.0 * MARGIN + columns as f64 * wide + (columns - 1) as f64 * GAP).max(640.0);
-    let mut head = Canvas::default();
-    head.text("head", (MARGIN, 26.0), Anchor::Start, &figure.title);
-    if !figure.tags.is_empty() {
-        head.text("tag", (width - MARGIN, 26.0), Anchor::End, &figure.tags.join(" · "));
-    }
-    let mut x = MARGIN;
-    for (sharing, label) in &figure.legend {
-        head.open(super::family(sharing));
-        head.shape(shape(sharing), "mk", (x + 5.0, 44.0));
-        head.close();
-        head.text("leg", (x + 15.0, 48.0), Anchor::Start, label);
-        x += 34.0 + 7.4 * label.chars().count() as f64;
-    }
-    let mut body = head.into_markup();
+    let head = drawing((width, 62.0), |svg| {
+        svg.text("head", (MARGIN, 26.0), Anchor::Start, figure.title);
+        if !figure.tags.is_empty() {
+            svg.text("tag", (width - MARGIN, 26.0), Anchor::End, &figure.tags.join(" · "));
+        }
+        let mut x = MARGIN;
+        for (sharing, label) in figure.legend {
+            svg.open(super::family(sharing));
+            svg.shape(shape(sharing), "mk", (x + 5.0, 44.0));
+            svg.close();
+            svg.text("leg", (x + 15.0, 48.0), Anchor::Start, label);
+            x += 34.0 + 7.4 * label.chars().count() as f64;
+        }
+    });
+    let mut body = head.body;
     let mut y = 62.0;
     for row in figure.panels.chunks(columns) {
         for (i, panel) in row.iter().enumerate() {
@@ -87,7 +99,7 @@ pub fn standalone(figure: &Figure) -> String {
 "#,
         w = width.ceil(),
         h = (y - 4.0).ceil(),
-        title = escape(&figure.title),
+        title = escape(figure.title),
         style = *STYLE,
         patterns = patterns(),
     )

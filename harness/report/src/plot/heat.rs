@@ -1,6 +1,7 @@
 //! A heat map of slowdowns in one hue: rows suffer, columns cause. The number stands in each field; shade is the second sign.
 
-use super::{Anchor, Canvas, Drawing, WIDTH, cut, family};
+use super::chart::drawing;
+use super::{Anchor, Drawing, WIDTH, cut, family};
 
 /// One field.
 #[derive(Debug, Clone)]
@@ -44,34 +45,37 @@ impl Heat<'_> {
         let across = ((wide / 7.0) as usize).max(3);
         let numbers = wide >= 34.0;
         let top = 36.0;
-        let mut c = Canvas::default();
-        c.text("cap", (left + 4.0, 11.0), Anchor::Start, "… beside");
-        c.text("cap", (0.0, 27.0), Anchor::Start, self.caption);
-        for (k, name) in self.names.iter().enumerate() {
-            c.text("t", (left + (k as f64 + 0.5) * wide, 27.0), Anchor::Middle, &cut(name, across));
-        }
-        for (i, (name, row)) in self.names.iter().zip(self.fields).enumerate() {
-            let y = top + i as f64 * ROW;
-            c.text("rl", (left - 8.0, y + ROW / 2.0 + 4.0), Anchor::End, &cut(name, LABEL));
-            for (k, field) in row.iter().enumerate() {
-                let x = left + k as f64 * wide;
-                let Some(field) = field else {
-                    c.rect("hole", (x + 1.0, y + 1.0), (wide - 2.0, ROW - 2.0));
-                    continue;
-                };
-                c.open_mark(&format!("{}{}", family(self.sharing), if field.informative { " inf" } else { "" }), &field.title);
-                let class = format!("heat o{}", shade(field.value, self.range));
-                c.rect(&class, (x + 1.0, y + 1.0), (wide - 2.0, ROW - 2.0));
-                if numbers {
-                    c.text("hv", (x + wide / 2.0, y + 16.0), Anchor::Middle, &format!("{:.2}", field.value));
-                }
-                if wide >= 66.0 {
-                    c.text("hb", (x + wide / 2.0, y + 29.0), Anchor::Middle, &field.bounds);
-                }
-                c.close();
+        drawing((WIDTH, top + self.names.len() as f64 * ROW + 4.0), |c| {
+            c.text("cap", (left + 4.0, 11.0), Anchor::Start, "… beside");
+            c.text("cap", (0.0, 27.0), Anchor::Start, self.caption);
+            for (k, name) in self.names.iter().enumerate() {
+                c.text("t", (left + (k as f64 + 0.5) * wide, 27.0), Anchor::Middle, &cut(name, across));
             }
-        }
-        Drawing { width: WIDTH, height: top + self.names.len() as f64 * ROW + 4.0, body: c.into_markup() }
+            for (i, (name, row)) in self.names.iter().zip(self.fields).enumerate() {
+                let y = top + i as f64 * ROW;
+                c.text("rl", (left - 8.0, y + ROW / 2.0 + 4.0), Anchor::End, &cut(name, LABEL));
+                for (k, field) in row.iter().enumerate() {
+                    let x = left + k as f64 * wide;
+                    let Some(field) = field else {
+                        c.rect("hole", (x + 1.0, y + 1.0), (wide - 2.0, ROW - 2.0));
+                        continue;
+                    };
+                    c.open_mark(
+                        &format!("{}{}", family(self.sharing), if field.informative { " inf" } else { "" }),
+                        &field.title,
+                    );
+                    let class = format!("heat o{}", shade(field.value, self.range));
+                    c.rect(&class, (x + 1.0, y + 1.0), (wide - 2.0, ROW - 2.0));
+                    if numbers {
+                        c.text("hv", (x + wide / 2.0, y + 16.0), Anchor::Middle, &format!("{:.2}", field.value));
+                    }
+                    if wide >= 66.0 {
+                        c.text("hb", (x + wide / 2.0, y + 29.0), Anchor::Middle, &field.bounds);
+                    }
+                    c.close();
+                }
+            }
+        })
     }
 }
 

@@ -2,7 +2,8 @@
 //! relevant. Out: a drawing for each row, and one for the axis above them. Bands and lines reach from edge to edge of a row, so
 //! that rows under each other make one plot.
 
-use super::{Anchor, Canvas, Drawing, family, shape};
+use super::chart::drawing;
+use super::{Anchor, Drawing, family, shape};
 
 /// Width and height of a row.
 const WIDTH: f64 = 300.0;
@@ -72,42 +73,42 @@ impl Ratios {
 
     /// The ticks with their labels, for the head of the table.
     pub fn head(&self) -> Drawing {
-        let mut c = Canvas::default();
-        for tick in self.ticks() {
-            c.text("t", (self.px(tick), 12.0), Anchor::Middle, &format!("{tick}"));
-        }
-        Drawing { width: WIDTH, height: HEAD, body: c.into_markup() }
+        drawing((WIDTH, HEAD), |c| {
+            for tick in self.ticks() {
+                c.text("t", (self.px(tick), 12.0), Anchor::Middle, &format!("{tick}"));
+            }
+        })
     }
 
     /// One row.
     pub fn row(&self, interval: Option<&Interval<'_>>) -> Drawing {
-        let mut c = Canvas::default();
-        let (from, to) = (self.px((1.0 + self.threshold).recip()), self.px(1.0 + self.threshold));
-        c.rect("rel", (from, 0.0), (to - from, ROW));
-        for tick in self.ticks() {
-            c.line(if tick == 1.0 { "ref" } else { "gr" }, (self.px(tick), 0.0), (self.px(tick), ROW));
-        }
-        if let Some(i) = interval.filter(|i| i.value.is_finite() && i.value > 0.0) {
-            let middle = ROW / 2.0;
-            let class = format!("{}{}", family(i.sharing), if i.faint { " faint" } else { "" });
-            c.open_mark(&class, &i.title);
-            let at = self.px(i.value.clamp(self.low, self.high));
-            if let Some((low, high)) = i.interval {
-                let (from, to) = (self.px(low.max(self.low)), self.px(high.min(self.high)));
-                c.line("wh", (from, middle), (to, middle));
-                // An interval that goes on beyond the axis ends in an arrow, any other in a cap.
-                for (end, beyond, sign) in [(from, low < self.low, -1.0), (to, high > self.high, 1.0)] {
-                    if beyond {
-                        c.polygon("arrow", &[(end + 7.0 * sign, middle), (end, middle - 4.0), (end, middle + 4.0)]);
-                    } else {
-                        c.line("wh", (end, middle - 3.0), (end, middle + 3.0));
+        drawing((WIDTH, ROW), |c| {
+            let (from, to) = (self.px((1.0 + self.threshold).recip()), self.px(1.0 + self.threshold));
+            c.rect("rel", (from, 0.0), (to - from, ROW));
+            for tick in self.ticks() {
+                c.line(if tick == 1.0 { "ref" } else { "gr" }, (self.px(tick), 0.0), (self.px(tick), ROW));
+            }
+            if let Some(i) = interval.filter(|i| i.value.is_finite() && i.value > 0.0) {
+                let middle = ROW / 2.0;
+                let class = format!("{}{}", family(i.sharing), if i.faint { " faint" } else { "" });
+                c.open_mark(&class, &i.title);
+                let at = self.px(i.value.clamp(self.low, self.high));
+                if let Some((low, high)) = i.interval {
+                    let (from, to) = (self.px(low.max(self.low)), self.px(high.min(self.high)));
+                    c.line("wh", (from, middle), (to, middle));
+                    // An interval that goes on beyond the axis ends in an arrow, any other in a cap.
+                    for (end, beyond, sign) in [(from, low < self.low, -1.0), (to, high > self.high, 1.0)] {
+                        if beyond {
+                            c.polygon("arrow", &[(end + 7.0 * sign, middle), (end, middle - 4.0), (end, middle + 4.0)]);
+                        } else {
+                            c.line("wh", (end, middle - 3.0), (end, middle + 3.0));
+                        }
                     }
                 }
+                c.shape(shape(i.sharing), "mk", (at, middle));
+                c.close();
             }
-            c.shape(shape(i.sharing), "mk", (at, middle));
-            c.close();
-        }
-        Drawing { width: WIDTH, height: ROW, body: c.into_markup() }
+        })
     }
 }
 

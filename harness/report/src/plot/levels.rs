@@ -1,6 +1,8 @@
 //! Horizontal bars from zero: rows of groups, in turn first, each bar as long as it takes.
 
-use super::{Anchor, Canvas, Drawing, Scale, WIDTH, cut, family};
+use super::axis::Axis;
+use super::chart::Rows;
+use super::{Anchor, Drawing};
 
 /// One bar.
 #[derive(Debug, Clone, Default)]
@@ -38,49 +40,31 @@ const LABEL: usize = 20;
 impl Levels<'_> {
     /// Draw it.
     pub fn draw(&self) -> Drawing {
-        let all = || self.rows.iter().flat_map(|r| &r.levels);
-        let largest = all().filter_map(|l| l.interval.map(|i| i.1).or(l.value)).fold(0.0, f64::max);
-        let widest = self.rows.iter().map(|r| r.label.chars().count()).max().unwrap_or(4).min(LABEL);
-        let (left, right) = (12.0 + 7.5 * widest as f64, WIDTH - 14.0);
-        let x = Scale::from_zero(largest, left, right);
-        let height = |r: &LevelRow| row_height(r.levels.len());
-        let top = 34.0;
-        let bottom = top + self.rows.iter().map(height).sum::<f64>();
-        let mut c = Canvas::default();
-        c.text("cap", (0.0, 11.0), Anchor::Start, self.caption);
-        let ticks = x.ticks();
-        let every = if (right - left) / (ticks.len() as f64) < 30.0 { 2 } else { 1 };
-        for (i, tick) in ticks.iter().enumerate() {
-            c.line(if *tick == 0.0 { "ax" } else { "gr" }, (x.px(*tick), top), (x.px(*tick), bottom));
-            if i % every == 0 {
-                c.text("t", (x.px(*tick), bottom + 16.0), Anchor::Middle, &x.label(*tick));
-            }
-        }
-        let mut y = top;
-        for row in self.rows {
-            let high = height(row);
-            c.text("rl", (left - 8.0, y + high / 2.0 + 4.0), Anchor::End, &cut(&row.label, LABEL));
-            for (i, level) in row.levels.iter().enumerate() {
-                let at = y + 4.0 + i as f64 * (BAR + 1.5);
-                c.open_mark(&format!("{}{}", family(&level.sharing), if level.informative { " inf" } else { "" }), &level.title);
-                match level.value {
-                    Some(value) => {
-                        c.rect("bar", (left, at), (x.px(value) - left, BAR));
-                        if let Some((low, high)) = level.interval {
-                            c.whisker_across(at + BAR / 2.0, x.px(low.max(0.0)), x.px(high));
-                        }
-                    }
-                    None => {
+        let all = self.rows.iter().flat_map(|r| &r.levels);
+        let rows = Rows {
+            caption: self.caption,
+            rows: self.rows.iter().map(|r| (r.label.as_str(), row_height(r.levels.len()))).collect(),
+            longest: LABEL,
+            threshold: None,
+            axis: Axis::from_zero(all.filter_map(|l| l.interval.map(|i| i.1).or(l.value)).fold(0.0, f64::max)),
+        };
+        rows.draw(|chart, i, begin, height| {
+            chart.straight("ax", (0.0, begin), (0.0, begin + height))?;
+            for (k, level) in self.rows[i].levels.iter().enumerate() {
+                let top = begin + 4.0 + k as f64 * (BAR + 1.5);
+                chart.mark(&level.sharing, level.informative, &level.title, |svg, place| {
+                    let (left, y) = place(0.0, top);
+                    let Some(value) = level.value else {
                         let why = level.failure.as_deref().unwrap_or("not measured");
-                        let class = if why == "OOM" { "oom" } else { "none" };
-                        c.text(class, (left + 4.0, at + BAR), Anchor::Start, &format!("✕ {}: {why}", level.sharing));
+                        return svg.failure((left + 4.0, y + BAR), Anchor::Start, why, &format!("✕ {}: {why}", level.sharing));
+                    };
+                    svg.rect("bar", (left, y), (place(value, top).0 - left, BAR));
+                    if let Some((low, high)) = level.interval {
+                        svg.whisker(place(low, top + BAR / 2.0), place(high, top + BAR / 2.0), true);
                     }
-                }
-                c.close();
+                })?;
             }
-            y += high;
-            c.line("gr", (left, y), (right, y));
-        }
-        Drawing { width: WIDTH, height: bottom + 24.0, body: c.into_markup() }
+            Ok(())
+        })
     }
 }

@@ -1,6 +1,11 @@
 //! Lines over degree, with bands, a line at 1 and the ideal ×N.
 
-use super::{Anchor, Canvas, Drawing, Scale, WIDTH, family, gutter, shape};
+use plotters::element::Polygon;
+
+use super::axis::{Axis, apart};
+use super::chart::{Frame, Place, charts};
+use super::themed::{ThemedSvg, look};
+use super::{Anchor, Drawing, WIDTH, family, shape};
 
 /// One measured degree.
 #[derive(Debug, Clone)]
@@ -46,85 +51,82 @@ const HEIGHT: f64 = 224.0;
 impl Lines<'_> {
     /// Draw it.
     pub fn draw(&self) -> Drawing {
-        let (top, bottom) = (30.0, HEIGHT - 24.0);
-        let y = Scale::from_zero(self.largest.max(1.2), bottom, top);
+        let y = Axis::from_zero(self.largest.max(1.2));
         let widest = self.lines.iter().map(|l| l.end.chars().count()).max().unwrap_or(0);
-        let (left, right) = (gutter(&y), WIDTH - 14.0 - 6.9 * widest as f64);
+        let right = 10.0 + 6.9 * widest as f64;
+        let frame = Frame { right, ..Frame::of_values(self.caption, &y) };
         let most = f64::from(self.degrees.iter().copied().max().unwrap_or(2).max(2));
-        let x = Scale::exact(1.0, most, left + 8.0, right);
-        let mut c = Canvas::default();
-        super::grid(&mut c, &y, (left, right + 4.0), self.caption);
-        // One is drawn above the grid: it is what running in turn does.
-        c.line("ref", (left, y.px(1.0)), (right + 4.0, y.px(1.0)));
-        let ideal_end = most.min(y.max);
-        c.line("ideal", (x.px(1.0), y.px(1.0)), (x.px(ideal_end), y.px(ideal_end)));
-        let beside = 1.0 + 0.72 * (ideal_end - 1.0);
-        c.text("it", (x.px(beside) - 8.0, y.px(beside) - 2.0), Anchor::End, "ideal ×N");
-        let mut before = f64::NEG_INFINITY;
-        for degree in self.degrees {
-            let at = x.px(f64::from(*degree));
-            if at - before >= 22.0 {
-                c.text("t", (at, bottom + 16.0), Anchor::Middle, &format!("×{degree}"));
-                before = at;
+        // Marks at both ends have room inside.
+        let unit = (most - 1.0) / (WIDTH - frame.left - right - 12.0);
+        let labels: Vec<String> = self.degrees.iter().map(|d| format!("×{d}")).collect();
+        let labels = apart(self.degrees.iter().map(|d| f64::from(*d) / unit).zip(labels.iter().map(String::as_str)));
+        let x =
+            Axis::named(1.0 - 8.0 * unit..most + 4.0 * unit, self.degrees.iter().map(|d| f64::from(*d)).zip(labels).collect());
+        charts((WIDTH, HEIGHT), |root| {
+            let mut chart = frame.on(root, x, y)?;
+            // One is drawn above the grid: it is what running in turn does.
+            chart.level("ref", 1.0)?;
+            let end = most.min(chart.y().max());
+            chart.straight("ideal", (1.0, 1.0), (end, end))?;
+            chart.own(|svg, place| {
+                let (x, y) = place(1.0 + 0.72 * (end - 1.0), 1.0 + 0.72 * (end - 1.0));
+                svg.text("it", (x - 8.0, y - 2.0), Anchor::End, "ideal ×N");
+            })?;
+            for line in self.lines {
+                let of = |p: &Point, value: f64| (f64::from(p.degree), value);
+                let high = line.points.iter().map(|p| of(p, p.interval.map_or(p.value, |i| i.1)));
+                let low = line.points.iter().rev().map(|p| of(p, p.interval.map_or(p.value, |i| i.0)));
+                if line.points.len() > 1 {
+                    chart.hued(&line.sharing, |chart| {
+                        chart.draw(Polygon::new(high.chain(low).collect::<Vec<_>>(), look("band")))
+                    })?;
+                }
+                chart.line("ln", &line.sharing, line.points.iter().map(|p| of(p, p.value)))?;
             }
-        }
-        for line in self.lines {
-            let class = family(&line.sharing);
-            c.open(class);
-            let high = line.points.iter().map(|p| (p.degree, p.interval.map_or(p.value, |i| i.1)));
-            let low = line.points.iter().rev().map(|p| (p.degree, p.interval.map_or(p.value, |i| i.0)));
-            let band: Vec<_> = high.chain(low).map(|(d, v)| (x.px(f64::from(d)), y.px(v.max(0.0)))).collect();
-            if line.points.len() > 1 {
-                c.polygon("band", &band);
+            for line in self.lines {
+                for p in &line.points {
+                    chart.mark(&line.sharing, p.informative, &p.title, |svg, place| {
+                        svg.shape(shape(&line.sharing), "mk", place(f64::from(p.degree), p.value));
+                    })?;
+                }
             }
-            let through: Vec<_> = line.points.iter().map(|p| (x.px(f64::from(p.degree)), y.px(p.value))).collect();
-            c.polyline("ln", &through);
-            c.close();
-        }
-        for line in self.lines {
-            for p in &line.points {
-                let class = format!("{}{}", family(&line.sharing), if p.informative { " inf" } else { "" });
-                c.open_mark(&class, &p.title);
-                c.shape(shape(&line.sharing), "mk", (x.px(f64::from(p.degree)), y.px(p.value)));
-                c.close();
-            }
-        }
-        self.ends(&mut c, &x, &y);
-        self.failed(&mut c, &x, top);
-        Drawing { width: WIDTH, height: HEIGHT, body: c.into_markup() }
+            chart.own(|svg, place| self.ends(svg, place))?;
+            chart.own(|svg, place| self.failed(svg, place))
+        })
     }
 
     /// Failures stand at the top, where no gain of theirs can be: a ✕ for each beside each other, and below them how they failed.
-    fn failed(&self, c: &mut Canvas, x: &Scale, top: f64) {
+    fn failed(&self, svg: &mut ThemedSvg, place: Place) {
         let mut said = f64::NEG_INFINITY;
         for (i, failure) in self.failures.iter().enumerate() {
             let same = |f: &&Failure| f.degree == failure.degree;
             let rank = self.failures[..i].iter().filter(same).count();
             let all = self.failures.iter().filter(same).count();
-            let middle = x.px(f64::from(failure.degree));
-            let class = if failure.why == "OOM" { "oom" } else { "none" };
-            c.open_mark("", &failure.title);
-            c.text(class, (middle + 10.0 * (rank as f64 - (all as f64 - 1.0) / 2.0), top + 12.0), Anchor::Middle, "✕");
+            let (middle, top) = place(f64::from(failure.degree), f64::MAX);
+            svg.open_mark("", &failure.title);
+            let beside = 10.0 * (rank as f64 - (all as f64 - 1.0) / 2.0);
+            svg.failure((middle + beside, top + 12.0), Anchor::Middle, &failure.why, "✕");
             if rank == 0 && middle - said > 40.0 {
-                c.text(class, (middle, top + 25.0), Anchor::Middle, &failure.why);
+                svg.failure((middle, top + 25.0), Anchor::Middle, &failure.why, &failure.why);
                 said = middle;
             }
-            c.close();
+            svg.close();
         }
     }
 
     /// Labels at the true ends, pushed apart so that none covers another.
-    fn ends(&self, c: &mut Canvas, x: &Scale, y: &Scale) {
-        let mut ends: Vec<(f64, f64, &Line)> =
-            self.lines.iter().filter_map(|l| l.points.last().map(|p| (y.px(p.value), x.px(f64::from(p.degree)), l))).collect();
-        ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+    fn ends(&self, svg: &mut ThemedSvg, place: Place) {
+        let one = place(1.0, 1.0).1;
+        let end = |l: &'_ Line| l.points.last().map(|p| place(f64::from(p.degree), p.value));
+        let mut ends: Vec<((f64, f64), &Line)> = self.lines.iter().filter_map(|l| end(l).map(|at| (at, l))).collect();
+        ends.sort_by(|a, b| a.0.1.total_cmp(&b.0.1));
         let mut before = f64::NEG_INFINITY;
-        for (at, from, line) in ends {
-            let at = if (at - y.px(1.0)).abs() < 9.0 { y.px(1.0) - 9.0 } else { at }.max(before + 14.0);
-            c.open(family(&line.sharing));
-            c.text("lb", (from + 8.0, at + 4.0), Anchor::Start, &line.end);
-            c.close();
-            before = at;
+        for ((x, y), line) in ends {
+            let y = if (y - one).abs() < 9.0 { one - 9.0 } else { y }.max(before + 14.0);
+            svg.open(family(&line.sharing));
+            svg.text("lb", (x + 8.0, y + 4.0), Anchor::Start, &line.end);
+            svg.close();
+            before = y;
         }
     }
 }

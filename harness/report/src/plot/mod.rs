@@ -1,7 +1,9 @@
 //! Figures. In: names, values and intervals, already chosen by a section. Out: SVG for the page, SVG and PNG files. It does not know
 //! where a number comes from.
 
+mod axis;
 mod bars;
+mod chart;
 mod delays;
 mod dots;
 mod file;
@@ -9,35 +11,31 @@ mod heat;
 mod intervals;
 mod levels;
 mod lines;
-mod log;
 mod over_time;
-mod scale;
 mod scatter;
 mod sparks;
 mod squares;
 mod stacks;
-mod svg;
 mod tails;
+mod themed;
 mod timelines;
 
 use collo_store::Sharing;
+use themed::{Anchor, Shape, escape};
 
 pub use bars::{Bar, BarGroup, Bars};
 pub use delays::{Delay, DelayRow, Delays};
-pub use dots::{Dot, DotRow, Dots, cut};
-pub use file::{png, standalone};
+pub use dots::{Dot, DotRow, Dots};
+pub use file::{Sheet, png, standalone};
 pub use heat::{Field, Heat};
 pub use intervals::{Interval, Ratios};
 pub use levels::{Level, LevelRow, Levels, row_height};
 pub use lines::{Failure, Line, Lines, Point};
-pub use log::LogScale;
 pub use over_time::{OverTime, Trace};
-pub use scale::Scale;
 pub use scatter::{Dotted, Reference, Scatter};
 pub use sparks::{Spark, SparkDot};
 pub use squares::{Fit, Square, SquareRow, Squares};
 pub use stacks::{Stack, Stacks};
-pub use svg::{Anchor, Canvas, Shape, escape};
 pub use tails::{Tail, Tails};
 pub use timelines::{Area, Lane, Timelines, peak};
 
@@ -66,6 +64,28 @@ pub struct Panel {
     pub drawing: Drawing,
 }
 
+/// A mode's mark beside its name, as markup: only the family's class and fixed shapes go in, never a label.
+pub fn mark(sharing: &str) -> String {
+    let drawing = chart::drawing((12.0, 12.0), |svg| {
+        svg.open(family(sharing));
+        svg.shape(shape(sharing), "mk", (6.0, 6.0));
+        svg.close();
+    });
+    format!(r#"<svg class="mark" viewBox="0 0 12 12" aria-hidden="true">{}</svg>"#, drawing.body)
+}
+
+/// A ratio on a logarithmic axis from a half to eight, with a line at 1, as markup. Digits stand beside it.
+pub fn glyph(ratio: &f64, sharing: &str) -> String {
+    let place = |x: f64| 4.0 + (x.clamp(0.5, 8.0) / 0.5).ln() / 16f64.ln() * 48.0;
+    let drawing = chart::drawing((56.0, 14.0), |svg| {
+        svg.line("ref", (place(1.0), 1.0), (place(1.0), 13.0));
+        svg.open(family(sharing));
+        svg.shape(shape(sharing), "mk", (place(*ratio), 7.0));
+        svg.close();
+    });
+    format!(r#"<svg class="glyph" viewBox="0 0 56 14" aria-hidden="true">{}</svg>"#, drawing.body)
+}
+
 /// The class of a sharing mode's family, which gives its hue. A mode not known here is drawn in ink.
 pub fn family(sharing: &str) -> &'static str {
     match Sharing::of_label(sharing).family.as_str() {
@@ -78,7 +98,7 @@ pub fn family(sharing: &str) -> &'static str {
 }
 
 /// The family's mark; a variant of a family has its hue and another mark.
-pub fn shape(sharing: &str) -> Shape {
+fn shape(sharing: &str) -> Shape {
     let mode = Sharing::of_label(sharing);
     match family(sharing) {
         _ if mode.partitioned && mode.mps => Shape::Cross,
@@ -100,24 +120,16 @@ pub fn mode_label(sharing: &str) -> String {
     sharing.split('+').map(part).collect::<Vec<_>>().join("+")
 }
 
+/// A label that fits its place.
+pub fn cut(label: &str, most: usize) -> String {
+    if label.chars().count() <= most {
+        return label.to_string();
+    }
+    format!("{}…", label.chars().take(most - 1).collect::<String>())
+}
+
 /// The order of modes everywhere: solo, naive, MPS, MIG, then the others by name.
 pub fn mode_order(sharing: &str) -> (usize, &str) {
     let rank = ["solo", "naive", "mps", "mig"].iter().position(|f| *f == family(sharing)).unwrap_or(4);
     (rank, sharing)
-}
-
-/// Horizontal gridlines with their ticks, and the axis' caption top left.
-fn grid(c: &mut Canvas, y: &Scale, (left, right): (f64, f64), caption: &str) {
-    c.text("cap", (0.0, 11.0), Anchor::Start, caption);
-    for tick in y.ticks() {
-        let at = y.px(tick);
-        c.line(if tick == 0.0 { "ax" } else { "gr" }, (left, at), (right, at));
-        c.text("t", (left - 6.0, at + 4.0), Anchor::End, &y.label(tick));
-    }
-}
-
-/// The gutter that the widest tick needs.
-fn gutter(y: &Scale) -> f64 {
-    let widest = y.ticks().iter().map(|t| y.label(*t).chars().count()).max().unwrap_or(1);
-    10.0 + 7.2 * widest as f64
 }

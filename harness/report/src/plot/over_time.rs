@@ -1,6 +1,9 @@
 //! Lines of the whole card over time, one per sharing mode, on one axis: mark and label at the true end.
 
-use super::{Anchor, Canvas, Drawing, Scale, WIDTH, cut, family, grid, gutter, mode_label, shape};
+use super::axis::Axis;
+use super::chart::{Frame, Place, charts};
+use super::themed::{ThemedSvg, text_width};
+use super::{Anchor, Drawing, WIDTH, cut, family, mode_label, shape};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -28,48 +31,37 @@ impl OverTime<'_> {
     /// Draw it.
     pub fn draw(&self) -> Drawing {
         let limit = self.limit.filter(|l| l.0 <= 2.5 * self.largest);
-        let (top, bottom) = (30.0, HEIGHT - 24.0);
-        let y = Scale::from_zero(self.largest.max(limit.map_or(0.0, |l| l.0)), bottom, top);
-        let (left, right) = (gutter(&y), WIDTH - 10.0);
-        let all = || self.traces.iter().flat_map(|t| &t.points);
-        let end = all().map(|p| p.0).fold(0.0, f64::max);
-        let (unit, per) = if end > 300.0 { (" min", 60.0) } else { (" s", 1.0) };
-        let x = Scale::exact(0.0, end / per, left, right);
-        let px = |t: f64| x.px(t.max(0.0) / per);
-        let mut c = Canvas::default();
-        grid(&mut c, &y, (left, right), self.caption);
-        if let Some((value, text)) = limit {
-            c.line("capl", (left, y.px(value)), (right, y.px(value)));
-            let above = if y.px(value) - 5.0 < 24.0 { y.px(value) + 13.0 } else { y.px(value) - 5.0 };
-            c.text("capt", (right, above), Anchor::End, text);
-        }
-        let ticks = x.ticks();
-        for (i, tick) in ticks.iter().enumerate() {
-            let unit = if i + 1 == ticks.len() { unit } else { "" };
-            let anchor = if x.px(*tick) > right - 12.0 { Anchor::End } else { Anchor::Middle };
-            let at = if matches!(anchor, Anchor::End) { right + 8.0 } else { x.px(*tick) };
-            c.text("t", (at, bottom + 16.0), anchor, &format!("{}{unit}", x.label(*tick)));
-        }
-        for trace in self.traces {
-            c.open(family(&trace.sharing));
-            c.polyline("ln thin", &trace.points.iter().map(|(t, v)| (px(*t), y.px(*v))).collect::<Vec<_>>());
-            c.close();
-        }
-        let ends = self.traces.iter().filter_map(|t| t.points.last());
-        let mut taken: Vec<(f64, f64, f64)> = ends.map(|(t, v)| (px(*t) - 5.0, px(*t) + 5.0, y.px(*v) + 4.0)).collect();
-        for trace in self.traces {
-            let Some((t, v)) = trace.points.last() else { continue };
-            let (at, height) = (px(*t), y.px(*v));
-            c.open_mark(family(&trace.sharing), &trace.title);
-            c.shape(shape(&trace.sharing), "mk", (at, height));
-            // Beside its mark where there is room, else above or below it; never on another label.
+        let y = Axis::from_zero(self.largest.max(limit.map_or(0.0, |l| l.0)));
+        let end = self.traces.iter().flat_map(|t| &t.points).map(|p| p.0).fold(0.0, f64::max);
+        let frame = Frame { right: 10.0, ..Frame::of_values(self.caption, &y) };
+        charts((WIDTH, HEIGHT), |root| {
+            let mut chart = frame.on(root, Axis::of_time(0.0, end, 9), y)?;
+            if let Some(limit) = limit {
+                chart.capacity(limit)?;
+            }
+            for trace in self.traces {
+                chart.line("ln thin", &trace.sharing, trace.points.iter().copied())?;
+            }
+            chart.own(|svg, place| self.ends(svg, place))
+        })
+    }
+
+    /// Each line's mark, and its label beside it where there is room, else above or below it; never on another label.
+    fn ends(&self, svg: &mut ThemedSvg, place: Place) {
+        let (top, bottom) = (place(0.0, f64::MAX).1, place(0.0, 0.0).1);
+        let ends: Vec<(&Trace, (f64, f64))> =
+            self.traces.iter().filter_map(|t| t.points.last().map(|(at, v)| (t, place(*at, *v)))).collect();
+        let mut taken: Vec<(f64, f64, f64)> = ends.iter().map(|(_, (x, y))| (x - 5.0, x + 5.0, y + 4.0)).collect();
+        for (trace, (x, y)) in ends {
+            svg.open_mark(family(&trace.sharing), &trace.title);
+            svg.shape(shape(&trace.sharing), "mk", (x, y));
             let label = cut(&mode_label(&trace.sharing), 14);
-            let wide = 7.2 * label.chars().count() as f64;
+            let wide = text_width(&label);
             let spots = [
-                (at + 8.0, at + 8.0 + wide, height + 4.0, Anchor::Start),
-                (at - wide, at + 4.0, height - 9.0, Anchor::End),
-                (at - wide, at + 4.0, height + 17.0, Anchor::End),
-                (at - wide, at + 4.0, height - 22.0, Anchor::End),
+                (x + 8.0, x + 8.0 + wide, y + 4.0, Anchor::Start),
+                (x - wide, x + 4.0, y - 9.0, Anchor::End),
+                (x - wide, x + 4.0, y + 17.0, Anchor::End),
+                (x - wide, x + 4.0, y - 22.0, Anchor::End),
             ];
             let free = |s: &&(f64, f64, f64, Anchor)| {
                 s.1 <= WIDTH
@@ -78,13 +70,11 @@ impl OverTime<'_> {
                     && taken.iter().all(|(a, b, h)| s.1 < *a || s.0 > *b || (s.2 - h).abs() > 12.5)
             };
             if let Some((a, b, h, anchor)) = spots.iter().find(free) {
-                let from = if matches!(anchor, Anchor::Start) { *a } else { *b };
-                c.text("lb", (from, *h), *anchor, &label);
+                svg.text("lb", (if *anchor == Anchor::Start { *a } else { *b }, *h), *anchor, &label);
                 taken.push((*a, *b, *h));
             }
-            c.close();
+            svg.close();
         }
-        Drawing { width: WIDTH, height: HEIGHT, body: c.into_markup() }
     }
 }
 

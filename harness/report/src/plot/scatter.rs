@@ -1,6 +1,11 @@
 //! Points over two quantities, with a line through them and references on the horizontal axis.
 
-use super::{Anchor, Canvas, Drawing, Scale, WIDTH, family, grid, gutter, shape};
+use plotters::element::Rectangle;
+
+use super::axis::Axis;
+use super::chart::{Frame, charts};
+use super::themed::look;
+use super::{Anchor, Drawing, WIDTH, shape};
 
 /// One point.
 #[derive(Debug, Clone)]
@@ -39,52 +44,47 @@ const HEIGHT: f64 = 250.0;
 impl Scatter<'_> {
     /// Draw it.
     pub fn draw(&self) -> Drawing {
-        let (top, bottom) = (44.0, HEIGHT - 44.0);
         let highest = self.points.iter().map(|p| p.interval.map_or(p.at.1, |i| i.1.min(1.3 * p.at.1))).fold(1.2, f64::max);
         let furthest = self.points.iter().map(|p| p.at.0).chain(self.references.iter().map(|r| r.value)).fold(0.0, f64::max);
-        let y = Scale::from_zero(highest, bottom, top);
-        let (left, right) = (gutter(&y), WIDTH - 6.0);
-        let x = Scale::from_zero(furthest, left, right);
-        let mut c = Canvas::default();
-        grid(&mut c, &y, (left, right), self.caption);
-        for tick in x.ticks() {
-            c.text("t", (x.px(tick), bottom + 16.0), Anchor::Middle, &format!("{:.0}", tick * 100.0));
-        }
-        c.text("cap", (right, bottom + 34.0), Anchor::End, self.below);
-        c.line("ref", (left, y.px(1.0)), (right, y.px(1.0)));
-        if let Some((value, text)) = self.limit.filter(|(v, _)| *v < y.max) {
-            c.line("pub", (left, y.px(value)), (right, y.px(value)));
-            c.text("it", (right, y.px(value) - 4.0), Anchor::End, text);
-        }
-        for (i, r) in self.references.iter().enumerate() {
-            if let Some((low, high)) = r.interval {
-                let (from, to) = (x.px(low.max(0.0)), x.px(high.min(x.max)));
-                c.rect("within", (from, top), (to - from, bottom - top));
+        let (x, y) = (Axis::from_zero(furthest).labelled(|share| format!("{:.0}", share * 100.0)), Axis::from_zero(highest));
+        let frame = Frame { top: 44.0, right: 6.0, bottom: 44.0, below: self.below, ..Frame::of_values(self.caption, &y) };
+        charts((WIDTH, HEIGHT), |root| {
+            let mut chart = frame.on(root, x, y)?;
+            chart.level("ref", 1.0)?;
+            let (end, top) = (chart.x().max(), chart.y().max());
+            if let Some((value, text)) = self.limit.filter(|(v, _)| *v < top) {
+                chart.level("pub", value)?;
+                chart.own(|svg, place| {
+                    let (right, y) = place(end, value);
+                    svg.text("it", (right, y - 4.0), Anchor::End, text);
+                })?;
             }
-            c.line(if r.published { "pub" } else { "ref" }, (x.px(r.value), top), (x.px(r.value), bottom));
-            // Each on a line of its own above the drawing, on the side where there is room.
-            let crowded = self.references.iter().any(|other| other.value > r.value && x.px(other.value) - x.px(r.value) < 90.0);
-            let (anchor, at) = if x.px(r.value) > (left + right) / 2.0 || (crowded && x.px(r.value) > left + 60.0) {
-                (Anchor::End, x.px(r.value) - 4.0)
-            } else {
-                (Anchor::Start, x.px(r.value) + 4.0)
-            };
-            c.text("it", (at, 27.0 + 12.0 * i as f64), anchor, &r.text);
-        }
-        if let Some((sharing, line)) = self.line {
-            c.open(family(sharing));
-            let through: Vec<(f64, f64)> = line.iter().filter(|p| p.1 <= y.max).map(|p| (x.px(p.0), y.px(p.1))).collect();
-            c.polyline("ln", &through);
-            c.close();
-        }
-        for p in self.points {
-            c.open_mark(family(&p.sharing), &p.title);
-            if let Some((low, high)) = p.interval {
-                c.line("wh", (x.px(p.at.0), y.px(low.max(0.0))), (x.px(p.at.0), y.px(high.min(y.max))));
+            for (i, r) in self.references.iter().enumerate() {
+                if let Some((low, high)) = r.interval {
+                    chart.draw(Rectangle::new([(low, top), (high, 0.0)], look("within")))?;
+                }
+                chart.upright(if r.published { "pub" } else { "ref" }, r.value)?;
+                // Each on a line of its own above the drawing, on the side where there is room.
+                chart.own(|svg, place| {
+                    let x = |value: f64| place(value, 0.0).0;
+                    let crowded = self.references.iter().any(|other| other.value > r.value && x(other.value) - x(r.value) < 90.0);
+                    let left = x(r.value) > (x(0.0) + x(end)) / 2.0 || (crowded && x(r.value) > x(0.0) + 60.0);
+                    let (anchor, beside) = if left { (Anchor::End, -4.0) } else { (Anchor::Start, 4.0) };
+                    svg.text("it", (x(r.value) + beside, 27.0 + 12.0 * i as f64), anchor, &r.text);
+                })?;
             }
-            c.shape(shape(&p.sharing), "mk", (x.px(p.at.0), y.px(p.at.1)));
-            c.close();
-        }
-        Drawing { width: WIDTH, height: HEIGHT, body: c.into_markup() }
+            if let Some((sharing, line)) = self.line {
+                chart.line("ln", sharing, line.iter().copied().filter(|p| p.1 <= top))?;
+            }
+            for p in self.points {
+                chart.mark(&p.sharing, false, &p.title, |svg, place| {
+                    if let Some((low, high)) = p.interval {
+                        svg.line("wh", place(p.at.0, low), place(p.at.0, high));
+                    }
+                    svg.shape(shape(&p.sharing), "mk", place(p.at.0, p.at.1));
+                })?;
+            }
+            Ok(())
+        })
     }
 }

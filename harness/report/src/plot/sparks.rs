@@ -1,10 +1,8 @@
 //! One cell through its nights, in a line. In: logarithms of times by night, a band in which they are expected. Out: a drawing. A dot is
 //! a night, a whisker stands on the last one, a line where the cell stepped; a night that was not judged is a hollow tick.
 
-use std::fmt::Write;
-
 use super::Drawing;
-use super::svg::{escape, n};
+use super::chart::drawing;
 
 /// Width of one night.
 const NIGHT: f64 = 5.0;
@@ -51,49 +49,33 @@ impl Spark {
         let width = NIGHT * self.nights.max(12) as f64 + 2.0 * EDGE;
         let y = self.scale();
         let x = |at: usize| EDGE + NIGHT * (at as f64 + 0.5);
-        let mut out = format!(r#"<g class="{family}">"#);
-        let mut put = |markup: std::fmt::Arguments| {
-            let _ = out.write_fmt(markup);
-        };
-        if let Some((low, high)) = self.band.filter(|(l, h)| l.is_finite() && h.is_finite()) {
-            // From the last step on: before it another band held.
-            let from = self.steps.last().map_or(EDGE, |at| NIGHT * *at as f64 + EDGE);
-            let (top, bottom) = (y(high), y(low));
-            put(format_args!(
-                r#"<rect class="band" x="{}" y="{}" width="{}" height="{}"/>"#,
-                n(from),
-                n(top),
-                n((width - EDGE - from).max(0.0)),
-                n((bottom - top).max(0.5))
-            ));
-        }
-        for at in &self.steps {
-            let x = n(EDGE + NIGHT * *at as f64);
-            put(format_args!(r#"<path class="chg" d="M{x} 1V{}"/>"#, n(HEIGHT - FOOT)));
-        }
-        for (at, why) in &self.hollow {
-            let (x, title) = (x(*at) - 1.5, escape(why));
-            put(format_args!(
-                r#"<rect class="tick" x="{}" y="{}" width="3" height="4.5"><title>{title}</title></rect>"#,
-                n(x),
-                n(HEIGHT - FOOT + 1.0)
-            ));
-        }
-        for (at, why) in &self.failed {
-            let (x, y, title) = (x(*at), HEIGHT - FOOT + 3.0, escape(why));
-            let cross = format!("M{} {}l4 4m0 -4l-4 4", n(x - 2.0), n(y - 2.0));
-            put(format_args!(r#"<path class="fail" d="{cross}"><title>{title}</title></path>"#));
-        }
-        if let (Some(last), Some(half)) = (self.dots.last(), self.whisker) {
-            let x = n(x(last.at));
-            put(format_args!(r#"<path class="wh" d="M{x} {}V{}"/>"#, n(y(last.value + half)), n(y(last.value - half))));
-        }
-        for dot in &self.dots {
-            let (x, y, title) = (n(x(dot.at)), n(y(dot.value)), escape(&dot.title));
-            put(format_args!(r#"<circle class="dot" cx="{x}" cy="{y}" r="1.7"><title>{title}</title></circle>"#));
-        }
-        out.push_str("</g>");
-        Drawing { width, height: HEIGHT, body: out }
+        drawing((width, HEIGHT), |c| {
+            c.open(family);
+            if let Some((low, high)) = self.band.filter(|(l, h)| l.is_finite() && h.is_finite()) {
+                // From the last step on: before it another band held.
+                let from = self.steps.last().map_or(EDGE, |at| NIGHT * *at as f64 + EDGE);
+                c.rect("band", (from, y(high)), (width - EDGE - from, (y(low) - y(high)).max(0.5)));
+            }
+            for at in &self.steps {
+                let x = EDGE + NIGHT * *at as f64;
+                c.line("chg", (x, 1.0), (x, HEIGHT - FOOT));
+            }
+            for (at, why) in &self.hollow {
+                c.titled(why, |c| c.rect("tick", (x(*at) - 1.5, HEIGHT - FOOT + 1.0), (3.0, 4.5)));
+            }
+            for (at, why) in &self.failed {
+                let (x, y) = (x(*at), HEIGHT - FOOT + 3.0);
+                let cross = [[(x - 2.0, y - 2.0), (x + 2.0, y + 2.0)], [(x + 2.0, y - 2.0), (x - 2.0, y + 2.0)]];
+                c.titled(why, |c| c.strokes("fail", &cross));
+            }
+            if let (Some(last), Some(half)) = (self.dots.last(), self.whisker) {
+                c.line("wh", (x(last.at), y(last.value + half)), (x(last.at), y(last.value - half)));
+            }
+            for dot in &self.dots {
+                c.titled(&dot.title, |c| c.circle("dot", (x(dot.at), y(dot.value)), 1.7));
+            }
+            c.close();
+        })
     }
 
     /// Slow is up. Half-widths of wild nights do not flatten the rest: the scale holds the dots and the band.

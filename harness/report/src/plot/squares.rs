@@ -1,6 +1,8 @@
 //! What ran and what did not, as a grid: hatched ran, dashed was not run, ✕ grey would not fit or was refused, ✕ plum ran out.
 
-use super::{Anchor, Canvas, Drawing, WIDTH, cut, family};
+use super::axis::apart;
+use super::chart::drawing;
+use super::{Anchor, Drawing, WIDTH, cut, family};
 
 /// How a planned or thinkable group ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,45 +52,42 @@ impl Squares<'_> {
         let widest = self.rows.iter().map(|r| r.label.chars().count()).max().unwrap_or(4).clamp(5, LABEL);
         let left = 8.0 + 7.9 * widest as f64;
         let wide = ((WIDTH - left) / self.heads.len().max(1) as f64).min(54.0);
-        let mut c = Canvas::default();
-        c.text("cap", (0.0, 11.0), Anchor::Start, self.caption);
-        let mut before = f64::NEG_INFINITY;
-        for (k, head) in self.heads.iter().enumerate() {
-            let head = &cut(head, ((1.3 * wide / 7.2) as usize).max(4));
-            let (middle, half) = (left + (k as f64 + 0.5) * wide, 3.6 * head.chars().count() as f64);
-            if middle - half > before {
-                c.text("t", (middle, 27.0), Anchor::Middle, head);
-                before = middle + half;
-            }
-        }
+        let most = ((1.3 * wide / 7.2) as usize).max(4);
+        let heads: Vec<String> = self.heads.iter().map(|head| cut(head, most)).collect();
+        let middles = (0..heads.len()).map(|k| left + (k as f64 + 0.5) * wide);
         let top = 34.0;
-        for (i, row) in self.rows.iter().enumerate() {
-            let y = top + i as f64 * ROW;
-            if row.sharing.is_empty() {
-                c.text("rl", (left - 6.0, y + 13.0), Anchor::End, &cut(&row.label, LABEL));
-            } else {
-                c.open(family(&row.sharing));
-                c.text("lb", (left - 6.0, y + 13.0), Anchor::End, &cut(&row.label, LABEL));
-                c.close();
+        drawing((WIDTH, top + self.rows.len() as f64 * ROW + 4.0), |c| {
+            c.text("cap", (0.0, 11.0), Anchor::Start, self.caption);
+            for (middle, head) in middles.clone().zip(apart(middles.zip(heads.iter().map(String::as_str)))) {
+                c.text("t", (middle, 27.0), Anchor::Middle, &head);
             }
-            for (k, square) in row.squares.iter().enumerate() {
-                let Some(square) = square else { continue };
-                let (x, size) = (left + k as f64 * wide + 1.0, (wide - 2.0, ROW - 4.0));
-                c.open_mark(family(&square.sharing), &square.title);
-                c.rect(frame(square.fit), (x, y + 2.0), size);
-                let sign = match square.fit {
-                    Fit::Ran | Fit::NotRun => None,
-                    Fit::RanOut => Some("oom"),
-                    Fit::TooLarge | Fit::Refused | Fit::Failed => Some("none"),
-                };
-                if let Some(class) = sign {
-                    let word = if square.fit == Fit::Refused && wide >= 52.0 { "refused" } else { "✕" };
-                    c.text(class, (x + size.0 / 2.0, y + 13.0), Anchor::Middle, word);
+            for (i, row) in self.rows.iter().enumerate() {
+                let y = top + i as f64 * ROW;
+                if row.sharing.is_empty() {
+                    c.text("rl", (left - 6.0, y + 13.0), Anchor::End, &cut(&row.label, LABEL));
+                } else {
+                    c.open(family(&row.sharing));
+                    c.text("lb", (left - 6.0, y + 13.0), Anchor::End, &cut(&row.label, LABEL));
+                    c.close();
                 }
-                c.close();
+                for (k, square) in row.squares.iter().enumerate() {
+                    let Some(square) = square else { continue };
+                    let (x, size) = (left + k as f64 * wide + 1.0, (wide - 2.0, ROW - 4.0));
+                    c.open_mark(family(&square.sharing), &square.title);
+                    c.rect(frame(square.fit), (x, y + 2.0), size);
+                    let sign = match square.fit {
+                        Fit::Ran | Fit::NotRun => None,
+                        Fit::RanOut => Some("oom"),
+                        Fit::TooLarge | Fit::Refused | Fit::Failed => Some("none"),
+                    };
+                    if let Some(class) = sign {
+                        let word = if square.fit == Fit::Refused && wide >= 52.0 { "refused" } else { "✕" };
+                        c.text(class, (x + size.0 / 2.0, y + 13.0), Anchor::Middle, word);
+                    }
+                    c.close();
+                }
             }
-        }
-        Drawing { width: WIDTH, height: top + self.rows.len() as f64 * ROW + 4.0, body: c.into_markup() }
+        })
     }
 }
 

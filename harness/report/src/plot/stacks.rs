@@ -1,6 +1,9 @@
 //! Bars of one segment per member, against a capacity; where a group failed, dotted outlines of what it asked for.
 
-use super::{Anchor, Canvas, Drawing, Scale, WIDTH, family, grid, gutter};
+use super::axis::{Axis, apart};
+use super::chart::{Chart, Frame, Result, charts};
+use super::themed::ThemedSvg;
+use super::{Anchor, Drawing, WIDTH};
 
 /// One bar.
 #[derive(Debug, Clone, Default)]
@@ -41,78 +44,73 @@ impl Stacks<'_> {
         let largest = self.largest.max(self.capacity.map_or(asked, |(value, _)| asked.min(MOST * value)));
         // A capacity far above everything would squeeze the bars: then it is said, not drawn.
         let drawn = self.capacity.filter(|(value, _)| *value <= 2.5 * largest && *value > 0.0);
-        let top_value = drawn.map_or(largest, |(value, _)| value.max(largest));
-        let (top, bottom) = (50.0, HEIGHT - 24.0);
-        let y = Scale::from_zero(top_value, bottom, top);
-        let (left, right) = (gutter(&y), WIDTH - 4.0);
-        let mut c = Canvas::default();
-        grid(&mut c, &y, (left, right), self.caption);
-        if let Some((_, text)) = self.capacity {
-            // Said where no bar can be, beside a piece of its line.
-            let text = if drawn.is_some() { text.to_string() } else { format!("{text}, far above") };
-            c.line("capl", (left, 22.0), (left + 18.0, 22.0));
-            c.text("capt", (left + 24.0, 26.0), Anchor::Start, &text);
-        }
+        let y = Axis::from_zero(drawn.map_or(largest, |(value, _)| value.max(largest)));
+        let frame = Frame { top: 50.0, ..Frame::of_values(self.caption, &y) };
         // Stacks of one degree stand together, a gap as wide as half a stack between degrees.
-        let breaks = self.stacks.windows(2).filter(|w| w[0].label != w[1].label).count();
-        let slot = (right - left) / (self.stacks.len() as f64 + 0.5 * (breaks as f64 + 1.0)).max(1.0);
+        let degrees: Vec<&[Stack]> = self.stacks.chunk_by(|a, b| a.label == b.label).collect();
+        let slots = (self.stacks.len() as f64 + 0.5 * degrees.len() as f64).max(1.0);
+        let slot = (WIDTH - frame.left - frame.right) / slots;
         let wide = BAR.min(slot - if slot < 8.0 { 1.0 } else { 3.0 }).max(1.5);
-        let mut at = left + 0.25 * slot;
-        let (mut first, mut labelled) = (at, f64::NEG_INFINITY);
-        for (i, stack) in self.stacks.iter().enumerate() {
-            let middle = at + 0.5 * slot;
-            self.stack(&mut c, &y, stack, (middle, wide));
-            at += slot;
-            if self.stacks.get(i + 1).is_none_or(|next| next.label != stack.label) {
-                let (centre, half) = ((first + at) / 2.0, 3.6 * stack.label.chars().count() as f64);
-                if centre - half > labelled {
-                    c.text("t", (centre, bottom + 16.0), Anchor::Middle, &stack.label);
-                    labelled = centre + half + 2.0;
-                }
-                at += 0.5 * slot;
-                first = at;
+        let mut end = -0.25;
+        let middles: Vec<f64> = degrees
+            .iter()
+            .map(|d| {
+                end += d.len() as f64 + 0.5;
+                end - d.len() as f64 / 2.0
+            })
+            .collect();
+        let labels = apart(middles.iter().zip(&degrees).map(|(middle, d)| (middle * slot, d[0].label.as_str())));
+        let x = Axis::named(0.0..slots, middles.iter().copied().zip(labels).collect());
+        charts((WIDTH, HEIGHT), |root| {
+            let mut chart = frame.on(root, x, y)?;
+            if let Some((_, text)) = self.capacity {
+                // Said where no bar can be, beside a piece of its line.
+                let text = if drawn.is_some() { text.to_string() } else { format!("{text}, far above") };
+                chart.own(|svg, _| {
+                    svg.line("capl", (frame.left, 22.0), (frame.left + 18.0, 22.0));
+                    svg.text("capt", (frame.left + 24.0, 26.0), Anchor::Start, &text);
+                })?;
             }
-        }
-        if let Some((value, _)) = drawn {
-            c.line("capl", (left, y.px(value)), (right, y.px(value)));
-        }
-        Drawing { width: WIDTH, height: HEIGHT, body: c.into_markup() }
+            for (middle, degree) in middles.iter().zip(degrees) {
+                for (k, stack) in degree.iter().enumerate() {
+                    self.stack(&mut chart, stack, (middle + k as f64 - (degree.len() as f64 - 1.0) / 2.0, wide))?;
+                }
+            }
+            drawn.map_or(Ok(()), |(value, _)| chart.level("capl", value))
+        })
     }
 
-    fn stack(&self, c: &mut Canvas, y: &Scale, stack: &Stack, (middle, wide): (f64, f64)) {
-        let (x, bottom) = (middle - wide / 2.0, y.px(0.0));
-        let class = format!("{}{}", family(&stack.sharing), if stack.informative { " inf" } else { "" });
-        c.open_mark(&class, &stack.title);
-        let mut sum = 0.0;
-        for segment in &stack.segments {
-            c.rect("seg", (x, y.px(sum + segment)), (wide, y.px(sum) - y.px(sum + segment)));
-            sum += segment;
-        }
-        if stack.segments.is_empty() {
-            let why = stack.failure.as_deref().unwrap_or("not measured");
-            for segment in &stack.asked {
-                let end = (sum + segment).min(y.max);
-                if end > sum {
-                    c.rect("asked", (x, y.px(end)), (wide, y.px(sum) - y.px(end)));
+    fn stack(&self, chart: &mut Chart, stack: &Stack, (middle, wide): (f64, f64)) -> Result<()> {
+        let highest = chart.y().max();
+        chart.mark(&stack.sharing, stack.informative, &stack.title, |svg, place| {
+            // Segments on each other, in a class; says how high they are.
+            let pile = |svg: &mut ThemedSvg, class: &str, segments: &[f64]| {
+                segments.iter().fold(0.0, |sum, segment| {
+                    let end = highest.min(sum + segment);
+                    let ((x, low), (_, top)) = (place(middle, sum), place(middle, end));
+                    if end > sum {
+                        svg.rect(class, (x - wide / 2.0, top), (wide, low - top));
+                    }
+                    end
+                })
+            };
+            if !stack.segments.is_empty() {
+                let sum = pile(svg, "seg", &stack.segments);
+                if let Some((low, high)) = stack.interval {
+                    svg.whisker(place(middle, low), place(middle, high), false);
                 }
-                sum = end;
-            }
-            if stack.asked.is_empty() {
-                let alert = if why == "OOM" { "oom" } else { "none" };
-                c.text_up(alert, (middle + 4.0, bottom - 5.0), &format!("✕ {why}"));
+                if self.stacks.len() <= 7 {
+                    let (x, top) = place(middle, stack.interval.map_or(sum, |i| i.1.max(sum)));
+                    svg.text("val", (x, top - 6.0), Anchor::Middle, &stack.text);
+                }
+            } else if stack.asked.is_empty() {
+                let (x, bottom) = place(middle, 0.0);
+                svg.failure_up((x + 4.0, bottom - 5.0), stack.failure.as_deref().unwrap_or("not measured"));
             } else {
-                c.text("oom", (middle, y.px(sum) - 4.0), Anchor::Middle, "✕");
+                let (x, top) = place(middle, pile(svg, "asked", &stack.asked));
+                svg.text("oom", (x, top - 4.0), Anchor::Middle, "✕");
             }
-        } else {
-            if let Some((low, high)) = stack.interval {
-                c.whisker(middle, y.px(low), y.px(high.min(y.max)));
-            }
-            if self.stacks.len() <= 7 {
-                let top = y.px(stack.interval.map_or(sum, |i| i.1.max(sum))) - 6.0;
-                c.text("val", (middle, top), Anchor::Middle, &stack.text);
-            }
-        }
-        c.close();
+        })
     }
 }
 

@@ -1,6 +1,11 @@
 //! The members' lives over what they used, on one time axis.
 
-use super::{Anchor, Canvas, Drawing, NARROW, Scale, cut, family};
+use plotters::element::Polygon;
+
+use super::axis::Axis;
+use super::chart::{Chart, Frame, Result, charts, px};
+use super::themed::look;
+use super::{Anchor, Drawing, NARROW, cut};
 
 /// One member: its epochs `(start, end, measured)`, seconds from go.
 #[derive(Debug, Clone)]
@@ -41,6 +46,8 @@ pub struct Timelines<'a> {
 const LANE: f64 = 15.0;
 const AREA: f64 = 62.0;
 const NAME: usize = 8;
+/// Room for the texts of the time axis.
+const FOOT: f64 = 20.0;
 
 /// What is drawn of a life: one epoch, or several that are too short to be told apart.
 #[derive(Debug, PartialEq)]
@@ -69,80 +76,77 @@ impl Timelines<'_> {
     /// Draw it.
     pub fn draw(&self) -> Drawing {
         let names = self.lanes.iter().map(|l| l.name.chars().count()).max().unwrap_or(1).min(NAME);
-        let (left, right) = ((12.0 + 6.8 * names as f64).max(34.0), NARROW - 10.0);
-        let (unit, per) = if self.span_s.1 > 300.0 { (" min", 60.0) } else { (" s", 1.0) };
-        let x = Scale::exact(self.span_s.0 / per, self.span_s.1 / per, left, right);
-        let px = |t: f64| x.px(t / per);
-        let mut c = Canvas::default();
-        let begin = 18.0;
-        let mut top = begin;
-        c.text("cap", (0.0, 11.0), Anchor::Start, "members");
-        for (i, lane) in self.lanes.iter().enumerate() {
-            let y = top + i as f64 * LANE;
-            c.text("t", (left - 6.0, y + 10.5), Anchor::End, &cut(&lane.name, NAME));
-            for Mark { start, end, measured, epochs } in marks(&lane.epochs, &px) {
-                let kind = if measured { "measured" } else { "not measured" };
-                let many = if epochs > 1 { format!("{epochs} epochs, ") } else { String::new() };
-                c.open_mark(family(self.sharing), &format!("member {i}, {}\n{many}{start:.2} to {end:.2} s, {kind}", lane.name));
-                let class = if measured { "life" } else { "life open" };
-                let wide = px(end) - px(start);
-                c.rect(class, (px(start) + if wide > 3.0 { 0.5 } else { 0.0 }, y + 2.0), ((wide - 1.0).max(0.5), LANE - 4.0));
-                c.close();
+        let left = (12.0 + 6.8 * names as f64).max(34.0);
+        let high = self.lanes_high.max(self.lanes.len()).max(1) as f64 * LANE;
+        let (begin, parts) = (18.0, self.areas.len());
+        let bottom = parts as f64 * (AREA + 32.0) + begin + high - 4.0;
+        // The time axis is written below the last chart.
+        let below = |last: bool| if last { FOOT } else { 0.0 };
+        let time = |last: bool| {
+            let axis = Axis::of_time(self.span_s.0, self.span_s.1, 5);
+            if last { axis } else { axis.bare() }
+        };
+        let frame = |caption, top, last| Frame { caption, top, right: 10.0, bottom: below(last), left, ..Frame::default() };
+        charts((NARROW, bottom + FOOT), |root| {
+            let part = |from, height, last| root.clone().shrink((0, px(from)), (px(NARROW), px(height + below(last))));
+            let middles = (0..self.lanes.len()).map(|i| (i as f64 + 0.5) * LANE);
+            let lanes = Axis::named(high..0.0, middles.zip(self.lanes.iter().map(|l| cut(&l.name, NAME))).collect());
+            let lives = part(0.0, begin + high, parts == 0);
+            let mut chart = frame("members", begin, parts == 0).on(&lives, time(parts == 0), lanes)?;
+            self.lives(&mut chart)?;
+            for (i, area) in self.areas.iter().enumerate() {
+                let last = i + 1 == parts;
+                let part = part(begin + high + 8.0 + i as f64 * (AREA + 32.0), 20.0 + AREA, last);
+                let drawn = area.capacity.filter(|v| *v <= 2.5 * area.peak);
+                let y = Axis::from_zero(drawn.unwrap_or(0.0).max(area.peak)).thinned(5);
+                let frame = Frame { grid: (false, true), ..frame(area.caption, 20.0, last) };
+                self.area(&mut frame.on(&part, time(last), y)?, area, drawn)?;
             }
-        }
-        top += self.lanes_high.max(self.lanes.len()) as f64 * LANE + 8.0;
-        for area in self.areas {
-            c.text("cap", (0.0, top + 11.0), Anchor::Start, area.caption);
-            self.area(&mut c, &px, (left, right), area, (top + 20.0, top + 20.0 + AREA));
-            top += AREA + 32.0;
-        }
-        let bottom = top - 12.0;
-        let end = px(self.end_s);
-        c.line("asked", (end, begin), (end, bottom));
-        let ticks = x.ticks();
-        let every = if ticks.len() > 5 { 2 } else { 1 };
-        let last = (ticks.len().max(1) - 1) / every * every;
-        for (i, tick) in ticks.iter().enumerate().filter(|(i, _)| i % every == 0) {
-            let unit = if i == last { unit } else { "" };
-            let at_edge = x.px(*tick) > right - 10.0;
-            let (at, anchor) = if at_edge { (NARROW, Anchor::End) } else { (x.px(*tick), Anchor::Middle) };
-            c.text("t", (at, bottom + 14.0), anchor, &format!("{}{unit}", x.label(*tick)));
-        }
-        Drawing { width: NARROW, height: bottom + 20.0, body: c.into_markup() }
+            chart.own(|svg, place| {
+                let end = place(self.end_s, 0.0).0;
+                svg.line("asked", (end, begin), (end, bottom));
+            })
+        })
     }
 
-    fn area(&self, c: &mut Canvas, px: &dyn Fn(f64) -> f64, (left, right): (f64, f64), area: &Area, (top, bottom): (f64, f64)) {
-        let layers = stacked(&area.series);
-        let drawn = area.capacity.filter(|v| *v <= 2.5 * area.peak);
-        let y = Scale::from_zero(drawn.unwrap_or(0.0).max(area.peak), bottom, top);
-        let ticks = y.ticks();
-        for tick in ticks.iter().copied().step_by(if ticks.len() > 4 { 2 } else { 1 }) {
-            c.line(if tick == 0.0 { "ax" } else { "gr" }, (left, y.px(tick)), (right, y.px(tick)));
-            c.text("t", (left - 6.0, y.px(tick) + 4.0), Anchor::End, &y.label(tick));
+    fn lives(&self, chart: &mut Chart) -> Result<()> {
+        for (i, lane) in self.lanes.iter().enumerate() {
+            let drawn = marks(&lane.epochs, &|t| chart.place()(t, 0.0).0);
+            for Mark { start, end, measured, epochs } in drawn {
+                let kind = if measured { "measured" } else { "not measured" };
+                let many = if epochs > 1 { format!("{epochs} epochs, ") } else { String::new() };
+                let title = format!("member {i}, {}\n{many}{start:.2} to {end:.2} s, {kind}", lane.name);
+                chart.mark(self.sharing, false, &title, |svg, place| {
+                    let ((from, y), (to, _)) = (place(start, i as f64 * LANE), place(end, 0.0));
+                    let (inset, wide) = (if to - from > 3.0 { 0.5 } else { 0.0 }, (to - from - 1.0).max(0.5));
+                    svg.rect(if measured { "life" } else { "life open" }, (from + inset, y + 2.0), (wide, LANE - 4.0));
+                })?;
+            }
         }
+        Ok(())
+    }
+
+    fn area(&self, chart: &mut Chart, area: &Area, capacity: Option<f64>) -> Result<()> {
+        let layers = stacked(&area.series);
         // One reading has no length.
         if layers.iter().all(|l| l.len() < 2) {
             let why = if layers.is_empty() { "no sample" } else { "one sample" };
-            c.text("it", ((left + right) / 2.0, (top + bottom) / 2.0), Anchor::Middle, why);
-            return;
+            let (x, y) = ((chart.x().min() + chart.x().max()) / 2.0, chart.y().max() / 2.0);
+            return chart.own(|svg, place| svg.text("it", place(x, y), Anchor::Middle, why));
         }
-        c.open(family(self.sharing));
-        for (i, layer) in layers.iter().enumerate().rev() {
-            let (Some(first), Some(last)) = (layer.first(), layer.last()) else { continue };
-            let mut points = vec![(px(first.0), y.px(0.0))];
-            // A reading holds until the next one: who leaves between two of them ends at once.
-            for (k, p) in layer.iter().enumerate() {
-                points.push((px(p.0), y.px(p.1)));
-                points.extend(layer.get(k + 1).map(|next| (px(next.0), y.px(p.1))));
+        chart.hued(self.sharing, |chart| {
+            for (i, layer) in layers.iter().enumerate().rev() {
+                // A reading holds until the next one: who leaves between two of them ends at once.
+                let ends = layer.iter().skip(1).chain(layer.last());
+                let steps = layer.iter().zip(ends).flat_map(|(p, next)| [*p, (next.0, p.1)]);
+                let (Some(first), Some(last)) = (layer.first(), layer.last()) else { continue };
+                let points: Vec<_> = std::iter::once((first.0, 0.0)).chain(steps).chain([(last.0, 0.0)]).collect();
+                // Each layer covers the ones below it, so the outermost alone is filled and the others are outlined.
+                chart.draw(Polygon::new(points, look(if i + 1 == layers.len() { "area" } else { "layer" })))?;
             }
-            points.push((px(last.0), y.px(0.0)));
-            // Each layer covers the ones below it, so the outermost alone is filled and the others are outlined.
-            c.polygon(if i + 1 == layers.len() { "area" } else { "layer" }, &points);
-        }
-        c.close();
-        if let Some(value) = drawn {
-            c.line("capl", (left, y.px(value)), (right, y.px(value)));
-        }
+            Ok(())
+        })?;
+        capacity.map_or(Ok(()), |value| chart.level("capl", value))
     }
 }
 

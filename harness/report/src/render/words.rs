@@ -23,7 +23,7 @@ pub fn verdict(v: Verdict) -> &'static str {
 
 /// A workload with its settings, from the label of its solo cell: `tiny b32`.
 pub fn workload(solo: &str) -> String {
-    solo.replacen(" solo", "", 1)
+    collo_store::without_mode(solo)
 }
 
 /// A p-value: three decimals, `<0.001` below.

@@ -12,6 +12,12 @@ use crate::analysis::Analysis;
 use crate::document::{self, Block, Figure, Written, replace};
 use crate::{plot, section};
 
+/// What a figure's file shows of it.
+fn sheet(figure: &Figure) -> plot::Sheet<'_> {
+    let Figure { title, legend, panels, simulated, tags, .. } = figure;
+    plot::Sheet { title, legend, panels, simulated: *simulated, tags }
+}
+
 /// Write everything. Each file is written aside and renamed, so that a reader sees the old one or the new one.
 pub fn write(analysis: &Analysis, reports: &Path) -> Result<Written> {
     let experiment = reports.join(&analysis.campaign.experiment);
@@ -26,7 +32,7 @@ pub fn write(analysis: &Analysis, reports: &Path) -> Result<Written> {
     // Pixels take most of the time of a report, and figures know nothing of each other.
     let draw = || -> Result<()> {
         while let Some((figure, path)) = figures.iter().zip(&plots).nth(next.fetch_add(1, Ordering::Relaxed)) {
-            let svg = plot::standalone(figure);
+            let svg = plot::standalone(&sheet(figure));
             replace(path, svg.as_bytes())?;
             replace(&path.with_extension("png"), &plot::png(figure.id, &svg)?)?;
         }

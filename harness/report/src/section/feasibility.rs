@@ -70,7 +70,7 @@ fn why(r: &crate::analysis::Repetition) -> String {
         O::OutOfMemory { member, message } | O::HostOutOfMemory { member, message } => {
             format!("{word}, member {member}: {message}")
         }
-        O::Crashed { member, status, message } => format!("{word}, member {member} {status} {message}"),
+        O::Crashed { member, status, message, .. } => format!("{word}, member {member} {status} {message}"),
         O::TimedOut { member, phase, message } => format!("{word} in {phase}, member {member}: {message}"),
         O::ProtocolError { member, message } => format!("{word}, member {member}: {message}"),
         O::ModeLost { reason } | O::NotStaged { reason } | O::DeviceLost { reason } => format!("{word}: {reason}"),

@@ -1,6 +1,6 @@
 //! What fits: workload and mode down, degree across; mixed groups by mode.
 
-use collo_store::Sharing;
+use collo_store::{Sharing, without_mode};
 
 use super::figure::{figure as finished, legend_of};
 use super::mixed;
@@ -142,10 +142,9 @@ fn groups(analysis: &Analysis) -> (Option<Panel>, usize) {
     rows.truncate(GROUPS);
     let refusals = &analysis.campaign.plan.refusals;
     // A refused cell is the planned one of another mode, but for the mode in its label.
-    let without = |label: &str, mode: &str| label.split(' ').filter(|part| *part != mode).collect::<Vec<_>>().join(" ");
     let refused = |cells: &[&Cell], mode: &str| {
         let of = |r: &&collo_store::RefusalRecord| {
-            r.sharing == mode && cells.iter().any(|c| without(c.name(), &c.record.sharing) == without(&r.cell, mode))
+            r.sharing == mode && cells.iter().any(|c| without_mode(c.name()) == without_mode(&r.cell))
         };
         refusals.iter().find(of)
     };

@@ -69,8 +69,7 @@ fn subjects(analysis: &Analysis) -> Vec<Subject<'_>> {
             }
             None => {
                 places.insert(who, found.len());
-                let name = cell.name().strip_suffix(&format!(" {}", cell.record.sharing)).unwrap_or(cell.name());
-                let name = name.replacen(&format!(" {} ", cell.record.sharing), " ", 1);
+                let name = collo_store::without_mode(cell.name());
                 found.push(Subject { name, what: "mixed".into(), groups: vec![cell], for_throughput: vec![cell] });
             }
         }

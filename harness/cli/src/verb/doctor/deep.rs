@@ -4,13 +4,12 @@
 //! A kernel that fills every SM must read as SM activity near 1, on the card or on each instance; two members must share in each mode that
 //! can be had as the card is; and DCGM's stream must have given numbers. Nothing is cut, and nothing is kept.
 
-use std::process::Command;
 use std::time::Duration;
 
 use collo_measure::experiment::Asked;
 use collo_measure::sampler::gpu::dcgm_texts;
 use collo_measure::{Gpu, GpuChoice, Workloads, mps};
-use collo_store::{AttestationVerdict, Diagnostics, Outcome, StoredRun};
+use collo_store::{AttestationVerdict, Diagnostics, Outcome, RunRecord, StoredRun};
 
 use super::super::tried::{Trial, Tried};
 use super::super::{Context, driver};
@@ -131,17 +130,18 @@ fn shares(label: &str, run: &StoredRun) -> Check {
             let why = r.validity.reasons.join("; ");
             Check::new(Mark::Changes, "shares", format!("{what}: {why}")).hint("start the container with `--pid=host`")
         }
-        (outcome, _) => Check::new(Mark::Fixable, "shares", format!("{what}: {}", words::outcome(run))).hint(hint_of(outcome)),
+        _ => Check::new(Mark::Fixable, "shares", format!("{what}: {}", words::outcome(run))).hint(hint_of(r)),
     }
 }
 
-fn hint_of(outcome: &Outcome) -> &'static str {
-    match outcome {
+fn hint_of(r: &RunRecord) -> &'static str {
+    let trained_on_cpu = |check: &collo_store::Check| !check.holds && check.found.as_deref() == Some("cpu");
+    match &r.outcome {
         Outcome::OutOfMemory { .. } => "somebody else's memory on this card? `nvidia-smi` shows it",
         Outcome::HostOutOfMemory { .. } => "end what else runs on this machine: `free -h` shows what is left",
         Outcome::NotStaged { .. } => "`nvidia-cuda-mps-control -f` in a shell shows what it says",
         Outcome::DeviceLost { .. } => "`dmesg | grep -i nvrm`, then a reset or a reboot",
-        Outcome::ModeLost { reason } if reason.contains("found cpu") => {
+        Outcome::ModeLost { .. } if r.attestation.checks.iter().any(trained_on_cpu) => {
             "CUDA cannot be used here: fabric manager on HGX, /dev/nvidia-uvm, driver and library that differ"
         }
         _ => "`collo run gpu-smoke` keeps what happened, and `collo show last` shows it",
@@ -226,13 +226,13 @@ fn asked_alone(gpu: &Gpu, dcgm: bool) -> Check {
         return Check::new(Mark::Absent, STREAM, "`dcgmi` is not on the PATH");
     };
     let entity = format!("gpu:{}", at.index);
-    let mut command = Command::new("dcgmi");
-    command.args(["dmon", "-i", &entity, "-e", "1001,1002,1003", "-d", "100", "-c", "5"]).env_remove("CUDA_VISIBLE_DEVICES");
-    match patience::hear(&mut command, Duration::from_secs(15)) {
+    let arguments = ["dmon", "-i", &entity, "-e", "1001,1002,1003", "-d", "100", "-c", "5"];
+    match patience::errand("dcgmi", &arguments, Duration::from_secs(15)).ask() {
         Ok(said) => {
-            let read = dcgm_texts::dmon(&said.out);
+            let (out, err) = (said.out(), said.err());
+            let read = dcgm_texts::dmon(&out);
             let rows = if read.values > 0 { read.rows as u64 } else { 0 };
-            let last = || said.err.lines().chain(said.out.lines()).rfind(|l| !l.trim().is_empty()).map(str::to_string);
+            let last = || err.lines().chain(out.lines()).rfind(|l| !l.trim().is_empty()).map(str::to_string);
             of_stream(&gpu.label(), rows, read.unread.len() as u64, last)
         }
         Err(e) => of_stream(&gpu.label(), 0, 0, || Some(e.to_string())),

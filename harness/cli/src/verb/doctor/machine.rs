@@ -1,7 +1,7 @@
 //! What a machine has without a GPU: cores, memory, Python, a store.
 
 use collo_measure::python::{self, Environment, PinSet};
-use collo_measure::sampler::PackageEnergy;
+use collo_measure::sampler::{NoEnergy, PackageEnergy};
 use collo_measure::{DeviceFacts, machine};
 
 use super::super::Context;
@@ -80,10 +80,10 @@ pub fn python(context: &Context<'_>) -> Check {
 pub fn energy() -> Check {
     match PackageEnergy::missing() {
         None => Check::new(Mark::Good, "energy", "RAPL: the processor packages' counters can be read"),
-        Some(reason) if reason.contains("root") => {
-            Check::new(Mark::Fixable, "energy", reason).hint("`sudo chmod -R a+r /sys/class/powercap/intel-rapl:0`")
+        Some(why @ NoEnergy::Denied(_)) => {
+            Check::new(Mark::Fixable, "energy", why.to_string()).hint("`sudo chmod -R a+r /sys/class/powercap/intel-rapl:0`")
         }
-        Some(reason) => Check::new(Mark::Absent, "energy", reason),
+        Some(why @ NoEnergy::NotThere) => Check::new(Mark::Absent, "energy", why.to_string()),
     }
 }
 

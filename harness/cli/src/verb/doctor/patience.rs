@@ -1,10 +1,9 @@
 //! Questions that may get no answer: each has fifteen seconds, and whoever waits longer than three is told what for.
 
-use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use collo_measure::program::{self, Said};
+use collo_measure::launch::Errand;
 
 /// Without persistence mode the driver starts its cards when it is asked; eight of them take many seconds (NVIDIA's driver persistence
 /// document).
@@ -27,16 +26,13 @@ pub fn within<T: Send + 'static>(waiting: impl FnOnce(), question: impl FnOnce()
 
 /// What a program said on both streams, and whether it was content; none if it is not there or takes too long.
 pub fn ask(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
-    let mut command = Command::new(program);
-    // It is for programs that compute, and the newest tools of DCGM complain of it.
-    command.env_remove("CUDA_VISIBLE_DEVICES");
-    let said = hear(command.args(arguments), PATIENCE).ok()?;
-    said.status.map(|status| (status.success(), said.out + &said.err))
+    let said = errand(program, arguments, PATIENCE).ask().ok()?;
+    said.status.map(|_| (said.success(), said.out() + &said.err()))
 }
 
-/// Run a program to its end, but not for longer than this; the error is why it does not start.
-pub fn hear(command: &mut Command, patience: Duration) -> std::io::Result<Said> {
-    program::hear(command, "", patience)
+/// A question to a program of the driver's, or of DCGM's: what is for programs that compute is not for it, and the newest tools complain.
+pub fn errand(program: &str, arguments: &[&str], patience: Duration) -> Errand {
+    Errand::to(program, patience).args(arguments).env("CUDA_VISIBLE_DEVICES", None::<String>)
 }
 
 #[cfg(test)]

@@ -41,7 +41,11 @@ pub fn check(driver: &Driver, rows: &[matrix::Row]) -> Check {
     };
     let cards: Vec<Card> = driver.gpus.iter().filter(|g| g.computes()).filter_map(card).collect();
     let version = cards.iter().any(|c| c.tell.iter().any(|s| s == DCGM)).then(version).flatten();
-    of(&cards, version.as_deref(), profiling_module)
+    of(&cards, version.as_deref(), is_installed, profiling_module)
+}
+
+fn is_installed() -> bool {
+    patience::ask("dcgmi", &["--version"]).is_some()
 }
 
 /// Of the program, as it says.
@@ -62,7 +66,7 @@ fn state(table: &str) -> Option<String> {
     rows.find(|row| row.get(2) == Some(&"Profiling")).and_then(|row| row.get(3).map(|state| state.to_lowercase()))
 }
 
-fn of(cards: &[Card], version: Option<&str>, profiling: impl Fn() -> Option<String>) -> Check {
+fn of(cards: &[Card], version: Option<&str>, installed: impl Fn() -> bool, profiling: impl Fn() -> Option<String>) -> Check {
     let Some(silent) = cards.iter().find(|c| c.tell.is_empty()) else {
         return match cards.first() {
             Some(first) => Check::new(Mark::Good, "smact", told(first, version)),
@@ -73,9 +77,10 @@ fn of(cards: &[Card], version: Option<&str>, profiling: impl Fn() -> Option<Stri
     // Where some cards are told, the one that is not is named.
     let whose = if cards.iter().any(|c| !c.tell.is_empty()) { format!(" of {}", silent.name) } else { String::new() };
     let check = Check::new(Mark::Fixable, "smact", format!("no source tells it{whose}: gpm: {gpm}; dcgm: {dcgm}"));
-    if dcgm.contains("on the PATH") {
+    if !installed() {
         return check.hint("install DCGM, then `sudo systemctl start nvidia-dcgm`");
     }
+    // The host engine's client says so itself.
     if dcgm.contains("connection") || dcgm.contains("connect to") {
         return check.hint("`sudo systemctl start nvidia-dcgm`");
     }
@@ -127,23 +132,24 @@ mod tests {
     #[test]
     fn it_is_good_only_where_numbers_came_of_every_card() {
         let ampere = card(&[DCGM], &[HOPPER]);
-        let good = of(std::slice::from_ref(&ampere), Some("3.3.9"), || None);
+        let good = of(std::slice::from_ref(&ampere), Some("3.3.9"), || true, || None);
         assert_eq!(good.mark, Mark::Good);
         assert!(good.text.starts_with("dcgm 3.3.9: per GPU and GPU instance, 10 Hz; gpm: GPM begins"), "{}", good.text);
-        assert!(of(&[card(&[GPM, DCGM], &[])], None, || None).text.starts_with("gpm of the driver"));
+        assert!(of(&[card(&[GPM, DCGM], &[])], None, || true, || None).text.starts_with("gpm of the driver"));
         let silent = card(&[], &[HOPPER, (DCGM, "dcgmi gives no row")]);
-        let some = of(&[ampere, silent], None, || None);
+        let some = of(&[ampere, silent], None, || true, || None);
         assert_eq!((some.mark, some.text.contains("of GPU 3")), (Mark::Fixable, true), "{}", some.text);
-        assert_eq!(of(&[], None, || None).mark, Mark::Absent);
+        assert_eq!(of(&[], None, || true, || None).mark, Mark::Absent);
     }
 
     #[test]
     fn the_hint_is_about_what_is_missing() {
-        let hint = |why: &str, state: Option<&str>| {
+        let said = |why: &str, installed: bool, state: Option<&str>| {
             let card = card(&[], &[HOPPER, (DCGM, why)]);
-            of(&[card], None, || state.map(str::to_string)).hint.unwrap()
+            of(&[card], None, || installed, || state.map(str::to_string)).hint.unwrap()
         };
-        assert!(hint("no `dcgmi` on the PATH", None).starts_with("install DCGM"));
+        let hint = |why: &str, state: Option<&str>| said(why, true, state);
+        assert!(said("no `dcgmi` on the PATH", false, None).starts_with("install DCGM"));
         assert_eq!(hint("Unable to connect to host engine", None), "`sudo systemctl start nvidia-dcgm`");
         let missing = hint("This request is serviced by a module of DCGM that is not currently loaded", Some("failed to load"));
         assert!(missing.contains("Profiling") && missing.contains("failed to load"), "{missing}");

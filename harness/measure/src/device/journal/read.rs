@@ -11,7 +11,6 @@ use serde_json::Value;
 use super::{Journal, SCHEMA, journal_file};
 use crate::device::partition::Partition;
 use crate::device::{mps, services, state_folder, trust};
-use crate::mistake::Mistake;
 
 /// A journal is some hundred bytes; what is longer is none.
 const LONGEST: u64 = 1 << 20;
@@ -49,7 +48,7 @@ pub struct Written {
 }
 
 /// All journals; an error where the folder itself is not to be believed.
-pub fn written() -> Result<Written, Mistake> {
+pub fn written() -> Result<Written, Diagnostic> {
     let mut all = Written::default();
     let Some(folder) = state_folder::look()? else { return Ok(all) };
     let unseen = |e: std::io::Error| state_folder::unwritten(&folder, &e);
@@ -77,14 +76,14 @@ pub fn left() -> Vec<Journal> {
 }
 
 /// Whether anything is written down of this card, legible or not.
-pub fn is_there(uuid: &str) -> Result<bool, Mistake> {
+pub fn is_there(uuid: &str) -> Result<bool, Diagnostic> {
     let folder = state_folder::look()?;
     // A link that leads nowhere is something, too.
     Ok(folder.is_some_and(|folder| journal_file(&folder, uuid).symlink_metadata().is_ok()))
 }
 
 /// The journal of this card, if there is one.
-pub(in crate::device) fn of(uuid: &str) -> Result<Option<Journal>, Mistake> {
+pub(in crate::device) fn of(uuid: &str) -> Result<Option<Journal>, Diagnostic> {
     let Some(folder) = state_folder::look()? else { return Ok(None) };
     let path = journal_file(&folder, uuid);
     if path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {

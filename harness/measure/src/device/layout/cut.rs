@@ -1,13 +1,14 @@
 //! A cut that is typed: `7×1g.5gb`, `3g.20gb+2×2g.10gb`, `2×1c.3g.20gb`, perhaps with places: `3g.20gb@4+2g.10gb@0`.
 
 use collo_gpus::notation;
+use collo_store::Diagnostic;
+use collo_store::text::quoted;
 
 use super::{Items, Wanted, checked, slice_of};
 use crate::device::mig::Card;
 use crate::device::partition::{Partition, Slice};
-use crate::mistake::{Mistake, quoted};
 
-pub fn read(text: &str, card: &Card) -> Result<Wanted, Mistake> {
+pub fn read(text: &str, card: &Card) -> Result<Wanted, Diagnostic> {
     let mut items = Items::default();
     let mut slices: Vec<Slice> = Vec::new();
     let all = notation::items(text);
@@ -18,14 +19,15 @@ pub fn read(text: &str, card: &Card) -> Result<Wanted, Mistake> {
             continue;
         }
         let count = written.count().map_err(|number| {
-            Mistake::new(format!("{} is not a number of instances", quoted(number))).note(format!("from 1 to {}", notation::MOST))
+            Diagnostic::new(format!("{} is not a number of instances", quoted(number)))
+                .note(format!("from 1 to {}", notation::MOST))
         })?;
         items.add(count.unwrap_or(1), &written, card)?;
     }
     match slices.len() {
         0 => items.placed(card),
         placed if placed == all.len() => checked(slices, card),
-        _ => Err(Mistake::new(format!("{} gives places to some instances", quoted(text))).hint("to all of them, or to none")),
+        _ => Err(Diagnostic::new(format!("{} gives places to some instances", quoted(text))).hint("to all of them, or to none")),
     }
 }
 

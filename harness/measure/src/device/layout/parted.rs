@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use collo_gpus::notation;
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, Source};
 use serde::Deserialize;
 
 use super::{Items, Wanted, card_of};
 use crate::device::gpu::Gpu;
 use crate::device::partition::Partition;
-use crate::mistake::{Mistake, Source, quoted};
 
 /// One configuration.
 #[derive(Debug, Clone)]
@@ -59,12 +60,12 @@ const VERSION: &str = "v1";
 
 impl Config {
     /// The configuration of this name; a file that has only one need not be asked for it.
-    pub fn read(source: &Arc<Source>, name: Option<&str>) -> Result<Config, Mistake> {
+    pub fn read(source: &Arc<Source>, name: Option<&str>) -> Result<Config, Diagnostic> {
         let document: Document = serde_saphyr::from_str(source.text()).map_err(|e| not_read(source, &e))?;
         let file = source.name();
         if document.version != VERSION {
             let what = format!("{file} has version {}, `{VERSION}` is read", quoted(&document.version));
-            return Err(Mistake::new(what));
+            return Err(Diagnostic::new(what));
         }
         let names: Vec<String> = document.mig_configs.keys().map(|n| format!("`{n}`")).collect();
         let mut all = document.mig_configs;
@@ -74,12 +75,12 @@ impl Config {
             None => {
                 let first = all.keys().next().cloned().unwrap_or_default();
                 let what = format!("{file} has several configurations: {}", names.join(", "));
-                return Err(Mistake::new(what).hint(format!("name one, as in `{file}:{first}`")));
+                return Err(Diagnostic::new(what).hint(format!("name one, as in `{file}:{first}`")));
             }
         };
         let Some((name, entries)) = chosen else {
             let what = format!("there is no configuration {} in {file}", quoted(name.unwrap_or_default()));
-            return Err(Mistake::new(what).hint(format!("it has {}", names.join(", "))));
+            return Err(Diagnostic::new(what).hint(format!("it has {}", names.join(", "))));
         };
         for entry in &entries {
             entry.check(&name, file)?;
@@ -88,7 +89,7 @@ impl Config {
     }
 
     /// What this card is to become; none where no entry is about it.
-    pub fn of(&self, gpu: &Gpu, pci: Option<u32>) -> Result<Option<Wanted>, Mistake> {
+    pub fn of(&self, gpu: &Gpu, pci: Option<u32>) -> Result<Option<Wanted>, Diagnostic> {
         let mut found: Option<Wanted> = None;
         for entry in &self.entries {
             if !entry.is_about(gpu, pci)? {
@@ -97,7 +98,7 @@ impl Config {
             let Some(wanted) = entry.wanted(gpu)? else { continue };
             if found.as_ref().is_some_and(|other| *other != wanted) {
                 let what = format!("two entries of `{}` in {} are about {}, and differ", self.name, self.file, gpu.label());
-                return Err(Mistake::new(what));
+                return Err(Diagnostic::new(what));
             }
             found = Some(wanted);
         }
@@ -105,9 +106,9 @@ impl Config {
     }
 }
 
-fn not_read(source: &Arc<Source>, e: &serde_saphyr::Error) -> Mistake {
+fn not_read(source: &Arc<Source>, e: &serde_saphyr::Error) -> Diagnostic {
     let whole = e.without_snippet().to_string();
-    let what = Mistake::new(format!("not a configuration of mig-parted: {}", whole.lines().next().unwrap_or_default()));
+    let what = Diagnostic::new(format!("not a configuration of mig-parted: {}", whole.lines().next().unwrap_or_default()));
     let Some(place) = e.location() else { return what.hint(format!("the file is {}", source.name())) };
     let (line, column) = (place.line() as usize, place.column() as usize);
     let before: usize = source.text().split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
@@ -117,8 +118,8 @@ fn not_read(source: &Arc<Source>, e: &serde_saphyr::Error) -> Mistake {
 }
 
 impl Entry {
-    fn check(&self, config: &str, file: &str) -> Result<(), Mistake> {
-        let wrong = |what: String| Err(Mistake::new(format!("`{config}` of {file}: {what}")));
+    fn check(&self, config: &str, file: &str) -> Result<(), Diagnostic> {
+        let wrong = |what: String| Err(Diagnostic::new(format!("`{config}` of {file}: {what}")));
         if let Devices::Word(word) = &self.devices
             && word != "all"
         {
@@ -145,7 +146,7 @@ impl Entry {
         }
     }
 
-    fn is_about(&self, gpu: &Gpu, pci: Option<u32>) -> Result<bool, Mistake> {
+    fn is_about(&self, gpu: &Gpu, pci: Option<u32>) -> Result<bool, Diagnostic> {
         let listed = match &self.devices {
             Devices::Word(_) => true,
             Devices::Some(list) => gpu.at.as_ref().is_some_and(|at| list.contains(&at.index)),
@@ -156,13 +157,13 @@ impl Entry {
         }
         let Some(pci) = pci else {
             let what = format!("the PCI device id of {} is not known, so `device-filter` cannot be held against it", gpu.label());
-            return Err(Mistake::new(what).of_machine());
+            return Err(Diagnostic::new(what).of_machine());
         };
         Ok(filters.iter().any(|text| pci_id(text) == Some(pci)))
     }
 
     /// None for a card without MIG that is to have none: there is nothing to say of it.
-    fn wanted(&self, gpu: &Gpu) -> Result<Option<Wanted>, Mistake> {
+    fn wanted(&self, gpu: &Gpu) -> Result<Option<Wanted>, Diagnostic> {
         if !self.mig_enabled {
             return Ok(gpu.has_mig.then(|| Wanted { partition: Partition::off(), placed: true }));
         }

@@ -23,21 +23,21 @@ fn slice(profile: &str, start: u32, compute: &[u32]) -> Slice {
     Slice { profile: profile.into(), start: Some(start), compute: compute.to_vec() }
 }
 
-fn of_words(text: &str) -> Result<Wanted, Mistake> {
+fn of_words(text: &str) -> Result<Wanted, Diagnostic> {
     words(text, &a100())
 }
 
-fn toml_of(text: &str) -> Result<Vec<(u32, Wanted)>, Mistake> {
+fn toml_of(text: &str) -> Result<Vec<(u32, Wanted)>, Diagnostic> {
     let file = toml::File::read(&Source::file("l.toml", text), None)?;
     on(&Layout::Collo(file), &[a100(), gpu(1, "a100-40gb")], false)
 }
 
-fn parted_of(text: &str, gpus: &[Gpu]) -> Result<Vec<(u32, Wanted)>, Mistake> {
+fn parted_of(text: &str, gpus: &[Gpu]) -> Result<Vec<(u32, Wanted)>, Diagnostic> {
     let config = parted::Config::read(&Source::file("c.yaml", text), None)?;
     on(&Layout::MigParted(config), gpus, false)
 }
 
-fn on(layout: &Layout, gpus: &[Gpu], chosen: bool) -> Result<Vec<(u32, Wanted)>, Mistake> {
+fn on(layout: &Layout, gpus: &[Gpu], chosen: bool) -> Result<Vec<(u32, Wanted)>, Diagnostic> {
     let all = layout.on(gpus, chosen, &|_| Some(0x20B0_10DE))?;
     Ok(all.into_iter().map(|(gpu, wanted)| (gpu.at.as_ref().expect("it has one").index, wanted)).collect())
 }

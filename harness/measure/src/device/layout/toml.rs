@@ -6,12 +6,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ::toml::Spanned;
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, Source};
 use serde::Deserialize;
 
 use super::{Wanted, arranged, card_of, slice_of, slice_text};
 use crate::device::gpu::Gpu;
 use crate::device::partition::Partition;
-use crate::mistake::{Mistake, Source, quoted};
 use crate::nearest::nearest;
 
 /// The layouts of a file that are meant.
@@ -38,10 +39,10 @@ struct Section {
 
 impl File {
     /// All layouts of a file, or the one of this name.
-    pub fn read(source: &Arc<Source>, name: Option<&str>) -> Result<File, Mistake> {
+    pub fn read(source: &Arc<Source>, name: Option<&str>) -> Result<File, Diagnostic> {
         let document: Document = ::toml::from_str(source.text()).map_err(|e| {
             let what = e.message().lines().next().unwrap_or("it cannot be read").to_string();
-            Mistake::new(format!("not a layout: {what}")).at(source, e.span().unwrap_or(0..0))
+            Diagnostic::new(format!("not a layout: {what}")).at(source, e.span().unwrap_or(0..0))
         })?;
         let mut layouts = document.layout;
         if let Some(name) = name {
@@ -49,14 +50,14 @@ impl File {
             layouts = BTreeMap::from([(name.to_string(), only)]);
         }
         if layouts.is_empty() {
-            return Err(Mistake::new(format!("there is no layout in {}", source.name())).hint("`collo mig export` writes one"));
+            return Err(Diagnostic::new(format!("there is no layout in {}", source.name())).hint("`collo mig export` writes one"));
         }
         let file = File { source: source.clone(), layouts };
         if file.layouts.len() > 1 && !file.names_cards() {
             let first = file.layouts.keys().next().cloned().unwrap_or_default();
             let names: Vec<String> = file.layouts.keys().map(|n| format!("`{n}`")).collect();
             let what = format!("{} has several layouts: {}", source.name(), names.join(", "));
-            return Err(Mistake::new(what).hint(format!("name one, as in `{}:{first}`", source.name())));
+            return Err(Diagnostic::new(what).hint(format!("name one, as in `{}:{first}`", source.name())));
         }
         Ok(file)
     }
@@ -67,30 +68,31 @@ impl File {
     }
 
     /// What this card is to become; none where each layout has a card of its own and this one has no layout.
-    pub fn of(&self, gpu: &Gpu, own_cards: bool) -> Result<Option<Wanted>, Mistake> {
+    pub fn of(&self, gpu: &Gpu, own_cards: bool) -> Result<Option<Wanted>, Diagnostic> {
         let at = gpu.at.as_ref().map(|at| at.index);
         let own = self.layouts.iter().find(|(name, _)| index(name).is_some() && index(name) == at);
         let only = self.layouts.iter().next().filter(|_| self.layouts.len() == 1 && !own_cards);
         match own.or(only) {
             Some((name, section)) => self.wanted(name, section, gpu).map(Some),
             None if own_cards => Ok(None),
-            None => Err(Mistake::new(format!("{} has no layout for {}", self.source.name(), gpu.label()))
+            None => Err(Diagnostic::new(format!("{} has no layout for {}", self.source.name(), gpu.label()))
                 .hint(format!("`[layout.gpu{}]` would be one", at.unwrap_or(0)))),
         }
     }
 
-    fn wanted(&self, name: &str, section: &Section, gpu: &Gpu) -> Result<Wanted, Mistake> {
+    fn wanted(&self, name: &str, section: &Section, gpu: &Gpu) -> Result<Wanted, Diagnostic> {
         let card = card_of(gpu)?;
-        let at = |mistake: Mistake, span: Range<usize>| mistake.at(&self.source, span);
+        let at = |mistake: Diagnostic, span: Range<usize>| mistake.at(&self.source, span);
         if let Some(model) = section.gpu.as_ref().filter(|model| *model.get_ref() != card.name) {
             let what = format!("layout {} is for a {}, {} is a {}", quoted(name), model.get_ref(), gpu.label(), card.name);
-            return Err(at(Mistake::new(what), model.span()));
+            return Err(at(Diagnostic::new(what), model.span()));
         }
         match (&section.mig, &section.cut) {
             (Some(mig), None) if !mig.get_ref() => Ok(Wanted { partition: Partition::off(), placed: true }),
-            (Some(mig), Some(_)) if !mig.get_ref() => {
-                Err(at(Mistake::new(format!("layout {} has MIG off and a cut", quoted(name))).note("one of the two"), mig.span()))
-            }
+            (Some(mig), Some(_)) if !mig.get_ref() => Err(at(
+                Diagnostic::new(format!("layout {} has MIG off and a cut", quoted(name))).note("one of the two"),
+                mig.span(),
+            )),
             (_, Some(cut)) => {
                 let mut slices = Vec::new();
                 for text in cut {
@@ -99,19 +101,19 @@ impl File {
                 let span = cut.first().zip(cut.last()).map(|(first, last)| first.span().start..last.span().end);
                 arranged(slices, card).map_err(|e| at(e, span.unwrap_or(0..0)))
             }
-            (_, None) => Err(Mistake::new(format!("layout {} of {} has no `cut`", quoted(name), self.source.name()))
+            (_, None) => Err(Diagnostic::new(format!("layout {} of {} has no `cut`", quoted(name), self.source.name()))
                 .hint("as in `cut = [\"3g.20gb@4\", \"2g.10gb@0\"]`, or `mig = false`")),
         }
     }
 }
 
-fn unknown<'a>(source: &Source, name: &str, names: impl Iterator<Item = &'a String> + Clone) -> Mistake {
+fn unknown<'a>(source: &Source, name: &str, names: impl Iterator<Item = &'a String> + Clone) -> Diagnostic {
     let all: Vec<String> = names.clone().map(|n| format!("`{n}`")).collect();
     let note = match nearest(name, names.map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("it has {}", all.join(", ")),
     };
-    Mistake::new(format!("there is no layout {} in {}", quoted(name), source.name())).hint(note)
+    Diagnostic::new(format!("there is no layout {} in {}", quoted(name), source.name())).hint(note)
 }
 
 /// `gpu0` → 0

@@ -4,28 +4,29 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, Diagnostics, Source};
 use fs_err as fs;
 
 use super::{Card, read};
-use crate::mistake::{Mistake, Mistakes, Source, quoted};
 use crate::nearest::nearest;
 
 /// All cards of a project.
 #[derive(Debug, Clone, Default)]
 pub struct Cards {
     all: BTreeMap<String, Card>,
-    broken: BTreeMap<String, Mistakes>,
+    broken: BTreeMap<String, Diagnostics>,
 }
 
 impl Cards {
     /// Read every `NAME.toml` of the folder. A broken one is kept with its mistakes: it matters to who asks for it.
-    pub fn load(folder: &Path) -> Result<Cards, Mistake> {
+    pub fn load(folder: &Path) -> Result<Cards, Diagnostic> {
         if !folder.is_dir() {
             let root = folder.parent().map(crate::project::shown).filter(|root| !root.is_empty()).unwrap_or(".".into());
-            return Err(Mistake::new(format!("there is no `mig-profiles/` in {root}, so no GPU is known"))
+            return Err(Diagnostic::new(format!("there is no `mig-profiles/` in {root}, so no GPU is known"))
                 .hint(format!("`collo init {root}` writes it, and overwrites nothing")));
         }
-        let unreadable = |e: std::io::Error| Mistake::new("the MIG profiles cannot be read").caused_by(e.to_string());
+        let unreadable = |e: std::io::Error| Diagnostic::new("the MIG profiles cannot be read").caused_by(e.to_string());
         let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(unreadable)?;
         let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
         paths.retain(|path| path.extension().is_some_and(|e| e == "toml"));
@@ -34,7 +35,7 @@ impl Cards {
         for path in paths {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let text = collo_store::read_small_text(&path, crate::fields::LARGEST)
-                .map_err(|e| Mistake::new(format!("GPU `{name}` cannot be read")).caused_by(e.to_string()).into());
+                .map_err(|e| Diagnostic::new(format!("GPU `{name}` cannot be read")).caused_by(e.to_string()).into());
             let card = text.and_then(|text| read::parse(&name, &Source::file(crate::project::shown(&path), text)));
             cards.add(name, card);
         }
@@ -51,7 +52,7 @@ impl Cards {
         cards
     }
 
-    fn add(&mut self, name: String, card: Result<Card, Mistakes>) {
+    fn add(&mut self, name: String, card: Result<Card, Diagnostics>) {
         match card {
             Ok(card) => drop(self.all.insert(name, card)),
             Err(mistakes) => drop(self.broken.insert(name, mistakes)),
@@ -63,12 +64,12 @@ impl Cards {
     }
 
     /// Files that are wrong, with what is wrong.
-    pub fn broken(&self) -> &BTreeMap<String, Mistakes> {
+    pub fn broken(&self) -> &BTreeMap<String, Diagnostics> {
         &self.broken
     }
 
     /// The card of this name, or what is wrong: unknown or broken.
-    pub fn find(&self, name: &str) -> Result<&Card, Mistakes> {
+    pub fn find(&self, name: &str) -> Result<&Card, Diagnostics> {
         if let Some(card) = self.all.get(name) {
             return Ok(card);
         }
@@ -79,6 +80,6 @@ impl Cards {
             Some(near) => format!("did you mean `{near}`? All: `collo list gpus`"),
             None => "all: `collo list gpus`".into(),
         };
-        Err(Mistake::new(format!("unknown GPU {}", quoted(name))).note(note).into())
+        Err(Diagnostic::new(format!("unknown GPU {}", quoted(name))).note(note).into())
     }
 }

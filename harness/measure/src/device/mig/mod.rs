@@ -21,8 +21,9 @@ use std::sync::Arc;
 
 use collo_gpus::notation::Size;
 pub use collo_gpus::{Engines, Places, Profile};
+use collo_store::Diagnostic;
+use collo_store::text::quoted;
 
-use crate::mistake::{Mistake, quoted};
 use crate::nearest::nearest;
 
 /// A model of GPU. What its file does not know is absent.
@@ -67,18 +68,17 @@ pub struct Layout {
 }
 
 impl Card {
-    pub fn profile(&self, name: &str) -> Result<&Arc<Profile>, Mistake> {
+    pub fn profile(&self, name: &str) -> Result<&Arc<Profile>, Diagnostic> {
         let names = self.profiles.iter().map(|p| p.name.as_str());
         let found = self.profiles.iter().find(|p| p.name == name);
         found.ok_or_else(|| match self.alike(name) {
-            Some(alike) => {
-                Mistake::new(format!("unknown profile {}", quoted(name))).note(format!("on {} it is `{}`", self.name, alike.name))
-            }
+            Some(alike) => Diagnostic::new(format!("unknown profile {}", quoted(name)))
+                .note(format!("on {} it is `{}`", self.name, alike.name)),
             None => self.unknown("profile", name, names),
         })
     }
 
-    pub fn layout(&self, name: &str) -> Result<&Layout, Mistake> {
+    pub fn layout(&self, name: &str) -> Result<&Layout, Diagnostic> {
         let names = self.layouts.iter().map(|l| l.name.as_str());
         self.layouts.iter().find(|l| l.name == name).ok_or_else(|| self.unknown("layout", name, names))
     }
@@ -92,12 +92,12 @@ impl Card {
         all.first().copied()
     }
 
-    fn unknown<'a>(&self, what: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone) -> Mistake {
+    fn unknown<'a>(&self, what: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone) -> Diagnostic {
         let note = match nearest(name, names.clone()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("{} has {}", self.name, names.map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")),
         };
-        Mistake::new(format!("unknown {what} {}", quoted(name))).note(note)
+        Diagnostic::new(format!("unknown {what} {}", quoted(name))).note(note)
     }
 
     /// The largest profile of which so many instances fit: what `mig` alone gives each member.

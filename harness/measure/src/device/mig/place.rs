@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
+use collo_store::Diagnostic;
+
 use super::{Card, Instance, Profile};
-use crate::mistake::Mistake;
 
 /// A limit that the sum of all instances breaks, wherever they lie.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +36,7 @@ pub(super) enum Limit {
 
 impl Card {
     /// Where these instances lie, in the order of their places, beside those that are there already; or why not, and what would fit.
-    pub fn place(&self, wanted: &[Arc<Profile>], beside: &[Instance]) -> Result<Vec<Instance>, Mistake> {
+    pub fn place(&self, wanted: &[Arc<Profile>], beside: &[Instance]) -> Result<Vec<Instance>, Diagnostic> {
         self.room(wanted, beside).ok_or_else(|| self.why(wanted, beside))
     }
 

@@ -5,20 +5,21 @@ use std::sync::Arc;
 
 use collo_gpus::Model;
 use collo_gpus::notation::{self, Size};
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, Diagnostics, Source};
 
 use super::{Card, Layout, keys};
 use crate::fields::{self, Fields, Found, Value};
-use crate::mistake::{Mistake, Mistakes, Source, quoted};
 
 /// The card that a text describes; its name is the file's. What is wrong is found here, the values are read by [`Model::read`].
-pub fn parse(name: &str, source: &Arc<Source>) -> Result<Card, Mistakes> {
+pub fn parse(name: &str, source: &Arc<Source>) -> Result<Card, Diagnostics> {
     let (fields, mistakes) = fields::read(source, &keys::CARD);
     let mut reader = Reader { source, mistakes };
     for needed in ["compute_slices", "profiles"] {
         // A value that was wrong is no longer there, and was said.
         if fields.found(needed).is_none() && reader.mistakes.is_empty() {
             reader.mistakes.push(
-                Mistake::new(format!("`{needed}` is missing in {}", source.name()))
+                Diagnostic::new(format!("`{needed}` is missing in {}", source.name()))
                     .hint(format!("all keys: `{}`", keys::CARD.help)),
             );
         }
@@ -28,7 +29,7 @@ pub fn parse(name: &str, source: &Arc<Source>) -> Result<Card, Mistakes> {
         reader.profile(&fields, table, &mut names);
     }
     reader.mistakes.clone().into_result(())?;
-    let model = Model::read(name, source.text()).map_err(|what| Mistake::new(format!("{}: {what}", source.name())))?;
+    let model = Model::read(name, source.text()).map_err(|what| Diagnostic::new(format!("{}: {what}", source.name())))?;
     let mut card = Card::of_model(model);
     for (name, span, found) in fields.table("layouts").map(Fields::in_order).unwrap_or_default() {
         if let Some(layout) = reader.layout(&card, name, span, found) {
@@ -40,31 +41,31 @@ pub fn parse(name: &str, source: &Arc<Source>) -> Result<Card, Mistakes> {
 
 struct Reader<'a> {
     source: &'a Arc<Source>,
-    mistakes: Mistakes,
+    mistakes: Diagnostics,
 }
 
 impl Reader<'_> {
-    fn wrong(&mut self, mistake: Mistake, span: Range<usize>) {
+    fn wrong(&mut self, mistake: Diagnostic, span: Range<usize>) {
         self.mistakes.push(mistake.at(self.source, span));
     }
 
     fn profile<'f>(&mut self, card: &Fields, table: &'f Fields, names: &mut Vec<&'f str>) {
         let Some(found) = table.found("name") else {
             let brace = table.span.start..table.span.start + 1;
-            return self.wrong(Mistake::new("`name` is missing in this profile").note("as in `name = \"3g.20gb\"`"), brace);
+            return self.wrong(Diagnostic::new("`name` is missing in this profile").note("as in `name = \"3g.20gb\"`"), brace);
         };
         let Some(name) = found.text() else { return };
         let Some(size) = Size::parse(name).filter(|size| size.compute.is_none()) else {
-            let what = Mistake::new(format!("{} is not a name for a profile", quoted(name)));
+            let what = Diagnostic::new(format!("{} is not a name for a profile", quoted(name)));
             return self.wrong(what.note("as in `3g.20gb` or `1g.5gb+me`"), found.span.clone());
         };
         if names.contains(&name) {
-            self.wrong(Mistake::new(format!("`{name}` is here twice")).note("leave one out"), found.span.clone());
+            self.wrong(Diagnostic::new(format!("`{name}` is here twice")).note("leave one out"), found.span.clone());
         }
         names.push(name);
         if let Some(there) = card.whole_u32("compute_slices").filter(|there| size.slices > *there) {
             self.wrong(
-                Mistake::new(format!("`{name}` has {} compute slices and the card {there}", size.slices)),
+                Diagnostic::new(format!("`{name}` has {} compute slices and the card {there}", size.slices)),
                 found.span.clone(),
             );
         }
@@ -75,26 +76,26 @@ impl Reader<'_> {
         let (starts, units) = (table.list("starts"), table.whole_u32("units"));
         for (there, missing) in [("starts", "units"), ("units", "starts")] {
             if let Some(span) = table.key_span(there).filter(|_| table.found(missing).is_none()) {
-                self.wrong(Mistake::new(format!("`{there}` is of no use without `{missing}`")), span);
+                self.wrong(Diagnostic::new(format!("`{there}` is of no use without `{missing}`")), span);
             }
         }
         let (Some(starts), Some(units)) = (starts, units) else { return };
         let Some(there) = card.whole_u32("memory_units") else {
             let span = table.key_span("starts").unwrap_or(table.span.clone());
-            return self.wrong(Mistake::new("`starts` are places on a grid").note("say its length: `memory_units = 8`"), span);
+            return self.wrong(Diagnostic::new("`starts` are places on a grid").note("say its length: `memory_units = 8`"), span);
         };
         for found in starts {
             let Value::Whole(start) = found.value else { continue };
             if start + u64::from(units) > u64::from(there) {
                 let what = format!("`{name}` from unit {start} on takes {units} and the grid has {there}");
-                self.wrong(Mistake::new(what), found.span.clone());
+                self.wrong(Diagnostic::new(what), found.span.clone());
             }
         }
     }
 
     fn layout(&mut self, card: &Card, name: &str, span: &Range<usize>, found: &Found) -> Option<Layout> {
         if !notation::is_layout(name) {
-            let what = Mistake::new(format!("{} is not a name for a layout", quoted(name)));
+            let what = Diagnostic::new(format!("{} is not a name for a layout", quoted(name)));
             self.wrong(what.note("a letter, then letters, digits and `-`, at most 40"), span.clone());
         }
         let Value::List(items) = &found.value else { return None };
@@ -106,7 +107,7 @@ impl Reader<'_> {
             }
         }
         if items.is_empty() {
-            self.wrong(Mistake::new(format!("layout `{name}` has no instance")), found.span.clone());
+            self.wrong(Diagnostic::new(format!("layout `{name}` has no instance")), found.span.clone());
         }
         if wanted.len() < items.len() {
             return None;

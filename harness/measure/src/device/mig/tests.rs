@@ -1,8 +1,9 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
+use collo_store::Source;
+
 use super::*;
-use crate::mistake::Source;
 
 /// The cards of the checkout.
 pub fn cards() -> &'static Cards {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use collo_store::Diagnostic;
+
 use super::place::Limit;
 use super::{Card, Instance, Profile};
-use crate::mistake::Mistake;
 
 impl Card {
-    pub(super) fn why(&self, wanted: &[Arc<Profile>], beside: &[Instance]) -> Mistake {
+    pub(super) fn why(&self, wanted: &[Arc<Profile>], beside: &[Instance]) -> Diagnostic {
         let wanted = self.largest_first(wanted);
         let there: Vec<String> = beside.iter().map(|i| format!("`{i}`")).collect();
         let there = if there.is_empty() { String::new() } else { format!(" beside {}", there.join(" and ")) };
@@ -16,7 +17,7 @@ impl Card {
             Some(limit) => self.said(&limit),
             None => left_out.first().map(no_place).unwrap_or_default(),
         };
-        let mistake = Mistake::new(format!("`{}` does not fit {}{there}", summed(&wanted), self.name)).caused_by(cause);
+        let mistake = Diagnostic::new(format!("`{}` does not fit {}{there}", summed(&wanted), self.name)).caused_by(cause);
         if let Some(Limit::Unplaced(_)) = self.limit(&wanted, beside) {
             let file = format!("mig-profiles/{}.toml", self.name);
             return mistake.hint(format!("write into {file} what `nvidia-smi mig -lgipp` prints, as `starts` and `units`"));

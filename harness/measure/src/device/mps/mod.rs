@@ -6,10 +6,9 @@ pub mod folder;
 mod replies;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::program::{self, Said};
+use crate::launch::{Errand, Said};
 
 pub use replies::{Logged, Status, logged, trouble, understood};
 
@@ -53,12 +52,11 @@ impl Control {
     }
 
     fn say_within(&self, words: &str, patience: Duration) -> Result<String, Unanswered> {
-        let mut command = Command::new(PROGRAM);
-        command.env("CUDA_MPS_PIPE_DIRECTORY", &self.pipe);
-        match program::hear(&mut command, &format!("{words}\n"), patience) {
-            Ok(Said { status: Some(status), out, err }) if status.success() => Ok(out + &err),
-            Ok(Said { status: Some(_), out, err }) => {
-                let answer = format!("{out}{err}").trim().replace('\n', "; ");
+        let errand = Errand::to(PROGRAM, patience).env("CUDA_MPS_PIPE_DIRECTORY", Some(&self.pipe)).input(format!("{words}\n"));
+        match errand.ask() {
+            Ok(said) if said.success() => Ok(said.out() + &said.err()),
+            Ok(said @ Said { status: Some(_), .. }) => {
+                let answer = (said.out() + &said.err()).trim().replace('\n', "; ");
                 Err(Unanswered::Refused { words: words.into(), answer })
             }
             Ok(Said { status: None, .. }) => Err(Unanswered::Slow(words.into(), patience.as_secs())),

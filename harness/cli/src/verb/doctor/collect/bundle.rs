@@ -1,12 +1,12 @@
 //! What is brought home: files in a folder, each masked as it is put there, and an account of every step that was taken.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use serde_json::{Value, json};
 
+use collo_measure::launch::Errand;
 use collo_store::{Diagnostic, Diagnostics};
 
 use super::super::patience;
@@ -82,20 +82,14 @@ impl Bundle {
 
     pub fn command_within(&mut self, file: &str, program: &str, arguments: &[&str], patience: Duration) {
         let begun = Instant::now();
-        let mut command = Command::new(program);
-        // DCGM 4's tools read it and complain of what they do not know.
-        command.args(arguments).env_remove("CUDA_VISIBLE_DEVICES");
         let typed = format!("{program} {}", arguments.join(" "));
-        match patience::hear(&mut command, patience) {
+        match patience::errand(program, arguments, patience).ask() {
             Ok(said) => {
-                self.text(file, &said.out);
+                let (out, err) = (said.out(), said.err());
+                self.text(file, &out);
                 let rc = said.status.and_then(|s| s.code());
                 // Old ones complain on stdout.
-                let said = if rc == Some(0) {
-                    said.err
-                } else {
-                    format!("{}{}", said.err, said.out.chars().take(400).collect::<String>())
-                };
+                let said = if rc == Some(0) { err } else { err + &out.chars().take(400).collect::<String>() };
                 let took_s = begun.elapsed().as_secs_f64();
                 self.note(file, json!({"command": typed, "rc": rc, "late": rc.is_none(), "took_s": took_s, "said": said}));
             }
@@ -129,16 +123,13 @@ impl Bundle {
         let mut aside = to.as_os_str().to_owned();
         aside.push(".aside");
         let aside = PathBuf::from(aside);
-        let mut tar = Command::new("tar");
         // Nobody's name is to be in its headers.
-        tar.args(["--owner=0", "--group=0", "--numeric-owner", "--sort=name", "-czf"])
-            .arg(&aside)
-            .arg("-C")
-            .arg(self.folder.path());
-        let said = patience::hear(tar.arg(NAME), PATIENCE).map_err(|e| cannot(format!("`tar`: {e}")))?;
-        if !said.status.is_some_and(|s| s.success()) {
+        let tar = Errand::to("tar", PATIENCE).args(["--owner=0", "--group=0", "--numeric-owner", "--sort=name", "-czf"]);
+        let said = tar.arg(&aside).arg("-C").arg(self.folder.path()).arg(NAME).ask();
+        let said = said.map_err(|e| cannot(format!("`tar`: {e}")))?;
+        if !said.success() {
             let _ = fs::remove_file(&aside);
-            return Err(cannot(said.err.trim().to_string()).into());
+            return Err(cannot(said.err().trim().to_string()).into());
         }
         Ok(fs::rename(&aside, to).map_err(|e| cannot(e.to_string()))?)
     }

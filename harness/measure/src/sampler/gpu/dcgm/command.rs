@@ -14,13 +14,23 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::launch::children::{self, Own};
-use crate::launch::mark;
+use crate::launch::{Errand, mark};
 
 /// How long it may take to end when it is asked to.
 const GRACE: Duration = Duration::from_millis(700);
 
 /// A line that is longer is none of dmon's.
 const LONGEST_LINE: usize = 16 * 1024;
+
+/// It is for programs that compute: DCGM numbers cards itself, and its newest tools complain of it (dcgmi/Environment.cpp).
+const NOT_FOR_DCGM: &str = "CUDA_VISIBLE_DEVICES";
+
+fn not_started(program: &str, e: &std::io::Error) -> String {
+    match e.kind() {
+        std::io::ErrorKind::NotFound => format!("no `{program}` on the PATH"),
+        _ => format!("`{program}` does not start: {e}"),
+    }
+}
 
 /// A running command.
 pub struct Running {
@@ -73,17 +83,13 @@ impl Running {
     pub fn start<S: AsRef<OsStr>>(program: &str, arguments: impl IntoIterator<Item = S>) -> Result<Running, String> {
         let mut command = std::process::Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // It is for programs that compute: DCGM numbers cards itself, and its newest tools complain of the variable (dcgmi/Environment.cpp).
-        command.env_remove("CUDA_VISIBLE_DEVICES");
+        command.env_remove(NOT_FOR_DCGM);
         // Ctrl-C is for collo, which ends what it started.
         command.process_group(0);
         // SAFETY: a single system call between fork and exec.
         unsafe { command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?)) };
         command.env(mark::NAME, mark::own());
-        let (mut child, own) = children::spawn(&mut command).map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => format!("no `{program}` on the PATH"),
-            _ => format!("`{program}` does not start: {e}"),
-        })?;
+        let (mut child, own) = children::spawn(&mut command).map_err(|e| not_started(program, &e))?;
         let out = Lines { pipe: child.stdout.take(), rest: Vec::new() };
         let err = Lines { pipe: child.stderr.take(), rest: Vec::new() };
         Ok(Running { child, _own: own, out, err })
@@ -174,28 +180,15 @@ pub struct Answer {
 impl Command<'_> {
     /// What it says to these arguments, or why it says nothing.
     pub fn ask(&self, arguments: &[&str]) -> Result<Answer, String> {
-        let mut running = Running::start(self.program, arguments)?;
-        let deadline = Instant::now() + self.at_most;
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        loop {
-            let printed = running.wait(Duration::from_millis(50));
-            out.extend(printed.out);
-            err.extend(printed.err);
-            if printed.ended {
-                break;
-            }
-            if (self.stop)() {
-                return Err("sampling ended before".into());
-            }
-            if Instant::now() >= deadline {
-                return Err(format!("`{} {}` does not answer", self.program, arguments.join(" ")));
-            }
+        let errand = Errand::to(self.program, self.at_most).args(arguments).env(NOT_FOR_DCGM, None::<String>);
+        let said = errand.ask_until(self.stop).map_err(|e| not_started(self.program, &e))?;
+        let lines = |text: String| text.lines().map(str::to_string).collect::<Vec<_>>();
+        match said.status {
+            None if (self.stop)() => Err("sampling ended before".into()),
+            None => Err(format!("`{} {}` does not answer", self.program, arguments.join(" "))),
+            _ if said.success() => Ok(Answer { out: said.out(), failed: None }),
+            status => Ok(Answer { out: said.out(), failed: Some(reason(&lines(said.err()), &lines(said.out()), status)) }),
         }
-        let failed = match running.finish() {
-            Some(status) if status.success() => None,
-            status => Some(reason(&err, &out, status)),
-        };
-        Ok(Answer { out: out.join("\n"), failed })
     }
 }
 

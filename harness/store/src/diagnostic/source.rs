@@ -1,0 +1,80 @@
+//! A text that somebody wrote, and a line of it with what is wrong underlined.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Line;
+use crate::text;
+
+/// A text that diagnostics point into: a file, or an argument of the command line.
+#[derive(Debug, Clone)]
+pub struct Source {
+    pub(super) name: String,
+    text: String,
+    pub(super) numbered: bool,
+}
+
+impl Source {
+    /// A file under the name that people know it by.
+    pub fn file(name: impl Into<String>, text: impl Into<String>) -> Arc<Source> {
+        Arc::new(Source { name: name.into(), text: text.into(), numbered: true })
+    }
+
+    /// An argument, such as `--where`: one line, so places in it need no line number.
+    pub fn argument(name: &str, text: &str) -> Arc<Source> {
+        Arc::new(Source { name: format!("`{name}`"), text: text.into(), numbered: false })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Line and column from 1, the column in characters.
+    pub(super) fn position(&self, offset: usize) -> (usize, usize) {
+        let before = &self.text[..self.boundary(offset)];
+        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    }
+
+    /// `experiments/mine.toml:4`, the place without its column.
+    pub fn line_of(&self, offset: usize) -> String {
+        format!("{}:{}", self.name, self.position(offset).0)
+    }
+
+    fn boundary(&self, offset: usize) -> usize {
+        (0..=offset.min(self.text.len())).rev().find(|&i| self.text.is_char_boundary(i)).unwrap_or(0)
+    }
+}
+
+const WIDTH: usize = 100;
+
+/// The line with carets under the span, and the note if it did not fit beside them.
+pub(super) fn excerpt(source: &Source, span: &Range<usize>, note: Option<&str>) -> ([Line; 2], Option<String>) {
+    let (line, column) = source.position(span.start);
+    let shown = source.text.lines().nth(line - 1).unwrap_or_default();
+    let end = source.boundary(span.end.max(span.start));
+    let length = source.text[source.boundary(span.start)..end].lines().next().unwrap_or_default().chars().count().max(1);
+    // Control characters would move the cursor, and so the carets, of a terminal.
+    let characters: Vec<char> = shown.chars().map(|c| if text::is_unseen(c) { ' ' } else { c }).collect();
+    let gutter = if source.numbered { format!("{line:>2}") } else { "  ".into() };
+    let room = WIDTH - gutter.len() - 3;
+    let first = if characters.len() <= room { 0 } else { (column - 1).saturating_sub(room / 2) };
+    let mut text: String = characters.iter().skip(first).take(room).collect();
+    if first > 0 {
+        text = format!("…{}", text.chars().skip(1).collect::<String>());
+    }
+    let pad = " ".repeat(column - 1 - first);
+    let carets = "^".repeat(length.min(room.saturating_sub(column - 1 - first)).max(1));
+    let blank = " ".repeat(gutter.len());
+    let mut under = format!("{blank} | {pad}{carets}");
+    let used = gutter.len() + 3 + pad.len() + carets.len() + 1;
+    let left = note.filter(|note| used + note.chars().count() > WIDTH);
+    if let (Some(note), None) = (note, left) {
+        under.push_str(&format!(" {note}"));
+    }
+    ([Line::plain(format!("{gutter} | {text}")), Line::plain(under)], left.map(str::to_string))
+}
