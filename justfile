@@ -93,7 +93,8 @@ check:
 # Train every workload with every setting on a GPU that nobody else uses, an hour: the first, or CUDA_VISIBLE_DEVICES
 [group('develop')]
 gpu-tests:
-    cargo test --package collo --test python_tests -- --ignored --nocapture
+    cargo build
+    cargo test --package collo-workloads --test python_tests -- --ignored --nocapture
 
 # Print the benchmarks' figures and write target/bench/NAME.json: just bench [NAME]
 [group('develop')]

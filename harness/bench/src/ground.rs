@@ -89,11 +89,11 @@ impl Ground {
         let experiment = Experiment::resolve(&self.project, experiment, &self.workloads).map_err(|e| anyhow!("{e}"))?;
         let request = Request { choice: Choice { new: true, ..Choice::default() }, ..Request::of(experiment) };
         let mut session = Session::plan(&self.project, request).map_err(|e| anyhow!("{e}"))?;
-        session.keep(|_, cell| keep(cell));
+        session.keep(|_, cell| keep(&cell.record));
         session.prepared_with(self.interpreters.clone());
-        let plan = &session.planned().record;
+        let plan = session.planned();
         let (name, planned) = (session.experiment().name.clone(), plan.order.len());
-        let refused = plan.refusals.first().map(|r| format!(": {}", r.reason)).unwrap_or_default();
+        let refused = plan.refusals.first().map(|r| format!(": {}", r.record.reason)).unwrap_or_default();
         ensure!(planned > 0, "no cell of `{name}` can run here{refused}");
         let mut runs: Vec<Timed> = Vec::new();
         let mut begun_ns = 0;

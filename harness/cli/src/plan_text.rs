@@ -2,7 +2,7 @@
 //!
 //! In: a plan. Out: text. It plans nothing and prints nothing.
 
-use collo_measure::{DeviceFacts, Plan, units};
+use collo_measure::{DeviceFacts, Plan, PlannedCell, units};
 use collo_report::document::{Align, Table};
 use collo_store::{CellRecord, RefusalRecord, Tail};
 
@@ -14,8 +14,8 @@ const LABEL: usize = 10;
 /// The plan as `collo plan` prints it, at most so many columns wide; labels and reasons may run over.
 pub fn text(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
     let mut text = format!("{} on {}\n\n", plan.experiment, device(plan, facts));
-    if !plan.record.cells.is_empty() {
-        text += &if plan.record.cells.len() <= MOST_ROWS { cells(plan, width) } else { summary(plan, width) };
+    if !plan.cells.is_empty() {
+        text += &if plan.cells.len() <= MOST_ROWS { cells(plan, width) } else { summary(plan, width) };
         text += "\n";
         text += &line("order", &order_line(plan, width), width);
         text += &line("runs", &runs_line(plan), width);
@@ -41,7 +41,7 @@ fn device(plan: &Plan, facts: &DeviceFacts) -> String {
 
 /// What to type next, for stderr.
 pub fn next(plan: &Plan) -> String {
-    if plan.record.cells.is_empty() {
+    if plan.cells.is_empty() {
         "hint: every cell is refused here, so there is nothing to run".into()
     } else {
         format!("next: collo run {}", plan.experiment)
@@ -54,8 +54,8 @@ pub fn order(plan: &Plan, width: usize) -> String {
         &[("", Align::Right), ("block", Align::Right), ("cell", Align::Left), ("repetition", Align::Right), ("", Align::Left)],
         3,
     );
-    for (i, run) in plan.record.order.iter().enumerate() {
-        let cell = &plan.record.cells[run.cell];
+    for (i, run) in plan.order.iter().enumerate() {
+        let cell = &plan.cells[run.cell].record;
         let edge = run
             .edge
             .map_or("", |edge| if edge == collo_store::BlockEdge::Opens { "opens the block" } else { "closes the block" });
@@ -96,13 +96,13 @@ fn cells(plan: &Plan, width: usize) -> String {
         ("against", Left),
     ];
     let mut table = Table::new(&columns, 2);
-    for (i, (cell, forecast)) in plan.record.cells.iter().zip(&plan.forecast.cells).enumerate() {
+    for (i, PlannedCell { record: cell, forecast, .. }) in plan.cells.iter().enumerate() {
         table.values([
             Some((i + 1).to_string()),
             Some(cell.cell.clone()),
             Some(cell.sharing.clone()),
             Some(cell.degree.to_string()),
-            plan.slots.get(i).cloned(),
+            cell.slots.clone(),
             forecast.memory_bytes.map(units::gib),
             Some(cell.repetitions.to_string()),
             forecast.each_s.map(units::clock),
@@ -118,26 +118,27 @@ fn against(plan: &Plan, cell: &CellRecord) -> String {
     if cell.baseline {
         return "baseline".into();
     }
-    let number = |label: &String| plan.record.cells.iter().position(|c| c.cell == *label).map(|i| (i + 1).to_string());
+    let number = |label: &String| plan.cells.iter().position(|c| c.record.cell == *label).map(|i| (i + 1).to_string());
     cell.against.iter().filter_map(number).collect::<Vec<_>>().join(" ")
 }
 
 /// One row per mode and degree, in the order in which they first appear.
 fn summary(plan: &Plan, width: usize) -> String {
     use Align::{Left, Right};
-    let mut groups: Vec<(&str, u32, Vec<usize>)> = Vec::new();
-    for (i, cell) in plan.record.cells.iter().enumerate() {
-        match groups.iter_mut().find(|(sharing, degree, _)| *sharing == cell.sharing && *degree == cell.degree) {
-            Some((_, _, members)) => members.push(i),
-            None => groups.push((&cell.sharing, cell.degree, vec![i])),
+    let mut groups: Vec<(&str, u32, Vec<&PlannedCell>)> = Vec::new();
+    for cell in &plan.cells {
+        let CellRecord { sharing, degree, .. } = &cell.record;
+        match groups.iter_mut().find(|(s, d, _)| s == sharing && d == degree) {
+            Some((_, _, members)) => members.push(cell),
+            None => groups.push((sharing, *degree, vec![cell])),
         }
     }
     let columns = [("sharing", Left), ("degree", Right), ("cells", Right), ("memory", Right), ("runs", Right), ("total", Right)];
     let mut table = Table::new(&columns, 2);
     for (sharing, degree, members) in groups {
-        let memory = members.iter().map(|i| plan.forecast.cells[*i].memory_bytes).collect::<Option<Vec<u64>>>();
-        let total: Option<f64> = members.iter().map(|i| plan.forecast.cells[*i].total_s).sum();
-        let runs: u32 = members.iter().map(|i| plan.record.cells[*i].repetitions).sum();
+        let memory = members.iter().map(|c| c.forecast.memory_bytes).collect::<Option<Vec<u64>>>();
+        let total: Option<f64> = members.iter().map(|c| c.forecast.total_s).sum();
+        let runs: u32 = members.iter().map(|c| c.record.repetitions).sum();
         table.values([
             Some(sharing.to_string()),
             Some(degree.to_string()),
@@ -151,10 +152,10 @@ fn summary(plan: &Plan, width: usize) -> String {
 }
 
 fn order_line(plan: &Plan, width: usize) -> String {
-    let order = &plan.record.order;
+    let order = &plan.order;
     let blocks = order.last().map_or(0, |run| run.block);
     let blocks = if blocks == 1 { "1 block".to_string() } else { format!("{blocks} blocks") };
-    let remark = format!("{blocks}, shuffled by seed {}", plan.record.seed);
+    let remark = format!("{blocks}, shuffled by seed {}", plan.seed);
     let numbers: Vec<String> = order
         .chunk_by(|a, b| a.block == b.block)
         .map(|block| block.iter().map(|run| (run.cell + 1).to_string()).collect::<Vec<_>>().join(" "))
@@ -170,20 +171,20 @@ fn order_line(plan: &Plan, width: usize) -> String {
 }
 
 fn runs_line(plan: &Plan) -> String {
-    let epochs = match plan.record.epochs {
+    let epochs = match plan.epochs {
         1 => "1 epoch each, which is measured".into(),
         2 => "2 epochs each, the second is measured".into(),
         n => format!("{n} epochs each, all but the first are measured"),
     };
-    let has = |tail: Tail| plan.record.cells.iter().any(|cell| cell.tail == tail);
-    let usual = plan.record.cells.iter().all(|cell| (cell.tail == Tail::Hold) == cell.is_uniform());
+    let has = |tail: Tail| plan.cells.iter().any(|c| c.record.tail == tail);
+    let usual = plan.cells.iter().all(|c| (c.record.tail == Tail::Hold) == c.record.is_uniform());
     let tail = match (has(Tail::Hold), has(Tail::Release)) {
         (true, true) if usual => "tail hold, of mixed groups release",
         (true, true) => "tail hold or release",
         (false, true) => "tail release",
         _ => "tail hold",
     };
-    format!("{} of {epochs}; {tail}; baselines open and close a block", plan.record.order.len())
+    format!("{} of {epochs}; {tail}; baselines open and close a block", plan.order.len())
 }
 
 fn forecast_line(plan: &Plan) -> String {
@@ -193,22 +194,22 @@ fn forecast_line(plan: &Plan) -> String {
     if let (Some(total), Some(runs)) = (forecast.total_s, forecast.runs_s) {
         return format!("about {}: {} above{pauses}", units::about(total), units::clock(runs));
     }
-    let known: Vec<f64> = forecast.cells.iter().filter_map(|cell| cell.total_s).collect();
-    let unknown = forecast.cells.len() - known.len();
-    let of = if forecast.cells.len() == 1 { "the cell".into() } else { format!("{unknown} of {} cells", forecast.cells.len()) };
+    let known: Vec<f64> = plan.cells.iter().filter_map(|c| c.forecast.total_s).collect();
+    let unknown = plan.cells.len() - known.len();
+    let of = if plan.cells.len() == 1 { "the cell".into() } else { format!("{unknown} of {} cells", plan.cells.len()) };
     let rest = if known.is_empty() { String::new() } else { format!("; the others take {}", units::clock(known.iter().sum())) };
     format!("– for {of}, as nothing tells it for these settings here{rest}{pauses}")
 }
 
 fn refused(plan: &Plan, width: usize) -> String {
-    let refusals = &plan.record.refusals;
+    let refusals = &plan.refusals;
     if refusals.is_empty() {
         return line("refused", "none", width);
     }
-    let mut text = line("refused", &format!("{} of {} cells", refusals.len(), refusals.len() + plan.record.cells.len()), width);
+    let mut text = line("refused", &format!("{} of {} cells", refusals.len(), refusals.len() + plan.cells.len()), width);
     // One reason is told once, below all cells that it stops.
     let mut told: Vec<(&RefusalRecord, Vec<&str>)> = Vec::new();
-    for refusal in refusals {
+    for refusal in refusals.iter().map(|r| &r.record) {
         match told.iter_mut().find(|(first, _)| first.reason == refusal.reason && first.hint == refusal.hint) {
             Some((_, cells)) => cells.push(&refusal.cell),
             None => told.push((refusal, vec![&refusal.cell])),

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use collo_store::{CellRecord, Diagnostic, Outcome, StoredRun};
 
+use crate::cell::Cell;
 use crate::device::DeviceFacts;
 use crate::expand::{Expanded, expand};
 use crate::experiment::Experiment;
@@ -28,13 +29,32 @@ pub enum Fits {
     No,
 }
 
-/// One workload with its settings under one way of sharing: its member's text and the mode's label.
-type Combination = (String, String);
+/// One workload with its settings under one way of sharing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Combination {
+    /// The label of the cell in which the member trains alone.
+    solo: String,
+    /// The mode's label; one member alone shares naively.
+    mode: String,
+}
+
+impl Combination {
+    fn of(cell: &Cell) -> Combination {
+        Combination { solo: cell.terms()[0].member.solo().into(), mode: cell.mode().label() }
+    }
+
+    fn stored(cell: &CellRecord) -> Combination {
+        let solo = cell.members.first().map(|m| m.solo.clone()).unwrap_or_default();
+        Combination { solo, mode: if cell.sharing == "solo" { "naive".into() } else { cell.sharing.clone() } }
+    }
+}
 
 /// What is known of each combination, by degree.
 #[derive(Debug, Clone, Default)]
 pub struct Frontier {
     known: BTreeMap<Combination, BTreeMap<u32, Fits>>,
+    /// What members are called, by the labels of their solo cells.
+    names: BTreeMap<String, String>,
 }
 
 /// The degree to try next; none when the largest is found.
@@ -73,14 +93,6 @@ impl Found {
     }
 }
 
-/// A round of the search.
-pub struct Round {
-    /// Every cell of the campaign so far, and those to try now.
-    pub cells: Vec<Expanded>,
-    /// Its order has only what is to be tried now.
-    pub plan: Plan,
-}
-
 impl Frontier {
     /// From the runs that are stored.
     pub fn of<'a>(runs: impl Iterator<Item = &'a StoredRun>) -> Frontier {
@@ -95,7 +107,7 @@ impl Frontier {
                 Outcome::Interrupted => continue,
                 _ => Fits::Unknown,
             };
-            frontier.learn(combination(&run.record.cell), run.record.cell.degree, fits);
+            frontier.learn(Combination::stored(&run.record.cell), run.record.cell.degree, fits);
         }
         frontier
     }
@@ -106,23 +118,26 @@ impl Frontier {
         *known = (*known).max(fits);
     }
 
-    /// What to try now; none when every combination has its answer.
+    /// The plan of what to try now; none when every combination has its answer. It has every cell of the campaign so far and those to try,
+    /// and its order only the latter.
     pub fn round(
         &mut self,
         experiment: &Experiment,
         selection: Option<&Selection>,
         facts: &DeviceFacts,
-    ) -> Result<Option<Round>, Diagnostic> {
+    ) -> Result<Option<Plan>, Diagnostic> {
         let (least, most) = bounds(experiment);
+        // All degrees that were or may be asked for, of which each combination takes its own.
+        let mut wide = experiment.clone();
+        wide.axes.degree = (least..=most).collect();
+        let all = expand(&wide, selection)?;
+        for member in all.iter().flat_map(|e| e.cell.terms()).map(|term| &term.member) {
+            self.names.insert(member.solo().to_string(), member.name());
+        }
         loop {
-            // All degrees that were or may be asked for, of which each combination takes its own.
-            let mut wide = experiment.clone();
-            wide.axes.degree = (least..=most).collect();
-            let all = expand(&wide, selection)?;
-            let of = |e: &Expanded| combination(&e.cell.record(1));
             let mut wanted: BTreeMap<Combination, u32> = BTreeMap::new();
-            for expanded in &all {
-                let of = of(expanded);
+            for Expanded { cell, .. } in &all {
+                let of = Combination::of(cell);
                 let known = self.known.get(&of).cloned().unwrap_or_default();
                 if let Some(degree) = next(&known, least, most) {
                     wanted.insert(of, degree);
@@ -131,40 +146,39 @@ impl Frontier {
             if wanted.is_empty() {
                 return Ok(None);
             }
-            let asked = |e: &Expanded| wanted.get(&of(e)) == Some(&e.cell.degree());
-            let known = |e: &Expanded| self.known.get(&of(e)).is_some_and(|k| k.contains_key(&e.cell.degree()));
-            let labels: Vec<String> = all.iter().filter(|e| asked(e)).map(|e| e.cell.label()).collect();
-            let cells: Vec<Expanded> = all
-                .into_iter()
-                .filter(|e| asked(e) || known(e) || e.cell.is_baseline())
-                .map(|e| Expanded { asked: true, ..e })
-                .collect();
+            let is_wanted = |cell: &Cell| wanted.get(&Combination::of(cell)) == Some(&cell.degree());
+            let is_known = |cell: &Cell| self.known.get(&Combination::of(cell)).is_some_and(|k| k.contains_key(&cell.degree()));
+            let is_in_it = |e: &&Expanded| is_wanted(&e.cell) || is_known(&e.cell) || e.cell.is_baseline();
+            let cells: Vec<Expanded> = all.iter().filter(is_in_it).map(|e| Expanded { asked: true, ..e.clone() }).collect();
             let mut plan = plan(experiment, &cells, facts);
-            let refused: Vec<&Expanded> = cells
-                .iter()
-                .filter(|e| plan.record.refusals.iter().any(|r| r.cell == e.cell.label()) && labels.contains(&e.cell.label()))
-                .collect();
-            for expanded in &refused {
-                let fits = if plan::beyond_the_host(&expanded.cell, facts) { Fits::Host } else { Fits::No };
-                self.learn(combination(&expanded.cell.record(1)), expanded.cell.degree(), fits);
-            }
-            let cells_of = plan.record.cells.clone();
-            plan.record.keep(|_, run| labels.contains(&cells_of[run.cell].cell));
-            if !plan.record.order.is_empty() {
-                return Ok(Some(Round { cells, plan }));
+            plan.keep(|_, planned| is_wanted(&planned.cell));
+            let refused = self.learn_refused(&plan, is_wanted, facts);
+            if !plan.order.is_empty() {
+                return Ok(Some(plan));
             }
             // Everything that was wanted is refused: its answer is known now.
-            if refused.is_empty() {
+            if !refused {
                 return Ok(None);
             }
         }
+    }
+
+    /// Take note of the cells that were wanted and are refused; false if there is none.
+    fn learn_refused(&mut self, plan: &Plan, is_wanted: impl Fn(&Cell) -> bool, facts: &DeviceFacts) -> bool {
+        let mut any = false;
+        for cell in plan.refusals.iter().map(|r| &r.cell).filter(|cell| is_wanted(cell)) {
+            let fits = if plan::beyond_the_host(cell, facts) { Fits::Host } else { Fits::No };
+            self.learn(Combination::of(cell), cell.degree(), fits);
+            any = true;
+        }
+        any
     }
 
     /// The answers in words, one line for each combination: `small mps: 24 fit, 25 do not`.
     pub fn answers(&self) -> Vec<String> {
         let line = |(of, known): (&Combination, &BTreeMap<u32, Fits>)| {
             let Found { fits, too_many, unknown } = Found::of(known);
-            let name = format!("{} {}", of.0, of.1);
+            let name = format!("{} {}", self.names.get(&of.solo).unwrap_or(&of.solo), of.mode);
             match (fits, too_many, unknown) {
                 (Some(f), _, Some(d)) if known[&d] == Fits::Host => {
                     format!("{name}: {f} fit, {d} are more than the memory of this machine holds, which says nothing of the card")
@@ -189,13 +203,6 @@ impl Frontier {
 fn bounds(experiment: &Experiment) -> (u32, u32) {
     let degrees = &experiment.axes.degree;
     (degrees.iter().copied().min().unwrap_or(1), degrees.iter().copied().max().unwrap_or(1))
-}
-
-/// The label of one member alone and the mode's, which `solo` is naive sharing of.
-fn combination(cell: &CellRecord) -> Combination {
-    let member = cell.members.first().map(|m| collo_store::without_mode(&m.solo)).unwrap_or_default();
-    let sharing = if cell.sharing == "solo" { "naive" } else { &cell.sharing };
-    (member, sharing.to_string())
 }
 
 #[cfg(test)]
@@ -253,7 +260,7 @@ mod tests {
     fn answer(known: &[(u32, Fits)]) -> String {
         let mut frontier = Frontier::default();
         for (degree, fits) in known {
-            frontier.learn(("small".into(), "mps".into()), *degree, *fits);
+            frontier.learn(Combination { solo: "small".into(), mode: "mps".into() }, *degree, *fits);
         }
         frontier.answers().remove(0)
     }

@@ -52,7 +52,7 @@ pub use expand::{Expanded, expand};
 pub use experiment::Experiment;
 pub use interpreters::Interpreters;
 pub use noted::{Noted, Stopped};
-pub use plan::{CellForecast, Forecast, Plan, plan};
+pub use plan::{Plan, PlannedCell, plan};
 pub use prepare::{Prepared, prepare};
 pub use project::{Project, shown};
 pub use run::RunError;

@@ -20,6 +20,7 @@ use crate::ingredients::Watch;
 use crate::interpreters::Interpreters;
 use crate::launch::{Adapter, MemberLaunch};
 use crate::observe::{self, Observation, ObserveError, Rules, Setting, Stop, View};
+use crate::plan::PlannedCell;
 use crate::project::Project;
 use crate::python::PythonError;
 use crate::sampler::Rates;
@@ -51,12 +52,6 @@ pub struct Bench<'a> {
     pub foreign: bool,
 }
 
-/// A cell, and what its members get of the device.
-pub struct Seated<'a> {
-    pub cell: &'a Cell,
-    pub seating: &'a Seating,
-}
-
 /// What cannot be prepared, or a run that could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -85,12 +80,12 @@ impl Bench<'_> {
     /// Measure one repetition of a cell, on a card if one is held. None if it was killed and thrown away.
     pub async fn run(
         &self,
-        seated: &Seated<'_>,
+        cell: &PlannedCell,
         planned: &PlannedRun,
         mut card: Option<(&Gpu, &mut Hold)>,
         show: &mut dyn FnMut(View),
     ) -> Result<Option<StoredRun>, RunError> {
-        let cell = seated.cell;
+        let PlannedCell { cell, seating, .. } = cell;
         let folder = self.campaign.manifest().plan.folder(planned);
         let mut draft = self.campaign.begin(&folder)?;
         let started_utc = utc_now();
@@ -102,7 +97,7 @@ impl Bench<'_> {
             exclusive: self.exclusive,
             foreign: self.foreign,
         };
-        let staged = match sharing::stage(&mut ground, seated.seating) {
+        let staged = match sharing::stage(&mut ground, seating) {
             Ok(staged) => staged,
             Err(reason) => return self.not_staged(draft, cell, planned, started_utc, reason).map(Some),
         };
@@ -144,7 +139,7 @@ impl Bench<'_> {
                 (None, None) => observation.outcome,
             };
         }
-        let record = self.record(seated, planned, started_utc, &mut observation);
+        let record = self.record(cell, seating, planned, started_utc, &mut observation);
         let path = draft.commit(record, &observation.epochs, &observation.requests)?;
         Ok(Some(StoredRun::open(&path)?))
     }
@@ -213,11 +208,18 @@ impl Bench<'_> {
         env
     }
 
-    fn record(&self, seated: &Seated<'_>, planned: &PlannedRun, started_utc: String, observation: &mut Observation) -> RunRecord {
-        let mut record = self.blank(seated.cell, planned, started_utc);
+    fn record(
+        &self,
+        cell: &Cell,
+        seating: &Seating,
+        planned: &PlannedRun,
+        started_utc: String,
+        observation: &mut Observation,
+    ) -> RunRecord {
+        let mut record = self.blank(cell, planned, started_utc);
         record.members = observation.members(&record.cell.members);
         for (member, kept) in record.members.iter_mut().enumerate() {
-            kept.slice = seated.seating.slice(member);
+            kept.slice = seating.slice(member);
         }
         record.timeline = observation.timeline.clone();
         record.outcome = observation.outcome.clone();

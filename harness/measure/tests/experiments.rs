@@ -32,7 +32,7 @@ fn every_experiment_of_the_project_plans_under_its_own_name() {
         let facts = experiment.device_facts(&asked, &cards).unwrap_or_else(|mistake| panic!("{mistake}"));
         let cells = expand(&experiment, None).unwrap_or_else(|mistake| panic!("{mistake}"));
         let plan = plan(&experiment, &cells, &facts);
-        assert_eq!(plan.record.cells.len() + plan.record.refusals.len(), cells.len(), "{}", path.display());
+        assert_eq!(plan.cells.len() + plan.refusals.len(), cells.len(), "{}", path.display());
     }
 }
 
@@ -43,9 +43,9 @@ fn the_quickstart_is_twelve_runs_of_three_cells() {
         collo_measure::Experiment::resolve(&project(), "quickstart", &workloads).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let facts = quickstart.device_facts(&Default::default(), &Default::default()).expect("a CPU");
     let plan = plan(&quickstart, &expand(&quickstart, None).expect("few cells"), &facts);
-    let cells: Vec<&str> = plan.record.cells.iter().map(|cell| cell.cell.as_str()).collect();
+    let cells: Vec<&str> = plan.cells.iter().map(|cell| cell.record.cell.as_str()).collect();
     assert_eq!(cells, ["tiny solo b32", "tiny×2 naive b32", "tiny×3 naive b32"]);
-    assert_eq!(plan.record.order.len(), 12);
+    assert_eq!(plan.order.len(), 12);
 }
 
 #[test]

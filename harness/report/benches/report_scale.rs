@@ -182,9 +182,9 @@ fn in_process(arguments: &[&Path]) -> Value {
 fn report(campaign: &Path, reports: &Path) -> Value {
     let campaign = collo_store::CampaignFolder::open(campaign).expect("a campaign");
     let start = Instant::now();
-    let analysis = collo_report::analyse(&campaign).expect("an analysis");
+    let report = collo_report::Report::of(&campaign).expect("a report");
     let analyse_s = start.elapsed().as_secs_f64();
-    collo_report::write(&analysis, reports).expect("a report");
+    collo_report::write(&report, reports).expect("a report");
     let seconds = start.elapsed().as_secs_f64();
     json!({ "seconds": seconds, "analyse_s": analyse_s, "write_s": seconds - analyse_s, "peak_bytes": peak_bytes() })
 }

@@ -11,41 +11,60 @@ pub mod compare;
 pub mod document;
 mod error;
 pub mod export;
+mod format;
 mod guideline;
 pub mod history;
-pub mod number;
 mod plot;
 pub mod quantity;
 mod render;
+mod report_json;
 mod section;
 pub mod stats;
 
-pub use analysis::{Analysis, Cell, Member, analyse};
+pub use analysis::{Analysis, Cell, Member};
 pub use document::Written;
 pub use error::{Error, Result};
+pub use format::number;
 pub use guideline::{Evidence, Guideline, Verdict};
+pub use report_json::{ReportJson, schema as json_schema};
+
+/// Everything that a report says, before it is worded: what was measured, and what follows from it.
+#[derive(Debug)]
+pub struct Report {
+    pub analysis: Analysis,
+    /// In the order in which they are printed.
+    pub guidelines: Vec<Guideline>,
+}
+
+impl Report {
+    /// Of a stored campaign.
+    pub fn of(campaign: &collo_store::CampaignFolder) -> Result<Report> {
+        let analysis = analysis::analyse(campaign)?;
+        Ok(Report { guidelines: guideline::all(&analysis), analysis })
+    }
+
+    /// A guideline whose question arises here.
+    pub fn guideline(&self, id: &str) -> Option<&Guideline> {
+        self.guidelines.iter().find(|g| g.id == id)
+    }
+}
 
 /// Write the report under `reports/NAME/CAMPAIGN/`, with copies of page, Markdown, JSON and CSV in `reports/NAME/`.
-pub fn write(analysis: &Analysis, reports: &std::path::Path) -> Result<Written> {
-    render::write(analysis, reports)
+pub fn write(report: &Report, reports: &std::path::Path) -> Result<Written> {
+    render::write(report, reports)
 }
 
 /// The end-of-run table with its notes and one or two findings, at most `width` columns wide, without colour.
-pub fn terminal(analysis: &Analysis, width: usize) -> String {
-    render::terminal::summary(analysis, width)
+pub fn terminal(report: &Report, width: usize) -> String {
+    render::terminal::summary(&report.analysis, width)
 }
 
 /// Everything about one cell, named by its label, its slug or a unique prefix of one; none if no cell answers to it.
-pub fn terminal_cell(analysis: &Analysis, cell: &str) -> Option<String> {
-    Some(render::terminal::cell(analysis, analysis.cell(cell)?))
+pub fn terminal_cell(report: &Report, cell: &str) -> Option<String> {
+    Some(render::terminal::cell(&report.analysis, report.analysis.cell(cell)?))
 }
 
 /// The report as JSON.
-pub fn json(analysis: &Analysis) -> serde_json::Value {
-    render::json::report(analysis)
-}
-
-/// The JSON Schema of `report.json`.
-pub fn json_schema() -> serde_json::Value {
-    render::json::schema()
+pub fn json(report: &Report) -> serde_json::Value {
+    serde_json::json!(ReportJson::from(report))
 }

@@ -7,18 +7,18 @@ mod support;
 use std::path::Path;
 
 use collo_report::quantity::Key;
-use collo_report::{Analysis, analyse, json, write};
+use collo_report::{Report, json, write};
 use collo_store::{CampaignFolder, Verdict};
 use serde_json::Value;
 use support::Fixture;
 use support::noted::noted;
 
 /// Analyse after something was done to the campaign's files.
-fn altered(fixture: &Fixture, alter: impl Fn(&CampaignFolder)) -> Analysis {
+fn altered(fixture: &Fixture, alter: impl Fn(&CampaignFolder)) -> Report {
     let folder = tempfile::tempdir().unwrap();
     let campaign = fixture.write(folder.path());
     alter(&campaign);
-    analyse(&campaign).unwrap()
+    Report::of(&campaign).unwrap()
 }
 
 /// Change every `run.json` of a campaign; the epochs and samples beside it stay.
@@ -31,14 +31,14 @@ fn each_run(campaign: &CampaignFolder, change: impl Fn(&mut Value)) {
     noted(campaign.path());
 }
 
-fn page(analysis: &Analysis) -> String {
+fn page(report: &Report) -> String {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::read_to_string(write(analysis, folder.path()).unwrap().html).unwrap()
+    std::fs::read_to_string(write(report, folder.path()).unwrap().html).unwrap()
 }
 
 #[test]
 fn a_clock_that_jumped_back_gives_no_numbers_and_no_panic() {
-    let analysis = altered(&Fixture::quickstart(), |campaign| {
+    let report = altered(&Fixture::quickstart(), |campaign| {
         each_run(campaign, |run| {
             for member in run["members"].as_array_mut().unwrap() {
                 let start = member["training_start_ns"].as_u64().unwrap();
@@ -47,18 +47,18 @@ fn a_clock_that_jumped_back_gives_no_numbers_and_no_panic() {
             run["timeline"]["go_ns"] = u64::MAX.into();
         });
     });
-    for cell in analysis.groups() {
+    for cell in report.analysis.groups() {
         assert!(cell.get(Key::Overlap).is_none_or(|q| q.estimate == 0.0), "{:?}", cell.get(Key::Overlap));
         assert!(!cell.is_valid() || cell.get(Key::Makespan).is_none(), "{}", cell.name());
     }
-    assert!(page(&analysis).contains("</html>"));
+    assert!(page(&report).contains("</html>"));
 }
 
 #[test]
 fn a_run_of_another_schema_is_left_alone_and_named() {
-    let analysis = altered(&Fixture::quickstart(), |campaign| each_run(campaign, |run| run["schema"] = 999.into()));
-    assert!(analysis.cells.iter().all(|c| c.quantities.is_empty()));
-    assert!(!analysis.problems.is_empty() && page(&analysis).contains("999"), "{:?}", analysis.problems);
+    let report = altered(&Fixture::quickstart(), |campaign| each_run(campaign, |run| run["schema"] = 999.into()));
+    assert!(report.analysis.cells.iter().all(|c| c.quantities.is_empty()));
+    assert!(!report.analysis.problems.is_empty() && page(&report).contains("999"), "{:?}", report.analysis.problems);
 }
 
 #[test]
@@ -69,10 +69,10 @@ fn a_half_written_run_counts_as_missing() {
         let text = std::fs::read_to_string(run.join("run.json")).unwrap();
         std::fs::write(run.join("run.json"), &text[..text.len() / 2]).unwrap();
     };
-    let analysis = altered(&Fixture::quickstart(), half);
-    assert_eq!((analysis.count("missing"), analysis.count("completed")), (1, analysis.planned - 1));
-    assert_eq!(analysis.accounted.iter().map(|(_, n)| n).sum::<usize>(), analysis.planned);
-    assert!(!analysis.problems.is_empty());
+    let report = altered(&Fixture::quickstart(), half);
+    assert_eq!((report.analysis.count("missing"), report.analysis.count("completed")), (1, report.analysis.planned - 1));
+    assert_eq!(report.analysis.accounted.iter().map(|(_, n)| n).sum::<usize>(), report.analysis.planned);
+    assert!(!report.analysis.problems.is_empty());
 }
 
 #[test]
@@ -113,18 +113,18 @@ fn twenty_thousand_planned_cells_are_a_page_that_says_what_it_left_out() {
         fixture = fixture.solo(&format!("w{i}"), 32, 1.0).group(&format!("w{i}"), 32, 2, "naive", 1.5);
     }
     fixture.stop_after = 40;
-    let analysis = altered(&fixture, |_| ());
-    assert_eq!(analysis.cells.len(), 2 * WORKLOADS);
-    assert_eq!(analysis.accounted.iter().map(|(_, n)| n).sum::<usize>(), analysis.planned);
-    let page = page(&analysis);
+    let report = altered(&fixture, |_| ());
+    assert_eq!(report.analysis.cells.len(), 2 * WORKLOADS);
+    assert_eq!(report.analysis.accounted.iter().map(|(_, n)| n).sum::<usize>(), report.analysis.planned);
+    let page = page(&report);
     assert!(page.len() < 5 << 20, "{} bytes", page.len());
     assert!(page.contains(&(2 * WORKLOADS).to_string()), "it says how many there are");
 }
 
 #[test]
 fn what_was_measured_twice_as_fast_as_alone_is_never_advice() {
-    let analysis = altered(&Fixture::named("odd").solo("tiny", 32, 1.0).group("tiny", 32, 2, "naive", 0.5), |_| ());
-    let cell = analysis.groups().next().unwrap();
+    let report = altered(&Fixture::named("odd").solo("tiny", 32, 1.0).group("tiny", 32, 2, "naive", 0.5), |_| ());
+    let cell = report.analysis.groups().next().unwrap();
     assert_eq!(cell.validity.verdict, Verdict::Informative);
-    assert!(analysis.guidelines.iter().all(|g| g.evidence.iter().all(|e| e.cell != cell.name())));
+    assert!(report.guidelines.iter().all(|g| g.evidence.iter().all(|e| e.cell != cell.name())));
 }

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use collo_report::{analyse, write};
+use collo_report::{Report, write};
 use collo_store::{DeviceRecord, Outcome, RefusalRecord};
 use serde_json::Value;
 use support::Fixture;
@@ -54,7 +54,7 @@ fn browser() -> Option<PathBuf> {
 fn told(fixture: &Fixture, width: u32) -> Option<Value> {
     let browser = browser()?;
     let (runs, reports) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let written = write(&analyse(&fixture.write(runs.path())).unwrap(), reports.path()).unwrap();
+    let written = write(&Report::of(&fixture.write(runs.path())).unwrap(), reports.path()).unwrap();
     let page = std::fs::read_to_string(&written.html).unwrap();
     // A phone is an iframe: a window of a desktop has a least width.
     let inner = reports.path().join("inner.html");

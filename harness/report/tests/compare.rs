@@ -6,7 +6,7 @@ mod support;
 
 use collo_report::compare::{Comparison, Finding, Options, Side, beside, compare, generations};
 use collo_report::document::Present;
-use collo_report::{analyse, json as report_json};
+use collo_report::{Report, json as report_json};
 use serde_json::{Value, json};
 use support::Fixture;
 
@@ -111,7 +111,7 @@ fn campaign(step: f64, seed: u64, id: &str) -> Value {
         fixture = fixture.group("tiny", 8 << i, 2, "naive", (1.5 + 0.1 * f64::from(i)) * step);
     }
     let runs = tempfile::tempdir().unwrap();
-    let mut report = report_json(&analyse(&fixture.write(runs.path())).unwrap());
+    let mut report = report_json(&Report::of(&fixture.write(runs.path())).unwrap());
     report["campaign"] = json!(id);
     report
 }

@@ -13,17 +13,17 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use collo_report::{Analysis, analyse, json, terminal, write};
+use collo_report::{Report, json, terminal, write};
 use collo_store::CampaignFolder;
 use serde_json::Value;
 use support::Fixture;
 use support::noted::noted;
 
-fn altered(alter: impl Fn(&Path)) -> collo_report::Result<Analysis> {
+fn altered(alter: impl Fn(&Path)) -> collo_report::Result<Report> {
     let folder = tempfile::tempdir().unwrap();
     let campaign = Fixture::quickstart().write(folder.path());
     alter(campaign.path());
-    analyse(&CampaignFolder::open(campaign.path()).unwrap())
+    Report::of(&CampaignFolder::open(campaign.path()).unwrap())
 }
 
 fn edit(file: &Path, change: impl Fn(&mut Value)) {
@@ -36,7 +36,7 @@ const TWO: &str = "tinyx2_naive_b32~0000";
 
 #[test]
 fn no_number_comes_from_a_run_that_is_not_as_it_was_recorded() {
-    let numbers = |a: &Analysis| a.cell("tiny×2").unwrap().counted().map(|r| r.record().repetition).collect::<Vec<_>>();
+    let numbers = |r: &Report| r.analysis.cell("tiny×2").unwrap().counted().map(|r| r.record().repetition).collect::<Vec<_>>();
     assert_eq!(numbers(&altered(|_| ()).unwrap()), [1, 2, 3]);
     let slower = |c: &Path| edit(&c.join(format!("{TWO}-2/run.json")), |r| r["members"][0]["peak_rss_bytes"] = 1.into());
     // A table of another run, which can be read as well as its own.
@@ -51,13 +51,13 @@ fn no_number_comes_from_a_run_that_is_not_as_it_was_recorded() {
         std::fs::write(file, bytes).unwrap();
     };
     for alter in [&slower as &dyn Fn(&Path), &swapped, &flipped] {
-        let analysis = altered(alter).unwrap();
-        assert_eq!(numbers(&analysis), [1, 3]);
+        let report = altered(alter).unwrap();
+        assert_eq!(numbers(&report), [1, 3]);
         let said = format!("1 run is left out: its files changed since it was recorded (`{TWO}-2`)");
-        assert_eq!(analysis.problems, std::slice::from_ref(&said));
-        assert!(terminal(&analysis, 120).contains(&said) && json(&analysis)["problems"][0] == *said);
+        assert_eq!(report.analysis.problems, std::slice::from_ref(&said));
+        assert!(terminal(&report, 120).contains(&said) && json(&report)["problems"][0] == *said);
         let folder = tempfile::tempdir().unwrap();
-        let page = std::fs::read_to_string(write(&analysis, folder.path()).unwrap().html).unwrap();
+        let page = std::fs::read_to_string(write(&report, folder.path()).unwrap().html).unwrap();
         assert!(page.contains("1 run is left out: its files changed since it was recorded"));
     }
     let both = altered(|c| {
@@ -65,13 +65,13 @@ fn no_number_comes_from_a_run_that_is_not_as_it_was_recorded() {
         std::fs::remove_file(c.join(format!("{TWO}-3/epochs.parquet"))).unwrap();
     });
     assert_eq!(numbers(both.as_ref().unwrap()), [1]);
-    assert!(both.unwrap().problems[0].starts_with("2 runs are left out: their files changed since they were recorded"));
+    assert!(both.unwrap().analysis.problems[0].starts_with("2 runs are left out: their files changed since they were recorded"));
 }
 
 #[test]
 fn of_two_runs_that_are_one_measurement_neither_counts() {
     // Without a journal, as an earlier collo's campaign may be, nothing but the content tells.
-    let analysis = altered(|c| {
+    let report = altered(|c| {
         edit(&c.join("campaign.json"), |m| drop(m.as_object_mut().unwrap().remove("filing")));
         std::fs::remove_file(c.join("journal.jsonl")).unwrap();
         for file in ["run.json", "epochs.parquet", "samples.parquet", "events.jsonl"] {
@@ -79,9 +79,9 @@ fn of_two_runs_that_are_one_measurement_neither_counts() {
         }
         edit(&c.join(format!("{TWO}-2/run.json")), |r| r["repetition"] = 2.into());
     });
-    let analysis = analysis.unwrap();
-    assert_eq!(analysis.cell("tiny×2").unwrap().counted().map(|r| r.record().repetition).collect::<Vec<_>>(), [3]);
-    assert_eq!(analysis.problems[0], format!("run `{TWO}-1` is left out: it is the same measurement as another one"));
+    let report = report.unwrap();
+    assert_eq!(report.analysis.cell("tiny×2").unwrap().counted().map(|r| r.record().repetition).collect::<Vec<_>>(), [3]);
+    assert_eq!(report.analysis.problems[0], format!("run `{TWO}-1` is left out: it is the same measurement as another one"));
 }
 
 #[test]
@@ -95,14 +95,14 @@ fn a_campaign_that_was_edited_has_no_report() {
 #[test]
 fn a_name_as_long_as_a_network_written_out_is_cut_where_it_is_shown() {
     let name = "Conv2d(3, 64) ".repeat(1500);
-    let analysis = altered(|c| {
+    let report = altered(|c| {
         for run in std::fs::read_dir(c).unwrap().map(|e| e.unwrap().path().join("run.json")).filter(|p| p.exists()) {
             edit(&run, |r| r["members"][0]["hello"]["model"]["name"] = name.as_str().into());
         }
         noted(c);
     });
     let folder = tempfile::tempdir().unwrap();
-    let written = write(&analysis.unwrap(), folder.path()).unwrap();
+    let written = write(&report.unwrap(), folder.path()).unwrap();
     let page = std::fs::read_to_string(written.html).unwrap();
     assert!(page.contains("Conv2d(3, 64) Conv2d") && !page.contains(&name[..200]), "cut to what a reader wants");
     assert!(!written.plots.is_empty());
@@ -118,8 +118,8 @@ fn a_life_of_very_many_epochs_is_drawn_in_as_many_marks_as_can_be_seen() {
     let mut fixture = Fixture::named("many").repetitions(1).solo("tiny", 32, 0.001).group("tiny", 32, 2, "naive", 0.001);
     (fixture.epochs, fixture.samples_hz) = (20_000, 1.0);
     let folder = tempfile::tempdir().unwrap();
-    let analysis = analyse(&fixture.write(folder.path())).unwrap();
-    let written = write(&analysis, &folder.path().join("reports")).unwrap();
+    let report = Report::of(&fixture.write(folder.path())).unwrap();
+    let written = write(&report, &folder.path().join("reports")).unwrap();
     let drawn = written.plots.iter().find(|p| p.ends_with("timelines.svg")).unwrap();
     let size = drawn.metadata().unwrap().len();
     assert!(size < 1 << 20, "{size} bytes");
@@ -130,9 +130,9 @@ fn a_life_of_very_many_epochs_is_drawn_in_as_many_marks_as_can_be_seen() {
 fn reports_that_are_written_at_once_are_whole_and_leave_nothing_aside() {
     let folder = tempfile::tempdir().unwrap();
     let campaign = Fixture::quickstart().write(folder.path());
-    let (analysis, reports) = (analyse(&campaign).unwrap(), folder.path().join("reports"));
+    let (report, reports) = (Report::of(&campaign).unwrap(), folder.path().join("reports"));
     std::thread::scope(|scope| {
-        let writers: Vec<_> = (0..4).map(|_| scope.spawn(|| write(&analysis, &reports).unwrap())).collect();
+        let writers: Vec<_> = (0..4).map(|_| scope.spawn(|| write(&report, &reports).unwrap())).collect();
         writers.into_iter().for_each(|w| drop(w.join().unwrap()));
     });
     let files = |folder: &Path| -> Vec<PathBuf> { std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect() };

@@ -5,24 +5,29 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::DataType;
+use collo_report::Report;
 use collo_report::export::{Format, dataset_columns, export};
 use collo_report::quantity::Key;
-use collo_report::{Analysis, analyse};
 use collo_store::{Outcome, RefusalRecord};
-use polars::prelude::*;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use support::Fixture;
 use support::card::CardTruth;
 
 const HOSTILE: &str = "=cmd|'x'!A1, \"q\" <b>&]]> \\input{x} % $y$ 中\u{1b}\nnext";
 
-fn analysed(fixture: &Fixture) -> Analysis {
+fn analysed(fixture: &Fixture) -> Report {
     let folder = tempfile::tempdir().unwrap();
-    analyse(&fixture.write(folder.path())).unwrap()
+    Report::of(&fixture.write(folder.path())).unwrap()
 }
 
-fn text(analysis: &Analysis, format: Format) -> String {
-    String::from_utf8(export(analysis, format).unwrap()).unwrap()
+fn text(report: &Report, format: Format) -> String {
+    String::from_utf8(export(report, format).unwrap()).unwrap()
 }
 
 fn crash() -> Outcome {
@@ -69,7 +74,7 @@ fn on_card() -> Fixture {
 }
 
 /// Campaigns without a plan, without a run, and without a usable one.
-fn thin() -> Vec<Analysis> {
+fn thin() -> Vec<Report> {
     let mut empty = Fixture::named("empty");
     empty.repetitions = 0;
     let mut unrun = Fixture::quickstart();
@@ -94,10 +99,10 @@ fn rows(text: &str) -> Vec<BTreeMap<String, String>> {
 
 #[test]
 fn each_cell_is_a_row_with_its_intervals() {
-    let analysis = analysed(&Fixture::quickstart());
-    let rows = rows(&text(&analysis, Format::Csv));
+    let report = analysed(&Fixture::quickstart());
+    let rows = rows(&text(&report, Format::Csv));
     assert_eq!(rows.len(), 3);
-    for (row, cell) in rows.iter().zip(&analysis.cells) {
+    for (row, cell) in rows.iter().zip(&report.analysis.cells) {
         assert_eq!(row["cell"], cell.name());
         assert_eq!(
             (row["validity"].as_str(), row["simulated"].as_str(), row["synthetic"].as_str()),
@@ -138,8 +143,8 @@ fn hostile_labels_stay_text_in_a_spreadsheet() {
 
 #[test]
 fn papers_get_a_table_whose_caption_says_what_it_is() {
-    let analysis = analysed(&Fixture::quickstart());
-    insta::assert_snapshot!(text(&analysis, Format::Latex), @r"
+    let report = analysed(&Fixture::quickstart());
+    insta::assert_snapshot!(text(&report, Format::Latex), @r"
     % needs \usepackage{booktabs}
     % data: synthetic stand-in for CIFAR-10
     \begin{table}
@@ -193,8 +198,8 @@ fn hostile_labels_are_no_commands_and_keep_their_row() {
 
 #[test]
 fn a_ci_system_sees_failures_skips_and_passes() {
-    let analysis = analysed(&hostile());
-    let xml = text(&analysis, Format::Junit);
+    let report = analysed(&hostile());
+    let xml = text(&report, Format::Junit);
     let document = roxmltree::Document::parse(&xml).unwrap();
     let suite = document.descendants().find(|n| n.has_tag_name("testsuite")).unwrap();
     let counts = ["tests", "failures", "errors", "skipped"].map(|n| suite.attribute(n).unwrap());
@@ -218,8 +223,8 @@ fn a_ci_system_sees_failures_skips_and_passes() {
 
 #[test]
 fn simulated_runs_say_so_to_a_ci_system() {
-    let analysis = analysed(&on_card());
-    let xml = text(&analysis, Format::Junit);
+    let report = analysed(&on_card());
+    let xml = text(&report, Format::Junit);
     let document = roxmltree::Document::parse(&xml).unwrap();
     let said = |name: &str| {
         let property = document.descendants().find(|n| n.attribute("name") == Some(name) && n.has_tag_name("property"));
@@ -287,15 +292,15 @@ fn samples(text: &str) -> Vec<(String, BTreeMap<String, String>, f64)> {
 #[test]
 fn monitoring_gets_each_quantity_of_each_cell_once_and_nothing_for_what_is_absent() {
     for fixture in [Fixture::quickstart(), hostile(), on_card()] {
-        let analysis = analysed(&fixture);
-        let samples = samples(&text(&analysis, Format::Openmetrics));
+        let report = analysed(&fixture);
+        let samples = samples(&text(&report, Format::Openmetrics));
         let of = |metric: &str, cell: &str| {
             let mut all = samples.iter().filter(|(n, l, _)| n == metric && l.get("cell").is_some_and(|c| c == cell));
             let found = all.next().map(|s| s.2);
             assert!(all.next().is_none());
             found
         };
-        for cell in &analysis.cells {
+        for cell in &report.analysis.cells {
             let name = cell.name().replace('\u{1b}', "\u{fffd}");
             let q = cell.get(Key::EpochTime);
             assert_eq!(of("collo_epoch_time_seconds", &name), q.map(|q| q.estimate));
@@ -305,18 +310,18 @@ fn monitoring_gets_each_quantity_of_each_cell_once_and_nothing_for_what_is_absen
             let active = cell.metrics.get("sm_active_ratio").map(|q| q.estimate);
             assert_eq!(of("collo_device_sm_active_ratio", &name), active);
         }
-        let simulated = analysis.campaign.device.simulated.to_string();
+        let simulated = report.analysis.campaign.device.simulated.to_string();
         assert!(samples.iter().all(|(_, l, _)| l["simulated"] == simulated));
         let info = samples.iter().find(|(n, _, _)| n == "collo_campaign_info").unwrap();
-        assert_eq!(info.1["campaign"], analysis.campaign.id);
+        assert_eq!(info.1["campaign"], report.analysis.campaign.id);
     }
 }
 
 #[test]
 fn predictors_get_a_row_for_each_member_of_each_repetition() {
-    let analysis = analysed(&on_card());
-    let rows = rows(&text(&analysis, Format::Dataset));
-    let stored = analysis.cells.iter().flat_map(|c| &c.repetitions).map(|r| r.record().members.len());
+    let report = analysed(&on_card());
+    let rows = rows(&text(&report, Format::Dataset));
+    let stored = report.analysis.cells.iter().flat_map(|c| &c.repetitions).map(|r| r.record().members.len());
     assert_eq!(rows.len(), stored.sum::<usize>());
     let pair: Vec<_> = rows.iter().filter(|r| r["degree"] == "2" && r["repetition"] == "1").collect();
     let [small, large] = pair[..] else { panic!("{}", pair.len()) };
@@ -341,8 +346,8 @@ fn predictors_get_a_row_for_each_member_of_each_repetition() {
 
 #[test]
 fn runs_whose_numbers_may_not_be_used_have_rows_without_results() {
-    let analysis = analysed(&hostile());
-    let rows = rows(&text(&analysis, Format::Dataset));
+    let report = analysed(&hostile());
+    let rows = rows(&text(&report, Format::Dataset));
     let results: Vec<&str> = dataset_columns().into_iter().map(|c| c.0).skip_while(|c| *c != "epoch_time_s").collect();
     assert!(results.len() > 20);
     let failed: Vec<_> = rows.iter().filter(|r| r["outcome"] != "completed").collect();
@@ -356,34 +361,43 @@ fn runs_whose_numbers_may_not_be_used_have_rows_without_results() {
     assert!(rows.iter().all(|r| r["limit_batches"] == "4" && r["marks"] == "synthetic data; shortened epochs; informative"));
 }
 
+/// The whole of a file of Parquet.
+fn table(bytes: Vec<u8>) -> RecordBatch {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&bytes).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().with_batch_size(1 << 20);
+    let schema = reader.schema().clone();
+    reader.build().unwrap().next().map_or_else(|| RecordBatch::new_empty(schema), |batch| batch.unwrap())
+}
+
 #[test]
 fn parquet_has_the_same_rows_with_types_and_nulls() {
-    let analysis = analysed(&hostile());
-    let bytes = export(&analysis, Format::DatasetParquet).unwrap();
-    let frame = ParquetReader::new(std::io::Cursor::new(bytes)).finish().unwrap();
-    let rows = rows(&text(&analysis, Format::Dataset));
-    assert_eq!(frame.height(), rows.len());
-    let names: Vec<String> = frame.get_column_names().iter().map(|n| n.to_string()).collect();
+    let report = analysed(&hostile());
+    let bytes = export(&report, Format::DatasetParquet).unwrap();
+    let table = table(bytes);
+    let rows = rows(&text(&report, Format::Dataset));
+    assert_eq!(table.num_rows(), rows.len());
+    let names: Vec<String> = table.schema_ref().fields().iter().map(|f| f.name().clone()).collect();
     assert_eq!(names, dataset_columns().iter().map(|c| c.0.to_string()).collect::<Vec<_>>());
     for (name, kind) in dataset_columns() {
-        let column = frame.column(name).unwrap();
+        let column = table.column_by_name(name).unwrap();
         let dtype = match kind {
-            "text" => DataType::String,
+            "text" => DataType::Utf8,
             "number" => DataType::Float64,
             "whole" => DataType::Int64,
             _ => DataType::Boolean,
         };
-        assert_eq!(*column.dtype(), dtype, "{name}");
+        assert_eq!(*column.data_type(), dtype, "{name}");
         let empty = rows.iter().filter(|r| r[name].is_empty()).count();
         assert_eq!(column.null_count(), empty, "{name}");
     }
-    let epochs = frame.column("epoch_time_s").unwrap().f64().unwrap();
-    for (i, row) in rows.iter().enumerate() {
-        assert_eq!(epochs.get(i), row["epoch_time_s"].parse().ok());
+    let epochs = table.column_by_name("epoch_time_s").unwrap().as_primitive::<Float64Type>();
+    for (epoch, row) in epochs.iter().zip(&rows) {
+        assert_eq!(epoch, row["epoch_time_s"].parse().ok());
     }
     // No apostrophe where nothing takes text for a formula.
-    let cells = frame.column("cell").unwrap().str().unwrap();
-    assert!((0..rows.len()).any(|i| cells.get(i) == Some(HOSTILE)));
+    let cells = table.column_by_name("cell").unwrap().as_string::<i32>();
+    assert!(cells.iter().any(|cell| cell == Some(HOSTILE)));
 }
 
 #[test]
@@ -400,29 +414,29 @@ fn the_data_dictionary_has_every_column_and_no_other() {
 
 #[test]
 fn what_is_printed_stands_alone() {
-    let analysis = analysed(&on_card());
-    let markdown = text(&analysis, Format::Markdown);
+    let report = analysed(&on_card());
+    let markdown = text(&report, Format::Markdown);
     assert!(markdown.starts_with("# ") && markdown.contains("SIMULATED"));
     assert!(!markdown.contains("![") && !markdown.contains(".svg"), "{markdown}");
     assert!(markdown.contains("\n**Time per epoch"), "{markdown}");
-    let value: serde_json::Value = serde_json::from_str(&text(&analysis, Format::Json)).unwrap();
-    assert_eq!(value, collo_report::json(&analysis));
+    let value: serde_json::Value = serde_json::from_str(&text(&report, Format::Json)).unwrap();
+    assert_eq!(value, collo_report::json(&report));
     assert_eq!(value["device"]["simulated"], true);
 }
 
 #[test]
 fn campaigns_with_nothing_in_them_are_still_files_of_their_format() {
-    for analysis in thin() {
-        let cells = rows(&text(&analysis, Format::Csv));
-        assert_eq!(cells.len(), analysis.cells.len());
-        assert!(text(&analysis, Format::Latex).contains("\\bottomrule"));
-        roxmltree::Document::parse(&text(&analysis, Format::Junit)).unwrap();
-        samples(&text(&analysis, Format::Openmetrics));
-        let members: usize = analysis.cells.iter().flat_map(|c| &c.repetitions).map(|r| r.members.len()).sum();
-        assert_eq!(rows(&text(&analysis, Format::Dataset)).len(), members);
-        let parquet = export(&analysis, Format::DatasetParquet).unwrap();
-        assert_eq!(ParquetReader::new(std::io::Cursor::new(parquet)).finish().unwrap().height(), members);
-        assert!(text(&analysis, Format::Markdown).starts_with("# "));
+    for report in thin() {
+        let cells = rows(&text(&report, Format::Csv));
+        assert_eq!(cells.len(), report.analysis.cells.len());
+        assert!(text(&report, Format::Latex).contains("\\bottomrule"));
+        roxmltree::Document::parse(&text(&report, Format::Junit)).unwrap();
+        samples(&text(&report, Format::Openmetrics));
+        let members: usize = report.analysis.cells.iter().flat_map(|c| &c.repetitions).map(|r| r.members.len()).sum();
+        assert_eq!(rows(&text(&report, Format::Dataset)).len(), members);
+        let parquet = export(&report, Format::DatasetParquet).unwrap();
+        assert_eq!(table(parquet).num_rows(), members);
+        assert!(text(&report, Format::Markdown).starts_with("# "));
     }
 }
 

@@ -49,10 +49,10 @@ fn held(campaigns: Vec<(&'static str, u64, u32)>) -> BTreeMap<(&'static str, &'s
         loop {
             let Some((key, seed, repetitions)) = next.lock().unwrap().next() else { return };
             let (fixture, known) = campaign(key, seed, repetitions);
-            let analysis = analysed(&fixture);
+            let whole = analysed(&fixture);
             let mut held = held.lock().unwrap();
             for k in &known {
-                let cell = analysis.cells.iter().find(|c| c.name() == k.cell).unwrap();
+                let cell = whole.analysis.cells.iter().find(|c| c.name() == k.cell).unwrap();
                 let mut hold = |name: &'static str, q: &Quantity, truth: f64| {
                     let covers = q.low.unwrap() <= truth && truth <= q.high.unwrap();
                     for mode in ["all", k.mode] {
@@ -176,11 +176,11 @@ fn a_counter_that_began_anew_tells_no_energy() {
 #[test]
 fn energy_above_idle_is_what_the_members_add() {
     let (fixture, _) = pairs(|_| ());
-    let analysis = analysed(&fixture);
-    let idle: Vec<f64> = analysis.idle_w.values().copied().collect();
+    let whole = analysed(&fixture);
+    let idle: Vec<f64> = whole.analysis.idle_w.values().copied().collect();
     let truth = fixture.cells[0].card.as_ref().unwrap().idle_w;
     assert!(idle.len() == 2 && idle.iter().all(|w| (w / truth - 1.0).abs() < 1e-6), "{idle:?} W are not {truth}, whole and cut");
-    let report = json(&analysis);
+    let report = json(&whole);
     for (cell, mode) in fixture.cells.iter().zip(["solo", "mps", "mig"]) {
         let card = cell.card.as_ref().unwrap();
         let joules = (card.power_w - card.idle_w) * cell.epoch_s[0] / cell.record.degree as f64;
@@ -189,7 +189,7 @@ fn energy_above_idle_is_what_the_members_add() {
     // Members that are on the card from the first reading on leave nothing to read it from.
     let mut busy = fixture.clone();
     busy.cells.iter_mut().for_each(|c| c.card.as_mut().unwrap().idle_w = f64::NAN);
-    assert!(analysed(&busy).idle_w.is_empty());
+    assert!(analysed(&busy).analysis.idle_w.is_empty());
 }
 
 #[test]
@@ -208,9 +208,9 @@ fn without_persistence_mode_there_is_no_energy() {
 fn activity_that_nobody_reads_is_absent_and_never_zero() {
     for sources in [vec![], vec![("gpm", f64::NAN)], vec![("gpm", f64::NAN), ("dcgm", f64::NAN)]] {
         let (fixture, _) = pairs(|truth| truth.sources = sources.clone());
-        let analysis = analysed(&fixture);
-        assert!(analysis.cells.iter().all(|c| !c.metrics.contains_key("sm_active_ratio")), "{sources:?}");
-        let report = json(&analysis);
+        let whole = analysed(&fixture);
+        assert!(whole.analysis.cells.iter().all(|c| !c.metrics.contains_key("sm_active_ratio")), "{sources:?}");
+        let report = json(&whole);
         assert!(report["cells"].as_array().unwrap().iter().all(|c| c["metrics"].get("sm_active_ratio").is_none()));
         assert!(told(&report, "mps", "throughput_gain").is_some(), "the rest stands");
     }
@@ -224,9 +224,9 @@ fn overlap_is_the_share_of_an_epoch_in_which_all_train() {
     (fixture.samples_hz, fixture.member_noise) = (5.0, 0.0);
     fixture.cells[0].record.tail = collo_store::Tail::Release;
     // Warm-up epochs take a tenth longer: the short one leaves after 6.3 s, when the long one's measured epoch is 0.8 s old.
-    let analysis = analysed(&fixture);
-    let told = analysis.cells[0].get(Key::Overlap).unwrap().estimate;
+    let whole = analysed(&fixture);
+    let told = whole.analysis.cells[0].get(Key::Overlap).unwrap().estimate;
     assert!((told - (1.0 + 0.8 / 5.0) / 2.0).abs() < 2e-4, "{told}");
     fixture.cells[0].record.tail = collo_store::Tail::Hold;
-    assert_eq!(analysed(&fixture).cells[0].get(Key::Overlap).unwrap().estimate, 1.0);
+    assert_eq!(analysed(&fixture).analysis.cells[0].get(Key::Overlap).unwrap().estimate, 1.0);
 }

@@ -7,19 +7,19 @@ mod support;
 use std::sync::LazyLock;
 
 use collo_report::quantity::Key;
-use collo_report::{Analysis, Evidence, Guideline, Verdict};
+use collo_report::{Evidence, Guideline, Report, Verdict};
 use collo_store::Sharing;
 use simgpu::card::Card;
 use support::Fixture;
 use support::card::CardTruth;
 use support::study::{WORKLOADS, analysed, campaign, group, on};
 
-fn named<'a>(analysis: &'a Analysis, id: &str) -> &'a Guideline {
-    analysis.guidelines.iter().find(|g| g.id == id).unwrap_or_else(|| panic!("no guideline `{id}`"))
+fn named<'a>(report: &'a Report, id: &str) -> &'a Guideline {
+    report.guidelines.iter().find(|g| g.id == id).unwrap_or_else(|| panic!("no guideline `{id}`"))
 }
 
 /// The campaign of all workloads in all modes; `quiet` ones have hardly any noise.
-fn study(seed: u64, quiet: bool) -> Analysis {
+fn study(seed: u64, quiet: bool) -> Report {
     let (mut fixture, _) = campaign("a100-40gb", seed, 3);
     if quiet {
         (fixture.shared_noise, fixture.member_noise) = (1e-5, 1e-6);
@@ -29,9 +29,9 @@ fn study(seed: u64, quiet: bool) -> Analysis {
 }
 
 /// Hardly any noise: what the simulation would say if it were asked often enough.
-static QUIET: LazyLock<Analysis> = LazyLock::new(|| study(1, true));
+static QUIET: LazyLock<Report> = LazyLock::new(|| study(1, true));
 /// The same campaign as it would be measured four times.
-static NOISY: LazyLock<Vec<Analysis>> = LazyLock::new(|| (0..4).map(|i| study(100 + i, false)).collect());
+static NOISY: LazyLock<Vec<Report>> = LazyLock::new(|| (0..4).map(|i| study(100 + i, false)).collect());
 
 /// A share of intervals that a nominal rate makes likely: three standard errors below it, twice as many for what cells share.
 fn likely(covered: usize, of: usize) -> bool {
@@ -42,8 +42,8 @@ fn likely(covered: usize, of: usize) -> bool {
 fn the_threshold_of_summed_activity_is_the_simulation_s() {
     let truth = named(&QUIET, "sm-threshold").key.clone().unwrap().value.estimate;
     let mut covered = 0;
-    for analysis in NOISY.iter() {
-        let q = &named(analysis, "sm-threshold").key.as_ref().unwrap().value;
+    for report in NOISY.iter() {
+        let q = &named(report, "sm-threshold").key.as_ref().unwrap().value;
         covered += usize::from(q.low.unwrap() <= truth && truth <= q.high.unwrap());
         assert!((q.estimate / truth - 1.0).abs() < 0.25, "{} of {truth}", q.estimate);
     }
@@ -55,8 +55,8 @@ fn ratios_of_modes_cover_the_truth_and_no_mode_is_called_behind_that_is_ahead() 
     let truth = named(&QUIET, "best-mode");
     let of = |e: &Evidence| truth.evidence.iter().find(|t| t.name() == e.name()).unwrap().value.estimate;
     let (mut covered, mut all) = (0, 0);
-    for analysis in NOISY.iter() {
-        let g = named(analysis, "best-mode");
+    for report in NOISY.iter() {
+        let g = named(report, "best-mode");
         if g.verdict == Verdict::Contradicted {
             assert!(of(g.key.as_ref().unwrap()) < 1.0, "{}", g.finding);
         }
@@ -70,9 +70,10 @@ fn ratios_of_modes_cover_the_truth_and_no_mode_is_called_behind_that_is_ahead() 
 
 #[test]
 fn the_saving_of_energy_covers_the_truth() {
-    let of = |name: &str| QUIET.cells.iter().find(|c| c.name() == name).unwrap().get(Key::EnergyOfSolo).unwrap().estimate;
+    let of =
+        |name: &str| QUIET.analysis.cells.iter().find(|c| c.name() == name).unwrap().get(Key::EnergyOfSolo).unwrap().estimate;
     let (mut covered, mut all) = (0, 0);
-    for cell in NOISY.iter().flat_map(|a| a.groups()) {
+    for cell in NOISY.iter().flat_map(|r| r.analysis.groups()) {
         let (q, truth) = (cell.get(Key::EnergyOfSolo).unwrap(), of(cell.name()));
         all += 1;
         covered += usize::from(q.low.unwrap() <= truth && truth <= q.high.unwrap());
@@ -102,13 +103,13 @@ fn on_halves(slow_down: f64) -> Fixture {
 #[test]
 fn a_smaller_slice_and_a_neighbour_are_told_apart() {
     let apart = analysed(&on_halves(1.0));
-    let cell = apart.groups().find(|c| c.record.degree == 2).unwrap();
+    let cell = apart.analysis.groups().find(|c| c.record.degree == 2).unwrap();
     let (whole, slice) = (cell.get(Key::Slowdown).unwrap().estimate, cell.get(Key::SlowdownOnSlice).unwrap());
     assert!((slice.estimate - 1.0).abs() < 0.02 && whole > 1.05, "{whole}, {slice:?}");
     assert_eq!(named(&apart, "isolation").verdict, Verdict::Supported);
 
     let disturbed = analysed(&on_halves(1.2));
-    let cell = disturbed.groups().find(|c| c.record.degree == 2).unwrap();
+    let cell = disturbed.analysis.groups().find(|c| c.record.degree == 2).unwrap();
     assert!((cell.get(Key::SlowdownOnSlice).unwrap().estimate - 1.2).abs() < 0.02);
     assert_eq!(named(&disturbed, "isolation").verdict, Verdict::Contradicted);
 }
@@ -127,9 +128,9 @@ fn one_alone_on_the_instance_that_is_the_whole_card_is_found_on_every_model() {
             fixture = fixture.on_card(&sharing, &[("small", epochs[0] * of_solo)], truth.clone(), 0.001);
             fixture.cells.last_mut().unwrap().record.slots = sharing.strip_prefix("mig:").map(str::to_string);
         }
-        let analysis = analysed(&fixture);
-        let overhead = named(&analysis, "alone-overhead");
-        let cells: Vec<String> = overhead.evidence.iter().map(Evidence::name).collect();
+        let report = analysed(&fixture);
+        let overhead = named(&report, "alone-overhead");
+        let cells: Vec<String> = overhead.evidence.iter().map(|e| e.name()).collect();
         assert_eq!(cells, [format!("small×1 mig:{whole} b32")], "{model}");
         assert_eq!(overhead.verdict, Verdict::Supported, "{model}: {}", overhead.finding);
     }
@@ -141,8 +142,8 @@ fn members_that_share_an_instance_say_nothing_of_isolation() {
         let mut fixture = on_halves(1.5);
         let group = fixture.cells.last_mut().unwrap();
         (group.record.sharing, group.record.mode) = (sharing.into(), Sharing::of_label(sharing));
-        let analysis = analysed(&fixture);
-        assert_eq!(named(&analysis, "isolation").verdict, Verdict::NotEnoughEvidence, "{sharing}");
+        let report = analysed(&fixture);
+        assert_eq!(named(&report, "isolation").verdict, Verdict::NotEnoughEvidence, "{sharing}");
     }
 }
 
@@ -167,11 +168,11 @@ fn a_cpu_is_not_asked_about_cards() {
 
 #[test]
 fn at_most_seven_stand_on_the_first_screen_and_contradictions_always_do() {
-    let analysis = &*QUIET;
-    let first: Vec<&Guideline> = analysis.guidelines.iter().filter(|g| g.summary).collect();
+    let report = &*QUIET;
+    let first: Vec<&Guideline> = report.guidelines.iter().filter(|g| g.summary).collect();
     let contradicted = |g: &&Guideline| g.verdict == Verdict::Contradicted;
     assert!(first.len() <= 7.max(first.iter().filter(|g| contradicted(g)).count()), "{}", first.len());
-    assert!(analysis.guidelines.iter().filter(contradicted).all(|g| g.summary));
-    assert!(analysis.guidelines.iter().position(|g| !g.summary).unwrap_or(99) >= first.len(), "the first screen comes first");
+    assert!(report.guidelines.iter().filter(contradicted).all(|g| g.summary));
+    assert!(report.guidelines.iter().position(|g| !g.summary).unwrap_or(99) >= first.len(), "the first screen comes first");
     assert!(WORKLOADS.len() > 7, "a campaign of many workloads");
 }

@@ -9,23 +9,23 @@ use collo_report::compare::{Options, Side, compare};
 use collo_report::document::Present;
 use collo_report::history::{self, History, Night, Nights, Rules};
 use collo_report::quantity::Key;
-use collo_report::{Analysis, Guideline, Verdict, analyse, json, json_schema, terminal, terminal_cell, write};
+use collo_report::{Guideline, Report, Verdict, json, json_schema, terminal, terminal_cell, write};
 use collo_store::{CampaignFolder, Outcome, RequestRecord, write_requests};
 use serde_json::Value;
 use support::Fixture;
 use support::serving::Serves;
 
-fn analysed(fixture: &Fixture) -> Analysis {
+fn analysed(fixture: &Fixture) -> Report {
     altered(fixture, |_| ())
 }
 
 /// Analyse after something was done to the campaign's files.
-fn altered(fixture: &Fixture, alter: impl Fn(&CampaignFolder)) -> Analysis {
+fn altered(fixture: &Fixture, alter: impl Fn(&CampaignFolder)) -> Report {
     let folder = tempfile::tempdir().unwrap();
     let campaign = fixture.write(folder.path());
     alter(&campaign);
     support::noted::noted(campaign.path());
-    analyse(&campaign).unwrap()
+    Report::of(&campaign).unwrap()
 }
 
 fn cell<'a>(report: &'a Value, name: &str) -> &'a Value {
@@ -37,8 +37,8 @@ fn estimate(cell: &Value, name: &str) -> f64 {
     cell[name]["estimate"].as_f64().unwrap_or_else(|| panic!("{name} of {cell:#}"))
 }
 
-fn serving(analysis: &Analysis) -> &Guideline {
-    analysis.guidelines.iter().find(|g| g.id == "serving").unwrap()
+fn serving(whole: &Report) -> &Guideline {
+    whole.guidelines.iter().find(|g| g.id == "serving").unwrap()
 }
 
 #[track_caller]
@@ -206,22 +206,22 @@ fn a_quantile_of_the_luckier_repetitions_is_none() {
     let fixture = Fixture::named("lucky").solo("tiny", 32, 8.0).serves("serve", &usual);
     let fixture = fixture.beside(&[("serve", usual.left(110.0))], &[("tiny", 10.0)], "mps");
     assert_eq!(serving(&analysed(&fixture)).verdict, Verdict::Supported);
-    let analysis = altered(&fixture, |c| {
+    let whole = altered(&fixture, |c| {
         let path = c.path().join("serve+tiny_mps~0000-2/requests.parquet");
         let mut all = collo_store::read_requests(&path).unwrap();
         all.iter_mut().for_each(|r| r.end_ns = None);
         write_requests(&path, &all).unwrap();
     });
-    let report = json(&analysis);
+    let report = json(&whole);
     let c = cell(&report, "serve+tiny mps");
     assert_eq!((c["repetitions"].as_u64(), &c["latency_p99_s"]), (Some(3), &Value::Null));
     assert_eq!(c["absent"]["latency_p99_s"], "more than 1 % of the requests were never answered");
-    assert_eq!(serving(&analysis).verdict, Verdict::Contradicted, "{}", serving(&analysis).finding);
+    assert_eq!(serving(&whole).verdict, Verdict::Contradicted, "{}", serving(&whole).finding);
 }
 
 #[test]
 fn requests_that_cannot_be_read_or_cannot_be_lower_their_run() {
-    let analysis = altered(&campaign(), |c| {
+    let whole = altered(&campaign(), |c| {
         std::fs::write(c.path().join("serve+tiny_mps~0000-1/requests.parquet"), "not parquet").unwrap();
         std::fs::remove_file(c.path().join("serve+tiny_mps~0000-2/requests.parquet")).unwrap();
         let path = c.path().join("serve+tiny_naive~0000-1/requests.parquet");
@@ -231,7 +231,7 @@ fn requests_that_cannot_be_read_or_cannot_be_lower_their_run() {
         all.extend([1, 99].map(|member| RequestRecord { member, arrival_ns: 1, start_ns: None, end_ns: None }));
         write_requests(&path, &all).unwrap();
     });
-    let report = json(&analysis);
+    let report = json(&whole);
     let (mps, naive) = (cell(&report, "serve+tiny mps"), cell(&report, "serve+tiny naive"));
     assert_eq!((mps["repetitions"].as_u64(), naive["repetitions"].as_u64()), (Some(1), Some(2)));
     assert!(mps["reasons"][0].as_str().unwrap().contains("its requests cannot be read"), "{mps:#}");
@@ -265,22 +265,22 @@ fn equal_servers_are_pooled_and_different_ones_stand_by_themselves() {
 fn a_server_that_fell_before_it_said_so_is_known_as_one() {
     let crash =
         Outcome::Crashed { member: 0, status: "exited with 1".into(), message: "in its warm-up".into(), place_alone: true };
-    let analysis = analysed(&campaign().ends(crash));
-    let fallen = analysis.cells.iter().find(|c| c.name() == "serve+tiny naive").unwrap();
+    let whole = analysed(&campaign().ends(crash));
+    let fallen = whole.analysis.cells.iter().find(|c| c.name() == "serve+tiny naive").unwrap();
     assert!(fallen.serves() && fallen.members[0].absent[&Key::LatencyP99] == "no usable run");
-    let report = json(&analysis);
+    let report = json(&whole);
     assert_eq!(cell(&report, "serve+tiny naive")["absent"]["latency_p99_s"], "no run of it completed");
 }
 
 #[test]
 fn a_server_s_baseline_drifts_by_its_capacity_and_not_by_chance() {
     let fixture = campaign();
-    assert!(analysed(&fixture).drifts.iter().any(|d| d.cell == "serve solo b1" && !d.void));
+    assert!(analysed(&fixture).analysis.drifts.iter().any(|d| d.cell == "serve solo b1" && !d.void));
     let mut slower = campaign();
     slower.drift = 1.3;
-    let analysis = analysed(&slower);
-    assert!(analysis.drifts.iter().any(|d| d.cell == "serve solo b1" && d.void && (d.ratio / 1.3 - 1.0).abs() < 0.1));
-    let report = json(&analysis);
+    let whole = analysed(&slower);
+    assert!(whole.analysis.drifts.iter().any(|d| d.cell == "serve solo b1" && d.void && (d.ratio / 1.3 - 1.0).abs() < 0.1));
+    let report = json(&whole);
     assert_eq!(cell(&report, "serve+tiny mps")["validity"], "void");
 }
 
@@ -292,21 +292,21 @@ fn the_guideline_says_under_which_mode_training_may_run_beside() {
         f.beside(&[("serve", usual.clone().left(left))], &[("tiny", epoch_s)], mode)
     };
     let start = || Fixture::named("serving").solo("tiny", 32, 8.0).serves("serve", &usual);
-    let analysis = analysed(&beside(beside(start(), 110.0, 10.0, "mps"), 60.0, 9.0, "naive"));
-    let g = serving(&analysis);
+    let whole = analysed(&beside(beside(start(), 110.0, 10.0, "mps"), 60.0, 9.0, "naive"));
+    let g = serving(&whole);
     assert_eq!(g.verdict, Verdict::Supported, "{}", g.finding);
     insta::assert_snapshot!(g.statement, @"Train beside serving under MPS: `serve+tiny mps`.");
     insta::assert_snapshot!(g.finding, @"`serve+tiny mps` answers 100.0 [99.7, 100.0] % of the requests within 200 ms; `tiny` takes 1.26 ±0.02 times as long as alone; 1 of 2 groups surely keeps what is asked.");
     assert_eq!((g.key.as_ref().unwrap().quantity, g.command.as_deref()), (Key::WithinSlo, None));
 
-    let analysis = analysed(&beside(start(), 60.0, 9.0, "naive"));
-    let g = serving(&analysis);
+    let whole = analysed(&beside(start(), 60.0, 9.0, "naive"));
+    let g = serving(&whole);
     assert_eq!((g.verdict, g.statement.as_str()), (Verdict::Contradicted, "Do not train beside serving here."), "{}", g.finding);
 
     let too_much = Serves { capacity_per_s: 40.0, ..usual.clone() };
     let alone = Fixture::named("serving").solo("tiny", 32, 8.0).serves("serve", &too_much);
-    let analysis = analysed(&beside(alone, 35.0, 9.0, "naive"));
-    let g = serving(&analysis);
+    let whole = analysed(&beside(alone, 35.0, 9.0, "naive"));
+    let g = serving(&whole);
     assert_eq!((g.verdict, g.statement.as_str()), (Verdict::Contradicted, "Serve less before anybody trains beside it."));
     assert!(g.finding.starts_with("`serve solo b1` answers ") && g.finding.contains("with nobody beside it"), "{}", g.finding);
 
@@ -339,8 +339,8 @@ fn without_a_limit_the_p99_is_held_against_that_alone() {
 fn who_only_serves_is_asked_nothing_about_epochs() {
     let usual = Serves::usual();
     let f = Fixture::named("serving").solo("tiny", 32, 8.0).serves("serve", &usual);
-    let analysis = analysed(&f.beside(&[("serve", usual)], &[("tiny", 10.0)], "mps"));
-    let mut ids: Vec<&str> = analysis.guidelines.iter().map(|g| g.id).collect();
+    let whole = analysed(&f.beside(&[("serve", usual)], &[("tiny", 10.0)], "mps"));
+    let mut ids: Vec<&str> = whole.guidelines.iter().map(|g| g.id).collect();
     ids.sort_unstable();
     assert_eq!(ids, ["memory-adds-up", "serving"]);
     // Beside groups that train, those questions are asked of these alone.
@@ -352,8 +352,8 @@ fn who_only_serves_is_asked_nothing_about_epochs() {
 
 #[test]
 fn the_end_of_a_run_says_latency() {
-    let analysis = analysed(&campaign());
-    insta::assert_snapshot!(terminal(&analysis, 120), @r#"
+    let whole = analysed(&campaign());
+    insta::assert_snapshot!(terminal(&whole, 120), @r#"
     serving on cpu: 18 of 18 runs completed in 10 min 44 s
 
     cell              epoch s     slowdown  p99 ms         p99 ÷ alone     in time  gain    memory    cpu  overlap
@@ -365,7 +365,7 @@ fn the_end_of_a_run_says_latency() {
     ± 95 % interval, pooled t, 3 repetitions, 6 solo
     energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
     "#);
-    insta::assert_snapshot!(terminal_cell(&analysis, "serve+tiny mps").unwrap(), @r#"
+    insta::assert_snapshot!(terminal_cell(&whole, "serve+tiny mps").unwrap(), @r#"
     serve+tiny mps of 7f3a, serving, cpu: valid, 3 of 3 repetitions
       fairness   overlap 100 %      skew 0.1 ms
       latency    serve              p50 11.9 ±1.2 ms   p95 48 ±4 ms       p99 75 ±15 ms      p99 1.2 [1.0, 1.5] times that alone
@@ -463,7 +463,7 @@ fn a_step_of_the_p99_is_a_regression_of_the_night() {
         let f = Fixture::named("serving").solo("tiny", 32, 8.0).serves("serve", &usual).seed(i);
         let mut f = f.beside(&[("serve", usual.clone().left(left))], &[("tiny", 13.0)], "mps");
         f.samples_hz = 0.5;
-        let mut night = history::of(&analysed(&f), &[]);
+        let mut night = history::of(&analysed(&f).analysis, &[]);
         (night.id, night.created_utc) = (format!("202611{:02}", i + 1), format!("2026-11-{:02}T02:00:00Z", i + 1));
         night
     };

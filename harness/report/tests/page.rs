@@ -4,7 +4,7 @@
 
 mod support;
 
-use collo_report::{Written, analyse, write};
+use collo_report::{Report, Written, write};
 use collo_store::{Outcome, RefusalRecord};
 use support::Fixture;
 
@@ -30,7 +30,7 @@ const SECTIONS: [&str; 17] = [
 
 fn written(fixture: &Fixture, check: impl Fn(&str, &Written)) {
     let (runs, reports) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let written = write(&analyse(&fixture.write(runs.path())).unwrap(), reports.path()).unwrap();
+    let written = write(&Report::of(&fixture.write(runs.path())).unwrap(), reports.path()).unwrap();
     let page = std::fs::read_to_string(&written.html).unwrap();
     well_formed(&page);
     let places: Vec<usize> = SECTIONS.iter().map(|s| page.find(&format!("<section id=\"sec-{s}\">")).expect(s)).collect();

@@ -4,13 +4,13 @@
 
 mod support;
 
-use collo_report::{Analysis, analyse, json, terminal, terminal_cell, write};
+use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::Outcome;
 use support::Fixture;
 
-fn analysed(fixture: &Fixture) -> Analysis {
+fn analysed(fixture: &Fixture) -> Report {
     let folder = tempfile::tempdir().unwrap();
-    analyse(&fixture.write(folder.path())).unwrap()
+    Report::of(&fixture.write(folder.path())).unwrap()
 }
 
 #[test]
@@ -51,14 +51,14 @@ fn failed_cells_keep_their_row_and_say_how_they_ended() {
 
 #[test]
 fn narrow_terminals_lose_columns_from_the_right_and_labels_never() {
-    let analysis = analysed(&Fixture::quickstart());
+    let report = analysed(&Fixture::quickstart());
     for width in [100, 80, 60, 40, 20] {
-        let text = terminal(&analysis, width);
+        let text = terminal(&report, width);
         let table: Vec<&str> = text.lines().skip(2).take(4).collect();
         assert!(table[2].starts_with("tiny×2 naive b32"), "{text}");
         assert!(text.lines().skip(2).all(|l| l.chars().count() <= width.max(18)), "{width}:\n{text}");
     }
-    assert!(!terminal(&analysis, 60).contains("fairness  "));
+    assert!(!terminal(&report, 60).contains("fairness  "));
 }
 
 #[test]
@@ -77,8 +77,8 @@ fn nothing_to_say_is_said_shortly() {
 
 #[test]
 fn one_cell_in_full() {
-    let analysis = analysed(&Fixture::quickstart());
-    insta::assert_snapshot!(terminal_cell(&analysis, "tinyx3").unwrap(), @r#"
+    let report = analysed(&Fixture::quickstart());
+    insta::assert_snapshot!(terminal_cell(&report, "tinyx3").unwrap(), @r#"
     tiny×3 naive b32 of 7f3a, quickstart, cpu: valid, 3 of 3 repetitions
       epoch      2.47 ±0.02 s       solo 1.579 ±0.011 s  slowdown 1.564 ±0.018
       gain       1.92 ±0.02         STP 1.92 ±0.02, ANTT 1.564 ±0.018  better (p <0.001)
@@ -94,30 +94,30 @@ fn one_cell_in_full() {
       attested   3 of 3 runs by cpu time in the window
       absent     energy per epoch: no readable counter
     "#);
-    assert_eq!(terminal_cell(&analysis, "tiny×3 naive b32"), terminal_cell(&analysis, "tinyx3"));
-    assert_eq!(terminal_cell(&analysis, "tiny"), None, "three cells begin so");
-    assert_eq!(terminal_cell(&analysis, "medium"), None);
+    assert_eq!(terminal_cell(&report, "tiny×3 naive b32"), terminal_cell(&report, "tinyx3"));
+    assert_eq!(terminal_cell(&report, "tiny"), None, "three cells begin so");
+    assert_eq!(terminal_cell(&report, "medium"), None);
 }
 
 #[test]
 fn shortened_epochs_and_mixed_data_are_said_on_every_face() {
     let mut fixture = Fixture::quickstart();
     fixture.limit_batches = Some(4);
-    let analysis = analysed(&fixture);
-    assert!(terminal(&analysis, 200).contains("epochs cut short by `limit_batches`: 4 batches of `tiny`"));
-    assert_eq!(json(&analysis)["shortened"][0]["limit_batches"], 4);
+    let report = analysed(&fixture);
+    assert!(terminal(&report, 200).contains("epochs cut short by `limit_batches`: 4 batches of `tiny`"));
+    assert_eq!(json(&report)["shortened"][0]["limit_batches"], 4);
     let reports = tempfile::tempdir().unwrap();
-    let written = write(&analysis, reports.path()).unwrap();
+    let written = write(&report, reports.path()).unwrap();
     let text = std::fs::read_to_string(written.markdown).unwrap();
     assert!(text.contains("(synthetic data, shortened epochs)"), "{text}");
 
     let mut fixture = Fixture::quickstart();
     fixture.real_from_block = Some(2);
-    let analysis = analysed(&fixture);
-    let said = terminal(&analysis, 200);
+    let report = analysed(&fixture);
+    let said = terminal(&report, 200);
     let why = "CIFAR-10 was real in some runs of this campaign and synthetic in others: their times do not belong together";
     assert!(said.contains(why), "{said}");
-    assert!(analysis.cells.iter().all(|c| c.validity.verdict != collo_store::Verdict::Valid), "{said}");
+    assert!(report.analysis.cells.iter().all(|c| c.validity.verdict != collo_store::Verdict::Valid), "{said}");
 }
 
 #[test]
@@ -170,9 +170,9 @@ fn a_cell_is_shown_beside_its_published_figure_with_the_conditions_that_differ()
     let mut fixture = Fixture::named("small-7way").solo("small", 32, 6.0).group("small", 32, 7, "mps", 8.0);
     fixture.device.name = "NVIDIA A100-SXM4-40GB".into();
     let shown = |regime: serde_json::Value| {
-        let analysis = analysed(&Fixture { regime, ..fixture.clone() });
-        let cell = json(&analysis)["cells"].as_array().unwrap().iter().find(|c| c["degree"] == 7).unwrap().clone();
-        (terminal_cell(&analysis, "small×7 mps b32").unwrap(), cell["members"][6]["regime"].clone())
+        let report = analysed(&Fixture { regime, ..fixture.clone() });
+        let cell = json(&report)["cells"].as_array().unwrap().iter().find(|c| c["degree"] == 7).unwrap().clone();
+        (terminal_cell(&report, "small×7 mps b32").unwrap(), cell["members"][6]["regime"].clone())
     };
     let (text, regime) = shown(serde_json::json!({ "precision": "fp32", "workers": 4 }));
     assert!(text.contains("published 5.35 under other conditions (precision fp32, published with tf32)"), "{text}");

@@ -245,15 +245,6 @@ pub struct RefusalRecord {
 }
 
 impl PlanRecord {
-    /// Keep only these runs of the order, by their place in it; each cell then has as many repetitions as are left of it.
-    pub fn keep(&mut self, keep: impl Fn(usize, &PlannedRun) -> bool) {
-        let mut place = 0..;
-        self.order.retain(|run| place.next().is_some_and(|place| keep(place, run)));
-        for (index, cell) in self.cells.iter_mut().enumerate() {
-            cell.repetitions = self.order.iter().filter(|run| run.cell == index).count() as u32;
-        }
-    }
-
     /// Append another plan's repetitions: its blocks follow the last one here, and each cell's repetitions are counted on. A cell
     /// that is not here yet is added.
     pub fn extend(&mut self, more: &PlanRecord) {
@@ -312,16 +303,6 @@ mod tests {
     fn plan(cells: Vec<CellRecord>, order: &[(u32, usize, u32)]) -> PlanRecord {
         let run = |&(block, cell, repetition)| PlannedRun { block, cell, repetition, edge: None };
         PlanRecord { seed: 1, epochs: 2, cells, order: order.iter().map(run).collect(), refusals: Vec::new() }
-    }
-
-    #[test]
-    fn of_a_plan_of_which_a_part_is_kept_each_cell_has_the_repetitions_that_are_left() {
-        let mut have = plan(vec![cell("a", 2), cell("b", 1)], &[(1, 0, 1), (1, 1, 1), (1, 0, 2)]);
-        have.keep(|place, _| place < 1);
-        assert_eq!(have.cells.iter().map(|c| c.repetitions).collect::<Vec<_>>(), [1, 0]);
-        have.extend(&plan(vec![cell("b", 1)], &[(1, 0, 1)]));
-        let folders: Vec<_> = have.order.iter().map(|run| have.folder(run)).collect();
-        assert_eq!(folders, ["a-1", "b-1"]);
     }
 
     #[test]

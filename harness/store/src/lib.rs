@@ -64,8 +64,8 @@ pub use run::{
 pub use runs::{Foreign, Runs};
 pub use sharing::Sharing;
 pub use tables::{
-    EpochRecord, Readings, RequestRecord, Sample, SampleWriter, read_epochs, read_requests, read_samples, write_epochs,
-    write_requests,
+    EpochRecord, Readings, RequestRecord, Sample, SampleSeries, SampleWriter, read_epochs, read_requests, read_samples,
+    read_series, write_epochs, write_requests,
 };
 pub use verify::{Finding, Level, verify};
 

@@ -1,7 +1,7 @@
 //! The tables of a run: `epochs.parquet`, `samples.parquet` (long and narrow: a new metric is a row, never a column), and, where a
 //! member serves, `requests.parquet`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -207,8 +207,7 @@ fn requests_of(path: &Path) -> Result<Vec<RequestRecord>> {
 /// Readings `(at_ns, window_ns, value)` in order, by `(scope, metric)`.
 pub type Readings = BTreeMap<(String, String), Vec<(u64, u64, Option<f64>)>>;
 
-/// Read the values of `samples.parquet` that `keep(source, scope, metric)` wants: for `show` and tests,
-/// which must not link a query engine.
+/// Read the values of `samples.parquet` that `keep(source, scope, metric)` wants, whichever source they are of.
 pub fn read_samples(path: &Path, keep: impl Fn(&str, &str, &str) -> bool) -> Result<Readings> {
     whole(path, || samples_of(path, keep))
 }
@@ -220,18 +219,76 @@ fn whole<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
 
 fn samples_of(path: &Path, keep: impl Fn(&str, &str, &str) -> bool) -> Result<Readings> {
     let mut found = Readings::new();
+    each_sample(path, |row| {
+        if keep(row.source, row.scope, row.metric) {
+            found.entry((row.scope.to_string(), row.metric.to_string())).or_default().push(row.reading);
+        }
+    })?;
+    Ok(found)
+}
+
+/// What one source read of one metric of one scope.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SampleSeries {
+    pub source: String,
+    pub scope: String,
+    pub metric: String,
+    /// `(at_ns, window_ns, value)` in order.
+    pub readings: Vec<(u64, u64, Option<f64>)>,
+}
+
+/// Read the series of `samples.parquet` that `keep(source, scope, metric)` wants, in the order in which each began.
+pub fn read_series(path: &Path, keep: impl Fn(&str, &str, &str) -> bool) -> Result<Vec<SampleSeries>> {
+    whole(path, || series_of(path, keep))
+}
+
+fn series_of(path: &Path, keep: impl Fn(&str, &str, &str) -> bool) -> Result<Vec<SampleSeries>> {
+    let mut all: Vec<(bool, SampleSeries)> = Vec::new();
+    let mut places = HashMap::new();
+    // Every tick reads the same in the same order: the next row is mostly of the series behind the last one's.
+    let mut place = 0;
+    each_sample(path, |row| {
+        let is_of = |(_, s): &(bool, SampleSeries)| s.metric == row.metric && s.scope == row.scope && s.source == row.source;
+        place = if all.get(place + 1).is_some_and(is_of) {
+            place + 1
+        } else {
+            *places.entry([row.source, row.scope, row.metric].map(String::from)).or_insert_with_key(|[source, scope, metric]| {
+                let [source, scope, metric] = [source, scope, metric].map(String::clone);
+                all.push((keep(row.source, row.scope, row.metric), SampleSeries { source, scope, metric, ..Default::default() }));
+                all.len() - 1
+            })
+        };
+        let (is_wanted, series) = &mut all[place];
+        if *is_wanted {
+            series.readings.push(row.reading);
+        }
+    })?;
+    Ok(all.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, series)| series).collect())
+}
+
+/// One row of `samples.parquet`.
+struct SampleRow<'a> {
+    source: &'a str,
+    scope: &'a str,
+    metric: &'a str,
+    reading: (u64, u64, Option<f64>),
+}
+
+fn each_sample(path: &Path, mut take: impl FnMut(SampleRow)) -> Result<()> {
     for batch in batches(path, &sample_schema())? {
         let (at, window) = (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Int64Type>());
         let (source, scope) = (batch.column(2).as_string::<i32>(), batch.column(3).as_string::<i32>());
         let (metric, value) = (batch.column(4).as_string::<i32>(), batch.column(5).as_primitive::<Float64Type>());
         for i in 0..batch.num_rows() {
-            if keep(source.value(i), scope.value(i), metric.value(i)) {
-                let reading = (at.value(i) as u64, window.value(i) as u64, value.is_valid(i).then(|| value.value(i)));
-                found.entry((scope.value(i).to_string(), metric.value(i).to_string())).or_default().push(reading);
-            }
+            take(SampleRow {
+                source: source.value(i),
+                scope: scope.value(i),
+                metric: metric.value(i),
+                reading: (at.value(i) as u64, window.value(i) as u64, value.is_valid(i).then(|| value.value(i))),
+            });
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 fn batches(path: &Path, schema: &Schema) -> Result<Vec<RecordBatch>> {
@@ -385,6 +442,26 @@ mod tests {
         assert_eq!(names, ["samples.parquet"]);
         let found = read_samples(&dir.path().join("samples.parquet"), |_, _, _| true).unwrap();
         assert_eq!(found.values().next().unwrap().iter().map(|r| r.0).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn readings_of_two_sources_of_one_metric_are_series_of_their_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut w = SampleWriter::create(dir.path()).unwrap();
+        let of = |source, at_ns, value| Sample { source, ..sample(at_ns, value) };
+        // Not every tick has every series, nor in one order.
+        w.write(&[of("nvml", 1, Some(1.0)), of("dcgm", 1, Some(2.0)), of("proc", 1, Some(3.0))]).unwrap();
+        w.write(&[of("dcgm", 2, None), of("nvml", 2, Some(4.0)), of("dcgm", 3, Some(5.0))]).unwrap();
+        w.finish().unwrap();
+        let found = read_series(&dir.path().join("samples.parquet"), |source, _, _| source != "proc").unwrap();
+        let found: Vec<_> = found.iter().map(|s| (&*s.source, &*s.scope, &*s.metric, &s.readings[..])).collect();
+        assert_eq!(
+            found,
+            [
+                ("nvml", "member:0", "rss_bytes", &[(1, 5, Some(1.0)), (2, 5, Some(4.0))][..]),
+                ("dcgm", "member:0", "rss_bytes", &[(1, 5, Some(2.0)), (2, 5, None), (3, 5, Some(5.0))][..]),
+            ]
+        );
     }
 
     #[test]

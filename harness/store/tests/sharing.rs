@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
-#[expect(dead_code, reason = "other tests use the rest of it")]
 mod support;
 
 use std::path::Path;

@@ -81,7 +81,7 @@ fn side(runs: &Runs, asked: &str) -> Result<Side, Diagnostics> {
         return Ok(Side::read(&path.join("report.json"))?);
     }
     let campaign = runs.find(asked)?;
-    let mut side = Side::of(collo_report::json(&collo_report::analyse(&campaign)?), asked)?;
+    let mut side = Side::of(collo_report::json(&collo_report::Report::of(&campaign)?), asked)?;
     if is_newest(runs, &campaign) {
         side.runs_as = side.experiment.clone();
     }

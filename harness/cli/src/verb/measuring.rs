@@ -50,8 +50,8 @@ pub fn measured(context: &Context<'_>, mut session: Session, resume: &str) -> Re
 }
 
 fn check(session: &Session) -> Result<(), Diagnostics> {
-    let plan = &session.planned().record;
-    for r in &plan.refusals {
+    let plan = session.planned();
+    for r in plan.refusals.iter().map(|r| &r.record) {
         say::remark(format!("– {} is refused: {}", r.cell, r.reason));
         if let Some(hint) = &r.hint {
             say::hint(hint);
@@ -78,7 +78,7 @@ fn warn_of_scale(session: &Session) {
         return;
     }
     let plan = session.planned();
-    let degree = plan.record.cells.iter().map(|c| c.degree).max().unwrap_or(0);
+    let degree = plan.cells.iter().map(|c| c.record.degree).max().unwrap_or(0);
     let load = f64::from(degree) * session.experiment().sampling.rate_hz;
     let samples = plan.forecast.runs_s.unwrap_or(0.0) * load * 7.0;
     if load > MEMBERS_HZ || samples > SAMPLES {

@@ -46,10 +46,10 @@ pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
             let gpu = gpu.map(|gpu| format!(" --gpu {gpu}")).unwrap_or_default();
             let as_found = if a.as_found { " --as-found" } else { "" };
             let rest = format!("{gpu}{as_found}{condition}");
-            let rest = if plan.record.cells.is_empty() { String::new() } else { rest };
+            let rest = if plan.cells.is_empty() { String::new() } else { rest };
             say::remark(format!("{}{rest}", plan_text::next(plan).trim_end()));
         }
-        if plan.record.order.is_empty() {
+        if plan.order.is_empty() {
             code = exit::MACHINE;
         }
     }

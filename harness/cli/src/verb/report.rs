@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use collo_report::export::{Format, export};
-use collo_report::{Analysis, Written};
+use collo_report::{Report, Written};
 use collo_store::{CampaignFolder, Diagnostic, Diagnostics, ExitClass};
 use fs_err as fs;
 
@@ -22,26 +22,26 @@ pub fn run(context: &Context<'_>, a: &args::Report) -> Ended {
     let runs = context.runs()?;
     let campaign = runs.find(&a.campaign)?;
     let beside = runs.path().parent().map(|p| p.join("reports")).unwrap_or_else(|| "reports".into());
-    let analysis = collo_report::analyse(&campaign)?;
+    let report = Report::of(&campaign)?;
     if let Some(format) = format {
-        return exported(&analysis, format, a.to.as_deref());
+        return exported(&report, format, a.to.as_deref());
     }
-    let written = collo_report::write(&analysis, &a.to.clone().unwrap_or(beside))?;
+    let written = collo_report::write(&report, &a.to.clone().unwrap_or(beside))?;
     if context.arguments.json {
-        say::json(&collo_report::json(&analysis));
+        say::json(&collo_report::json(&report));
         return Ok(exit::DONE);
     }
-    say::result(collo_report::terminal(&analysis, say::width()).trim_end());
+    say::result(collo_report::terminal(&report, say::width()).trim_end());
     say::remark(format!("report: {}", shown(&written.html)));
     Ok(exit::DONE)
 }
 
 /// The report of a campaign that was just measured: where it cannot be written, what was measured is safe all the same.
-pub fn of_new_runs(campaign: &CampaignFolder, reports: &Path, runs: usize) -> Result<(Analysis, Written), Diagnostic> {
-    let write = || -> collo_report::Result<(Analysis, Written)> {
-        let analysis = collo_report::analyse(campaign)?;
-        let written = collo_report::write(&analysis, reports)?;
-        Ok((analysis, written))
+pub fn of_new_runs(campaign: &CampaignFolder, reports: &Path, runs: usize) -> Result<(Report, Written), Diagnostic> {
+    let write = || -> collo_report::Result<(Report, Written)> {
+        let report = Report::of(campaign)?;
+        let written = collo_report::write(&report, reports)?;
+        Ok((report, written))
     };
     write().map_err(|e| {
         let id = campaign.manifest().short_id();
@@ -83,10 +83,10 @@ fn format(context: &Context<'_>, asked: Asked, to: Option<&Path>) -> Result<Form
     })
 }
 
-fn exported(analysis: &Analysis, format: Format, to: Option<&Path>) -> Ended {
-    let bytes = export(analysis, format)?;
+fn exported(report: &Report, format: Format, to: Option<&Path>) -> Ended {
+    let bytes = export(report, format)?;
     // Whoever reads the file does not see the report's own notes.
-    analysis.problems.iter().for_each(say::warning);
+    report.analysis.problems.iter().for_each(say::warning);
     match to {
         Some(path) => {
             place(path, &bytes)?;

@@ -96,11 +96,11 @@ fn conclude(context: &Context<'_>, a: &args::Run, project: &Project, finished: &
     } else if a.no_report {
         say::line(format!("{total} of {total} runs accounted for in {}", shown(campaign.path())));
     } else {
-        let (analysis, written) = super::report::of_new_runs(campaign, &project.reports(), total)?;
+        let (made, written) = super::report::of_new_runs(campaign, &project.reports(), total)?;
         if context.arguments.json {
-            say::json(&collo_report::json(&analysis));
+            say::json(&collo_report::json(&made));
         } else {
-            say::result(collo_report::terminal(&analysis, say::width()).trim_end());
+            say::result(collo_report::terminal(&made, say::width()).trim_end());
         }
         say::remark(format!("report: {}", shown(&written.html)));
     }

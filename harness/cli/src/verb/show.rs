@@ -15,11 +15,11 @@ pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
     if a.partial {
         return partial(&campaign);
     }
-    let analysis = collo_report::analyse(&campaign)?;
+    let report = collo_report::Report::of(&campaign)?;
     match &a.cell {
-        None if context.arguments.json => say::json(&collo_report::json(&analysis)),
+        None if context.arguments.json => say::json(&collo_report::json(&report)),
         None => {
-            say::result(collo_report::terminal(&analysis, say::width()).trim_end());
+            say::result(collo_report::terminal(&report, say::width()).trim_end());
             failures(&campaign)?;
         }
         Some(asked) => {
@@ -28,12 +28,13 @@ pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
                     .hint(format!("its cells: `collo show {}`", a.campaign))
             };
             // People may type `x` for `×`, and a part of a label that only one cell has.
-            let text = collo_report::terminal_cell(&analysis, asked)
-                .or_else(|| collo_report::terminal_cell(&analysis, &with_sign(asked)))
+            let text = collo_report::terminal_cell(&report, asked)
+                .or_else(|| collo_report::terminal_cell(&report, &with_sign(asked)))
                 .ok_or_else(unknown)?;
             if context.arguments.json {
-                let all = collo_report::json(&analysis);
-                let label = analysis.cell(asked).or_else(|| analysis.cell(&with_sign(asked))).map(|c| c.record.cell.clone());
+                let all = collo_report::json(&report);
+                let cell = |asked: &str| report.analysis.cell(asked);
+                let label = cell(asked).or_else(|| cell(&with_sign(asked))).map(|c| c.record.cell.clone());
                 let cells = all["cells"].as_array().into_iter().flatten();
                 for cell in cells.filter(|c| c["cell"].as_str() == label.as_deref()) {
                     let mut answer = json!({"schema": all["schema"], "campaign": all["campaign"]});

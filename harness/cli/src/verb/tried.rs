@@ -47,10 +47,10 @@ impl Trial<'_> {
                 ..Request::of(experiment)
             },
         )?;
-        let refusals = session.planned().record.refusals.clone();
+        let refusals = session.planned().record().refusals;
         session.keep(|place, _| place < self.at_most);
         let mut runs = Vec::new();
-        if session.planned().record.order.is_empty() {
+        if session.planned().order.is_empty() {
             return Ok(Tried { runs, refusals, _folder: folder });
         }
         let mut display = progress::display(context.arguments.quiet);

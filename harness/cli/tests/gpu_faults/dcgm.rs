@@ -25,7 +25,8 @@ fn h100(name: &'static str, words: &str, toml: &str) -> Row {
 }
 
 fn analysed(machine: &Machine) -> Result<Analysis, String> {
-    collo_report::analyse(&machine.bench.campaign()).map_err(|e| e.to_string())
+    let report = collo_report::Report::of(&machine.bench.campaign()).map_err(|e| e.to_string())?;
+    Ok(report.analysis)
 }
 
 /// Why SM activity of the card was absent in each run, as stored.

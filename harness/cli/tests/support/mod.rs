@@ -26,6 +26,17 @@ pub fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout is there")
 }
 
+/// The command that is tested: of the same package, or lying beside what is tested.
+pub fn collo() -> PathBuf {
+    let beside = || {
+        let own = std::env::current_exe().expect("this test");
+        own.ancestors().nth(2).expect("the folder of the build").join("collo")
+    };
+    let found = option_env!("CARGO_BIN_EXE_collo").map_or_else(beside, PathBuf::from);
+    assert!(found.is_file(), "collo is not built: run `cargo build` first");
+    found
+}
+
 /// A project of its own, with the checkout's workloads and no experiment.
 pub struct Bench {
     folder: tempfile::TempDir,
@@ -86,7 +97,7 @@ impl Bench {
 
     /// The command, ready to start in the project.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_collo"));
+        let mut command = Command::new(collo());
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
         command.env("COLLO_TEST_MARK", &self.mark).env_remove("COLLO_PYTHON").env_remove("NO_COLOR");
         command.envs(self.env.iter().cloned());

@@ -52,7 +52,7 @@ impl Order<'_> {
     fn places(&self, runs: &Runs) -> Result<Places, collo_store::Error> {
         let root = self.project.root().to_path_buf();
         let mut places = Places { tracked: ingredients::tracked(&root, &self.project.workloads()), root, ..Places::default() };
-        for workload in self.cells.iter().flat_map(|e| e.cell.members()).map(|member| member.workload()) {
+        for workload in self.plan.members().map(|member| member.workload()) {
             places.folders.insert(workload.folder.clone());
             let written = workload.outputs.iter().map(|name| places.name(&workload.folder.join(name)));
             let written: Vec<String> = written.flat_map(|name| [format!("{name}/"), name]).collect();

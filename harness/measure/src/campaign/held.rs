@@ -61,10 +61,8 @@ impl Order<'_> {
         }
         // Where nothing of what is asked for can be had as the card is, it is changed now: what stands against it is told before baselines
         // are measured for nothing. Elsewhere what is there is measured first, and the card is changed when its turn comes.
-        let asked: Vec<String> = self.cells.iter().filter(|e| e.asked).map(|e| e.cell.label()).collect();
-        let plan = &self.plan.record;
-        let of_asked = plan.order.iter().filter(|run| asked.contains(&plan.cells[run.cell].cell));
-        let wanted: Vec<_> = of_asked.filter_map(|run| self.plan.seatings[run.cell].partition.as_ref()).collect();
+        let asked = self.plan.order.iter().map(|run| &self.plan.cells[run.cell]).filter(|c| c.asked);
+        let wanted: Vec<_> = asked.filter_map(|c| c.seating.partition.as_ref()).collect();
         if let Some(partition) = wanted.first().filter(|_| wanted.iter().all(|p| *p != hold.found())) {
             hold.bring(partition).map_err(Diagnostic::from)?;
         }
@@ -81,12 +79,10 @@ impl Order<'_> {
     ) -> Result<bool, RunError> {
         let plan = &bench.campaign.manifest().plan;
         let label = &plan.cells[planned.cell].cell;
-        let refusal = self.plan.record.refusals.iter().find(|r| r.cell == *label);
-        let cell = self.cells.iter().map(|e| &e.cell).find(|cell| cell.label() == *label);
-        let (Some(refusal), Some(cell)) = (refusal, cell) else { return Ok(false) };
+        let Some(refused) = self.plan.refusals.iter().find(|r| r.record.cell == *label) else { return Ok(false) };
         journal.began(&plan.folder(planned))?;
         watcher(Event::Begins { planned });
-        let run = bench.refuse(cell, planned, refusal.reason.clone())?;
+        let run = bench.refuse(&refused.cell, planned, refused.record.reason.clone())?;
         watcher(Event::Ends { planned, run: &run });
         Ok(true)
     }

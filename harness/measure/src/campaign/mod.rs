@@ -3,6 +3,7 @@
 mod caught;
 mod depends;
 mod held;
+mod resume;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,12 +14,10 @@ use collo_store::{
 };
 use tokio::sync::watch;
 
-use crate::cell::Cell;
 use crate::device::hold::Hold;
 use crate::device::services::Services;
 use crate::device::{DeviceFacts, Gpu};
 use crate::events::{Event, Watcher};
-use crate::expand::Expanded;
 use crate::experiment::Experiment;
 use crate::ingredients::Ingredients;
 use crate::interpreters::Interpreters;
@@ -28,12 +27,12 @@ use crate::observe::{Stop, View};
 use crate::plan::Plan;
 use crate::prepare::Prepared;
 use crate::project::Project;
-use crate::run::{Bench, RunError, Seated};
+use crate::run::{Bench, RunError};
 use crate::select::Selection;
-use crate::sharing::Seating;
 
 pub use caught::is_want_of_threads;
 pub use depends::selection;
+use resume::Takes;
 
 /// Which runs of a campaign to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,7 +70,6 @@ pub struct Choice {
 pub struct Order<'a> {
     pub project: &'a Project,
     pub experiment: &'a Experiment,
-    pub cells: &'a [Expanded],
     pub plan: &'a Plan,
     pub facts: &'a DeviceFacts,
     pub interpreters: &'a Interpreters,
@@ -158,7 +156,7 @@ async fn on_card(
     // Another collo may have changed it until a moment ago.
     let mut campaign = CampaignFolder::open(campaign.path())?;
     if resumed && order.choice.more.is_some() {
-        campaign.extend(&order.plan.record)?;
+        campaign.extend(&order.plan.record())?;
     }
     if resumed && order.choice.force {
         let changes = ingredients.changes_since(&campaign.manifest().ingredients);
@@ -171,7 +169,8 @@ async fn on_card(
         ingredients.continue_from(&campaign.manifest().ingredients);
     }
     let (stored, _) = campaign.runs()?;
-    let (todo, interrupted) = order.todo(&campaign, &stored);
+    let todo = order.todo(&campaign, &stored);
+    let interrupted = stored.values().filter(|run| run.record.outcome == Outcome::Interrupted).count();
     let kept = campaign.manifest().plan.order.len() - todo.len();
     let partials = campaign.partials()?;
     if !partials.is_empty() {
@@ -223,18 +222,10 @@ async fn on_card(
 }
 
 impl Order<'_> {
-    /// By the slug of a cell: the cell, and what its members get.
-    fn seatings(&self) -> BTreeMap<String, (&Cell, &Seating)> {
-        let cells: BTreeMap<String, &Cell> = self.cells.iter().map(|e| (e.cell.label(), &e.cell)).collect();
-        let planned = self.plan.record.cells.iter().zip(&self.plan.seatings);
-        planned.filter_map(|(record, seating)| Some((record.slug.clone(), (*cells.get(&record.cell)?, seating)))).collect()
-    }
-
     /// What a run of each cell of the campaign's plan takes, as far as it is a cell of this order's.
     fn forecast_s(&self, campaign: &CampaignFolder) -> Vec<Option<f64>> {
-        let planned = self.plan.record.cells.iter().zip(&self.plan.forecast.cells);
-        let each: BTreeMap<&str, Option<f64>> = planned.map(|(cell, forecast)| (&*cell.slug, forecast.each_s)).collect();
-        campaign.manifest().plan.cells.iter().map(|cell| each.get(&*cell.slug).copied().flatten()).collect()
+        let planned = self.plan.by_slug();
+        campaign.manifest().plan.cells.iter().map(|cell| planned.get(&*cell.slug)?.forecast.each_s).collect()
     }
 
     async fn measure(
@@ -246,7 +237,7 @@ impl Order<'_> {
         journal: &mut collo_store::Journal,
         watcher: Watcher<'_>,
     ) -> Result<(End, usize), RunError> {
-        let (cells, campaign) = (self.seatings(), bench.campaign);
+        let (cells, campaign) = (self.plan.by_slug(), bench.campaign);
         let begun = Instant::now();
         let mut done = 0;
         for (index, planned) in todo.iter().enumerate() {
@@ -265,7 +256,7 @@ impl Order<'_> {
                 done += 1;
                 continue;
             }
-            let Some((cell, seating)) = cells.get(&record.slug) else {
+            let Some(cell) = cells.get(&*record.slug) else {
                 return Err(Diagnostic::new(format!("`{}` is not a cell of `{}` any more", record.cell, self.experiment.name))
                     .hint("`--new` starts a new campaign")
                     .into());
@@ -289,7 +280,7 @@ impl Order<'_> {
                 watcher(Event::Stands(view));
             };
             let card = held.as_mut().map(|(gpu, hold)| (*gpu, hold));
-            let run = bench.run(&Seated { cell, seating }, planned, card, &mut show).await?;
+            let run = bench.run(cell, planned, card, &mut show).await?;
             let written = bench.written.take();
             if !written.is_empty() {
                 journal.wrote(&written)?;
@@ -312,10 +303,8 @@ impl Order<'_> {
     fn open(&self, runs: &Runs, ingredients: &Ingredients, watcher: Watcher<'_>) -> Result<(CampaignFolder, bool), RunError> {
         if let Some(candidate) = self.candidate(runs)? {
             candidate.expect_unchanged()?;
-            let mut changes = ingredients.changes_since(&candidate.manifest().ingredients);
-            // What is added may be a part of what the campaign is.
-            changes.retain(|change| !(self.choice.more.is_some() && change.name == depends::SELECTION));
-            if changes.is_empty() || self.choice.force {
+            let changes = self.choice.objections(ingredients.changes_since(&candidate.manifest().ingredients));
+            if changes.is_empty() {
                 return Ok((candidate, true));
             }
             watcher(Event::NotContinued { campaign: &candidate, changes: &changes });
@@ -325,40 +314,26 @@ impl Order<'_> {
 
     /// The campaign that would be continued, if its ingredients are the same.
     fn candidate(&self, runs: &Runs) -> Result<Option<CampaignFolder>, RunError> {
-        if self.choice.new {
-            return Ok(None);
+        let name = &self.experiment.name;
+        let mut newest = None;
+        let taken: Result<Takes, collo_store::Error> = self.choice.takes(|| {
+            newest = runs.campaigns()?.0.into_iter().find(|c| c.manifest().experiment == *name);
+            let todo = |newest: &CampaignFolder| Ok(!self.todo(newest, &newest.runs()?.0).is_empty());
+            newest.as_ref().map(todo).transpose()
+        });
+        match taken? {
+            Takes::New => Ok(None),
+            Takes::Named => Ok(self.choice.campaign.clone()),
+            Takes::Newest => Ok(newest),
+            Takes::Nothing => Err(Diagnostic::new(format!("no campaign of `{name}` is stored, so no run of it failed"))
+                .hint(format!("`collo run {name}` starts one"))
+                .into()),
         }
-        if let Some(named) = &self.choice.campaign {
-            return Ok(Some(named.clone()));
-        }
-        let (campaigns, _) = runs.campaigns()?;
-        let newest = campaigns.into_iter().find(|c| c.manifest().experiment == self.experiment.name);
-        if self.choice.only == Only::Failed {
-            // It is about what there is: where nothing failed there is nothing to do, and nothing new is begun.
-            let name = &self.experiment.name;
-            let none = || Diagnostic::new(format!("no campaign of `{name}` is stored, so no run of it failed"));
-            return newest.map(Some).ok_or_else(|| none().hint(format!("`collo run {name}` starts one")).into());
-        }
-        let Some(newest) = newest else { return Ok(None) };
-        let (stored, _) = newest.runs()?;
-        let (todo, _) = self.todo(&newest, &stored);
-        Ok((self.choice.more.is_some() || !todo.is_empty()).then_some(newest))
     }
 
-    /// What is to do, in order, and how much of it was interrupted.
-    fn todo(&self, campaign: &CampaignFolder, stored: &BTreeMap<String, StoredRun>) -> (Vec<PlannedRun>, usize) {
-        let plan = &campaign.manifest().plan;
-        let mut interrupted = 0;
-        let mut wanted = |planned: &&PlannedRun| match stored.get(&plan.folder(planned)).map(|r| &r.record.outcome) {
-            None => true,
-            Some(Outcome::Interrupted) => {
-                interrupted += 1;
-                true
-            }
-            Some(outcome) => self.choice.only == Only::Failed && outcome.is_failure(),
-        };
-        let todo = plan.order.iter().filter(&mut wanted).cloned().collect();
-        (todo, interrupted)
+    /// What is to do, in order.
+    fn todo(&self, campaign: &CampaignFolder, stored: &BTreeMap<String, StoredRun>) -> Vec<PlannedRun> {
+        self.choice.todo(&campaign.manifest().plan, |folder| stored.get(folder).map(|r| &r.record.outcome))
     }
 
     fn manifest(&self, runs: &Runs, ingredients: &BTreeMap<String, Ingredient>) -> Campaign {
@@ -380,7 +355,7 @@ impl Order<'_> {
             created_utc: utc_now(),
             source_toml: self.experiment.source.clone(),
             thresholds: self.experiment.thresholds.clone(),
-            plan: self.plan.record.clone(),
+            plan: self.plan.record(),
             device: self.facts.record(),
             machine: collo_store::Machine {
                 driver: self.facts.driver.clone(),

@@ -21,13 +21,21 @@ use crate::workload::{Workload, Workloads, plain};
 
 /// The label of a group under a mode's label.
 pub fn of(terms: &[Term], mode: &str) -> String {
+    let (members, settings) = parts(terms);
+    let alone = terms.len() == 1 && terms[0].count == 1;
+    let mode = if alone && mode == "naive" { "solo" } else { mode };
+    format!("{members} {mode}{settings}")
+}
+
+/// Who the members are, and the settings that all of them share: what stands before the mode, and behind it.
+pub fn parts(terms: &[Term]) -> (String, String) {
     let batch = terms[0].member.batch_size;
     let one_batch = terms.iter().all(|t| t.member.batch_size == batch);
     let shared = |key: &str| {
         let first = terms[0].member.settings.get(key);
         first.is_some() && terms.iter().all(|t| t.member.settings.get(key) == first)
     };
-    let mut label = String::new();
+    let (mut label, mut settings) = (String::new(), String::new());
     let mut common: Vec<(&str, &Json)> = Vec::new();
     for (i, Term { member, count }) in terms.iter().enumerate() {
         label.push_str(if i > 0 { "+" } else { "" });
@@ -46,16 +54,14 @@ pub fn of(terms: &[Term], mode: &str) -> String {
             label.push_str(&format!("×{count}"));
         }
     }
-    let alone = terms.len() == 1 && terms[0].count == 1;
-    label.push_str(&format!(" {}", if alone && mode == "naive" { "solo" } else { mode }));
     if let Some(batch) = batch.filter(|_| one_batch) {
-        label.push_str(&format!(" b{batch}"));
+        settings.push_str(&format!(" b{batch}"));
     }
     common.sort_by_key(|(key, _)| *key);
     for (key, value) in common {
-        label.push_str(&format!(" {key}={}", written(value)));
+        settings.push_str(&format!(" {key}={}", written(value)));
     }
-    label
+    (label, settings)
 }
 
 /// A value in a label.

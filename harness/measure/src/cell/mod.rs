@@ -78,6 +78,12 @@ impl Member {
         &self.key
     }
 
+    /// The workload, and the settings that are not its defaults: `tiny b32`.
+    pub fn name(&self) -> String {
+        let (workload, settings) = label::parts(&[Term { member: Arc::new(self.clone()), count: 1 }]);
+        workload + &settings
+    }
+
     /// The label of the cell in which it trains alone.
     pub fn solo(&self) -> &str {
         &self.solo

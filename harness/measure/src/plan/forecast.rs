@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
+use super::PlannedCell;
 use crate::cell::{Cell, Member, Tail, Term};
 use crate::device::{Cores, DeviceFacts, DeviceKind};
 use crate::experiment::Experiment;
 
 /// The time of a plan; absent where a workload does not tell.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Forecast {
-    /// In the order of the plan's cells.
-    pub cells: Vec<CellForecast>,
     /// All runs without the pauses; absent if one of them is.
     pub runs_s: Option<f64>,
     /// The pauses between runs.
@@ -30,17 +29,12 @@ pub struct CellForecast {
 }
 
 impl Forecast {
-    /// Of cells with their repetitions.
-    pub fn of(cells: &[(CellForecast, u32)], cooldown: Duration) -> Forecast {
-        let runs: u32 = cells.iter().map(|(_, n)| n).sum();
+    /// Of all cells with their repetitions.
+    pub fn of(cells: &[PlannedCell], cooldown: Duration) -> Forecast {
+        let runs: u32 = cells.iter().map(|c| c.record.repetitions).sum();
         let between_s = cooldown.as_secs_f64() * f64::from(runs.saturating_sub(1));
-        let runs_s: Option<f64> = cells.iter().map(|(cell, _)| cell.total_s).sum();
-        Forecast {
-            cells: cells.iter().map(|(cell, _)| *cell).collect(),
-            runs_s,
-            between_s,
-            total_s: runs_s.map(|s| s + between_s),
-        }
+        let runs_s: Option<f64> = cells.iter().map(|c| c.forecast.total_s).sum();
+        Forecast { runs_s, between_s, total_s: runs_s.map(|s| s + between_s) }
     }
 }
 

@@ -13,47 +13,71 @@ mod rights;
 mod shuffle;
 mod slices;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use collo_store::{BlockEdge, CellRecord, DeviceRecord, PlanRecord, PlannedRun, RefusalRecord};
+use collo_store::{BlockEdge, CellRecord, DeviceRecord, Diagnostic, PlanRecord, PlannedRun, RefusalRecord};
 use serde_json::{Value as Json, json};
 
-use crate::cell::Cell;
+use crate::cell::{Cell, Member};
 use crate::device::{Cores, DeviceFacts, DeviceKind, Partition, mps};
-use crate::expand::Expanded;
+use crate::expand::{Expanded, expand};
 use crate::experiment::Experiment;
+use crate::select::Selection;
 use crate::sharing::{Refusal, Seating};
 use crate::units;
 use crate::workload::Requirement;
 use shuffle::Shuffle;
 
 pub use forecast::{CellForecast, Forecast};
-pub use slices::alone_on_slices;
+use slices::alone_on_slices;
 
 /// The cells that fit, their order, the refusals and the forecast.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     pub experiment: String,
     pub device: DeviceRecord,
-    pub record: PlanRecord,
-    /// What the members of each cell get, in the order of the record's cells.
-    pub slots: Vec<String>,
-    /// The same, for staging.
-    pub seatings: Vec<Seating>,
+    /// The seed that shuffled the order.
+    pub seed: u64,
+    /// Epochs per member.
+    pub epochs: u32,
+    pub cells: Vec<PlannedCell>,
+    /// Every repetition in the order of execution.
+    pub order: Vec<PlannedRun>,
+    pub refusals: Vec<RefusedCell>,
     pub forecast: Forecast,
+}
+
+/// A cell that can run on the device, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedCell {
+    pub cell: Cell,
+    /// False for a baseline that is here only because others are compared with it.
+    pub asked: bool,
+    /// The cell as it is stored.
+    pub record: CellRecord,
+    pub seating: Seating,
+    pub forecast: CellForecast,
+}
+
+/// A cell that cannot run on the device, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RefusedCell {
+    pub cell: Cell,
+    pub record: RefusalRecord,
 }
 
 /// Plan the cells of an experiment on a device.
 pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts) -> Plan {
     let mut refusals = Vec::new();
-    let mut fitting: Vec<Fitting<'_>> = Vec::new();
-    for expanded in cells {
-        let cell = &expanded.cell;
+    let mut fitting: Vec<PlannedCell> = Vec::new();
+    for Expanded { cell, asked } in cells {
         let repetitions = if cell.is_baseline() { 2 * experiment.repetitions } else { experiment.repetitions };
         let mut record = cell.record(repetitions);
         match seat(cell, &record, experiment, facts) {
             Err(Refusal { reason, hint }) => {
-                refusals.push(RefusalRecord { cell: record.cell, sharing: record.sharing, reason, hint })
+                let record = RefusalRecord { cell: record.cell, sharing: record.sharing, reason, hint };
+                refusals.push(RefusedCell { cell: cell.clone(), record });
             }
             Ok(seating) => {
                 record.slots = Some(match facts.kind {
@@ -62,46 +86,35 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts) ->
                 });
                 record.mode = seating.sharing(cell.mode().family());
                 record.alone_on_slice = slices::labels(cell, &seating);
-                fitting.push(Fitting { expanded, record, seating });
+                let forecast = forecast::cell(cell, experiment, facts, repetitions);
+                fitting.push(PlannedCell { cell: cell.clone(), asked: *asked, record, seating, forecast });
             }
         }
     }
     // A baseline that nobody asked for goes with the last cell that needed it.
     let needed: HashSet<String> =
         fitting.iter().flat_map(|f| f.record.against.iter().chain(&f.record.alone_on_slice).cloned()).collect();
-    fitting.retain(|f| f.expanded.asked || needed.contains(&f.record.cell));
+    fitting.retain(|f| f.asked || needed.contains(&f.record.cell));
     distinct_slugs(&mut fitting);
     slices::join(&mut fitting);
 
     let order = order(&fitting, experiment, facts.gpu().and_then(|g| g.partition.as_ref()).is_some_and(|p| p.mig));
-    let forecasts: Vec<(CellForecast, u32)> = fitting
-        .iter()
-        .map(|f| {
-            let repetitions = f.record.repetitions;
-            (forecast::cell(&f.expanded.cell, experiment, facts, repetitions), repetitions)
-        })
-        .collect();
     Plan {
         experiment: experiment.name.clone(),
         device: facts.record(),
-        slots: fitting.iter().filter_map(|f| f.record.slots.clone()).collect(),
-        seatings: fitting.iter().map(|f| f.seating.clone()).collect(),
-        forecast: Forecast::of(&forecasts, experiment.cooldown),
-        record: PlanRecord {
-            seed: experiment.seed,
-            epochs: experiment.epochs,
-            cells: fitting.into_iter().map(|f| f.record).collect(),
-            order,
-            refusals,
-        },
+        seed: experiment.seed,
+        epochs: experiment.epochs,
+        forecast: Forecast::of(&fitting, experiment.cooldown),
+        cells: fitting,
+        order,
+        refusals,
     }
 }
 
-/// A cell that can run here, and how.
-struct Fitting<'a> {
-    expanded: &'a Expanded,
-    record: CellRecord,
-    seating: Seating,
+/// Expand an experiment and plan its cells, members alone on the slices of their groups among them.
+pub fn plan_experiment(experiment: &Experiment, selection: Option<&Selection>, facts: &DeviceFacts) -> Result<Plan, Diagnostic> {
+    let cells = alone_on_slices(experiment, expand(experiment, selection)?, facts);
+    Ok(plan(experiment, &cells, facts))
 }
 
 /// What the members of a cell get; or why it cannot run here: a workload's needs, its mode, its memory, or its cores.
@@ -246,19 +259,19 @@ fn fewer(cell: &Cell, fit: u64) -> Option<String> {
 }
 
 /// Two cells never share a folder: where four digits of the hash are not enough, the later one has more.
-fn distinct_slugs(cells: &mut [Fitting<'_>]) {
+fn distinct_slugs(cells: &mut [PlannedCell]) {
     let mut taken = HashSet::new();
-    for Fitting { expanded, record, .. } in cells {
+    for PlannedCell { cell, record, .. } in cells {
         for digits in (8..=64).step_by(4) {
             if taken.insert(record.slug.clone()) {
                 break;
             }
-            record.slug = expanded.cell.slug_of(digits);
+            record.slug = cell.slug_of(digits);
         }
     }
 }
 
-fn order(cells: &[Fitting<'_>], experiment: &Experiment, found_on: bool) -> Vec<PlannedRun> {
+fn order(cells: &[PlannedCell], experiment: &Experiment, found_on: bool) -> Vec<PlannedRun> {
     // In the order of their first cells.
     let mut states: Vec<Option<&Partition>> = Vec::new();
     for fitting in cells {
@@ -304,17 +317,48 @@ impl Plan {
     /// The schema of [`Plan::json`].
     pub const SCHEMA: u32 = 1;
 
+    /// The plan as it is stored.
+    pub fn record(&self) -> PlanRecord {
+        PlanRecord {
+            seed: self.seed,
+            epochs: self.epochs,
+            cells: self.cells.iter().map(|c| c.record.clone()).collect(),
+            order: self.order.clone(),
+            refusals: self.refusals.iter().map(|r| r.record.clone()).collect(),
+        }
+    }
+
+    /// Keep only these runs of the order, by their place in it and their cell; each cell then has as many repetitions as are left of it.
+    pub fn keep(&mut self, keep: impl Fn(usize, &PlannedCell) -> bool) {
+        let mut place = 0..;
+        self.order.retain(|run| place.next().is_some_and(|place| keep(place, &self.cells[run.cell])));
+        for (index, cell) in self.cells.iter_mut().enumerate() {
+            cell.record.repetitions = self.order.iter().filter(|run| run.cell == index).count() as u32;
+        }
+    }
+
+    /// The members of all cells, those of refused ones among them: where somebody else continues the campaign they may not be.
+    pub fn members(&self) -> impl Iterator<Item = &Arc<Member>> {
+        let refused = self.refusals.iter().map(|r| &r.cell);
+        self.cells.iter().map(|c| &c.cell).chain(refused).flat_map(Cell::members)
+    }
+
+    /// The cells by the names of their folders, which are the same in every plan.
+    pub fn by_slug(&self) -> HashMap<&str, &PlannedCell> {
+        self.cells.iter().map(|c| (c.record.slug.as_str(), c)).collect()
+    }
+
     /// The plan as `collo plan --json` prints it.
     pub fn json(&self) -> Json {
-        let record = &self.record;
         let order: Vec<Json> =
-            record.order.iter().map(|run| json!([run.block, record.cells[run.cell].cell, run.repetition])).collect();
+            self.order.iter().map(|run| json!([run.block, self.cells[run.cell].record.cell, run.repetition])).collect();
+        let refusal = |r: &RefusalRecord| json!({"cell": r.cell, "sharing": r.sharing, "reason": r.reason, "hint": r.hint});
         json!({
             "schema": Plan::SCHEMA,
             "experiment": self.experiment,
-            "cells": record.cells.iter().map(cell_json).collect::<Vec<Json>>(),
+            "cells": self.cells.iter().map(|c| cell_json(&c.record)).collect::<Vec<Json>>(),
             "order": order,
-            "refusals": record.refusals.iter().map(|r| json!({"cell": r.cell, "sharing": r.sharing, "reason": r.reason, "hint": r.hint})).collect::<Vec<Json>>(),
+            "refusals": self.refusals.iter().map(|r| refusal(&r.record)).collect::<Vec<Json>>(),
             "forecast_s": self.forecast.total_s,
         })
     }

@@ -54,7 +54,7 @@ pub fn labels(cell: &Cell, seating: &Seating) -> Vec<String> {
 
 /// Whoever is alone on a slice sits in a partition that is there anyway, if one has such a slice: fewer changes of the card, and the same
 /// block as the group that it is compared with.
-pub fn join(cells: &mut [super::Fitting<'_>]) {
+pub fn join(cells: &mut [super::PlannedCell]) {
     let partitions: Vec<_> = cells.iter().filter(|f| f.record.degree > 1).filter_map(|f| f.seating.partition.clone()).collect();
     for fitting in cells.iter_mut().filter(|f| f.record.degree == 1 && !f.record.baseline) {
         if !fitting.seating.partition.as_ref().is_some_and(|p| p.mig) {

@@ -18,7 +18,7 @@ const QUICK: &str = "[axes]\nworkload = \"tiny\"\ndegree = [1, 2, 3]\n";
 #[test]
 fn every_repetition_is_a_block_that_baselines_open_and_close() {
     let plan = planned("[axes]\nworkload = [\"tiny\", \"small\"]\ndegree = [2, 3]\n");
-    let record = &plan.record;
+    let record = &plan.record();
     for block in 1..=3 {
         let runs: Vec<&PlannedRun> = record.order.iter().filter(|run| run.block == block).collect();
         let edges: Vec<Option<BlockEdge>> = runs.iter().map(|run| run.edge).collect();
@@ -33,8 +33,8 @@ fn every_repetition_is_a_block_that_baselines_open_and_close() {
 fn every_repetition_of_every_cell_is_planned_once() {
     let plan = planned("repetitions = 4\n[axes]\nworkload = [\"tiny\", \"small\"]\ndegree = [1, 2, 3]\n");
     let mut seen: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
-    plan.record.order.iter().for_each(|run| seen.entry(run.cell).or_default().push(run.repetition));
-    for (cell, record) in plan.record.cells.iter().enumerate() {
+    plan.order.iter().for_each(|run| seen.entry(run.cell).or_default().push(run.repetition));
+    for (cell, record) in plan.record().cells.iter().enumerate() {
         assert_eq!(record.repetitions, if record.baseline { 8 } else { 4 });
         assert_eq!(seen[&cell], (1..=record.repetitions).collect::<Vec<u32>>());
     }
@@ -44,7 +44,7 @@ fn every_repetition_of_every_cell_is_planned_once() {
 fn a_seed_means_the_same_order_for_ever() {
     let order = |seed: u64| {
         let plan = planned(&format!("seed = {seed}\n[axes]\nworkload = \"tiny\"\ndegree = [1, 2, 3, 4, 5, 6]\n"));
-        plan.record.order.iter().map(|run| run.cell.to_string()).collect::<Vec<_>>().join(" ")
+        plan.order.iter().map(|run| run.cell.to_string()).collect::<Vec<_>>().join(" ")
     };
     insta::assert_snapshot!(order(42), @"0 2 3 5 1 4 0 0 3 2 5 4 1 0 0 5 4 1 3 2 0");
     assert_eq!(order(42), order(42));
@@ -54,10 +54,10 @@ fn a_seed_means_the_same_order_for_ever() {
 #[test]
 fn on_a_cpu_other_modes_are_refused_and_their_baselines_go_with_them() {
     let plan = planned("[axes]\nworkload = \"tiny\"\nsharing = [\"mps:50%\", \"mig\"]\ndegree = [2, 7]\n");
-    assert!(plan.record.cells.is_empty() && plan.record.order.is_empty());
-    assert_eq!(plan.record.refusals.len(), 4);
+    assert!(plan.cells.is_empty() && plan.order.is_empty());
+    assert_eq!(plan.record().refusals.len(), 4);
     assert_eq!(
-        plan.record.refusals[0],
+        plan.record().refusals[0],
         RefusalRecord {
             cell: "tiny×2 mps:50% b32".into(),
             sharing: "mps:50%".into(),
@@ -66,40 +66,44 @@ fn on_a_cpu_other_modes_are_refused_and_their_baselines_go_with_them() {
         }
     );
     let mixed = planned("[axes]\nworkload = \"tiny\"\nsharing = [\"naive\", \"mps\"]\ndegree = 2\n");
-    assert_eq!(mixed.record.cells.iter().map(|c| c.cell.as_str()).collect::<Vec<_>>(), ["tiny solo b32", "tiny×2 naive b32"]);
-    assert_eq!(mixed.record.refusals.len(), 1);
+    assert_eq!(mixed.record().cells.iter().map(|c| c.cell.as_str()).collect::<Vec<_>>(), ["tiny solo b32", "tiny×2 naive b32"]);
+    assert_eq!(mixed.record().refusals.len(), 1);
 }
 
 #[test]
 fn what_does_not_fit_the_memory_is_refused_with_numbers() {
     let plan = planned_on(QUICK, &DeviceFacts::test_cpu(2, 2_000_000_000));
-    assert_eq!(plan.record.cells.len(), 2);
-    let refusal = &plan.record.refusals[0];
+    assert_eq!(plan.record().cells.len(), 2);
+    let refusal = &plan.record().refusals[0];
     assert_eq!(refusal.cell, "tiny×3 naive b32");
     assert_eq!(refusal.reason, "3 members need about 2.2 GiB, this machine has 1.86 GiB");
     assert_eq!(refusal.hint.as_deref(), Some("`degree` up to 2 fits"));
     let unknown = planned_on("[axes]\nworkload = \"sleep\"\ndegree = 200\n", &DeviceFacts::test_cpu(2, 1));
-    assert!(unknown.record.refusals.is_empty(), "who tells no memory is let in");
+    assert!(unknown.record().refusals.is_empty(), "who tells no memory is let in");
 }
 
 #[test]
 fn members_with_cores_of_their_own_need_that_many() {
     let plan = planned("cores = \"spread\"\n[axes]\nworkload = \"tiny\"\ndegree = [2, 3]\n");
-    assert_eq!(plan.record.refusals.len(), 1);
-    assert_eq!(plan.record.refusals[0].reason, "3 members need 3 cores of their own, this machine has 2");
+    assert_eq!(plan.record().refusals.len(), 1);
+    assert_eq!(plan.record().refusals[0].reason, "3 members need 3 cores of their own, this machine has 2");
 }
 
 #[test]
 fn what_needs_cuda_is_refused_on_a_cpu() {
     let plan = planned("[axes]\nworkload = [\"net\", \"net-gpu\"]\n");
-    let refused: Vec<_> = plan.record.refusals.iter().map(|r| (r.cell.as_str(), r.reason.as_str())).collect();
+    let record = plan.record();
+    let refused: Vec<_> = record.refusals.iter().map(|r| (r.cell.as_str(), r.reason.as_str())).collect();
     assert_eq!(refused, [("net-gpu solo b10", "`net-gpu` needs an NVIDIA GPU with CUDA, this device is a CPU")]);
-    assert!(plan.record.cells.iter().all(|c| c.cell == "net solo b10"));
+    assert!(plan.record().cells.iter().all(|c| c.cell == "net solo b10"));
 }
 
 #[test]
 fn the_slots_say_which_cores_the_members_get() {
-    let slots = |cores: &str| planned(&format!("cores = \"{cores}\"\n[axes]\nworkload = \"tiny\"\ndegree = [1, 2]\n")).slots;
+    let slots = |cores: &str| {
+        let plan = planned(&format!("cores = \"{cores}\"\n[axes]\nworkload = \"tiny\"\ndegree = [1, 2]\n"));
+        plan.cells.into_iter().filter_map(|c| c.record.slots).collect::<Vec<_>>()
+    };
     assert_eq!(slots("shared"), ["whole CPU", "whole CPU, shared"]);
     assert_eq!(slots("spread"), ["cores of their own", "cores of their own"]);
     assert_eq!(slots("8,0-2"), ["cores 0-2,8", "cores 0-2,8"]);
@@ -108,26 +112,26 @@ fn the_slots_say_which_cores_the_members_get() {
 #[test]
 fn the_forecast_adds_what_the_workloads_tell() {
     let plan = planned(QUICK);
-    let each: Vec<f64> = plan.forecast.cells.iter().filter_map(|c| c.each_s).collect();
+    let each: Vec<f64> = plan.cells.iter().filter_map(|c| c.forecast.each_s).collect();
     // Set-up 4 s, two epochs of 1.6 s, half as long again with three on two cores.
     assert_eq!(each.iter().map(|s| format!("{s:.1}")).collect::<Vec<_>>(), ["7.2", "7.2", "8.8"]);
     let runs_s = plan.forecast.runs_s.expect("all tell");
     assert!((runs_s - (6.0 * 7.2 + 3.0 * 7.2 + 3.0 * 8.8)).abs() < 1e-9);
     assert_eq!((plan.forecast.between_s, plan.forecast.total_s), (11.0, Some(runs_s + 11.0)));
-    assert_eq!(plan.forecast.cells[2].memory_bytes, Some(2_400_000_000));
+    assert_eq!(plan.cells[2].forecast.memory_bytes, Some(2_400_000_000));
 }
 
 #[test]
 fn a_workload_that_tells_nothing_leaves_the_total_absent() {
     let plan = planned("[axes]\nworkload = [\"tiny\", \"sleep\"]\ndegree = 2\n");
     assert_eq!((plan.forecast.runs_s, plan.forecast.total_s), (None, None));
-    assert!(plan.forecast.cells[0].each_s.is_some() && plan.forecast.cells[2].each_s.is_none());
+    assert!(plan.cells[0].forecast.each_s.is_some() && plan.cells[2].forecast.each_s.is_none());
     assert!(plan.json()["forecast_s"].is_null());
 }
 
 #[test]
 fn a_shortened_epoch_takes_its_share_and_another_training_is_unknown() {
-    let first = |axes: &str| planned(&format!("[axes]\nworkload = \"net\"\n{axes}\n")).forecast.cells[0];
+    let first = |axes: &str| planned(&format!("[axes]\nworkload = \"net\"\n{axes}\n")).cells[0].forecast;
     assert!((first("limit_batches = 5").each_s.expect("told") - (4.0 + 2.0 * 5.0)).abs() < 1e-9);
     assert!((first("limit_batches = 5000").each_s.expect("told") - 204.0).abs() < 1e-9, "no longer than a whole one");
     assert_eq!((first("width = 128").each_s, first("width = 128").memory_bytes), (None, None));
@@ -135,7 +139,7 @@ fn a_shortened_epoch_takes_its_share_and_another_training_is_unknown() {
 
 #[test]
 fn half_the_images_take_half_an_epoch_and_all_of_them_nobody_knows() {
-    let each = |images: u32| planned(&format!("[axes]\nworkload = \"tiny\"\nimages = {images}\n")).forecast.cells[0].each_s;
+    let each = |images: u32| planned(&format!("[axes]\nworkload = \"tiny\"\nimages = {images}\n")).cells[0].forecast.each_s;
     assert!((each(512).expect("told") - 5.6).abs() < 1e-9);
     assert_eq!(each(0), None);
 }
@@ -144,7 +148,7 @@ fn half_the_images_take_half_an_epoch_and_all_of_them_nobody_knows() {
 fn in_a_mixed_group_the_work_is_shared_by_who_is_left() {
     let plan = planned("[[group]]\nmembers = [{ workload = \"small\" }, { workload = \"tiny\", count = 3 }]\n");
     // 8 s + 3 × 1.6 s of work per epoch on two cores is less than the slowest takes alone.
-    let each = plan.forecast.cells.last().and_then(|c| c.each_s).expect("told");
+    let each = plan.cells.last().and_then(|c| c.forecast.each_s).expect("told");
     assert!((each - (5.0 + 2.0 * 8.0)).abs() < 1e-9);
 }
 
@@ -171,19 +175,15 @@ fn ten_thousand_cells_are_planned() {
     let e = read(&format!("name = \"mine\"\ndevice = \"cpu\"\n[axes]\nworkload = [\"tiny\", \"small\"]\nbatch_size = {batches:?}\ndegree = {degrees:?}\n")).expect("right");
     let cells = expand(&e, None).expect("few enough");
     let plan = plan(&e, &cells, &DeviceFacts::test_cpu(2, 24 << 30));
-    assert_eq!((plan.record.cells.len(), plan.record.order.len()), (10_010, 3 * (8580 + 2 * 1430)));
+    assert_eq!((plan.cells.len(), plan.order.len()), (10_010, 3 * (8580 + 2 * 1430)));
 }
 
 #[test]
 fn two_cells_with_one_slug_get_two_folders() {
-    let cells = planned(QUICK).record.cells;
-    let e = experiment(QUICK);
-    let expanded = expand(&e, None).expect("right");
-    let fitting = |(expanded, record)| Fitting { expanded, record, seating: Seating::default() };
-    let mut same: Vec<Fitting<'_>> = expanded.iter().zip(cells).map(fitting).collect();
-    same.iter_mut().for_each(|f| f.record.slug = "same".into());
+    let mut same = planned(QUICK).cells;
+    same.iter_mut().for_each(|c| c.record.slug = "same".into());
     distinct_slugs(&mut same);
-    let slugs: HashSet<&str> = same.iter().map(|f| f.record.slug.as_str()).collect();
+    let slugs: HashSet<&str> = same.iter().map(|c| c.record.slug.as_str()).collect();
     assert_eq!(slugs.len(), 3, "{slugs:?}");
 }
 
@@ -199,7 +199,7 @@ const ALL_MODES: &str = "repetitions = 3\n[axes]\nworkload = \"tiny\"\nsharing =
 
 /// Whether MIG is on, run by run.
 fn modes(plan: &Plan) -> Vec<bool> {
-    plan.record.order.iter().map(|run| plan.seatings[run.cell].partition.as_ref().is_some_and(|p| p.mig)).collect()
+    plan.order.iter().map(|run| plan.cells[run.cell].seating.partition.as_ref().is_some_and(|p| p.mig)).collect()
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn the_mode_is_turned_once_and_what_is_there_comes_first() {
 fn what_the_machine_beside_a_card_cannot_hold_is_refused_with_the_way_out() {
     let lines = "[axes]\nworkload = \"net-gpu\"\ndegree = [1, 2, 7]\n";
     let mut facts = on_an_a100(Partition::off());
-    let refused = |facts: &DeviceFacts| planned_on(lines, facts).record.refusals;
+    let refused = |facts: &DeviceFacts| planned_on(lines, facts).record().refusals;
     // The machine of a card that is only planned for is not this one.
     assert_eq!((facts.host_memory_bytes, refused(&facts).len()), (None, 0));
     facts.host_memory_bytes = Some(256 << 30);
@@ -233,8 +233,8 @@ fn what_the_machine_beside_a_card_cannot_hold_is_refused_with_the_way_out() {
 fn every_repetition_is_a_block_of_its_own_in_each_layout() {
     let plan = planned_on(ALL_MODES, &on_an_a100(Partition::off()));
     let mut blocks: BTreeMap<u32, Vec<Option<&Partition>>> = BTreeMap::new();
-    for run in &plan.record.order {
-        blocks.entry(run.block).or_default().push(plan.seatings[run.cell].partition.as_ref());
+    for run in &plan.order {
+        blocks.entry(run.block).or_default().push(plan.cells[run.cell].seating.partition.as_ref());
     }
     // Three repetitions of MIG off and of two layouts.
     assert_eq!(blocks.len(), 9);
@@ -246,12 +246,21 @@ fn only_cells_that_need_a_change_that_cannot_be_had_are_refused() {
     let mut facts = on_an_a100(Partition::off());
     facts.fixed.mode = Some(crate::device::cut::NotCut::test("the MIG mode of GPU 0 cannot be turned on"));
     let plan = planned_on(ALL_MODES, &facts);
-    let kept: Vec<&str> = plan.record.cells.iter().map(|c| c.sharing.as_str()).collect();
+    let record = plan.record();
+    let kept: Vec<&str> = record.cells.iter().map(|c| c.sharing.as_str()).collect();
     assert_eq!(kept, ["solo", "naive", "mps"]);
-    let refused: Vec<&str> = plan.record.refusals.iter().map(|r| r.sharing.as_str()).collect();
+    let refused: Vec<&str> = record.refusals.iter().map(|r| r.sharing.as_str()).collect();
     assert_eq!(refused, ["mig:2×1g.5gb", "mig:2×3g.20gb"]);
-    assert_eq!(plan.record.refusals[0].reason, "the MIG mode of GPU 0 cannot be turned on");
-    let hint = plan.record.refusals[0].hint.as_deref().unwrap_or_default();
+    assert_eq!(plan.record().refusals[0].reason, "the MIG mode of GPU 0 cannot be turned on");
+    let hint = record.refusals[0].hint.as_deref().unwrap_or_default();
     assert!(hint.contains("sudo collo mig apply 2×1g.5gb --services stop"), "{hint}");
     assert!(hint.contains("collo run mine --new --as-found"), "{hint}");
+}
+
+#[test]
+fn of_a_plan_of_which_a_part_is_kept_each_cell_has_the_repetitions_that_are_left() {
+    let mut plan = planned("repetitions = 2\n[axes]\nworkload = \"tiny\"\ndegree = 2\n");
+    plan.keep(|place, cell| place < 3 && cell.asked);
+    assert_eq!(plan.cells.iter().map(|c| c.record.repetitions).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(plan.record().order.len(), 1);
 }

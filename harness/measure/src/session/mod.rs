@@ -9,16 +9,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use collo_store::{CampaignFolder, CellRecord, Diagnostic, Diagnostics};
+use collo_store::{CampaignFolder, Diagnostic, Diagnostics};
 
 use crate::campaign::{self, Choice, Finished, Order};
 use crate::device::{DeviceFacts, Gpu, Partition, fixed, hold};
 use crate::events::{Event, Watcher};
-use crate::expand::{Expanded, expand};
 use crate::experiment::{Asked, Experiment};
 use crate::interpreters::Interpreters;
 use crate::noted::Noted;
-use crate::plan::{Plan, alone_on_slices, plan};
+use crate::plan::{Plan, PlannedCell, plan_experiment};
 use crate::prepare::{Prepared, prepare_all};
 use crate::project::Project;
 use crate::python::PythonError;
@@ -50,7 +49,6 @@ pub struct Session {
     project: Project,
     request: Request,
     facts: DeviceFacts,
-    cells: Vec<Expanded>,
     plan: Plan,
     provided: Option<Provided>,
 }
@@ -83,10 +81,8 @@ impl Session {
             request.experiment.repetitions = more;
         }
         let facts = request.experiment.device_facts(&request.device, &project.cards())?;
-        let cells = expand(&request.experiment, request.selection.as_ref())?;
-        let cells = alone_on_slices(&request.experiment, cells, &facts);
-        let plan = plan(&request.experiment, &cells, &facts);
-        Ok(Session { project: project.clone(), request, facts, cells, plan, provided: None })
+        let plan = plan_experiment(&request.experiment, request.selection.as_ref(), &facts)?;
+        Ok(Session { project: project.clone(), request, facts, plan, provided: None })
     }
 
     /// The same for what is going to be measured: what a collo that is gone has left of the card is put right first, and what of the card
@@ -112,18 +108,19 @@ impl Session {
             let gpus = facts.gpus.iter().map(|gpu| Gpu { may_cut: None, ..gpu.clone() }).collect();
             self.planned_on(&DeviceFacts { gpus, ..facts.clone() })
         });
+        let open = open.transpose()?;
         let plan = open.as_ref().unwrap_or(&self.plan);
-        let wanted: Vec<&Partition> = plan.seatings.iter().filter_map(|s| s.partition.as_ref()).collect();
+        let wanted: Vec<&Partition> = plan.cells.iter().filter_map(|c| c.seating.partition.as_ref()).collect();
         let fixed = fixed::ask(gpu, &wanted, self.request.choice.services)?;
         if fixed != self.facts.fixed {
             self.facts.fixed = fixed;
-            self.plan = self.planned_on(&self.facts);
+            self.plan = self.planned_on(&self.facts)?;
         }
         Ok(())
     }
 
-    fn planned_on(&self, facts: &DeviceFacts) -> Plan {
-        plan(&self.request.experiment, &self.cells, facts)
+    fn planned_on(&self, facts: &DeviceFacts) -> Result<Plan, Diagnostic> {
+        plan_experiment(&self.request.experiment, self.request.selection.as_ref(), facts)
     }
 
     pub fn experiment(&self) -> &Experiment {
@@ -144,16 +141,15 @@ impl Session {
     }
 
     /// Of the plan only these runs, by their place in the order and their cell.
-    pub fn keep(&mut self, keep: impl Fn(usize, &CellRecord) -> bool) {
-        let cells = self.plan.record.cells.clone();
-        self.plan.record.keep(|place, run| keep(place, &cells[run.cell]));
+    pub fn keep(&mut self, keep: impl Fn(usize, &PlannedCell) -> bool) {
+        self.plan.keep(keep);
     }
 
     /// Provide Python for the workloads of the cells, and their data.
     pub fn prepare(&mut self, watcher: Watcher<'_>) -> Result<(), RunError> {
         let noted = Noted::begin();
         let mut workloads: Vec<Arc<Workload>> = Vec::new();
-        for member in self.cells.iter().flat_map(|e| e.cell.members()) {
+        for member in self.plan.members() {
             if !workloads.iter().any(|w| w.name == member.workload().name) {
                 workloads.push(member.workload().clone());
             }
@@ -162,8 +158,8 @@ impl Session {
         let mut tell = |progress| watcher(Event::Python(progress));
         let (interpreters, versions) =
             Interpreters::provide(&self.project, &workloads, self.request.python.as_deref(), target, &mut tell)?;
-        let members = self.cells.iter().flat_map(|e| e.cell.members());
-        let data = prepare_all(&self.project, members, &interpreters, &mut |prepared| watcher(Event::Data(prepared)))?;
+        let data =
+            prepare_all(&self.project, self.plan.members(), &interpreters, &mut |prepared| watcher(Event::Data(prepared)))?;
         noted.go_on().map_err(PythonError::from)?;
         self.provided = Some(Provided { interpreters, versions, data });
         Ok(())
@@ -192,7 +188,6 @@ impl Session {
         let order = Order {
             project: &self.project,
             experiment: &self.request.experiment,
-            cells: &self.cells,
             plan: &self.plan,
             facts: &self.facts,
             interpreters: &provided.interpreters,

@@ -16,7 +16,7 @@ impl Session {
         loop {
             let runs = campaign.as_ref().map(CampaignFolder::runs).transpose()?.map(|(runs, _)| runs).unwrap_or_default();
             let mut frontier = Frontier::of(runs.values());
-            let Some(round) = frontier.round(self.experiment(), self.request.selection.as_ref(), &self.facts)? else {
+            let Some(plan) = frontier.round(self.experiment(), self.request.selection.as_ref(), &self.facts)? else {
                 if let Some(finished) = finished {
                     return Ok(Finished { answers: frontier.answers(), ..finished });
                 }
@@ -26,7 +26,7 @@ impl Session {
                     None => return Err(Diagnostic::new("every cell of the search is refused here").of_machine().into()),
                 }
             };
-            (self.cells, self.plan) = (round.cells, round.plan);
+            self.plan = plan;
             // What was cut off comes first; its cells are in the campaign's plan already.
             let unfinished = campaign.as_ref().is_some_and(|c| c.progress().is_ok_and(|p| !p.is_complete()));
             let choice = Choice {

@@ -14,8 +14,8 @@ use crate::support::Fixture;
 pub fn write(folder: &Path, cells: usize) -> (PathBuf, PathBuf) {
     let of = |seed: u64, id: &str| {
         let campaign = Fixture::quickstart().seed(seed).write(&folder.join(format!("runs-{id}")));
-        let analysis = collo_report::analyse(&campaign).expect("an analysis");
-        let mut report = collo_report::json(&analysis);
+        let made = collo_report::Report::of(&campaign).expect("a report");
+        let mut report = collo_report::json(&made);
         let few = report["cells"].as_array().cloned().unwrap_or_default();
         let many: Vec<Value> = few.iter().cycle().take(cells).enumerate().map(|(i, cell)| renamed(cell, i / few.len())).collect();
         report["cells"] = many.into();

@@ -11,7 +11,7 @@ use super::repetition::{MemoryKind, Repetition};
 use super::{Analysis, Cell, Index, Member, absent, check, data, idle, suspect, timeline};
 use crate::quantity::{self, Key, Trait};
 use crate::stats::{self, Quantity};
-use crate::{Result, guideline, number};
+use crate::{Result, number};
 
 /// The closed list of outcomes, and `missing` for a planned run that is not stored.
 const OUTCOMES: [&str; 11] = [
@@ -100,7 +100,7 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
     suspect::all(&mut cells);
     compare_gains(&mut cells, campaign.thresholds.relevant_ratio);
 
-    let mut analysis = Analysis {
+    Ok(Analysis {
         index: Index::of(&cells),
         planned: campaign.plan.order.len(),
         accounted: OUTCOMES.map(|w| (w, by_word.get(w).copied().unwrap_or(0))).to_vec(),
@@ -113,11 +113,8 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
         shortened,
         idle_w,
         problems,
-        guidelines: Vec::new(),
         campaign,
-    };
-    analysis.guidelines = guideline::all(&analysis);
-    Ok(analysis)
+    })
 }
 
 /// The sentence about runs that are not as they were recorded.

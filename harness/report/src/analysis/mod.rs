@@ -20,8 +20,8 @@ mod trust;
 use std::collections::{BTreeMap, HashMap};
 
 use collo_store::{Campaign, CellRecord, Features, MemberSpec, Serving, Validity, Verdict};
+use serde_json::{Map, Value};
 
-use crate::guideline::Guideline;
 use crate::quantity::Key;
 use crate::stats::{Comparison, Quantity};
 
@@ -58,7 +58,6 @@ pub struct Analysis {
     /// What lay in the campaign's folder and could not be read.
     pub problems: Vec<String>,
     pub timelines: Vec<Timeline>,
-    pub guidelines: Vec<Guideline>,
     index: Index,
 }
 
@@ -91,6 +90,9 @@ impl Index {
         index
     }
 }
+
+/// A regime by the names of its conditions, as a hello tells it under `regime`.
+pub type Regime = Map<String, Value>;
 
 /// One cell over its repetitions.
 #[derive(Debug)]
@@ -176,6 +178,12 @@ impl Cell {
     /// Its members that train, where others serve.
     pub fn trainers(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|m| m.serving.is_none())
+    }
+
+    /// What a member told of its regime, in whichever run it did.
+    pub fn regime(&self, member: usize) -> Option<&Regime> {
+        let hellos = self.repetitions.iter().filter_map(|r| r.record().members.get(member)?.hello.as_ref());
+        hellos.filter_map(|hello| hello.get("regime")?.as_object()).next()
     }
 
     /// Runs that its numbers come from.

@@ -2,8 +2,10 @@
 //! metric, and thinned series for the timelines. Metrics are text: it knows none of them by name.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 
+use collo_store::{SampleSeries, read_series};
 use polars::prelude::*;
 
 use super::trust::Trust;
@@ -63,129 +65,133 @@ const THROTTLED_FROM: i64 = 4;
 /// Summaries by `(scope, metric)`.
 pub type Summaries = BTreeMap<(String, String), Summary>;
 
-/// Damage of a table is an error, also where polars panics.
-fn whole<T>(read: impl FnOnce() -> PolarsResult<T>) -> PolarsResult<T> {
-    collo_store::caught(read).unwrap_or_else(|why| Err(PolarsError::ComputeError(why.into())))
-}
-
-fn scan(path: &Path) -> PolarsResult<LazyFrame> {
-    let args = ScanArgsParquet { glob: false, ..Default::default() };
-    LazyFrame::scan_parquet(PlRefPath::new(path.to_string_lossy()), args)
-}
-
 /// Sum up what is believed of every metric of a run. `measured` lies inside `training`.
-pub fn summarise(path: &Path, measured: Window, training: Window, trust: &Trust) -> PolarsResult<Summaries> {
-    whole(|| summarise_of(path, measured, training, trust))
-}
-
-fn summarise_of(path: &Path, measured: Window, training: Window, trust: &Trust) -> PolarsResult<Summaries> {
-    let (start, end) = (lit(measured.start_ns as i64), lit(measured.end_ns as i64));
-    let (at, span, value) = (col("at_ns"), col("window_ns"), col("value"));
-    let later = |a: Expr, b: Expr| when(a.clone().gt(b.clone())).then(a).otherwise(b);
-    let earlier = |a: Expr, b: Expr| when(a.clone().lt(b.clone())).then(a).otherwise(b);
-    let inside = at.clone().gt_eq(start.clone()).and(at.clone().lt_eq(end.clone()));
-    let shared = earlier(at.clone(), end) - later(at.clone() - span.clone(), start.clone());
-    let whole = inside.clone().and((at.clone() - span.clone()).gt_eq(start.clone()));
-    let weight = when(span.clone().gt(lit(0)))
-        .then(later(shared, lit(0i64)).cast(DataType::Float64))
-        .otherwise(inside.clone().cast(DataType::Float64));
-    let inner = value.clone().filter(col("inside"));
-    let wholly = || value.clone().filter(col("whole"));
-    let middle = lit(((measured.start_ns + measured.end_ns) / 2) as i64);
-    let reasons = inner.clone().cast(DataType::Int64) % lit(LOWEST_BITS);
-    let step = inner.clone() - inner.clone().shift(lit(1));
-    let table = scan(path)?
-        .filter(trust.believed())
-        // What is not a number is no reading.
-        .filter(value.clone().is_not_null().and(value.clone().is_not_nan()))
-        .filter(at.clone().gt_eq(lit(training.start_ns as i64)))
-        .filter((at.clone() - span).lt_eq(lit(training.end_ns as i64)))
-        .with_columns([weight.alias("weight"), inside.alias("inside"), whole.alias("whole")])
-        .group_by([col("scope"), col("metric"), col("source")])
-        .agg([
-            step.clone().min().alias("least_step"),
-            step.gt(lit(0.0)).sum().cast(DataType::UInt32).alias("steps"),
-            wholly().quantile(lit(0.95), QuantileMethod::Linear).alias("p95"),
-            value.clone().filter(col("whole").and(at.clone().lt(middle.clone()))).mean().alias("early"),
-            value.clone().filter(col("whole").and(at.clone().gt_eq(middle))).mean().alias("late"),
-            reasons.gt_eq(lit(THROTTLED_FROM)).mean().alias("throttled"),
-            (value.clone() * col("weight")).sum().alias("sum"),
-            col("weight").sum().alias("weights"),
-            (value.clone() * col("weight")).filter(col("whole")).sum().alias("whole_sum"),
-            col("weight").filter(col("whole")).sum().alias("whole_weights"),
-            value.clone().max().alias("peak"),
-            col("inside").cast(DataType::UInt32).sum().alias("readings"),
-            value.clone().filter(col("inside")).first().alias("first"),
-            value.filter(col("inside")).last().alias("last"),
-            at.clone().filter(col("inside")).first().alias("first_at"),
-            at.filter(col("inside")).last().alias("last_at"),
-        ])
-        .collect()?;
-    let number = |name: &str| table.column(name)?.f64().cloned();
-    let (scope, metric) = (table.column("scope")?.str()?, table.column("metric")?.str()?);
-    let (source, least_step) = (table.column("source")?.str()?, number("least_step")?);
-    let (sum, weights, peak) = (number("sum")?, number("weights")?, number("peak")?);
-    let (whole_sum, whole_weights) = (number("whole_sum")?, number("whole_weights")?);
-    let (first, last) = (number("first")?, number("last")?);
-    let (first_at, last_at) = (table.column("first_at")?.i64()?, table.column("last_at")?.i64()?);
-    let (readings, steps) = (table.column("readings")?.u32()?, table.column("steps")?.u32()?);
-    let (p95, early, late, throttled) = (number("p95")?, number("early")?, number("late")?, number("throttled")?);
-    let mut found = Summaries::new();
-    let mut from = BTreeMap::<(String, String), usize>::new();
-    for i in 0..table.height() {
-        let (Some(scope), Some(metric)) = (scope.get(i), metric.get(i)) else { continue };
+pub fn summarise(path: &Path, measured: Window, training: Window, trust: &Trust) -> crate::Result<Summaries> {
+    let mut found = BTreeMap::<(String, String), (usize, Summary)>::new();
+    for series in read_series(path, |_, _, _| true)? {
+        let (rank, key) = (rank(&series.source), (series.scope.clone(), series.metric.clone()));
         // Where two sources were read side by side, one of them is told: they are not averaged.
-        let (key, rank) = ((scope.to_string(), metric.to_string()), rank(source.get(i).unwrap_or_default()));
-        if from.get(&key).is_some_and(|before| *before <= rank) {
+        if found.get(&key).is_some_and(|(before, _)| *before <= rank) {
             continue;
         }
-        from.insert(key.clone(), rank);
-        // A reading that straddles an edge is diluted with what was outside: it counts only where there is nothing better.
-        let ratio = |sum: Option<f64>, weights: Option<f64>| sum.zip(weights.filter(|w| *w > 0.0)).map(|(s, w)| s / w);
-        let mean = ratio(whole_sum.get(i), whole_weights.get(i)).or_else(|| ratio(sum.get(i), weights.get(i)));
-        let elapsed_s = first_at.get(i).zip(last_at.get(i)).map(|(a, b)| (b - a) as f64 * 1e-9).filter(|s| *s > 0.0);
-        let grown = first.get(i).zip(last.get(i)).map(|(a, b)| b - a);
-        let summary = Summary {
-            mean,
-            peak: peak.get(i),
-            per_second: grown.zip(elapsed_s).filter(|_| least_step.get(i).is_none_or(|step| step >= 0.0)).map(|(g, s)| g / s),
-            steps: steps.get(i).unwrap_or(0),
-            p95: p95.get(i),
-            halves: early.get(i).zip(late.get(i)),
-            throttled_ratio: throttled.get(i).filter(|_| metric == "throttle_reasons"),
-            readings: readings.get(i).unwrap_or(0),
-        };
-        found.insert(key, summary);
+        let believed = Columns::of(&series, training, trust);
+        if let Some(mut summary) = believed.summary(measured).map_err(io::Error::other)? {
+            summary.throttled_ratio = summary.throttled_ratio.filter(|_| key.1 == "throttle_reasons");
+            found.insert(key, (rank, summary));
+        }
     }
-    Ok(found)
+    Ok(found.into_iter().map(|(key, (_, summary))| (key, summary)).collect())
 }
 
+/// Readings of one series that count: a column each, nothing absent.
+struct Columns {
+    at: Int64Chunked,
+    span: Int64Chunked,
+    value: Float64Chunked,
+}
+
+impl Columns {
+    /// Those that are believed of the time in which members trained.
+    fn of(series: &SampleSeries, training: Window, trust: &Trust) -> Columns {
+        let believes = trust.believes(series);
+        let (mut at, mut span, mut value) = (Vec::new(), Vec::new(), Vec::new());
+        let (start, end) = (training.start_ns as i64, training.end_ns as i64);
+        for (at_ns, window_ns, read) in &series.readings {
+            let (until, window) = (*at_ns as i64, *window_ns as i64);
+            let in_training = until >= start && until.wrapping_sub(window) <= end;
+            // What is not a number is no reading.
+            if let Some(read) = read.filter(|v| !v.is_nan() && in_training && believes(*at_ns, *v)) {
+                at.push(until);
+                span.push(window);
+                value.push(read);
+            }
+        }
+        Columns {
+            at: Int64Chunked::from_vec("at_ns".into(), at),
+            span: Int64Chunked::from_vec("window_ns".into(), span),
+            value: Float64Chunked::from_vec("value".into(), value),
+        }
+    }
+
+    /// How much of each reading lies inside, nanoseconds; of a reading of a moment, 1 or 0.
+    fn weights(&self, measured: Window) -> Float64Chunked {
+        let (start, end) = (measured.start_ns as i64, measured.end_ns as i64);
+        let weight = |(at, span): (i64, i64)| match span {
+            1.. => at.min(end).wrapping_sub(at.wrapping_sub(span).max(start)).max(0) as f64,
+            _ => f64::from(u8::from((start..=end).contains(&at))),
+        };
+        let rows = self.at.into_no_null_iter().zip(self.span.into_no_null_iter());
+        Float64Chunked::from_vec("weight".into(), rows.map(weight).collect())
+    }
+
+    /// None where nothing counts.
+    fn summary(&self, measured: Window) -> PolarsResult<Option<Summary>> {
+        let Columns { at, span, value } = self;
+        let Some(peak) = value.max() else { return Ok(None) };
+        let middle = measured.start_ns.midpoint(measured.end_ns) as i64;
+        let inside = at.gt_eq(measured.start_ns as i64) & at.lt_eq(measured.end_ns as i64);
+        let whole = &inside & &(at - span).gt_eq(measured.start_ns as i64);
+        let weight = self.weights(measured);
+        let (inner, inner_at, wholly) = (value.filter(&inside)?, at.filter(&inside)?, value.filter(&whole)?);
+        let mean_of = |value: &Float64Chunked, weight: &Float64Chunked| {
+            let weights = sum(weight.into_no_null_iter());
+            (weights > 0.0).then(|| sum((value * weight).into_no_null_iter()) / weights)
+        };
+        let steps: Vec<f64> = inner.into_no_null_iter().zip(inner.into_no_null_iter().skip(1)).map(|(a, b)| b - a).collect();
+        let (first_at, last_at) = (inner_at.into_no_null_iter().next(), inner_at.into_no_null_iter().last());
+        let (first, last) = (inner.into_no_null_iter().next(), inner.into_no_null_iter().last());
+        let elapsed_s = first_at.zip(last_at).map(|(a, b)| b.wrapping_sub(a) as f64 * 1e-9).filter(|s| *s > 0.0);
+        let grown = first.zip(last).map(|(a, b)| b - a);
+        let reasons = inner.cast(&DataType::Int64)?;
+        let is_slowed: Vec<bool> = reasons.i64()?.iter().flatten().map(|mask| mask % LOWEST_BITS >= THROTTLED_FROM).collect();
+        let early = value.filter(&(&whole & &at.lt(middle)))?;
+        Ok(Some(Summary {
+            // A reading that straddles an edge is diluted with what was outside: it counts only where there is nothing better.
+            mean: mean_of(&wholly, &weight.filter(&whole)?).or_else(|| mean_of(value, &weight)),
+            peak: Some(peak),
+            per_second: grown.zip(elapsed_s).filter(|_| steps.iter().all(|s| *s >= 0.0)).map(|(g, s)| g / s),
+            steps: steps.iter().filter(|s| **s > 0.0).count() as u32,
+            p95: wholly.quantile(0.95, QuantileMethod::Linear)?,
+            halves: mean(&early).zip(mean(&value.filter(&(&whole & &at.gt_eq(middle)))?)),
+            throttled_ratio: ratio(is_slowed.iter().filter(|s| **s).count(), is_slowed.len()),
+            readings: inner.len() as u32,
+        }))
+    }
+}
+
+/// After Kahan: where repetitions are all but alike, their variance hangs on the last bits.
+fn sum(values: impl Iterator<Item = f64>) -> f64 {
+    let add = |(sum, error): (f64, f64), value: f64| {
+        let (before, more) = (sum, value - error);
+        (before + more, ((before + more) - before) - more)
+    };
+    values.fold((0.0, 0.0), add).0
+}
+
+fn mean(values: &Float64Chunked) -> Option<f64> {
+    (!values.is_empty()).then(|| sum(values.into_no_null_iter()) / values.len() as f64)
+}
+
+fn ratio(some: usize, all: usize) -> Option<f64> {
+    (all > 0).then(|| some as f64 / all as f64)
+}
+
+const POWER: &str = "power_w";
+const MEMORY: &str = "memory_used_bytes";
 /// Memory of the card that may come and go without anybody having begun to use it.
 const NOBODY_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
 
 /// Board power while nobody used the card yet: the mean of the readings between the launch and the last reading of the card's memory that is
 /// still as it was at the launch, watts. Process lists come too rarely to tell that moment. Absent where no reading lies wholly in that
 /// time, or the memory was not read.
-pub fn idle_w(path: &Path, launched_ns: u64, training_start_ns: u64) -> PolarsResult<Option<f64>> {
-    whole(|| idle_w_of(path, launched_ns, training_start_ns))
-}
-
-fn idle_w_of(path: &Path, launched_ns: u64, training_start_ns: u64) -> PolarsResult<Option<f64>> {
-    let metric = |name: &str| col("metric").eq(lit(name));
-    let table = scan(path)?
-        .filter(metric("power_w").or(metric("memory_used_bytes")))
-        .filter(col("value").is_not_null())
-        .select([col("at_ns"), col("window_ns"), col("scope"), col("metric"), col("value")])
-        .collect()?;
-    let (at, span) = (table.column("at_ns")?.i64()?, table.column("window_ns")?.cast(&DataType::Int64)?);
-    let (span, value) = (span.i64()?, table.column("value")?.f64()?);
-    let (scope, metric) = (table.column("scope")?.str()?, table.column("metric")?.str()?);
+pub fn idle_w(path: &Path, launched_ns: u64, training_start_ns: u64) -> crate::Result<Option<f64>> {
+    let is_asked = |_: &str, scope: &str, metric: &str| scope.starts_with("gpu:") && [POWER, MEMORY].contains(&metric);
+    let read = read_series(path, is_asked)?;
     let of = |name: &'static str| {
-        let rows = (0..table.height()).filter(move |i| metric.get(*i) == Some(name));
-        let rows = rows.filter(|i| scope.get(*i).is_some_and(|s| s.starts_with("gpu:")));
-        rows.filter_map(|i| Some((at.get(i)?, span.get(i)?, value.get(i)?)))
+        let readings = read.iter().filter(move |s| s.metric == name).flat_map(|s| &s.readings);
+        readings.filter_map(|(at, span, value)| Some((*at as i64, *span as i64, (*value)?)))
     };
-    let mut memory: Vec<(i64, f64)> = of("memory_used_bytes").map(|r| (r.0, r.2)).filter(|r| r.0 >= launched_ns as i64).collect();
+    let mut memory: Vec<(i64, f64)> = of(MEMORY).map(|r| (r.0, r.2)).filter(|r| r.0 >= launched_ns as i64).collect();
     memory.sort_by_key(|r| r.0);
     let Some(first) = memory.first().map(|r| r.1) else { return Ok(None) };
     let unused = memory.iter().take_while(|r| r.1 <= first + NOBODY_BYTES);
@@ -193,7 +199,7 @@ fn idle_w_of(path: &Path, launched_ns: u64, training_start_ns: u64) -> PolarsRes
         return Ok(None);
     };
     let until = until.min(training_start_ns as i64);
-    let idle: Vec<f64> = of("power_w").filter(|r| r.0 <= until && r.0 - r.1 >= launched_ns as i64).map(|r| r.2).collect();
+    let idle: Vec<f64> = of(POWER).filter(|r| r.0 <= until && r.0.wrapping_sub(r.1) >= launched_ns as i64).map(|r| r.2).collect();
     Ok((!idle.is_empty()).then(|| idle.iter().sum::<f64>() / idle.len() as f64))
 }
 
@@ -201,41 +207,28 @@ fn idle_w_of(path: &Path, launched_ns: u64, training_start_ns: u64) -> PolarsRes
 pub type Series = BTreeMap<(String, String), Vec<(u32, f64)>>;
 
 /// Thin what is believed of some metrics for drawing.
-pub fn thin(path: &Path, window: Window, bins: u32, metrics: &[&str], trust: &Trust) -> PolarsResult<Series> {
-    whole(|| thin_of(path, window, bins, metrics, trust))
-}
-
-fn thin_of(path: &Path, window: Window, bins: u32, metrics: &[&str], trust: &Trust) -> PolarsResult<Series> {
-    let width = (window.end_ns - window.start_ns) as f64 / f64::from(bins.max(1));
-    let wanted = metrics.iter().map(|m| col("metric").eq(lit(*m))).reduce(Expr::or).unwrap_or(lit(false));
-    let table = scan(path)?
-        .filter(wanted)
-        .filter(trust.believed())
-        .filter(col("value").is_not_null())
-        .filter(col("at_ns").gt_eq(lit(window.start_ns as i64)).and(col("at_ns").lt(lit(window.end_ns as i64))))
-        .with_column(
-            ((col("at_ns") - lit(window.start_ns as i64)).cast(DataType::Float64) / lit(width))
-                .cast(DataType::UInt32)
-                .alias("bin"),
-        )
-        .group_by([col("scope"), col("metric"), col("source"), col("bin")])
-        .agg([col("value").mean()])
-        .collect()?;
-    let (scope, metric) = (table.column("scope")?.str()?, table.column("metric")?.str()?);
-    let source = table.column("source")?.str()?;
-    let (bin, value) = (table.column("bin")?.u32()?, table.column("value")?.f64()?);
-    // Of two sources of one metric one is drawn, as one is told.
-    let mut by_source = BTreeMap::<(String, String), BTreeMap<(usize, String), Vec<(u32, f64)>>>::new();
-    for i in 0..table.height() {
-        if let (Some(s), Some(m), Some(b), Some(v)) = (scope.get(i), metric.get(i), bin.get(i), value.get(i)) {
-            let source = source.get(i).unwrap_or_default();
-            let lines = by_source.entry((s.to_string(), m.to_string())).or_default();
-            lines.entry((rank(source), source.to_string())).or_default().push((b.min(bins.saturating_sub(1)), v));
+pub fn thin(path: &Path, window: Window, bins: u32, metrics: &[&str], trust: &Trust) -> crate::Result<Series> {
+    let width_ns = (window.end_ns - window.start_ns) as f64 / f64::from(bins.max(1));
+    let last = bins.saturating_sub(1);
+    let mut found = BTreeMap::<(String, String), (usize, String, Vec<(u32, f64)>)>::new();
+    for series in read_series(path, |_, _, metric| metrics.contains(&metric))? {
+        let believes = trust.believes(&series);
+        let mut parts = BTreeMap::<u32, Vec<f64>>::new();
+        for (at_ns, _, value) in &series.readings {
+            let is_inside = *at_ns >= window.start_ns && *at_ns < window.end_ns;
+            if let Some(value) = value.filter(|v| is_inside && !v.is_nan() && believes(*at_ns, *v)) {
+                let bin = ((at_ns - window.start_ns) as f64 / width_ns) as u32;
+                parts.entry(bin.min(last)).or_default().push(value);
+            }
         }
+        // Of two sources of one metric one is drawn, as one is told.
+        let (rank, key) = (rank(&series.source), (series.scope.clone(), series.metric.clone()));
+        if parts.is_empty() || found.get(&key).is_some_and(|(r, s, _)| (*r, s) <= (rank, &series.source)) {
+            continue;
+        }
+        let mean = |of: Vec<f64>| sum(of.iter().copied()) / of.len() as f64;
+        let points = parts.into_iter().map(|(bin, values)| (bin, mean(values))).collect();
+        found.insert(key, (rank, series.source.clone(), points));
     }
-    let mut found: Series = by_source.into_iter().filter_map(|(key, mut lines)| Some((key, lines.pop_first()?.1))).collect();
-    for points in found.values_mut() {
-        points.sort_by_key(|p| p.0);
-    }
-    Ok(found)
+    Ok(found.into_iter().map(|(key, (_, _, points))| (key, points)).collect())
 }

@@ -8,8 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use collo_store::{ReadCard, RunRecord};
-use polars::prelude::*;
+use collo_store::{ReadCard, RunRecord, SampleSeries};
 
 use super::samples::Window;
 use crate::number;
@@ -99,21 +98,15 @@ impl Trust {
         Ok(trust)
     }
 
-    /// Rows of the table of samples that are readings.
-    pub fn believed(&self) -> Expr {
-        let dcgm = || col("source").eq(lit(SOURCE));
-        let any = |names: &mut dyn Iterator<Item = Expr>| names.reduce(Expr::or).unwrap_or(lit(false));
-        let of_sms = any(&mut OF_SMS.iter().map(|m| col("metric").eq(lit(*m))));
-        let is_share = of_sms.clone().or(col("metric").eq(lit(OF_MEMORY)));
-        let unequal = of_sms.and(any(&mut self.unequal.iter().map(|s| col("scope").eq(lit(s.as_str())))));
-        let above = is_share.clone().and(col("value").gt(lit(1.0)));
-        let silent = |(scope, span): &(String, Window)| {
-            let inside = col("at_ns").gt_eq(lit(span.start_ns as i64)).and(col("at_ns").lt_eq(lit(span.end_ns as i64)));
-            col("scope").eq(lit(scope.as_str())).and(inside)
+    /// Whether what a series says at a time is a reading.
+    pub fn believes<'a>(&'a self, series: &'a SampleSeries) -> impl Fn(u64, f64) -> bool + 'a {
+        let is_of_sms = OF_SMS.contains(&&*series.metric);
+        let is_share = series.source == SOURCE && (is_of_sms || series.metric == OF_MEMORY);
+        let is_unequal = is_share && is_of_sms && self.unequal.contains(&series.scope);
+        let silent = |at_ns: u64| {
+            self.silences.iter().any(|(scope, span)| *scope == series.scope && (span.start_ns..=span.end_ns).contains(&at_ns))
         };
-        let silent = is_share.and(any(&mut self.silences.iter().map(silent)));
-        // A value that is not there is none to doubt: it compares as nothing.
-        dcgm().and(unequal.or(above).or(silent)).fill_null(lit(false)).not()
+        move |at_ns, value| !(is_share && (is_unequal || value > 1.0 || silent(at_ns)))
     }
 
     /// Before Hopper the shares of instances of different sizes are not theirs, nor is that of the card that is made of them.

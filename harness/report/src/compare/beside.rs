@@ -10,13 +10,12 @@ use super::Head;
 use super::brief::{ROWS, more};
 use super::conditions::Conditions;
 use super::place::Place;
-use super::published::{Figure, bare, is_card, study};
+use super::published::{Figure, Other, bare, is_card, study};
 use super::quantity;
 use super::side::Side;
 use crate::document::{Block, Document, Fact, Look, Present, Section, Table, TableCell};
 use crate::number;
 use crate::quantity::Key;
-use crate::render::json::quantity as quantity_json;
 use crate::stats::Quantity;
 
 /// One figure beside a cell.
@@ -82,7 +81,7 @@ pub fn beside(side: &Side) -> Beside {
                 cell: cell.label.clone(),
                 figure,
                 ours,
-                outcome: crate::render::words::outcome(&cell.outcome),
+                outcome: crate::format::words::outcome(&cell.outcome),
                 validity: cell.validity.clone(),
                 place: place.filter(|_| cell.validity != "void" || figure.outcome.is_some()),
                 conditions,
@@ -118,7 +117,7 @@ impl Row {
 
     /// Ours ÷ published, where the published is one value.
     fn ratio(&self) -> Option<f64> {
-        let (low, high) = self.figure.range?;
+        let (low, high) = self.figure.range()?;
         (low == high).then_some(())?;
         Some(self.ours.as_ref()?.estimate / low)
     }
@@ -200,9 +199,9 @@ impl Present for Beside {
         let row = |r: &Row| {
             let f = r.figure;
             json!({ "cell": r.cell, "quantity": f.quantity, "member": f.member, "id": f.id,
-                    "published": { "low": f.range.map(|v| v.0), "high": f.range.map(|v| v.1), "outcome": f.outcome,
+                    "published": { "low": f.range().map(|v| v.0), "high": f.range().map(|v| v.1), "outcome": f.outcome,
                                    "text": f.published, "conditions": f.conditions, "source": f.source },
-                    "here": quantity_json(r.ours.as_ref()), "outcome": r.outcome, "validity": r.validity,
+                    "here": r.ours, "outcome": r.outcome, "validity": r.validity,
                     "ratio": r.ratio(), "place": r.place.as_ref().map(Place::word), "text": r.place_text(), "conditions": r.conditions.json() })
         };
         json!({
@@ -213,7 +212,7 @@ impl Present for Beside {
             "warnings": self.warnings,
             "figures": self.rows.iter().map(row).collect::<Vec<_>>(),
             "cells_without_figure": self.others,
-            "held_against_no_cell": study.others.iter().map(|o| json!({ "published": o[0], "why": o[1], "source": o[2] })).collect::<Vec<_>>(),
+            "held_against_no_cell": study.others,
         })
     }
 
@@ -250,7 +249,7 @@ impl Present for Beside {
             }
             figures.extend([Block::Table(table), Block::Remark(format!("{}.", self.note()))]);
         }
-        let about = |o: &[String; 3]| format!("“{}”: {} ({}).", o[0], o[1], o[2]);
+        let about = |o: &Other| format!("“{}”: {} ({}).", o.published, o.why, o.source);
         let others = vec![Block::Notes(study.others.iter().map(about).collect())];
         Document {
             name: format!("collo compare: {}", self.title()),

@@ -1,12 +1,9 @@
 //! The conditions behind a published figure beside those of a cell: precision, loader processes, optimiser and what else a regime
 //! has. In: what a source says of its members, and what ours told in their hello. Out: what differs, by name, and what nobody told.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::analysis;
-
-/// A regime by the names of its conditions, as a hello tells it under `regime`.
-pub type Regime = Map<String, Value>;
+use crate::analysis::Regime;
 
 /// One condition that is another here.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,12 +20,6 @@ pub struct Conditions {
     pub differ: Vec<Difference>,
     /// Names of published conditions of which a member said nothing.
     pub not_told: Vec<String>,
-}
-
-/// What a member of a cell told of its regime, in whichever run it did.
-pub fn told(cell: &analysis::Cell, member: usize) -> Option<&Regime> {
-    let hellos = cell.repetitions.iter().filter_map(|r| r.record().members.get(member)?.hello.as_ref());
-    hellos.filter_map(|hello| hello.get("regime")?.as_object()).next()
 }
 
 impl Conditions {

@@ -30,20 +30,20 @@ impl Environment {
     /// Of two sides, in the order of the right one.
     pub fn of(left: &Side, right: &Side) -> Environment {
         let mut found = Environment::default();
-        let names = right.environment.iter().chain(&left.environment).map(|(name, _)| name);
-        let mut seen: Vec<&String> = Vec::new();
-        for name in names.filter(|n| !IDLE.contains(&n.as_str())) {
+        let names = right.environment.iter().chain(left.environment.iter()).map(|(name, _)| name);
+        let mut seen: Vec<&str> = Vec::new();
+        for name in names.filter(|n| !IDLE.contains(n)) {
             if seen.contains(&name) {
                 continue;
             }
             seen.push(name);
             let (l, r) = (left.fact(name), right.fact(name));
             if l == r {
-                found.alike.push(name.clone());
+                found.alike.push(name.into());
             } else {
                 let slower = slower(name, l, r);
                 let own = |text: Option<&str>| text.map(str::to_string);
-                found.different.push(Difference { name: name.clone(), left: own(l), right: own(r), slower });
+                found.different.push(Difference { name: name.into(), left: own(l), right: own(r), slower });
             }
         }
         found
@@ -98,10 +98,9 @@ pub fn cautions(left: &Side, right: &Side) -> Cautions {
     };
     // Other stand-ins alone are other workloads; what counts is a data set that is real on one side.
     let stand_in = |text: &String| text.starts_with("synthetic");
-    let data_sets = left.environment.iter().filter(|(name, _)| name.starts_with("data "));
-    let differs =
-        |(name, l): &(String, String)| right.environment.iter().any(|(other, r)| other == name && stand_in(l) != stand_in(r));
-    if left.synthetic.is_empty() != right.synthetic.is_empty() || data_sets.into_iter().any(differs) {
+    let mut data_sets = left.environment.iter().filter(|(name, _)| name.starts_with("data "));
+    let differs = |(name, l): (&str, &String)| right.environment.get(name).is_some_and(|r| stand_in(l) != stand_in(r));
+    if left.synthetic.is_empty() != right.synthetic.is_empty() || data_sets.any(differs) {
         warn(format!("the left trained on {}, the right on {}: times may differ for that alone", data(left), data(right)));
     }
     let mut workloads: Vec<&String> = left.shortened.keys().chain(right.shortened.keys()).collect();

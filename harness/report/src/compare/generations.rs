@@ -8,7 +8,6 @@ use super::side::{Cell, Side};
 use super::{Head, cards, matching, quantity};
 use crate::document::{Block, Chip, Document, Fact, Line, Look, Present, Row, Section, Table, TableCell, Tone};
 use crate::number;
-use crate::render::json::quantity as quantity_json;
 use crate::stats::Quantity;
 use crate::{Error, Result};
 
@@ -142,7 +141,12 @@ fn guidelines(sides: &[Side]) -> Vec<GuidelineRow> {
     let of = |id: &str| {
         let on: Vec<_> = sides
             .iter()
-            .map(|s| s.advice.iter().find(|a| a.id == id).map(|a| (a.verdict.clone(), a.statement.clone(), a.finding.clone())))
+            .map(|s| {
+                s.advice
+                    .iter()
+                    .find(|a| a.id == id)
+                    .map(|a| (a.verdict.word().to_string(), a.statement.clone(), a.finding.clone()))
+            })
             .collect();
         let mut verdicts: Vec<&str> = on.iter().flatten().map(|(verdict, ..)| verdict.as_str()).collect();
         verdicts.dedup();
@@ -167,7 +171,7 @@ impl Share {
         let value = match &self.value {
             Some(q) => number::with_interval(q),
             None if self.outcome == "completed" => number::ABSENT.into(),
-            None => crate::render::words::outcome(&self.outcome),
+            None => crate::format::words::outcome(&self.outcome),
         };
         if self.validity == "valid" || self.value.is_none() { value } else { format!("{value} {}", self.validity) }
     }
@@ -204,7 +208,7 @@ impl Present for Generations {
     fn json(&self) -> Value {
         let share = |s: &Option<Share>| match s {
             None => Value::Null,
-            Some(s) => json!({ "cell": s.label, "value": quantity_json(s.value.as_ref()), "outcome": s.outcome,
+            Some(s) => json!({ "cell": s.label, "value": s.value, "outcome": s.outcome,
                                "validity": s.validity, "sms": s.sms }),
         };
         let guideline = |on: &Option<(String, String, String)>| match on {

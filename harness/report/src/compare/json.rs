@@ -1,83 +1,131 @@
 //! A comparison as JSON. In: a comparison. Out: every row with both sides, ratio, interval, p and verdict; what is absent is null.
 
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::{Comparison, Finding, Group, Head, More, Only, Row};
-use crate::render::json::quantity;
+use crate::stats::Quantity;
 
 /// The version of this JSON.
 const SCHEMA: u32 = 1;
 
+#[derive(Serialize)]
+struct ComparisonJson<'a> {
+    schema: u32,
+    left: &'a Head,
+    right: &'a Head,
+    different_devices: bool,
+    threshold: f64,
+    method: &'static str,
+    judged: usize,
+    warnings: &'a [String],
+    cells: Vec<RowJson<'a>>,
+    only_left: &'a [Only],
+    only_right: &'a [Only],
+    environment: EnvironmentJson<'a>,
+    #[serde(serialize_with = "by_word")]
+    counts: Vec<(&'static str, usize)>,
+    groups: &'a [Group],
+    decide: &'a [String],
+}
+
+#[derive(Serialize)]
+struct RowJson<'a> {
+    cell: &'a str,
+    left_cell: &'a str,
+    sharing: &'a str,
+    degree: u64,
+    workload: &'a str,
+    quantity: &'a str,
+    left: Option<&'a Quantity>,
+    right: Option<&'a Quantity>,
+    ratio: Option<&'a Quantity>,
+    p: Option<f64>,
+    p_adjusted: Option<f64>,
+    verdict: &'static str,
+    text: String,
+    reason: Option<&'a str>,
+    more_repetitions: Option<usize>,
+    more_repetitions_on: Option<&'static str>,
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct EnvironmentJson<'a> {
+    different: Vec<DifferenceJson<'a>>,
+    alike: &'a [String],
+}
+
+#[derive(Serialize)]
+struct DifferenceJson<'a> {
+    name: &'a str,
+    left: Option<&'a str>,
+    right: Option<&'a str>,
+    may_explain: Option<&'static str>,
+}
+
+/// Counts as an object.
+pub fn by_word<S: Serializer>(counts: &[(&'static str, usize)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(counts.iter().copied())
+}
+
 /// The comparison as JSON.
 pub fn json(comparison: &Comparison) -> Value {
-    let environment = comparison
-        .environment
-        .different
-        .iter()
-        .map(|d| json!({ "name": d.name, "left": d.left, "right": d.right, "may_explain": comparison.may_explain(d) }));
-    json!({
-        "schema": SCHEMA,
-        "left": head(&comparison.left),
-        "right": head(&comparison.right),
-        "different_devices": comparison.different_devices,
-        "threshold": comparison.threshold,
-        "method": "difference of logarithms, degrees of freedom of the weaker side, 95 % intervals, p by Holm",
-        "judged": comparison.family,
-        "warnings": comparison.warnings,
-        "cells": comparison.rows.iter().map(row).collect::<Vec<_>>(),
-        "only_left": comparison.only_left.iter().map(only).collect::<Vec<_>>(),
-        "only_right": comparison.only_right.iter().map(only).collect::<Vec<_>>(),
-        "environment": { "different": environment.collect::<Vec<_>>(), "alike": comparison.environment.alike },
-        "counts": counts(&comparison.counts()),
-        "groups": comparison.groups.iter().map(group).collect::<Vec<_>>(),
-        "decide": comparison.decide,
+    let c = comparison;
+    let different = c.environment.different.iter().map(|d| DifferenceJson {
+        name: &d.name,
+        left: d.left.as_deref(),
+        right: d.right.as_deref(),
+        may_explain: c.may_explain(d),
+    });
+    serde_json::json!(ComparisonJson {
+        schema: SCHEMA,
+        left: &c.left,
+        right: &c.right,
+        different_devices: c.different_devices,
+        threshold: c.threshold,
+        method: "difference of logarithms, degrees of freedom of the weaker side, 95 % intervals, p by Holm",
+        judged: c.family,
+        warnings: &c.warnings,
+        cells: c.rows.iter().map(RowJson::from).collect(),
+        only_left: &c.only_left,
+        only_right: &c.only_right,
+        environment: EnvironmentJson { different: different.collect(), alike: &c.environment.alike },
+        counts: c.counts(),
+        groups: &c.groups,
+        decide: &c.decide,
     })
 }
 
-fn head(head: &Head) -> Value {
-    json!({ "experiment": head.experiment, "campaign": head.campaign, "created_utc": head.created_utc,
-            "device": head.device, "simulated": head.simulated })
-}
-
-fn row(row: &Row) -> Value {
-    let (more, on) = match row.finding {
-        Finding::CannotTell(More::Right(k)) => (Some(k), Some("right")),
-        Finding::CannotTell(More::Each(k)) => (Some(k), Some("each")),
-        _ => (None, None),
-    };
-    let reason = match &row.finding {
-        Finding::NotJudged(why) | Finding::NoLongerRuns(why) | Finding::RunsNow(why) => Some(why),
-        _ => None,
-    };
-    json!({
-        "cell": row.label,
-        "left_cell": row.left_label.as_ref().unwrap_or(&row.label),
-        "sharing": row.sharing,
-        "degree": row.degree,
-        "workload": row.workload,
-        "quantity": row.quantity,
-        "left": quantity(row.left.as_ref()),
-        "right": quantity(row.right.as_ref()),
-        "ratio": quantity(row.ratio.as_ref()),
-        "p": row.p,
-        "p_adjusted": row.p_adjusted,
-        "verdict": row.finding.word(),
-        "text": row.finding.text(),
-        "reason": reason,
-        "more_repetitions": more,
-        "more_repetitions_on": on,
-        "notes": row.notes,
-    })
-}
-
-fn only(only: &Only) -> Value {
-    json!({ "cell": only.label, "reason": only.reason })
-}
-
-fn counts(counts: &[(&'static str, usize)]) -> Value {
-    counts.iter().map(|(word, n)| (word.to_string(), json!(n))).collect::<serde_json::Map<_, _>>().into()
-}
-
-fn group(group: &Group) -> Value {
-    json!({ "name": group.name, "counts": counts(&group.counts), "mean_ratio": group.mean_ratio, "cells": group.judged })
+impl<'a> From<&'a Row> for RowJson<'a> {
+    fn from(row: &'a Row) -> Self {
+        let (more, on) = match row.finding {
+            Finding::CannotTell(More::Right(k)) => (Some(k), Some("right")),
+            Finding::CannotTell(More::Each(k)) => (Some(k), Some("each")),
+            _ => (None, None),
+        };
+        let reason = match &row.finding {
+            Finding::NotJudged(why) | Finding::NoLongerRuns(why) | Finding::RunsNow(why) => Some(why.as_str()),
+            _ => None,
+        };
+        RowJson {
+            cell: &row.label,
+            left_cell: row.left_label.as_ref().unwrap_or(&row.label),
+            sharing: &row.sharing,
+            degree: row.degree,
+            workload: &row.workload,
+            quantity: &row.quantity,
+            left: row.left.as_ref(),
+            right: row.right.as_ref(),
+            ratio: row.ratio.as_ref(),
+            p: row.p,
+            p_adjusted: row.p_adjusted,
+            verdict: row.finding.word(),
+            text: row.finding.text(),
+            reason,
+            more_repetitions: more,
+            more_repetitions_on: on,
+            notes: &row.notes,
+        }
+    }
 }

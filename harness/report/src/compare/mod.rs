@@ -38,6 +38,7 @@ use crate::stats::Quantity;
 use crate::{Error, Result};
 use matching::Pair;
 use ratio::{Quantiles, Ratio, judge};
+use serde::Serialize;
 use side::Cell;
 
 /// What to group verdicts by.
@@ -80,7 +81,7 @@ pub struct Comparison {
 }
 
 /// What a comparison says of a side itself.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Head {
     pub experiment: String,
     pub campaign: String,
@@ -115,20 +116,23 @@ pub struct Row {
 }
 
 /// A cell of one side alone.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Only {
+    #[serde(rename = "cell")]
     pub label: String,
     /// Why the other side has not got it, where it says so.
     pub reason: Option<String>,
 }
 
 /// The verdicts of one mode or one workload.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Group {
     pub name: String,
+    #[serde(serialize_with = "json::by_word")]
     pub counts: Vec<(&'static str, usize)>,
     /// Geometric mean of the ratios that were judged, of one quantity. It has no interval: its cells are not independent.
     pub mean_ratio: Option<f64>,
+    #[serde(rename = "cells")]
     pub judged: usize,
 }
 
@@ -281,7 +285,7 @@ fn not_judged(
     sides: (&Side, &Side),
 ) -> Option<Finding> {
     let Pair { left, right } = *pair;
-    let word = |cell: &Cell| crate::render::words::outcome(&cell.outcome);
+    let word = |cell: &Cell| crate::format::words::outcome(&cell.outcome);
     let ran = |cell: &Cell| cell.outcome == "completed";
     let not = |why: String| Some(Finding::NotJudged(why));
     match (l.is_some(), r.is_some()) {
@@ -317,20 +321,22 @@ fn not_judged(
     if name == Key::Makespan.name && sides.0.fact("epochs").zip(sides.1.fact("epochs")).is_some_and(|(l, r)| l != r) {
         return not("different numbers of epochs".into());
     }
-    for kind in ["throughput_gain_by", "memory_kind"].into_iter().filter(|k| name.starts_with(&k[..6])) {
-        if let (Some(l), Some(r)) = (left.word(kind), right.word(kind))
-            && l != r
-        {
-            return not(format!("{l} left, {r} right"));
-        }
+    // What a gain is of, or how memory was read.
+    let kind = |cell: &'_ Cell| match name {
+        _ if name.starts_with("throughput_gain") => cell.throughput_gain_by.clone(),
+        _ if name.starts_with("memory") => cell.memory_kind.clone(),
+        _ => None,
+    };
+    match (kind(left), kind(right)) {
+        (Some(l), Some(r)) if l != r => not(format!("{l} left, {r} right")),
+        _ => None,
     }
-    None
 }
 
 /// Settings of members that differ under the same label: `workers 0 → 4`.
 fn settings(left: &Cell, right: &Cell) -> Vec<String> {
     let mut found = Vec::new();
-    for (l, r) in left.members.iter().zip(&right.members).filter(|(l, r)| l != r) {
+    for (l, r) in left.members.iter().zip(&right.members).filter(|(l, r)| !l.is_like(r)) {
         let names: std::collections::BTreeSet<&String> = l.settings.keys().chain(r.settings.keys()).collect();
         for name in names {
             let text = |m: &side::Member| match m.settings.get(name) {
@@ -348,7 +354,7 @@ fn settings(left: &Cell, right: &Cell) -> Vec<String> {
 }
 
 fn only(cells: &[&Cell], other: &Side) -> Vec<Only> {
-    let refused: BTreeMap<&str, &str> = other.refusals.iter().map(|(cell, why)| (cell.as_str(), why.as_str())).collect();
+    let refused: BTreeMap<&str, &str> = other.refusals.iter().map(|r| (r.cell.as_str(), r.reason.as_str())).collect();
     let reason = |cell: &Cell| refused.get(cell.label.as_str()).map(|why| format!("refused there: {why}"));
     cells.iter().map(|c| Only { label: c.label.clone(), reason: reason(c) }).collect()
 }

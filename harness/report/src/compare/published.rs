@@ -1,31 +1,39 @@
 //! What was published. In: `reports/published/study.json`, which the binary carries: figures with their conditions and sources. Out:
 //! which figure is about which cell. Published numbers have no interval here, so that nothing is judged by them.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use collo_store::Sharing;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
-use super::conditions::{Conditions, Regime};
+use super::conditions::Conditions;
 use super::place::Place;
 use super::quantity;
 use super::side::{Cell, Member};
+use crate::analysis::Regime;
 use crate::number;
 use crate::quantity::Key;
 use crate::stats::Quantity;
 
 /// What was published.
-#[derive(Debug)]
+#[derive(Debug, Default, Deserialize)]
 pub struct Study {
     pub device: String,
     pub software: String,
+    /// In full, by their short names.
+    sources: BTreeMap<String, String>,
+    regimes: BTreeMap<String, Regime>,
+    /// The regime of each source's members, by name.
+    regime_of: BTreeMap<String, String>,
     pub figures: Vec<Figure>,
     /// Statements that are about no cell, with the reason.
-    pub others: Vec<[String; 3]>,
+    #[serde(rename = "held_against_no_cell")]
+    pub others: Vec<Other>,
 }
 
-/// One published figure.
-#[derive(Debug)]
+/// One published figure: a value, or a range, or an outcome.
+#[derive(Debug, Deserialize)]
 pub struct Figure {
     pub id: String,
     members: Vec<Who>,
@@ -33,78 +41,81 @@ pub struct Figure {
     sharing: Option<String>,
     pub quantity: String,
     pub member: Option<usize>,
-    /// Both ends of what was published, which are the same for a single value.
-    pub range: Option<(f64, f64)>,
+    value: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
     pub outcome: Option<String>,
     /// In the words of the source.
     pub published: String,
     pub conditions: String,
+    /// In full once it is read.
     pub source: String,
 }
 
 /// Members of one kind.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
 struct Who {
-    workloads: Vec<String>,
+    workload: String,
+    /// Other workloads that the figure is about as well.
+    #[serde(default, rename = "or")]
+    others: Vec<String>,
     batch_size: Option<u64>,
     count: usize,
+    /// The name of its own regime; without it that of its source.
+    #[serde(rename = "regime")]
+    regime_name: Option<String>,
     /// What its source says of how it was trained.
+    #[serde(skip)]
     regime: Regime,
 }
 
-/// The study's figures; the file is held against its reader by a test.
+/// A statement that is about no cell.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct Other {
+    pub published: String,
+    pub why: String,
+    /// In full once it is read.
+    pub source: String,
+}
+
+/// The study's figures; the file is compared with its reader by a test.
 pub fn study() -> &'static Study {
     static STUDY: OnceLock<Study> = OnceLock::new();
     STUDY.get_or_init(|| {
         let text = include_str!("../../../../reports/published/study.json");
-        serde_json::from_str(text).ok().and_then(|value| read(&value)).unwrap_or_else(|| Study {
-            device: String::new(),
-            software: String::new(),
-            figures: Vec::new(),
-            others: Vec::new(),
-        })
+        serde_json::from_str(text).ok().and_then(Study::resolved).unwrap_or_default()
     })
 }
 
-fn read(file: &Value) -> Option<Study> {
-    let text = |v: &Value| v.as_str().map(str::to_string);
-    let source = |v: &Value| text(&file["sources"][v.as_str()?]);
-    // A member's own regime, else its source's.
-    let regime = |m: &Value, f: &Value| {
-        let name = m["regime"].as_str().or_else(|| file["regime_of"][f["source"].as_str()?].as_str())?;
-        file["regimes"][name].as_object().cloned()
-    };
-    let who = |m: &Value, f: &Value| {
-        let others = m["or"].as_array().into_iter().flatten();
-        let workloads = [&m["workload"]].into_iter().chain(others).filter_map(text).collect::<Vec<_>>();
-        let count = m["count"].as_u64()? as usize;
-        Some(Who { workloads, batch_size: m["batch_size"].as_u64(), count, regime: regime(m, f)? })
-    };
-    let figure = |f: &Value| {
-        let single = f["value"].as_f64().map(|v| (v, v));
-        Some(Figure {
-            id: text(&f["id"])?,
-            members: f["members"].as_array()?.iter().map(|m| who(m, f)).collect::<Option<_>>()?,
-            sharing: text(&f["sharing"]),
-            quantity: text(&f["quantity"])?,
-            member: f["member"].as_u64().map(|m| m as usize),
-            range: single.or_else(|| f["low"].as_f64().zip(f["high"].as_f64())),
-            outcome: text(&f["outcome"]),
-            published: text(&f["published"])?,
-            conditions: text(&f["conditions"])?,
-            source: source(&f["source"])?,
-        })
-    };
-    let other = |o: &Value| Some([text(&o["published"])?, text(&o["why"])?, source(&o["source"])?]);
-    Some(Study {
-        device: text(&file["device"])?,
-        software: text(&file["software"])?,
-        figures: file["figures"].as_array()?.iter().map(figure).collect::<Option<_>>()?,
-        others: file["held_against_no_cell"].as_array()?.iter().map(other).collect::<Option<_>>()?,
-    })
+impl Study {
+    /// With every short name of a source or a regime replaced by what it stands for; none where one stands for nothing.
+    fn resolved(mut self) -> Option<Study> {
+        for figure in &mut self.figures {
+            let usual = self.regime_of.get(&figure.source);
+            for who in &mut figure.members {
+                who.regime = self.regimes.get(who.regime_name.as_ref().or(usual)?)?.clone();
+            }
+            figure.source = self.sources.get(&figure.source)?.clone();
+        }
+        for other in &mut self.others {
+            other.source = self.sources.get(&other.source)?.clone();
+        }
+        Some(self)
+    }
+}
+
+impl Who {
+    fn is(&self, workload: &str) -> bool {
+        self.workload == workload || self.others.iter().any(|other| other == workload)
+    }
 }
 
 impl Figure {
+    /// Both ends of what was published, which are the same for a single value.
+    pub fn range(&self) -> Option<(f64, f64)> {
+        self.value.map(|v| (v, v)).or_else(|| self.low.zip(self.high))
+    }
+
     /// True where the figure is about a cell of these members under this mode.
     pub fn is_about(&self, sharing: &str, members: &[(&str, Option<u64>)]) -> bool {
         let family = crate::plot::family(sharing);
@@ -117,9 +128,7 @@ impl Figure {
             && self.members.iter().map(|w| w.count).sum::<usize>() == members.len()
             && self.members.iter().all(|who| {
                 (0..who.count).all(|_| {
-                    let is_it = |m: &&(&str, Option<u64>)| {
-                        who.workloads.iter().any(|w| w == m.0) && (who.batch_size.is_none() || who.batch_size == m.1)
-                    };
+                    let is_it = |m: &&(&str, Option<u64>)| who.is(m.0) && (who.batch_size.is_none() || who.batch_size == m.1);
                     left.iter().position(is_it).map(|at| left.remove(at)).is_some()
                 })
             })
@@ -129,7 +138,7 @@ impl Figure {
     pub fn conditions<'a>(&self, members: impl Iterator<Item = (&'a str, Option<&'a Regime>)>) -> Conditions {
         let mut found = Conditions::default();
         for (workload, told) in members {
-            if let Some(who) = self.members.iter().find(|who| who.workloads.iter().any(|w| w == workload)) {
+            if let Some(who) = self.members.iter().find(|who| who.is(workload)) {
                 found.hold(workload, &who.regime, told);
             }
         }
@@ -144,7 +153,7 @@ impl Figure {
     /// The place of the workload in the cell, of a figure of one member.
     fn member_of(&self, members: &[Member]) -> Option<usize> {
         let who = self.members.get(self.member?)?;
-        members.iter().position(|m| who.workloads.contains(&m.workload))
+        members.iter().position(|m| who.is(&m.workload))
     }
 
     pub fn value(&self, cell: &Cell) -> Option<Quantity> {
@@ -158,7 +167,7 @@ impl Figure {
     }
 
     pub fn place(&self, ours: &Quantity) -> Option<Place> {
-        let (least, most) = self.range?;
+        let (least, most) = self.range()?;
         let (Some(low), Some(high)) = (ours.low, ours.high) else { return Some(Place::NoInterval) };
         Some(if low > most {
             Place::Outside(low / most)
@@ -193,8 +202,8 @@ impl Figure {
     pub fn value_text(&self) -> String {
         let (_, unit, factor) = quantity::unit(&self.quantity);
         let number = |x: f64| format!("{} {unit}", number::three(x * factor)).trim().to_string();
-        match (&self.outcome, self.range) {
-            (Some(outcome), _) => crate::render::words::outcome(outcome),
+        match (&self.outcome, self.range()) {
+            (Some(outcome), _) => crate::format::words::outcome(outcome),
             (None, Some((low, high))) if low == high => number(low),
             (None, Some((low, high))) => format!("{}–{}", number::three(low * factor), number(high)),
             (None, None) => number::ABSENT.into(),
@@ -211,13 +220,9 @@ mod tests {
         let study = study();
         assert!(study.figures.len() >= 170 && study.others.len() >= 4, "{}", study.figures.len());
         for f in &study.figures {
-            assert!(f.range.is_some() != f.outcome.is_some(), "{}", f.id);
-            assert!(
-                ["progress", "outcome"].contains(&f.quantity.as_str()) || crate::quantity::find(&f.quantity).is_some(),
-                "{}: {}",
-                f.id,
-                f.quantity
-            );
+            assert!(f.range().is_some() != f.outcome.is_some(), "{}", f.id);
+            let known = ["progress", "outcome"].contains(&f.quantity.as_str()) || crate::quantity::find(&f.quantity).is_some();
+            assert!(known, "{}: {}", f.id, f.quantity);
             assert!(f.members.iter().all(|m| !m.regime.is_empty()), "{} has no conditions", f.id);
             assert!(!f.source.is_empty() && !f.conditions.is_empty() && !f.published.is_empty(), "{}", f.id);
         }

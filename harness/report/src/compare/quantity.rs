@@ -48,7 +48,7 @@ impl Asked {
             Asked::Across => ACROSS.name.into(),
             Asked::Time => {
                 let release = pair.right.tail == "release" || pair.left.tail == "release";
-                let uniform = pair.right.members.windows(2).all(|w| w[0] == w[1]);
+                let uniform = pair.right.members.windows(2).all(|w| w[0].is_like(&w[1]));
                 if pair.left.serves() || pair.right.serves() {
                     return Key::LatencyP99.name.into();
                 }

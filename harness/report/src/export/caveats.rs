@@ -1,7 +1,7 @@
 //! What the numbers of a campaign are not, as every export says it. In: an analysis. Out: words, and one sentence.
 
 use crate::analysis::Analysis;
-use crate::render::words;
+use crate::section::notes;
 pub use crate::section::tags;
 
 /// What the tags say, in full: one sentence each, without its stop.
@@ -10,8 +10,8 @@ pub fn sentences(analysis: &Analysis) -> Vec<String> {
     if analysis.campaign.device.simulated {
         said.push("SIMULATED: nothing here was measured; the numbers come from a documented interference model".to_string());
     }
-    said.extend(words::synthetic(analysis).map(|text| format!("data: {text}")));
-    said.extend(words::shortened(analysis));
+    said.extend(notes::synthetic(analysis).map(|text| format!("data: {text}")));
+    said.extend(notes::shortened(analysis));
     said.extend(analysis.campaign.informative.iter().map(|why| format!("informative: {why}")));
     said
 }

@@ -8,8 +8,8 @@ use serde_json::Value as Json;
 use super::caveats;
 use super::table::{Kind, Table, Value};
 use crate::analysis::{Analysis, Cell, GainBy};
+use crate::format::words;
 use crate::quantity::{self, Trait};
-use crate::render::words;
 use crate::stats::Quantity;
 
 /// What stands before the quantities.

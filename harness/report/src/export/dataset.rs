@@ -9,8 +9,8 @@ use serde_json::json;
 use super::caveats;
 use super::table::{Kind, Table, Value};
 use crate::analysis::{Analysis, Cell, MemberNumbers, Repetition};
+use crate::format::words;
 use crate::quantity::Key;
-use crate::render::words;
 use collo_store::{Features, GpuRecord, MemberRecord};
 
 use Kind::{Flag, Number, Text, Whole};

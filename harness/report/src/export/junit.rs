@@ -9,9 +9,9 @@ use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, Te
 
 use super::caveats;
 use crate::analysis::{Analysis, Cell};
+use crate::format::words;
 use crate::number;
 use crate::quantity::Key;
-use crate::render::words;
 use crate::{Error, Result};
 
 /// How a cell stands.

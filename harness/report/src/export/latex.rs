@@ -5,9 +5,10 @@ use std::fmt::Write;
 
 use super::caveats;
 use crate::analysis::{Analysis, Cell, GainBy};
+use crate::format::words;
 use crate::number;
 use crate::quantity::Key;
-use crate::render::words;
+use crate::section::notes;
 use crate::stats::Quantity;
 
 /// Rows that fit a page.
@@ -116,7 +117,7 @@ fn caption(analysis: &Analysis, columns: &[&Column]) -> String {
     let has = |key: Key| columns.iter().any(|c| c.key == key);
     let mut said = vec![format!("{} on {}, campaign {}", c.experiment, c.device.text(), c.id)];
     said.extend(caveats::sentences(analysis));
-    said.extend(words::method(analysis).map(|m| format!("±: {m}")));
+    said.extend(notes::method(analysis).map(|m| format!("±: {m}")));
     said.push("gain: work per second against running in turn".into());
     if has(Key::SmActive) {
         said.push("SMACT: share of the card's SMs that are active".into());

@@ -1,4 +1,4 @@
-//! The report for other programs: spreadsheets, papers, CI systems, monitoring, predictors. In: an analysis and a format. Out: the
+//! The report for other programs: spreadsheets, papers, CI systems, monitoring, predictors. In: a report and a format. Out: the
 //! bytes of one file. What is absent stays absent in each, and each says on its face what its numbers are not.
 
 mod caveats;
@@ -12,9 +12,8 @@ mod openmetrics;
 mod parquet;
 mod table;
 
-use crate::analysis::Analysis;
-use crate::render::json;
-use crate::{Error, Result};
+use crate::report_json::ReportJson;
+use crate::{Error, Report, Result};
 
 /// A format that a report can be exported to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +37,8 @@ pub enum Format {
 }
 
 /// The report in a format: text in UTF-8, but for Parquet.
-pub fn export(analysis: &Analysis, format: Format) -> Result<Vec<u8>> {
+pub fn export(report: &Report, format: Format) -> Result<Vec<u8>> {
+    let analysis = &report.analysis;
     let text = match format {
         Format::Csv => csv::text(&cells::table(analysis)),
         Format::Latex => latex::tables(analysis),
@@ -46,8 +46,8 @@ pub fn export(analysis: &Analysis, format: Format) -> Result<Vec<u8>> {
         Format::Openmetrics => openmetrics::exposition(analysis),
         Format::Dataset => csv::text(&dataset::table(analysis)),
         Format::DatasetParquet => return parquet::bytes(dataset::table(analysis)),
-        Format::Json => serde_json::to_string_pretty(&json::report(analysis)).map_err(|e| Error::Io(e.into()))? + "\n",
-        Format::Markdown => markdown::report(analysis),
+        Format::Json => serde_json::to_string_pretty(&ReportJson::from(report)).map_err(|e| Error::Io(e.into()))? + "\n",
+        Format::Markdown => markdown::report(report),
     };
     Ok(text.into_bytes())
 }

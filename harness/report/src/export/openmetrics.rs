@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use super::caveats;
 use crate::analysis::{Analysis, Cell};
+use crate::format::words;
 use crate::quantity::{self, Key, Trait, unit::Unit};
-use crate::render::words;
 use crate::stats::Quantity;
 
 /// A quantity's place in the exposition.

@@ -1,42 +1,42 @@
 //! A table as Parquet, each column with its type and absent as null. In: a table. Out: the bytes of a file.
 
-use polars::prelude::*;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
 
 use super::table::{Kind, Table, Value};
-use crate::{Error, Result};
+use crate::Result;
 
 /// The whole file.
 pub fn bytes(table: Table) -> Result<Vec<u8>> {
-    write(table).map_err(|e| Error::Io(std::io::Error::other(e)))
+    Ok(write(table).map_err(std::io::Error::other)?)
 }
 
-fn write(table: Table) -> PolarsResult<Vec<u8>> {
-    let Table { heads, rows } = table;
-    let height = rows.len();
+fn write(Table { heads, rows }: Table) -> Result<Vec<u8>, ParquetError> {
     let columns = heads.iter().enumerate().map(|(at, (name, kind))| {
-        let name = PlSmallStr::from_str(name);
         let values = rows.iter().map(|row| &row[at]);
-        match kind {
-            Kind::Text => {
-                let all: Vec<Option<&str>> =
-                    values.map(|v| if let Value::Text(t) = v { Some(t.as_str()) } else { None }).collect();
-                Column::new(name, all)
-            }
-            Kind::Number => Column::new(name, values.map(number).collect::<Vec<_>>()),
-            Kind::Whole => {
-                let all: Vec<Option<i64>> = values.map(|v| if let Value::Whole(w) = v { Some(*w) } else { None }).collect();
-                Column::new(name, all)
-            }
-            Kind::Flag => {
-                let all: Vec<Option<bool>> = values.map(|v| if let Value::Flag(f) = v { Some(*f) } else { None }).collect();
-                Column::new(name, all)
-            }
-        }
+        let column: ArrayRef = match kind {
+            Kind::Text => Arc::new(values.map(text).collect::<StringArray>()),
+            Kind::Number => Arc::new(values.map(number).collect::<Float64Array>()),
+            Kind::Whole => Arc::new(values.map(whole).collect::<Int64Array>()),
+            Kind::Flag => Arc::new(values.map(flag).collect::<BooleanArray>()),
+        };
+        (name, column, true)
     });
-    let mut frame = DataFrame::new(height, columns.collect())?;
-    let mut out = Vec::new();
-    ParquetWriter::new(&mut out).finish(&mut frame)?;
-    Ok(out)
+    let batch = RecordBatch::try_from_iter_with_nullable(columns)?;
+    let zstd = Compression::ZSTD(ZstdLevel::try_new(3)?);
+    let properties = WriterProperties::builder().set_compression(zstd).build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties))?;
+    writer.write(&batch)?;
+    writer.into_inner()
+}
+
+fn text(value: &Value) -> Option<&str> {
+    if let Value::Text(t) = value { Some(t) } else { None }
 }
 
 fn number(value: &Value) -> Option<f64> {
@@ -45,4 +45,12 @@ fn number(value: &Value) -> Option<f64> {
         Value::Whole(w) => Some(*w as f64),
         _ => None,
     }
+}
+
+fn whole(value: &Value) -> Option<i64> {
+    if let Value::Whole(w) = value { Some(*w) } else { None }
+}
+
+fn flag(value: &Value) -> Option<bool> {
+    if let Value::Flag(f) = value { Some(*f) } else { None }
 }

@@ -2,9 +2,9 @@
 
 use super::{Evidence, Guideline, Published, STUDY, Verdict, command, without};
 use crate::analysis::{Analysis, Cell};
+use crate::format::words;
 use crate::number;
 use crate::quantity::Key;
-use crate::render::words;
 use crate::stats::{Quantity, Verdict as Said};
 
 const PUBLISHED: Published = Published {

@@ -22,6 +22,9 @@ mod threshold;
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::analysis::{Analysis, Cell, GainBy};
 use crate::number;
 use crate::quantity::Key;
@@ -33,10 +36,13 @@ pub use collocate::{Knee, knees};
 pub use threshold::{Fit, PUBLISHED_RATIO, fit};
 
 /// What the evidence says of a statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum Verdict {
     Supported,
     Contradicted,
+    #[default]
     NotEnoughEvidence,
 }
 

@@ -3,8 +3,8 @@
 use super::story::{Class, History, Row};
 use super::words;
 use crate::document::{Block, Table};
+use crate::format::words::p;
 use crate::number;
-use crate::render::words::p;
 
 /// The last night.
 pub fn blocks(history: &History) -> Vec<Block> {

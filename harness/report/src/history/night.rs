@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 /// One campaign of the experiment, reduced to what its history needs.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Night {
     /// The campaign's id.
     pub id: String,
@@ -21,7 +23,7 @@ pub struct Night {
 }
 
 /// One cell of one night.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CellNight {
     /// Its label.
     pub cell: String,
@@ -40,14 +42,29 @@ pub struct CellNight {
     pub again: Option<Mean>,
 }
 
-/// Repetitions of one cell in one night, on logarithms.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Repetitions of one cell in one night, on logarithms. A kept one is a list of the three: there are very many of them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(into = "(f64, usize, Option<f64>)", try_from = "(f64, usize, Option<f64>)")]
 pub struct Mean {
     /// Mean of the logarithms of the times in seconds.
     pub log_mean: f64,
     pub n: usize,
     /// Variance between repetitions; absent for a single one.
     pub variance: Option<f64>,
+}
+
+impl From<Mean> for (f64, usize, Option<f64>) {
+    fn from(m: Mean) -> Self {
+        (m.log_mean, m.n, m.variance)
+    }
+}
+
+impl TryFrom<(f64, usize, Option<f64>)> for Mean {
+    type Error = &'static str;
+
+    fn try_from((log_mean, n, variance): (f64, usize, Option<f64>)) -> Result<Self, Self::Error> {
+        if n == 0 { Err("a mean of nothing") } else { Ok(Mean { log_mean, n, variance }) }
+    }
 }
 
 impl Mean {

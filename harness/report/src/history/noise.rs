@@ -5,22 +5,11 @@
 //! be correlated by .8 from one night to the next, which is the worst that was simulated, so a run of odd nights is no step.
 
 use super::robust;
-use super::track::Level;
+use super::track::{Level, Past};
 use crate::stats::{self, Pool, Variance};
 
 /// Correlation of the night's own noise with the next night's.
 const PERSISTENCE: f64 = 0.8;
-
-/// What is known of one cell's history.
-#[derive(Debug, Clone, Default)]
-pub struct Past {
-    /// Nightly values of each segment between accepted steps, the present one last.
-    pub segments: Vec<Vec<f64>>,
-    /// Variances between repetitions of a night.
-    pub within: Vec<f64>,
-    /// Repetitions of a usual night.
-    pub n: f64,
-}
 
 /// How a cell's times scatter, on logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]

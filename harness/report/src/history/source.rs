@@ -8,11 +8,11 @@ use collo_store::{Campaign, CampaignFolder, JournalEntry, Runs, Tail, read_small
 use fs_err as fs;
 use serde_json::json;
 
-use super::keep;
+use super::keep::Kept;
 use super::night::{CellNight, Mean, Night};
-use crate::Result;
 use crate::analysis::{Analysis, Cell, analyse, environment};
 use crate::quantity::Key;
+use crate::{Error, Result};
 
 /// Changes when a summary would come out differently from the same runs.
 const VERSION: u32 = 1;
@@ -51,8 +51,8 @@ pub fn read(runs: &Runs, reports: &Path, experiment: &str, last: Option<&str>) -
         if stored.contains(&id) {
             continue;
         }
-        match read_small_text(&path, LIMIT_BYTES).ok().and_then(|text| keep::night(&serde_json::from_str(&text).ok()?)) {
-            Some((_, night)) => found.nights.push(night),
+        match read_small_text(&path, LIMIT_BYTES).ok().and_then(|text| Kept::read(&text)) {
+            Some(kept) => found.nights.push(kept.night),
             None => found.problems.push(format!("the summary of night {id} cannot be read, and its campaign is gone")),
         }
     }
@@ -73,13 +73,13 @@ pub fn keep_summary(campaign: &CampaignFolder, reports: &Path) -> Result<()> {
         return Ok(());
     }
     let night = of(&analyse(campaign)?, &campaign.history()?);
-    put(&place, &stamp(campaign).unwrap_or_default(), &night)
+    put(&place, &Kept::new(stamp(campaign).unwrap_or_default(), night))
 }
 
-fn put(place: &Path, stamp: &str, night: &Night) -> Result<()> {
+fn put(place: &Path, kept: &Kept) -> Result<()> {
     fs::create_dir_all(place)?;
-    let text = keep::json(stamp, night).to_string() + "\n";
-    crate::document::replace(&place.join(format!("{}.json", night.id)), text.as_bytes())
+    let text = serde_json::to_string(kept).map_err(|e| Error::Io(e.into()))? + "\n";
+    crate::document::replace(&place.join(format!("{}.json", kept.night.id)), text.as_bytes())
 }
 
 fn kept(place: &Path) -> Result<Vec<PathBuf>> {
@@ -94,8 +94,8 @@ fn kept(place: &Path) -> Result<Vec<PathBuf>> {
 
 fn cached(campaign: &CampaignFolder, place: &Path) -> Option<Night> {
     let text = read_small_text(&place.join(format!("{}.json", campaign.manifest().id)), LIMIT_BYTES).ok()?;
-    let (was, night) = keep::night(&serde_json::from_str(&text).ok()?)?;
-    (was == stamp(campaign)?).then_some(night)
+    let kept = Kept::read(&text)?;
+    (kept.stamp == stamp(campaign)?).then_some(kept.night)
 }
 
 /// A campaign's summary, made where there is none or the campaign has changed since.
@@ -106,10 +106,14 @@ fn summary(campaign: &CampaignFolder, place: &Path) -> Result<Night> {
     let stamp = stamp(campaign);
     let night = of(&analyse(campaign)?, &campaign.history()?);
     // While it is measured its summary is out of date at once.
-    if let Some(stamp) = stamp.filter(|_| campaign.running().is_none()) {
-        put(place, &stamp, &night)?;
+    match stamp.filter(|_| campaign.running().is_none()) {
+        Some(stamp) => {
+            let kept = Kept::new(stamp, night);
+            put(place, &kept)?;
+            Ok(kept.night)
+        }
+        None => Ok(night),
     }
-    Ok(night)
 }
 
 /// What a summary was made from: the manifest, the journal, and which runs there are.

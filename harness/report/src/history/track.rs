@@ -1,6 +1,5 @@
 //! One cell through the nights: its points, its steps, and the level of its present segment.
 
-use super::noise::Past;
 use super::robust;
 use super::rules::{NIGHTS_AFTER_STEP, NIGHTS_BACK, NIGHTS_TO_LEARN, WINDOWS};
 use crate::stats::{self, Quantity};
@@ -68,6 +67,17 @@ pub struct Level {
     pub nights: usize,
     /// Sum over the nights of 1 ÷ repetitions.
     pub repeats: f64,
+}
+
+/// What is known of one cell's history.
+#[derive(Debug, Clone, Default)]
+pub struct Past {
+    /// Nightly values of each segment between accepted steps, the present one last.
+    pub segments: Vec<Vec<f64>>,
+    /// Variances between repetitions of a night.
+    pub within: Vec<f64>,
+    /// Repetitions of a usual night.
+    pub n: f64,
 }
 
 impl Track {

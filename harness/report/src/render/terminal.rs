@@ -3,22 +3,21 @@
 use collo_store::{Features, text};
 
 use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
-use crate::compare::conditions::told;
 use crate::compare::published;
 use crate::document::{Align, Block, Column, Table, terminal};
+use crate::format::words;
 use crate::number::{self, ABSENT};
 use crate::quantity::{Key, Trait};
-use crate::render::words;
-use crate::section::finding;
+use crate::section::{finding, notes};
 
 /// The end-of-run table with its notes and findings, at most `width` columns wide.
 pub fn summary(analysis: &Analysis, width: usize) -> String {
-    let title = words::title(analysis);
+    let title = notes::title(analysis);
     let mut blocks = vec![Block::Text(String::new())];
     if !analysis.cells.is_empty() {
         blocks.extend([Block::Table(table(analysis)), Block::Text(String::new())]);
     }
-    blocks.extend([Block::Notes(words::notes(analysis)), Block::Notes(finding::remarks(analysis))]);
+    blocks.extend([Block::Notes(notes::notes(analysis)), Block::Notes(finding::remarks(analysis))]);
     format!("{}\n{}", text::line(&title), terminal::text(&blocks, width))
 }
 
@@ -89,7 +88,7 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
         let who: Vec<_> = cell.record.members.iter().map(|m| (m.workload.as_str(), m.batch_size.map(u64::from))).collect();
         let figure = published::figure(&campaign.device.name, &cell.record.sharing, &who, Key::ThroughputGain);
         gain.extend(figure.map(|figure| {
-            let told = cell.record.members.iter().enumerate().map(|(i, m)| (m.workload.as_str(), told(cell, i)));
+            let told = cell.record.members.iter().enumerate().map(|(i, m)| (m.workload.as_str(), cell.regime(i)));
             let differs = figure.conditions(told).text(cell.workload().is_none());
             let value = figure.value_text();
             if differs.is_empty() {
@@ -160,7 +159,7 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     let rows = rows.into_iter().filter(|(_, parts)| !parts.is_empty());
     let mut facts: Vec<(String, String)> = rows.map(|(label, parts)| (label.to_string(), aligned(parts))).collect();
     let mut put = |label: &str, what: String| facts.push((label.to_string(), what));
-    put("attested", words::attested(cell));
+    put("attested", notes::attested(cell));
     for (word, n) in cell.outcomes.iter().filter(|(word, n)| **word != "completed" && **n > 0) {
         put("not used", format!("{n} {}", words::outcome(word)));
     }

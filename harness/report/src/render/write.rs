@@ -6,11 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fs_err as fs;
 
-use super::json;
-use crate::Result;
-use crate::analysis::Analysis;
 use crate::document::{self, Block, Figure, Written, replace};
-use crate::{plot, section};
+use crate::report_json::ReportJson;
+use crate::{Report, Result, plot, section};
 
 /// What a figure's file shows of it.
 fn sheet(figure: &Figure) -> plot::Sheet<'_> {
@@ -19,11 +17,12 @@ fn sheet(figure: &Figure) -> plot::Sheet<'_> {
 }
 
 /// Write everything. Each file is written aside and renamed, so that a reader sees the old one or the new one.
-pub fn write(analysis: &Analysis, reports: &Path) -> Result<Written> {
-    let experiment = reports.join(&analysis.campaign.experiment);
-    let folder = experiment.join(&analysis.campaign.id);
+pub fn write(of: &Report, reports: &Path) -> Result<Written> {
+    let campaign = &of.analysis.campaign;
+    let experiment = reports.join(&campaign.experiment);
+    let folder = experiment.join(&campaign.id);
     fs::create_dir_all(folder.join("plots"))?;
-    let mut report = section::document(analysis, None);
+    let mut report = section::document(of, None);
     let figures =
         report.sections.iter().flat_map(|s| &s.blocks).filter_map(|b| if let Block::Figure(f) = b { Some(f) } else { None });
     let figures: Vec<&Figure> = figures.collect();
@@ -49,8 +48,8 @@ pub fn write(analysis: &Analysis, reports: &Path) -> Result<Written> {
             Err(panic) => std::panic::resume_unwind(panic),
         })
     })?;
-    let json = json::report(analysis);
-    let cells = crate::export::export(analysis, crate::export::Format::Csv)?;
+    let json = serde_json::json!(ReportJson::from(of));
+    let cells = crate::export::export(of, crate::export::Format::Csv)?;
     let mut write = |place: &Path, plots: String| {
         report.plots = Some(plots);
         replace(&place.join("report.csv"), &cells)?;
@@ -58,6 +57,6 @@ pub fn write(analysis: &Analysis, reports: &Path) -> Result<Written> {
     };
     write(&folder, "plots/".into())?;
     // The copies lie one folder higher, so their links to the plots differ.
-    let copies = write(&experiment, format!("{}/plots/", analysis.campaign.id))?;
+    let copies = write(&experiment, format!("{}/plots/", campaign.id))?;
     Ok(Written { folder, plots, ..copies })
 }

@@ -8,10 +8,10 @@ use super::figure::tags;
 use super::values::reading;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Look, Row, Section, Table, TableCell};
+use crate::format::words;
 use crate::number;
 use crate::plot::mode_label;
 use crate::quantity::Key;
-use crate::render::words;
 use crate::stats::Quantity;
 
 const ID: &str = "cells";

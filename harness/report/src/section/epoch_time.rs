@@ -6,9 +6,9 @@ use super::figure::{figure, informative_note, whiskers};
 use super::values::values;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
+use crate::format::words;
 use crate::number;
 use crate::quantity::Key;
-use crate::render::words;
 
 const ID: &str = "epoch-time";
 const TITLE: &str = "Time per epoch";

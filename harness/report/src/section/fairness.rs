@@ -5,6 +5,7 @@ use super::figure::{figure, hover, interval, legend, tags, whiskers};
 use super::panels::{describe, drawn};
 use super::values::cut_rows;
 use super::{mixed, pairs};
+use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section, Table, TableCell};
 use crate::number;
@@ -18,7 +19,8 @@ const ROWS: usize = 20;
 /// Panels of mixed groups, one per sharing mode, at most.
 const MODES: usize = 6;
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(report: &Report) -> Section {
+    let analysis = &report.analysis;
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
@@ -73,7 +75,7 @@ pub fn section(analysis: &Analysis) -> Section {
     );
     let mut fig = figure(analysis, "slowdown", "Slowdown of each member", panels, caption, table(analysis, &groups));
     fig.legend = legend(groups.iter().copied());
-    let guideline = analysis.guidelines.iter().find(|g| g.id == "fairness");
+    let guideline = report.guideline("fairness");
     Section {
         id: ID,
         title: TITLE,

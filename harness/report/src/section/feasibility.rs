@@ -3,8 +3,8 @@
 use super::absent::without;
 use crate::analysis::Analysis;
 use crate::document::{Block, Section, Table, TableCell};
+use crate::format::words;
 use crate::number;
-use crate::render::words;
 
 const ID: &str = "feasibility";
 const TITLE: &str = "Feasibility";

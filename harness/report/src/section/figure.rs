@@ -4,9 +4,9 @@ use collo_store::Verdict;
 
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Figure, Table};
+use crate::format::words;
 use crate::number;
 use crate::plot::{Panel, family, mode_label, mode_order};
-use crate::render::words;
 use crate::stats::Quantity;
 
 /// What every face of these numbers must say.
@@ -78,7 +78,7 @@ pub fn hover(cell: &Cell, what: &str, q: Option<&Quantity>, factor: f64, unit: &
 
 /// The sentence of a caption that says how intervals were made.
 pub fn whiskers(analysis: &Analysis) -> String {
-    words::method(analysis)
+    crate::section::notes::method(analysis)
         .map_or_else(|| "One repetition carries no interval.".into(), |m| format!("Whiskers: {m}, on logarithms."))
 }
 

@@ -1,10 +1,10 @@
 //! What was found, in one or two sentences: of each workload the mode that gains most.
 
 use crate::analysis::Analysis;
+use crate::format::words;
 use crate::guideline::{Knee, capital, knees};
 use crate::number;
 use crate::quantity::Key;
-use crate::render::words;
 
 /// The findings as remarks; the last says how many more there are.
 pub fn remarks(analysis: &Analysis) -> Vec<String> {

@@ -8,10 +8,10 @@ use super::panels::{PANELS, by_workload, describe};
 use super::values::label;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Figure, Table, TableCell};
+use crate::format::words;
 use crate::number;
 use crate::plot::{Fit, Panel, Square, SquareRow, Squares, mode_label, mode_order};
 use crate::quantity::Key;
-use crate::render::words;
 
 /// Columns of one panel, at most: a search tries more degrees than fit beside each other.
 const COLUMNS: usize = 16;

@@ -6,12 +6,13 @@ use super::absent::{nothing, without};
 use super::figure::{failure, figure, hover, interval, legend, tags};
 use super::panels::{describe, drawn};
 use super::values::cut_rows;
+use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section, Table, TableCell};
+use crate::format::words;
 use crate::number;
 use crate::plot::{Failure, Line, Lines, Panel, Point, cut, mode_label, mode_order};
 use crate::quantity::Key;
-use crate::render::words;
 
 const ID: &str = "gain";
 const TITLE: &str = "Throughput gain";
@@ -21,7 +22,8 @@ fn shared(cell: &Cell) -> bool {
     cell.record.is_uniform() && cell.record.degree > 1 && !cell.serves()
 }
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(report: &Report) -> Section {
+    let analysis = &report.analysis;
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
@@ -53,7 +55,7 @@ pub fn section(analysis: &Analysis) -> Section {
     Section {
         id: ID,
         title: TITLE,
-        chip: analysis.guidelines.iter().find(|g| g.id == "collocate").map(|g| g.verdict.into()),
+        chip: report.guideline("collocate").map(|g| g.verdict.into()),
         finding: if sentences.is_empty() {
             "No gain has an interval: a group or its baseline has one repetition.".into()
         } else {

@@ -2,13 +2,15 @@
 
 use collo_store::Verdict;
 
+use crate::Report;
 use crate::analysis::Analysis;
 use crate::document::{Document, Fact, Line};
+use crate::format::words;
 use crate::number;
-use crate::render::words;
 
 /// The report as a document. `plots` is the folder of its figures as files, as the report sees it.
-pub fn document(analysis: &Analysis, plots: Option<String>) -> Document {
+pub fn document(report: &Report, plots: Option<String>) -> Document {
+    let analysis = &report.analysis;
     let c = &analysis.campaign;
     let device = c.device.text();
     let described = c.description.as_ref().map_or_else(String::new, |text| format!("{text}: "));
@@ -32,7 +34,7 @@ pub fn document(analysis: &Analysis, plots: Option<String>) -> Document {
         files: vec![("Markdown", "report.md"), ("JSON", "report.json"), ("CSV", "report.csv")],
         plots,
         warnings: Vec::new(),
-        sections: super::all(analysis),
+        sections: super::all(report),
         interactive: true,
     }
 }

@@ -4,13 +4,14 @@ use super::absent::{nothing, without};
 use super::figure::{failure, figure, hover, informative_note, interval, legend_of, tags};
 use super::mixed;
 use super::values::{cut_rows, label, times};
+use crate::Report;
 use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
 use crate::document::{Block, Figure, Section, Table, TableCell};
+use crate::format::words;
 use crate::guideline::serving::{Promise, criterion, kept};
 use crate::number;
 use crate::plot::{Delay, DelayRow, Delays, Panel, Tail, Tails, mode_order};
 use crate::quantity::Key;
-use crate::render::words;
 use crate::stats::Quantity;
 
 const ID: &str = "latency";
@@ -32,7 +33,8 @@ struct Group<'a> {
     servers: Vec<Server<'a>>,
 }
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(report: &Report) -> Section {
+    let analysis = &report.analysis;
     if !analysis.cells.iter().any(Cell::serves) {
         return without(ID, TITLE, format!("{} in this experiment.", crate::guideline::capital(NOBODY_SERVES)));
     }
@@ -46,7 +48,7 @@ pub fn section(analysis: &Analysis) -> Section {
     if blocks.is_empty() {
         blocks.push(Block::Table(table(analysis, &subjects)));
     }
-    let guideline = analysis.guidelines.iter().find(|g| g.id == "serving");
+    let guideline = report.guideline("serving");
     Section {
         id: ID,
         title: TITLE,

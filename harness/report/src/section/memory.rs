@@ -5,6 +5,7 @@ use super::bars::by_degree;
 use super::figure::{failure, figure, hover, informative_note, interval};
 use super::panels::{describe, drawn};
 use super::values::{Get, values_of};
+use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
 use crate::number;
@@ -17,7 +18,8 @@ const TITLE: &str = "Memory";
 /// Bytes to GiB.
 const GIB: f64 = 1.0 / 1073741824.0;
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(report: &Report) -> Section {
+    let analysis = &report.analysis;
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
@@ -35,7 +37,7 @@ pub fn section(analysis: &Analysis) -> Section {
         wanted.push(("GiB left", headroom, GIB));
     }
     let outlines = analysis.groups().any(|c| failure(c).as_deref() == Some("OOM"));
-    let guideline = analysis.guidelines.iter().find(|g| g.id == "memory-adds-up");
+    let guideline = report.guideline("memory-adds-up");
     let mut kinds: Vec<_> = analysis.cells.iter().filter_map(|c| c.memory_kind).map(|k| k.text()).collect();
     kinds.sort_unstable();
     kinds.dedup();

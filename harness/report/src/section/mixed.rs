@@ -5,10 +5,10 @@ use super::figure::{failure, figure, hover, interval, whiskers};
 use super::values::{cut_rows, label};
 use crate::analysis::{Analysis, Cell, GainBy};
 use crate::document::{Block, Section, Table, TableCell};
+use crate::format::words;
 use crate::number;
 use crate::plot::{Dot, DotRow, Dots, Level, LevelRow, Levels, Panel, mode_order, row_height};
 use crate::quantity::Key;
-use crate::render::words;
 use crate::stats::Quantity;
 
 const ID: &str = "mixed";

@@ -1,4 +1,4 @@
-//! The sections of a report. In: an analysis. Out: a document: headings, findings, figures and tables, still without markup. A
+//! The sections of a report. In: a report. Out: a document: headings, findings, figures and tables, still without markup. A
 //! section without data says in one sentence why and keeps its place.
 //!
 //! To add one: a file here, and its line in [`all`], which is the order of the page.
@@ -21,6 +21,7 @@ mod head;
 mod latency;
 mod memory;
 mod mixed;
+pub mod notes;
 mod over_time;
 mod pairs;
 mod panels;
@@ -33,29 +34,30 @@ mod threshold;
 mod timeline;
 mod values;
 
-use crate::analysis::Analysis;
+use crate::Report;
 use crate::document::Section;
 
 pub use figure::tags;
 pub use head::document;
 
 /// Every section, in print order.
-fn all(analysis: &Analysis) -> Vec<Section> {
+fn all(report: &Report) -> Vec<Section> {
+    let analysis = &report.analysis;
     vec![
-        summary::section(analysis),
+        summary::section(report),
         epoch_time::section(analysis),
-        gain::section(analysis),
-        threshold::section(analysis),
+        gain::section(report),
+        threshold::section(report),
         sm_activity::section(analysis),
-        memory::section(analysis),
+        memory::section(report),
         cpu::section(analysis),
         pcie::section(analysis),
         energy::section(analysis),
         mixed::section(analysis),
-        latency::section(analysis),
+        latency::section(report),
         timeline::section(analysis),
         feasibility::section(analysis),
-        fairness::section(analysis),
+        fairness::section(report),
         cells::section(analysis),
         quality::section(analysis),
         provenance::section(analysis),

@@ -3,10 +3,10 @@
 use super::figure::{figure, legend, tags};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Figure, Table, TableCell};
+use crate::format::words;
 use crate::number;
 use crate::plot::{Field, Heat, Panel, mode_label, mode_order};
 use crate::quantity::Key;
-use crate::render::words;
 use crate::stats::Quantity;
 
 /// Workloads of a map, at most.

@@ -6,9 +6,9 @@ use super::figure::tags;
 use super::values::label;
 use crate::analysis::Analysis;
 use crate::document::{Block, Row, Section, Table, TableCell};
+use crate::format::words;
 use crate::number;
 use crate::quantity::Key;
-use crate::render::words;
 
 const ID: &str = "quality";
 const TITLE: &str = "Measurement quality";
@@ -124,7 +124,7 @@ fn reasons(analysis: &Analysis) -> Table {
 
 fn notes(analysis: &Analysis) -> Vec<String> {
     let mut notes = Vec::new();
-    notes.extend(words::method(analysis).map(|m| {
+    notes.extend(crate::section::notes::method(analysis).map(|m| {
         format!("Intervals: {m}, on logarithms of one number per repetition; pooled below eight cells, moderated from there; p-values by Holm over all groups.")
     }));
     if analysis.cells.iter().any(crate::analysis::Cell::serves) {
@@ -162,10 +162,13 @@ fn notes(analysis: &Analysis) -> Vec<String> {
         ));
     }
     notes.extend(analysis.campaign.informative.iter().map(|w| format!("The whole campaign is informative: {w}.")));
-    if let Some(s) = words::synthetic(analysis) {
+    if let Some(s) = crate::section::notes::synthetic(analysis) {
         notes.push(format!("Data: {s}. Epoch times are real; the loss says nothing about the real data set."));
     }
-    notes.extend(words::shortened(analysis).map(|s| format!("Whole epochs were not measured, {s}: compare times per item.")));
+    notes.extend(
+        crate::section::notes::shortened(analysis)
+            .map(|s| format!("Whole epochs were not measured, {s}: compare times per item.")),
+    );
     notes.extend(analysis.problems.iter().take(REASONS).map(|p| format!("{p}.")));
     notes
 }

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use super::absent::nothing;
 use super::figure::tags;
+use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section, Table, TableCell};
 use crate::guideline::{advantage, knees, separated};
 use crate::number;
 use crate::plot::{mode_label, mode_order};
 use crate::quantity::Key;
-use crate::render::words;
 use crate::stats::{Quantity, Verdict};
 
 /// Rows of the decision table: more than this is no first screen any more.
@@ -20,13 +20,16 @@ const ROWS: usize = 14;
 const CIRCULAR: &str = "The simulated card is calibrated on the published study: where a verdict agrees with the study, that is circular; where it \
                         does not, the model is simpler than a card.";
 
-pub fn section(analysis: &Analysis) -> Section {
-    let mut blocks = super::advice::blocks(analysis, &analysis.guidelines);
+pub fn section(report: &Report) -> Section {
+    let analysis = &report.analysis;
+    let mut blocks = super::advice::blocks(analysis, &report.guidelines);
     if nothing(analysis).is_none() && analysis.groups().any(|c| c.record.degree > 1 && !c.serves()) {
         blocks.push(Block::Table(decisions(analysis)));
     }
     let circular = analysis.campaign.device.simulated && analysis.campaign.device.kind == "gpu";
-    blocks.push(Block::Notes(words::notes(analysis).into_iter().chain(circular.then(|| CIRCULAR.into())).collect()));
+    blocks.push(Block::Notes(
+        crate::section::notes::notes(analysis).into_iter().chain(circular.then(|| CIRCULAR.into())).collect(),
+    ));
     let finding = nothing(analysis).unwrap_or_default().to_string();
     let what = if analysis.campaign.device.kind == "cpu" { "What to do with these cores" } else { "What to do with this card" };
     Section { id: "summary", title: what, chip: None, finding, blocks }

@@ -2,6 +2,7 @@
 
 use super::absent::{nothing, without};
 use super::figure::{figure, hover, interval, legend, tags};
+use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section, Table, TableCell};
 use crate::guideline::{Fit, Guideline, PUBLISHED_RATIO, fit};
@@ -12,7 +13,8 @@ use crate::quantity::Key;
 const ID: &str = "threshold";
 const TITLE: &str = "Threshold";
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(report: &Report) -> Section {
+    let analysis = &report.analysis;
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
@@ -42,7 +44,7 @@ pub fn section(analysis: &Analysis) -> Section {
     let mut fig =
         figure(analysis, "threshold", "Slowdown over summed solo SM activity", panels, caption, table(analysis, &cells));
     fig.legend = legend(cells.iter().copied());
-    let guideline = analysis.guidelines.iter().find(|g| g.id == "sm-threshold");
+    let guideline = report.guideline("sm-threshold");
     Section {
         id: ID,
         title: TITLE,

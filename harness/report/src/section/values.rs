@@ -5,9 +5,9 @@ use super::figure::{failure, tags};
 use super::panels::by_workload;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Table, TableCell};
+use crate::format::words;
 use crate::number;
 use crate::quantity::Key;
-use crate::render::words;
 use crate::stats::Quantity;
 
 /// A reading of a cell.

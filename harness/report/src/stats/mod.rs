@@ -7,22 +7,44 @@
 mod pool;
 mod verdict;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 pub use pool::{Pool, Variance};
 pub use verdict::{Comparison, Verdict, compare, holm};
 
 /// A measured quantity: a geometric mean over repetitions with its 95 % interval.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[schemars(rename = "quantity", deny_unknown_fields)]
 pub struct Quantity {
     pub estimate: f64,
     /// Absent when there is only one repetition.
     pub low: Option<f64>,
     pub high: Option<f64>,
     /// Repetitions that it rests on.
+    #[serde(rename = "repetitions")]
+    #[schemars(range(min = 1))]
     pub n: usize,
     /// Degrees of freedom of the interval.
     pub df: Option<f64>,
+}
+
+/// One that is not finite is no reading, and null.
+impl Serialize for Quantity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if !self.estimate.is_finite() {
+            return serializer.serialize_none();
+        }
+        let mut object = serializer.serialize_struct("Quantity", 5)?;
+        object.serialize_field("estimate", &self.estimate)?;
+        object.serialize_field("low", &self.low)?;
+        object.serialize_field("high", &self.high)?;
+        object.serialize_field("repetitions", &self.n)?;
+        object.serialize_field("df", &self.df)?;
+        object.end()
+    }
 }
 
 impl Quantity {

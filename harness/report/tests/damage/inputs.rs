@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use collo_report::compare::{self, Options, Side};
 use collo_report::document::Present;
-use collo_report::{analyse, json, terminal, terminal_cell, write};
+use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::{CampaignFolder, Runs, read_epochs, read_requests, read_samples, sha256_file, verify};
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ impl Target {
         let server = fixture.cells.iter_mut().filter(|c| c.record.cell.contains("web"));
         server.for_each(|c| *c.serves.last_mut().unwrap() = Some(Serves { rate_per_s: 3.0, window_s: 1.0, ..Serves::usual() }));
         let campaign = fixture.write(&root.path().join("runs"));
-        let report = json(&analyse(&campaign).unwrap());
+        let report = json(&Report::of(&campaign).unwrap());
         let campaign = campaign.path().to_path_buf();
         let files: BTreeMap<PathBuf, Vec<u8>> =
             below_folder(&campaign).into_iter().map(|p| (p.clone(), std::fs::read(p).unwrap())).collect();
@@ -198,13 +198,13 @@ impl Target {
                 changed.extend([file, record]);
             }
         }
-        if let Ok(analysis) = CampaignFolder::open(&self.campaign).map_err(Into::into).and_then(|c| analyse(&c)) {
-            let label = analysis.cells.first().map(|c| c.name().to_string()).unwrap_or_default();
-            let _ = (terminal(&analysis, 100), terminal_cell(&analysis, &label));
-            let _ = Side::of(json(&analysis), "itself");
+        if let Ok(whole) = CampaignFolder::open(&self.campaign).map_err(Into::into).and_then(|c| Report::of(&c)) {
+            let label = whole.analysis.cells.first().map(|c| c.name().to_string()).unwrap_or_default();
+            let _ = (terminal(&whole, 100), terminal_cell(&whole, &label));
+            let _ = Side::of(json(&whole), "itself");
             if random.uniform() < 0.05 {
                 let reports = self.root.path().join("reports");
-                write(&analysis, &reports).unwrap();
+                write(&whole, &reports).unwrap();
                 std::fs::remove_dir_all(&reports).unwrap();
                 let left: Vec<_> = std::fs::read_dir(self.root.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
                 let known = ["runs", "table", "report.json"];

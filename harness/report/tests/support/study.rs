@@ -1,6 +1,6 @@
 //! The simulation's workloads and truths as campaigns: what a card does while a group trains on it, and what is true of each cell.
 
-use collo_report::{Analysis, analyse};
+use collo_report::Report;
 use collo_store::DeviceRecord;
 use simgpu::card::Card;
 use simgpu::truth::{Sharing, truth};
@@ -142,10 +142,10 @@ pub fn campaign(key: &str, seed: u64, repetitions: u32) -> (Fixture, Vec<Known>)
     (fixture, known)
 }
 
-pub fn analysed(fixture: &Fixture) -> Analysis {
+pub fn analysed(fixture: &Fixture) -> Report {
     // Thousands of runs, each of them flushed: where there is a file system in memory, it is used.
     let memory = std::path::Path::new("/dev/shm");
     let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
     let campaign = fixture.write(folder.path());
-    analyse(&campaign).unwrap()
+    Report::of(&campaign).unwrap()
 }

@@ -1,20 +1,26 @@
 //! The Python half is tested in the environment that it runs in: provided if need be, with pytest and the libraries of others laid over it.
 
+#[path = "../../cli/tests/support/mod.rs"]
 mod support;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use collo_measure::python::{self, Environment, PinSet};
+use collo_measure::python::{self, Environment, PinSet, Progress};
 
 /// pytest with these words on top of the usual ones, in the environment of this machine.
 fn pytest(words: &[&str]) -> Command {
-    collo_measure::launch::supervisor::is_at(env!("CARGO_BIN_EXE_collo"));
+    collo_measure::launch::supervisor::is_at(support::collo());
     let root = support::checkout();
     let workloads = root.join("workloads");
     let environment =
         Environment::of(&workloads, &python::cache_folder(), PinSet::for_this_machine()).expect("the pins are there");
-    let tell = &mut |progress| eprintln!("{progress:?}");
+    let tell = &mut |progress: Progress| match progress {
+        // Bytes as they come are shown of a test that fails; how it stands, at once.
+        Progress::OnDisk { .. } => eprintln!("{progress:?}"),
+        _ => writeln!(std::io::stderr(), "python: {progress:?}").expect("stderr is open"),
+    };
     let python = environment.provide(tell).unwrap_or_else(|e| panic!("{e}\nhint: {}", e.hint().unwrap_or_default()));
     let mut path = vec![workloads.clone()];
     for pins in ["requirements-test.txt", "language/requirements.txt"] {

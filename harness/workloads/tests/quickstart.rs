@@ -1,5 +1,6 @@
 //! The whole way, small: real PyTorch on the CPU, from an experiment to its report.
 
+#[path = "../../cli/tests/support/mod.rs"]
 mod support;
 
 use std::path::Path;

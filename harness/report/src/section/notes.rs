@@ -1,43 +1,12 @@
-//! Words and short phrases that the terminal, the page and Markdown share.
+//! Sentences about a campaign as a whole: its title, how its intervals were made, what is absent, what its numbers are not. The
+//! terminal, the page, Markdown and exports share them.
 
-use collo_store::{AttestationVerdict, Verdict};
+use collo_store::AttestationVerdict;
 
 use crate::analysis::{Analysis, Cell};
+use crate::format::words;
 use crate::number;
 use crate::quantity::Key;
-use crate::stats::Quantity;
-
-/// An outcome as people read it.
-pub fn outcome(word: &str) -> String {
-    if word == "missing" { "not run".into() } else { word.replace('_', " ") }
-}
-
-/// A validity as people read it, and as JSON has it.
-pub fn verdict(v: Verdict) -> &'static str {
-    match v {
-        Verdict::Valid => "valid",
-        Verdict::Informative => "informative",
-        Verdict::Void => "void",
-    }
-}
-
-/// A workload with its settings, from the label of its solo cell: `tiny b32`.
-pub fn workload(solo: &str) -> String {
-    collo_store::without_mode(solo)
-}
-
-/// A p-value: three decimals, `<0.001` below.
-pub fn p(p: f64) -> String {
-    if p < 0.001 { "<0.001".into() } else { format!("{p:.3}") }
-}
-
-/// Seconds, or milliseconds where every estimate is below one: the factor and the unit.
-pub fn time_unit<'a>(quantities: impl Iterator<Item = &'a Quantity>) -> (f64, &'static str) {
-    match quantities.map(|q| q.estimate).reduce(f64::max) {
-        Some(largest) if largest < 1.0 => (1e3, "ms"),
-        _ => (1.0, "s"),
-    }
-}
 
 /// `quickstart on cpu: 12 of 12 runs completed in 2 min 4 s`.
 pub fn title(analysis: &Analysis) -> String {
@@ -47,7 +16,7 @@ pub fn title(analysis: &Analysis) -> String {
         .accounted
         .iter()
         .filter(|(word, n)| *word != "completed" && *n > 0)
-        .map(|(word, n)| format!(", {n} {}", outcome(word)))
+        .map(|(word, n)| format!(", {n} {}", words::outcome(word)))
         .collect();
     let time = match analysis.measured_for_s {
         Some(s) if completed > 0 => format!(" in {}", number::duration(s)),

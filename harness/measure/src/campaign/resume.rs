@@ -1,0 +1,122 @@
+//! Which campaign a choice takes, and which of its runs: decisions alone, without a disk.
+
+use collo_store::{Outcome, PlanRecord, PlannedRun};
+
+use super::{Choice, Only, depends};
+use crate::ingredients::Change;
+
+/// The campaign that would be continued, if its ingredients are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Takes {
+    /// The one that the choice names.
+    Named,
+    /// The newest of the experiment.
+    Newest,
+    /// None: a new one is begun.
+    New,
+    /// It is about what there is: where nothing is stored there is nothing to do, and nothing new is begun.
+    Nothing,
+}
+
+impl Choice {
+    /// Which campaign is meant. Whether the newest of the experiment has something to do is asked only where it matters; `None` where none
+    /// is stored.
+    pub(super) fn takes<E>(&self, newest: impl FnOnce() -> Result<Option<bool>, E>) -> Result<Takes, E> {
+        if self.new {
+            return Ok(Takes::New);
+        }
+        if self.campaign.is_some() {
+            return Ok(Takes::Named);
+        }
+        Ok(match newest()? {
+            None if self.only == Only::Failed => Takes::Nothing,
+            Some(todo) if todo || self.only == Only::Failed || self.more.is_some() => Takes::Newest,
+            None | Some(_) => Takes::New,
+        })
+    }
+
+    /// The runs of a plan to do, in order, by what is stored of each folder.
+    pub(super) fn todo<'a>(&self, plan: &PlanRecord, stored: impl Fn(&str) -> Option<&'a Outcome>) -> Vec<PlannedRun> {
+        let wanted = |planned: &&PlannedRun| match stored(&plan.folder(planned)) {
+            None | Some(Outcome::Interrupted) => true,
+            Some(outcome) => self.only == Only::Failed && outcome.is_failure(),
+        };
+        plan.order.iter().filter(wanted).cloned().collect()
+    }
+
+    /// The changes of its ingredients that keep a campaign from being continued.
+    pub(super) fn objections(&self, mut changes: Vec<Change>) -> Vec<Change> {
+        // What is added may be a part of what the campaign is.
+        changes.retain(|change| !self.force && !(self.more.is_some() && change.name == depends::SELECTION));
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::experiment;
+    use crate::plan::plan_experiment;
+
+    fn plain() -> Choice {
+        Choice::default()
+    }
+
+    fn new() -> Choice {
+        Choice { new: true, ..plain() }
+    }
+
+    fn failed() -> Choice {
+        Choice { only: Only::Failed, ..plain() }
+    }
+
+    fn more() -> Choice {
+        Choice { more: Some(2), ..plain() }
+    }
+
+    #[test]
+    fn the_newest_campaign_is_continued_while_it_has_something_to_do() {
+        // Nothing is stored, the newest is complete, the newest is not.
+        let table = [
+            ("run", plain(), [Takes::New, Takes::New, Takes::Newest]),
+            ("run --new", new(), [Takes::New, Takes::New, Takes::New]),
+            ("run --only failed", failed(), [Takes::Nothing, Takes::Newest, Takes::Newest]),
+            ("run --more 2", more(), [Takes::New, Takes::Newest, Takes::Newest]),
+        ];
+        for (command, choice, expected) in table {
+            let taken = [None, Some(false), Some(true)].map(|newest| choice.takes(|| Ok::<_, ()>(newest)));
+            assert_eq!(taken, expected.map(Ok), "{command}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_or_was_interrupted_is_done_and_what_failed_where_it_is_asked_for() {
+        let experiment = experiment("repetitions = 1\n[axes]\nworkload = \"tiny\"\ndegree = 2\n");
+        let plan =
+            plan_experiment(&experiment, None, &crate::device::DeviceFacts::test_cpu(2, 24 << 30)).expect("right").record();
+        let crashed = Outcome::Crashed { member: 0, status: "exited with 1".into(), message: String::new(), place_alone: false };
+        let out_of_memory = Outcome::OutOfMemory { member: 0, message: String::new() };
+        let table = [
+            ("nothing is stored", [None, None, None], [3, 3]),
+            ("one is stored", [Some(Outcome::Completed), None, None], [2, 2]),
+            ("one was interrupted", [Some(Outcome::Completed), Some(Outcome::Interrupted), None], [2, 2]),
+            ("one failed", [Some(Outcome::Completed), Some(crashed), Some(Outcome::Completed)], [0, 1]),
+            ("out of memory is a result", [Some(out_of_memory), Some(Outcome::Completed), Some(Outcome::Completed)], [0, 0]),
+        ];
+        for (what, outcomes, expected) in table {
+            let stored = |folder: &str| {
+                let place = plan.order.iter().position(|run| plan.folder(run) == folder)?;
+                outcomes[place].as_ref()
+            };
+            assert_eq!([plain(), failed()].map(|choice| choice.todo(&plan, stored).len()), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_change_of_the_ingredients_ends_a_campaign_unless_it_is_forced_or_only_the_selection_of_what_is_added() {
+        let change = |name: &str| Change { name: name.into(), before: "a".into(), after: "b".into() };
+        let objections = |choice: Choice| choice.objections(vec![change("torch"), change("--where")]).len();
+        assert_eq!([objections(plain()), objections(more())], [2, 1]);
+        assert_eq!(objections(Choice { force: true, ..plain() }), 0);
+    }
+}

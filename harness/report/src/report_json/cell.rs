@@ -1,0 +1,144 @@
+//! A cell of `report.json`, and its members. A quantity stands among a cell's fields under its own name, so that it can be asked for
+//! without knowing which there are.
+
+use std::collections::BTreeMap;
+
+use collo_store::{Features, Serving};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Ordered, Texts};
+use crate::analysis::Regime;
+use crate::quantity::{self, Trait};
+use crate::stats::Quantity;
+
+/// Quantities by name; null where nothing was measured.
+pub type Quantities = Ordered<Option<Quantity>>;
+
+/// A cell over its repetitions.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct Cell {
+    #[serde(rename = "cell")]
+    pub label: String,
+    pub sharing: String,
+    #[serde(default = "one")]
+    #[schemars(range(min = 1))]
+    pub degree: u64,
+    pub baseline: bool,
+    #[serde(default = "hold")]
+    #[schemars(extend("enum" = ["hold", "release"]))]
+    pub tail: String,
+    pub slots: Option<String>,
+    pub members: Vec<Member>,
+    /// Runs that its numbers come from.
+    pub repetitions: usize,
+    #[serde(default = "missing")]
+    pub outcome: String,
+    /// Planned runs by outcome.
+    pub outcomes: Ordered<usize>,
+    #[serde(default = "void")]
+    #[schemars(extend("enum" = ["valid", "informative", "void"]))]
+    pub validity: String,
+    /// Why it is not valid.
+    pub reasons: Vec<String>,
+    /// What looks odd and was not left out.
+    pub suspicious: Vec<String>,
+    #[serde(flatten, deserialize_with = "quantities")]
+    #[schemars(schema_with = "of_cells")]
+    pub quantities: Quantities,
+    #[schemars(with = "String", extend("enum" = ["epoch_time", "makespan", "progress"]))]
+    pub throughput_gain_by: Option<String>,
+    pub throughput_gain_verdict: Option<GainVerdict>,
+    pub memory_kind: Option<String>,
+    /// Means of what is not a member's.
+    #[serde(deserialize_with = "quantities")]
+    pub metrics: Quantities,
+    /// Why a quantity is absent.
+    pub absent: Texts,
+}
+
+/// The throughput gain held against 1, corrected for the number of groups.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct GainVerdict {
+    pub p: Option<f64>,
+    pub p_adjusted: Option<f64>,
+    pub verdict: String,
+    pub text: String,
+}
+
+/// One member of a cell.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct Member {
+    pub workload: String,
+    pub batch_size: Option<u64>,
+    pub settings: BTreeMap<String, Value>,
+    /// What it told of the regime that it trained in.
+    pub regime: Option<Regime>,
+    /// The label of its own solo cell.
+    pub solo: String,
+    /// How it is asked, where it serves instead of training.
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub serving: Option<Serving>,
+    #[serde(flatten, deserialize_with = "quantities")]
+    #[schemars(schema_with = "of_members")]
+    pub quantities: Quantities,
+    /// Why a quantity of its requests is absent.
+    pub absent: Texts,
+    pub loss: Option<f64>,
+    /// Its computation graph in numbers.
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub features: Option<Features>,
+}
+
+impl Member {
+    /// The same workload with the same settings, trained or served in the same way.
+    pub fn is_like(&self, other: &Member) -> bool {
+        (&self.workload, self.batch_size, &self.settings, &self.solo, &self.regime)
+            == (&other.workload, other.batch_size, &other.settings, &other.solo, &other.regime)
+    }
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn hold() -> String {
+    "hold".into()
+}
+
+// A cell of which a report says nothing was not run.
+fn missing() -> String {
+    "missing".into()
+}
+
+fn void() -> String {
+    "void".into()
+}
+
+/// Whatever is a quantity; another collo's field that is none is passed over.
+fn quantities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Quantities, D::Error> {
+    let all = Ordered::<Value>::deserialize(deserializer)?;
+    Ok(all.iter().filter_map(|(name, value)| Some((name, Option::<Quantity>::deserialize(value).ok()?))).collect())
+}
+
+fn of_cells(generator: &mut SchemaGenerator) -> Schema {
+    of(Trait::Cell, generator)
+}
+
+fn of_members(generator: &mut SchemaGenerator) -> Schema {
+    of(Trait::Member, generator)
+}
+
+fn of(whose: Trait, generator: &mut SchemaGenerator) -> Schema {
+    let names: Vec<&str> = quantity::all(whose).map(|key| key.name).collect();
+    let quantity = generator.subschema_for::<Option<Quantity>>();
+    let properties: Map<String, Value> = names.iter().map(|name| (name.to_string(), quantity.clone().to_value())).collect();
+    json_schema!({ "type": "object", "properties": properties, "required": names })
+}

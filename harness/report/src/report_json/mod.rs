@@ -1,0 +1,159 @@
+//! `report.json`: the one set of types that it is written and read through, and that its JSON Schema is derived from. Every measured
+//! quantity is an object with `estimate`, `low`, `high`, `repetitions` and `df`, or null. `collo compare` reads nothing else.
+//!
+//! What is written is whole; what is read may come from an earlier collo, so what is absent is as it is by default. Without its
+//! campaign, its device or a cell's label it is no report: `read` looks.
+
+mod cell;
+mod of;
+mod ordered;
+mod read;
+
+use std::collections::BTreeMap;
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use cell::{Cell, Member};
+pub use ordered::Ordered;
+
+use crate::guideline::Verdict;
+use crate::stats::Quantity;
+
+/// The version of `report.json`.
+pub const SCHEMA: u32 = 1;
+
+/// A report.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(title = "collo report", deny_unknown_fields)]
+pub struct ReportJson {
+    #[schemars(extend("const" = SCHEMA))]
+    pub schema: u32,
+    pub experiment: String,
+    pub campaign: String,
+    pub created_utc: String,
+    pub device: Device,
+    /// Data sets that were stand-ins.
+    pub synthetic: Vec<String>,
+    pub shortened: Vec<Shortened>,
+    /// Why every number of the campaign is informative at best.
+    pub informative: Vec<String>,
+    /// What may explain that another campaign differs.
+    pub environment: Ordered<String>,
+    pub thresholds: Thresholds,
+    /// How the intervals were made.
+    pub method: Option<String>,
+    /// Runs of the plan.
+    pub planned: usize,
+    /// Runs by outcome; they sum to `planned`.
+    pub accounted: Ordered<usize>,
+    pub refusals: Vec<Refusal>,
+    pub cells: Vec<Cell>,
+    pub guidelines: Vec<Advice>,
+    /// What lay in the campaign's folder and could not be read.
+    pub problems: Vec<String>,
+}
+
+/// The device of a campaign.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct Device {
+    pub name: String,
+    pub kind: String,
+    pub simulated: bool,
+    pub memory_bytes: Option<u64>,
+    pub cores: Option<u64>,
+}
+
+/// A workload whose epochs were cut short, with the batches that were left.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct Shortened {
+    pub workload: String,
+    #[schemars(range(min = 1))]
+    pub limit_batches: u64,
+}
+
+/// What counts as relevant; what the report does not have is as it is by default.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct Thresholds {
+    pub relevant_ratio: f64,
+    pub slowdown: f64,
+    pub overlap_ratio: f64,
+    pub start_skew_s: f64,
+    pub baseline_drift_ratio: f64,
+}
+
+/// A cell that could not run there, with the reason.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct Refusal {
+    pub cell: String,
+    pub sharing: String,
+    pub reason: String,
+    pub hint: Option<String>,
+}
+
+/// A guideline.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct Advice {
+    pub id: String,
+    pub statement: String,
+    pub finding: String,
+    pub verdict: Verdict,
+    pub tested: String,
+    pub evidence: Vec<Evidence>,
+    pub published: Option<Published>,
+    pub command: Option<String>,
+    pub summary: bool,
+}
+
+/// A number behind a guideline: a quantity of a cell, or its ratio to that of another one.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct Evidence {
+    pub cell: String,
+    pub against: Option<String>,
+    pub quantity: String,
+    pub value: Option<Quantity>,
+    #[schemars(range(min = 1))]
+    pub repetitions: usize,
+}
+
+/// What the literature says, never ours.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct Published {
+    pub statement: String,
+    pub source: String,
+}
+
+/// Texts by name: why a quantity is absent.
+pub type Texts = BTreeMap<String, String>;
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        (&collo_store::Thresholds::default()).into()
+    }
+}
+
+/// The JSON Schema of `report.json`: of what is written, which has every field.
+pub fn schema() -> Value {
+    // What a field is read as where it is absent is nothing that a report says.
+    let without_defaults = RecursiveTransform(|schema: &mut Schema| drop(schema.remove("default")));
+    let settings = SchemaSettings::draft2020_12().for_serialize().with_transform(without_defaults);
+    settings.into_generator().into_root_schema_for::<ReportJson>().to_value()
+}

@@ -1,0 +1,138 @@
+//! From a report to what its file says. A number that is not finite is no reading.
+
+use super::{Advice, Cell, Device, Evidence, Member, Published, Refusal, ReportJson, SCHEMA, Shortened, Thresholds};
+use crate::Report;
+use crate::analysis::{self, GainBy, environment};
+use crate::format::words;
+use crate::guideline::{self, Guideline};
+use crate::quantity::{self, Trait};
+use crate::report_json::cell::GainVerdict;
+use crate::stats::Comparison;
+
+fn finite(x: f64) -> Option<f64> {
+    Some(x).filter(|x| x.is_finite())
+}
+
+impl From<&Report> for ReportJson {
+    fn from(report: &Report) -> Self {
+        let analysis = &report.analysis;
+        let c = &analysis.campaign;
+        let shortened = analysis.shortened.iter().cloned();
+        let refusals = c.plan.refusals.iter().cloned();
+        ReportJson {
+            schema: SCHEMA,
+            experiment: c.experiment.clone(),
+            campaign: c.id.clone(),
+            created_utc: c.created_utc.clone(),
+            device: Device {
+                name: c.device.name.clone(),
+                kind: c.device.kind.clone(),
+                simulated: c.device.simulated,
+                memory_bytes: c.device.memory_bytes,
+                cores: c.device.cores.map(u64::from),
+            },
+            synthetic: analysis.synthetic.clone(),
+            shortened: shortened.map(|(workload, limit_batches)| Shortened { workload, limit_batches }).collect(),
+            informative: c.informative.clone(),
+            environment: environment::of(analysis).into_iter().collect(),
+            thresholds: (&c.thresholds).into(),
+            method: analysis.method.map(String::from),
+            planned: analysis.planned,
+            accounted: analysis.accounted.iter().copied().collect(),
+            refusals: refusals.map(|r| Refusal { cell: r.cell, sharing: r.sharing, reason: r.reason, hint: r.hint }).collect(),
+            cells: analysis.cells.iter().map(Cell::from).collect(),
+            guidelines: report.guidelines.iter().map(Advice::from).collect(),
+            problems: analysis.problems.clone(),
+        }
+    }
+}
+
+impl From<&collo_store::Thresholds> for Thresholds {
+    fn from(t: &collo_store::Thresholds) -> Self {
+        Thresholds {
+            relevant_ratio: t.relevant_ratio,
+            slowdown: t.slowdown,
+            overlap_ratio: t.overlap_ratio,
+            start_skew_s: t.start_skew_s,
+            baseline_drift_ratio: t.baseline_drift_ratio,
+        }
+    }
+}
+
+impl From<&analysis::Cell> for Cell {
+    fn from(c: &analysis::Cell) -> Self {
+        let absent = c.absent.iter().map(|(name, why)| (name.to_string(), why.clone()));
+        Cell {
+            label: c.name().into(),
+            sharing: c.record.sharing.clone(),
+            degree: c.record.degree.into(),
+            baseline: c.record.baseline,
+            tail: c.record.tail.word().into(),
+            slots: c.record.slots.clone(),
+            members: (0..c.members.len()).map(|index| member(c, index)).collect(),
+            repetitions: c.counted.len(),
+            outcome: c.outcome().into(),
+            outcomes: c.outcomes.iter().map(|(word, n)| (*word, *n)).collect(),
+            validity: words::verdict(c.validity.verdict).into(),
+            reasons: c.validity.reasons.clone(),
+            suspicious: c.suspicious.clone(),
+            quantities: quantity::all(Trait::Cell).map(|key| (key.name, c.get(key).cloned())).collect(),
+            throughput_gain_by: Some(GainBy::of(&c.record).word().into()),
+            throughput_gain_verdict: c.gain_verdict.as_ref().map(GainVerdict::from),
+            memory_kind: c.memory_kind.map(|kind| kind.word().into()),
+            metrics: c.metrics.iter().map(|(name, q)| (name.as_str(), Some(q.clone()))).collect(),
+            absent: absent.collect(),
+        }
+    }
+}
+
+impl From<&Comparison> for GainVerdict {
+    fn from(g: &Comparison) -> Self {
+        let (p, p_adjusted) = (finite(g.p), finite(g.p_adjusted));
+        GainVerdict { p, p_adjusted, verdict: g.verdict.word().into(), text: g.verdict.text() }
+    }
+}
+
+fn member(cell: &analysis::Cell, index: usize) -> Member {
+    let m = &cell.members[index];
+    Member {
+        workload: m.spec.workload.clone(),
+        batch_size: m.spec.batch_size.map(u64::from),
+        settings: m.spec.settings.clone(),
+        regime: cell.regime(index).cloned(),
+        solo: m.spec.solo.clone(),
+        serving: m.serving.clone(),
+        quantities: quantity::all(Trait::Member).map(|key| (key.name, m.get(key).cloned())).collect(),
+        absent: m.absent.iter().map(|(name, why)| (name.to_string(), why.clone())).collect(),
+        loss: m.loss.and_then(finite),
+        features: m.features.clone(),
+    }
+}
+
+impl From<&Guideline> for Advice {
+    fn from(g: &Guideline) -> Self {
+        Advice {
+            id: g.id.into(),
+            statement: g.statement.clone(),
+            finding: g.finding.clone(),
+            verdict: g.verdict,
+            tested: g.tested.clone(),
+            evidence: g.evidence.iter().map(Evidence::from).collect(),
+            published: g.published.map(|p| Published { statement: p.statement.into(), source: p.source.into() }),
+            command: g.command.clone(),
+            summary: g.summary,
+        }
+    }
+}
+
+impl From<&guideline::Evidence> for Evidence {
+    fn from(e: &guideline::Evidence) -> Self {
+        Evidence {
+            cell: e.cell.clone(),
+            against: e.against.clone(),
+            quantity: e.quantity.name.into(),
+            value: Some(e.value.clone()),
+            repetitions: e.value.n,
+        }
+    }
+}

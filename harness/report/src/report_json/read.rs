@@ -1,0 +1,107 @@
+//! Reading a `report.json`, whoever wrote it: what is not one is refused with the place in it and what was expected there.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{ReportJson, SCHEMA};
+use crate::{Error, Result};
+
+/// Much larger than the report of a hundred thousand cells.
+const LIMIT_BYTES: u64 = 512 << 20;
+
+impl ReportJson {
+    /// A report file, as `collo report` writes it.
+    pub fn read(path: &Path) -> Result<ReportJson> {
+        let what = path.display().to_string();
+        let text = collo_store::read_small(path, LIMIT_BYTES)?;
+        let value = serde_json::from_slice(&text).map_err(|e| {
+            let reason = if e.is_eof() { format!("it ends in the middle, {e}") } else { format!("it is not JSON, {e}") };
+            Error::NotAReport { what: what.clone(), reason }
+        })?;
+        ReportJson::of(value, &what)
+    }
+
+    /// A report that was just made, or read; `what` names it in errors.
+    pub fn of(report: Value, what: &str) -> Result<ReportJson> {
+        let not = |reason: String| Error::NotAReport { what: what.into(), reason };
+        if !report.is_object() {
+            return Err(not("it is no JSON object".into()));
+        }
+        // Before all else: the fields of another version may be others.
+        match report.get("schema") {
+            None => return Err(not("it has no `schema`".into())),
+            Some(found) if found.as_u64() != Some(u64::from(SCHEMA)) => {
+                return Err(not(format!("it has schema {found}, this collo reads schema {SCHEMA}")));
+            }
+            Some(_) => {}
+        }
+        if !report["cells"].is_array() {
+            return Err(not("it has no list `cells`".into()));
+        }
+        let read: ReportJson =
+            serde_path_to_error::deserialize(report).map_err(|e| not(format!("`{}`: {}", e.path(), e.inner())))?;
+        match read.cells.iter().position(|cell| cell.label.is_empty()) {
+            Some(i) => Err(not(format!("cell {} has no label", i + 1))),
+            None if read.device.name.is_empty() => Err(not("it has no device with a name".into())),
+            None if read.campaign.is_empty() => Err(not("it has no `campaign`".into())),
+            None => Ok(read),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn why(report: Value) -> String {
+        ReportJson::of(report, "x.json").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_no_report_is_said_to_be_none() {
+        insta::assert_snapshot!(why(json!([1])), @"`x.json` is not a report of collo: it is no JSON object");
+        insta::assert_snapshot!(why(json!({})), @"`x.json` is not a report of collo: it has no `schema`");
+        insta::assert_snapshot!(why(json!({ "schema": 7 })), @"`x.json` is not a report of collo: it has schema 7, this collo reads schema 1");
+        insta::assert_snapshot!(why(json!({ "schema": 1 })), @"`x.json` is not a report of collo: it has no list `cells`");
+        insta::assert_snapshot!(why(json!({ "schema": 1, "cells": [{}] })), @"`x.json` is not a report of collo: cell 1 has no label");
+    }
+
+    #[test]
+    fn what_has_another_type_is_named_with_its_place_and_what_was_expected() {
+        let with = |cell: Value| {
+            why(json!({ "schema": 1, "campaign": "c", "device": { "name": "d" }, "cells": [{ "cell": "a" }, cell] }))
+        };
+        insta::assert_snapshot!(with(json!({ "cell": "b", "degree": "two" })), @r#"`x.json` is not a report of collo: `cells[1].degree`: invalid type: string "two", expected u64"#);
+        insta::assert_snapshot!(with(json!({ "cell": "b", "members": [{ "workload": 1 }] })), @"`x.json` is not a report of collo: `cells[1].members[0].workload`: invalid type: integer `1`, expected a string");
+        insta::assert_snapshot!(with(json!("b")), @r#"`x.json` is not a report of collo: `cells[1]`: invalid type: string "b", expected struct Cell"#);
+    }
+
+    #[test]
+    fn a_file_that_was_cut_short_or_has_a_nan_is_said_to_be_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.json");
+        fs_err::write(&path, r#"{"schema": 1, "cells": [{"cell": "a", "#).unwrap();
+        assert!(ReportJson::read(&path).unwrap_err().to_string().contains("it ends in the middle"));
+        fs_err::write(&path, r#"{"schema": 1, "cells": [{"cell": "a", "epoch_time_s": {"estimate": NaN}}]}"#).unwrap();
+        assert!(ReportJson::read(&path).unwrap_err().to_string().contains("it is not JSON, expected value at line 1"));
+    }
+
+    #[test]
+    fn what_an_earlier_or_later_collo_wrote_is_read_as_far_as_it_goes() {
+        let cell = json!({ "cell": "a", "verdict_of_tomorrow": "fine", "epoch_time_s": { "estimate": 2.0, "low": null, "high": null,
+                           "repetitions": 1, "df": null }, "slowdown": null, "metrics": { "power_w": 3 } });
+        let report =
+            ReportJson::of(json!({ "schema": 1, "campaign": "c", "device": { "name": "d" }, "cells": [cell] }), "x").unwrap();
+        let cell = &report.cells[0];
+        assert_eq!(
+            (cell.degree, cell.tail.as_str(), cell.outcome.as_str(), cell.validity.as_str()),
+            (1, "hold", "missing", "void")
+        );
+        let known: Vec<_> = cell.quantities.iter().map(|(name, q)| (name, q.as_ref().map(|q| q.estimate))).collect();
+        assert_eq!(known, [("epoch_time_s", Some(2.0)), ("slowdown", None)]);
+        assert!(cell.metrics.get("power_w").is_none(), "a bare number is no quantity");
+        assert_eq!(report.thresholds.relevant_ratio, 0.05);
+    }
+}
