@@ -15,6 +15,7 @@ mod format;
 mod guideline;
 pub mod history;
 mod plot;
+pub mod quantity;
 mod render;
 mod report_json;
 mod section;

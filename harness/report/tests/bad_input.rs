@@ -6,6 +6,7 @@ mod support;
 
 use std::path::Path;
 
+use collo_report::quantity::Key;
 use collo_report::{Report, json, write};
 use collo_store::{CampaignFolder, Verdict};
 use serde_json::Value;
@@ -47,8 +48,8 @@ fn a_clock_that_jumped_back_gives_no_numbers_and_no_panic() {
         });
     });
     for cell in report.analysis.groups() {
-        assert!(cell.get("overlap_ratio").is_none_or(|q| q.estimate == 0.0), "{:?}", cell.get("overlap_ratio"));
-        assert!(!cell.is_valid() || cell.get("makespan_s").is_none(), "{}", cell.name());
+        assert!(cell.get(Key::Overlap).is_none_or(|q| q.estimate == 0.0), "{:?}", cell.get(Key::Overlap));
+        assert!(!cell.is_valid() || cell.get(Key::Makespan).is_none(), "{}", cell.name());
     }
     assert!(page(&report).contains("</html>"));
 }

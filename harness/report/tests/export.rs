@@ -13,6 +13,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use collo_report::Report;
 use collo_report::export::{Format, dataset_columns, export};
+use collo_report::quantity::Key;
 use collo_store::{Outcome, RefusalRecord};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use support::Fixture;
@@ -116,7 +117,7 @@ fn each_cell_is_a_row_with_its_intervals() {
             assert_eq!(row[&format!("metrics.{name}")].parse(), Ok(q.estimate));
         }
         // What was not measured is empty.
-        assert!(!cell.quantities.contains_key("energy_j_per_epoch"));
+        assert!(!cell.quantities.contains_key(&Key::EnergyPerEpoch));
         assert_eq!((row["energy_j_per_epoch"].as_str(), row["energy_j_per_epoch_repetitions"].as_str()), ("", ""));
     }
     assert_eq!(rows[2]["throughput_gain_verdict"], "better");
@@ -165,7 +166,7 @@ fn papers_get_a_table_whose_caption_says_what_it_is() {
     let caption = simulated.lines().find(|l| l.starts_with("\\caption")).unwrap();
     assert!(caption.contains("SIMULATED") && caption.contains("simulated NVIDIA A100-SXM4-40GB"), "{caption}");
     assert!(simulated.starts_with("% needs \\usepackage{booktabs}\n% SIMULATED"));
-    assert!(simulated.contains("SMACT") && simulated.contains("kJ/epoch"), "{simulated}");
+    assert!(simulated.contains("SMACT") && simulated.contains("energy per epoch (kJ)"), "{simulated}");
 }
 
 #[test]
@@ -206,8 +207,8 @@ fn a_ci_system_sees_failures_skips_and_passes() {
     assert_eq!(suite.attribute("name"), Some("quickstart (synthetic data, shortened epochs, informative)"));
     let cases: Vec<roxmltree::Node> = suite.children().filter(|n| n.has_tag_name("testcase")).collect();
     assert_eq!(cases.len(), 6);
-    // A control character is no character of XML: it is named.
-    assert_eq!(cases[2].attribute("name"), Some(HOSTILE.replace('\u{1b}', "\\u{1b}").as_str()));
+    // A control character is no character of XML: it is named. A name is one line.
+    assert_eq!(cases[2].attribute("name"), Some(HOSTILE.replace('\u{1b}', "\\u{1b}").replace('\n', " ").as_str()));
     let child = |i: usize, tag: &str| cases[i].children().find(|n| n.has_tag_name(tag));
     assert!(child(0, "failure").is_none() && child(0, "skipped").is_none());
     assert!(child(0, "system-out").unwrap().text().unwrap().starts_with("informative: "), "{xml}");
@@ -301,11 +302,11 @@ fn monitoring_gets_each_quantity_of_each_cell_once_and_nothing_for_what_is_absen
         };
         for cell in &report.analysis.cells {
             let name = cell.name().replace('\u{1b}', "\u{fffd}");
-            let q = cell.get("epoch_time_s");
+            let q = cell.get(Key::EpochTime);
             assert_eq!(of("collo_epoch_time_seconds", &name), q.map(|q| q.estimate));
             assert_eq!(of("collo_epoch_time_low_seconds", &name), q.and_then(|q| q.low));
-            assert_eq!(of("collo_slowdown_high_ratio", &name), cell.get("slowdown").and_then(|q| q.high));
-            assert_eq!(of("collo_energy_joules_per_epoch", &name), cell.get("energy_j_per_epoch").map(|q| q.estimate));
+            assert_eq!(of("collo_slowdown_high_ratio", &name), cell.get(Key::Slowdown).and_then(|q| q.high));
+            assert_eq!(of("collo_energy_joules_per_epoch", &name), cell.get(Key::EnergyPerEpoch).map(|q| q.estimate));
             let active = cell.metrics.get("sm_active_ratio").map(|q| q.estimate);
             assert_eq!(of("collo_device_sm_active_ratio", &name), active);
         }

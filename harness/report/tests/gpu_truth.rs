@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use collo_report::json;
+use collo_report::quantity::Key;
 use collo_report::stats::Quantity;
 use serde_json::Value;
 use simgpu::card::Card;
@@ -60,11 +61,11 @@ fn held(campaigns: Vec<(&'static str, u64, u32)>) -> BTreeMap<(&'static str, &'s
                     }
                 };
                 if k.mode != "solo" {
-                    hold("throughput_gain", cell.get("throughput_gain").unwrap(), k.gain);
+                    hold("throughput_gain", cell.get(Key::ThroughputGain).unwrap(), k.gain);
                 }
-                hold("energy_j_per_epoch", cell.get("energy_j_per_epoch").unwrap(), k.energy_j_per_epoch);
+                hold("energy_j_per_epoch", cell.get(Key::EnergyPerEpoch).unwrap(), k.energy_j_per_epoch);
                 hold("sm_active_ratio", &cell.metrics["sm_active_ratio"], k.sm_active_ratio);
-                let overlap = cell.get("overlap_ratio").map(|q| (q.estimate, q.low, q.high));
+                let overlap = cell.get(Key::Overlap).map(|q| (q.estimate, q.low, q.high));
                 let has_company = cell.record.degree > 1;
                 assert_eq!(overlap, has_company.then_some((1.0, Some(1.0), Some(1.0))), "{}", k.cell);
             }
@@ -224,8 +225,8 @@ fn overlap_is_the_share_of_an_epoch_in_which_all_train() {
     fixture.cells[0].record.tail = collo_store::Tail::Release;
     // Warm-up epochs take a tenth longer: the short one leaves after 6.3 s, when the long one's measured epoch is 0.8 s old.
     let whole = analysed(&fixture);
-    let told = whole.analysis.cells[0].get("overlap_ratio").unwrap().estimate;
+    let told = whole.analysis.cells[0].get(Key::Overlap).unwrap().estimate;
     assert!((told - (1.0 + 0.8 / 5.0) / 2.0).abs() < 2e-4, "{told}");
     fixture.cells[0].record.tail = collo_store::Tail::Hold;
-    assert_eq!(analysed(&fixture).analysis.cells[0].get("overlap_ratio").unwrap().estimate, 1.0);
+    assert_eq!(analysed(&fixture).analysis.cells[0].get(Key::Overlap).unwrap().estimate, 1.0);
 }

@@ -6,6 +6,7 @@ mod support;
 
 use std::sync::LazyLock;
 
+use collo_report::quantity::Key;
 use collo_report::{Evidence, Guideline, Report, Verdict};
 use collo_store::Sharing;
 use simgpu::card::Card;
@@ -69,10 +70,11 @@ fn ratios_of_modes_cover_the_truth_and_no_mode_is_called_behind_that_is_ahead() 
 
 #[test]
 fn the_saving_of_energy_covers_the_truth() {
-    let of = |name: &str| QUIET.analysis.cells.iter().find(|c| c.name() == name).unwrap().get("energy_of_solo").unwrap().estimate;
+    let of =
+        |name: &str| QUIET.analysis.cells.iter().find(|c| c.name() == name).unwrap().get(Key::EnergyOfSolo).unwrap().estimate;
     let (mut covered, mut all) = (0, 0);
     for cell in NOISY.iter().flat_map(|r| r.analysis.groups()) {
-        let (q, truth) = (cell.get("energy_of_solo").unwrap(), of(cell.name()));
+        let (q, truth) = (cell.get(Key::EnergyOfSolo).unwrap(), of(cell.name()));
         all += 1;
         covered += usize::from(q.low.unwrap() <= truth && truth <= q.high.unwrap());
     }
@@ -102,13 +104,13 @@ fn on_halves(slow_down: f64) -> Fixture {
 fn a_smaller_slice_and_a_neighbour_are_told_apart() {
     let apart = analysed(&on_halves(1.0));
     let cell = apart.analysis.groups().find(|c| c.record.degree == 2).unwrap();
-    let (whole, slice) = (cell.get("slowdown").unwrap().estimate, cell.get("slowdown_on_slice").unwrap());
+    let (whole, slice) = (cell.get(Key::Slowdown).unwrap().estimate, cell.get(Key::SlowdownOnSlice).unwrap());
     assert!((slice.estimate - 1.0).abs() < 0.02 && whole > 1.05, "{whole}, {slice:?}");
     assert_eq!(named(&apart, "isolation").verdict, Verdict::Supported);
 
     let disturbed = analysed(&on_halves(1.2));
     let cell = disturbed.analysis.groups().find(|c| c.record.degree == 2).unwrap();
-    assert!((cell.get("slowdown_on_slice").unwrap().estimate - 1.2).abs() < 0.02);
+    assert!((cell.get(Key::SlowdownOnSlice).unwrap().estimate - 1.2).abs() < 0.02);
     assert_eq!(named(&disturbed, "isolation").verdict, Verdict::Contradicted);
 }
 

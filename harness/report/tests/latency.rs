@@ -8,6 +8,7 @@ mod support;
 use collo_report::compare::{Options, Side, compare};
 use collo_report::document::Present;
 use collo_report::history::{self, History, Night, Nights, Rules};
+use collo_report::quantity::Key;
 use collo_report::{Guideline, Report, Verdict, json, json_schema, terminal, terminal_cell, write};
 use collo_store::{CampaignFolder, Outcome, RequestRecord, write_requests};
 use serde_json::Value;
@@ -266,7 +267,7 @@ fn a_server_that_fell_before_it_said_so_is_known_as_one() {
         Outcome::Crashed { member: 0, status: "exited with 1".into(), message: "in its warm-up".into(), place_alone: true };
     let whole = analysed(&campaign().ends(crash));
     let fallen = whole.analysis.cells.iter().find(|c| c.name() == "serve+tiny naive").unwrap();
-    assert!(fallen.serves() && fallen.members[0].absent["latency_p99_s"] == "no usable run");
+    assert!(fallen.serves() && fallen.members[0].absent[&Key::LatencyP99] == "no usable run");
     let report = json(&whole);
     assert_eq!(cell(&report, "serve+tiny naive")["absent"]["latency_p99_s"], "no run of it completed");
 }
@@ -296,7 +297,7 @@ fn the_guideline_says_under_which_mode_training_may_run_beside() {
     assert_eq!(g.verdict, Verdict::Supported, "{}", g.finding);
     insta::assert_snapshot!(g.statement, @"Train beside serving under MPS: `serve+tiny mps`.");
     insta::assert_snapshot!(g.finding, @"`serve+tiny mps` answers 100.0 [99.7, 100.0] % of the requests within 200 ms; `tiny` takes 1.26 ±0.02 times as long as alone; 1 of 2 groups surely keeps what is asked.");
-    assert_eq!((g.key.as_ref().unwrap().quantity, g.command.as_deref()), ("within_slo_ratio", None));
+    assert_eq!((g.key.as_ref().unwrap().quantity, g.command.as_deref()), (Key::WithinSlo, None));
 
     let whole = analysed(&beside(start(), 60.0, 9.0, "naive"));
     let g = serving(&whole);
@@ -329,7 +330,7 @@ fn without_a_limit_the_p99_is_held_against_that_alone() {
     };
     let near_alone = of(118.0);
     let g = serving(&near_alone);
-    assert_eq!((g.verdict, g.key.as_ref().unwrap().quantity), (Verdict::Supported, "latency_p99_of_solo"), "{}", g.finding);
+    assert_eq!((g.verdict, g.key.as_ref().unwrap().quantity), (Verdict::Supported, Key::LatencyP99OfSolo), "{}", g.finding);
     let far = of(57.0);
     assert_eq!(serving(&far).verdict, Verdict::Contradicted, "{}", serving(&far).finding);
 }
@@ -376,7 +377,7 @@ fn the_end_of_a_run_says_latency() {
       graph      serve              0.175 M parameters  0.703 MB           0.0256 GFLOP forward per item  0.400 M activations per item  16 layers
       graph      tiny               0.175 M parameters  0.703 MB           0.0256 GFLOP forward per item  0.400 M activations per item  16 layers
       attested   3 of 3 runs by cpu time in the window
-      absent     ANTT, energy, epoch time, fairness, items per second, makespan, slowdown, STP, throughput gain: a member serves
+      absent     ANTT, energy per epoch, epoch time, fairness, items per second, makespan, slowdown, STP, throughput gain: a member serves
     "#);
 }
 

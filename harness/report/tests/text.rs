@@ -92,7 +92,7 @@ fn one_cell_in_full() {
       member     2                  tiny               2.47 ±0.02 s       slowdown 1.563 ±0.017  loss 2.10
       graph      tiny               0.175 M parameters  0.703 MB           0.0256 GFLOP forward per item  0.400 M activations per item  16 layers
       attested   3 of 3 runs by cpu time in the window
-      absent     energy: no readable counter
+      absent     energy per epoch: no readable counter
     "#);
     assert_eq!(terminal_cell(&report, "tiny×3 naive b32"), terminal_cell(&report, "tinyx3"));
     assert_eq!(terminal_cell(&report, "tiny"), None, "three cells begin so");

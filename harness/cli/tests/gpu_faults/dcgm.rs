@@ -2,6 +2,7 @@
 //! cell has it, or a reason that is true; what cannot be believed is in no number, and in the samples as it was said.
 
 use collo_report::Analysis;
+use collo_report::quantity::Key;
 use collo_store::StoredRun;
 
 use crate::looks::{absent, as_true, is_told};
@@ -121,7 +122,7 @@ fn cells_lack(machine: &Machine, which: fn(&str) -> bool, words: &str) -> Result
     let analysis = analysed(machine)?;
     hold(analysis.cells.iter().any(|c| which(&c.record.sharing)), || "no such cell".into())?;
     for cell in &analysis.cells {
-        let (mean, why) = (cell.metrics.get(ACTIVITY), cell.absent.get(ACTIVITY));
+        let (mean, why) = (cell.metric(Key::SmActive), cell.absent.get(&Key::SmActive));
         let is_right = match which(&cell.record.sharing) {
             true => mean.is_none() && why.is_some_and(|why| why.contains(words)),
             false => mean.is_some(),
@@ -142,7 +143,7 @@ fn unequal_is_left_out(machine: &Machine, _: &Answer) -> Result<(), String> {
     let analysis = analysed(machine)?;
     for cell in &analysis.cells {
         let both = cell.record.members.len() == 2;
-        let (mean, why) = (cell.metrics.get(ACTIVITY), cell.absent.get(ACTIVITY));
+        let (mean, why) = (cell.metric(Key::SmActive), cell.absent.get(&Key::SmActive));
         let is_right = match both {
             true => mean.is_none() && why.is_some_and(|w| w.contains("1g and 2g")) && !cell.suspicious.is_empty(),
             false => mean.is_some(),

@@ -6,9 +6,10 @@ use std::path::Path;
 use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, Serving, Validity, Verdict};
 
 use super::pools::Pools;
-use super::quantities::{self, Baselines, CELL, MEMBER, MEMBER_POOLED, POOLED, Values};
+use super::quantities::{self, Baselines, Values};
 use super::repetition::{MemoryKind, Repetition};
 use super::{Analysis, Cell, Index, Member, absent, check, data, idle, suspect, timeline};
+use crate::quantity::{self, Key, Trait};
 use crate::stats::{self, Quantity};
 use crate::{Result, number};
 
@@ -173,10 +174,6 @@ fn joined(reasons: &[&String]) -> String {
     format!("{}{more}", shown.join("; "))
 }
 
-/// What a baseline has against itself.
-const OF_ITSELF: [&str; 8] =
-    ["slowdown", "throughput_gain", "stp", "antt", "memory_of_solo", "energy_of_solo", "pcie_rx_of_solo", "latency_p99_of_solo"];
-
 /// The workloads that serve, by the label of their solo cell: a member that fell before it said so is known from another run.
 fn servers(cells: &[Cell]) -> BTreeMap<String, Serving> {
     let told = cells.iter().flat_map(|c| &c.repetitions).flat_map(|r| &r.record().members);
@@ -199,36 +196,25 @@ fn estimate(cells: &mut [Cell]) -> Option<&'static str> {
             members.map(|i| c.counted().map(|r| quantities::of_member(r, i, &baselines)).collect()).collect()
         })
         .collect();
-    let pools = Pools::fit(of_cells.iter().map(Vec::as_slice), &POOLED);
-    let member_pools = Pools::fit(of_members.iter().flatten().map(Vec::as_slice), &MEMBER_POOLED);
+    let pools = Pools::fit(of_cells.iter().map(Vec::as_slice));
+    let member_pools = Pools::fit(of_members.iter().flatten().map(Vec::as_slice));
     let servers = servers(cells);
     for ((cell, values), members) in cells.iter_mut().zip(&of_cells).zip(&of_members) {
-        for name in CELL {
-            if let Some(q) = pools.quantity(name, values, &baselines, &pools) {
-                let share = matches!(name, "fairness" | "overlap_ratio" | "within_slo_ratio");
-                cell.quantities.insert(name, if share { q.capped_at_one() } else { q });
-            }
-        }
         let solo = cell.is_solo();
-        if solo {
+        let bounded = |key: Key, q: Quantity| match key {
             // A baseline against itself is 1; what it did not have to share has no company and no fairness.
-            for name in OF_ITSELF {
-                if let Some(q) = cell.quantities.get_mut(name) {
-                    *q = Quantity::one(q.n);
-                }
-            }
-        }
+            _ if solo && key.has(Trait::OneAlone) => Quantity::one(q.n),
+            _ if key.has(Trait::AtMostOne) => q.capped_at_one(),
+            _ => q,
+        };
+        let of = |key| Some((key, bounded(key, pools.quantity(key, values, &baselines, &pools)?)));
+        cell.quantities = quantity::all(Trait::Cell).filter_map(of).collect();
         cell.members = members
             .iter()
             .enumerate()
             .map(|(i, group)| {
-                let mut quantities = BTreeMap::new();
-                for name in MEMBER {
-                    if let Some(q) = member_pools.quantity(name, group, &baselines, &pools) {
-                        let q = if name == "within_slo_ratio" { q.capped_at_one() } else { q };
-                        quantities.insert(name, if solo && OF_ITSELF.contains(&name) { Quantity::one(q.n) } else { q });
-                    }
-                }
+                let of = |key| Some((key, bounded(key, member_pools.quantity(key, group, &baselines, &pools)?)));
+                let quantities = quantity::all(Trait::Member).filter_map(of).collect();
                 let losses: Vec<f64> = cell.counted().filter_map(|r| r.members.get(i)?.loss).collect();
                 let loss = (!losses.is_empty()).then(|| losses.iter().sum::<f64>() / losses.len() as f64);
                 let told = |r: &Repetition| r.record().members.get(i).and_then(|m| m.features.clone());
@@ -244,14 +230,13 @@ fn estimate(cells: &mut [Cell]) -> Option<&'static str> {
             .collect();
         if !solo && cell.record.members.iter().any(|m| solo_kinds.get(&m.solo) != cell.memory_kind.as_ref()) {
             // Read differently, footprints cannot be added up.
-            cell.quantities.remove("memory_of_solo");
+            cell.quantities.remove(&Key::MemoryOfSolo);
         }
         cell.metrics = metrics(cell);
         cell.absent = absent::of_cell(cell, &baselines);
     }
-    let own =
-        || cells.iter().any(|c| c.members.iter().any(|m| m.quantities.get("latency_p50_s").is_some_and(|q| q.low.is_some())));
-    pools.method("epoch_time_s").or_else(|| pools.method("makespan_s")).or_else(|| own().then_some("t of each cell"))
+    let own = || cells.iter().any(|c| c.members.iter().any(|m| m.get(Key::LatencyP50).is_some_and(|q| q.low.is_some())));
+    pools.method(Key::EpochTime).or_else(|| pools.method(Key::Makespan)).or_else(|| own().then_some("t of each cell"))
 }
 
 /// Means over repetitions of what is not a member's. Each stands by itself: no pool, since their noise has nothing in common.
@@ -287,9 +272,9 @@ fn judge(cell: &mut Cell, campaign: &Campaign) {
         }
     }
     // Beside a member that serves each one that trains is judged by itself.
-    let of_members = cell.members.iter().filter_map(|m| m.quantities.get("slowdown")).filter(|_| cell.serves());
+    let of_members = cell.members.iter().filter_map(|m| m.get(Key::Slowdown)).filter(|_| cell.serves());
     let too_fast = cell
-        .get("slowdown")
+        .get(Key::Slowdown)
         .into_iter()
         .chain(of_members)
         .find(|q| !cell.is_solo() && q.high.is_some_and(|h| h < 1.0 / (1.0 + campaign.thresholds.relevant_ratio)));
@@ -300,7 +285,8 @@ fn judge(cell: &mut Cell, campaign: &Campaign) {
 }
 
 fn compare_gains(cells: &mut [Cell], threshold: f64) {
-    let gains: Vec<Option<Quantity>> = cells.iter().map(|c| c.get("throughput_gain").filter(|_| !c.is_solo()).cloned()).collect();
+    let gains: Vec<Option<Quantity>> =
+        cells.iter().map(|c| c.get(Key::ThroughputGain).filter(|_| !c.is_solo()).cloned()).collect();
     for (cell, comparison) in cells.iter_mut().zip(stats::compare(&gains, threshold)) {
         cell.gain_verdict = comparison;
     }

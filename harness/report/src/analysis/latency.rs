@@ -8,21 +8,10 @@
 use collo_store::{RequestRecord, Serving};
 
 use super::samples::Window;
-
-/// Quantities of members that serve, in the order in which JSON lists them.
-pub const NAMES: [&str; 8] = [
-    "latency_p50_s",
-    "latency_p95_s",
-    "latency_p99_s",
-    "latency_p99_of_solo",
-    "within_slo_ratio",
-    "goodput_per_s",
-    "offered_per_s",
-    "answered_per_s",
-];
+use crate::quantity::Key;
 
 /// The quantiles that are told, with the share of the requests that are not later.
-const QUANTILES: [(&str, f64); 3] = [("latency_p50_s", 0.50), ("latency_p95_s", 0.95), ("latency_p99_s", 0.99)];
+const QUANTILES: [(Key, f64); 3] = [(Key::LatencyP50, 0.50), (Key::LatencyP95, 0.95), (Key::LatencyP99, 0.99)];
 
 /// Points of the curve of lateness per factor of ten, down to one request in a thousand.
 const POINTS: usize = 12;
@@ -158,29 +147,29 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// A quantity by its name in JSON. A quantile that falls among requests without an answer is infinite, so that a mean over
+    /// A quantity. A quantile that falls among requests without an answer is infinite, so that a mean over
     /// repetitions has no value rather than one of the luckier ones.
-    pub fn get(&self, name: &str) -> Option<f64> {
+    pub fn get(&self, name: Key) -> Option<f64> {
         let quantile = QUANTILES.iter().position(|q| q.0 == name);
         match (quantile, name) {
             (Some(i), _) => self.quantiles_s[i].filter(|_| self.arrived >= least(QUANTILES[i].1)),
-            (_, "within_slo_ratio") => self.within_slo_ratio,
-            (_, "goodput_per_s") => self.goodput_per_s.filter(|_| self.measured),
-            (_, "offered_per_s") => Some(self.offered_per_s).filter(|_| self.measured),
-            (_, "answered_per_s") => Some(self.answered_per_s).filter(|_| self.measured),
+            (_, Key::WithinSlo) => self.within_slo_ratio,
+            (_, Key::Goodput) => self.goodput_per_s.filter(|_| self.measured),
+            (_, Key::Offered) => Some(self.offered_per_s).filter(|_| self.measured),
+            (_, Key::Answered) => Some(self.answered_per_s).filter(|_| self.measured),
             _ => None,
         }
     }
 
     /// The same for a table: a quantity without a finite value is absent.
-    pub fn told(&self, name: &str) -> Option<f64> {
+    pub fn told(&self, name: Key) -> Option<f64> {
         self.get(name).filter(|v| v.is_finite())
     }
 
     /// Relative standard deviation that counting leaves in the share within the limit: that of a binomial share, taken half a request
     /// away from none and all (Jeffreys), because n of n does not show that there are no late ones.
-    pub fn resolution(&self, name: &str) -> f64 {
-        match self.within_slo_ratio.filter(|_| name == "within_slo_ratio") {
+    pub fn resolution(&self, name: Key) -> f64 {
+        match self.within_slo_ratio.filter(|_| name == Key::WithinSlo) {
             Some(ratio) => {
                 let n = self.arrived as f64;
                 let p = (ratio * n + 0.5) / (n + 1.0);
@@ -191,18 +180,18 @@ impl Latency {
     }
 
     /// Why a quantity has no finite value here; none where it has one.
-    pub fn why_absent(&self, name: &str) -> Option<String> {
+    pub fn why_absent(&self, name: Key) -> Option<String> {
         if self.told(name).is_some() {
             return None;
         }
-        if matches!(name, "within_slo_ratio" | "goodput_per_s") && self.slo_s.is_none() {
+        if matches!(name, Key::WithinSlo | Key::Goodput) && self.slo_s.is_none() {
             return Some("no `slo` was set".into());
         }
         if !self.measured {
             return Some("none of its epochs was measured with full company".into());
         }
         let p = match name {
-            "latency_p99_of_solo" => 0.99,
+            Key::LatencyP99OfSolo => 0.99,
             _ => QUANTILES.iter().find(|q| q.0 == name)?.1,
         };
         let (least, n) = (least(p), self.arrived);
@@ -219,6 +208,7 @@ impl Latency {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quantity;
 
     const S: u64 = 1_000_000_000;
 
@@ -249,33 +239,33 @@ mod tests {
     fn quantiles_are_those_of_the_nearest_rank() {
         // Latencies of 1, 2, … 400 ms: the k-th is the smallest that k of 400 do not exceed.
         let found = summary(&requests(0, 400, 400), Some(0.1));
-        assert_eq!(found.get("latency_p50_s"), Some(0.200));
-        assert_eq!(found.get("latency_p95_s"), Some(0.380));
-        assert_eq!(found.get("latency_p99_s"), Some(0.396));
-        assert_eq!(found.get("within_slo_ratio"), Some(0.25));
-        assert_eq!((found.get("offered_per_s"), found.get("goodput_per_s")), (Some(400.0), Some(100.0)));
+        assert_eq!(found.get(Key::LatencyP50), Some(0.200));
+        assert_eq!(found.get(Key::LatencyP95), Some(0.380));
+        assert_eq!(found.get(Key::LatencyP99), Some(0.396));
+        assert_eq!(found.get(Key::WithinSlo), Some(0.25));
+        assert_eq!((found.get(Key::Offered), found.get(Key::Goodput)), (Some(400.0), Some(100.0)));
     }
 
     #[test]
     fn a_quantile_takes_as_many_requests_as_wilks_asks_for() {
         assert_eq!([0.5, 0.95, 0.99].map(least), [5, 59, 299]);
         let few = summary(&requests(0, 298, 298), None);
-        assert!(few.get("latency_p95_s").is_some() && few.get("latency_p99_s").is_none());
-        let why = few.why_absent("latency_p99_s").unwrap();
+        assert!(few.get(Key::LatencyP95).is_some() && few.get(Key::LatencyP99).is_none());
+        let why = few.why_absent(Key::LatencyP99).unwrap();
         assert_eq!(why, "it takes at least 299 requests in a run's measured window, there were 298");
-        assert!(summary(&requests(0, 299, 299), None).get("latency_p99_s").is_some());
+        assert!(summary(&requests(0, 299, 299), None).get(Key::LatencyP99).is_some());
     }
 
     #[test]
     fn who_is_never_answered_is_later_than_anybody() {
         let found = summary(&requests(0, 400, 390), Some(1.0));
-        assert_eq!(found.get("latency_p95_s"), Some(0.380));
-        assert_eq!((found.get("latency_p99_s"), found.told("latency_p99_s")), (Some(f64::INFINITY), None));
-        assert_eq!(found.why_absent("latency_p99_s").unwrap(), "more than 1 % of the requests were never answered");
-        assert_eq!(found.get("within_slo_ratio"), Some(390.0 / 400.0), "nor is it within the limit");
+        assert_eq!(found.get(Key::LatencyP95), Some(0.380));
+        assert_eq!((found.get(Key::LatencyP99), found.told(Key::LatencyP99)), (Some(f64::INFINITY), None));
+        assert_eq!(found.why_absent(Key::LatencyP99).unwrap(), "more than 1 % of the requests were never answered");
+        assert_eq!(found.get(Key::WithinSlo), Some(390.0 / 400.0), "nor is it within the limit");
         let none = summary(&requests(0, 400, 0), Some(1.0));
-        assert_eq!(none.why_absent("latency_p50_s").unwrap(), "more than 50 % of the requests were never answered");
-        assert_eq!((none.get("within_slo_ratio"), none.get("goodput_per_s")), (Some(0.0), Some(0.0)));
+        assert_eq!(none.why_absent(Key::LatencyP50).unwrap(), "more than 50 % of the requests were never answered");
+        assert_eq!((none.get(Key::WithinSlo), none.get(Key::Goodput)), (Some(0.0), Some(0.0)));
     }
 
     #[test]
@@ -283,34 +273,34 @@ mod tests {
         let all = requests(0, 900, 900);
         let spans = [Window { start_ns: 0, end_ns: S / 10 }, Window { start_ns: S / 2, end_ns: S * 6 / 10 }];
         let found = Requests::of(all.iter(), &spans, &serving(None)).summary();
-        assert_eq!((found.arrived, found.get("offered_per_s")), (200, Some(1000.0)));
+        assert_eq!((found.arrived, found.get(Key::Offered)), (200, Some(1000.0)));
         // Of the second span's requests none ends inside: they take half a second and more.
-        assert_eq!(found.get("answered_per_s"), Some(50.0 / 0.2 + 50.0 / 0.2));
+        assert_eq!(found.get(Key::Answered), Some(50.0 / 0.2 + 50.0 / 0.2));
     }
 
     #[test]
     fn nobody_one_and_the_impossible() {
         let nobody = summary(&[], Some(0.1));
-        assert_eq!(nobody.why_absent("latency_p50_s").unwrap(), "no request was due in its measured window");
-        assert_eq!((nobody.get("within_slo_ratio"), nobody.get("offered_per_s")), (None, Some(0.0)));
-        assert_eq!((nobody.get("goodput_per_s"), nobody.resolution("within_slo_ratio")), (Some(0.0), 0.0));
+        assert_eq!(nobody.why_absent(Key::LatencyP50).unwrap(), "no request was due in its measured window");
+        assert_eq!((nobody.get(Key::WithinSlo), nobody.get(Key::Offered)), (None, Some(0.0)));
+        assert_eq!((nobody.get(Key::Goodput), nobody.resolution(Key::WithinSlo)), (Some(0.0), 0.0));
         let one = summary(&requests(0, 1, 1), None);
-        assert!(one.get("latency_p50_s").is_none() && one.arrived == 1);
-        assert_eq!(one.why_absent("within_slo_ratio").unwrap(), "no `slo` was set");
+        assert!(one.get(Key::LatencyP50).is_none() && one.arrived == 1);
+        assert_eq!(one.why_absent(Key::WithinSlo).unwrap(), "no `slo` was set");
         let early = [RequestRecord { member: 0, arrival_ns: 9, start_ns: Some(1), end_ns: Some(2) }];
         let found = Requests::of(early.iter(), &[Window { start_ns: 0, end_ns: S }], &serving(None));
         assert_eq!((found.impossible, found.arrived), (1, 0));
         let unmeasured = Requests::of(requests(0, 400, 400).iter(), &[], &serving(Some(1.0))).summary();
-        assert!(NAMES.iter().all(|name| unmeasured.get(name).is_none()));
-        assert!(unmeasured.why_absent("offered_per_s").unwrap().contains("full company"));
+        assert!(quantity::of_requests().all(|name| unmeasured.get(name).is_none()));
+        assert!(unmeasured.why_absent(Key::Offered).unwrap().contains("full company"));
     }
 
     #[test]
     fn all_in_time_leaves_room_for_the_few_that_were_not_seen() {
         // Three of n is the upper end of a 95 % interval for none in n: about two standard deviations here.
         let found = summary(&requests(0, 300, 300), Some(1.0));
-        assert_eq!(found.get("within_slo_ratio"), Some(1.0));
-        let sd = found.resolution("within_slo_ratio");
+        assert_eq!(found.get(Key::WithinSlo), Some(1.0));
+        let sd = found.resolution(Key::WithinSlo);
         assert!((0.5 / 300.0..1.5 * 3.0 / 300.0).contains(&sd), "{sd}");
     }
 
@@ -319,8 +309,8 @@ mod tests {
         let span = [Window { start_ns: 0, end_ns: S }];
         let of = |n, answered| Requests::of(requests(0, n, answered).iter(), &span, &serving(Some(0.1)));
         let both = Requests::pooled(&[of(400, 400), of(200, 200)]).unwrap().summary();
-        assert_eq!((both.arrived, both.get("offered_per_s"), both.get("goodput_per_s")), (600, Some(600.0), Some(200.0)));
-        assert_eq!(ms(both.get("latency_p50_s")), Some(150.0));
+        assert_eq!((both.arrived, both.get(Key::Offered), both.get(Key::Goodput)), (600, Some(600.0), Some(200.0)));
+        assert_eq!(ms(both.get(Key::LatencyP50)), Some(150.0));
         assert!(Requests::pooled(&[]).is_none());
     }
 

@@ -22,13 +22,14 @@ use std::collections::{BTreeMap, HashMap};
 use collo_store::{Campaign, CellRecord, Features, MemberSpec, Serving, Validity, Verdict};
 use serde_json::{Map, Value};
 
+use crate::quantity::Key;
 use crate::stats::{Comparison, Quantity};
 
 pub use absent::NOBODY_SERVES;
 pub use build::analyse;
 pub use check::Drift;
-pub use latency::{Latency, NAMES as LATENCY};
-pub use quantities::{CELL, GainBy, MEMBER};
+pub use latency::Latency;
+pub use quantities::GainBy;
 pub use repetition::{MemberNumbers, MemoryKind, Repetition};
 pub use server::Server;
 pub use timeline::Timeline;
@@ -106,12 +107,12 @@ pub struct Cell {
     pub repetitions: Vec<Repetition>,
     /// Of these, the ones its numbers come from.
     pub counted: Vec<usize>,
-    pub quantities: BTreeMap<&'static str, Quantity>,
+    pub quantities: BTreeMap<Key, Quantity>,
     /// Means of what is not a member's, by metric.
     pub metrics: BTreeMap<String, Quantity>,
     pub members: Vec<Member>,
-    /// Why a quantity is absent, by its name.
-    pub absent: BTreeMap<&'static str, String>,
+    /// Why a quantity is absent.
+    pub absent: BTreeMap<Key, String>,
     pub memory_kind: Option<MemoryKind>,
     /// The throughput gain held against 1, corrected for the number of groups.
     pub gain_verdict: Option<Comparison>,
@@ -123,19 +124,29 @@ pub struct Member {
     pub spec: MemberSpec,
     /// How it is asked, where it serves instead of training.
     pub serving: Option<Serving>,
-    pub quantities: BTreeMap<&'static str, Quantity>,
+    pub quantities: BTreeMap<Key, Quantity>,
     /// Why a quantity of its requests is absent, where it serves.
-    pub absent: BTreeMap<&'static str, String>,
+    pub absent: BTreeMap<Key, String>,
     /// Mean over repetitions of the last measured epoch's loss.
     pub loss: Option<f64>,
     /// Its computation graph, as it told in a run.
     pub features: Option<Features>,
 }
 
+impl Member {
+    pub fn get(&self, key: Key) -> Option<&Quantity> {
+        self.quantities.get(&key)
+    }
+}
+
 impl Cell {
-    /// A quantity by its name in JSON.
-    pub fn get(&self, name: &str) -> Option<&Quantity> {
-        self.quantities.get(name)
+    pub fn get(&self, key: Key) -> Option<&Quantity> {
+        self.quantities.get(&key)
+    }
+
+    /// A metric of the device that has a definition.
+    pub fn metric(&self, key: Key) -> Option<&Quantity> {
+        self.metrics.get(key.name)
     }
 
     /// Its label.

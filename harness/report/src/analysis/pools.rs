@@ -4,21 +4,22 @@
 use std::collections::BTreeMap;
 
 use super::quantities::{Baselines, Source, Value, Values};
+use crate::quantity::Key;
 use crate::stats::{self, Pool, Quantity, Term, Variance};
 
 /// The pools of every quantity: cells (or members) of a campaign lend each other their variance.
 #[derive(Debug, Default)]
 pub struct Pools {
-    known: BTreeMap<&'static str, Pool>,
+    known: BTreeMap<Key, Pool>,
 }
 
 impl Pools {
     /// Fit one pool per quantity from groups of repetitions.
-    pub fn fit<'a>(groups: impl Iterator<Item = &'a [Values]>, names: &[&'static str]) -> Self {
-        let mut variances = BTreeMap::<&'static str, Vec<Variance>>::new();
+    pub fn fit<'a>(groups: impl Iterator<Item = &'a [Values]>) -> Self {
+        let mut variances = BTreeMap::<Key, Vec<Variance>>::new();
         for group in groups {
-            for name in names {
-                let values: Vec<f64> = group.iter().filter_map(|v| v.get(name).map(|x| x.value)).collect();
+            for name in Key::ALL.iter().copied().filter(|key| key.is_pooled()) {
+                let values: Vec<f64> = group.iter().filter_map(|v| v.get(&name).map(|x| x.value)).collect();
                 if let Some((_, Some(variance))) = stats::log_moments(&values) {
                     variances.entry(name).or_default().push(variance);
                 }
@@ -28,13 +29,13 @@ impl Pools {
     }
 
     /// The method behind a quantity's interval.
-    pub fn method(&self, name: &str) -> Option<&'static str> {
-        self.known.get(name).map(Pool::name)
+    pub fn method(&self, name: Key) -> Option<&'static str> {
+        self.known.get(&name).map(Pool::name)
     }
 
     /// A quantity over repetitions.
-    pub fn quantity(&self, name: &str, group: &[Values], baselines: &Baselines, baseline_pools: &Pools) -> Option<Quantity> {
-        let values: Vec<&Value> = group.iter().filter_map(|v| v.get(name)).collect();
+    pub fn quantity(&self, name: Key, group: &[Values], baselines: &Baselines, baseline_pools: &Pools) -> Option<Quantity> {
+        let values: Vec<&Value> = group.iter().filter_map(|v| v.get(&name)).collect();
         let plain: Vec<f64> = values.iter().map(|v| v.value).collect();
         let Some((mean, own)) = stats::log_moments(&plain) else {
             // Zeros have no logarithm: their mean is still a reading, without an interval.
@@ -44,7 +45,7 @@ impl Pools {
         };
         let n = plain.len();
         let Some(own) = own else { return Some(stats::quantity(mean, n, &[])) };
-        let mut variance = self.known.get(name).map_or(own, |p| p.shrink(own));
+        let mut variance = self.known.get(&name).map_or(own, |p| p.shrink(own));
         // The steps of a counter are part of what differs between runs; few runs may happen to show less of it than there is.
         variance.s2 = variance.s2.max(values.iter().map(|v| v.resolution.powi(2)).sum::<f64>() / n as f64);
         let mut terms = vec![Term { weight: 1.0, variance, n }];
@@ -54,7 +55,7 @@ impl Pools {
         }
         for (source, weight) in leans {
             let (_, variance, n) = baselines.known.get(source)?;
-            let variance = match (variance, baseline_pools.known.get(source.1)) {
+            let variance = match (variance, baseline_pools.known.get(&source.1)) {
                 (Some(v), Some(pool)) => pool.shrink(*v),
                 (Some(v), None) => *v,
                 // One repetition of a baseline: the term's n of 1 already forbids an interval.

@@ -4,6 +4,7 @@
 use collo_store::Serving;
 
 use super::{Cell, Latency};
+use crate::quantity::Key;
 use crate::stats::Quantity;
 
 /// A workload that serves in a cell.
@@ -35,26 +36,26 @@ impl Cell {
 }
 
 impl<'a> Server<'a> {
-    /// A quantity of its requests by its name in JSON.
-    pub fn get(&self, name: &str) -> Option<&'a Quantity> {
+    /// A quantity of its requests.
+    pub fn get(&self, key: Key) -> Option<&'a Quantity> {
         match self.member {
-            Some(i) => self.cell.members.get(i)?.quantities.get(name),
-            None => self.cell.get(name),
+            Some(i) => self.cell.members.get(i)?.get(key),
+            None => self.cell.get(key),
         }
     }
 
     /// Why it has no such quantity.
-    pub fn absent(&self, name: &str) -> Option<&'a str> {
+    pub fn absent(&self, key: Key) -> Option<&'a str> {
         let of = match self.member {
             Some(i) => &self.cell.members.get(i)?.absent,
             None => &self.cell.absent,
         };
-        of.get(name).map(String::as_str)
+        of.get(&key).map(String::as_str)
     }
 
     /// True where in some repetition more than one request in a hundred was never answered.
     pub fn leaves_unanswered(&self) -> bool {
-        self.latencies().any(|l| l.get("latency_p99_s") == Some(f64::INFINITY))
+        self.latencies().any(|l| l.get(Key::LatencyP99) == Some(f64::INFINITY))
     }
 
     /// The latency that a share of the requests exceeds, seconds, by falling share: the geometric mean over repetitions. It ends where a

@@ -5,6 +5,7 @@
 
 use super::Cell;
 use crate::number;
+use crate::quantity::Key;
 
 /// Standard deviations from the median at which a repetition is an outlier.
 const FAR: f64 = 4.5;
@@ -30,17 +31,17 @@ pub fn all(cells: &mut [Cell]) {
             let share = number::percent(share);
             cell.suspicious.push(format!("`{source}` was read at {share} of the rate that was asked for in one of its runs"));
         }
-        if let Some(q) = cell.metrics.get("temperature_drift_c").filter(|q| q.estimate.abs() >= WARMER_C) {
+        if let Some(q) = cell.metrics.get(Key::TemperatureDrift.name).filter(|q| q.estimate.abs() >= WARMER_C) {
             cell.suspicious.push(format!("the card changed by {:+.0} °C between the halves of its runs", q.estimate));
         }
-        if let Some(q) = cell.metrics.get("sm_clock_drift_ratio").filter(|q| (q.estimate - 1.0).abs() >= SLOWER) {
+        if let Some(q) = cell.metrics.get(Key::SmClockDrift.name).filter(|q| (q.estimate - 1.0).abs() >= SLOWER) {
             cell.suspicious
                 .push(format!("SM clocks changed by {:+.1} % between the halves of its runs", (q.estimate - 1.0) * 100.0));
         }
         for odd in untrue(cell) {
             cell.suspicious.push(odd);
         }
-        if let Some(q) = cell.get("throttled_ratio").filter(|q| q.estimate > 0.0) {
+        if let Some(q) = cell.get(Key::Throttled).filter(|q| q.estimate > 0.0) {
             cell.suspicious.push(format!("something held the clocks down for {} of the time", number::percent(q.estimate)));
         }
     }

@@ -15,6 +15,7 @@ use super::quantity;
 use super::side::Side;
 use crate::document::{Block, Document, Fact, Look, Present, Section, Table, TableCell};
 use crate::number;
+use crate::quantity::Key;
 use crate::stats::Quantity;
 
 /// One figure beside a cell.
@@ -66,7 +67,7 @@ pub fn beside(side: &Side) -> Beside {
     for cell in &side.cells {
         let members: Vec<(&str, Option<u64>)> = cell.members.iter().map(|m| (m.workload.as_str(), m.batch_size)).collect();
         let about = study.figures.iter().filter(|f| f.is_about(&cell.sharing, &members) && (same_card || !f.is_absolute()));
-        let whole = |f: &&Figure| side.shortened.is_empty() || f.quantity != "epoch_time_s";
+        let whole = |f: &&Figure| side.shortened.is_empty() || f.quantity != Key::EpochTime.name;
         let before = rows.len();
         rows.extend(about.filter(whole).map(|figure| {
             let ours = figure.value(cell);

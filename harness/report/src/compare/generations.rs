@@ -75,7 +75,7 @@ impl CellRow {
 
 /// Put sides beside each other by a quantity that has no unit; the throughput gain if none is named.
 pub fn generations(sides: &[Side], asked: Option<&str>) -> Result<Generations> {
-    let name = asked.unwrap_or("throughput_gain").to_string();
+    let name = asked.unwrap_or(quantity::ACROSS.name).to_string();
     if let [first, .., last] = sides
         && quantity::is_absolute(&name)
     {

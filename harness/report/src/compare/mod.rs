@@ -33,12 +33,12 @@ pub use quantity::Asked;
 pub use ratio::{Finding, More};
 pub use side::Side;
 
-use serde::Serialize;
-
+use crate::quantity::{Key, Subject, Trait, find};
 use crate::stats::Quantity;
 use crate::{Error, Result};
 use matching::Pair;
 use ratio::{Quantiles, Ratio, judge};
+use serde::Serialize;
 use side::Cell;
 
 /// What to group verdicts by.
@@ -159,10 +159,7 @@ impl Comparison {
 
     /// What a difference may explain, if its direction is known and some row went that way.
     pub fn may_explain(&self, difference: &Difference) -> Option<&'static str> {
-        let times = self
-            .rows
-            .iter()
-            .any(|r| matches!(r.quantity.as_str(), "epoch_time_s" | "makespan_s" | "items_per_s" | "latency_p99_s"));
+        let times = self.rows.iter().any(|r| quantity::has(&r.quantity, Trait::Speed));
         match difference.slower? {
             _ if !times => None,
             true => (self.count("worse") > 0).then_some("worse"),
@@ -218,7 +215,7 @@ pub fn compare(left: &Side, right: &Side, options: &Options) -> Result<Compariso
         .map(|pair| row(pair, &asked, (left, right), cautions.withheld.as_deref(), &ends))
         .collect();
     let judged: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].1.is_some()).collect();
-    let ratios: Vec<_> = judged.iter().filter_map(|&i| Some((rows[i].1.as_ref()?, asked.good(&rows[i].0.quantity)))).collect();
+    let ratios: Vec<_> = judged.iter().filter_map(|&i| Some((rows[i].1.as_ref()?, asked.better(&rows[i].0.quantity)))).collect();
     let verdicts = judge(&ratios, threshold, &ends);
     let family = verdicts.iter().filter(|v| v.p.is_some()).count();
     for (i, verdict) in judged.into_iter().zip(verdicts) {
@@ -315,14 +312,13 @@ fn not_judged(
     fn shorter<'a>(side: &'a Side, cell: &Cell) -> Vec<Option<&'a BTreeSet<u64>>> {
         cell.members.iter().map(|m| side.shortened.get(&m.workload)).collect()
     }
-    let per_epoch = name.starts_with("epoch_time") || name.starts_with("makespan") || name.contains("_per_epoch");
-    if per_epoch && shorter(sides.0, left) != shorter(sides.1, right) {
+    if quantity::has(name, Trait::EpochLength) && shorter(sides.0, left) != shorter(sides.1, right) {
         return not("epochs of different length".into());
     }
-    if crate::analysis::LATENCY.contains(&name) && left.served() != right.served() {
+    if find(name).is_some_and(|q| q.subject == Subject::Requests) && left.served() != right.served() {
         return not("requests come at another rate, or have another limit".into());
     }
-    if name == "makespan_s" && sides.0.fact("epochs").zip(sides.1.fact("epochs")).is_some_and(|(l, r)| l != r) {
+    if name == Key::Makespan.name && sides.0.fact("epochs").zip(sides.1.fact("epochs")).is_some_and(|(l, r)| l != r) {
         return not("different numbers of epochs".into());
     }
     // What a gain is of, or how memory was read.

@@ -13,6 +13,7 @@ use super::quantity;
 use super::side::{Cell, Member};
 use crate::analysis::Regime;
 use crate::number;
+use crate::quantity::Key;
 use crate::stats::Quantity;
 
 /// What was published.
@@ -160,7 +161,7 @@ impl Figure {
             return cell.get(&self.quantity);
         }
         // Normalised progress is one over the slowdown.
-        let q = cell.of_member(self.member_of(&cell.members)?, "slowdown")?;
+        let q = cell.of_member(self.member_of(&cell.members)?, Key::Slowdown.name)?;
         let invert = |x: Option<f64>| x.map(|x| 1.0 / x);
         Some(Quantity { estimate: 1.0 / q.estimate, low: invert(q.high), high: invert(q.low), ..q })
     }
@@ -189,11 +190,11 @@ pub fn is_card(name: &str) -> bool {
 }
 
 /// The published figure of a cell's quantity, for a word beside our own. On the study's card alone.
-pub fn figure(device: &str, sharing: &str, members: &[(&str, Option<u64>)], name: &str) -> Option<&'static Figure> {
+pub fn figure(device: &str, sharing: &str, members: &[(&str, Option<u64>)], key: Key) -> Option<&'static Figure> {
     if !is_card(device) {
         return None;
     }
-    study().figures.iter().find(|f| f.quantity == name && f.is_about(sharing, members))
+    study().figures.iter().find(|f| f.quantity == key.name && f.is_about(sharing, members))
 }
 
 impl Figure {
@@ -220,6 +221,8 @@ mod tests {
         assert!(study.figures.len() >= 170 && study.others.len() >= 4, "{}", study.figures.len());
         for f in &study.figures {
             assert!(f.range().is_some() != f.outcome.is_some(), "{}", f.id);
+            let known = ["progress", "outcome"].contains(&f.quantity.as_str()) || crate::quantity::find(&f.quantity).is_some();
+            assert!(known, "{}: {}", f.id, f.quantity);
             assert!(f.members.iter().all(|m| !m.regime.is_empty()), "{} has no conditions", f.id);
             assert!(!f.source.is_empty() && !f.conditions.is_empty() && !f.published.is_empty(), "{}", f.id);
         }
@@ -232,17 +235,17 @@ mod tests {
     #[test]
     fn a_figure_meets_its_cell_and_no_other() {
         let seven = [("small", Some(32)); 7];
-        let on = |device: &str, sharing: &str, members: &[(&str, Option<u64>)], name: &str| {
-            super::figure(device, sharing, members, name).map(Figure::value_text)
+        let on = |device: &str, sharing: &str, members: &[(&str, Option<u64>)], key: Key| {
+            super::figure(device, sharing, members, key).map(Figure::value_text)
         };
-        let value = |sharing: &str, members: &[(&str, Option<u64>)], name: &str| on("A100-SXM4-40GB", sharing, members, name);
-        assert_eq!(on("NVIDIA H200", "mps", &seven, "throughput_gain"), None, "it was measured on another card");
-        assert_eq!(value("mps", &seven, "throughput_gain").as_deref(), Some("5.35"));
-        assert_eq!(value("mig:1g.5gb", &seven, "throughput_gain").as_deref(), Some("2.90"));
-        assert_eq!(value("mps:14%", &seven, "throughput_gain"), None, "a limit of threads is another mode");
-        assert_eq!(value("mps", &seven[..6], "throughput_gain"), None);
-        assert_eq!(value("mps", &[("small", Some(128)); 7], "throughput_gain"), None);
-        assert_eq!(value("mps", &[("small", Some(128)); 3], "slowdown").as_deref(), Some("1.50–2.10"));
+        let value = |sharing: &str, members: &[(&str, Option<u64>)], key: Key| on("A100-SXM4-40GB", sharing, members, key);
+        assert_eq!(on("NVIDIA H200", "mps", &seven, Key::ThroughputGain), None, "it was measured on another card");
+        assert_eq!(value("mps", &seven, Key::ThroughputGain).as_deref(), Some("5.35"));
+        assert_eq!(value("mig:1g.5gb", &seven, Key::ThroughputGain).as_deref(), Some("2.90"));
+        assert_eq!(value("mps:14%", &seven, Key::ThroughputGain), None, "a limit of threads is another mode");
+        assert_eq!(value("mps", &seven[..6], Key::ThroughputGain), None);
+        assert_eq!(value("mps", &[("small", Some(128)); 7], Key::ThroughputGain), None);
+        assert_eq!(value("mps", &[("small", Some(128)); 3], Key::Slowdown).as_deref(), Some("1.50–2.10"));
         let pair = [("xception", Some(32)), ("vgg16", Some(64))];
         assert!(study().figures.iter().filter(|f| f.is_about("naive", &pair)).count() == 2, "in whatever order");
     }

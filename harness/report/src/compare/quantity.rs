@@ -1,9 +1,9 @@
 //! Which number of a cell is compared. In: what was asked for, and both sides. Out: its name for each pair, in which unit it is
-//! printed, and which way is good.
+//! printed, and which way is better.
 
 use super::Side;
 use super::matching::Pair;
-use super::ratio::Good;
+use crate::quantity::{Better, Key, Trait, find};
 use crate::{Error, Result};
 
 /// What is compared.
@@ -17,64 +17,8 @@ pub enum Asked {
     Named(String),
 }
 
-use Good::{Larger, Neither, Smaller};
-
-/// Name in JSON, words, unit, the factor to it, which way is good, whether two cards can be held against each other by it.
-type Known = (&'static str, &'static str, &'static str, f64, Good, bool);
-
-const GIB: f64 = 1.0 / (1u64 << 30) as f64;
-
-const QUANTITIES: [Known; 42] = [
-    ("epoch_time_s", "epoch", "s", 1.0, Smaller, false),
-    ("makespan_s", "makespan", "s", 1.0, Smaller, false),
-    ("items_per_s", "items", "per s", 1.0, Larger, false),
-    ("energy_j_per_epoch", "energy per epoch", "J", 1.0, Smaller, false),
-    ("energy_j_per_epoch_above_idle", "energy above idle per epoch", "J", 1.0, Smaller, false),
-    ("energy_j_per_item", "energy per item", "J", 1.0, Smaller, false),
-    ("power_w", "power", "W", 1.0, Neither, false),
-    ("slowdown", "slowdown", "", 1.0, Smaller, true),
-    ("slowdown_on_slice", "slowdown on the slice", "", 1.0, Smaller, true),
-    ("antt", "ANTT", "", 1.0, Smaller, true),
-    ("throughput_gain", "gain", "", 1.0, Larger, true),
-    ("stp", "STP", "", 1.0, Larger, true),
-    ("fairness", "fairness", "", 1.0, Larger, true),
-    ("energy_of_solo", "energy ÷ in turn", "", 1.0, Smaller, true),
-    ("memory_bytes", "memory", "GiB", GIB, Smaller, true),
-    ("memory_of_solo", "memory ÷ solo", "", 1.0, Smaller, true),
-    ("memory_headroom_bytes", "headroom", "GiB", GIB, Larger, true),
-    ("overlap_ratio", "overlap", "", 1.0, Neither, true),
-    ("start_skew_s", "start skew", "s", 1.0, Smaller, true),
-    ("throttled_ratio", "throttled", "", 1.0, Smaller, true),
-    ("cpu_ratio", "CPU", "cores", 1.0, Neither, true),
-    ("solo_sm_active_sum_ratio", "sum of solo SMACT", "", 1.0, Neither, true),
-    ("sm_active_ratio", "SMACT", "", 1.0, Neither, true),
-    ("sm_active_p95_ratio", "SMACT p95", "", 1.0, Neither, true),
-    ("sm_occupancy_ratio", "SMOCC", "", 1.0, Neither, true),
-    ("dram_active_ratio", "DRAMA", "", 1.0, Neither, true),
-    ("pcie_rx_bytes_per_item", "PCIe in per item", "B", 1.0, Neither, true),
-    ("pcie_tx_bytes_per_item", "PCIe out per item", "B", 1.0, Neither, true),
-    ("pcie_rx_of_solo", "PCIe in ÷ solo", "", 1.0, Neither, true),
-    ("pcie_rx_bytes_per_s", "PCIe in", "B/s", 1.0, Neither, true),
-    ("pcie_tx_bytes_per_s", "PCIe out", "B/s", 1.0, Neither, true),
-    ("sm_clock_mhz", "SM clock", "MHz", 1.0, Neither, true),
-    ("temperature_c", "temperature", "°C", 1.0, Neither, true),
-    ("read_bytes_per_s", "read", "B/s", 1.0, Neither, true),
-    ("latency_p50_s", "p50", "s", 1.0, Smaller, false),
-    ("latency_p95_s", "p95", "s", 1.0, Smaller, false),
-    ("latency_p99_s", "p99", "s", 1.0, Smaller, false),
-    ("latency_p99_of_solo", "p99 ÷ alone", "", 1.0, Smaller, true),
-    ("within_slo_ratio", "in time", "", 1.0, Larger, false),
-    ("goodput_per_s", "goodput", "per s", 1.0, Larger, false),
-    ("offered_per_s", "offered", "per s", 1.0, Neither, false),
-    ("answered_per_s", "answered", "per s", 1.0, Larger, false),
-];
-
-fn entry(name: &str) -> Option<&'static Known> {
-    QUANTITIES.iter().find(|q| q.0 == name)
-}
-
 /// What an epoch or a makespan is, between different cards.
-const ACROSS: &str = "throughput_gain";
+pub const ACROSS: Key = Key::ThroughputGain;
 
 impl Asked {
     /// What was asked for, if both sides have it and may be compared by it.
@@ -82,7 +26,7 @@ impl Asked {
         let Some(name) = name else {
             return Ok(if different_devices { Asked::Across } else { Asked::Time });
         };
-        if different_devices && entry(name).is_some_and(|q| !q.5) {
+        if different_devices && is_absolute(name) {
             let (left, right) = (left.device_said(), right.device_said());
             return Err(Error::AcrossDevices { quantity: name.into(), left, right });
         }
@@ -100,61 +44,55 @@ impl Asked {
     pub fn of_pair(&self, pair: &Pair<'_>) -> String {
         match self {
             Asked::Named(name) => name.clone(),
-            Asked::Across if pair.left.serves() || pair.right.serves() => "latency_p99_of_solo".into(),
-            Asked::Across => ACROSS.into(),
+            Asked::Across if pair.left.serves() || pair.right.serves() => Key::LatencyP99OfSolo.name.into(),
+            Asked::Across => ACROSS.name.into(),
             Asked::Time => {
                 let release = pair.right.tail == "release" || pair.left.tail == "release";
                 let uniform = pair.right.members.windows(2).all(|w| w[0].is_like(&w[1]));
                 if pair.left.serves() || pair.right.serves() {
-                    return "latency_p99_s".into();
+                    return Key::LatencyP99.name.into();
                 }
-                if release || !uniform { "makespan_s".into() } else { "epoch_time_s".into() }
+                if release || !uniform { Key::Makespan.name.into() } else { Key::EpochTime.name.into() }
             }
         }
     }
 
-    /// True for a baseline's quantity that is 1 because it is held against itself.
+    /// True for what a baseline has as 1 because it is held against itself, or has not because nobody is beside it.
     pub fn is_by_definition(&self, pair: &Pair<'_>) -> bool {
         if *self == Asked::Time {
             return false;
         }
         let name = self.of_pair(pair);
         let one = |cell: &super::Cell| cell.is_solo() && cell.get(&name).is_none_or(|q| q.estimate == 1.0 && q.df.is_none());
-        matches!(
-            name.as_str(),
-            "slowdown"
-                | "antt"
-                | "stp"
-                | "throughput_gain"
-                | "memory_of_solo"
-                | "fairness"
-                | "energy_of_solo"
-                | "latency_p99_of_solo"
-        ) && one(pair.left)
-            && one(pair.right)
+        find(&name).is_some_and(|q| q.has(Trait::OneAlone) || q.has(Trait::Company)) && one(pair.left) && one(pair.right)
     }
 
-    /// Which way is good.
-    pub fn good(&self, name: &str) -> Good {
-        entry(name).map_or(Neither, |q| q.4)
+    /// Which way is better.
+    pub fn better(&self, name: &str) -> Better {
+        find(name).map_or(Better::Neither, |q| q.better)
     }
 
-    /// What is compared, in words: `time per epoch`.
-    pub fn said(&self) -> String {
+    /// What is compared, in words: `throughput gain`.
+    pub fn said(&self) -> &str {
         match self {
-            Asked::Time => "time".into(),
-            Asked::Across => unit(ACROSS).0.into(),
-            Asked::Named(name) => entry(name).map_or_else(|| name.clone(), |q| q.1.to_string()),
+            Asked::Time => "time",
+            Asked::Across => ACROSS.label,
+            Asked::Named(name) => find(name).map_or(name, |q| q.label),
         }
     }
 }
 
-/// The words of a quantity, its unit and the factor to it.
+/// What stands over a quantity's column, its unit and the factor to it. A metric without a definition is printed as it is.
 pub fn unit(name: &str) -> (&str, &'static str, f64) {
-    entry(name).map_or((name, "", 1.0), |q| (q.1, q.2, q.3))
+    find(name).map_or((name, "", 1.0), |q| (q.head(), q.unit.symbol, q.unit.factor))
 }
 
 /// True for what means nothing between different cards: times, energies, rates.
 pub fn is_absolute(name: &str) -> bool {
-    entry(name).is_some_and(|q| !q.5)
+    has(name, Trait::OneCard)
+}
+
+/// True where a quantity of this name has the trait.
+pub fn has(name: &str, what: Trait) -> bool {
+    find(name).is_some_and(|q| q.has(what))
 }

@@ -9,16 +9,8 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use crate::quantity::Better;
 use crate::stats::{self, Quantity, holm, t_p};
-
-/// Which way is good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Good {
-    Smaller,
-    Larger,
-    /// Neither is: a difference is `higher` or `lower`.
-    Neither,
-}
 
 /// What a comparison says of one cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,14 +167,14 @@ pub struct Judged {
 }
 
 /// Judge ratios together: Holm over all that have an interval. The rules are those of `stats::compare`.
-pub fn judge(ratios: &[(&Ratio, Good)], threshold: f64, ends: &Quantiles) -> Vec<Judged> {
+pub fn judge(ratios: &[(&Ratio, Better)], threshold: f64, ends: &Quantiles) -> Vec<Judged> {
     let raw: Vec<Option<f64>> = ratios.iter().map(|(r, _)| r.p()).collect();
     let known: Vec<f64> = raw.iter().flatten().copied().collect();
     let family = known.len();
     let strictest = Quantiles::at(1.0 - 0.025 / family.max(1) as f64);
     let mut adjusted = holm(&known).into_iter();
     let limit = threshold.ln_1p();
-    let mut one = |(ratio, good): &(&Ratio, Good), p: Option<f64>| {
+    let mut one = |(ratio, better): &(&Ratio, Better), p: Option<f64>| {
         let Some(p_adjusted) = p.and_then(|_| adjusted.next()) else {
             return Judged { p: None, p_adjusted: None, finding: Finding::CannotTell(More::OneRun) };
         };
@@ -191,11 +183,11 @@ pub fn judge(ratios: &[(&Ratio, Good)], threshold: f64, ends: &Quantiles) -> Vec
         let finding = if within(q.low) && within(q.high) {
             Finding::Same
         } else if p_adjusted < 0.05 && effect.abs() > limit {
-            match (good, effect > 0.0) {
-                (Good::Neither, true) => Finding::Higher,
-                (Good::Neither, false) => Finding::Lower,
-                (Good::Larger, true) | (Good::Smaller, false) => Finding::Better,
-                (Good::Larger, false) | (Good::Smaller, true) => Finding::Worse,
+            match (better, effect > 0.0) {
+                (Better::Neither, true) => Finding::Higher,
+                (Better::Neither, false) => Finding::Lower,
+                (Better::Larger, true) | (Better::Smaller, false) => Finding::Better,
+                (Better::Larger, false) | (Better::Smaller, true) => Finding::Worse,
             }
         } else {
             Finding::CannotTell(more(ratio, effect.abs(), limit, (ends, &strictest)))
@@ -250,7 +242,7 @@ mod tests {
     }
 
     fn alone(ratio: &Ratio, threshold: f64) -> Judged {
-        judge(&[(ratio, Good::Smaller)], threshold, &Quantiles::at(0.975)).remove(0)
+        judge(&[(ratio, Better::Smaller)], threshold, &Quantiles::at(0.975)).remove(0)
     }
 
     #[test]
@@ -299,7 +291,7 @@ mod tests {
                 Ratio::of(&q(3.0, width, 3, 5.0), &q(3.0 * shift, width, 3, 5.0), &ends)
             })
             .collect();
-        let mine = judge(&ratios.iter().map(|r| (r, Good::Larger)).collect::<Vec<_>>(), 0.02, &ends);
+        let mine = judge(&ratios.iter().map(|r| (r, Better::Larger)).collect::<Vec<_>>(), 0.02, &ends);
         let shared = stats::compare(&ratios.iter().map(|r| Some(r.value.clone())).collect::<Vec<_>>(), 0.02);
         let mut kinds = std::collections::BTreeSet::new();
         for (mine, shared) in mine.iter().zip(shared.iter().flatten()) {
@@ -356,7 +348,7 @@ mod tests {
             };
             let (left, right) = (side(1.0), side(step));
             let ratios: Vec<Ratio> = left.iter().zip(&right).map(|(l, r)| Ratio::of(l, r, &ends)).collect();
-            let judged = judge(&ratios.iter().map(|r| (r, Good::Smaller)).collect::<Vec<_>>(), 0.02, &ends);
+            let judged = judge(&ratios.iter().map(|r| (r, Better::Smaller)).collect::<Vec<_>>(), 0.02, &ends);
             found += usize::from(judged[0].finding == Finding::Worse);
             let alarm = |j: &Judged| matches!(j.finding, Finding::Worse | Finding::Better);
             false_alarms += usize::from(judged[1..].iter().any(alarm));

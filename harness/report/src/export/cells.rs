@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value as Json;
 
-use super::face;
+use super::caveats;
 use super::table::{Kind, Table, Value};
-use crate::analysis::{Analysis, CELL, Cell, GainBy};
+use crate::analysis::{Analysis, Cell, GainBy};
 use crate::format::words;
+use crate::quantity::{self, Trait};
 use crate::stats::Quantity;
 
 /// What stands before the quantities.
@@ -49,7 +50,7 @@ pub fn table(analysis: &Analysis) -> Table {
         analysis.cells.iter().flat_map(|c| c.metrics.keys()).collect::<BTreeSet<_>>().into_iter().collect();
     let mut heads: Vec<(String, Kind)> = LABELS.map(|(name, kind)| (name.to_string(), kind)).to_vec();
     let of_metrics = metrics.iter().map(|m| format!("metrics.{m}"));
-    for name in CELL.iter().map(|n| n.to_string()).chain(of_metrics) {
+    for name in quantity::all(Trait::Cell).map(|key| key.name.to_string()).chain(of_metrics) {
         for (end, kind) in [("", Kind::Number), ("_low", Kind::Number), ("_high", Kind::Number), ("_repetitions", Kind::Whole)] {
             heads.push((format!("{name}{end}"), kind));
         }
@@ -59,8 +60,8 @@ pub fn table(analysis: &Analysis) -> Table {
         .iter()
         .map(|cell| {
             let mut row = labels(analysis, cell);
-            row.extend(CELL.iter().flat_map(|name| quantity(cell.get(name))));
-            row.extend(metrics.iter().flat_map(|name| quantity(cell.metrics.get(*name))));
+            row.extend(quantity::all(Trait::Cell).flat_map(|key| values(cell.get(key))));
+            row.extend(metrics.iter().flat_map(|name| values(cell.metrics.get(*name))));
             row
         })
         .collect();
@@ -96,7 +97,7 @@ fn campaign(analysis: &Analysis) -> [Value; 9] {
         Value::text(&c.device.kind),
         Value::Flag(c.device.simulated),
         Value::list(&analysis.synthetic),
-        Value::list(face::shortened(analysis)),
+        Value::list(caveats::shortened(analysis)),
         Value::list(&c.informative),
     ]
 }
@@ -139,7 +140,7 @@ fn settings(cell: &Cell) -> String {
     }
 }
 
-fn quantity(q: Option<&Quantity>) -> [Value; 4] {
+fn values(q: Option<&Quantity>) -> [Value; 4] {
     match q.filter(|q| q.estimate.is_finite()) {
         Some(q) => [q.estimate.into(), q.low.into(), q.high.into(), q.n.into()],
         None => [Value::Absent, Value::Absent, Value::Absent, Value::Absent],

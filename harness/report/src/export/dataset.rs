@@ -6,10 +6,11 @@
 
 use serde_json::json;
 
-use super::face;
+use super::caveats;
 use super::table::{Kind, Table, Value};
 use crate::analysis::{Analysis, Cell, MemberNumbers, Repetition};
 use crate::format::words;
+use crate::quantity::Key;
 use collo_store::{Features, GpuRecord, MemberRecord};
 
 use Kind::{Flag, Number, Text, Whole};
@@ -73,7 +74,7 @@ static CAMPAIGN: [Column; 28] = [
     column("outcome", Text, |at| Value::text(at.r.record().outcome.word())),
     column("validity", Text, |at| Value::text(words::verdict(at.r.validity.verdict))),
     column("reasons", Text, |at| Value::list(&at.r.validity.reasons)),
-    column("marks", Text, |at| Value::list(face::tags(at.analysis))),
+    column("marks", Text, |at| Value::list(caveats::tags(at.analysis))),
 ];
 
 /// Who trains: settings and computation graph.
@@ -103,29 +104,29 @@ static ALONE: [Column; 17] = [
     column("solo_cell", Text, |at| Value::text(&at.record.spec.solo)),
     column("solo_repetitions", Whole, |at| at.solo.map(|s| s.counted.len()).into()),
     column("solo_validity", Text, |at| at.solo.map(|s| words::verdict(s.validity.verdict)).into()),
-    column("solo_epoch_time_s", Number, |at| alone(at, "epoch_time_s")),
-    column("solo_latency_p99_s", Number, |at| alone(at, "latency_p99_s")),
-    column("solo_items_per_s", Number, |at| alone(at, "items_per_s")),
-    column("solo_memory_bytes", Number, |at| alone(at, "memory_bytes")),
+    column("solo_epoch_time_s", Number, |at| alone(at, Key::EpochTime)),
+    column("solo_latency_p99_s", Number, |at| alone(at, Key::LatencyP99)),
+    column("solo_items_per_s", Number, |at| alone(at, Key::Items)),
+    column("solo_memory_bytes", Number, |at| alone(at, Key::Memory)),
     column("solo_memory_kind", Text, |at| at.solo.and_then(|s| s.memory_kind).map(|k| k.word()).into()),
-    column("solo_cpu_ratio", Number, |at| alone(at, "cpu_ratio")),
-    column("solo_sm_active_ratio", Number, |at| alone_metric(at, "sm_active_ratio")),
-    column("solo_sm_occupancy_ratio", Number, |at| alone_metric(at, "sm_occupancy_ratio")),
-    column("solo_dram_active_ratio", Number, |at| alone_metric(at, "dram_active_ratio")),
-    column("solo_power_w", Number, |at| alone_metric(at, "power_w")),
-    column("solo_energy_j_per_epoch", Number, |at| alone(at, "energy_j_per_epoch")),
-    column("solo_pcie_rx_bytes_per_s", Number, |at| alone_metric(at, "pcie_rx_bytes_per_s")),
-    column("solo_pcie_tx_bytes_per_s", Number, |at| alone_metric(at, "pcie_tx_bytes_per_s")),
-    column("solo_pcie_rx_bytes_per_item", Number, |at| alone(at, "pcie_rx_bytes_per_item")),
+    column("solo_cpu_ratio", Number, |at| alone(at, Key::Cpu)),
+    column("solo_sm_active_ratio", Number, |at| alone_metric(at, Key::SmActive)),
+    column("solo_sm_occupancy_ratio", Number, |at| alone_metric(at, Key::SmOccupancy)),
+    column("solo_dram_active_ratio", Number, |at| alone_metric(at, Key::DramActive)),
+    column("solo_power_w", Number, |at| alone_metric(at, Key::Power)),
+    column("solo_energy_j_per_epoch", Number, |at| alone(at, Key::EnergyPerEpoch)),
+    column("solo_pcie_rx_bytes_per_s", Number, |at| alone_metric(at, Key::PcieRx)),
+    column("solo_pcie_tx_bytes_per_s", Number, |at| alone_metric(at, Key::PcieTx)),
+    column("solo_pcie_rx_bytes_per_item", Number, |at| alone(at, Key::PcieRxPerItem)),
 ];
 
 /// The other members, by what each does alone.
 static COMPANY: [Column; 5] = [
     column("company", Text, |at| Value::list(others(at).map(|m| m.spec.solo.as_str()))),
-    column("company_solo_memory_bytes", Number, |at| sum(at, |s| s.get("memory_bytes").map(|q| q.estimate))),
-    column("company_solo_sm_active_ratio", Number, |at| sum(at, |s| metric_of(s, "sm_active_ratio"))),
-    column("company_solo_dram_active_ratio", Number, |at| sum(at, |s| metric_of(s, "dram_active_ratio"))),
-    column("company_solo_pcie_rx_bytes_per_s", Number, |at| sum(at, |s| metric_of(s, "pcie_rx_bytes_per_s"))),
+    column("company_solo_memory_bytes", Number, |at| sum(at, |s| s.get(Key::Memory).map(|q| q.estimate))),
+    column("company_solo_sm_active_ratio", Number, |at| sum(at, |s| metric_of(s, Key::SmActive))),
+    column("company_solo_dram_active_ratio", Number, |at| sum(at, |s| metric_of(s, Key::DramActive))),
+    column("company_solo_pcie_rx_bytes_per_s", Number, |at| sum(at, |s| metric_of(s, Key::PcieRx))),
 ];
 
 /// What became of it in this repetition: of the member, then of the whole group and the device.
@@ -134,14 +135,14 @@ static RESULTS: [Column; 44] = [
     column("slowdown", Number, slowdown),
     column("items_per_s", Number, |at| result(at, |m| m.items_per_s)),
     column("requests", Whole, |at| at.results.and_then(|m| m.latency.as_ref()).map(|l| l.arrived).into()),
-    column("latency_p50_s", Number, |at| requests(at, "latency_p50_s")),
-    column("latency_p95_s", Number, |at| requests(at, "latency_p95_s")),
-    column("latency_p99_s", Number, |at| requests(at, "latency_p99_s")),
+    column("latency_p50_s", Number, |at| requests(at, Key::LatencyP50)),
+    column("latency_p95_s", Number, |at| requests(at, Key::LatencyP95)),
+    column("latency_p99_s", Number, |at| requests(at, Key::LatencyP99)),
     column("latency_p99_of_solo", Number, p99_of_solo),
-    column("within_slo_ratio", Number, |at| requests(at, "within_slo_ratio")),
-    column("goodput_per_s", Number, |at| requests(at, "goodput_per_s")),
-    column("offered_per_s", Number, |at| requests(at, "offered_per_s")),
-    column("answered_per_s", Number, |at| requests(at, "answered_per_s")),
+    column("within_slo_ratio", Number, |at| requests(at, Key::WithinSlo)),
+    column("goodput_per_s", Number, |at| requests(at, Key::Goodput)),
+    column("offered_per_s", Number, |at| requests(at, Key::Offered)),
+    column("answered_per_s", Number, |at| requests(at, Key::Answered)),
     column("memory_bytes", Number, |at| result(at, |m| m.memory.map(|x| x.bytes))),
     column("memory_kind", Text, |at| at.results.and_then(|m| m.memory).map(|m| m.kind.word()).into()),
     column("allocated_bytes", Whole, |at| at.results.and(at.record.allocated_bytes).into()),
@@ -159,21 +160,21 @@ static RESULTS: [Column; 44] = [
     column("group_memory_bytes", Number, |at| group(at, |r| total(r, |m| m.memory.map(|x| x.bytes)))),
     column("group_items_per_s", Number, |at| group(at, |r| total(r, |m| m.items_per_s))),
     column("group_energy_j_per_epoch", Number, |at| group(at, |r| Some(r.energy?.power_w / r.epochs_per_s()?))),
-    column("device_sm_active_ratio", Number, |at| metric(at, "sm_active_ratio")),
-    column("device_sm_active_p95_ratio", Number, |at| metric(at, "sm_active_p95_ratio")),
-    column("device_sm_occupancy_ratio", Number, |at| metric(at, "sm_occupancy_ratio")),
-    column("device_sm_occupancy_p95_ratio", Number, |at| metric(at, "sm_occupancy_p95_ratio")),
-    column("device_dram_active_ratio", Number, |at| metric(at, "dram_active_ratio")),
-    column("device_dram_active_p95_ratio", Number, |at| metric(at, "dram_active_p95_ratio")),
-    column("device_pcie_rx_bytes_per_s", Number, |at| metric(at, "pcie_rx_bytes_per_s")),
-    column("device_pcie_tx_bytes_per_s", Number, |at| metric(at, "pcie_tx_bytes_per_s")),
-    column("device_power_w", Number, |at| metric(at, "power_w")),
+    column("device_sm_active_ratio", Number, |at| metric(at, Key::SmActive)),
+    column("device_sm_active_p95_ratio", Number, |at| metric(at, Key::SmActiveP95)),
+    column("device_sm_occupancy_ratio", Number, |at| metric(at, Key::SmOccupancy)),
+    column("device_sm_occupancy_p95_ratio", Number, |at| metric(at, Key::SmOccupancyP95)),
+    column("device_dram_active_ratio", Number, |at| metric(at, Key::DramActive)),
+    column("device_dram_active_p95_ratio", Number, |at| metric(at, Key::DramActiveP95)),
+    column("device_pcie_rx_bytes_per_s", Number, |at| metric(at, Key::PcieRx)),
+    column("device_pcie_tx_bytes_per_s", Number, |at| metric(at, Key::PcieTx)),
+    column("device_power_w", Number, |at| metric(at, Key::Power)),
     column("device_power_by_counter_w", Number, |at| group(at, |r| r.energy.map(|e| e.power_w))),
     column("device_idle_power_w", Number, |at| group(at, |r| r.idle_w)),
-    column("device_sm_clock_mhz", Number, |at| metric(at, "sm_clock_mhz")),
-    column("device_temperature_c", Number, |at| metric(at, "temperature_c")),
+    column("device_sm_clock_mhz", Number, |at| metric(at, Key::SmClock)),
+    column("device_temperature_c", Number, |at| metric(at, Key::Temperature)),
     column("device_throttled_ratio", Number, |at| group(at, |r| r.throttled_ratio)),
-    column("device_cpu_ratio", Number, |at| metric(at, "cpu_ratio")),
+    column("device_cpu_ratio", Number, |at| metric(at, Key::Cpu)),
 ];
 
 /// All rows, in the order of the plan's cells. A run that was never made has none.
@@ -216,16 +217,16 @@ fn kinds(at: &At, is: fn(&str) -> bool) -> Value {
     layers(at).map(|l| l.iter().filter(|(kind, _)| is(kind)).map(|(_, n)| n).sum::<u64>()).into()
 }
 
-fn alone(at: &At, name: &str) -> Value {
-    at.solo.and_then(|s| s.get(name)).map(|q| q.estimate).into()
+fn alone(at: &At, key: Key) -> Value {
+    at.solo.and_then(|s| s.get(key)).map(|q| q.estimate).into()
 }
 
-fn metric_of(cell: &Cell, name: &str) -> Option<f64> {
-    cell.metrics.get(name).map(|q| q.estimate)
+fn metric_of(cell: &Cell, key: Key) -> Option<f64> {
+    cell.metric(key).map(|q| q.estimate)
 }
 
-fn alone_metric(at: &At, name: &str) -> Value {
-    at.solo.and_then(|s| metric_of(s, name)).into()
+fn alone_metric(at: &At, key: Key) -> Value {
+    at.solo.and_then(|s| metric_of(s, key)).into()
 }
 
 fn others<'a>(at: &At<'a>) -> impl Iterator<Item = &'a MemberRecord> {
@@ -245,18 +246,18 @@ fn result(at: &At, of: fn(&MemberNumbers) -> Option<f64>) -> Value {
     at.results.and_then(of).into()
 }
 
-fn requests(at: &At, name: &str) -> Value {
-    at.results.and_then(|m| m.latency.as_ref()?.told(name)).into()
+fn requests(at: &At, key: Key) -> Value {
+    at.results.and_then(|m| m.latency.as_ref()?.told(key)).into()
 }
 
 fn p99_of_solo(at: &At) -> Value {
-    let alone_s = at.solo.and_then(|s| s.get("latency_p99_s")).map(|q| q.estimate);
-    let own_s = at.results.and_then(|m| m.latency.as_ref()?.told("latency_p99_s"));
+    let alone_s = at.solo.and_then(|s| s.get(Key::LatencyP99)).map(|q| q.estimate);
+    let own_s = at.results.and_then(|m| m.latency.as_ref()?.told(Key::LatencyP99));
     own_s.zip(alone_s).map(|(own, alone)| own / alone).into()
 }
 
 fn slowdown(at: &At) -> Value {
-    let alone_s = at.solo.and_then(|s| s.get("epoch_time_s")).map(|q| q.estimate);
+    let alone_s = at.solo.and_then(|s| s.get(Key::EpochTime)).map(|q| q.estimate);
     at.results.and_then(|m| m.epoch_s).zip(alone_s).map(|(own, alone)| own / alone).into()
 }
 
@@ -268,6 +269,6 @@ fn total(r: &Repetition, of: fn(&MemberNumbers) -> Option<f64>) -> Option<f64> {
     r.members.iter().map(of).sum()
 }
 
-fn metric(at: &At, name: &str) -> Value {
-    at.results.and_then(|_| at.r.metrics.get(name)).copied().into()
+fn metric(at: &At, key: Key) -> Value {
+    at.results.and_then(|_| at.r.metrics.get(key.name)).copied().into()
 }

@@ -2,14 +2,17 @@
 //! failed or none of its numbers can be used; out of memory, refused and not run are skipped, with the reason; `informative` and what
 //! looks odd is said in its output.
 
-use std::fmt::Write;
+use std::time::Duration;
 
 use collo_store::{Outcome, RefusalRecord};
+use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::face;
+use super::caveats;
 use crate::analysis::{Analysis, Cell};
 use crate::format::words;
 use crate::number;
+use crate::quantity::Key;
+use crate::{Error, Result};
 
 /// How a cell stands.
 enum Standing {
@@ -19,42 +22,49 @@ enum Standing {
 }
 
 /// The whole file.
-pub fn suite(analysis: &Analysis) -> String {
+pub fn suite(analysis: &Analysis) -> Result<String> {
     let c = &analysis.campaign;
-    let standings: Vec<Standing> = analysis.cells.iter().map(standing).collect();
-    let refusals = &c.plan.refusals;
-    let failures = standings.iter().filter(|s| matches!(s, Standing::Failed { .. })).count();
-    let skipped = standings.iter().filter(|s| matches!(s, Standing::Skipped { .. })).count() + refusals.len();
-    let tests = standings.len() + refusals.len();
-    let time_s: f64 = analysis.cells.iter().filter_map(run_time_s).sum();
-    let name = attribute(&face::name(analysis));
-    let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\" time=\"{time_s:.3}\"");
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let _ = writeln!(out, "<testsuites name=\"collo\" {counts}>");
-    let stamp = attribute(c.created_utc.trim_end_matches('Z'));
-    let _ = writeln!(out, "  <testsuite name=\"{name}\" {counts} timestamp=\"{stamp}\">\n    <properties>");
-    for (key, value) in properties(analysis) {
-        let _ = writeln!(out, "      <property name=\"{key}\" value=\"{}\"/>", attribute(&value));
-    }
-    out.push_str("    </properties>\n");
-    for (cell, standing) in analysis.cells.iter().zip(&standings) {
-        let class = class(analysis, &cell.record.sharing);
-        let time = run_time_s(cell).map_or_else(String::new, |s| format!(" time=\"{s:.3}\""));
-        let _ = write!(out, "    <testcase classname=\"{class}\" name=\"{}\"{time}", attribute(cell.name()));
-        out.push_str(&body(standing, &said(cell)));
-    }
-    for refusal in refusals {
-        let class = class(analysis, &refusal.sharing);
-        let _ = write!(out, "    <testcase classname=\"{class}\" name=\"{}\"", attribute(&refusal.cell));
-        out.push_str(&body(&Standing::Skipped { why: refused(refusal) }, &[]));
-    }
-    out.push_str("  </testsuite>\n</testsuites>\n");
-    out
+    let cells = analysis.cells.iter().map(|cell| {
+        let mut case = case(analysis, cell.name(), &cell.record.sharing, standing(cell));
+        if let Some(time) = run_time(cell) {
+            case.set_time(time);
+        }
+        let said = said(cell);
+        if !said.is_empty() {
+            case.set_system_out(printed(&said.join("\n")));
+        }
+        case
+    });
+    let refusals = c.plan.refusals.iter().map(|r| case(analysis, &r.cell, &r.sharing, Standing::Skipped { why: refused(r) }));
+    let mut suite = TestSuite::new(line(&caveats::name(analysis)));
+    suite.add_test_cases(cells.chain(refusals));
+    suite.add_properties(properties(analysis).into_iter().map(|(name, value)| Property::new(name, line(&value))));
+    let time = analysis.cells.iter().filter_map(run_time).sum();
+    suite.set_time(time);
+    suite.extra.insert("timestamp".into(), c.created_utc.trim_end_matches('Z').into());
+    let mut report = Report::new("collo");
+    report.add_test_suite(suite).set_time(time);
+    report.to_string().map_err(|e| Error::Io(std::io::Error::other(e)))
 }
 
-/// `quickstart.naive`, with what the numbers are not.
-fn class(analysis: &Analysis, sharing: &str) -> String {
-    attribute(&format!("{}.{sharing}", face::name(analysis)))
+/// In a class `quickstart.naive`, with what the numbers are not.
+fn case(analysis: &Analysis, name: &str, sharing: &str, standing: Standing) -> TestCase {
+    let status = match standing {
+        Standing::Passed => TestCaseStatus::success(),
+        Standing::Skipped { why } => {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message(line(&why));
+            status
+        }
+        Standing::Failed { kind, why, each } => {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            status.set_type(kind).set_message(line(&why)).set_description(printed(&each.join("\n")));
+            status
+        }
+    };
+    let mut case = TestCase::new(line(name), status);
+    case.set_classname(line(&format!("{}.{sharing}", caveats::name(analysis))));
+    case
 }
 
 fn properties(analysis: &Analysis) -> Vec<(&'static str, String)> {
@@ -67,7 +77,7 @@ fn properties(analysis: &Analysis) -> Vec<(&'static str, String)> {
         ("completed", number::runs(analysis.count("completed"))),
     ];
     for (name, list) in
-        [("synthetic", &analysis.synthetic), ("shortened", &face::shortened(analysis)), ("informative", &c.informative)]
+        [("synthetic", &analysis.synthetic), ("shortened", &caveats::shortened(analysis)), ("informative", &c.informative)]
     {
         if !list.is_empty() {
             found.push((name, list.join("; ")));
@@ -82,10 +92,10 @@ fn refused(refusal: &RefusalRecord) -> String {
 }
 
 /// From launch to end over all stored runs of a cell.
-fn run_time_s(cell: &Cell) -> Option<f64> {
+fn run_time(cell: &Cell) -> Option<Duration> {
     let times = cell.repetitions.iter().map(|r| &r.record().timeline);
-    let total: f64 = times.map(|t| t.ended_ns.saturating_sub(t.launched_ns) as f64 * 1e-9).sum();
-    (!cell.repetitions.is_empty()).then_some(total)
+    let total: u64 = times.map(|t| t.ended_ns.saturating_sub(t.launched_ns)).sum();
+    (!cell.repetitions.is_empty()).then(|| Duration::from_nanos(total))
 }
 
 fn standing(cell: &Cell) -> Standing {
@@ -134,64 +144,24 @@ fn said(cell: &Cell) -> Vec<String> {
         lines.push(format!("{}: {}", words::verdict(cell.validity.verdict), cell.validity.reasons.join("; ")));
     }
     lines.extend(cell.suspicious.iter().map(|s| format!("suspicious: {s}")));
-    let requests = ["latency_p99_s", "latency_p99_of_solo", "within_slo_ratio", "goodput_per_s"];
-    for name in ["epoch_time_s", "makespan_s", "slowdown", "throughput_gain"].into_iter().chain(requests) {
-        lines.extend(cell.get(name).map(|q| format!("{name}: {}", number::with_interval(q))));
+    let requests = [Key::LatencyP99, Key::LatencyP99OfSolo, Key::WithinSlo, Key::Goodput];
+    for key in [Key::EpochTime, Key::Makespan, Key::Slowdown, Key::ThroughputGain].into_iter().chain(requests) {
+        lines.extend(cell.get(key).map(|q| format!("{}: {}", key.name, number::with_interval(q))));
     }
     lines
 }
 
-fn body(standing: &Standing, said: &[String]) -> String {
-    let mut out = String::new();
-    match standing {
-        Standing::Passed if said.is_empty() => return "/>\n".into(),
-        Standing::Passed => out.push_str(">\n"),
-        Standing::Skipped { why } => {
-            let _ = writeln!(out, ">\n      <skipped message=\"{}\"/>", attribute(why));
-        }
-        Standing::Failed { kind, why, each } => {
-            let each = content(&each.join("\n"));
-            let _ = writeln!(out, ">\n      <failure type=\"{kind}\" message=\"{}\">{each}</failure>", attribute(why));
-        }
-    }
-    if !said.is_empty() {
-        let _ = writeln!(out, "      <system-out>{}</system-out>", content(&said.join("\n")));
-    }
-    out + "    </testcase>\n"
+/// Text of an attribute, in which readers of XML take other white space for spaces anyway.
+fn line(text: &str) -> String {
+    printed(text).replace(['\n', '\t'], " ")
 }
 
-/// Text between tags. A character that XML does not have is written by its code point.
-fn content(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '\r' => out.push_str("&#13;"),
-            '\n' | '\t' => out.push(c),
-            c if c < ' ' || matches!(c, '\u{fffe}' | '\u{ffff}') => {
-                let _ = write!(out, "\\u{{{:x}}}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// Text of an attribute, whose lines would otherwise be read as spaces.
-fn attribute(text: &str) -> String {
-    content(text).replace('"', "&quot;").replace('\n', "&#10;").replace('\t', "&#9;")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_text_can_end_its_element() {
-        assert_eq!(content("a<b> & ]]>"), "a&lt;b&gt; &amp; ]]&gt;");
-        assert_eq!(content("\u{1b}[31m\0"), "\\u{1b}[31m\\u{0}");
-        assert_eq!(attribute("say \"x\"\nnow"), "say &quot;x&quot;&#10;now");
-    }
+/// A character that XML does not have is written by its code point: `\u{1b}`.
+fn printed(text: &str) -> String {
+    let of = |c: char| match c {
+        '\n' | '\t' => c.to_string(),
+        c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => format!("\\u{{{:x}}}", c as u32),
+        c => c.to_string(),
+    };
+    text.chars().map(of).collect()
 }

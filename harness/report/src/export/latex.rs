@@ -3,52 +3,67 @@
 
 use std::fmt::Write;
 
-use super::face;
+use super::caveats;
 use crate::analysis::{Analysis, Cell, GainBy};
 use crate::format::words;
 use crate::number;
+use crate::quantity::Key;
 use crate::section::notes;
 use crate::stats::Quantity;
 
 /// Rows that fit a page.
 const ROWS: usize = 40;
-/// A kilojoule, a millisecond and a gibibyte.
-const KJ: f64 = 1e-3;
-const MS: f64 = 1e3;
-const GIB: f64 = 1.0 / (1u64 << 30) as f64;
 
 struct Column {
-    head: &'static str,
-    of: fn(&Cell) -> Option<&Quantity>,
+    key: Key,
+    unit: &'static str,
     factor: f64,
 }
 
-const fn column(head: &'static str, of: fn(&Cell) -> Option<&Quantity>, factor: f64) -> Column {
-    Column { head, of, factor }
+const fn column(key: Key, unit: &'static str, factor: f64) -> Column {
+    Column { key, unit, factor }
+}
+
+/// In the unit of its definition.
+const fn plain(key: Key) -> Column {
+    let unit = key.definition().unit;
+    column(key, unit.symbol, unit.factor)
 }
 
 /// Of these the ones that a cell of the campaign has, and the first three always.
 static COLUMNS: [Column; 11] = [
-    column("epoch (s)", |c| c.get("epoch_time_s"), 1.0),
-    column("slowdown", |c| c.get("slowdown"), 1.0),
-    column("gain", |c| c.get("throughput_gain"), 1.0),
-    column("makespan (s)", |c| c.get("makespan_s").filter(|_| GainBy::of(&c.record) == GainBy::Makespan), 1.0),
-    column("p99 (ms)", |c| c.get("latency_p99_s"), MS),
-    column("p99 ÷ alone", |c| c.get("latency_p99_of_solo"), 1.0),
-    column("in time", |c| c.get("within_slo_ratio"), 1.0),
-    column("goodput (1/s)", |c| c.get("goodput_per_s"), 1.0),
-    column("SMACT", |c| c.metrics.get("sm_active_ratio"), 1.0),
-    column("memory (GiB)", |c| c.get("memory_bytes"), GIB),
-    column("energy (kJ/epoch)", |c| c.get("energy_j_per_epoch"), KJ),
+    plain(Key::EpochTime),
+    plain(Key::Slowdown),
+    plain(Key::ThroughputGain),
+    plain(Key::Makespan),
+    column(Key::LatencyP99, "ms", 1e3),
+    plain(Key::LatencyP99OfSolo),
+    plain(Key::WithinSlo),
+    plain(Key::Goodput),
+    plain(Key::SmActive),
+    plain(Key::Memory),
+    column(Key::EnergyPerEpoch, "kJ", 1e-3),
 ];
+
+impl Column {
+    fn of<'a>(&self, cell: &'a Cell) -> Option<&'a Quantity> {
+        // Elsewhere the makespan is epochs and warm-up once more.
+        let told = self.key != Key::Makespan || GainBy::of(&cell.record) == GainBy::Makespan;
+        cell.get(self.key).or_else(|| cell.metric(self.key)).filter(|_| told)
+    }
+
+    fn head(&self) -> String {
+        if self.unit.is_empty() { self.key.head().into() } else { format!("{} ({})", self.key.head(), self.unit) }
+    }
+}
 
 /// All tables, with what the preamble needs.
 pub fn tables(analysis: &Analysis) -> String {
     let c = &analysis.campaign;
-    let has = |column: &Column| analysis.cells.iter().any(|cell| (column.of)(cell).is_some());
+    let has = |column: &Column| analysis.cells.iter().any(|cell| column.of(cell).is_some());
     let columns: Vec<&Column> = COLUMNS.iter().enumerate().filter(|(i, c)| *i < 3 || has(c)).map(|(_, c)| c).collect();
     let mut out = String::from("% needs \\usepackage{booktabs}\n");
-    for said in face::sentences(analysis) {
+    for said in caveats::sentences(analysis) {
         let _ = writeln!(out, "% {}", comment(&said));
     }
     let pages: Vec<&[Cell]> = if analysis.cells.is_empty() { vec![&[]] } else { analysis.cells.chunks(ROWS).collect() };
@@ -62,7 +77,7 @@ pub fn tables(analysis: &Analysis) -> String {
         let label = format!("tab:{}", name(&c.experiment));
         let _ = writeln!(out, "\\label{{{label}{}}}", if i > 0 { format!("-{}", i + 1) } else { String::new() });
         let _ = writeln!(out, "\\begin{{tabular}}{{l{}}}\n\\toprule", "r".repeat(columns.len()));
-        let heads: Vec<String> = columns.iter().map(|c| escape(c.head)).collect();
+        let heads: Vec<String> = columns.iter().map(|c| escape(&c.head())).collect();
         let _ = writeln!(out, "cell & {} \\\\\n\\midrule", heads.join(" & "));
         cells.iter().for_each(|cell| out.push_str(&row(cell, &columns)));
         out.push_str("\\bottomrule\n\\end{tabular}\n\\end{table}\n");
@@ -82,7 +97,7 @@ fn row(cell: &Cell, columns: &[&Column]) -> String {
         };
         return format!("{name} & \\multicolumn{{{}}}{{l}}{{{}}} \\\\\n", columns.len(), escape(how));
     }
-    let fields: Vec<String> = columns.iter().map(|c| (c.of)(cell).map_or("--".into(), |q| value(q, c.factor))).collect();
+    let fields: Vec<String> = columns.iter().map(|c| c.of(cell).map_or("--".into(), |q| value(q, c.factor))).collect();
     format!("{name} & {} \\\\\n", fields.join(" & "))
 }
 
@@ -99,14 +114,15 @@ fn value(q: &Quantity, factor: f64) -> String {
 
 fn caption(analysis: &Analysis, columns: &[&Column]) -> String {
     let c = &analysis.campaign;
+    let has = |key: Key| columns.iter().any(|c| c.key == key);
     let mut said = vec![format!("{} on {}, campaign {}", c.experiment, c.device.text(), c.id)];
-    said.extend(face::sentences(analysis));
+    said.extend(caveats::sentences(analysis));
     said.extend(notes::method(analysis).map(|m| format!("±: {m}")));
     said.push("gain: work per second against running in turn".into());
-    if columns.iter().any(|c| c.head == "SMACT") {
+    if has(Key::SmActive) {
         said.push("SMACT: share of the card's SMs that are active".into());
     }
-    if columns.iter().any(|c| c.head == "in time") {
+    if has(Key::WithinSlo) {
         said.push("in time: share of the requests that were answered within the limit; goodput: those per second".into());
     }
     let informative: Vec<&Cell> = analysis.cells.iter().filter(|c| !c.counted.is_empty() && !c.is_valid()).collect();
@@ -204,6 +220,6 @@ mod tests {
         let q = Quantity { estimate: 26.83, low: Some(26.33), high: Some(27.33), n: 3, df: Some(9.0) };
         assert_eq!(value(&q, 1.0), "$26.8 \\pm 0.5$");
         let one = Quantity { estimate: 1500.0, low: None, high: None, n: 1, df: None };
-        assert_eq!(value(&one, KJ), "1.50 (1 run)");
+        assert_eq!(value(&one, 1e-3), "1.50 (1 run)");
     }
 }

@@ -1,10 +1,10 @@
 //! The report for other programs: spreadsheets, papers, CI systems, monitoring, predictors. In: a report and a format. Out: the
 //! bytes of one file. What is absent stays absent in each, and each says on its face what its numbers are not.
 
+mod caveats;
 mod cells;
 mod csv;
 mod dataset;
-mod face;
 mod junit;
 mod latex;
 mod markdown;
@@ -42,7 +42,7 @@ pub fn export(report: &Report, format: Format) -> Result<Vec<u8>> {
     let text = match format {
         Format::Csv => csv::text(&cells::table(analysis)),
         Format::Latex => latex::tables(analysis),
-        Format::Junit => junit::suite(analysis),
+        Format::Junit => junit::suite(analysis)?,
         Format::Openmetrics => openmetrics::exposition(analysis),
         Format::Dataset => csv::text(&dataset::table(analysis)),
         Format::DatasetParquet => return parquet::bytes(dataset::table(analysis)),

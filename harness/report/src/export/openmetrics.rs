@@ -5,44 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::face;
-use crate::analysis::{Analysis, CELL, Cell};
+use super::caveats;
+use crate::analysis::{Analysis, Cell};
 use crate::format::words;
+use crate::quantity::{self, Key, Trait, unit::Unit};
 use crate::stats::Quantity;
-
-/// A unit in the names of the report: its ending, its name in a metric, and what to multiply by. The first that fits counts.
-const UNITS: [(&str, &str, f64); 17] = [
-    ("_bytes_per_item", "bytes_per_item", 1.0),
-    ("_bytes_per_s", "bytes_per_second", 1.0),
-    ("_j_per_epoch", "joules_per_epoch", 1.0),
-    ("_j_per_item", "joules_per_item", 1.0),
-    ("_per_s", "per_second", 1.0),
-    ("_bytes", "bytes", 1.0),
-    ("_ratio", "ratio", 1.0),
-    ("_mhz", "hertz", 1e6),
-    ("_ns", "seconds", 1e-9),
-    ("_ms", "seconds", 1e-3),
-    ("_mw", "watts", 1e-3),
-    ("_mj", "joules", 1e-3),
-    ("_percent", "ratio", 1e-2),
-    ("_s", "seconds", 1.0),
-    ("_j", "joules", 1.0),
-    ("_w", "watts", 1.0),
-    ("_c", "celsius", 1.0),
-];
-/// Quantities that are ratios without saying so in their names.
-const RATIOS: [&str; 10] = [
-    "slowdown",
-    "slowdown_on_slice",
-    "throughput_gain",
-    "stp",
-    "antt",
-    "fairness",
-    "memory_of_solo",
-    "energy_of_solo",
-    "pcie_rx_of_solo",
-    "latency_p99_of_solo",
-];
 
 /// A quantity's place in the exposition.
 struct Family {
@@ -53,19 +20,16 @@ struct Family {
 }
 
 impl Family {
-    fn of(prefix: &str, name: &str) -> Family {
-        if RATIOS.contains(&name) {
-            return Family { stem: format!("{prefix}{name}"), unit: Some("ratio"), factor: 1.0 };
-        }
-        // What was taken off belongs to the energy, not to the unit.
-        let name = if name == "energy_j_per_epoch_above_idle" { "energy_above_idle_j_per_epoch" } else { name };
-        match UNITS.iter().find_map(|(end, unit, factor)| Some((name.strip_suffix(end)?, *unit, *factor))) {
-            Some((stem, unit, factor)) => {
-                let stem = format!("{prefix}{}", plain(stem));
-                Family { stem: stem.trim_end_matches('_').to_string(), unit: Some(unit), factor }
-            }
-            None => Family { stem: format!("{prefix}{}", plain(name)), unit: None, factor: 1.0 },
-        }
+    fn of(key: Key) -> Family {
+        Family { stem: format!("collo_{}", key.stem()), unit: Some(key.unit.base), factor: key.unit.to_base }
+    }
+
+    /// Of a metric of the device, whose unit is at the end of its name.
+    fn of_device(name: &str) -> Family {
+        let unit = Unit::of(name);
+        let stem = plain(name.strip_suffix(unit.map_or("", |u| u.suffix)).unwrap_or(name));
+        let stem = format!("collo_device_{stem}").trim_end_matches('_').to_string();
+        Family { stem, unit: unit.map(|u| u.base), factor: unit.map_or(1.0, |u| u.to_base) }
     }
 
     /// `collo_epoch_time_low_seconds`.
@@ -103,18 +67,17 @@ pub fn exposition(analysis: &Analysis) -> String {
     for (cell, labels) in &cells {
         let _ = writeln!(out, "collo_cell_repetitions{labels} {}", cell.counted.len());
     }
-    for name in CELL {
-        let of = |cell: &Cell| cell.get(name).cloned();
-        quantity(&mut out, &Family::of("collo_", name), words::quantity(name), &cells, of);
+    for key in quantity::all(Trait::Cell) {
+        samples(&mut out, &Family::of(key), key.label, &cells, |cell| cell.get(key).cloned());
     }
     // Two metrics of one name in base units are one family, and only the first is told.
     let mut seen = BTreeSet::new();
     let metrics: BTreeSet<&String> = analysis.cells.iter().flat_map(|c| c.metrics.keys()).collect();
     for name in metrics {
-        let family = Family::of("collo_device_", name);
+        let family = Family::of_device(name);
         if seen.insert(family.name("")) {
             let help = format!("Of the device, over the measured window: {name}");
-            quantity(&mut out, &family, &help, &cells, |cell| cell.metrics.get(name).cloned());
+            samples(&mut out, &family, &help, &cells, |cell| cell.metrics.get(name).cloned());
         }
     }
     out.push_str("# EOF\n");
@@ -122,7 +85,7 @@ pub fn exposition(analysis: &Analysis) -> String {
 }
 
 /// An estimate's family and those of its interval's ends; a family without a sample is left out.
-fn quantity(out: &mut String, family: &Family, help: &str, cells: &[(&Cell, String)], of: impl Fn(&Cell) -> Option<Quantity>) {
+fn samples(out: &mut String, family: &Family, help: &str, cells: &[(&Cell, String)], of: impl Fn(&Cell) -> Option<Quantity>) {
     type End = (&'static str, &'static str, fn(&Quantity) -> Option<f64>);
     let ends: [End; 3] = [
         ("", "", |q| Some(q.estimate)),
@@ -130,14 +93,14 @@ fn quantity(out: &mut String, family: &Family, help: &str, cells: &[(&Cell, Stri
         ("_high", ", upper end of the 95 % interval", |q| q.high),
     ];
     for (end, addition, value) in ends {
-        let samples: Vec<(&String, f64)> =
+        let found: Vec<(&String, f64)> =
             cells.iter().filter_map(|(cell, labels)| Some((labels, value(&of(cell)?)?))).filter(|(_, v)| v.is_finite()).collect();
-        if samples.is_empty() {
+        if found.is_empty() {
             continue;
         }
         let name = family.name(end);
         head(out, &name, "gauge", family.unit, &format!("{help}{addition}"));
-        for (labels, v) in samples {
+        for (labels, v) in found {
             let _ = writeln!(out, "{name}{labels} {}", v * family.factor);
         }
     }
@@ -154,7 +117,7 @@ fn head(out: &mut String, name: &str, kind: &str, unit: Option<&str>, help: &str
 /// What every sample says of the campaign: a series goes on from one campaign to the next of the same experiment and device.
 fn common(analysis: &Analysis) -> Vec<(&'static str, String)> {
     let c = &analysis.campaign;
-    let marks = face::tags(analysis);
+    let marks = caveats::tags(analysis);
     let holds = |word: &str| marks.iter().any(|m| m == word).to_string();
     vec![
         ("experiment", c.experiment.clone()),
@@ -203,25 +166,35 @@ mod tests {
 
     #[test]
     fn units_are_base_units_at_the_end_of_the_name() {
-        let of = |name: &str| {
-            let f = Family::of("collo_", name);
-            (f.name(""), f.name("_low"), f.unit, f.factor)
-        };
+        let of = |f: Family| (f.name(""), f.name("_low"), f.unit, f.factor);
         let expect = |name: &str, low: &str, unit: &'static str, factor| (name.into(), low.into(), Some(unit), factor);
-        assert_eq!(of("epoch_time_s"), expect("collo_epoch_time_seconds", "collo_epoch_time_low_seconds", "seconds", 1.0));
-        assert_eq!(of("slowdown"), expect("collo_slowdown_ratio", "collo_slowdown_low_ratio", "ratio", 1.0));
-        assert_eq!(of("items_per_s"), expect("collo_items_per_second", "collo_items_low_per_second", "per_second", 1.0));
-        assert_eq!(of("sm_clock_mhz"), expect("collo_sm_clock_hertz", "collo_sm_clock_low_hertz", "hertz", 1e6));
-        assert_eq!(of("power_w"), expect("collo_power_watts", "collo_power_low_watts", "watts", 1.0));
-        assert_eq!(of("hostile\n{name}"), ("collo_hostile__name_".into(), "collo_hostile__name__low".into(), None, 1.0));
+        let (key, device) = (|key| of(Family::of(key)), |name| of(Family::of_device(name)));
+        assert_eq!(key(Key::EpochTime), expect("collo_epoch_time_seconds", "collo_epoch_time_low_seconds", "seconds", 1.0));
+        assert_eq!(key(Key::Slowdown), expect("collo_slowdown_ratio", "collo_slowdown_low_ratio", "ratio", 1.0));
+        assert_eq!(key(Key::Items), expect("collo_items_per_second", "collo_items_low_per_second", "per_second", 1.0));
+        let above = expect(
+            "collo_energy_above_idle_joules_per_epoch",
+            "collo_energy_above_idle_low_joules_per_epoch",
+            "joules_per_epoch",
+            1.0,
+        );
+        assert_eq!(key(Key::EnergyPerEpochAboveIdle), above);
+        assert_eq!(
+            device("sm_clock_mhz"),
+            expect("collo_device_sm_clock_hertz", "collo_device_sm_clock_low_hertz", "hertz", 1e6)
+        );
+        assert_eq!(device("power_w"), expect("collo_device_power_watts", "collo_device_power_low_watts", "watts", 1.0));
+        assert_eq!(
+            device("hostile\n{name}"),
+            ("collo_device_hostile__name".into(), "collo_device_hostile__name_low".into(), None, 1.0)
+        );
     }
 
     #[test]
-    fn every_quantity_of_a_cell_has_a_unit_and_a_name_of_its_own() {
-        let families: Vec<Family> = CELL.iter().map(|name| Family::of("collo_", name)).collect();
-        assert!(families.iter().all(|f| f.unit.is_some()), "a quantity without a unit");
+    fn every_quantity_of_a_cell_has_a_name_of_its_own() {
+        let families: Vec<Family> = quantity::all(Trait::Cell).map(Family::of).collect();
         let names: BTreeSet<String> = families.iter().flat_map(|f| ["", "_low", "_high"].map(|end| f.name(end))).collect();
-        assert_eq!(names.len(), 3 * CELL.len());
+        assert_eq!(names.len(), 3 * families.len());
     }
 
     #[test]

@@ -18,48 +18,6 @@ pub fn verdict(v: Verdict) -> &'static str {
     }
 }
 
-/// A quantity's name in running text.
-pub fn quantity(name: &str) -> &str {
-    match name {
-        "epoch_time_s" => "epoch time",
-        "slowdown" => "slowdown",
-        "throughput_gain" => "throughput gain",
-        "stp" => "STP",
-        "antt" => "ANTT",
-        "fairness" => "fairness",
-        "overlap_ratio" => "overlap",
-        "start_skew_s" => "start skew",
-        "makespan_s" => "makespan",
-        "memory_bytes" => "memory",
-        "slowdown_on_slice" => "slowdown on its slice",
-        "memory_of_solo" => "memory ÷ sum of solo",
-        "memory_headroom_bytes" => "free memory",
-        "cpu_ratio" => "CPU",
-        "items_per_s" => "items per second",
-        "energy_j_per_epoch" => "energy",
-        "energy_j_per_epoch_above_idle" => "energy above idle",
-        "energy_j_per_item" => "energy per item",
-        "energy_of_solo" => "energy ÷ in turn",
-        "solo_sm_active_sum_ratio" => "sum of solo SMACT",
-        "sm_active_ratio" => "SMACT",
-        "pcie_rx_bytes_per_item" => "bytes in per item",
-        "pcie_tx_bytes_per_item" => "bytes out per item",
-        "pcie_rx_of_solo" => "bytes in per item ÷ solo",
-        "pcie_rx_bytes_per_s" => "bytes in per second",
-        "throttled_ratio" => "throttled share",
-        "latency_p50_s" => "p50 latency",
-        "latency_p95_s" => "p95 latency",
-        "latency_p99_s" => "p99 latency",
-        "latency_p99_of_solo" => "p99 ÷ alone",
-        "within_slo_ratio" => "share within the SLO",
-        "goodput_per_s" => "goodput",
-        "offered_per_s" => "requests due per second",
-        "answered_per_s" => "answers per second",
-        "capacity_per_s" => "capacity",
-        other => other,
-    }
-}
-
 /// A workload with its settings, from the label of its solo cell: `tiny b32`.
 pub fn workload(solo: &str) -> String {
     collo_store::without_mode(solo)

@@ -5,6 +5,7 @@ use collo_gpus::notation::Size;
 
 use crate::analysis::{Analysis, Cell};
 use crate::number;
+use crate::quantity::Key;
 
 const PUBLISHED: Published = Published {
     statement: "MPS and MIG have negligible overhead when one model has the whole card.",
@@ -22,7 +23,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     if !on_a_card(analysis) {
         return None;
     }
-    let single = |c: &&Cell| c.record.degree == 1 && !c.is_solo() && c.is_valid() && c.get("slowdown").is_some();
+    let single = |c: &&Cell| c.record.degree == 1 && !c.is_solo() && c.is_valid() && c.get(Key::Slowdown).is_some();
     // A card that no file describes is taken to be cut like most.
     let whole = collo_gpus::of_product(&analysis.campaign.device.name).map_or(7, |model| model.compute_slices);
     let mps = |c: &Cell| c.record.mode.mps && !c.record.mode.limited && !c.record.mode.partitioned;
@@ -31,8 +32,8 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     if cells.is_empty() {
         return None;
     }
-    let verdict = all_one(analysis, &cells, "slowdown");
-    let slowdown = |c: &&&Cell| c.get("slowdown").map_or(0.0, |q| q.estimate);
+    let verdict = all_one(analysis, &cells, Key::Slowdown);
+    let slowdown = |c: &&&Cell| c.get(Key::Slowdown).map_or(0.0, |q| q.estimate);
     let most = cells.iter().max_by(|a, b| slowdown(a).total_cmp(&slowdown(b)));
     let statement = match verdict {
         Verdict::Supported => "Leave MPS or a whole-card instance on when one trains alone.",
@@ -46,13 +47,13 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         id: "alone-overhead",
         statement: statement.into(),
         finding,
-        key: most.and_then(|c| Evidence::of(c, "slowdown")),
+        key: most.and_then(|c| Evidence::of(c, Key::Slowdown)),
         tested: format!(
             "slowdown of one member under MPS, or on the instance of all {whole} slices, within {} of 1 by the whole interval",
             number::percent(analysis.campaign.thresholds.relevant_ratio)
         ),
         verdict,
-        evidence: cells.iter().filter_map(|c| Evidence::of(c, "slowdown")).collect(),
+        evidence: cells.iter().filter_map(|c| Evidence::of(c, Key::Slowdown)).collect(),
         published: Some(PUBLISHED),
         command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
         summary: false,

@@ -5,6 +5,7 @@ use super::{
 };
 use crate::analysis::Analysis;
 use crate::number;
+use crate::quantity::Key;
 use crate::stats::Verdict as Said;
 
 const PUBLISHED: Published = Published {
@@ -57,14 +58,14 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         id: "best-mode",
         statement: statement.into(),
         finding,
-        key: key.map(|h| Evidence::between(h.left, h.right, "throughput_gain", h.ratio.clone())),
+        key: key.map(|h| Evidence::between(h.left, h.right, Key::ThroughputGain, h.ratio.clone())),
         tested: format!(
             "work per second under MPS ÷ under the other mode, same members: never below 1 by more than {}, and above it somewhere; Holm-corrected \
              over the groups of each mode",
             number::percent(analysis.campaign.thresholds.relevant_ratio)
         ),
         verdict,
-        evidence: all().map(|h| Evidence::between(h.left, h.right, "throughput_gain", h.ratio.clone())).collect(),
+        evidence: all().map(|h| Evidence::between(h.left, h.right, Key::ThroughputGain, h.ratio.clone())).collect(),
         published: Some(PUBLISHED),
         command: (verdict == Verdict::NotEnoughEvidence).then(|| missing.or_else(|| command(analysis))).flatten(),
         summary: false,

@@ -4,6 +4,7 @@ use super::{Evidence, Guideline, Published, STUDY, Verdict, command, without};
 use crate::analysis::{Analysis, Cell};
 use crate::format::words;
 use crate::number;
+use crate::quantity::Key;
 use crate::stats::{Quantity, Verdict as Said};
 
 const PUBLISHED: Published = Published {
@@ -35,7 +36,7 @@ impl Knee<'_> {
     /// `Two do 1.96 times the work of running in turn; a third adds nothing measurable.`
     fn brief(&self) -> Option<String> {
         let cell = self.cell();
-        let gain = number::estimate(cell.get("throughput_gain")?);
+        let gain = number::estimate(cell.get(Key::ThroughputGain)?);
         let first = format!("{} do {gain} times the work of running in turn", capital(&number::word(cell.record.degree)));
         Some(self.next().map_or_else(|| format!("{first}."), |next| format!("{first}; {next}.")))
     }
@@ -43,7 +44,7 @@ impl Knee<'_> {
     /// `2 together do 1.96 times the work per second of one after the other; a third adds nothing measurable`.
     pub fn sentence(&self) -> Option<String> {
         let cell = self.cell();
-        let gain = number::estimate(cell.get("throughput_gain")?);
+        let gain = number::estimate(cell.get(Key::ThroughputGain)?);
         let degree = cell.record.degree;
         let first = match cell.gain_verdict.as_ref()?.verdict {
             Said::Better => format!("{degree} together do {gain} times the work per second of one after the other"),
@@ -82,7 +83,7 @@ impl Knee<'_> {
 
 /// The ratio of two groups' gains. Their common baseline cancels, so the interval is wide rather than narrow.
 pub fn step(from: &Cell, to: &Cell) -> Option<Quantity> {
-    to.get("throughput_gain")?.over(from.get("throughput_gain")?)
+    to.get(Key::ThroughputGain)?.over(from.get(Key::ThroughputGain)?)
 }
 
 /// Knees of every workload and mode, from cells whose gain has an interval. The guideline reads the valid ones.
@@ -148,13 +149,13 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         id: "collocate",
         statement,
         finding,
-        key: best.and_then(|k| Evidence::of(k.cell(), "throughput_gain")),
+        key: best.and_then(|k| Evidence::of(k.cell(), Key::ThroughputGain)),
         tested: format!(
             "throughput gain over running in turn above 1 by more than {threshold}, Holm-corrected over all groups; a further \
              member counts if it adds more than {threshold} and its interval excludes no change"
         ),
         verdict,
-        evidence: knees.iter().flat_map(|k| k.groups.iter().filter_map(|c| Evidence::of(c, "throughput_gain"))).collect(),
+        evidence: knees.iter().flat_map(|k| k.groups.iter().filter_map(|c| Evidence::of(c, Key::ThroughputGain))).collect(),
         published: Some(PUBLISHED),
         command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
         summary: false,
@@ -162,7 +163,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
 }
 
 fn gain(cell: &Cell) -> f64 {
-    cell.get("throughput_gain").map_or(f64::NEG_INFINITY, |q| q.estimate)
+    cell.get(Key::ThroughputGain).map_or(f64::NEG_INFINITY, |q| q.estimate)
 }
 
 /// A sentence begins with a capital.

@@ -4,6 +4,7 @@ use super::collocate::mode_name;
 use super::{Evidence, Guideline, Published, STUDY, Verdict, command, held, how_many, matched, on_a_card, study};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
+use crate::quantity::Key;
 use crate::stats::{self, Verdict as Said};
 
 const PUBLISHED: Published = Published {
@@ -19,7 +20,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     }
     let threshold = analysis.campaign.thresholds.relevant_ratio;
     // The work is the same on both sides, so the joules of it are compared, not the watts.
-    let joules = |a: &Cell, b: &Cell| b.get("energy_of_solo")?.over(a.get("energy_of_solo")?);
+    let joules = |a: &Cell, b: &Cell| b.get(Key::EnergyOfSolo)?.over(a.get(Key::EnergyOfSolo)?);
     let mut pairs = held(analysis, matched(analysis, "mig", "mps"), joules);
     pairs.extend(held(analysis, matched(analysis, "mps", "naive"), joules));
     let (less, more) = (how_many(&pairs, Said::Better), how_many(&pairs, Said::Worse));
@@ -30,7 +31,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     };
     // What saves most against running in turn, whatever the verdict on the order of the modes.
     let groups: Vec<&Cell> = analysis.groups().filter(|c| c.is_valid() && c.record.degree > 1).collect();
-    let ratios: Vec<_> = groups.iter().map(|c| c.get("energy_of_solo").cloned()).collect();
+    let ratios: Vec<_> = groups.iter().map(|c| c.get(Key::EnergyOfSolo).cloned()).collect();
     let saves = stats::compare(&ratios, threshold);
     let saving = groups.iter().zip(&saves).filter(|(_, v)| v.as_ref().is_some_and(|v| v.verdict == Said::Worse)).map(|(c, _)| *c);
     let best = saving.min_by(|a, b| estimate(a).total_cmp(&estimate(b)));
@@ -40,7 +41,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         (None, Verdict::NotEnoughEvidence) => "Whether sharing saves energy here is open.".into(),
         (None, _) => "Do not share to save energy.".into(),
     };
-    let finding = match best.and_then(|c| Some((c, c.get("energy_of_solo")?))) {
+    let finding = match best.and_then(|c| Some((c, c.get(Key::EnergyOfSolo)?))) {
         Some((c, q)) => {
             let order = match (pairs.len(), more) {
                 (0, _) => String::new(),
@@ -60,14 +61,14 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         id: "least-energy",
         statement,
         finding,
-        key: best.and_then(|c| Evidence::of(c, "energy_of_solo")),
+        key: best.and_then(|c| Evidence::of(c, Key::EnergyOfSolo)),
         tested: format!(
             "joules for the same work, the board's counter: MIG not above MPS and MPS not above naive by more than {}, and below somewhere; \
              Holm-corrected over the pairs",
             number::percent(threshold)
         ),
         verdict,
-        evidence: groups.iter().filter_map(|c| Evidence::of(c, "energy_of_solo")).collect(),
+        evidence: groups.iter().filter_map(|c| Evidence::of(c, Key::EnergyOfSolo)).collect(),
         published: Some(PUBLISHED),
         command: (verdict == Verdict::NotEnoughEvidence)
             .then(|| if pairs.is_empty() { Some(study("workload == \"small\"")) } else { command(analysis) })
@@ -77,5 +78,5 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
 }
 
 fn estimate(cell: &Cell) -> f64 {
-    cell.get("energy_of_solo").map_or(f64::INFINITY, |q| q.estimate)
+    cell.get(Key::EnergyOfSolo).map_or(f64::INFINITY, |q| q.estimate)
 }

@@ -3,6 +3,7 @@
 use super::{Evidence, Guideline, Published, STUDY, Verdict};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
+use crate::quantity::Key;
 
 const PUBLISHED: Published = Published {
     statement: "Aggregate memory must not exceed the device: seven of the large model run out of 40 GB.",
@@ -45,11 +46,11 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         id: "frontier",
         statement: statement.into(),
         finding,
-        key: largest.and_then(|a| Evidence::of(a.cell, "memory_bytes")),
+        key: largest.and_then(|a| Evidence::of(a.cell, Key::Memory)),
         tested: "of groups on the undivided card, those ran out of memory whose solo footprints add up to more than the card has"
             .into(),
         verdict,
-        evidence: asked.iter().filter_map(|a| Evidence::of(a.cell, "memory_bytes")).collect(),
+        evidence: asked.iter().filter_map(|a| Evidence::of(a.cell, Key::Memory)).collect(),
         published: Some(PUBLISHED),
         command: None,
         summary: false,
@@ -63,7 +64,7 @@ fn ask<'a>(analysis: &Analysis, cell: &'a Cell) -> Option<Asked<'a>> {
         "out_of_memory" => false,
         _ => return None,
     };
-    let solo = |m: &collo_store::MemberSpec| Some(analysis.solo(&m.solo)?.get("memory_bytes")?.estimate);
+    let solo = |m: &collo_store::MemberSpec| Some(analysis.solo(&m.solo)?.get(Key::Memory)?.estimate);
     let sum_bytes = cell.record.members.iter().map(solo).sum::<Option<f64>>()?;
     shares_all.then_some(Asked { cell, sum_bytes, ran })
 }

@@ -4,6 +4,7 @@
 use super::{Evidence, Guideline, Published, STUDY, Verdict, all_one, command, on_a_card, separated, study};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
+use crate::quantity::Key;
 
 const PUBLISHED: Published = Published {
     statement: "Use MIG when strict separation is required; it is sub-optimal against MPS in throughput.",
@@ -16,11 +17,11 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         return None;
     }
     let usable = |c: &&Cell| {
-        c.is_valid() && c.record.degree > 1 && separated(c) && c.get("slowdown_on_slice").is_some_and(|q| q.low.is_some())
+        c.is_valid() && c.record.degree > 1 && separated(c) && c.get(Key::SlowdownOnSlice).is_some_and(|q| q.low.is_some())
     };
     let cells: Vec<&Cell> = analysis.groups().filter(usable).collect();
-    let verdict = all_one(analysis, &cells, "slowdown_on_slice");
-    let slowdown = |c: &&&Cell| c.get("slowdown_on_slice").map_or(0.0, |q| q.estimate);
+    let verdict = all_one(analysis, &cells, Key::SlowdownOnSlice);
+    let slowdown = |c: &&&Cell| c.get(Key::SlowdownOnSlice).map_or(0.0, |q| q.estimate);
     let most = cells.iter().max_by(|a, b| slowdown(a).total_cmp(&slowdown(b)));
     let statement = match verdict {
         Verdict::Supported => "Use MIG where members must not disturb each other.",
@@ -35,12 +36,12 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             c.name()
         ),
     };
-    let evidence = cells.iter().flat_map(|c| [Evidence::of(c, "slowdown_on_slice"), Evidence::of(c, "slowdown")]);
+    let evidence = cells.iter().flat_map(|c| [Evidence::of(c, Key::SlowdownOnSlice), Evidence::of(c, Key::Slowdown)]);
     Some(Guideline {
         id: "isolation",
         statement: statement.into(),
         finding,
-        key: most.and_then(|c| Evidence::of(c, "slowdown_on_slice")),
+        key: most.and_then(|c| Evidence::of(c, Key::SlowdownOnSlice)),
         tested: format!(
             "epoch time in the group ÷ epoch time alone on the same slice, within {} of 1 by the whole interval, in every group",
             number::percent(analysis.campaign.thresholds.relevant_ratio)

@@ -3,6 +3,7 @@
 use super::{Evidence, Guideline, Published, STUDY, Verdict, command, without};
 use crate::analysis::{Analysis, Cell, MemoryKind};
 use crate::number;
+use crate::quantity::Key;
 
 const PUBLISHED: Published = Published {
     statement: "The aggregate memory is about the sum of the individual footprints and must not exceed the device; on MIG it is a \
@@ -13,12 +14,12 @@ const PUBLISHED: Published = Published {
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let threshold = analysis.campaign.thresholds.relevant_ratio;
-    let has_interval = |c: &&Cell| c.get("memory_of_solo").is_some_and(|q| q.low.is_some());
+    let has_interval = |c: &&Cell| c.get(Key::MemoryOfSolo).is_some_and(|q| q.low.is_some());
     let cells: Vec<&Cell> = analysis.groups().filter(|c| c.record.degree > 1 && c.is_valid()).filter(has_interval).collect();
     let limit = threshold.ln_1p();
-    let away = |c: &&Cell| c.get("memory_of_solo").map_or(0.0, |q| q.estimate.ln().abs());
+    let away = |c: &&Cell| c.get(Key::MemoryOfSolo).map_or(0.0, |q| q.estimate.ln().abs());
     let bounds = |c: &&Cell| {
-        let q = c.get("memory_of_solo")?;
+        let q = c.get(Key::MemoryOfSolo)?;
         Some((q.low?.ln(), q.high?.ln()))
     };
     let within = |c: &&Cell| bounds(c).is_some_and(|(l, h)| l.abs() <= limit && h.abs() <= limit);
@@ -31,7 +32,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         Verdict::NotEnoughEvidence
     };
     let furthest = cells.iter().max_by(|a, b| away(a).total_cmp(&away(b)));
-    let more = furthest.and_then(|c| c.get("memory_of_solo")).is_some_and(|q| q.estimate > 1.0);
+    let more = furthest.and_then(|c| c.get(Key::MemoryOfSolo)).is_some_and(|q| q.estimate > 1.0);
     let statement = match verdict {
         Verdict::Supported => "Add up the memory footprints.",
         Verdict::Contradicted if more => "Plan for more memory than the sum of the footprints.",
@@ -41,7 +42,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let finding = match furthest {
         None => without(analysis, "a memory footprint beside its solo footprints"),
         Some(c) => {
-            let ratio = c.get("memory_of_solo").map_or_else(String::new, number::with_interval);
+            let ratio = c.get(Key::MemoryOfSolo).map_or_else(String::new, number::with_interval);
             let shared = if c.memory_kind == Some(MemoryKind::Pss) && !more { "; shared pages count once" } else { "" };
             format!("`{}` needs {ratio} times the sum of its solo footprints{shared}.", c.name())
         }
@@ -50,10 +51,10 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         id: "memory-adds-up",
         statement: statement.into(),
         finding,
-        key: furthest.and_then(|c| Evidence::of(c, "memory_of_solo")),
+        key: furthest.and_then(|c| Evidence::of(c, Key::MemoryOfSolo)),
         tested: format!("group ÷ sum of solo footprints within {} of 1, by the whole interval", number::percent(threshold)),
         verdict,
-        evidence: cells.iter().filter_map(|c| Evidence::of(c, "memory_of_solo")).collect(),
+        evidence: cells.iter().filter_map(|c| Evidence::of(c, Key::MemoryOfSolo)).collect(),
         published: Some(PUBLISHED),
         command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
         summary: false,

@@ -3,6 +3,7 @@
 use super::{Evidence, Guideline, Published, Verdict, command};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
+use crate::quantity::Key;
 use crate::stats::Verdict as Said;
 
 const PUBLISHED: Published = Published {
@@ -29,7 +30,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         _ if !mixed.is_empty() && decided == mixed.len() => Verdict::Contradicted,
         _ => Verdict::NotEnoughEvidence,
     };
-    let gain = |c: &Cell| c.get("throughput_gain").map_or(0.0, |q| q.estimate);
+    let gain = |c: &Cell| c.get(Key::ThroughputGain).map_or(0.0, |q| q.estimate);
     let best = mixed.iter().max_by(|a, b| gain(a).total_cmp(&gain(b)));
     let worst = mixed.iter().min_by(|a, b| gain(a).total_cmp(&gain(b)));
     let statement = match (verdict, best) {
@@ -38,7 +39,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         (Verdict::Contradicted, _) => "Do not mix these workloads to save time.".into(),
         _ => "Whether mixing workloads pays is open.".into(),
     };
-    let said = |c: &Cell| c.get("throughput_gain").map_or_else(String::new, number::with_interval);
+    let said = |c: &Cell| c.get(Key::ThroughputGain).map_or_else(String::new, number::with_interval);
     let finding = match (best, worst) {
         (Some(b), Some(w)) if mixed.len() > 1 => format!(
             "{pays} of {} gain; most `{}`, {} times the work of running in turn, least `{}`, {}.",
@@ -55,13 +56,13 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         id: "mixing",
         statement,
         finding,
-        key: best.and_then(|c| Evidence::of(c, "throughput_gain")),
+        key: best.and_then(|c| Evidence::of(c, Key::ThroughputGain)),
         tested: format!(
             "throughput gain of mixed groups over running in turn above 1 by more than {} in some and below it in none, Holm-corrected over all groups",
             number::percent(analysis.campaign.thresholds.relevant_ratio)
         ),
         verdict,
-        evidence: mixed.iter().filter_map(|c| Evidence::of(c, "throughput_gain")).collect(),
+        evidence: mixed.iter().filter_map(|c| Evidence::of(c, Key::ThroughputGain)).collect(),
         published: Some(PUBLISHED),
         command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
         summary: false,

@@ -27,6 +27,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Analysis, Cell, GainBy};
 use crate::number;
+use crate::quantity::Key;
+use crate::quantity::unit::{BYTE, RATIO, SECOND, SHARE, Unit};
 use crate::stats::{self, Quantity, Verdict as Said};
 
 pub(crate) use collocate::capital;
@@ -79,20 +81,19 @@ pub struct Evidence {
     pub cell: String,
     /// Where the value is a ratio of two cells: the one below.
     pub against: Option<String>,
-    /// The quantity's name in JSON.
-    pub quantity: &'static str,
+    pub quantity: Key,
     pub value: Quantity,
 }
 
 impl Evidence {
     /// A cell's quantity as evidence.
-    pub fn of(cell: &Cell, quantity: &'static str) -> Option<Evidence> {
-        let value = cell.get(quantity).or_else(|| cell.metrics.get(quantity))?.clone();
+    pub fn of(cell: &Cell, quantity: Key) -> Option<Evidence> {
+        let value = cell.get(quantity).or_else(|| cell.metric(quantity))?.clone();
         Some(Evidence { cell: cell.name().to_string(), against: None, quantity, value })
     }
 
     /// A ratio of two cells as evidence.
-    pub fn between(cell: &Cell, against: &Cell, quantity: &'static str, value: Quantity) -> Evidence {
+    pub fn between(cell: &Cell, against: &Cell, quantity: Key, value: Quantity) -> Evidence {
         Evidence { cell: cell.name().to_string(), against: Some(against.name().to_string()), quantity, value }
     }
 
@@ -103,26 +104,31 @@ impl Evidence {
 
     /// The value as it stands alone: ratios to 1 as `5.35×`, shares of a card in percent, bytes in GiB.
     pub fn said(&self) -> String {
-        match self.quantity {
-            "solo_sm_active_sum_ratio" | "within_slo_ratio" => number::percent(self.value.estimate),
-            "latency_p99_s" => number::duration(self.value.estimate),
-            "memory_bytes" | "memory_headroom_bytes" => number::gib(self.value.estimate),
+        match self.unit() {
+            SHARE => number::percent(self.value.estimate),
+            SECOND => number::duration(self.value.estimate),
+            BYTE => number::gib(self.value.estimate),
             _ => format!("{}×", number::estimate(&self.value)),
         }
     }
 
     /// Its interval in the same unit.
     pub fn bounds(&self) -> String {
-        match (self.quantity, self.value.low, self.value.high) {
-            ("solo_sm_active_sum_ratio" | "within_slo_ratio", Some(low), Some(high)) => {
-                format!("[{}, {}]", number::percent(low), number::percent(high))
-            }
-            ("latency_p99_s", Some(low), Some(high)) => format!("[{}, {}]", number::duration(low), number::duration(high)),
-            ("memory_bytes" | "memory_headroom_bytes", Some(low), Some(high)) => {
-                format!("[{}, {}]", number::gib_number(low), number::gib_number(high))
-            }
+        let text = match self.unit() {
+            SHARE => number::percent,
+            SECOND => number::duration,
+            BYTE => number::gib_number,
+            _ => return number::bounds(&self.value),
+        };
+        match (self.value.low, self.value.high) {
+            (Some(low), Some(high)) => format!("[{}, {}]", text(low), text(high)),
             _ => number::bounds(&self.value),
         }
+    }
+
+    /// That of the quantity; of two cells' there is a ratio left.
+    fn unit(&self) -> Unit {
+        if self.against.is_some() { RATIO } else { self.quantity.unit }
     }
 }
 
@@ -245,9 +251,9 @@ pub(crate) fn separated(cell: &Cell) -> bool {
 /// How much more work per second `cell` does than `other` of the same members: from their times, which share no baseline.
 pub(crate) fn advantage(cell: &Cell, other: &Cell) -> Option<Quantity> {
     match GainBy::of(&cell.record) {
-        GainBy::EpochTime => other.get("epoch_time_s")?.over(cell.get("epoch_time_s")?),
-        GainBy::Makespan => other.get("makespan_s")?.over(cell.get("makespan_s")?),
-        GainBy::Progress => cell.get("throughput_gain")?.over(other.get("throughput_gain")?),
+        GainBy::EpochTime => other.get(Key::EpochTime)?.over(cell.get(Key::EpochTime)?),
+        GainBy::Makespan => other.get(Key::Makespan)?.over(cell.get(Key::Makespan)?),
+        GainBy::Progress => cell.get(Key::ThroughputGain)?.over(other.get(Key::ThroughputGain)?),
     }
 }
 
@@ -272,7 +278,7 @@ pub(crate) fn held<'a>(
 }
 
 /// Do all of some slowdowns lie within the threshold of 1? One that surely does not contradicts it.
-fn all_one(analysis: &Analysis, cells: &[&Cell], quantity: &str) -> Verdict {
+fn all_one(analysis: &Analysis, cells: &[&Cell], quantity: Key) -> Verdict {
     let ratios: Vec<_> = cells.iter().map(|c| c.get(quantity).cloned()).collect();
     let compared = stats::compare(&ratios, analysis.campaign.thresholds.relevant_ratio);
     let said: Vec<Said> = compared.into_iter().flatten().map(|c| c.verdict).collect();

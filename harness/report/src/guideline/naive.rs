@@ -3,6 +3,7 @@
 use super::{Evidence, Guideline, Published, STUDY, Verdict, command, without};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
+use crate::quantity::Key;
 use crate::stats::Verdict as Said;
 
 const PUBLISHED: Published = Published {
@@ -20,10 +21,10 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     }
     let usable = |c: &&Cell| c.record.sharing == "naive" && c.is_valid() && c.gain_verdict.is_some();
     let cells: Vec<&Cell> = analysis.groups().filter(usable).collect();
-    let gain = |c: &&Cell| c.get("throughput_gain").map_or(f64::INFINITY, |q| q.estimate);
+    let gain = |c: &&Cell| c.get(Key::ThroughputGain).map_or(f64::INFINITY, |q| q.estimate);
     let worst = cells.iter().min_by(|a, b| gain(a).total_cmp(&gain(b)));
     let loses = |c: &&Cell| c.gain_verdict.as_ref().is_some_and(|g| g.verdict == Said::Worse);
-    let safe = |c: &&Cell| c.get("throughput_gain").and_then(|q| q.low).is_some_and(|low| low >= 1.0 / (1.0 + threshold));
+    let safe = |c: &&Cell| c.get(Key::ThroughputGain).and_then(|q| q.low).is_some_and(|low| low >= 1.0 / (1.0 + threshold));
     let losers = cells.iter().filter(|c| loses(c)).count();
     let verdict = if losers > 0 {
         Verdict::Contradicted
@@ -40,7 +41,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let finding = match worst {
         None => without(analysis, "a throughput gain under naive sharing"),
         Some(c) => {
-            let gain = c.get("throughput_gain").map_or_else(String::new, number::with_interval);
+            let gain = c.get(Key::ThroughputGain).map_or_else(String::new, number::with_interval);
             let groups = number::count(cells.len(), "group");
             match losers {
                 0 => format!("Least of {groups}: `{}` does {gain} times the work of running in turn.", c.name()),
@@ -52,10 +53,10 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         id: "naive-in-turn",
         statement,
         finding,
-        key: worst.and_then(|c| Evidence::of(c, "throughput_gain")),
+        key: worst.and_then(|c| Evidence::of(c, Key::ThroughputGain)),
         tested: format!("throughput gain of every naive group not below 1 by more than {}", number::percent(threshold)),
         verdict,
-        evidence: cells.iter().filter_map(|c| Evidence::of(c, "throughput_gain")).collect(),
+        evidence: cells.iter().filter_map(|c| Evidence::of(c, Key::ThroughputGain)).collect(),
         published: Some(PUBLISHED),
         command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
         summary: false,

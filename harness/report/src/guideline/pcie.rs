@@ -3,9 +3,10 @@
 use super::{Evidence, Guideline, Published, STUDY, Verdict, command, held, how_many, matched, on_a_card};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
+use crate::quantity::Key;
 use crate::stats::Verdict as Said;
 
-const METRIC: &str = "pcie_rx_bytes_per_s";
+const METRIC: Key = Key::PcieRx;
 
 const PUBLISHED: Published = Published {
     statement: "MPS needs more interconnect bandwidth: naive traffic is linear in the degree and sub-linear at seven, that of MPS super-linear.",
@@ -14,11 +15,11 @@ const PUBLISHED: Published = Published {
 };
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
-    let read = analysis.cells.iter().any(|c| c.metrics.contains_key(METRIC));
+    let read = analysis.cells.iter().any(|c| c.metric(METRIC).is_some());
     if !on_a_card(analysis) || !read {
         return None;
     }
-    let rate = |a: &Cell, b: &Cell| a.metrics.get(METRIC)?.over(b.metrics.get(METRIC)?);
+    let rate = |a: &Cell, b: &Cell| a.metric(METRIC)?.over(b.metric(METRIC)?);
     let pairs = held(analysis, matched(analysis, "mps", "naive"), rate);
     if pairs.is_empty() {
         return None;
@@ -37,7 +38,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         Verdict::NotEnoughEvidence => "Whether MPS needs more of PCIe is open.",
     };
     let finding = most.map_or_else(String::new, |h| {
-        let gibs = h.left.metrics.get(METRIC).map_or_else(String::new, |q| format!(", {} GiB/s", number::gib_number(q.estimate)));
+        let gibs = h.left.metric(METRIC).map_or_else(String::new, |q| format!(", {} GiB/s", number::gib_number(q.estimate)));
         format!(
             "Bytes per second into the card: most `{}` against `{}`{gibs}; more in {more} of {}.",
             h.left.name(),

@@ -7,6 +7,7 @@ use super::collocate::mode_name;
 use super::{Evidence, Guideline, Published, Verdict, command, on_a_card};
 use crate::analysis::{Analysis, Cell, Member, Server};
 use crate::number;
+use crate::quantity::Key;
 
 /// The share of the requests that must be answered within the limit.
 pub const IN_TIME_RATIO: f64 = 0.99;
@@ -31,8 +32,8 @@ pub enum Promise {
 }
 
 /// What a server is judged by.
-pub fn criterion(server: &Server) -> &'static str {
-    if server.serving.slo_s.is_some() { "within_slo_ratio" } else { "latency_p99_of_solo" }
+pub fn criterion(server: &Server) -> Key {
+    if server.serving.slo_s.is_some() { Key::WithinSlo } else { Key::LatencyP99OfSolo }
 }
 
 /// Is it answered as it must be?
@@ -66,11 +67,11 @@ pub fn all_kept(cell: &Cell) -> Promise {
 
 /// What those that train get: the sum of their progress against running alone; none where one of them has no slowdown.
 fn progress(cell: &Cell) -> Option<f64> {
-    let each = cell.trainers().map(|m| Some(1.0 / m.quantities.get("slowdown")?.estimate));
+    let each = cell.trainers().map(|m| Some(1.0 / m.get(Key::Slowdown)?.estimate));
     each.sum::<Option<f64>>().filter(|p| *p > 0.0)
 }
 
-fn evidence(server: &Server, name: &'static str) -> Option<Evidence> {
+fn evidence(server: &Server, name: Key) -> Option<Evidence> {
     let value = server.get(name)?.clone();
     Some(Evidence { cell: server.cell.name().to_string(), against: None, quantity: name, value })
 }
@@ -99,12 +100,12 @@ fn said(server: &Server) -> String {
 
 /// `tiny` takes 1.31 ±0.02 times as long as alone; of equal ones the slowest.
 fn trained(cell: &Cell) -> Option<String> {
-    let slowdown = |m: &&Member| m.quantities.get("slowdown").map(|q| q.estimate);
+    let slowdown = |m: &&Member| m.get(Key::Slowdown).map(|q| q.estimate);
     let known = cell.trainers().filter_map(|m| Some((slowdown(&m)?, m)));
     let (_, slowest) = known.max_by(|a, b| a.0.total_cmp(&b.0))?;
     let name = &slowest.spec.workload;
     let who = if cell.trainers().count() > 1 { format!("the slowest that trains, `{name}`,") } else { format!("`{name}`") };
-    Some(format!("{who} takes {} times as long as alone", number::with_interval(slowest.quantities.get("slowdown")?)))
+    Some(format!("{who} takes {} times as long as alone", number::with_interval(slowest.get(Key::Slowdown)?)))
 }
 
 /// Servers that miss what is asked of them although nobody is beside them.
@@ -164,7 +165,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         }
     };
     let quantities =
-        groups.iter().flat_map(|c| c.servers()).flat_map(|s| [evidence(&s, criterion(&s)), evidence(&s, "latency_p99_s")]);
+        groups.iter().flat_map(|c| c.servers()).flat_map(|s| [evidence(&s, criterion(&s)), evidence(&s, Key::LatencyP99)]);
     Some(Guideline {
         id: "serving",
         statement,

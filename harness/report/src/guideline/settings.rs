@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Evidence, Guideline, Match, Published, STUDY, Verdict, command, held};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
+use crate::quantity::Key;
 use crate::stats::Verdict as Said;
 
 const PUBLISHED: Published = Published {
@@ -15,7 +16,7 @@ const PUBLISHED: Published = Published {
 };
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
-    let pairs = held(analysis, differing(analysis), |a, b| a.get("throughput_gain")?.over(b.get("throughput_gain")?));
+    let pairs = held(analysis, differing(analysis), |a, b| a.get(Key::ThroughputGain)?.over(b.get(Key::ThroughputGain)?));
     if pairs.is_empty() {
         return None;
     }
@@ -34,7 +35,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         Verdict::Contradicted => "One batch size or precision stands for the other here.",
         Verdict::NotEnoughEvidence => "Whether batch size or precision changes the gain is open.",
     };
-    let gain = |c: &Cell| c.get("throughput_gain").map_or_else(String::new, number::with_interval);
+    let gain = |c: &Cell| c.get(Key::ThroughputGain).map_or_else(String::new, number::with_interval);
     let finding = format!(
         "`{}` gains {}, `{}` {}; a change in {changed} of {}.",
         most.right.name(),
@@ -47,13 +48,13 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         id: "settings",
         statement: statement.into(),
         finding,
-        key: Some(Evidence::between(most.left, most.right, "throughput_gain", most.ratio.clone())),
+        key: Some(Evidence::between(most.left, most.right, Key::ThroughputGain, most.ratio.clone())),
         tested: format!(
             "throughput gains of groups that differ in batch size or precision alone differ by more than {}; Holm-corrected over the pairs",
             number::percent(analysis.campaign.thresholds.relevant_ratio)
         ),
         verdict,
-        evidence: pairs.iter().map(|h| Evidence::between(h.left, h.right, "throughput_gain", h.ratio.clone())).collect(),
+        evidence: pairs.iter().map(|h| Evidence::between(h.left, h.right, Key::ThroughputGain, h.ratio.clone())).collect(),
         published: Some(PUBLISHED),
         command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
         summary: false,

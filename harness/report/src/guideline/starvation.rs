@@ -3,6 +3,7 @@
 use super::{Evidence, Guideline, Verdict, command};
 use crate::analysis::{Analysis, Cell, Member};
 use crate::number;
+use crate::quantity::Key;
 
 /// Different members count as treated alike while the slowest makes four fifths of the fastest's progress.
 const ALIKE: f64 = 0.8;
@@ -10,10 +11,10 @@ const ALIKE: f64 = 0.8;
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let mixed = |c: &&Cell| !c.record.is_uniform() && c.record.degree > 1 && !c.serves();
     analysis.groups().find(mixed)?;
-    let usable = |c: &&Cell| c.is_valid() && c.get("fairness").is_some_and(|q| q.low.is_some());
+    let usable = |c: &&Cell| c.is_valid() && c.get(Key::Fairness).is_some_and(|q| q.low.is_some());
     let cells: Vec<&Cell> = analysis.groups().filter(mixed).filter(usable).collect();
-    let starved = cells.iter().filter(|c| c.get("fairness").and_then(|q| q.high).is_some_and(|h| h < ALIKE)).count();
-    let alike = cells.iter().all(|c| c.get("fairness").and_then(|q| q.low).is_some_and(|l| l >= ALIKE));
+    let starved = cells.iter().filter(|c| c.get(Key::Fairness).and_then(|q| q.high).is_some_and(|h| h < ALIKE)).count();
+    let alike = cells.iter().all(|c| c.get(Key::Fairness).and_then(|q| q.low).is_some_and(|l| l >= ALIKE));
     let verdict = if starved > 0 {
         Verdict::Contradicted
     } else if !cells.is_empty() && alike {
@@ -21,7 +22,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     } else {
         Verdict::NotEnoughEvidence
     };
-    let fairness = |c: &Cell| c.get("fairness").map_or(f64::INFINITY, |q| q.estimate);
+    let fairness = |c: &Cell| c.get(Key::Fairness).map_or(f64::INFINITY, |q| q.estimate);
     let worst = cells.iter().min_by(|a, b| fairness(a).total_cmp(&fairness(b)));
     let who = worst.and_then(|c| ends(c));
     let statement = match (verdict, &who) {
@@ -33,7 +34,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     };
     let finding = match (worst, who) {
         (Some(c), Some((slow, fast))) => {
-            let slowdown = |m: &Member| m.quantities.get("slowdown").map_or_else(String::new, number::with_interval);
+            let slowdown = |m: &Member| m.get(Key::Slowdown).map_or_else(String::new, number::with_interval);
             let (s, f) = (slowdown(slow), slowdown(fast));
             let (slow, fast) = (&slow.spec.workload, &fast.spec.workload);
             let pays = if starved == 0 { "none".to_string() } else { starved.to_string() };
@@ -49,10 +50,10 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         id: "starvation",
         statement,
         finding,
-        key: worst.and_then(|c| Evidence::of(c, "fairness")),
+        key: worst.and_then(|c| Evidence::of(c, Key::Fairness)),
         tested: format!("least ÷ largest progress of every mixed group at least {ALIKE}, by the whole interval"),
         verdict,
-        evidence: cells.iter().filter_map(|c| Evidence::of(c, "fairness")).collect(),
+        evidence: cells.iter().filter_map(|c| Evidence::of(c, Key::Fairness)).collect(),
         published: None,
         command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
         summary: false,
@@ -61,7 +62,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
 
 /// The member that is slowed down most, and the one that is least.
 fn ends(cell: &Cell) -> Option<(&Member, &Member)> {
-    let slowdown = |m: &&Member| m.quantities.get("slowdown").map(|q| q.estimate);
+    let slowdown = |m: &&Member| m.get(Key::Slowdown).map(|q| q.estimate);
     let known = || cell.members.iter().filter(|m| slowdown(m).is_some());
     let most = known().max_by(|a, b| slowdown(a).unwrap_or(0.0).total_cmp(&slowdown(b).unwrap_or(0.0)))?;
     let least = known().min_by(|a, b| slowdown(a).unwrap_or(0.0).total_cmp(&slowdown(b).unwrap_or(0.0)))?;

@@ -3,6 +3,7 @@
 use super::{Evidence, Guideline, Verdict, advantage, command, held, matched, on_a_card};
 use crate::analysis::Analysis;
 use crate::number;
+use crate::quantity::Key;
 use crate::stats::Verdict as Said;
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
@@ -40,14 +41,14 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         id: "thread-limits",
         statement,
         finding: format!("{}.", limit(key)),
-        key: Some(Evidence::between(key.left, key.right, "throughput_gain", key.ratio.clone())),
+        key: Some(Evidence::between(key.left, key.right, Key::ThroughputGain, key.ratio.clone())),
         tested: format!(
             "some thread limit does more work per second than none, by more than {}; Holm-corrected over {}",
             number::percent(analysis.campaign.thresholds.relevant_ratio),
             number::count(pairs.len(), "pair")
         ),
         verdict,
-        evidence: pairs.iter().map(|h| Evidence::between(h.left, h.right, "throughput_gain", h.ratio.clone())).collect(),
+        evidence: pairs.iter().map(|h| Evidence::between(h.left, h.right, Key::ThroughputGain, h.ratio.clone())).collect(),
         published: None,
         command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
         summary: false,

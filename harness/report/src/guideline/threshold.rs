@@ -9,6 +9,7 @@
 use super::{Evidence, Guideline, Published, STUDY, Verdict, command, on_a_card, study};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
+use crate::quantity::Key;
 use crate::stats::{Quantity, t_quantile};
 
 /// What the study found.
@@ -52,8 +53,8 @@ impl Fit<'_> {
 /// Groups of one mode that can be fitted.
 fn groups<'a>(analysis: &'a Analysis, sharing: &str) -> Vec<Group<'a>> {
     let of = |c: &'a Cell| {
-        let sum_ratio = c.get("solo_sm_active_sum_ratio")?.estimate;
-        let slowdown = c.get("slowdown")?.estimate;
+        let sum_ratio = c.get(Key::SoloSmActiveSum)?.estimate;
+        let slowdown = c.get(Key::Slowdown)?.estimate;
         (sum_ratio > 0.0 && slowdown > 0.0).then_some(Group { cell: c, sum_ratio, slowdown })
     };
     let usable = |c: &&Cell| c.record.sharing == sharing && c.record.degree > 1 && c.is_valid();
@@ -149,7 +150,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     };
     let evidence = fitted.iter().flat_map(|f| &f.groups);
     let evidence =
-        evidence.flat_map(|g| [Evidence::of(g.cell, "solo_sm_active_sum_ratio"), Evidence::of(g.cell, "slowdown")]).flatten();
+        evidence.flat_map(|g| [Evidence::of(g.cell, Key::SoloSmActiveSum), Evidence::of(g.cell, Key::Slowdown)]).flatten();
     Some(Guideline {
         id: "sm-threshold",
         statement,
@@ -158,7 +159,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             // It is of no single cell.
             cell: format!("fit of {}", number::count(f.groups.len(), "group")),
             against: None,
-            quantity: "solo_sm_active_sum_ratio",
+            quantity: Key::SoloSmActiveSum,
             value: f.threshold.clone(),
         }),
         tested: format!(

@@ -5,6 +5,7 @@ use super::words;
 use crate::document::{Block, Document, Fact, Look, Section, Table, TableCell, Tone};
 use crate::number;
 use crate::plot::{Spark, SparkDot, family};
+use crate::quantity::{self, Key};
 use crate::stats::t_quantile;
 
 /// Rows of a section that are drawn; the others are in `history.json`.
@@ -160,10 +161,9 @@ fn line(history: &History, row: &Row) -> Vec<TableCell> {
         Class::Gone { since, .. } => words::explains(history, *since, 4),
         _ => String::new(),
     };
-    let last = points.last().map_or_else(String::new, |p| match track.quantity.as_str() {
-        "latency_p99_s" => format!("p99 {} ms", number::three(p.x.exp() * 1e3)),
-        "makespan_s" => format!("makespan {} s", number::three(p.x.exp())),
-        _ => format!("epoch {} s", number::three(p.x.exp())),
+    let last = points.last().map_or_else(String::new, |p| match quantity::find(&track.quantity) {
+        Some(Key::LatencyP99) => format!("{} {} ms", Key::LatencyP99.head(), number::three(p.x.exp() * 1e3)),
+        key => format!("{} {} s", key.map_or("time", |key| key.head()), number::three(p.x.exp())),
     });
     let said = if what.is_empty() { "quiet".to_string() } else { what.clone() };
     let label = format!("{} over {}: {said}", track.cell, number::count(points.len(), "night"));

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::keep::Kept;
 use super::night::{CellNight, Mean, Night};
 use crate::analysis::{Analysis, Cell, analyse, environment};
+use crate::quantity::Key;
 use crate::{Error, Result};
 
 /// Changes when a summary would come out differently from the same runs.
@@ -174,9 +175,9 @@ fn planned_blocks(campaign: &Campaign, journal: &[JournalEntry]) -> Option<u32> 
 
 fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dyn Fn(u32) -> bool) -> CellNight {
     let by = match cell {
-        c if c.serves() => "latency_p99_s",
-        c if c.record.tail == Tail::Release || !c.record.is_uniform() => "makespan_s",
-        _ => "epoch_time_s",
+        c if c.serves() => Key::LatencyP99,
+        c if c.record.tail == Tail::Release || !c.record.is_uniform() => Key::Makespan,
+        _ => Key::EpochTime,
     };
     // Only valid runs: what is informative never becomes a reference.
     let times = |planned: bool| -> Vec<f64> {
@@ -184,8 +185,8 @@ fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dy
         let time = |r: &crate::analysis::Repetition| {
             let epochs: Option<Vec<f64>> = r.members.iter().map(|m| m.epoch_s).collect();
             match by {
-                "latency_p99_s" => r.latency.as_ref()?.get(by),
-                "makespan_s" => r.makespan_s,
+                Key::LatencyP99 => r.latency.as_ref()?.get(by),
+                Key::Makespan => r.makespan_s,
                 _ => epochs.map(|e| e.iter().sum::<f64>() / e.len() as f64),
             }
         };
@@ -199,7 +200,7 @@ fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dy
         cell: cell.name().into(),
         sharing: cell.record.sharing.clone(),
         content: content(&analysis.campaign, cell),
-        quantity: by.into(),
+        quantity: by.name.into(),
         outcome: most.map_or("completed", |w| w).to_string(),
         against: cell.record.against.clone(),
         first: Mean::of(&times(true)),

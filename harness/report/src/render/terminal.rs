@@ -7,6 +7,7 @@ use crate::compare::published;
 use crate::document::{Align, Block, Column, Table, terminal};
 use crate::format::words;
 use crate::number::{self, ABSENT};
+use crate::quantity::{Key, Trait};
 use crate::section::{finding, notes};
 
 /// The end-of-run table with its notes and findings, at most `width` columns wide.
@@ -22,17 +23,17 @@ pub fn summary(analysis: &Analysis, width: usize) -> String {
 
 fn table(analysis: &Analysis) -> Table {
     let cells = &analysis.cells;
-    let (factor, unit) = words::time_unit(cells.iter().filter_map(|c| c.get("epoch_time_s")));
-    let epoch = |c: &Cell| match c.get("epoch_time_s") {
+    let (factor, unit) = words::time_unit(cells.iter().filter_map(|c| c.get(Key::EpochTime)));
+    let epoch = |c: &Cell| match c.get(Key::EpochTime) {
         Some(q) => Some(number::scaled(q, factor)),
         None if c.outcome() != "completed" => Some(words::outcome(c.outcome())),
         None => None,
     };
-    let of = |name: &'static str| move |c: &Cell| c.get(name).map(number::with_interval);
-    let percent = |name: &'static str| move |c: &Cell| c.get(name).map(|q| number::percent(q.estimate));
-    let p99 = |c: &Cell| c.get("latency_p99_s").map(|q| number::scaled(q, 1e3));
-    let fairness = |c: &Cell| c.get("fairness").map(|q| format!("{:.2}", q.estimate));
-    let memory = |c: &Cell| c.get("memory_bytes").map(|q| number::gib(q.estimate));
+    let of = |key: Key| move |c: &Cell| c.get(key).map(number::with_interval);
+    let percent = |key: Key| move |c: &Cell| c.get(key).map(|q| number::percent(q.estimate));
+    let p99 = |c: &Cell| c.get(Key::LatencyP99).map(|q| number::scaled(q, 1e3));
+    let fairness = |c: &Cell| c.get(Key::Fairness).map(|q| format!("{:.2}", q.estimate));
+    let memory = |c: &Cell| c.get(Key::Memory).map(|q| number::gib(q.estimate));
     let validity = |c: &Cell| {
         let doubted = !c.is_valid() && !c.counted.is_empty();
         doubted.then(|| words::verdict(c.validity.verdict).to_string())
@@ -40,16 +41,16 @@ fn table(analysis: &Analysis) -> Table {
     type Get<'a> = &'a dyn Fn(&Cell) -> Option<String>;
     let columns: [(&str, Align, Get); 12] = [
         ("cell", Align::Left, &|c| Some(c.name().to_string())),
-        (&format!("epoch {unit}"), Align::Point, &epoch),
-        ("slowdown", Align::Point, &of("slowdown")),
-        ("p99 ms", Align::Point, &p99),
-        ("p99 ÷ alone", Align::Point, &of("latency_p99_of_solo")),
-        ("in time", Align::Right, &percent("within_slo_ratio")),
-        ("gain", Align::Point, &of("throughput_gain")),
-        ("fairness", Align::Point, &fairness),
-        ("memory", Align::Right, &memory),
-        ("cpu", Align::Right, &percent("cpu_ratio")),
-        ("overlap", Align::Left, &percent("overlap_ratio")),
+        (&format!("{} {unit}", Key::EpochTime.head()), Align::Point, &epoch),
+        (Key::Slowdown.head(), Align::Point, &of(Key::Slowdown)),
+        (&format!("{} ms", Key::LatencyP99.head()), Align::Point, &p99),
+        (Key::LatencyP99OfSolo.head(), Align::Point, &of(Key::LatencyP99OfSolo)),
+        (Key::WithinSlo.head(), Align::Right, &percent(Key::WithinSlo)),
+        (Key::ThroughputGain.head(), Align::Point, &of(Key::ThroughputGain)),
+        (Key::Fairness.head(), Align::Point, &fairness),
+        (Key::Memory.head(), Align::Right, &memory),
+        (Key::Cpu.head(), Align::Right, &percent(Key::Cpu)),
+        (Key::Overlap.head(), Align::Left, &percent(Key::Overlap)),
         ("validity", Align::Left, &validity),
     ];
     // A column that nobody fills says nothing; where there is no room, the last go first.
@@ -73,19 +74,19 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     let verdict = words::verdict(cell.validity.verdict);
     let title =
         format!("{} of {last}, {}, {device}: {verdict}, {} of {of}", cell.name(), campaign.experiment, cell.counted.len());
-    let q = |name: &str| cell.get(name).map(number::with_interval);
+    let q = |key: Key| cell.get(key).map(number::with_interval);
     let solo = cell.workload().and_then(|w| analysis.solo(w)).filter(|_| !cell.is_solo());
     let mut rows: Vec<(&str, Vec<String>)> = Vec::new();
-    let (factor, unit) = words::time_unit(cell.get("epoch_time_s").into_iter());
+    let (factor, unit) = words::time_unit(cell.get(Key::EpochTime).into_iter());
     let time = |q: &crate::stats::Quantity| format!("{} {unit}", number::scaled(q, factor));
-    let mut epoch: Vec<String> = cell.get("epoch_time_s").map(&time).into_iter().collect();
-    epoch.extend(solo.and_then(|s| s.get("epoch_time_s")).map(|q| format!("solo {}", time(q))));
-    epoch.extend(q("slowdown").filter(|_| !cell.is_solo()).map(|s| format!("slowdown {s}")));
+    let mut epoch: Vec<String> = cell.get(Key::EpochTime).map(&time).into_iter().collect();
+    epoch.extend(solo.and_then(|s| s.get(Key::EpochTime)).map(|q| format!("solo {}", time(q))));
+    epoch.extend(q(Key::Slowdown).filter(|_| !cell.is_solo()).map(|s| format!("slowdown {s}")));
     rows.push(("epoch", epoch));
     if !cell.is_solo() {
-        let mut gain: Vec<String> = q("throughput_gain").into_iter().collect();
+        let mut gain: Vec<String> = q(Key::ThroughputGain).into_iter().collect();
         let who: Vec<_> = cell.record.members.iter().map(|m| (m.workload.as_str(), m.batch_size.map(u64::from))).collect();
-        let figure = published::figure(&campaign.device.name, &cell.record.sharing, &who, "throughput_gain");
+        let figure = published::figure(&campaign.device.name, &cell.record.sharing, &who, Key::ThroughputGain);
         gain.extend(figure.map(|figure| {
             let told = cell.record.members.iter().enumerate().map(|(i, m)| (m.workload.as_str(), cell.regime(i)));
             let differs = figure.conditions(told).text(cell.workload().is_none());
@@ -96,56 +97,53 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
                 format!("published {value} under other conditions ({differs})")
             }
         }));
-        if let (Some(stp), Some(antt)) = (q("stp"), q("antt")) {
+        if let (Some(stp), Some(antt)) = (q(Key::Stp), q(Key::Antt)) {
             gain.push(format!("STP {stp}, ANTT {antt}"));
         }
         gain.extend(cell.gain_verdict.as_ref().map(|g| format!("{} (p {})", g.verdict.text(), words::p(g.p_adjusted))));
         rows.push(("gain", gain));
-        let mut fairness: Vec<String> = q("fairness").into_iter().collect();
-        fairness.extend(cell.get("overlap_ratio").map(|o| format!("overlap {}", number::percent(o.estimate))));
-        fairness.extend(cell.get("start_skew_s").map(|s| format!("skew {}", number::milliseconds(s.estimate))));
+        let mut fairness: Vec<String> = q(Key::Fairness).into_iter().collect();
+        fairness.extend(cell.get(Key::Overlap).map(|o| format!("overlap {}", number::percent(o.estimate))));
+        fairness.extend(cell.get(Key::StartSkew).map(|s| format!("skew {}", number::milliseconds(s.estimate))));
         rows.push(("fairness", fairness));
     }
     for server in cell.servers() {
         rows.push(("latency", latency(&server)));
         rows.push(("requests", requests(&server)));
     }
-    rows.push(("makespan", cell.get("makespan_s").map(|q| format!("{} s", number::with_interval(q))).into_iter().collect()));
+    rows.push(("makespan", cell.get(Key::Makespan).map(|q| format!("{} s", number::with_interval(q))).into_iter().collect()));
     let mut memory: Vec<String> = Vec::new();
-    if let Some(m) = cell.get("memory_bytes") {
+    if let Some(m) = cell.get(Key::Memory) {
         let capacity = campaign.device.memory_bytes.map(|b| b as f64);
         memory.push(
             capacity
                 .map_or_else(|| number::gib(m.estimate), |c| format!("{} of {}", number::gib_number(m.estimate), number::gib(c))),
         );
-        memory.extend(solo.and_then(|s| s.get("memory_bytes")).map(|q| format!("solo {}", number::gib(q.estimate))));
-        memory.extend(q("memory_of_solo").filter(|_| !cell.is_solo()).map(|r| format!("{r} of the sum of solo")));
+        memory.extend(solo.and_then(|s| s.get(Key::Memory)).map(|q| format!("solo {}", number::gib(q.estimate))));
+        memory.extend(q(Key::MemoryOfSolo).filter(|_| !cell.is_solo()).map(|r| format!("{r} of the sum of solo")));
         memory.extend(cell.memory_kind.map(|k| k.text().to_string()));
     }
     rows.push(("memory", memory));
-    let mut cpu: Vec<String> = cell.get("cpu_ratio").map(|q| number::percent(q.estimate)).into_iter().collect();
-    cpu.extend(solo.and_then(|s| s.get("cpu_ratio")).map(|q| format!("solo {}", number::percent(q.estimate))));
+    let mut cpu: Vec<String> = cell.get(Key::Cpu).map(|q| number::percent(q.estimate)).into_iter().collect();
+    cpu.extend(solo.and_then(|s| s.get(Key::Cpu)).map(|q| format!("solo {}", number::percent(q.estimate))));
     cpu.extend(cell.metrics.get("cpu_pressure_some_ratio").map(|q| format!("pressure {}", number::percent(q.estimate))));
     cpu.extend(cell.metrics.get("cpu_frequency_mhz").map(|q| format!("{:.0} MHz", q.estimate)));
     rows.push(("cpu", cpu));
-    rows.push((
-        "items",
-        cell.get("items_per_s").map(|q| format!("{} per second", number::with_interval(q))).into_iter().collect(),
-    ));
+    rows.push(("items", cell.get(Key::Items).map(|q| format!("{} per second", number::with_interval(q))).into_iter().collect()));
     rows.push((
         "energy",
-        cell.get("energy_j_per_epoch")
+        cell.get(Key::EnergyPerEpoch)
             .map(|q| format!("{} J per member and epoch", number::with_interval(q)))
             .into_iter()
             .collect(),
     ));
     for (index, member) in cell.members.iter().enumerate().filter(|_| cell.members.len() > 1) {
         let mut parts = vec![format!("{index}"), member.spec.workload.clone()];
-        parts.extend(member.quantities.get("epoch_time_s").map(&time));
-        parts.extend(member.quantities.get("slowdown").map(|q| format!("slowdown {}", number::with_interval(q))));
-        let of_a_server = |name: &str| member.quantities.get(name).filter(|_| member.serving.is_some());
-        parts.extend(of_a_server("latency_p99_s").map(|q| format!("p99 {} ms", number::scaled(q, 1e3))));
-        parts.extend(of_a_server("within_slo_ratio").map(|q| format!("{} in time", number::percent(q.estimate))));
+        parts.extend(member.get(Key::EpochTime).map(&time));
+        parts.extend(member.get(Key::Slowdown).map(|q| format!("slowdown {}", number::with_interval(q))));
+        let of_a_server = |key: Key| member.get(key).filter(|_| member.serving.is_some());
+        parts.extend(of_a_server(Key::LatencyP99).map(|q| format!("p99 {} ms", number::scaled(q, 1e3))));
+        parts.extend(of_a_server(Key::WithinSlo).map(|q| format!("{} in time", number::percent(q.estimate))));
         parts.extend(member.loss.map(|l| format!("loss {}", number::three(l))));
         rows.push(("member", parts));
     }
@@ -168,24 +166,11 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     cell.validity.reasons.iter().for_each(|reason| put(verdict, reason.clone()));
     cell.suspicious.iter().for_each(|odd| put("suspicious", odd.to_string()));
     let mut reasons: Vec<(String, &str)> = Vec::new();
-    // What follows from another is absent with it, and what a CPU does not have is not missed there.
-    const FOLLOWS: [&str; 9] = [
-        "slowdown_on_slice",
-        "memory_headroom_bytes",
-        "energy_j_per_epoch_above_idle",
-        "energy_j_per_item",
-        "energy_of_solo",
-        "pcie_rx_of_solo",
-        "pcie_tx_bytes_per_item",
-        "pcie_rx_bytes_per_item",
-        "solo_sm_active_sum_ratio",
-    ];
-    let told = |name: &str| !FOLLOWS.contains(&name) && name != "throttled_ratio";
     let obvious = |why: &str| why.starts_with("one member") || why == NOBODY_SERVES;
-    for (name, why) in cell.absent.iter().filter(|(name, why)| told(name) && !obvious(why)) {
+    for (key, why) in cell.absent.iter().filter(|(key, why)| !key.has(Trait::Unmissed) && !obvious(why)) {
         match reasons.iter_mut().find(|(_, w)| w == why) {
-            Some((names, _)) => *names = format!("{names}, {}", words::quantity(name)),
-            None => reasons.push((words::quantity(name).to_string(), why)),
+            Some((names, _)) => *names = format!("{names}, {}", key.label),
+            None => reasons.push((key.label.to_string(), why)),
         }
     }
     reasons.iter().for_each(|(names, why)| put("absent", format!("{names}: {why}")));
@@ -194,11 +179,11 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
 
 /// How late a server's answers are, in a few figures.
 fn latency(server: &Server) -> Vec<String> {
-    let ms = |what: &str, name: &str| server.get(name).map(|q| format!("{what} {} ms", number::scaled(q, 1e3)));
+    let ms = |key: Key| server.get(key).map(|q| format!("{} {} ms", key.head(), number::scaled(q, 1e3)));
     let mut parts: Vec<String> = vec![server.workload.to_string()];
-    parts.extend([ms("p50", "latency_p50_s"), ms("p95", "latency_p95_s"), ms("p99", "latency_p99_s")].into_iter().flatten());
+    parts.extend([Key::LatencyP50, Key::LatencyP95, Key::LatencyP99].map(ms).into_iter().flatten());
     if !server.cell.is_solo() {
-        parts.extend(server.get("latency_p99_of_solo").map(|q| format!("p99 {} times that alone", number::with_interval(q))));
+        parts.extend(server.get(Key::LatencyP99OfSolo).map(|q| format!("p99 {} times that alone", number::with_interval(q))));
     }
     parts
 }
@@ -206,11 +191,11 @@ fn latency(server: &Server) -> Vec<String> {
 /// How many of a server's requests were answered, and in time.
 fn requests(server: &Server) -> Vec<String> {
     let mut parts = Vec::new();
-    if let (Some(share), Some(slo)) = (server.get("within_slo_ratio"), server.serving.slo_s) {
+    if let (Some(share), Some(slo)) = (server.get(Key::WithinSlo), server.serving.slo_s) {
         parts.push(format!("{} within {}", number::percent(share.estimate), number::duration(slo)));
     }
-    parts.extend(server.get("goodput_per_s").map(|q| format!("goodput {} per second", number::with_interval(q))));
-    let due = server.get("offered_per_s").map(|q| format!("{} due per second", number::with_interval(q)));
+    parts.extend(server.get(Key::Goodput).map(|q| format!("goodput {} per second", number::with_interval(q))));
+    let due = server.get(Key::Offered).map(|q| format!("{} due per second", number::with_interval(q)));
     parts.extend(due);
     parts
 }

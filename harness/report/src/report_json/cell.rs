@@ -9,7 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Ordered, Texts};
-use crate::analysis::{CELL, MEMBER, Regime};
+use crate::analysis::Regime;
+use crate::quantity::{self, Trait};
 use crate::stats::Quantity;
 
 /// Quantities by name; null where nothing was measured.
@@ -128,14 +129,15 @@ fn quantities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Quantities, 
 }
 
 fn of_cells(generator: &mut SchemaGenerator) -> Schema {
-    of(&CELL, generator)
+    of(Trait::Cell, generator)
 }
 
 fn of_members(generator: &mut SchemaGenerator) -> Schema {
-    of(&MEMBER, generator)
+    of(Trait::Member, generator)
 }
 
-fn of(names: &[&str], generator: &mut SchemaGenerator) -> Schema {
+fn of(whose: Trait, generator: &mut SchemaGenerator) -> Schema {
+    let names: Vec<&str> = quantity::all(whose).map(|key| key.name).collect();
     let quantity = generator.subschema_for::<Option<Quantity>>();
     let properties: Map<String, Value> = names.iter().map(|name| (name.to_string(), quantity.clone().to_value())).collect();
     json_schema!({ "type": "object", "properties": properties, "required": names })

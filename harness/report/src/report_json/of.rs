@@ -2,9 +2,10 @@
 
 use super::{Advice, Cell, Device, Evidence, Member, Published, Refusal, ReportJson, SCHEMA, Shortened, Thresholds};
 use crate::Report;
-use crate::analysis::{self, CELL, GainBy, MEMBER, environment};
+use crate::analysis::{self, GainBy, environment};
 use crate::format::words;
 use crate::guideline::{self, Guideline};
+use crate::quantity::{self, Trait};
 use crate::report_json::cell::GainVerdict;
 use crate::stats::Comparison;
 
@@ -75,7 +76,7 @@ impl From<&analysis::Cell> for Cell {
             validity: words::verdict(c.validity.verdict).into(),
             reasons: c.validity.reasons.clone(),
             suspicious: c.suspicious.clone(),
-            quantities: CELL.iter().map(|name| (*name, c.get(name).cloned())).collect(),
+            quantities: quantity::all(Trait::Cell).map(|key| (key.name, c.get(key).cloned())).collect(),
             throughput_gain_by: Some(GainBy::of(&c.record).word().into()),
             throughput_gain_verdict: c.gain_verdict.as_ref().map(GainVerdict::from),
             memory_kind: c.memory_kind.map(|kind| kind.word().into()),
@@ -101,7 +102,7 @@ fn member(cell: &analysis::Cell, index: usize) -> Member {
         regime: cell.regime(index).cloned(),
         solo: m.spec.solo.clone(),
         serving: m.serving.clone(),
-        quantities: MEMBER.iter().map(|name| (*name, m.quantities.get(name).cloned())).collect(),
+        quantities: quantity::all(Trait::Member).map(|key| (key.name, m.get(key).cloned())).collect(),
         absent: m.absent.iter().map(|(name, why)| (name.to_string(), why.clone())).collect(),
         loss: m.loss.and_then(finite),
         features: m.features.clone(),
@@ -129,7 +130,7 @@ impl From<&guideline::Evidence> for Evidence {
         Evidence {
             cell: e.cell.clone(),
             against: e.against.clone(),
-            quantity: e.quantity.into(),
+            quantity: e.quantity.name.into(),
             value: Some(e.value.clone()),
             repetitions: e.value.n,
         }

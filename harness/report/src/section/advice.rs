@@ -3,7 +3,6 @@
 use super::anchor::cell_id;
 use crate::analysis::Analysis;
 use crate::document::{Advice, Block, Chip, Table, TableCell, Tone};
-use crate::format::words;
 use crate::guideline::{Evidence, Guideline, Verdict};
 use crate::number;
 
@@ -64,7 +63,7 @@ fn table(analysis: &Analysis, evidence: &[Evidence]) -> Table {
     for e in evidence.iter().take(SHOWN) {
         table.row(vec![
             TableCell { link: cell_id(analysis, &e.cell), ..TableCell::text(e.name()) },
-            TableCell::text(words::quantity(e.quantity)),
+            TableCell::text(e.quantity.label),
             TableCell::text(number::estimate(&e.value)),
             TableCell::text(number::bounds(&e.value)),
             TableCell::text(e.value.n.to_string()),

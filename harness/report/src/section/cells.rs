@@ -11,6 +11,7 @@ use crate::document::{Block, Look, Row, Section, Table, TableCell};
 use crate::format::words;
 use crate::number;
 use crate::plot::mode_label;
+use crate::quantity::Key;
 use crate::stats::Quantity;
 
 const ID: &str = "cells";
@@ -70,39 +71,39 @@ pub fn section(analysis: &Analysis) -> Section {
 }
 
 fn numbers(analysis: &Analysis) -> Vec<Numbers> {
-    let time = |c: &Cell| c.get("epoch_time_s").or_else(|| c.get("makespan_s")).cloned();
+    let time = |c: &Cell| c.get(Key::EpochTime).or_else(|| c.get(Key::Makespan)).cloned();
     let (factor, unit) = match analysis.cells.iter().filter_map(time).map(|q| q.estimate).reduce(f64::max) {
         Some(longest) if longest < 1.0 => (1e3, "ms"),
         _ => (1.0, "s"),
     };
-    let joules = analysis.cells.iter().filter_map(|c| c.get("energy_j_per_epoch")).map(|q| q.estimate).fold(0.0, f64::max);
+    let joules = analysis.cells.iter().filter_map(|c| c.get(Key::EnergyPerEpoch)).map(|q| q.estimate).fold(0.0, f64::max);
     let (kilo, energy) = if joules >= 2000.0 { (1e-3, "kJ") } else { (1.0, "J") };
-    let plain = |name: &'static str| -> Get { Box::new(move |c| reading(c, name)) };
     let column = |head: &str, get: Get, text: Text| Numbers { head: head.into(), get, text, drawn: false };
+    let of = |key: Key| -> Get { Box::new(move |c| reading(c, key)) };
+    let plain = |key: Key, text: Text| column(key.head(), of(key), text);
     let percent = |q: &Quantity| number::percent(q.estimate);
     let two = |q: &Quantity| format!("{:.2}", q.estimate);
     let mut all = vec![
-        column("overlap", plain("overlap_ratio"), Box::new(percent)),
+        plain(Key::Overlap, Box::new(percent)),
         column(&format!("time {unit}"), Box::new(time), Box::new(move |q| number::estimate(&super::values::times(q, factor)))),
-        Numbers {
-            head: "slowdown".into(),
-            get: Box::new(|c| c.get("slowdown").cloned()),
-            text: Box::new(with_percent),
-            drawn: true,
-        },
-        column("p99 ms", plain("latency_p99_s"), Box::new(|q| number::estimate(&super::values::times(q, 1e3)))),
-        column("p99 ÷ alone", plain("latency_p99_of_solo"), Box::new(number::estimate)),
-        column("in time", plain("within_slo_ratio"), Box::new(percent)),
-        column("same slice", plain("slowdown_on_slice"), Box::new(two)),
-        column("gain", plain("throughput_gain"), Box::new(number::estimate)),
-        column("SMACT", plain("sm_active_ratio"), Box::new(two)),
+        Numbers { head: Key::Slowdown.head().into(), get: of(Key::Slowdown), text: Box::new(with_percent), drawn: true },
+        column(
+            &format!("{} ms", Key::LatencyP99.head()),
+            of(Key::LatencyP99),
+            Box::new(|q| number::estimate(&super::values::times(q, 1e3))),
+        ),
+        plain(Key::LatencyP99OfSolo, Box::new(number::estimate)),
+        plain(Key::WithinSlo, Box::new(percent)),
+        plain(Key::SlowdownOnSlice, Box::new(two)),
+        plain(Key::ThroughputGain, Box::new(number::estimate)),
+        plain(Key::SmActive, Box::new(two)),
     ];
     if analysis.campaign.device.kind == "cpu" {
-        all.push(column("CPU %", plain("cpu_ratio"), Box::new(|q| format!("{:.0}", q.estimate * 100.0))));
+        all.push(column(&format!("{} %", Key::Cpu.label), of(Key::Cpu), Box::new(|q| format!("{:.0}", q.estimate * 100.0))));
     }
-    all.push(column("GiB", plain("memory_bytes"), Box::new(|q| number::gib_number(q.estimate))));
+    all.push(column(Key::Memory.unit.symbol, of(Key::Memory), Box::new(|q| number::gib_number(q.estimate))));
     let text = move |q: &Quantity| number::estimate(&super::values::times(q, kilo));
-    all.push(column(energy, plain("energy_j_per_epoch"), Box::new(text)));
+    all.push(column(energy, of(Key::EnergyPerEpoch), Box::new(text)));
     all
 }
 
@@ -123,7 +124,7 @@ fn chosen(analysis: &Analysis) -> Vec<&Cell> {
     let mut cells: Vec<&Cell> = analysis.cells.iter().collect();
     if cells.len() > TOO_MANY {
         let failed = |c: &Cell| c.counted.is_empty() && !c.repetitions.is_empty();
-        let told = |c: &Cell| c.get("throughput_gain").map_or(0.0, |q| q.estimate.ln().abs());
+        let told = |c: &Cell| c.get(Key::ThroughputGain).map_or(0.0, |q| q.estimate.ln().abs());
         cells.sort_by(|a, b| failed(b).cmp(&failed(a)).then(told(b).total_cmp(&told(a))));
         // Failures are told first, but they leave room for the rest.
         let failures = cells.iter().filter(|c| failed(c)).count();

@@ -6,6 +6,7 @@ use super::values::values;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
 use crate::number;
+use crate::quantity::Key;
 
 const ID: &str = "cpu";
 const TITLE: &str = "CPU";
@@ -18,7 +19,7 @@ pub fn section(analysis: &Analysis) -> Section {
     let capacity = cores.map(|n| (f64::from(n) * 100.0, format!("{} = {n}00 %", number::count(n as usize, "core"))));
     let (panels, left_out) = super::memory::panels(
         analysis,
-        "cpu_ratio",
+        Key::Cpu,
         "% of one core, one segment per member",
         100.0,
         capacity.as_ref().map(|(v, t)| (*v, t.as_str())),
@@ -26,7 +27,7 @@ pub fn section(analysis: &Analysis) -> Section {
     if panels.is_empty() {
         return without(ID, TITLE, "No sample of the members' CPU time was taken.");
     }
-    let get = |c: &Cell| c.get("cpu_ratio").cloned();
+    let get = |c: &Cell| c.get(Key::Cpu).cloned();
     let caption = format!(
         "Mean over the time in which all members train past their warm-up; a member counts with all its threads and descendants. Whiskers: 95 % interval of the sum.{}{left_out}",
         informative_note(analysis.cells.iter())
@@ -36,8 +37,8 @@ pub fn section(analysis: &Analysis) -> Section {
 }
 
 fn finding(analysis: &Analysis, cores: Option<u32>) -> String {
-    let used = |c: &&Cell| c.get("cpu_ratio").map_or(0.0, |q| q.estimate);
-    let Some(most) = analysis.cells.iter().filter(|c| c.get("cpu_ratio").is_some()).max_by(|a, b| used(a).total_cmp(&used(b)))
+    let used = |c: &&Cell| c.get(Key::Cpu).map_or(0.0, |q| q.estimate);
+    let Some(most) = analysis.cells.iter().filter(|c| c.get(Key::Cpu).is_some()).max_by(|a, b| used(a).total_cmp(&used(b)))
     else {
         return String::new();
     };

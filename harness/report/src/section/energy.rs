@@ -8,6 +8,7 @@ use super::values::{Get, reading, values};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
 use crate::number;
+use crate::quantity::Key;
 use crate::stats::Quantity;
 
 const ID: &str = "energy";
@@ -17,9 +18,9 @@ pub fn section(analysis: &Analysis) -> Section {
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
-    let get: Get = &|c| c.get("energy_j_per_epoch").cloned();
-    let above: Get = &|c| c.get("energy_j_per_epoch_above_idle").cloned();
-    let power: Get = &|c| reading(c, "power_w");
+    let get: Get = &|c| c.get(Key::EnergyPerEpoch).cloned();
+    let above: Get = &|c| c.get(Key::EnergyPerEpochAboveIdle).cloned();
+    let power: Get = &|c| reading(c, Key::Power);
     let has = |get: Get| analysis.cells.iter().any(|c| get(c).is_some());
     if !has(get) && !has(power) {
         return without(ID, TITLE, absent(analysis));
@@ -75,7 +76,7 @@ fn absent(analysis: &Analysis) -> String {
 
 /// The group that saves most and the one that spends most, against the same work in turn.
 fn finding(analysis: &Analysis, factor: f64, unit: &str) -> String {
-    let ratio = |c: &Cell| c.get("energy_of_solo").filter(|_| c.record.degree > 1).cloned();
+    let ratio = |c: &Cell| c.get(Key::EnergyOfSolo).filter(|_| c.record.degree > 1).cloned();
     let mut groups: Vec<(&Cell, Quantity)> = analysis.groups().filter_map(|c| Some((c, ratio(c)?))).collect();
     groups.sort_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
     let said = |(cell, q): &(&Cell, Quantity)| {
@@ -87,7 +88,7 @@ fn finding(analysis: &Analysis, factor: f64, unit: &str) -> String {
     };
     match &groups[..] {
         [] => {
-            let get = |c: &Cell| c.get("energy_j_per_epoch").cloned();
+            let get = |c: &Cell| c.get(Key::EnergyPerEpoch).cloned();
             let least =
                 analysis.cells.iter().filter_map(|c| Some((c, get(c)?))).min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
             least.map_or_else(

@@ -8,6 +8,7 @@ use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
 use crate::format::words;
 use crate::number;
+use crate::quantity::Key;
 
 const ID: &str = "epoch-time";
 const TITLE: &str = "Time per epoch";
@@ -16,10 +17,10 @@ pub fn section(analysis: &Analysis) -> Section {
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
-    let (factor, unit) = words::time_unit(analysis.cells.iter().filter_map(|c| c.get("epoch_time_s")));
+    let (factor, unit) = words::time_unit(analysis.cells.iter().filter_map(|c| c.get(Key::EpochTime)));
     let name = if unit == "s" { "seconds" } else { "milliseconds" };
     let caption = format!("{name} per epoch");
-    let get = |c: &Cell| c.get("epoch_time_s").cloned();
+    let get = |c: &Cell| c.get(Key::EpochTime).cloned();
     let (panels, left_out) = bar_panels(analysis, &BarSpec::of("epoch time", &caption, &get, factor));
     if panels.is_empty() && analysis.cells.iter().filter(|c| !c.counted.is_empty()).all(Cell::serves) {
         return without(ID, TITLE, "Only groups with a member that serves completed: see Latency.");
@@ -54,14 +55,14 @@ pub fn section(analysis: &Analysis) -> Section {
 
 /// The mildest and the strongest slowdown of the groups.
 fn finding(analysis: &Analysis) -> String {
-    let slowdown = |c: &&Cell| c.get("slowdown").map_or(f64::NAN, |q| q.estimate);
-    let mut groups: Vec<&Cell> = analysis.groups().filter(|c| c.record.is_uniform() && c.get("slowdown").is_some()).collect();
+    let slowdown = |c: &&Cell| c.get(Key::Slowdown).map_or(f64::NAN, |q| q.estimate);
+    let mut groups: Vec<&Cell> = analysis.groups().filter(|c| c.record.is_uniform() && c.get(Key::Slowdown).is_some()).collect();
     // One alone on a slice is told where nobody shares.
     if groups.iter().any(|c| c.record.degree > 1) {
         groups.retain(|c| c.record.degree > 1);
     }
     groups.sort_by(|a, b| slowdown(a).total_cmp(&slowdown(b)));
-    let text = |c: &Cell| c.get("slowdown").map_or_else(String::new, number::with_interval);
+    let text = |c: &Cell| c.get(Key::Slowdown).map_or_else(String::new, number::with_interval);
     match groups[..] {
         [] => "No group can be held against a baseline.".into(),
         [only] => format!("An epoch of `{}` takes {} times as long as alone.", only.name(), text(only)),

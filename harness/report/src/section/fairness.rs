@@ -10,6 +10,7 @@ use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section, Table, TableCell};
 use crate::number;
 use crate::plot::{Dot, DotRow, Dots, Panel, cut, mode_label, mode_order};
+use crate::quantity::Key;
 
 const ID: &str = "fairness";
 const TITLE: &str = "Fairness";
@@ -25,20 +26,20 @@ pub fn section(report: &Report) -> Section {
     }
     let groups: Vec<&Cell> = analysis
         .groups()
-        .filter(|c| c.record.degree > 1 && !c.serves() && c.members.iter().any(|m| m.quantities.contains_key("slowdown")))
+        .filter(|c| c.record.degree > 1 && !c.serves() && c.members.iter().any(|m| m.get(Key::Slowdown).is_some()))
         .collect();
     if groups.is_empty() && analysis.groups().any(Cell::serves) && analysis.groups().all(Cell::serves) {
         return without(ID, TITLE, "In every group a member serves: what it costs those that train stands under Latency.");
     }
     if groups.is_empty() {
-        let why = analysis.groups().find_map(|c| c.absent.get("slowdown"));
+        let why = analysis.groups().find_map(|c| c.absent.get(&Key::Slowdown));
         let why = why.map_or_else(
             || "There is no group of two or more members.".to_string(),
             |w| format!("No slowdown can be computed: {w}."),
         );
         return without(ID, TITLE, why);
     }
-    let all = || groups.iter().flat_map(|c| &c.members).filter_map(|m| m.quantities.get("slowdown"));
+    let all = || groups.iter().flat_map(|c| &c.members).filter_map(|m| m.get(Key::Slowdown));
     let low = all().map(|q| q.low.unwrap_or(q.estimate)).fold(1.0, f64::min);
     let high = all().map(|q| q.high.unwrap_or(q.estimate)).fold(1.0, f64::max);
     let limit = analysis.campaign.thresholds.slowdown;
@@ -93,7 +94,7 @@ fn row(cell: &Cell, uniform: bool) -> DotRow {
     let label = if uniform { format!("×{degree} {}", mode_label(&cell.record.sharing)) } else { mixed::members(cell, false) };
     let label = cut(&label, 24);
     let dots = cell.members.iter().enumerate().filter_map(|(i, m)| {
-        let q = m.quantities.get("slowdown")?;
+        let q = m.get(Key::Slowdown)?;
         let what = format!("member {i}, {}: slowdown", m.spec.workload);
         Some(Dot {
             sharing: cell.record.sharing.clone(),
@@ -118,12 +119,12 @@ fn table(analysis: &Analysis, groups: &[&Cell]) -> Table {
         let mut label = TableCell::text(cell.name());
         label.link = super::anchor::cell_id(analysis, cell.name());
         let slowdowns: Vec<String> =
-            cell.members.iter().filter_map(|m| m.quantities.get("slowdown").map(number::with_interval)).collect();
+            cell.members.iter().filter_map(|m| m.get(Key::Slowdown).map(number::with_interval)).collect();
         table.row(vec![
             label,
-            TableCell::text(cell.get("fairness").map_or_else(String::new, number::estimate)),
-            TableCell::text(cell.get("fairness").map_or_else(String::new, number::bounds)),
-            TableCell::text(cell.get("antt").map_or_else(String::new, number::with_interval)),
+            TableCell::text(cell.get(Key::Fairness).map_or_else(String::new, number::estimate)),
+            TableCell::text(cell.get(Key::Fairness).map_or_else(String::new, number::bounds)),
+            TableCell::text(cell.get(Key::Antt).map_or_else(String::new, number::with_interval)),
             TableCell::text(slowdowns.join(", ")),
         ]);
     }

@@ -4,11 +4,12 @@ use crate::analysis::Analysis;
 use crate::format::words;
 use crate::guideline::{Knee, capital, knees};
 use crate::number;
+use crate::quantity::Key;
 
 /// The findings as remarks; the last says how many more there are.
 pub fn remarks(analysis: &Analysis) -> Vec<String> {
     let knees = knees(analysis);
-    let gain = |k: &&Knee| k.cell().get("throughput_gain").map_or(f64::NEG_INFINITY, |q| q.estimate);
+    let gain = |k: &&Knee| k.cell().get(Key::ThroughputGain).map_or(f64::NEG_INFINITY, |q| q.estimate);
     let best = analysis.workloads().into_iter().filter_map(|w| {
         let here = knees.iter().filter(|k| k.workload == w);
         here.max_by(|a, b| gain(a).total_cmp(&gain(b)))

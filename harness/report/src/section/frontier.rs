@@ -11,6 +11,7 @@ use crate::document::{Figure, Table, TableCell};
 use crate::format::words;
 use crate::number;
 use crate::plot::{Fit, Panel, Square, SquareRow, Squares, mode_label, mode_order};
+use crate::quantity::Key;
 
 /// Columns of one panel, at most: a search tries more degrees than fit beside each other.
 const COLUMNS: usize = 16;
@@ -66,7 +67,7 @@ fn square(cell: &Cell) -> Square {
 }
 
 fn uniform(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> Panel {
-    let alone = analysis.solo(workload).and_then(|s| s.get("memory_bytes")).map(|q| q.estimate);
+    let alone = analysis.solo(workload).and_then(|s| s.get(Key::Memory)).map(|q| q.estimate);
     let capacity = analysis.campaign.device.memory_bytes.map(|b| b as f64);
     let bare = words::workload(workload);
     let name = cells.first().map_or("", |c| c.record.members[0].workload.as_str());

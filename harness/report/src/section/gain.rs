@@ -12,6 +12,7 @@ use crate::document::{Block, Section, Table, TableCell};
 use crate::format::words;
 use crate::number;
 use crate::plot::{Failure, Line, Lines, Panel, Point, cut, mode_label, mode_order};
+use crate::quantity::Key;
 
 const ID: &str = "gain";
 const TITLE: &str = "Throughput gain";
@@ -26,9 +27,9 @@ pub fn section(report: &Report) -> Section {
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
-    let measured: Vec<&Cell> = analysis.groups().filter(|c| shared(c) && c.get("throughput_gain").is_some()).collect();
+    let measured: Vec<&Cell> = analysis.groups().filter(|c| shared(c) && c.get(Key::ThroughputGain).is_some()).collect();
     if measured.is_empty() {
-        let why = analysis.groups().filter(|c| shared(c)).find_map(|c| c.absent.get("throughput_gain"));
+        let why = analysis.groups().filter(|c| shared(c)).find_map(|c| c.absent.get(&Key::ThroughputGain));
         let why = why.map_or_else(
             || {
                 "There is no group of two or more equal members in this experiment; see Mixed workloads and All cells."
@@ -38,9 +39,9 @@ pub fn section(report: &Report) -> Section {
         );
         return without(ID, TITLE, why);
     }
-    let high = |c: &&Cell| c.get("throughput_gain").map_or(0.0, |q| q.high.unwrap_or(q.estimate));
+    let high = |c: &&Cell| c.get(Key::ThroughputGain).map_or(0.0, |q| q.high.unwrap_or(q.estimate));
     let largest = measured.iter().map(high).fold(0.0, f64::max);
-    let (workloads, left_out) = drawn(analysis, &|c| shared(c) && c.get("throughput_gain").is_some());
+    let (workloads, left_out) = drawn(analysis, &|c| shared(c) && c.get(Key::ThroughputGain).is_some());
     let panels: Vec<Panel> = workloads.into_iter().filter_map(|w| panel(analysis, w, largest)).collect();
     let mut sentences = super::finding::sentences(analysis);
     sentences.truncate(2);
@@ -71,7 +72,7 @@ fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
     modes.sort_by_key(|m| mode_order(m));
     modes.dedup();
     let point = |c: &Cell| {
-        let q = c.get("throughput_gain")?;
+        let q = c.get(Key::ThroughputGain)?;
         Some(Point {
             degree: c.record.degree,
             value: q.estimate,
@@ -98,7 +99,7 @@ fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
     let mut degrees: Vec<u32> = analysis.of_workload(workload).map(|c| c.record.degree).collect();
     degrees.sort_unstable();
     degrees.dedup();
-    let failed = groups.iter().filter(|c| shared(c) && c.get("throughput_gain").is_none());
+    let failed = groups.iter().filter(|c| shared(c) && c.get(Key::ThroughputGain).is_none());
     let failures: Vec<Failure> = failed
         .filter_map(|c| Some(Failure { degree: c.record.degree, why: failure(c)?, title: hover(c, "gain", None, 1.0, "") }))
         .collect();
@@ -114,17 +115,17 @@ fn table(analysis: &Analysis) -> Table {
     for cell in analysis.groups().filter(|c| shared(c)) {
         let mut label = TableCell::text(cell.name());
         label.link = super::anchor::cell_id(analysis, cell.name());
-        let q = |name: &str| cell.get(name).map_or_else(String::new, number::estimate);
-        let gain = cell.get("throughput_gain");
+        let q = |key: Key| cell.get(key).map_or_else(String::new, number::estimate);
+        let gain = cell.get(Key::ThroughputGain);
         let said = cell.gain_verdict.as_ref();
         table.row(vec![
             label,
-            TableCell::text(q("throughput_gain")),
+            TableCell::text(q(Key::ThroughputGain)),
             TableCell::text(gain.map_or_else(|| failure(cell).unwrap_or_default(), number::bounds)),
             TableCell::text(said.map_or_else(String::new, |v| words::p(v.p_adjusted))),
             TableCell::text(said.map_or_else(String::new, |v| v.verdict.text())),
-            TableCell::text(q("stp")),
-            TableCell::text(q("antt")),
+            TableCell::text(q(Key::Stp)),
+            TableCell::text(q(Key::Antt)),
         ]);
     }
     cut_rows(&mut table);

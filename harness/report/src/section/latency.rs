@@ -11,6 +11,7 @@ use crate::format::words;
 use crate::guideline::serving::{Promise, criterion, kept};
 use crate::number;
 use crate::plot::{Delay, DelayRow, Delays, Panel, Tail, Tails, mode_order};
+use crate::quantity::Key;
 use crate::stats::Quantity;
 
 const ID: &str = "latency";
@@ -109,9 +110,9 @@ impl<'a> Subject<'a> {
 /// The p99 alone and beside others, by mode.
 fn p99s(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
     let drawn = &subjects[..subjects.len().min(SERVERS)];
-    let shown = |s: &Subject| s.servers.iter().any(|s| s.get("latency_p99_s").is_some());
+    let shown = |s: &Subject| s.servers.iter().any(|s| s.get(Key::LatencyP99).is_some());
     let ends = |s: &Server| {
-        let q = s.get("latency_p99_s")?;
+        let q = s.get(Key::LatencyP99)?;
         Some([q.low.unwrap_or(q.estimate) * MS, q.high.unwrap_or(q.estimate) * MS])
     };
     let of_all = drawn.iter().flat_map(|s| &s.servers).filter_map(ends).flatten();
@@ -154,9 +155,9 @@ fn row(group: &Group) -> DelayRow {
 }
 
 fn delay(server: &Server) -> Delay {
-    let q = server.get("latency_p99_s");
+    let q = server.get(Key::LatencyP99);
     let mut title = hover(server.cell, "p99", q, MS, " ms");
-    if let Some(share) = server.get("within_slo_ratio") {
+    if let Some(share) = server.get(Key::WithinSlo) {
         title += &format!("\n{} in time", number::percent(share.estimate));
     }
     Delay {
@@ -229,12 +230,12 @@ fn named<'a>(modes: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
 
 fn tail(server: &Server) -> Option<Tail> {
     let points: Vec<(f64, f64)> = server.lateness().into_iter().map(|(share, late)| (share, late * MS)).collect();
-    let quantiles = [("p50", "latency_p50_s", 0.5), ("p95", "latency_p95_s", 0.05), ("p99", "latency_p99_s", 0.01)];
+    let quantiles = [(Key::LatencyP50, 0.5), (Key::LatencyP95, 0.05), (Key::LatencyP99, 0.01)];
     let marks: Vec<(f64, f64, String)> = quantiles
-        .iter()
-        .filter_map(|(what, name, share)| {
-            let q = server.get(name)?;
-            Some((*share, q.estimate * MS, hover(server.cell, what, Some(q), MS, " ms")))
+        .into_iter()
+        .filter_map(|(key, share)| {
+            let q = server.get(key)?;
+            Some((share, q.estimate * MS, hover(server.cell, key.head(), Some(q), MS, " ms")))
         })
         .collect();
     let sharing = server.cell.record.sharing.clone();
@@ -242,14 +243,14 @@ fn tail(server: &Server) -> Option<Tail> {
 }
 
 fn value_row(analysis: &Analysis, server: &Server) -> Vec<TableCell> {
-    let ms = |name: &str| TableCell::text(server.get(name).map_or_else(String::new, |q| number::estimate(&times(q, MS))));
-    let runs = server.get("latency_p50_s").map_or_else(String::new, |q| q.n.to_string());
+    let ms = |key: Key| TableCell::text(server.get(key).map_or_else(String::new, |q| number::estimate(&times(q, MS))));
+    let runs = server.get(Key::LatencyP50).map_or_else(String::new, |q| q.n.to_string());
     vec![
         label(analysis, server.cell),
         TableCell::text(server.workload),
-        ms("latency_p50_s"),
-        ms("latency_p95_s"),
-        ms("latency_p99_s"),
+        ms(Key::LatencyP50),
+        ms(Key::LatencyP95),
+        ms(Key::LatencyP99),
         TableCell::text(runs),
     ]
 }
@@ -272,14 +273,14 @@ fn table(analysis: &Analysis, subjects: &[Subject]) -> Table {
     ]);
     table.tags = tags(analysis);
     for subject in subjects {
-        let capacity = subject.alone().and_then(|s| s.cell.members.first()?.quantities.get("capacity_per_s"));
+        let capacity = subject.alone().and_then(|s| s.cell.members.first()?.get(Key::Capacity));
         for server in &subject.servers {
-            let of = |name: &str, factor: f64| server.get(name).map(|q| told(&times(q, factor)));
-            let text = |name: &str, factor: f64| of(name, factor).unwrap_or_default();
+            let of = |key: Key, factor: f64| server.get(key).map(|q| told(&times(q, factor)));
+            let text = |key: Key, factor: f64| of(key, factor).unwrap_or_default();
             let slowdowns: Vec<String> = server
                 .cell
                 .trainers()
-                .filter_map(|m| Some(format!("{} {}", m.spec.workload, number::with_interval(m.quantities.get("slowdown")?))))
+                .filter_map(|m| Some(format!("{} {}", m.spec.workload, number::with_interval(m.get(Key::Slowdown)?))))
                 .collect();
             let limit = server.serving.slo_s.map_or("no limit".into(), |slo| format!("limit {}", number::duration(slo)));
             let judged = match kept(server) {
@@ -291,14 +292,14 @@ fn table(analysis: &Analysis, subjects: &[Subject]) -> Table {
             table.row(vec![
                 label(analysis, server.cell),
                 TableCell::with_note(server.workload, limit),
-                text("offered_per_s", 1.0),
+                text(Key::Offered, 1.0),
                 capacity.map(told).unwrap_or_default(),
-                text("latency_p50_s", MS),
-                text("latency_p95_s", MS),
-                of("latency_p99_s", MS).unwrap_or_else(|| TableCell::with_note("–", why(server))),
-                text("latency_p99_of_solo", 1.0),
-                text("within_slo_ratio", 100.0),
-                text("goodput_per_s", 1.0),
+                text(Key::LatencyP50, MS),
+                text(Key::LatencyP95, MS),
+                of(Key::LatencyP99, MS).unwrap_or_else(|| TableCell::with_note("–", why(server))),
+                text(Key::LatencyP99OfSolo, 1.0),
+                text(Key::WithinSlo, 100.0),
+                text(Key::Goodput, 1.0),
                 TableCell::text(slowdowns.join(", ")),
                 TableCell::text(judged),
             ]);

@@ -10,6 +10,7 @@ use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
 use crate::number;
 use crate::plot::{Panel, Stack, Stacks};
+use crate::quantity::Key;
 
 const ID: &str = "memory";
 const TITLE: &str = "Memory";
@@ -25,12 +26,12 @@ pub fn section(report: &Report) -> Section {
     let capacity =
         analysis.campaign.device.memory_bytes.map(|b| (b as f64 * GIB, format!("the device has {}", number::gib(b as f64))));
     let (panels, left_out) =
-        panels(analysis, "memory_bytes", "GiB, one segment per member", GIB, capacity.as_ref().map(|(v, t)| (*v, t.as_str())));
+        panels(analysis, Key::Memory, "GiB, one segment per member", GIB, capacity.as_ref().map(|(v, t)| (*v, t.as_str())));
     if panels.is_empty() {
         return without(ID, TITLE, "No memory was read: no sample was taken and no peak was kept.");
     }
-    let get: Get = &|c| c.get("memory_bytes").cloned();
-    let headroom: Get = &|c| c.get("memory_headroom_bytes").cloned();
+    let get: Get = &|c| c.get(Key::Memory).cloned();
+    let headroom: Get = &|c| c.get(Key::MemoryHeadroom).cloned();
     let mut wanted: Vec<(&str, Get, f64)> = vec![("GiB", get, GIB)];
     if analysis.cells.iter().any(|c| headroom(c).is_some()) {
         wanted.push(("GiB left", headroom, GIB));
@@ -64,7 +65,7 @@ pub fn section(report: &Report) -> Section {
 
 /// Who holds most of what the device has.
 fn finding(analysis: &Analysis) -> String {
-    let held = |c: &Cell| c.get("memory_bytes").cloned();
+    let held = |c: &Cell| c.get(Key::Memory).cloned();
     let most = analysis.cells.iter().filter_map(|c| Some((c, held(c)?))).max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
     let Some((cell, q)) = most else { return String::new() };
     let of = analysis.campaign.device.memory_bytes.map_or_else(String::new, |b| format!(" of {}", number::gib(b as f64)));
@@ -72,21 +73,15 @@ fn finding(analysis: &Analysis) -> String {
 }
 
 /// Panels of stacks, one per workload, from a quantity that members and cells both have; and the sentence about what is left out.
-pub fn panels(
-    analysis: &Analysis,
-    name: &'static str,
-    caption: &str,
-    factor: f64,
-    capacity: Option<(f64, &str)>,
-) -> (Vec<Panel>, String) {
-    let top = |c: &Cell| c.get(name).map(|q| q.high.unwrap_or(q.estimate) * factor);
+pub fn panels(analysis: &Analysis, key: Key, caption: &str, factor: f64, capacity: Option<(f64, &str)>) -> (Vec<Panel>, String) {
+    let top = |c: &Cell| c.get(key).map(|q| q.high.unwrap_or(q.estimate) * factor);
     let uniform = || analysis.cells.iter().filter(|c| c.record.is_uniform());
     let largest = uniform().filter_map(top).fold(0.0, f64::max);
     let mut panels = Vec::new();
-    let (workloads, left_out) = drawn(analysis, &|c| c.get(name).is_some());
+    let (workloads, left_out) = drawn(analysis, &|c| c.get(key).is_some());
     for workload in workloads {
-        let alone = analysis.solo(workload).and_then(|s| s.get(name)).map(|q| q.estimate * factor);
-        let stacks: Vec<Stack> = by_degree(analysis, workload).iter().map(|c| stack(c, name, factor, alone)).collect();
+        let alone = analysis.solo(workload).and_then(|s| s.get(key)).map(|q| q.estimate * factor);
+        let stacks: Vec<Stack> = by_degree(analysis, workload).iter().map(|c| stack(c, key, factor, alone)).collect();
         let (title, subtitle) = describe(analysis, workload);
         let label = format!("{caption} of {title} by degree and sharing mode");
         panels.push(Panel { title, subtitle, label, drawing: Stacks { caption, stacks: &stacks, capacity, largest }.draw() });
@@ -94,12 +89,12 @@ pub fn panels(
     (panels, left_out)
 }
 
-fn stack(cell: &Cell, name: &'static str, factor: f64, alone: Option<f64>) -> Stack {
-    let q = cell.get(name);
-    let segments: Option<Vec<f64>> = cell.members.iter().map(|m| Some(m.quantities.get(name)?.estimate * factor)).collect();
+fn stack(cell: &Cell, key: Key, factor: f64, alone: Option<f64>) -> Stack {
+    let q = cell.get(key);
+    let segments: Option<Vec<f64>> = cell.members.iter().map(|m| Some(m.get(key)?.estimate * factor)).collect();
     let failed = failure(cell);
     // Only memory is asked for and refused.
-    let asked = alone.filter(|_| q.is_none() && name == "memory_bytes" && failed.as_deref() == Some("OOM"));
+    let asked = alone.filter(|_| q.is_none() && key == Key::Memory && failed.as_deref() == Some("OOM"));
     let mut title = hover(cell, "sum", q, factor, "");
     if let Some(each) = asked {
         title += &format!("\nalone its members hold {}, added up", number::three(each * f64::from(cell.record.degree)));

@@ -8,6 +8,7 @@ use crate::document::{Block, Section, Table, TableCell};
 use crate::format::words;
 use crate::number;
 use crate::plot::{Dot, DotRow, Dots, Level, LevelRow, Levels, Panel, mode_order, row_height};
+use crate::quantity::Key;
 use crate::stats::Quantity;
 
 const ID: &str = "mixed";
@@ -78,7 +79,7 @@ fn in_turn(analysis: &Analysis, cell: &Cell) -> Option<Quantity> {
         .record
         .members
         .iter()
-        .map(|m| Some((m.solo.as_str(), analysis.solo(&m.solo)?.get("makespan_s")?.clone())))
+        .map(|m| Some((m.solo.as_str(), analysis.solo(&m.solo)?.get(Key::Makespan)?.clone())))
         .collect::<Option<_>>()?;
     let estimate: f64 = each.iter().map(|(_, q)| q.estimate).sum();
     // The same baseline counts as often as it has copies, and errs alike for all of them.
@@ -104,14 +105,14 @@ fn inverse(q: &Quantity) -> Quantity {
 
 /// Time ÷ time in turn; of groups that keep full company, per unit of work.
 fn of_turn(cell: &Cell) -> Option<Quantity> {
-    cell.get("throughput_gain").map(inverse)
+    cell.get(Key::ThroughputGain).map(inverse)
 }
 
 /// The figure; where nothing can be drawn, the table alone.
 fn plots(analysis: &Analysis, groups: &[Group]) -> Block {
     let drawn = &groups[..groups.len().min(GROUPS)];
     let all = || drawn.iter().flat_map(|g| &g.cells);
-    let longest = all().filter_map(|c| c.get("makespan_s")).map(|q| q.estimate).fold(0.0, f64::max);
+    let longest = all().filter_map(|c| c.get(Key::Makespan)).map(|q| q.estimate).fold(0.0, f64::max);
     let (factor, unit) = if longest > 300.0 { (1.0 / 60.0, "minutes") } else { (1.0, "seconds") };
     let release = all().all(|c| GainBy::of(&c.record) == GainBy::Makespan);
     let mut panels = Vec::new();
@@ -127,7 +128,7 @@ fn plots(analysis: &Analysis, groups: &[Group]) -> Block {
     }
     let time = if release { "Makespan ÷ in turn" } else { "Time per work ÷ in turn" };
     panels.extend(ratios(drawn, time, "left of 1: done sooner", &of_turn));
-    panels.extend(ratios(drawn, "Energy ÷ in turn", "left of 1: less energy", &|c| c.get("energy_of_solo").cloned()));
+    panels.extend(ratios(drawn, "Energy ÷ in turn", "left of 1: less energy", &|c| c.get(Key::EnergyOfSolo).cloned()));
     if panels.is_empty() {
         return Block::Table(table(analysis, groups, factor, unit));
     }
@@ -163,7 +164,7 @@ fn levels(analysis: &Analysis, group: &Group, factor: f64) -> LevelRow {
         });
     }
     for cell in &group.cells {
-        let q = cell.get("makespan_s");
+        let q = cell.get(Key::Makespan);
         levels.push(Level {
             sharing: cell.record.sharing.clone(),
             value: q.map(|q| q.estimate * factor),
@@ -215,27 +216,27 @@ fn table(analysis: &Analysis, groups: &[Group], factor: f64, unit: &str) -> Tabl
         Table::with(&["cell", &makespan, "#÷ in turn", "#gain", "by", "#energy ÷ in turn", "members' slowdown", "validity"]);
     table.tags = super::tags(analysis);
     for cell in groups.iter().flat_map(|g| &g.cells) {
-        let q = |name: &str| cell.get(name).map_or_else(String::new, number::with_interval);
+        let q = |key: Key| cell.get(key).map_or_else(String::new, number::with_interval);
         let slowdowns: Vec<String> = cell
             .members
             .iter()
-            .filter_map(|m| Some(format!("{} {}", m.spec.workload, number::with_interval(m.quantities.get("slowdown")?))))
+            .filter_map(|m| Some(format!("{} {}", m.spec.workload, number::with_interval(m.get(Key::Slowdown)?))))
             .collect();
         let by = match GainBy::of(&cell.record) {
             GainBy::Makespan => "serial ÷ makespan",
             GainBy::Progress => "Σ progress (STP)",
             GainBy::EpochTime => "epoch time",
         };
-        let why = cell.absent.get("slowdown").cloned().unwrap_or_default();
+        let why = cell.absent.get(&Key::Slowdown).cloned().unwrap_or_default();
         table.row(vec![
             label(analysis, cell),
             TableCell::text(
-                cell.get("makespan_s").map_or_else(|| failure(cell).unwrap_or_default(), |q| number::scaled(q, factor)),
+                cell.get(Key::Makespan).map_or_else(|| failure(cell).unwrap_or_default(), |q| number::scaled(q, factor)),
             ),
             TableCell::text(of_turn(cell).map_or_else(String::new, |q| number::with_interval(&q))),
-            TableCell::text(q("throughput_gain")),
+            TableCell::text(q(Key::ThroughputGain)),
             TableCell::text(by),
-            TableCell::text(q("energy_of_solo")),
+            TableCell::text(q(Key::EnergyOfSolo)),
             TableCell::text(if slowdowns.is_empty() { why } else { slowdowns.join(", ") }),
             TableCell::text(words::verdict(cell.validity.verdict)),
         ]);

@@ -6,6 +6,7 @@ use collo_store::AttestationVerdict;
 use crate::analysis::{Analysis, Cell};
 use crate::format::words;
 use crate::number;
+use crate::quantity::Key;
 
 /// `quickstart on cpu: 12 of 12 runs completed in 2 min 4 s`.
 pub fn title(analysis: &Analysis) -> String {
@@ -51,7 +52,7 @@ pub fn method(analysis: &Analysis) -> Option<String> {
 /// The lines below the table: the method, what is absent and why, what the numbers are not.
 pub fn notes(analysis: &Analysis) -> Vec<String> {
     let mut lines = Vec::new();
-    let gain = analysis.groups().any(|c| c.get("throughput_gain").is_some());
+    let gain = analysis.groups().any(|c| c.get(Key::ThroughputGain).is_some());
     let meaning = "gain is work per second against running in turn";
     match (method(analysis), gain) {
         (Some(m), true) => lines.push(format!("± {m}; {meaning}")),
@@ -62,7 +63,7 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
     let mut facts = Vec::new();
     let ran = analysis.cells.iter().any(|c| !c.counted.is_empty());
     let trains = analysis.cells.iter().any(|c| !c.counted.is_empty() && !c.serves());
-    if ran && trains && analysis.cells.iter().all(|c| c.get("energy_j_per_epoch").is_none()) {
+    if ran && trains && analysis.cells.iter().all(|c| c.get(Key::EnergyPerEpoch).is_none()) {
         facts.push("energy absent: no readable counter".to_string());
     }
     facts.extend(synthetic(analysis).map(|s| format!("data: {s}")));

@@ -6,6 +6,7 @@ use crate::document::{Figure, Table, TableCell};
 use crate::format::words;
 use crate::number;
 use crate::plot::{Field, Heat, Panel, mode_label, mode_order};
+use crate::quantity::Key;
 use crate::stats::Quantity;
 
 /// Workloads of a map, at most.
@@ -25,9 +26,9 @@ fn directions(analysis: &Analysis) -> Vec<Direction<'_>> {
     let mut found = Vec::new();
     for cell in analysis.groups().filter(|c| c.members.len() == 2 && !c.serves()) {
         let [a, b] = &cell.record.members[..] else { continue };
-        let of = |i: usize| cell.members[i].quantities.get("slowdown").cloned();
+        let of = |i: usize| cell.members[i].get(Key::Slowdown).cloned();
         if a.solo == b.solo {
-            let both = cell.get("slowdown").cloned();
+            let both = cell.get(Key::Slowdown).cloned();
             found.extend(both.map(|slowdown| Direction { cell, suffers: &a.solo, causes: &b.solo, slowdown }));
         } else {
             found.extend(of(0).map(|slowdown| Direction { cell, suffers: &a.solo, causes: &b.solo, slowdown }));

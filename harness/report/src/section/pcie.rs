@@ -8,6 +8,7 @@ use super::values::{Get, reading, values};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
 use crate::number;
+use crate::quantity::Key;
 use crate::stats::Quantity;
 
 const ID: &str = "pcie";
@@ -17,8 +18,8 @@ pub fn section(analysis: &Analysis) -> Section {
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
-    let item: Get = &|c| c.get("pcie_rx_bytes_per_item").cloned();
-    let rate: Get = &|c| reading(c, "pcie_rx_bytes_per_s");
+    let item: Get = &|c| c.get(Key::PcieRxPerItem).cloned();
+    let rate: Get = &|c| reading(c, Key::PcieRx);
     let has = |get: Get| analysis.cells.iter().any(|c| get(c).is_some());
     if !has(item) && !has(rate) {
         let why = if analysis.campaign.device.kind == "cpu" {
@@ -65,7 +66,7 @@ pub fn section(analysis: &Analysis) -> Section {
 
 /// The group whose traffic per item grows most over running alone.
 fn finding(analysis: &Analysis, factor: f64, unit: &str) -> String {
-    let of_solo = |c: &Cell| c.get("pcie_rx_of_solo").filter(|_| c.record.degree > 1).cloned();
+    let of_solo = |c: &Cell| c.get(Key::PcieRxOfSolo).filter(|_| c.record.degree > 1).cloned();
     let groups = analysis.groups().filter_map(|c| Some((c, of_solo(c)?)));
     if let Some((cell, q)) = groups.max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate)) {
         let relevant = analysis.campaign.thresholds.relevant_ratio;
@@ -84,7 +85,7 @@ fn finding(analysis: &Analysis, factor: f64, unit: &str) -> String {
             cell.name()
         );
     }
-    let rate = |c: &Cell| reading(c, "pcie_rx_bytes_per_s");
+    let rate = |c: &Cell| reading(c, Key::PcieRx);
     let most = analysis.cells.iter().filter_map(|c| Some((c, rate(c)?))).max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
     most.map_or_else(String::new, |(cell, q)| {
         format!("`{}` asks most of the link: {} MB/s into the card on average.", cell.name(), number::scaled(&q, 1e-6))
@@ -92,5 +93,5 @@ fn finding(analysis: &Analysis, factor: f64, unit: &str) -> String {
 }
 
 fn c_item(cell: &Cell) -> Option<Quantity> {
-    cell.get("pcie_rx_bytes_per_item").cloned()
+    cell.get(Key::PcieRxPerItem).cloned()
 }

@@ -8,6 +8,7 @@ use crate::analysis::Analysis;
 use crate::document::{Block, Row, Section, Table, TableCell};
 use crate::format::words;
 use crate::number;
+use crate::quantity::Key;
 
 const ID: &str = "quality";
 const TITLE: &str = "Measurement quality";
@@ -148,7 +149,7 @@ fn notes(analysis: &Analysis) -> Vec<String> {
             worst.block
         ));
     }
-    let waited = analysis.cells.iter().flat_map(|c| &c.members).filter_map(|m| m.quantities.get("involuntary_switches_per_s"));
+    let waited = analysis.cells.iter().flat_map(|c| &c.members).filter_map(|m| m.get(Key::InvoluntarySwitches));
     if let Some(most) = waited.map(|q| q.estimate).reduce(f64::max) {
         notes.push(format!("Involuntary context switches: up to {} per second of one member.", number::three(most)));
     }

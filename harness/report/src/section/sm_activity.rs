@@ -8,17 +8,18 @@ use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
 use crate::number;
 use crate::plot::mode_label;
+use crate::quantity::Key;
 use crate::stats::Quantity;
 
 const ID: &str = "sm-activity";
 const TITLE: &str = "SM activity";
 
 fn achieved(c: &Cell) -> Option<Quantity> {
-    reading(c, "sm_active_ratio")
+    reading(c, Key::SmActive)
 }
 
 fn alone(c: &Cell) -> Option<Quantity> {
-    c.get("solo_sm_active_sum_ratio").filter(|_| c.record.degree > 1).cloned()
+    c.get(Key::SoloSmActiveSum).filter(|_| c.record.degree > 1).cloned()
 }
 
 pub fn section(analysis: &Analysis) -> Section {
@@ -26,7 +27,7 @@ pub fn section(analysis: &Analysis) -> Section {
         return without(ID, TITLE, why);
     }
     if !analysis.cells.iter().any(|c| achieved(c).is_some()) {
-        let said = analysis.cells.iter().find_map(|c| c.absent.get("sm_active_ratio"));
+        let said = analysis.cells.iter().find_map(|c| c.absent.get(&Key::SmActive));
         let why = match said {
             _ if analysis.campaign.device.kind == "cpu" => "A CPU has no streaming multiprocessors; see CPU.".to_string(),
             Some(why) => format!("SM activity was not read: {why}."),
@@ -34,7 +35,7 @@ pub fn section(analysis: &Analysis) -> Section {
         };
         return without(ID, TITLE, &why);
     }
-    let p95: Get = &|c| reading(c, "sm_active_p95_ratio");
+    let p95: Get = &|c| reading(c, Key::SmActiveP95);
     let sum: Get = &alone;
     let spec = BarSpec {
         tick: Some(("95th percentile", p95)),
@@ -61,8 +62,8 @@ pub fn section(analysis: &Analysis) -> Section {
     if has(sum) {
         wanted.push(("Σ alone", sum, 1.0));
     }
-    let occupancy: Get = &|c| reading(c, "sm_occupancy_ratio");
-    let dram: Get = &|c| reading(c, "dram_active_ratio");
+    let occupancy: Get = &|c| reading(c, Key::SmOccupancy);
+    let dram: Get = &|c| reading(c, Key::DramActive);
     if has(occupancy) {
         wanted.push(("SMOCC", occupancy, 1.0));
     }

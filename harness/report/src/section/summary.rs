@@ -10,6 +10,7 @@ use crate::document::{Block, Section, Table, TableCell};
 use crate::guideline::{advantage, knees, separated};
 use crate::number;
 use crate::plot::{mode_label, mode_order};
+use crate::quantity::Key;
 use crate::stats::{Quantity, Verdict};
 
 /// Rows of the decision table: more than this is no first screen any more.
@@ -111,7 +112,7 @@ fn decisions(analysis: &Analysis) -> Table {
     table
 }
 
-fn named(cell: &Cell, quantity: &str, what: &str) -> TableCell {
+fn named(cell: &Cell, quantity: Key, what: &str) -> TableCell {
     let number = cell.get(quantity).map_or_else(String::new, |q| format!("{what} {}", number::with_interval(q)));
     let text = format!("{} ×{}", mode_label(&cell.record.sharing), cell.record.degree);
     TableCell { mode: cell.record.sharing.clone(), ..TableCell::with_note(text, number) }
@@ -131,7 +132,7 @@ fn clearly(ratio: Option<Quantity>, analysis: &Analysis) -> bool {
 }
 
 fn throughput(analysis: &Analysis, subject: &Subject) -> TableCell {
-    let gain = |c: &Cell| c.get("throughput_gain").map_or(f64::NEG_INFINITY, |q| q.estimate);
+    let gain = |c: &Cell| c.get(Key::ThroughputGain).map_or(f64::NEG_INFINITY, |q| q.estimate);
     let here: Vec<&Cell> = subject.for_throughput.iter().copied().filter(|c| c.gain_verdict.is_some()).collect();
     let better = |c: &&Cell| c.is_valid() && c.gain_verdict.as_ref().is_some_and(|v| v.verdict == Verdict::Better);
     let ahead: Vec<&Cell> = here.iter().copied().filter(better).collect();
@@ -141,16 +142,16 @@ fn throughput(analysis: &Analysis, subject: &Subject) -> TableCell {
         let ratio = if same {
             advantage(a, b)
         } else {
-            a.get("throughput_gain").zip(b.get("throughput_gain")).and_then(|(a, b)| a.over(b))
+            a.get(Key::ThroughputGain).zip(b.get(Key::ThroughputGain)).and_then(|(a, b)| a.over(b))
         };
         clearly(ratio, analysis)
     };
     if let Some(best) = simplest(ahead, beats) {
-        return named(best, "throughput_gain", "gain");
+        return named(best, Key::ThroughputGain, Key::ThroughputGain.head());
     }
     match here.iter().max_by(|a, b| gain(a).total_cmp(&gain(b))) {
         Some(next) => {
-            let q = next.get("throughput_gain").map_or_else(String::new, number::with_interval);
+            let q = next.get(Key::ThroughputGain).map_or_else(String::new, number::with_interval);
             in_turn(format!("next: {} ×{}, gain {q}", mode_label(&next.record.sharing), next.record.degree))
         }
         None => TableCell::with_note("–", "no group with an interval"),
@@ -161,19 +162,19 @@ fn throughput(analysis: &Analysis, subject: &Subject) -> TableCell {
 fn gentle(analysis: &Analysis, subject: &Subject) -> TableCell {
     let limit = analysis.campaign.thresholds.slowdown;
     let slowest = |c: &Cell| {
-        let bounds: Option<Vec<f64>> = c.members.iter().map(|m| m.quantities.get("slowdown")?.high).collect();
+        let bounds: Option<Vec<f64>> = c.members.iter().map(|m| m.get(Key::Slowdown)?.high).collect();
         bounds.and_then(|b| b.into_iter().reduce(f64::max))
     };
     let groups: Vec<&Cell> = subject.groups.iter().copied().filter(|c| slowest(c).is_some()).collect();
     let fits = |c: &&&Cell| c.is_valid() && slowest(c).is_some_and(|s| s <= limit);
     let simple = |c: &Cell| std::cmp::Reverse(mode_order(&c.record.sharing).0);
     if let Some(cell) = groups.iter().filter(fits).max_by_key(|c| (c.record.degree, simple(c))) {
-        return named(cell, "slowdown", "slowdown");
+        return named(cell, Key::Slowdown, Key::Slowdown.head());
     }
-    let slowdown = |c: &Cell| c.get("slowdown").map_or(f64::INFINITY, |q| q.estimate);
+    let slowdown = |c: &Cell| c.get(Key::Slowdown).map_or(f64::INFINITY, |q| q.estimate);
     match groups.iter().min_by(|a, b| slowdown(a).total_cmp(&slowdown(b))) {
         Some(next) => {
-            let q = next.get("slowdown").map_or_else(String::new, number::with_interval);
+            let q = next.get(Key::Slowdown).map_or_else(String::new, number::with_interval);
             in_turn(format!("next: {} ×{}, slowdown {q}", mode_label(&next.record.sharing), next.record.degree))
         }
         None => TableCell::with_note("–", "no group with an interval"),
@@ -181,14 +182,14 @@ fn gentle(analysis: &Analysis, subject: &Subject) -> TableCell {
 }
 
 fn energy(analysis: &Analysis, subject: &Subject) -> TableCell {
-    let joules = |c: &Cell| c.get("energy_of_solo").cloned();
+    let joules = |c: &Cell| c.get(Key::EnergyOfSolo).cloned();
     let groups: Vec<&Cell> = subject.groups.iter().copied().filter(|c| joules(c).is_some()).collect();
     let relevant = 1.0 + analysis.campaign.thresholds.relevant_ratio;
     let saves = |q: &Quantity| q.estimate * relevant < 1.0 && q.high.is_some_and(|high| high < 1.0);
     let saving: Vec<&Cell> = groups.iter().copied().filter(|c| c.is_valid() && joules(c).is_some_and(|q| saves(&q))).collect();
     let beats = |a: &Cell, b: &Cell| clearly(joules(b).zip(joules(a)).and_then(|(b, a)| b.over(&a)), analysis);
     if let Some(best) = simplest(saving, beats) {
-        return named(best, "energy_of_solo", "÷ in turn");
+        return named(best, Key::EnergyOfSolo, "÷ in turn");
     }
     let least = |c: &Cell| joules(c).map_or(f64::INFINITY, |q| q.estimate);
     match groups.iter().min_by(|a, b| least(a).total_cmp(&least(b))) {
@@ -202,13 +203,13 @@ fn energy(analysis: &Analysis, subject: &Subject) -> TableCell {
 
 /// The group on instances with most throughput whose members surely do not disturb each other.
 fn isolation(analysis: &Analysis, subject: &Subject) -> TableCell {
-    let of_slices = |c: &&Cell| separated(c) && c.get("slowdown_on_slice").is_some_and(|q| q.high.is_some());
+    let of_slices = |c: &&Cell| separated(c) && c.get(Key::SlowdownOnSlice).is_some_and(|q| q.high.is_some());
     let groups: Vec<&Cell> = subject.groups.iter().copied().filter(of_slices).collect();
     let limit = 1.0 + analysis.campaign.thresholds.relevant_ratio;
-    let apart = |c: &&&Cell| c.is_valid() && c.get("slowdown_on_slice").and_then(|q| q.high).is_some_and(|high| high <= limit);
-    let gain = |c: &Cell| c.get("throughput_gain").map_or(f64::NEG_INFINITY, |q| q.estimate);
+    let apart = |c: &&&Cell| c.is_valid() && c.get(Key::SlowdownOnSlice).and_then(|q| q.high).is_some_and(|high| high <= limit);
+    let gain = |c: &Cell| c.get(Key::ThroughputGain).map_or(f64::NEG_INFINITY, |q| q.estimate);
     match groups.iter().filter(apart).max_by(|a, b| gain(a).total_cmp(&gain(b))) {
-        Some(cell) => named(cell, "slowdown_on_slice", "÷ alone there"),
+        Some(cell) => named(cell, Key::SlowdownOnSlice, "÷ alone there"),
         None if groups.is_empty() => TableCell::with_note("–", "no group on slices"),
         None => in_turn("no group on slices is surely undisturbed".into()),
     }

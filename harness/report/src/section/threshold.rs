@@ -8,6 +8,7 @@ use crate::document::{Block, Section, Table, TableCell};
 use crate::guideline::{Fit, Guideline, PUBLISHED_RATIO, fit};
 use crate::number;
 use crate::plot::{Dotted, Panel, Reference, Scatter};
+use crate::quantity::Key;
 
 const ID: &str = "threshold";
 const TITLE: &str = "Threshold";
@@ -18,11 +19,11 @@ pub fn section(report: &Report) -> Section {
         return without(ID, TITLE, why);
     }
     let has_both = |c: &&Cell| {
-        c.record.degree > 1 && c.get("solo_sm_active_sum_ratio").is_some() && c.get("slowdown").is_some() && shares_all(c)
+        c.record.degree > 1 && c.get(Key::SoloSmActiveSum).is_some() && c.get(Key::Slowdown).is_some() && shares_all(c)
     };
     let cells: Vec<&Cell> = analysis.groups().filter(has_both).collect();
     if cells.is_empty() {
-        let solo_activity = analysis.cells.iter().any(|c| c.is_solo() && c.metrics.contains_key("sm_active_ratio"));
+        let solo_activity = analysis.cells.iter().any(|c| c.is_solo() && c.metric(Key::SmActive).is_some());
         let why = if solo_activity {
             "There is no group on the undivided card to hold against the sum of its members' solo SM activity."
         } else {
@@ -71,10 +72,10 @@ fn panel(analysis: &Analysis, mode: &str, cells: &[&Cell]) -> Option<Panel> {
         .iter()
         .filter(|c| c.record.sharing == mode)
         .filter_map(|c| {
-            let (sum, slowdown) = (c.get("solo_sm_active_sum_ratio")?, c.get("slowdown")?);
+            let (sum, slowdown) = (c.get(Key::SoloSmActiveSum)?, c.get(Key::Slowdown)?);
             let title = format!(
                 "{}\nsum of solo SM activity {}",
-                hover(c, "slowdown", Some(slowdown), 1.0, ""),
+                hover(c, Key::Slowdown.head(), Some(slowdown), 1.0, ""),
                 number::percent(sum.estimate)
             );
             let at = (sum.estimate, slowdown.estimate);
@@ -117,11 +118,11 @@ fn table(analysis: &Analysis, cells: &[&Cell]) -> Table {
         let mut label = TableCell::text(cell.name());
         label.link = super::anchor::cell_id(analysis, cell.name());
         let percent = |q: Option<&crate::stats::Quantity>| q.map_or_else(String::new, |q| format!("{:.0}", q.estimate * 100.0));
-        let slowdown = cell.get("slowdown");
+        let slowdown = cell.get(Key::Slowdown);
         table.row(vec![
             label,
-            TableCell::text(percent(cell.get("solo_sm_active_sum_ratio"))),
-            TableCell::text(percent(cell.metrics.get("sm_active_ratio"))),
+            TableCell::text(percent(cell.get(Key::SoloSmActiveSum))),
+            TableCell::text(percent(cell.metric(Key::SmActive))),
             TableCell::text(slowdown.map_or_else(String::new, number::estimate)),
             TableCell::text(slowdown.map_or_else(String::new, number::bounds)),
         ]);

@@ -7,6 +7,7 @@ use crate::analysis::{Analysis, Cell};
 use crate::document::{Table, TableCell};
 use crate::format::words;
 use crate::number;
+use crate::quantity::Key;
 use crate::stats::Quantity;
 
 /// A reading of a cell.
@@ -17,9 +18,9 @@ pub fn times(q: &Quantity, factor: f64) -> Quantity {
     Quantity { estimate: q.estimate * factor, low: q.low.map(|x| x * factor), high: q.high.map(|x| x * factor), ..q.clone() }
 }
 
-/// A cell's reading by name, among its quantities or the means of the card.
-pub fn reading(cell: &Cell, name: &str) -> Option<Quantity> {
-    cell.get(name).or_else(|| cell.metrics.get(name)).cloned()
+/// A cell's reading, among its quantities or the means of the card.
+pub fn reading(cell: &Cell, key: Key) -> Option<Quantity> {
+    cell.get(key).or_else(|| cell.metric(key)).cloned()
 }
 
 /// Rows of a figure's table, at most: more are in `report.json`.

@@ -1,0 +1,294 @@
+//! The table. To add a quantity, add it here at its place in `report.json`; whoever computes it names its key.
+
+use super::Better::{Larger, Neither, Smaller};
+use super::Trait::*;
+use super::unit::*;
+use super::{Definition, Subject};
+
+const TRAINING: Definition = Definition {
+    name: "",
+    label: "",
+    short: "",
+    unit: RATIO,
+    better: Neither,
+    subject: Subject::Training,
+    traits: &[],
+    absent: "it was not recorded",
+    definition: "",
+    source: "",
+};
+const REQUESTS: Definition = Definition { subject: Subject::Requests, ..TRAINING };
+const CARD: Definition = Definition { subject: Subject::Card, ..TRAINING };
+
+macro_rules! quantities {
+    ($($key:ident: $name:literal, $label:literal, $unit:ident, $better:ident, $subject:ident { $($rest:tt)* })*) => {
+        /// A quantity. It has the fields of its definition: `Key::Stp.label`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Key {
+            $($key,)*
+        }
+
+        impl Key {
+            /// Every quantity, in the order of `report.json`.
+            pub const ALL: &[Key] = &[$(Key::$key,)*];
+
+            pub const fn definition(self) -> &'static Definition {
+                match self {
+                    $(Key::$key => {
+                        const { &Definition { name: $name, label: $label, unit: $unit, better: $better, $($rest)* ..$subject } }
+                    })*
+                }
+            }
+        }
+    };
+}
+
+quantities! {
+    EpochTime: "epoch_time_s", "epoch time", SECOND, Smaller, TRAINING {
+        short: "epoch",
+        traits: &[Cell, Member, Baseline, Uniform, PerEpoch, EpochLength, OneCard, Speed],
+        absent: "no epoch had full company",
+        definition: "mean of *eᵢ* over members; null for mixed groups, whose members are listed one by one",
+    }
+    Slowdown: "slowdown", "slowdown", RATIO, Smaller, TRAINING {
+        traits: &[Cell, Member, NeedsBaseline, OneAlone, PerEpoch],
+        absent: "no epoch had full company",
+        definition: "mean of *eᵢ ÷ bᵢ*. Per member: *eᵢ ÷ bᵢ*",
+        source: "Eyerman and Eeckhout, IEEE Micro 28(3), 2008",
+    }
+    SlowdownOnSlice: "slowdown_on_slice", "slowdown on its slice", RATIO, Smaller, TRAINING {
+        short: "slice slowdown",
+        traits: &[Cell, PerEpoch, Unmissed],
+        absent: "its members were not measured alone on such slices",
+        definition: "mean of *eᵢ ÷ sᵢ*, where *sᵢ* is the epoch time of the same workload alone on a slice of the same size: what the \
+            neighbours cost. *sᵢ ÷ bᵢ*, the slowdown of that other cell, is what the smaller slice costs. Null where nothing \
+            is cut",
+    }
+    ThroughputGain: "throughput_gain", "throughput gain", RATIO, Larger, TRAINING {
+        short: "gain",
+        traits: &[Cell, NeedsBaseline, OneAlone, PerEpoch],
+        definition: "work per second against running in turn, by one of the three definitions below; which one is \
+            `throughput_gain_by`",
+    }
+    Stp: "stp", "STP", RATIO, Larger, TRAINING {
+        traits: &[Cell, NeedsBaseline, OneAlone, PerEpoch],
+        absent: "no epoch had full company",
+        definition: "Σ *pᵢ*: system throughput, in units of one undisturbed member",
+        source: "Eyerman and Eeckhout, IEEE Micro 28(3), 2008",
+    }
+    Antt: "antt", "ANTT", RATIO, Smaller, TRAINING {
+        traits: &[Cell, NeedsBaseline, OneAlone, PerEpoch],
+        absent: "no epoch had full company",
+        definition: "average normalised turnaround time, which is the slowdown under the name of the literature",
+        source: "Eyerman and Eeckhout, IEEE Micro 28(3), 2008",
+    }
+    Fairness: "fairness", "fairness", RATIO, Larger, TRAINING {
+        traits: &[Cell, NeedsBaseline, Company, PerEpoch, AtMostOne],
+        absent: "no epoch had full company",
+        definition: "least ÷ largest *pᵢ*; equal members need no baseline, it cancels",
+        source: "Eyerman and Eeckhout, IEEE Micro 28(3), 2008 (min/max progress)",
+    }
+    Overlap: "overlap_ratio", "overlap", SHARE, Neither, TRAINING {
+        traits: &[Cell, Company, AtMostOne],
+        definition: "mean over measured epochs of the share of the epoch in which all members trained",
+    }
+    StartSkew: "start_skew_s", "start skew", SECOND, Smaller, TRAINING {
+        traits: &[Cell, Company],
+        definition: "last minus first start of training",
+    }
+    Makespan: "makespan_s", "makespan", SECOND, Smaller, TRAINING {
+        traits: &[Cell, Baseline, PerEpoch, EpochLength, OneCard, Speed],
+        definition: "`go` until the last measured epoch ended, warm-up epoch included",
+    }
+    Memory: "memory_bytes", "memory", BYTE, Smaller, TRAINING {
+        traits: &[Cell, Member, Baseline],
+        absent: "no sample was taken",
+        definition: "sum over members of each one's peak while it trained: an upper bound of what they held at once",
+    }
+    MemoryOfSolo: "memory_of_solo", "memory ÷ sum of solo", RATIO, Smaller, TRAINING {
+        short: "memory ÷ solo",
+        traits: &[Cell, NeedsBaseline, OneAlone],
+        absent: "no sample was taken",
+        definition: "`memory_bytes` ÷ Σ of the members' solo footprints, both read the same way",
+    }
+    MemoryHeadroom: "memory_headroom_bytes", "free memory", BYTE, Larger, TRAINING {
+        traits: &[Cell, Unmissed],
+        definition: "memory of the device − `memory_bytes`; null where nothing is left",
+    }
+    Cpu: "cpu_ratio", "CPU", CORES, Neither, TRAINING {
+        short: "cpu",
+        traits: &[Cell, Member],
+        absent: "no sample was taken",
+        definition: "sum over members of the mean CPU, in cores; a member counts with its threads and descendants",
+    }
+    Items: "items_per_s", "items per second", PER_S, Larger, TRAINING {
+        short: "items",
+        traits: &[Cell, Member, PerEpoch, OneCard, Speed],
+        absent: "the workload does not tell its items",
+        definition: "sum over members of items ÷ time of the measured epochs",
+    }
+    EnergyPerEpoch: "energy_j_per_epoch", "energy per epoch", JOULE_PER_EPOCH, Smaller, TRAINING {
+        traits: &[Cell, Baseline, PerEpoch, EpochLength, OneCard],
+        absent: "no readable counter",
+        definition: "growth of the energy counter per second × length of the measured window ÷ epochs finished in it (Σ window ÷ \
+            *eᵢ*): joules of the whole device per member and epoch",
+    }
+    EnergyPerEpochAboveIdle: "energy_j_per_epoch_above_idle", "energy above idle per epoch", JOULE_PER_EPOCH, Smaller, TRAINING {
+        traits: &[Cell, PerEpoch, EpochLength, OneCard, Unmissed],
+        absent: "no readable counter",
+        definition: "the same after taking off the card's idle power (see below), which is taken as known",
+    }
+    EnergyPerItem: "energy_j_per_item", "energy per item", JOULE_PER_ITEM, Smaller, TRAINING {
+        traits: &[Cell, PerEpoch, OneCard, Unmissed],
+        absent: "no readable counter",
+        definition: "growth of the counter per second ÷ `items_per_s`",
+    }
+    EnergyOfSolo: "energy_of_solo", "energy ÷ in turn", RATIO, Smaller, TRAINING {
+        traits: &[Cell, NeedsBaseline, OneAlone, PerEpoch, Unmissed],
+        absent: "no readable counter",
+        definition: "joules of the group ÷ joules of the same work in turn: *P* ÷ Σ *(Eᵢ ÷ eᵢ)*, with the group's power *P* from the \
+            counter and *Eᵢ* the joules of an epoch of member *i* alone; below 1 the group saves",
+    }
+    SoloSmActiveSum: "solo_sm_active_sum_ratio", "sum of solo SMACT", SHARE, Neither, TRAINING {
+        traits: &[Cell, NeedsBaseline, Unmissed],
+        absent: "the SM activity of its baselines was not read",
+        definition: "Σ of the members' solo SMACT, beside `sm_active_ratio`, which was achieved",
+    }
+    PcieRxPerItem: "pcie_rx_bytes_per_item", "PCIe in per item", BYTE_PER_ITEM, Neither, TRAINING {
+        traits: &[Cell, Baseline, PerEpoch, Unmissed],
+        absent: "the traffic or the items were not recorded",
+        definition: "traffic into the card ÷ `items_per_s`",
+    }
+    PcieTxPerItem: "pcie_tx_bytes_per_item", "PCIe out per item", BYTE_PER_ITEM, Neither, TRAINING {
+        traits: &[Cell, PerEpoch, Unmissed],
+        absent: "the traffic or the items were not recorded",
+        definition: "traffic out of the card ÷ `items_per_s`",
+    }
+    PcieRxOfSolo: "pcie_rx_of_solo", "PCIe in per item ÷ solo", RATIO, Neither, TRAINING {
+        short: "PCIe in ÷ solo",
+        traits: &[Cell, NeedsBaseline, OneAlone, Uniform, PerEpoch, Unmissed],
+        absent: "the traffic or the items were not recorded",
+        definition: "`pcie_rx_bytes_per_item` ÷ that of the workload alone: its growth with the degree; null for mixed groups",
+    }
+    Throttled: "throttled_ratio", "throttled share", SHARE, Smaller, TRAINING {
+        short: "throttled",
+        traits: &[Cell, Unmissed],
+        definition: "share of the readings of NVML's throttle reasons in which one holds the clocks down: power cap, hardware \
+            slowdown, sync boost, thermal slowdown by hardware or software, power brake. Idle and set clocks are none",
+        source: "NVML",
+    }
+    ReadRate: "read_bytes_per_s", "read", BYTE_PER_S, Neither, TRAINING {
+        traits: &[Member],
+        definition: "of a member: bytes that it and its descendants read from disks per second",
+        source: "`/proc/PID/io`",
+    }
+    InvoluntarySwitches: "involuntary_switches_per_s", "involuntary switches", PER_S, Smaller, TRAINING {
+        traits: &[Member],
+        definition: "of a member: context switches per second that it did not ask for, because a core was taken away",
+        source: "`/proc/PID/status`",
+    }
+    LatencyP50: "latency_p50_s", "p50 latency", SECOND, Smaller, REQUESTS {
+        short: "p50",
+        traits: &[Cell, Member, OneCard],
+        definition: "quantile of the latency by nearest rank: the smallest that a share *p* of the requests does not exceed. A \
+            request that was never answered is later than any other; a quantile that falls among them is null, and if it \
+            does so in one repetition it is null for the cell",
+        source: "Hyndman and Fan, The American Statistician 50(4), 1996, definition 1",
+    }
+    LatencyP95: "latency_p95_s", "p95 latency", SECOND, Smaller, REQUESTS {
+        short: "p95",
+        traits: &[Cell, Member, OneCard],
+        definition: "the same",
+        source: "Hyndman and Fan, The American Statistician 50(4), 1996, definition 1",
+    }
+    LatencyP99: "latency_p99_s", "p99 latency", SECOND, Smaller, REQUESTS {
+        short: "p99",
+        traits: &[Cell, Member, Baseline, OneCard, Speed],
+        definition: "the same",
+        source: "Hyndman and Fan, The American Statistician 50(4), 1996, definition 1",
+    }
+    LatencyP99OfSolo: "latency_p99_of_solo", "p99 ÷ alone", RATIO, Smaller, REQUESTS {
+        traits: &[Cell, Member, OneAlone],
+        definition: "p99 ÷ p99 of the same workload alone, at the same rate",
+    }
+    WithinSlo: "within_slo_ratio", "share within the SLO", SHARE, Larger, REQUESTS {
+        short: "in time",
+        traits: &[Cell, Member, OneCard, AtMostOne],
+        definition: "share of the requests that were answered within the limit (`slo`); who was never answered was not. Null without \
+            a limit",
+    }
+    Goodput: "goodput_per_s", "goodput", PER_S, Larger, REQUESTS {
+        traits: &[Cell, Member, OneCard],
+        definition: "requests answered within the limit ÷ length of the measured epochs; null without a limit",
+    }
+    Offered: "offered_per_s", "requests due per second", PER_S, Neither, REQUESTS {
+        short: "due",
+        traits: &[Cell, Member, OneCard],
+        definition: "requests due ÷ length of the measured epochs",
+    }
+    Answered: "answered_per_s", "answers per second", PER_S, Larger, REQUESTS {
+        short: "answered",
+        traits: &[Cell, Member, OneCard],
+        definition: "answers in the measured epochs ÷ their length, whenever the requests were due: where it is below `offered_per_s` \
+            for long, the queue grows without end",
+    }
+    Capacity: "capacity_per_s", "capacity", PER_S, Larger, REQUESTS {
+        traits: &[Member, OneCard],
+        definition: "of a member: requests per second that it answers when none ever waits, as it measured before the start",
+    }
+    SmActive: "sm_active_ratio", "SMACT", SHARE, Neither, CARD {
+        traits: &[Baseline],
+        definition: "SMACT: share of the card's SMs with at least one warp, mean over the measured window; under MIG of all its SMs \
+            SMACT: share of the card's SMs with at least one warp, mean over the measured window; under MIG of all its SMs",
+        source: "GPM on Hopper and later; else DCGM field 1002",
+    }
+    SmActiveP95: "sm_active_p95_ratio", "SMACT p95", SHARE, Neither, CARD {
+        definition: "what 95 % of the readings of `sm_active_ratio` that lie wholly in the window do not exceed (linear \
+            interpolation), mean over repetitions",
+    }
+    SmOccupancy: "sm_occupancy_ratio", "SMOCC", SHARE, Neither, CARD {
+        definition: "SMOCC: warps on the SMs ÷ the warps that they have room for",
+        source: "GPM; DCGM 1003",
+    }
+    SmOccupancyP95: "sm_occupancy_p95_ratio", "SMOCC p95", SHARE, Neither, CARD {
+        definition: "what 95 % of the readings of `sm_occupancy_ratio` that lie wholly in the window do not exceed (linear \
+            interpolation), mean over repetitions",
+    }
+    DramActive: "dram_active_ratio", "DRAMA", SHARE, Neither, CARD {
+        definition: "DRAMA: share of cycles in which the memory interface moved data",
+        source: "GPM; DCGM 1005",
+    }
+    DramActiveP95: "dram_active_p95_ratio", "DRAMA p95", SHARE, Neither, CARD {
+        definition: "what 95 % of the readings of `dram_active_ratio` that lie wholly in the window do not exceed (linear \
+            interpolation), mean over repetitions",
+    }
+    PcieRx: "pcie_rx_bytes_per_s", "PCIe in", BYTE_PER_S, Neither, CARD {
+        definition: "traffic into the card",
+        source: "GPM; DCGM 1010; NVML's counters; last the driver's 20 ms sample",
+    }
+    PcieTx: "pcie_tx_bytes_per_s", "PCIe out", BYTE_PER_S, Neither, CARD {
+        definition: "traffic out of the card",
+        source: "GPM; DCGM 1009; NVML's counters; last the driver's 20 ms sample",
+    }
+    Power: "power_w", "power", WATT, Neither, CARD {
+        traits: &[OneCard],
+        definition: "board power",
+        source: "NVML field 186 where it answers (instantaneous); else the driver's mean over a second",
+    }
+    SmClock: "sm_clock_mhz", "SM clock", MEGAHERTZ, Neither, CARD {
+        definition: "clock of the SMs",
+        source: "NVML",
+    }
+    SmClockDrift: "sm_clock_drift_ratio", "SM clock drift", SHARE, Neither, CARD {
+        definition: "mean of the second half of the window ÷ mean of the first",
+        source: "NVML",
+    }
+    Temperature: "temperature_c", "temperature", CELSIUS, Neither, CARD {
+        definition: "of the GPU",
+        source: "NVML",
+    }
+    TemperatureDrift: "temperature_drift_c", "temperature drift", CELSIUS, Neither, CARD {
+        definition: "mean of the second half of the window − mean of the first",
+        source: "NVML",
+    }
+}
