@@ -19,16 +19,22 @@ use collo_measure::Project;
 use fs_err as fs;
 use serde_json::json;
 
-use bench::{BENCHES, Bench, Effort};
+use bench::{BENCHES, Bench, Effort, gpu_sampler, staging};
 use ground::Ground;
 use load::Watch;
 
+/// What is measured inside simulated machines.
+const PARTS: [simulated::Part; 2] = [
+    (staging::PART, |job| simulated::say(&staging::inside(job)?)),
+    (gpu_sampler::PART, |job| simulated::say(&gpu_sampler::inside(job)?)),
+];
+
 fn main() -> ExitCode {
     // Members of the runs measured here are supervised by this very binary.
-    if let Some(code) = collo_measure::launch::supervisor::entry() {
+    if let Some(code) = collo_measure::supervisor_entry() {
         return code;
     }
-    if let Some(code) = simulated::entry() {
+    if let Some(code) = simulated::entry(&PARTS) {
         return code;
     }
     match run(std::env::args().skip(1)) {

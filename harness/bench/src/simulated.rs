@@ -12,17 +12,13 @@ use fs_err as fs;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::bench::{gpu_sampler, staging};
 use crate::ground::Ground;
 
 /// The hidden first argument that makes this binary measure one part inside a simulated machine.
 const VERB: &str = "__simulated";
 
-/// The parts by name; each is given an empty folder and how much to do.
-const PARTS: [(&str, Part); 2] =
-    [(staging::PART, |job| say(&staging::inside(job)?)), (gpu_sampler::PART, |job| say(&gpu_sampler::inside(job)?))];
-
-type Part = fn(&Job) -> Result<()>;
+/// A part by its name; it is given an empty folder and how much to do, and says what it measured.
+pub type Part = (&'static str, fn(&Job) -> Result<()>);
 
 /// What a part has to do.
 pub struct Job {
@@ -93,12 +89,12 @@ impl Room {
 }
 
 /// If this process is to measure a part inside a simulated machine, do it; to be called at the beginning of `main`.
-pub fn entry() -> Option<ExitCode> {
+pub fn entry(parts: &[Part]) -> Option<ExitCode> {
     let mut words = std::env::args().skip(1);
     if words.next().as_deref() != Some(VERB) {
         return None;
     }
-    let part = words.next().and_then(|name| PARTS.iter().find(|(part, _)| *part == name));
+    let part = words.next().and_then(|name| parts.iter().find(|(part, _)| *part == name));
     let (amount, folder) = (words.next().and_then(|n| n.parse().ok()), words.next());
     let Some(((_, part), amount, folder)) = part.zip(amount).zip(folder).map(|((p, a), f)| (p, a, f)) else {
         eprintln!("error: no such part");
@@ -113,7 +109,8 @@ pub fn entry() -> Option<ExitCode> {
     })
 }
 
-fn say(measured: &impl Serialize) -> Result<()> {
+/// Hand over what a part measured.
+pub fn say(measured: &impl Serialize) -> Result<()> {
     println!("{}", serde_json::to_string(measured)?);
     Ok(())
 }

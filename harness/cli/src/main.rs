@@ -21,7 +21,7 @@ use crate::args::{Arguments, Verb};
 fn main() -> ExitCode {
     unexpected::files_end_in_errors();
     // A member's supervisor is this same binary; it must not even parse arguments.
-    if let Some(code) = collo_measure::launch::supervisor::entry() {
+    if let Some(code) = collo_measure::supervisor_entry() {
         return code;
     }
     let arguments = match Arguments::try_parse() {

@@ -6,7 +6,15 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::observe::Stop;
+/// How urgently a run is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stop {
+    No,
+    /// The first Ctrl-C: tell the members, record the run as interrupted.
+    Gently,
+    /// The second: kill at once.
+    Now,
+}
 
 /// Listens for signals as long as it lives.
 pub struct Interrupts {

@@ -34,6 +34,7 @@ pub mod schema;
 mod select;
 mod session;
 pub mod sharing;
+mod shown;
 #[cfg(test)]
 #[path = "../../store/tests/support/skip.rs"]
 mod skip;
@@ -54,9 +55,16 @@ pub use interpreters::Interpreters;
 pub use noted::{Noted, Stopped};
 pub use plan::{Plan, PlannedCell, plan};
 pub use prepare::{Prepared, prepare};
-pub use project::{Project, shown};
+pub use project::Project;
 pub use run::RunError;
 pub use select::{Expression, Selection};
 pub use session::{Request, Session, Unfinished};
 pub use sharing::{Refusal, SharingMode};
+pub use shown::shown;
 pub use workload::{Workload, Workloads};
+
+/// If this process was started as a supervisor, be one; to be called first thing in `main`. Services that are asked to end before they
+/// are killed are MPS daemons.
+pub fn supervisor_entry() -> Option<std::process::ExitCode> {
+    launch::supervisor::entry(|pipe, patience| drop(mps::Control::at(pipe).end(patience)))
+}

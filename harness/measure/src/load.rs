@@ -46,7 +46,7 @@ impl Loads<'_> {
         // What it prints is wanted while it runs.
         env.insert("PYTHONUNBUFFERED".into(), Some("1".into()));
         env.extend(more.iter().map(|(name, value)| (name.to_string(), Some(value.clone()))));
-        let orders = ServiceOrders { command, folder: workload.folder.clone(), env, log: log.into(), mps_pipe: None };
+        let orders = ServiceOrders { command, folder: workload.folder.clone(), env, log: log.into(), asked_to_end: None };
         let started = Service::start(orders);
         started.map(Load).map_err(|e| Diagnostic::new(format!("`{}` does not start", workload.name)).caused_by(e.to_string()))
     }

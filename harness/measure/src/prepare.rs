@@ -10,7 +10,7 @@ use crate::cell::Member;
 use crate::ingredients;
 use crate::interpreters::Interpreters;
 use crate::launch::{Errand, Unanswered};
-use crate::project::{self, Project};
+use crate::project::Project;
 use crate::run::process_environment;
 
 /// What a workload's `prepare` command says.
@@ -45,7 +45,7 @@ pub fn prepare(project: &Project, member: &Member, interpreters: &Interpreters) 
             .hint("the same command goes on where it was")
             .of(stopped.class()),
         Unanswered::TimedOut(_) => {
-            let file = project::shown(&workload.folder.join("workload.toml"));
+            let file = crate::shown::shown(&workload.folder.join("workload.toml"));
             what().caused_by(format!("{why}")).hint(format!("`prepare_timeout = \"12h\"` in {file} gives it longer"))
         }
         other => what().caused_by(other.to_string()),

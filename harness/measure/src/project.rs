@@ -76,32 +76,9 @@ impl Project {
     }
 }
 
-/// A path as people see it: from where they stand, if it lies below; else from their home.
-pub fn shown(path: &Path) -> String {
-    let path = path.strip_prefix(".").unwrap_or(path);
-    if let Some(below) = std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok()) {
-        return below.display().to_string();
-    }
-    let home = std::env::var_os("HOME").filter(|home| !home.is_empty() && home != "/");
-    match home.and_then(|home| path.strip_prefix(home).ok()).filter(|below| *below != Path::new("")) {
-        Some(below) => format!("~/{}", below.display()),
-        None => path.display().to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_path_below_here_is_shown_from_here() {
-        let here = std::env::current_dir().expect("there is one");
-        assert_eq!((shown(&here.join("runs/x")), shown(Path::new("./runs/x"))), ("runs/x".into(), "runs/x".into()));
-        assert_eq!(shown(Path::new("/proc/self")), "/proc/self");
-        if let Some(home) = std::env::var_os("HOME").filter(|home| home != "/" && Path::new(home).is_absolute()) {
-            assert_eq!(shown(&Path::new(&home).join("no such/x")), "~/no such/x");
-        }
-    }
 
     #[test]
     fn a_project_is_found_from_any_folder_inside_it() {

@@ -37,7 +37,7 @@ pub struct Campaign {
 impl Campaign {
     /// The last part of the id, by which it is found, too: `7f3a`.
     pub fn short_id(&self) -> &str {
-        crate::runs::last_part(&self.id)
+        crate::names::last_part(&self.id)
     }
 }
 

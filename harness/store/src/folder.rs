@@ -8,9 +8,20 @@ use fs_err as fs;
 use crate::lock::{self, CampaignLock};
 use crate::recorded::{Digests, Recorded};
 use crate::{
-    Campaign, Error, Foreign, Journal, JournalEntry, PlanRecord, Result, RunDraft, RunRecord, SCHEMA, digest, journal, place,
-    read_small, run, runs::entries, runs::last_part, shape,
+    Campaign, Error, Journal, JournalEntry, PlanRecord, Result, RunDraft, RunRecord, SCHEMA, digest, journal, names::last_part,
+    place, read_small, regular::entries, run, shape,
 };
+
+/// Something in `runs/` that is not a campaign, or in a campaign that is not one of its runs; it is left alone.
+#[derive(Debug)]
+pub struct Foreign {
+    pub path: PathBuf,
+    pub reason: String,
+    /// True for a run that is not as collo recorded it.
+    pub changed: bool,
+    /// True for what never was a campaign: somebody keeps it here.
+    pub stray: bool,
+}
 
 /// One campaign on disk.
 #[derive(Debug, Clone)]

@@ -48,7 +48,7 @@ pub use clock::{monotonic_ns, utc_id, utc_now, utc_text};
 pub use diagnostic::{Diagnostic, Diagnostics, ExitClass, Source};
 pub use digest::{sha256_file, sha256_of, sha256_text};
 pub use error::{Error, Result};
-pub use folder::{CampaignFolder, StoredRun};
+pub use folder::{CampaignFolder, Foreign, StoredRun};
 pub use intact::copies;
 pub use journal::{Journal, JournalEntry};
 pub use lock::CampaignLock;
@@ -61,7 +61,7 @@ pub use regular::{open_regular, read_small, read_small_text};
 pub use run::{
     Features, Instrument, MemberRecord, ReadCard, RunDraft, RunRecord, SamplingQuality, Serving, StoredFile, Timeline,
 };
-pub use runs::{Foreign, Runs};
+pub use runs::Runs;
 pub use sharing::Sharing;
 pub use tables::{
     EpochRecord, Readings, RequestRecord, Sample, SampleSeries, SampleWriter, read_epochs, read_requests, read_samples,

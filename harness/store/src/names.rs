@@ -4,6 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
+/// The last part of a campaign's id, which is enough to name it.
+pub(crate) fn last_part(id: &str) -> &str {
+    id.rsplit('-').next().unwrap_or(id)
+}
+
 /// True for a text that names one thing inside a folder, and nothing above, below or hidden: an experiment, a campaign, a cell.
 pub(crate) fn is_plain(name: &str) -> bool {
     let is_one = matches!(Path::new(name).components().collect::<Vec<_>>()[..], [Component::Normal(only)] if only == name);

@@ -1,27 +1,17 @@
 //! Which campaign is the newest. Ids and dates come from a clock, and clocks are sometimes wrong; so each campaign also names the one that
 //! was the newest when it began, and is newer than that one whatever the dates say.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use crate::{Campaign, CampaignFolder};
+use crate::Campaign;
 
 /// The name that is written down: `quickstart/20261120-1842-7f3a`.
 pub(crate) fn key(c: &Campaign) -> String {
     format!("{}/{}", c.experiment, c.id)
 }
 
-/// Sort campaigns, the newest first.
-pub(crate) fn newest_first(campaigns: &mut Vec<CampaignFolder>) {
-    let ranks = ranks(&campaigns.iter().map(CampaignFolder::manifest).collect::<Vec<_>>());
-    let mut ranked: Vec<_> = ranks.into_iter().zip(std::mem::take(campaigns)).collect();
-    // Of older campaigns, which name none before them, the file's own time decides within a second.
-    ranked.sort_by_cached_key(|(rank, c)| Reverse((rank.clone(), c.modified(), c.manifest().id.clone())));
-    campaigns.extend(ranked.into_iter().map(|(_, c)| c));
-}
-
 /// For each campaign the date that it counts as, and its place among those that count as the same.
-fn ranks(campaigns: &[&Campaign]) -> Vec<(String, u32)> {
+pub(crate) fn ranks(campaigns: &[&Campaign]) -> Vec<(String, u32)> {
     let places: HashMap<String, usize> = campaigns.iter().enumerate().map(|(i, c)| (key(c), i)).collect();
     let before = |i: usize| campaigns[i].filing.after.as_ref().and_then(|key| places.get(key)).copied();
     let mut ranks: Vec<Option<(String, u32)>> = vec![None; campaigns.len()];

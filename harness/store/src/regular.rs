@@ -4,7 +4,7 @@
 use std::fs::{FileType, Metadata};
 use std::io::{Error, ErrorKind, Read, Result};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt;
@@ -64,6 +64,19 @@ fn kind(found: FileType) -> &'static str {
         t if t.is_socket() => "a socket",
         _ => "a device",
     }
+}
+
+/// What lies in a folder, sorted; hidden files are none of ours.
+pub(crate) fn entries(folder: &Path) -> crate::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if !path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.')) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
 }
 
 #[cfg(test)]

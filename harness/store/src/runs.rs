@@ -1,5 +1,6 @@
 //! The folder `runs/`: which campaigns are there, and what is in one.
 
+use std::cmp::Reverse;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,25 +9,16 @@ use fs_err as fs;
 use nix::unistd::{Uid, User};
 
 use crate::campaign::Filing;
-use crate::folder::{self, CampaignFolder};
+use crate::folder::{self, CampaignFolder, Foreign};
+use crate::names::last_part;
 use crate::recorded::Recorded;
+use crate::regular::entries;
 use crate::{Campaign, Error, Result, order};
 
 /// The folder that holds every campaign.
 #[derive(Debug, Clone)]
 pub struct Runs {
     root: PathBuf,
-}
-
-/// Something in `runs/` that is not a campaign, or in a campaign that is not one of its runs; it is left alone.
-#[derive(Debug)]
-pub struct Foreign {
-    pub path: PathBuf,
-    pub reason: String,
-    /// True for a run that is not as collo recorded it.
-    pub changed: bool,
-    /// True for what never was a campaign: somebody keeps it here.
-    pub stray: bool,
 }
 
 impl Runs {
@@ -79,7 +71,7 @@ impl Runs {
                 }
             }
         }
-        order::newest_first(&mut found);
+        newest_first(&mut found);
         Ok((found, foreign))
     }
 
@@ -133,8 +125,13 @@ fn relative<'a>(campaigns: &'a [CampaignFolder], asked: &str) -> Option<Option<&
     Some(campaigns.iter().filter(|c| c.manifest.experiment == newest).nth(back))
 }
 
-pub(crate) fn last_part(id: &str) -> &str {
-    id.rsplit('-').next().unwrap_or(id)
+/// Sort campaigns, the newest first.
+fn newest_first(campaigns: &mut Vec<CampaignFolder>) {
+    let ranks = order::ranks(&campaigns.iter().map(CampaignFolder::manifest).collect::<Vec<_>>());
+    let mut ranked: Vec<_> = ranks.into_iter().zip(std::mem::take(campaigns)).collect();
+    // Of older campaigns, which name none before them, the file's own time decides within a second.
+    ranked.sort_by_cached_key(|(rank, c)| Reverse((rank.clone(), c.modified(), c.manifest().id.clone())));
+    campaigns.extend(ranked.into_iter().map(|(_, c)| c));
 }
 
 /// Why the campaign that is meant cannot be read, if it is there.
@@ -177,16 +174,4 @@ fn unread(path: PathBuf, e: &Error) -> Foreign {
         _ => return stray(path),
     };
     Foreign { path, reason, changed: false, stray: false }
-}
-
-pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if !path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.')) {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    Ok(paths)
 }

@@ -63,7 +63,7 @@ impl Layout {
     pub fn parse(text: &str, folder: &Path) -> Result<Layout, Diagnostic> {
         let Some((path, name)) = file_and_name(text) else { return Ok(Layout::Words(text.trim().into())) };
         let path = folder.join(path);
-        let shown = crate::project::shown(&path);
+        let shown = crate::shown::shown(&path);
         let content = collo_store::read_small_text(&path, crate::fields::LARGEST)
             .map_err(|e| Diagnostic::new(format!("layout `{shown}` cannot be read")).caused_by(e.to_string()))?;
         let source = Source::file(shown, content);

@@ -36,8 +36,6 @@ use std::fmt;
 
 use collo_store::DeviceRecord;
 
-use crate::python::Target;
-
 /// Whether this machine has an NVIDIA GPU with its driver loaded, or was told of a library in the driver's place.
 pub fn has_gpu() -> bool {
     std::path::Path::new("/dev/nvidiactl").exists() || std::env::var_os(nvml::LIBRARY).is_some_and(|path| !path.is_empty())
@@ -112,13 +110,7 @@ impl DeviceFacts {
         self.gpus.first()
     }
 
-    /// What a Python has to compute on; none on the CPU.
-    pub fn python_target(&self) -> Option<Target> {
-        let capability = self.gpus.iter().filter_map(|g| g.capability).min();
-        self.cuda.map(|cuda| Target { cuda, capability })
-    }
-
-    /// The same, as it is stored with a campaign.
+    /// The device as it is stored with a campaign.
     pub fn record(&self) -> DeviceRecord {
         DeviceRecord {
             name: self.name.clone(),

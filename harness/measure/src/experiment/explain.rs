@@ -4,7 +4,7 @@ use collo_store::Source;
 
 use super::{Experiment, keys};
 use crate::fields::{self, Fields, Kind, Shape};
-use crate::project::shown;
+use crate::shown::shown;
 
 /// One value and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]

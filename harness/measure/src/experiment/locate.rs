@@ -9,7 +9,8 @@ use fs_err as fs;
 use super::{Experiment, keys};
 use crate::fields;
 use crate::nearest::nearest;
-use crate::project::{Project, shown};
+use crate::project::Project;
+use crate::shown::shown;
 use crate::workload::Workloads;
 
 /// The file of an experiment, as a person names it.

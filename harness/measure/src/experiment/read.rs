@@ -14,10 +14,11 @@ use super::{Axes, DeviceChoice, Experiment, FailureRule, Group, SCHEMA, Sampling
 use crate::cell::{MOST_MEMBERS, Member, Tail};
 use crate::device::{Cores, core_list};
 use crate::fields::{self, Fields, Found, Value};
-use crate::project::{Project, shown};
+use crate::project::Project;
 use crate::sampler::SourceChoice;
 use crate::select::Expression;
 use crate::sharing::{self, Each, Limits, Naive};
+use crate::shown::shown;
 use crate::workload::{Workload, Workloads};
 
 impl Experiment {

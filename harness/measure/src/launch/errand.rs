@@ -146,7 +146,7 @@ impl Errand {
             cores: None,
             adapter: None,
             has_channel: false,
-            mps_pipe: None,
+            asked_to_end: None,
         };
         let streams = (Stdio::from(their_out), Stdio::from(their_err));
         let mut supervised = Supervised::start(&orders, Some(streams)).map_err(Unanswered::Unsupervised)?;

@@ -190,7 +190,7 @@ fn start(index: usize, launch: &MemberLaunch, signals: mpsc::Sender<(usize, Sign
             cores: launch.cores.clone(),
             adapter: launch.adapter.clone(),
             has_channel: true,
-            mps_pipe: None,
+            asked_to_end: None,
         },
     )?;
     let reports = UnixStream::from_std(handles.control.try_clone()?)?;

@@ -23,7 +23,7 @@ pub struct ServiceOrders {
     pub env: BTreeMap<String, Option<String>>,
     pub log: PathBuf,
     /// The pipe folder of an MPS daemon, which is told to end its clients and itself before it is killed.
-    pub mps_pipe: Option<PathBuf>,
+    pub asked_to_end: Option<PathBuf>,
 }
 
 impl Service {
@@ -37,7 +37,7 @@ impl Service {
             cores: None,
             adapter: None,
             has_channel: false,
-            mps_pipe: orders.mps_pipe,
+            asked_to_end: orders.asked_to_end,
         };
         let supervised = Supervised::start(&orders, None)?;
         supervised.control.set_read_timeout(Some(Duration::from_secs(10)))?;

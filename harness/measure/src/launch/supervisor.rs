@@ -34,7 +34,6 @@ use serde::{Deserialize, Serialize};
 use super::adapter::Adapter;
 use super::foreign::Foreign;
 use super::tree;
-use crate::device::mps::Control;
 
 /// The hidden first argument that makes collo a supervisor.
 pub const VERB: &str = "__supervise";
@@ -44,7 +43,7 @@ pub const CHANNEL_FD: i32 = 4;
 /// The channel's descriptor in the member, told to it in `COLLO_FD`.
 const MEMBER_FD: i32 = 3;
 
-/// How long an MPS daemon has to end its clients and itself.
+/// How long such a service has to end.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// What to start.
@@ -61,8 +60,8 @@ pub struct Orders {
     pub adapter: Option<Adapter>,
     /// Without one a workload runs as by hand.
     pub has_channel: bool,
-    /// For an MPS daemon: where it is spoken to. Before it is killed it is told to end its clients and itself.
-    pub mps_pipe: Option<PathBuf>,
+    /// Where a service listens that is asked to end before it is killed: an MPS daemon, which ends its clients first.
+    pub asked_to_end: Option<PathBuf>,
 }
 
 /// Where the output of what is started goes.
@@ -109,15 +108,18 @@ pub fn is_at(program: impl Into<PathBuf>) {
     let _ = PROGRAM.set(program.into());
 }
 
+/// How a service is asked to end before it is killed: the folder in which it listens, and how long that may take.
+pub type Farewell = fn(&Path, Duration);
+
 /// If this process was started as a supervisor, be one; to be called first thing in `main`.
-pub fn entry() -> Option<ExitCode> {
-    (std::env::args().nth(1).as_deref() == Some(VERB)).then(|| match supervise() {
+pub fn entry(farewell: Farewell) -> Option<ExitCode> {
+    (std::env::args().nth(1).as_deref() == Some(VERB)).then(|| match supervise(farewell) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     })
 }
 
-fn supervise() -> std::io::Result<()> {
+fn supervise(farewell: Farewell) -> std::io::Result<()> {
     // SAFETY: collo mapped exactly these two descriptors into this process, and nothing else here knows them.
     let (control, channel) = unsafe { (OwnedFd::from_raw_fd(CONTROL_FD), OwnedFd::from_raw_fd(CHANNEL_FD)) };
     close_on_exec(&control)?;
@@ -142,7 +144,7 @@ fn supervise() -> std::io::Result<()> {
     let doomed = !reader.buffer().is_empty();
     let orders: Orders = serde_json::from_str(&line)?;
     match start(&orders, channel) {
-        Ok(member) => watch(&mut control, &died, member, orders.mps_pipe.as_deref(), doomed),
+        Ok(member) => watch(&mut control, &died, member, orders.asked_to_end.as_deref().map(|at| (farewell, at)), doomed),
         Err(reason) => report(&mut control, &Report::NotStarted { reason }),
     }
     tree::end_descendants(Duration::from_secs(10));
@@ -221,7 +223,7 @@ fn start(orders: &Orders, channel: OwnedFd) -> Result<Member, String> {
 }
 
 /// Until the member ends, or collo does.
-fn watch(control: &mut UnixStream, died: &SignalFd, mut member: Member, mps_pipe: Option<&Path>, mut told: bool) {
+fn watch(control: &mut UnixStream, died: &SignalFd, mut member: Member, farewell: Option<(Farewell, &Path)>, mut told: bool) {
     report(control, &Report::Started { pid: member.pid.as_raw() as u32, at_ns: monotonic_ns() });
     let mut doomed = false;
     let ended = loop {
@@ -229,10 +231,9 @@ fn watch(control: &mut UnixStream, died: &SignalFd, mut member: Member, mps_pipe
         told = told || wait(control, died, member.foreign.as_mut());
         if told
             && !std::mem::replace(&mut doomed, true)
-            && let Some(pipe) = mps_pipe
+            && let Some((ask_to_end, at)) = farewell
         {
-            // What it does not do by itself within this time is done to it.
-            let _ = Control::at(pipe).end(FAREWELL);
+            ask_to_end(at, FAREWELL);
         }
         if doomed {
             tree::kill_descendants(std::process::id());
@@ -313,7 +314,7 @@ fn close_on_exec(fd: &OwnedFd) -> nix::Result<()> {
 #[cfg(test)]
 mod of_unit_tests {
     extern "C" fn supervise() {
-        if super::entry().is_some() {
+        if crate::supervisor_entry().is_some() {
             std::process::exit(0);
         }
     }

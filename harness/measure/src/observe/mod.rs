@@ -35,21 +35,12 @@ pub use seat::{Phase, Seat};
 pub use state::{Act, Watch};
 use transcript::Transcript;
 
+use crate::interrupt::Stop;
 use crate::launch::protocol::{Event, Hello};
 use crate::launch::{Group, LaunchError, MemberLaunch, Signal, tree};
 use crate::sampler::gpu::gpu_scope;
 use crate::sampler::{Board, Rates, Sampling, Watched, member_scope};
 use crate::sharing::{self, InForce};
-
-/// How urgently a run is to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stop {
-    No,
-    /// The first Ctrl-C: tell the members, record the run as interrupted.
-    Gently,
-    /// The second: kill at once.
-    Now,
-}
 
 /// How a group stands, for people who watch.
 #[derive(Debug, Clone)]

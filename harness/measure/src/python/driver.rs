@@ -2,7 +2,7 @@
 
 use nvml_wrapper::Nvml;
 
-use crate::device::{has_gpu, nvml};
+use crate::device::{DeviceFacts, has_gpu, nvml};
 
 /// The CUDA version of this machine's driver (`12020` for 12.2). None without a driver, or where it does not answer.
 pub fn cuda() -> Option<i32> {
@@ -18,6 +18,14 @@ pub struct Target {
     pub cuda: i32,
     /// The compute capability of the card, of several the least; none where nobody told.
     pub capability: Option<(i32, i32)>,
+}
+
+impl Target {
+    /// The one that a Python must suit to compute on this device; none for a CPU.
+    pub fn of(facts: &DeviceFacts) -> Option<Target> {
+        let capability = facts.gpus.iter().filter_map(|g| g.capability).min();
+        facts.cuda.map(|cuda| Target { cuda, capability })
+    }
 }
 
 /// This machine's; none without a driver, or where it does not answer.

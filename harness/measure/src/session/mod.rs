@@ -20,7 +20,7 @@ use crate::noted::Noted;
 use crate::plan::{Plan, PlannedCell, plan_experiment};
 use crate::prepare::{Prepared, prepare_all};
 use crate::project::Project;
-use crate::python::PythonError;
+use crate::python::{PythonError, Target};
 use crate::run::RunError;
 use crate::select::Selection;
 use crate::workload::Workload;
@@ -154,7 +154,7 @@ impl Session {
                 workloads.push(member.workload().clone());
             }
         }
-        let target = self.facts.python_target();
+        let target = Target::of(&self.facts);
         let mut tell = |progress| watcher(Event::Python(progress));
         let (interpreters, versions) =
             Interpreters::provide(&self.project, &workloads, self.request.python.as_deref(), target, &mut tell)?;

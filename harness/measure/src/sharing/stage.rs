@@ -237,7 +237,7 @@ impl Daemon {
             folder: "/".into(),
             env,
             log: log.join("daemon.log"),
-            mps_pipe: Some(pipe.clone()),
+            asked_to_end: Some(pipe.clone()),
         };
         let service = Service::start(orders).map_err(|e| forget(hold, e))?;
         let mut daemon = Daemon { served: Served { control: Control::at(&pipe), log: log.into() }, service };

@@ -47,7 +47,7 @@ impl Workloads {
             self.all.insert(name, Arc::new(workload));
             return;
         };
-        let place = |w: &Workload| crate::project::shown(&w.folder.join("workload.toml"));
+        let place = |w: &Workload| crate::shown::shown(&w.folder.join("workload.toml"));
         let what = format!("two workloads are called `{name}`: {}, {}", place(other), place(&workload));
         self.broken.insert(name.clone(), Diagnostic::new(what).hint("rename one").into());
         self.all.remove(&name);

@@ -25,7 +25,7 @@ pub fn read(folder: &Path) -> Result<Vec<Workload>, Diagnostics> {
     }
     let text = collo_store::read_small_text(&path, fields::LARGEST)
         .map_err(|e| Diagnostic::new(format!("workload `{name}` cannot be read")).caused_by(e.to_string()))?;
-    parse(&name, folder, &Source::file(crate::project::shown(&path), text))
+    parse(&name, folder, &Source::file(crate::shown::shown(&path), text))
 }
 
 /// The workload that a text describes, then its presets.

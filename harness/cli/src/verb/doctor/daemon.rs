@@ -84,7 +84,7 @@ pub(super) fn orders(uuid: &str, folder: &Path) -> ServiceOrders {
         folder: "/".into(),
         env,
         log: folder.join("daemon.log"),
-        mps_pipe: Some(folder.into()),
+        asked_to_end: Some(folder.into()),
     }
 }
 

@@ -22,7 +22,7 @@ impl Cards {
     /// Read every `NAME.toml` of the folder. A broken one is kept with its mistakes: it matters to who asks for it.
     pub fn load(folder: &Path) -> Result<Cards, Diagnostic> {
         if !folder.is_dir() {
-            let root = folder.parent().map(crate::project::shown).filter(|root| !root.is_empty()).unwrap_or(".".into());
+            let root = folder.parent().map(crate::shown::shown).filter(|root| !root.is_empty()).unwrap_or(".".into());
             return Err(Diagnostic::new(format!("there is no `mig-profiles/` in {root}, so no GPU is known"))
                 .hint(format!("`collo init {root}` writes it, and overwrites nothing")));
         }
@@ -36,7 +36,7 @@ impl Cards {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let text = collo_store::read_small_text(&path, crate::fields::LARGEST)
                 .map_err(|e| Diagnostic::new(format!("GPU `{name}` cannot be read")).caused_by(e.to_string()).into());
-            let card = text.and_then(|text| read::parse(&name, &Source::file(crate::project::shown(&path), text)));
+            let card = text.and_then(|text| read::parse(&name, &Source::file(crate::shown::shown(&path), text)));
             cards.add(name, card);
         }
         Ok(cards)
