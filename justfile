@@ -40,7 +40,7 @@ report *ARGS:
 compare *ARGS:
     {{ collo }} compare "$@"
 
-# Run an experiment and hold it against its own history, experiments/nightly.toml if none is named
+# Run an experiment and compare it with its own history; experiments/nightly.toml if none is named
 [group('conclude')]
 nightly *ARGS:
     {{ collo }} nightly "$@"
@@ -60,12 +60,12 @@ show *ARGS:
 prune *ARGS:
     {{ collo }} prune "$@"
 
-# Say what this machine can measure, and what is missing
+# Check this machine: GPUs, driver, MPS, MIG, permissions
 [group('this machine')]
 doctor *ARGS:
     {{ collo }} doctor "$@"
 
-# Put a GPU back after a crash
+# Restore a GPU's original MIG and MPS state after a crash
 [group('this machine')]
 restore *ARGS:
     {{ collo }} restore "$@"

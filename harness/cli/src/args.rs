@@ -9,7 +9,7 @@ mod run;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use collo_measure::Expression;
 use collo_store::Diagnostic;
 
@@ -18,43 +18,26 @@ pub use nightly::{Nightly, Prune};
 pub use report::{Report, ReportFormat};
 pub use run::{Foreign, Measure, Only, Run};
 
-/// Verbs by what they are for; a test holds this page against the verbs that there are.
-const HELP: &str = "\
-{about}
+/// Verbs by what they are for, in the order of the help page; a test compares them with the verbs that there are.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Measure", &["plan", "run", "status", "restore"]),
+    ("Conclude", &["report", "compare", "nightly"]),
+    ("Stored", &["list", "show", "verify", "prune"]),
+    ("This machine", &["doctor", "mig", "data", "workload", "init", "schema", "completions"]),
+];
 
-{usage-heading} {usage}
+/// The page of `--help`, each verb with its own first line.
+fn page(command: &clap::Command) -> String {
+    let about = |verb: &str| command.find_subcommand(verb)?.get_about().map(ToString::to_string);
+    let line = |verb: &&str| format!("  {verb:<12} {}\n", about(verb).unwrap_or_default());
+    let group = |(name, verbs): &(&str, &[&str])| format!("{name}\n{}", verbs.iter().map(line).collect::<String>());
+    let verbs: String = GROUPS.iter().map(group).collect();
+    format!("{{about}}\n\n{{usage-heading}} {{usage}}\n\n{verbs}\nOptions:\n{{options}}\n\nStart with: collo run quickstart")
+}
 
-Measure
-  plan         Show the cells of an experiment, their order, the forecast, and what cannot run here
-  run          Measure an experiment, or finish an unfinished campaign
-  status       Show what is running, and whether each GPU is as it was found
-  restore      Put a GPU back after a crash
-Conclude
-  report       Write the guideline report of a campaign
-  compare      Compare two campaigns, or GPU generations, with a verdict per cell
-  nightly      Run an experiment and hold it against its own history
-Stored
-  list         List campaigns; or experiments, workloads, modes, gpus, layouts
-  show         Show a campaign, or one of its cells in full
-  verify       Check that a campaign is complete, attested and intact
-  prune        Delete old campaigns, never baselines
-This machine
-  doctor       Say what this machine can measure, and what is missing
-  mig          Export, assert, apply or clear a MIG layout
-  data         Check a data set, or synthesize a stand-in
-  workload     List, show or check workloads
-  init         Write the experiments, workloads and MIG profiles that collo carries
-  schema       Print a JSON Schema, for editors and programs
-  completions  Print completions for a shell
-
-Options:
-{options}
-
-Start with: collo run quickstart";
-
-/// Measure deep-learning training processes that share one GPU, and say how they should share it
+/// The command line.
 #[derive(Debug, Parser)]
-#[command(name = "collo", version, about, help_template = HELP, disable_help_subcommand = true, infer_subcommands = false)]
+#[command(name = "collo", version, about, disable_help_subcommand = true, infer_subcommands = false)]
 pub struct Arguments {
     /// Work in this folder
     #[arg(short = 'C', value_name = "DIR", global = true)]
@@ -65,11 +48,22 @@ pub struct Arguments {
     /// When to colour
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     pub color: Colour,
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(short, long, global = true)]
     pub quiet: bool,
     #[command(subcommand)]
     pub verb: Verb,
+}
+
+impl Arguments {
+    /// Read the command line.
+    pub fn read() -> Result<Self, clap::Error> {
+        let command = Self::command();
+        let page = page(&command);
+        let mut command = command.help_template(page);
+        let read = command.try_get_matches_from_mut(std::env::args_os()).and_then(|m| Self::from_arg_matches(&m));
+        read.map_err(|e| e.format(&mut command))
+    }
 }
 
 /// When to colour.
@@ -87,15 +81,15 @@ pub enum Verb {
     Plan(Plan),
     /// Measure an experiment, or finish an unfinished campaign
     Run(Run),
-    /// Show what is running, and whether each GPU is as it was found
+    /// Show progress, and whether each GPU is in its original state
     Status(Status),
-    /// Put a GPU back after a crash
+    /// Restore a GPU's original MIG and MPS state after a crash
     Restore(Restore),
     /// Write the guideline report of a campaign
     Report(Report),
     /// Compare two campaigns, or GPU generations, with a verdict per cell
     Compare(compare::Compare),
-    /// Run an experiment and hold it against its own history
+    /// Run an experiment and compare it with its own history
     Nightly(Nightly),
     /// List campaigns; or experiments, workloads, modes, gpus, layouts
     List(List),
@@ -105,7 +99,7 @@ pub enum Verb {
     Verify(Verify),
     /// Delete old campaigns, never baselines
     Prune(Prune),
-    /// Say what this machine can measure, and what is missing
+    /// Check this machine: GPUs, driver, MPS, MIG, permissions
     Doctor(Doctor),
     /// Export, assert, apply or clear a MIG layout
     Mig(Mig),
@@ -113,7 +107,7 @@ pub enum Verb {
     Data(Data),
     /// List, show or check workloads
     Workload(Workload),
-    /// Write the experiments, workloads and MIG profiles that collo carries
+    /// Write the built-in experiments, workloads and MIG profiles
     Init(Init),
     /// Print a JSON Schema, for editors and programs
     Schema(Schema),
@@ -150,13 +144,13 @@ pub struct Plan {
     /// Plan for this GPU: one of this machine, or a model of `collo list gpus`
     #[arg(long, value_name = "GPU")]
     pub gpu: Option<String>,
-    /// Use the MIG state that is there, and change nothing
+    /// Use the current MIG configuration; do not change it
     #[arg(long)]
     pub as_found: bool,
     /// List every repetition in the order in which it will run
     #[arg(long)]
     pub order: bool,
-    /// Say of every value which line of the experiment it comes from, or that it is a default
+    /// Show where each value comes from: a line of the experiment, or the default
     #[arg(long)]
     pub explain: bool,
 }
@@ -179,9 +173,9 @@ pub enum What {
     Experiments,
     Workloads,
     Modes,
-    /// GPUs that are known, with their MIG profiles
+    /// Known GPU models, with their MIG profiles
     Gpus,
-    /// What each of them can be cut into, by name
+    /// Named MIG layouts of each GPU
     Layouts,
 }
 
@@ -206,7 +200,7 @@ pub struct Show {
     /// A cell's label or folder, or the beginning of one
     #[arg(value_name = "CELL")]
     pub cell: Option<String>,
-    /// Show what was cut off by a crash
+    /// Show what a crash interrupted
     #[arg(long, conflicts_with = "cell")]
     pub partial: bool,
 }
@@ -232,12 +226,12 @@ pub struct Data {
 pub enum DataVerb {
     /// List the data sets, their formats, and where they are found
     List,
-    /// Hold a data set against what is published of it: files, sizes, counts, checksums
+    /// Verify a data set's files, sizes, counts and checksums
     Check {
         /// A data set of `collo data list`
         #[arg(value_name = "NAME")]
         name: String,
-        /// Where it lies, if not in data/NAME
+        /// Its folder, if not data/NAME
         // A name of its own, as in `Init`.
         #[arg(value_name = "DIR")]
         place: Option<PathBuf>,
@@ -247,7 +241,7 @@ pub enum DataVerb {
         /// A data set of `collo data list`
         #[arg(value_name = "NAME")]
         name: String,
-        /// Its size as a share of the real one's, as in 0.01
+        /// Its size relative to the real data set, as in 0.01
         #[arg(long, value_name = "SHARE")]
         scale: f64,
         /// Write it here instead of data/synthetic/NAME
@@ -279,7 +273,7 @@ pub enum WorkloadVerb {
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Train two tiny epochs of a workload, and say whether it speaks the protocol
+    /// Train two tiny epochs of a workload, and check that it follows the protocol
     Check {
         /// A workload of `collo workload list`
         #[arg(value_name = "NAME")]
@@ -295,7 +289,7 @@ pub enum WorkloadVerb {
 
 #[derive(Debug, Args)]
 pub struct Init {
-    /// Where to write them; made if it is not there
+    /// Where to write them; created if missing
     // A name of its own: clap would take `folder` for the `-C DIR` that every verb has.
     #[arg(value_name = "DIR", default_value = ".")]
     pub place: PathBuf,
@@ -312,14 +306,14 @@ pub enum Kind {
 
 #[derive(Debug, Args)]
 pub struct Schema {
-    /// Of what
+    /// Which schema
     #[arg(value_name = "KIND")]
     pub kind: Kind,
 }
 
 #[derive(Debug, Args)]
 pub struct Completions {
-    /// For which shell
+    /// Shell
     #[arg(value_name = "SHELL")]
     pub shell: clap_complete::Shell,
 }
@@ -327,18 +321,15 @@ pub struct Completions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
-    fn the_help_page_names_every_verb_with_its_own_words() {
+    fn the_help_page_lists_every_verb_once() {
         let command = Arguments::command();
         command.clone().debug_assert();
-        for verb in command.get_subcommands() {
-            let about = verb.get_about().unwrap().to_string();
-            let line = HELP.lines().find(|l| l.trim_start().starts_with(verb.get_name())).unwrap_or_default();
-            assert!(line.ends_with(&about), "`{}`: {line:?} does not end with {about:?}", verb.get_name());
-        }
-        let listed = HELP.lines().filter(|l| l.starts_with("  ")).count();
-        assert_eq!(listed, command.get_subcommands().count());
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
+        let mut verbs: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        (listed.sort_unstable(), verbs.sort_unstable());
+        assert_eq!(listed, verbs);
+        assert!(page(&command).contains("\n  restore      Restore a GPU's original MIG and MPS state after a crash\n"));
     }
 }

@@ -12,7 +12,6 @@ mod verb;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 
 use collo_store::{Diagnostics, ExitClass};
 
@@ -24,7 +23,7 @@ fn main() -> ExitCode {
     if let Some(code) = collo_measure::supervisor_entry() {
         return code;
     }
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::read() {
         Ok(arguments) => arguments,
         Err(e) => {
             say::of_clap(&e);

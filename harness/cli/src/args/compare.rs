@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
 pub struct Compare {
-    /// What is held against what: `last-1 last`, `NAME/last`, a folder, the beginning of an id, a report.json, `published:study`
+    /// The campaigns to compare: `last-1 last`, `NAME/last`, a folder, the beginning of an id, a report.json, `published:study`
     #[arg(value_name = "SIDE", required = true, num_args = 2..)]
     pub sides: Vec<String>,
     /// Compare this quantity of report.json instead of times, as in throughput_gain
@@ -21,7 +21,7 @@ pub struct Compare {
     /// Write the page, Markdown and JSON into this folder
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
-    /// Put two or more cards beside each other: which guidelines changed, and what each gains
+    /// Compare two or more GPU models: which guidelines changed, and what each gains
     #[arg(long, conflicts_with_all = ["by", "fail_on"])]
     pub generations: bool,
 }

@@ -18,35 +18,35 @@ pub enum Need {
     Gpu,
     /// Sharing through NVIDIA's Multi-Process Service
     Mps,
-    /// The right to cut a GPU into instances
+    /// Permission to partition a GPU
     Mig,
     /// SM activity, from GPM or DCGM
     Smact,
-    /// Energy whose counter runs through
+    /// An energy counter that is not interrupted
     Energy,
 }
 
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// End with exit code 3 where one of these is missing
+    /// Exit with code 3 if one of these is missing
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub require: Vec<Need>,
-    /// Train for half a minute on each GPU, and say whether its numbers can be believed
+    /// Train for half a minute on each GPU, and check that its readings are plausible
     #[arg(long)]
     pub deep: bool,
-    /// Write what this machine answers, in about ten minutes, into a file for whoever works on collo
+    /// Collect this machine's answers in a file for the developers of collo (about ten minutes)
     #[arg(long, conflicts_with_all = ["deep", "require"])]
     pub collect: bool,
     /// With --deep or --collect: only this GPU, by its index, its UUID or its PCI id
     #[arg(long, value_name = "GPU")]
     pub gpu: Option<String>,
-    /// With --collect: cut the GPU that is named too, and put it back as it was found
+    /// With --collect: also partition the selected GPU, and restore it afterwards
     #[arg(long, requires = "collect")]
     pub mig: bool,
     /// With --collect: the file to write
     #[arg(long, value_name = "FILE", requires = "collect")]
     pub to: Option<PathBuf>,
-    /// With --collect: how long the card is looked at under each load
+    /// With --collect: how long the GPU is observed under each load
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=60), requires = "collect")]
     pub seconds: u32,
     /// With --deep or --collect: use this Python, which must have torch, instead of the provided one
@@ -61,7 +61,7 @@ pub struct Mig {
     /// On this GPU: its index, its UUID or its PCI id; several with commas
     #[arg(long, value_name = "GPU", global = true)]
     pub gpu: Option<String>,
-    /// What to do with services that have the GPU open when its MIG mode must change; stopping them takes root
+    /// What to do with services that have the GPU open when its MIG mode must change; stopping them needs root
     #[arg(long, value_name = "WHAT", default_value = "leave", global = true)]
     pub services: Services,
 }
@@ -69,9 +69,9 @@ pub struct Mig {
 /// What to do with services that have a GPU open when its MIG mode must change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Services {
-    /// They run on
+    /// Leave them running
     Leave,
-    /// nvidia-dcgm, nvsm and dcgm-exporter are stopped for the change, and started again
+    /// Stop nvidia-dcgm, nvsm and dcgm-exporter for the change, then start them again
     Stop,
 }
 
@@ -87,34 +87,34 @@ impl From<Services> for collo_measure::services::Services {
 /// How a layout is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// With the place of every instance; `apply` makes the same again
+    /// With the placement of every instance; `apply` reproduces it exactly
     Toml,
-    /// As NVIDIA's mig-parted reads it, which has no places
+    /// As NVIDIA's mig-parted reads it, without placements
     MigParted,
 }
 
 /// What to do with the MIG layout of a GPU.
 #[derive(Debug, Subcommand)]
 pub enum MigVerb {
-    /// Print the layout that is there, in the form that `apply` reads
+    /// Print the current layout, in the form that `apply` reads
     Export {
-        /// In which form
+        /// Output format
         #[arg(long, value_name = "FORMAT", default_value = "toml")]
         format: Format,
     },
-    /// Say whether a GPU is cut so: exit code 0, or 1 where it is not
+    /// Check that a GPU has this layout (exit code 1 if not)
     Assert {
-        /// A layout of `collo list layouts`, a cut such as `3g.20gb+2×2g.10gb`, `off`, or a file: FILE.toml, FILE.yaml:CONFIG
+        /// A layout of `collo list layouts`, instances such as `3g.20gb+2×2g.10gb`, `off`, or a file: FILE.toml, FILE.yaml:CONFIG
         #[arg(value_name = "LAYOUT")]
         layout: String,
     },
-    /// Cut a GPU so; what is so already is left alone
+    /// Apply a layout; instances that match are kept
     Apply {
-        /// A layout of `collo list layouts`, a cut such as `3g.20gb+2×2g.10gb`, `off`, or a file: FILE.toml, FILE.yaml:CONFIG
+        /// A layout of `collo list layouts`, instances such as `3g.20gb+2×2g.10gb`, `off`, or a file: FILE.toml, FILE.yaml:CONFIG
         #[arg(value_name = "LAYOUT")]
         layout: String,
     },
-    /// Take all instances away and turn MIG off
+    /// Destroy all instances and disable MIG
     Clear,
 }
 

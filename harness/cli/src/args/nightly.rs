@@ -13,13 +13,13 @@ pub struct Nightly {
     pub name: String,
     #[command(flatten)]
     pub selection: Selection,
-    /// Measure nothing, judge what is stored
+    /// Measure nothing; judge the stored campaigns
     #[arg(long, visible_alias = "no-run")]
     pub judge_only: bool,
-    /// Do not measure suspicious cells again; only a step that is very sure is reported
+    /// Do not measure suspicious cells again; report only very clear steps
     #[arg(long)]
     pub no_rerun: bool,
-    /// Repetitions that a suspicious cell gets in addition the same night
+    /// Additional repetitions of a suspicious cell in the same night
     #[arg(long, value_name = "COUNT", default_value_t = 9, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub more: u32,
     /// The smallest step worth reporting, as in 3%; 2% if the experiment does not say
@@ -40,13 +40,13 @@ pub struct Prune {
     /// Only campaigns of this experiment
     #[arg(long, value_name = "NAME")]
     pub experiment: Option<String>,
-    /// Unfinished campaigns too
+    /// Include unfinished campaigns
     #[arg(long)]
     pub unfinished: bool,
-    /// Do it; otherwise what would be deleted is only said
+    /// Delete; without this, only list what would be deleted
     #[arg(long, conflicts_with = "dry_run")]
     pub yes: bool,
-    /// Only say what would be deleted, which is what happens without --yes
+    /// Only list what would be deleted (the default without --yes)
     #[arg(long)]
     pub dry_run: bool,
 }

@@ -28,7 +28,7 @@ pub enum ReportFormat {
     Junit,
     /// Gauges, for monitoring
     Openmetrics,
-    /// A row per member of each repetition, to train predictors on; Parquet if --to ends in .parquet
+    /// A row per member and repetition, as training data for predictors; Parquet if --to ends in .parquet
     Dataset,
     /// report.json
     Json,

@@ -16,12 +16,12 @@ pub enum Only {
     Failed,
 }
 
-/// What to do when others compute on the GPU.
+/// What to do if other processes compute on the GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Foreign {
-    /// Nothing is measured
+    /// Measure nothing
     Refuse,
-    /// Measure all the same, marked informative
+    /// Measure anyway and mark the results as informative
     Allow,
 }
 
@@ -40,7 +40,7 @@ pub struct Run {
     /// Which runs of the campaign to do
     #[arg(long, value_name = "WHICH")]
     pub only: Option<Only>,
-    /// Start a new campaign, whatever is unfinished
+    /// Start a new campaign, even if one is unfinished
     #[arg(long, conflicts_with_all = ["only", "force"])]
     pub new: bool,
     /// Continue although ingredients changed; the campaign is marked informative
@@ -63,22 +63,22 @@ pub struct Measure {
     /// Measure on this GPU: its index, its UUID, its PCI id, or `auto`
     #[arg(long, value_name = "GPU")]
     pub gpu: Option<String>,
-    /// Use the MIG state that is there, and change nothing
+    /// Use the current MIG configuration; do not change it
     #[arg(long)]
     pub as_found: bool,
-    /// Under MPS, let nobody but its server use the GPU; it takes root, and is put back
+    /// Under MPS, set exclusive-process mode so that only its server uses the GPU (needs root; restored afterwards)
     #[arg(long)]
     pub exclusive: bool,
-    /// What to do when others compute on the GPU
+    /// What to do if other processes compute on the GPU
     #[arg(long, value_name = "WHAT", default_value = "refuse")]
     pub foreign: Foreign,
-    /// What to do with services that have the GPU open when its MIG mode must change; stopping them takes root
+    /// What to do with services that have the GPU open when its MIG mode must change; stopping them needs root
     #[arg(long, value_name = "WHAT", default_value = "leave")]
     pub services: Services,
     /// Use this Python, which must have torch, instead of the provided one
     #[arg(long, value_name = "PATH", env = "COLLO_PYTHON", display_order = 90)]
     pub python: Option<PathBuf>,
-    /// Begin no further run after this long, as in 8h
+    /// Start no further run after this long, as in 8h
     #[arg(long = "for", value_name = "TIME", value_parser = super::duration, display_order = 92)]
     pub time_limit: Option<Duration>,
 }
