@@ -172,9 +172,8 @@ fn order_line(plan: &Plan, width: usize) -> String {
 
 fn runs_line(plan: &Plan) -> String {
     let epochs = match plan.epochs {
-        1 => "1 epoch each, which is measured".into(),
-        2 => "2 epochs each, the second is measured".into(),
-        n => format!("{n} epochs each, all but the first are measured"),
+        1 => "1 epoch (measured)".into(),
+        n => format!("{n} epochs (1 warm-up, {} measured)", n - 1),
     };
     let has = |tail: Tail| plan.cells.iter().any(|c| c.record.tail == tail);
     let usual = plan.cells.iter().all(|c| (c.record.tail == Tail::Hold) == c.record.is_uniform());
@@ -184,7 +183,7 @@ fn runs_line(plan: &Plan) -> String {
         (false, true) => "tail release",
         _ => "tail hold",
     };
-    format!("{} of {epochs}; {tail}; baselines open and close a block", plan.order.len())
+    format!("{} × {epochs}; {tail}; baselines open and close a block", plan.order.len())
 }
 
 fn forecast_line(plan: &Plan) -> String {
@@ -198,7 +197,7 @@ fn forecast_line(plan: &Plan) -> String {
     let unknown = plan.cells.len() - known.len();
     let of = if plan.cells.len() == 1 { "the cell".into() } else { format!("{unknown} of {} cells", plan.cells.len()) };
     let rest = if known.is_empty() { String::new() } else { format!("; the others take {}", units::clock(known.iter().sum())) };
-    format!("– for {of}, as nothing tells it for these settings here{rest}{pauses}")
+    format!("unknown for {of} (no earlier measurements){rest}{pauses}")
 }
 
 fn refused(plan: &Plan, width: usize) -> String {
@@ -266,7 +265,7 @@ mod tests {
         3  tiny×3 naive b32  naive         3  whole CPU, shared   2.2 GiB     3  0:09   0:26  1
 
         order     1 2 3 1 · 1 3 2 1 · 1 3 2 1     3 blocks, shuffled by seed 42
-        runs      12 of 2 epochs each, the second is measured; tail hold; baselines open and close a block
+        runs      12 × 2 epochs (1 warm-up, 1 measured); tail hold; baselines open and close a block
         forecast  about 2 min: 1:31 above, 0:11 between runs
         refused   none
         ");
@@ -288,8 +287,8 @@ mod tests {
         5  sleep×40 naive    naive        40  whole CPU, shared         –     3     –      –  3
 
         order     1 3 4 5 2 3 1 · 3 1 4 2 5 1 3 · 3 1 5 2 4 3 1     3 blocks, shuffled by seed 42
-        runs      21 of 2 epochs each, the second is measured; tail hold; baselines open and close a block
-        forecast  – for 3 of 5 cells, as nothing tells it for these settings here;
+        runs      21 × 2 epochs (1 warm-up, 1 measured); tail hold; baselines open and close a block
+        forecast  unknown for 3 of 5 cells (no earlier measurements);
                   the others take 1:05, 0:20 between runs
         refused   9 of 14 cells
         – tiny×40 naive b32
@@ -337,7 +336,7 @@ mod tests {
         naive         3     15   ≤ 2.2 GiB    45   8:24
 
         order     3 blocks, shuffled by seed 42; `--order` lists every repetition
-        runs      180 of 3 epochs each, all but the first are measured; tail hold;
+        runs      180 × 3 epochs (1 warm-up, 2 measured); tail hold;
                   baselines open and close a block
         forecast  about 31 min: 28:12 above, 2:59 between runs
         refused   none
@@ -358,7 +357,7 @@ mod tests {
         3  tiny:b32+tiny:b128×2 naive  naive         3  whole CPU, shared   2.2 GiB     1  0:06   0:06
 
         order     1 2 3 2 1     1 block, shuffled by seed 42
-        runs      5 of 1 epoch each, which is measured; tail hold, of mixed groups release;
+        runs      5 × 1 epoch (measured); tail hold, of mixed groups release;
                   baselines open and close a block
         forecast  about 35 s: 0:29 above, 0:04 between runs
         refused   none
@@ -377,7 +376,7 @@ mod tests {
 
         order     1 2 1 · 1 2 1 · 1 2 1
                   3 blocks, shuffled by seed 42
-        runs      9 of 2 epochs each, the second is measured;
+        runs      9 × 2 epochs (1 warm-up, 1 measured);
                   tail hold; baselines open and close a block
         forecast  about 75 s: 1:05 above, 0:08 between runs
         refused   none

@@ -44,7 +44,7 @@ fn what_is_no_number_and_what_no_process_can_be_told_is_refused() {
 fn an_experiment_is_not_called_as_campaigns_are() {
     for name in ["last", "last-1", "20261120-1842-7f3a", "x.toml"] {
         let toml = format!("name = \"{name}\"\ndevice = \"cpu\"\n[axes]\nworkload = \"sleep\"\n");
-        mistake(&toml, 2, &[&format!("`{name}` is not a name for an experiment"), "named on the command line"]);
+        mistake(&toml, 2, &[&format!("invalid experiment name `{name}`"), "named on the command line"]);
     }
 }
 
@@ -114,7 +114,7 @@ fn a_command_without_a_program_and_variables_without_a_name_are_refused() {
     let toml = "command = [\"\", \"train.py\"]\n[variables]\n\"\" = \"1\"\n\"A=B\" = \"1\"\n";
     let bench = Bench::of("[axes]\nworkload = \"mynet\"").file("workloads/mynet/workload.toml", toml);
     let answer = bench.collo(&["run", "x"]).exits(2).says("`command` begins with an empty word, and that is no program");
-    answer.says("`` is not a name for a variable").says("`A=B` is not a name for a variable");
+    answer.says("invalid variable name ``").says("invalid variable name `A=B`");
     bench.write("workloads/mynet/workload.toml", "command = [\"python\"]\noutputs = [\"../x\"]\n");
     bench.collo(&["run", "x"]).exits(2).says("`../x` is no name in the workload's folder");
     assert!(!bench.at("runs").exists());
@@ -225,7 +225,7 @@ fn the_command_line_is_checked_before_anything_else() {
     bench.collo(&["run", "quikstart"]).exits(2).says("quikstart");
     bench.collo(&["run", "experiments/none.toml"]).exits(2).says("experiments/none.toml");
     bench.collo(&["plan", "--tag", "none"]).exits(2).says("no experiment has the tag `none`");
-    bench.collo(&["show", "beef"]).exits(2).says("no campaign answers to `beef`");
+    bench.collo(&["show", "beef"]).exits(2).says("no campaign `beef`");
     bench.collo(&["--help"]).exits(0).answers("Start with: collo run quickstart");
     assert!(!bench.at("runs").exists());
 }

@@ -235,8 +235,8 @@ fn a_card_that_a_living_collo_holds_is_left_alone() {
     let lock = fs_err::OpenOptions::new().append(true).create(true).open(bench.at(&format!(".state/{}.lock", journal.uuid)));
     let lock = lock.expect("a file").into_file();
     lock.lock().expect("free");
-    bench.collo(&["restore"]).exits(3).says(&format!("GPU 0 is held by another collo: process {}", journal.process));
-    bench.collo(&["mig", "apply", "halves"]).exits(3).says("GPU 0 is held by another collo");
+    bench.collo(&["restore"]).exits(3).says(&format!("GPU 0 is in use by another collo: process {}", journal.process));
+    bench.collo(&["mig", "apply", "halves"]).exits(3).says("GPU 0 is in use by another collo");
     bench.collo(&["mig", "assert", "sevenths"]).exits(0);
     drop(lock);
     bench.collo(&["restore"]).exits(0);
@@ -324,7 +324,7 @@ fn the_doctor_names_what_is_required_and_missing() {
     let own = std::process::id();
     let bench = card::bench(&format!("a100-40gb,no-dcgm,no-persistence,mps-no-start,foreign={own}"));
     let answer = bench.collo(&["doctor", "--require", "gpu,mps,smact,energy"]).exits(3);
-    let answer = answer.says("missing of what is required: mps, smact, energy").answers("✗ mps ");
+    let answer = answer.says("missing requirements: mps, smact, energy").answers("✗ mps ");
     let answer = answer.answers("hint: `sudo nvidia-smi -pm 1`").answers(&format!("! in use      GPU 0: pid {own}"));
     answer.answers("Cannot: anything on a GPU: none is free, mps");
     let value = bench.collo(&["doctor", "--json"]).exits(0).json();
@@ -333,7 +333,7 @@ fn the_doctor_names_what_is_required_and_missing() {
         .env("COLLO_NVML", "/no/such.so")
         .collo(&["doctor", "--require", "gpu"])
         .exits(3)
-        .says("missing of what is required: gpu");
+        .says("missing requirements: gpu");
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn a_campaign_that_is_killed_on_a_cut_card_is_put_back_from_its_own_journal() {
     let mut running = bench.start(&["run", "x", "--no-report", "--python", &python]);
     support::wait_for("a journal", || (!journals(&bench.at(".state")).is_empty()).then_some(()));
     support::wait_for("a cut", || (bench.collo(&["mig", "assert", "off"]).code == Some(1)).then_some(()));
-    bench.collo(&["restore"]).exits(3).says("GPU 0 is held by another collo: process");
+    bench.collo(&["restore"]).exits(3).says("GPU 0 is in use by another collo: process");
     // The card is cut before its campaign is begun.
     support::wait_for("a campaign in the journal", || {
         let text = fs_err::read_to_string(journals(&bench.at(".state")).first()?).ok()?;

@@ -99,7 +99,7 @@ impl Model {
         model.name = name.into();
         for profile in &mut model.profiles {
             let size = notation::Size::parse(&profile.name).filter(|size| size.compute.is_none());
-            profile.slices = size.ok_or_else(|| format!("`{}` is not a name for a profile", profile.name))?.slices;
+            profile.slices = size.ok_or_else(|| format!("invalid profile name `{}`", profile.name))?.slices;
             if let Some(places) = &mut profile.places {
                 places.starts.sort_unstable();
                 places.starts.dedup();

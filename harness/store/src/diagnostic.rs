@@ -305,7 +305,7 @@ impl Diagnostics {
     pub fn lines(&self) -> Vec<Line> {
         let mut lines: Vec<Line> = self.0.iter().take(SHOWN).flat_map(Diagnostic::lines).collect();
         if self.0.len() > SHOWN {
-            lines.push(Line::of(Label::Hint, format!("{} more are not shown; put these right first", self.0.len() - SHOWN)));
+            lines.push(Line::of(Label::Hint, format!("{} more are not shown; fix these first", self.0.len() - SHOWN)));
         }
         lines
     }

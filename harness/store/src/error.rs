@@ -27,7 +27,7 @@ pub enum Error {
     #[error("campaign `{campaign}` is being run by another collo (process {pid}, since {since})")]
     Busy { campaign: String, pid: u32, since: String },
     /// No campaign answers to the text.
-    #[error("no campaign answers to `{asked}`{known}")]
+    #[error("no campaign `{asked}`{known}")]
     NotFound { asked: String, known: String },
     /// The text begins several campaigns.
     #[error("`{asked}` begins {} campaigns: {}", candidates.len(), candidates.join(", "))]

@@ -100,7 +100,7 @@ fn one(context: &Context<'_>, journal: &Journal, driver: &Driver) -> Result<(Val
 
 fn held(journal: &Journal) -> Diagnostic {
     let what = format!(
-        "{} is held by another collo: process {} runs `{}` since {}",
+        "{} is in use by another collo: process {} runs `{}` since {}",
         journal.label,
         journal.process,
         journal.experiment,

@@ -24,7 +24,7 @@ pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
         }
         Some(asked) => {
             let unknown = || {
-                Diagnostic::new(format!("no cell of `{}` answers to `{asked}`", campaign.manifest().id))
+                Diagnostic::new(format!("campaign `{}` has no cell `{asked}`", campaign.manifest().id))
                     .hint(format!("its cells: `collo show {}`", a.campaign))
             };
             // People may type `x` for `×`, and a part of a label that only one cell has.

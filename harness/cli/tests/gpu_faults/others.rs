@@ -187,7 +187,7 @@ fn second() -> Result<(), String> {
     let refused = machine.collo(&["run", "y", "--no-report"]);
     let first = running.ends();
     hold(refused.code.is_some_and(|c| c == 3 || c == 4), || format!("{refused:?}"))?;
-    hold(refused.stderr.contains("GPU 0 is held by another collo"), || format!("{refused:?}"))?;
+    hold(refused.stderr.contains("GPU 0 is in use by another collo"), || format!("{refused:?}"))?;
     hold(first.code == Some(0), || format!("the first: {first:?}"))?;
     nothing_lies_about(&machine, &found, &[])
 }

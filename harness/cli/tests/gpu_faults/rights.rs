@@ -94,7 +94,7 @@ fn a_user_is_told_how_a_card_is_cut_and_never_that_it_has_no_mig() {
             says(a, 0, &["MIG on (2×3g.20gb)", "mig on GPU 0 as found", "`--as-found`"])
         }),
         answers("doctor asks for MIG", USER, &["doctor", "--require", "mig"], |a| {
-            says(a, 3, &["missing of what is required: mig"])
+            says(a, 3, &["missing requirements: mig"])
         }),
         answers("doctor asks for MIG of root", "a100-40gb", &["doctor", "--require", "mig"], |a| says(a, 0, &["can be cut by"])),
         answers("export", CUT, &["mig", "export"], |a| says(a, 0, &["cut = [\"3g.20gb\", \"3g.20gb\"]"])),
@@ -252,7 +252,7 @@ fn slow_driver() -> Result<(), String> {
 fn a_lost_card() -> Result<(), String> {
     let machine = Machine::new("a100-40gb,gpus=2,lost-card=0", NAIVE);
     says(&machine.collo(&["doctor"]), 0, &["GPU 0 does not answer", "mig on GPU 1"])?;
-    says(&machine.collo(&["doctor", "--require", "gpu"]), 3, &["missing of what is required: gpu"])?;
+    says(&machine.collo(&["doctor", "--require", "gpu"]), 3, &["missing requirements: gpu"])?;
     says(&machine.collo(&["plan", "x", "--gpu", "0"]), 3, &["GPU 0 does not answer"])
 }
 

@@ -183,7 +183,7 @@ fn at_once(nobody: bool, apart: std::time::Duration) -> Result<(), String> {
     let second = command.output().map(Answer::from).map_err(|e| e.to_string())?;
     let first = first.ends();
     let told =
-        |answer: &Answer| answer.code == Some(BLOCKED) && answer.stderr.contains("GPU 0 is held by another collo: process ");
+        |answer: &Answer| answer.code == Some(BLOCKED) && answer.stderr.contains("GPU 0 is in use by another collo: process ");
     let one = (first.code == Some(0) && told(&second)) || (second.code == Some(0) && told(&first));
     hold(one, || format!("the first: {first:?}\nthe second: {second:?}"))?;
     let user = if nobody && told(&first) { "nobody" } else { "root" };
@@ -208,7 +208,7 @@ fn beside_a_run() -> Result<(), String> {
     for arguments in [&["run", "x", "--no-report"][..], &["mig", "apply", "sevenths"], &["run", "x", "--no-report", "--as-found"]]
     {
         let refused = other.collo(arguments);
-        hold(refused.code == Some(BLOCKED) && refused.stderr.contains("GPU 0 is held by another collo"), || {
+        hold(refused.code == Some(BLOCKED) && refused.stderr.contains("GPU 0 is in use by another collo"), || {
             format!("{refused:?}")
         })?;
     }
@@ -218,7 +218,7 @@ fn beside_a_run() -> Result<(), String> {
     unsafe { apart.pre_exec(|| Ok(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET)?)) };
     if let Ok(output) = apart.output() {
         let refused = Answer::from(output);
-        hold(refused.code == Some(BLOCKED) && refused.stderr.contains("GPU 0 is held by another collo"), || {
+        hold(refused.code == Some(BLOCKED) && refused.stderr.contains("GPU 0 is in use by another collo"), || {
             format!("{refused:?}")
         })?;
     }

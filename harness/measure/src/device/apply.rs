@@ -38,7 +38,7 @@ pub fn apply(gpu: &Gpu, wanted: &Wanted, services: Services) -> Result<Applied, 
     }
     if let Some(who) = Company::settled(hold.uuid()).words().first() {
         return Err(Diagnostic::new(format!("{} is in use: {who}", gpu.label()))
-            .hint("what computes on a card ends before it is cut anew; nothing was changed")
+            .hint("stop the processes that use this GPU first; nothing was changed")
             .of_machine());
     }
     let now = hold.bring(&wanted.partition).map_err(|e| {

@@ -54,8 +54,8 @@ fn automatic(driver: &Driver) -> Result<Vec<Gpu>, Diagnostic> {
     match free.or(able.first()) {
         Some(gpu) => Ok(vec![(*gpu).clone()]),
         None if !driver.silent.is_empty() => Err(does_not_answer(driver)),
-        None => Err(Diagnostic::new(format!("no GPU here is made for computing: {}", list(driver)))
-            .hint("name one all the same, as in `--gpu 0`")
+        None => Err(Diagnostic::new(format!("no GPU here is suitable for compute: {}", list(driver)))
+            .hint("select one explicitly, as in `--gpu 0`")
             .of_machine()),
     }
 }

@@ -99,7 +99,7 @@ fn taken(label: &str, holder: Option<Holder>, uuid: &str) -> Diagnostic {
     };
     let runs = journal.map(|j| j.experiment).or(holder.and_then(|h| h.command)).filter(|_| !who.is_empty());
     let runs = runs.map(|text| format!(" runs `{text}`")).unwrap_or_default();
-    Diagnostic::new(format!("{label} is held by another collo{who}{runs}"))
+    Diagnostic::new(format!("{label} is in use by another collo{who}{runs}"))
         .hint("watch it with `collo status`, or take another GPU with `--gpu`")
         .of_machine()
 }
@@ -179,7 +179,7 @@ mod tests {
         let uuid = named("refused");
         let _lock = bound(&uuid);
         let refused = CardLock::take(&uuid, "GPU 0").expect_err("somebody has it");
-        let begins = format!("GPU 0 is held by another collo: process {} of ", std::process::id());
+        let begins = format!("GPU 0 is in use by another collo: process {} of ", std::process::id());
         assert!(refused.what().starts_with(&begins), "{}", refused.what());
         assert_eq!(refused.class().code(), 3);
     }

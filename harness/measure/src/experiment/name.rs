@@ -12,7 +12,7 @@ pub fn wrong(name: &str) -> Option<Diagnostic> {
     } else {
         return None;
     };
-    Some(Diagnostic::new(format!("{} is not a name for an experiment", quoted(name))).note(note))
+    Some(Diagnostic::new(format!("invalid experiment name {}", quoted(name))).note(note))
 }
 
 fn is_plain(name: &str) -> bool {

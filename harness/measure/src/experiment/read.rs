@@ -152,7 +152,7 @@ impl Reader<'_> {
             list => core_list(list).map(Cores::Listed).unwrap_or_else(|| {
                 self.wrong(
                     &found.span,
-                    Diagnostic::new(format!("{} is no choice of cores", quoted(list)))
+                    Diagnostic::new(format!("invalid `cores` value {}", quoted(list)))
                         .note("`shared`, `spread`, `gpu-local`, or a list as `0-3,8`"),
                 );
                 Cores::Shared
@@ -191,7 +191,7 @@ impl Reader<'_> {
         for (workload, key_span, found) in fields.table("slices").map(Fields::in_order).unwrap_or_default() {
             let Some(profile) = found.text() else { continue };
             if !collo_gpus::notation::is_size(profile) {
-                let what = Diagnostic::new(format!("{} is not a name for a profile", quoted(profile)));
+                let what = Diagnostic::new(format!("invalid profile name {}", quoted(profile)));
                 self.wrong(&found.span, what.note("as in `3g.20gb`; all: `collo list gpus --gpu NAME`"));
             }
             if let Err(unknown) = self.workloads.find(workload) {

@@ -230,7 +230,7 @@ fn a_newer_schema_and_a_name_that_is_no_folder_are_refused() {
     error: schema 2 is newer than this collo, which reads up to 1, at experiments/mine.toml:1:10
      1 | schema = 2
        |          ^ update collo
-    error: `../up` is not a name for an experiment at experiments/mine.toml:2:8
+    error: invalid experiment name `../up` at experiments/mine.toml:2:8
      2 | name = "../up"
        |        ^^^^^^^ letters, digits, `-`, `_` and `.`, at most 80
     "#);
@@ -272,7 +272,7 @@ fn slices_name_workloads_and_profiles() {
     let e = experiment(&format!("slices = {{ tiny = \"1g.5gb\" }}\n{AXES}"));
     assert_eq!(e.each.slices["tiny"], "1g.5gb");
     let wrong = said(&mine(&format!("slices = {{ tiny = \"half\", nobody = \"1g.5gb\" }}\n{AXES}")));
-    assert!(wrong.contains("`half` is not a name for a profile") && wrong.contains("unknown workload `nobody`"), "{wrong}");
+    assert!(wrong.contains("invalid profile name `half`") && wrong.contains("unknown workload `nobody`"), "{wrong}");
 }
 
 #[test]

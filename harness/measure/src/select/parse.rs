@@ -61,7 +61,7 @@ fn words(source: &Arc<Source>) -> Result<Vec<(Word, Range<usize>)>, Diagnostic> 
                 .ok()
                 .or_else(|| rest[..length].parse::<f64>().ok().filter(|n| n.is_finite()).map(Json::from));
             let wrong = || Diagnostic::new(format!("{} is not a number", quoted(&rest[..length]))).at(source, at..at + length);
-            (Word::Value(number.ok_or_else(|| wrong().note("text stands in quotes"))?), length)
+            (Word::Value(number.ok_or_else(|| wrong().note("strings must be quoted"))?), length)
         } else if c.is_alphabetic() || c == '_' {
             let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').unwrap_or(rest.len());
             let word = match &rest[..length] {
@@ -182,7 +182,7 @@ impl Reader<'_> {
                 self.next += 1;
                 Ok(value)
             }
-            Some(Word::Name(name)) => Err(self.expected("a value").note(format!("text stands in quotes: `\"{name}\"`"))),
+            Some(Word::Name(name)) => Err(self.expected("a value").note(format!("strings must be quoted: `\"{name}\"`"))),
             _ => Err(self.expected("a value").note("a number, `true`, `false`, or text in quotes")),
         }
     }

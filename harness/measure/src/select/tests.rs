@@ -82,7 +82,7 @@ fn mistakes_are_shown_where_they_are() {
     insta::assert_snapshot!(said("sharing == naive"), @r#"
     error: expected a value at column 12 of `--where`
        | sharing == naive
-       |            ^^^^^ text stands in quotes: `"naive"`
+       |            ^^^^^ strings must be quoted: `"naive"`
     "#);
     insta::assert_snapshot!(said("degree <="), @r"
     error: expected a value at column 10 of `--where`
@@ -112,7 +112,7 @@ fn mistakes_are_shown_where_they_are() {
     insta::assert_snapshot!(said("degree == 2x"), @r"
     error: `2x` is not a number at column 11 of `--where`
        | degree == 2x
-       |           ^^ text stands in quotes
+       |           ^^ strings must be quoted
     ");
     insta::assert_snapshot!(said("cell =~ '('"), @r"
     error: not a regular expression: unclosed group at column 9 of `--where`

@@ -32,7 +32,7 @@ pub fn read(folder: &Path) -> Result<Vec<Workload>, Diagnostics> {
 pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Workload>, Diagnostics> {
     let (fields, mut mistakes) = fields::read(source, &keys::WORKLOAD);
     if !is_name(name) {
-        mistakes.push(Diagnostic::new(format!("{} is not a name for a workload", quoted(name))).hint(NAME_RULE));
+        mistakes.push(Diagnostic::new(format!("invalid workload name {}", quoted(name))).hint(NAME_RULE));
     }
     for key in ["command", "prepare"] {
         if let Some(found) = fields.list(key).and_then(|words| words.first()).filter(|word| word.text() == Some("")) {
@@ -100,7 +100,7 @@ fn preset(
     mistakes: &mut Diagnostics,
 ) -> Workload {
     if !is_name(name) {
-        let what = Diagnostic::new(format!("{} is not a name for a workload", quoted(name)));
+        let what = Diagnostic::new(format!("invalid workload name {}", quoted(name)));
         mistakes.push(what.at(source, span.clone()).note(NAME_RULE));
     }
     let mut workload = Workload {
@@ -218,7 +218,7 @@ fn variables(source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) 
     let mut variables = BTreeMap::new();
     for (name, span, found) in fields.table("variables").map(Fields::in_order).unwrap_or_default() {
         if name.is_empty() || name.contains('=') {
-            let what = Diagnostic::new(format!("{} is not a name for a variable", quoted(name))).at(source, span.clone());
+            let what = Diagnostic::new(format!("invalid variable name {}", quoted(name))).at(source, span.clone());
             mistakes.push(what.note("as in `OMP_PROC_BIND = \"close\"`"));
         }
         if is_ours(name) {
@@ -272,7 +272,7 @@ fn check_settings(source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnost
             let taken = "that is already an axis or a key of every experiment";
             let note = if TAKEN.contains(&name) { taken } else { "letters, digits and `_`, beginning with a letter" };
             mistakes.push(
-                Diagnostic::new(format!("{} is not a name for a setting", quoted(name))).at(source, span.clone()).note(note),
+                Diagnostic::new(format!("invalid setting name {}", quoted(name))).at(source, span.clone()).note(note),
             );
         }
         check_batch_size(source, name, found, mistakes);

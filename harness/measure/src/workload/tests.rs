@@ -118,7 +118,7 @@ fn a_workload_needs_its_command_and_types_are_told() {
     error: `batch_size` is a whole number between 1 and 1000000 at workloads/mynet/workload.toml:3:14
      3 | batch_size = 0
        |              ^
-    error: `degree` is not a name for a setting at workloads/mynet/workload.toml:4:1
+    error: invalid setting name `degree` at workloads/mynet/workload.toml:4:1
      4 | degree = 1
        | ^^^^^^ that is already an axis or a key of every experiment
     error: epoch_s -1 is not 0 or more at workloads/mynet/workload.toml:6:11
@@ -155,7 +155,7 @@ fn a_broken_workload_hurts_only_who_asks_for_it() {
     assert_eq!(workloads.broken().keys().collect::<Vec<_>>(), ["bad", "net2x4"]);
     assert!(workloads.find("bad").expect_err("broken").to_string().contains("`command` is a list, not a whole number"));
     insta::assert_snapshot!(workloads.find("net2x4").expect_err("its name reads as a count"), @r"
-    error: `net2x4` is not a name for a workload
+    error: invalid workload name `net2x4`
     hint: a name is a letter, then letters, digits and `-`, at most 40, not ending in `x` and digits
     ");
 }
@@ -237,7 +237,7 @@ fn a_preset_is_the_workload_with_other_settings() {
 fn a_preset_has_no_settings_of_its_own() {
     let text = "command = ['x', '{settings}']\n[settings]\nbatch_size = 1\nmodel = 'a'\n[presets.bigx2]\nsettings = { modle = 'b', batch_size = 0, model = 3 }\n";
     insta::assert_snapshot!(said(text), @r"
-    error: `bigx2` is not a name for a workload at workloads/mynet/workload.toml:5:10
+    error: invalid workload name `bigx2` at workloads/mynet/workload.toml:5:10
      5 | [presets.bigx2]
        |          ^^^^^
     hint: a name is a letter, then letters, digits and `-`, at most 40, not ending in `x` and digits

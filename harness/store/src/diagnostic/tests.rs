@@ -92,7 +92,7 @@ fn at_most_ten_are_shown_in_the_order_of_their_places() {
     let text = all.into_result(()).expect_err("there are mistakes").to_string();
     let titles: Vec<&str> = text.lines().filter(|l| l.starts_with("error")).map(|l| &l[7..9]).collect();
     assert_eq!(titles, ["m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "m9"]);
-    assert!(text.ends_with("hint: 2 more are not shown; put these right first"));
+    assert!(text.ends_with("hint: 2 more are not shown; fix these first"));
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub fn mps(driver: &Driver) -> Check {
             .hint("it comes with the driver, in a package such as `nvidia-utils` or `nvidia-compute-utils`");
     }
     let Some(uuid) = driver.gpus.iter().find(|g| g.computes()).and_then(|g| g.at.as_ref()).map(|at| at.uuid.clone()) else {
-        return Check::new(Mark::Absent, "mps", "no GPU here is made for computing");
+        return Check::new(Mark::Absent, "mps", "no GPU here is suitable for compute");
     };
     let mut modes: Vec<&str> = driver.gpus.iter().filter_map(|g| g.compute_mode.as_deref()).collect();
     modes.sort_unstable();

@@ -92,7 +92,7 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     if missing.is_empty() {
         return Ok(if believed { exit::DONE } else { exit::FAILED });
     }
-    Err(Diagnostic::new(format!("missing of what is required: {}", missing.join(", ")))
+    Err(Diagnostic::new(format!("missing requirements: {}", missing.join(", ")))
         .of_machine()
         .hint("the line of each says what to do about it")
         .into())

@@ -56,7 +56,7 @@ impl Reader<'_> {
         };
         let Some(name) = found.text() else { return };
         let Some(size) = Size::parse(name).filter(|size| size.compute.is_none()) else {
-            let what = Diagnostic::new(format!("{} is not a name for a profile", quoted(name)));
+            let what = Diagnostic::new(format!("invalid profile name {}", quoted(name)));
             return self.wrong(what.note("as in `3g.20gb` or `1g.5gb+me`"), found.span.clone());
         };
         if names.contains(&name) {
@@ -95,7 +95,7 @@ impl Reader<'_> {
 
     fn layout(&mut self, card: &Card, name: &str, span: &Range<usize>, found: &Found) -> Option<Layout> {
         if !notation::is_layout(name) {
-            let what = Diagnostic::new(format!("{} is not a name for a layout", quoted(name)));
+            let what = Diagnostic::new(format!("invalid layout name {}", quoted(name)));
             self.wrong(what.note("a letter, then letters, digits and `-`, at most 40"), span.clone());
         }
         let Value::List(items) = &found.value else { return None };

@@ -214,7 +214,7 @@ fn layouts_that_cannot_be_are_shown_where_they_stand() {
     error: unknown profile `1g.1g` at mig-profiles/mine.toml:10:9
     10 | typo = ["1g.1g"]
        |         ^^^^^^^ did you mean `1g.1gb`?
-    error: `None` is not a name for a layout at mig-profiles/mine.toml:11:1
+    error: invalid layout name `None` at mig-profiles/mine.toml:11:1
     11 | None = []
        | ^^^^ a letter, then letters, digits and `-`, at most 40
     error: layout `None` has no instance at mig-profiles/mine.toml:11:8
@@ -246,7 +246,7 @@ profiles = [
     error: `starts` is of no use without `units` at mig-profiles/mine.toml:6:22
      6 |   { name = "1g.1gb", starts = [0] },
        |                      ^^^^^^
-    error: `big` is not a name for a profile at mig-profiles/mine.toml:7:12
+    error: invalid profile name `big` at mig-profiles/mine.toml:7:12
      7 |   { name = "big" },
        |            ^^^^^ as in `3g.20gb` or `1g.5gb+me`
     error: `3g.1gb` has 3 compute slices and the card 2 at mig-profiles/mine.toml:8:12

@@ -108,7 +108,7 @@ fn card(driver: &Driver, a: &args::Doctor) -> Result<Card, Diagnostics> {
                 .into());
         }
         None => driver.gpus.iter().find(|gpu| gpu.computes()).cloned().ok_or_else(|| {
-            Diagnostic::new("`collo doctor --collect` needs an NVIDIA GPU that is made for computing").of_machine()
+            Diagnostic::new("`collo doctor --collect` needs an NVIDIA GPU that is suitable for compute").of_machine()
         })?,
     };
     let at = gpu.at.clone().ok_or_else(|| Diagnostic::new(format!("{} is not a card of this machine", gpu.name)).of_machine())?;
