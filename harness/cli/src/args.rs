@@ -328,7 +328,8 @@ mod tests {
         command.clone().debug_assert();
         let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
         let mut verbs: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-        (listed.sort_unstable(), verbs.sort_unstable());
+        listed.sort_unstable();
+        verbs.sort_unstable();
         assert_eq!(listed, verbs);
         assert!(page(&command).contains("\n  restore      Restore a GPU's original MIG and MPS state after a crash\n"));
     }

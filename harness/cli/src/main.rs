@@ -12,7 +12,6 @@ mod verb;
 
 use std::process::ExitCode;
 
-
 use collo_store::{Diagnostics, ExitClass};
 
 use crate::args::{Arguments, Verb};

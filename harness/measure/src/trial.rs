@@ -156,7 +156,9 @@ fn epoch_times(epochs: &[EpochRecord]) -> Finding {
         epochs.iter().take(2).map(|e| format!("{:.2} s", e.end_ns.saturating_sub(e.start_ns) as f64 / 1e9)).collect();
     match (warm_up, measured) {
         (true, 1) => Finding::new("epochs", true, format!("a warm-up of {}, measured {}", times[0], times[1..].concat())),
-        (_, 0) => Finding::new("epochs", false, format!("{} of 2 epochs were reported, none of them measured", epochs.len().min(2))),
+        (_, 0) => {
+            Finding::new("epochs", false, format!("{} of 2 epochs were reported, none of them measured", epochs.len().min(2)))
+        }
         _ => Finding::new("epochs", false, format!("{measured} measured epochs were reported, 1 was expected")),
     }
 }

@@ -93,9 +93,7 @@ fn a_user_is_told_how_a_card_is_cut_and_never_that_it_has_no_mig() {
         answers("doctor, cut", CUT, &["doctor"], |a| {
             says(a, 0, &["MIG on (2×3g.20gb)", "mig on GPU 0 as found", "`--as-found`"])
         }),
-        answers("doctor asks for MIG", USER, &["doctor", "--require", "mig"], |a| {
-            says(a, 3, &["missing requirements: mig"])
-        }),
+        answers("doctor asks for MIG", USER, &["doctor", "--require", "mig"], |a| says(a, 3, &["missing requirements: mig"])),
         answers("doctor asks for MIG of root", "a100-40gb", &["doctor", "--require", "mig"], |a| says(a, 0, &["can be cut by"])),
         answers("export", CUT, &["mig", "export"], |a| says(a, 0, &["cut = [\"3g.20gb\", \"3g.20gb\"]"])),
         answers("export for mig-parted", CUT, &["mig", "export", "--format", "mig-parted"], |a| says(a, 0, &["\"3g.20gb\": 2"])),

@@ -271,9 +271,7 @@ fn check_settings(source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnost
         if !is_setting_name(name) {
             let taken = "that is already an axis or a key of every experiment";
             let note = if TAKEN.contains(&name) { taken } else { "letters, digits and `_`, beginning with a letter" };
-            mistakes.push(
-                Diagnostic::new(format!("invalid setting name {}", quoted(name))).at(source, span.clone()).note(note),
-            );
+            mistakes.push(Diagnostic::new(format!("invalid setting name {}", quoted(name))).at(source, span.clone()).note(note));
         }
         check_batch_size(source, name, found, mistakes);
     }
