@@ -336,8 +336,7 @@ mod tests {
         naive         3     15   ≤ 2.2 GiB    45   8:24
 
         order     3 blocks, shuffled by seed 42; `--order` lists every repetition
-        runs      180 × 3 epochs (1 warm-up, 2 measured); tail hold;
-                  baselines open and close a block
+        runs      180 × 3 epochs (1 warm-up, 2 measured); tail hold; baselines open and close a block
         forecast  about 31 min: 28:12 above, 2:59 between runs
         refused   none
         ");
@@ -376,8 +375,8 @@ mod tests {
 
         order     1 2 1 · 1 2 1 · 1 2 1
                   3 blocks, shuffled by seed 42
-        runs      9 × 2 epochs (1 warm-up, 1 measured);
-                  tail hold; baselines open and close a block
+        runs      9 × 2 epochs (1 warm-up, 1 measured); tail hold;
+                  baselines open and close a block
         forecast  about 75 s: 1:05 above, 0:08 between runs
         refused   none
         ");

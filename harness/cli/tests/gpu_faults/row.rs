@@ -307,7 +307,7 @@ pub fn honest(run: &StoredRun) -> Result<(), String> {
     Ok(())
 }
 
-/// Run rows, four at a time over all tests (members that are simulated mostly sleep), and fail with everything that is wrong.
+/// Run rows, eight at a time over all tests (members that are simulated mostly sleep), and fail with everything that is wrong.
 pub fn all(rows: Vec<Row>) {
     let scenarios =
         rows.into_iter().map(|row| Scenario { name: row.name, words: row.words.clone(), act: Box::new(move || row.run()) });
@@ -355,7 +355,7 @@ fn words_of(cause: &(dyn std::any::Any + Send)) -> String {
 /// Room for one scenario.
 pub struct Seat;
 
-static SEATS: (Mutex<usize>, Condvar) = (Mutex::new(4), Condvar::new());
+static SEATS: (Mutex<usize>, Condvar) = (Mutex::new(8), Condvar::new());
 
 impl Seat {
     pub fn take() -> Seat {
