@@ -1,4 +1,4 @@
-//! A figure: what was measured, against which limit or peer, and the verdict. In text for people, in JSON for the record.
+//! A figure: the measurement, its limit or peer, and the verdict. As text for people, as JSON for the record.
 
 use serde_json::{Value as Json, json};
 
@@ -9,22 +9,22 @@ use crate::load::Load;
 pub struct Figure {
     pub name: String,
     pub unit: Unit,
-    /// Median, mean or ratio, as the name or the note says; none where it could not be measured.
+    /// Median, mean or ratio, as the name or the note says; `None` if it could not be measured.
     pub value: Option<f64>,
     pub p99: Option<f64>,
     /// 95 % interval.
     pub interval: Option<(f64, f64)>,
     pub count: usize,
-    /// The largest value that is good, and which of the values it is asked of.
+    /// The largest acceptable value, and the statistic it applies to.
     pub limit: Option<(f64, Asked)>,
     /// What it is compared with: a name, and its value in the same run.
     pub peer: Option<(&'static str, f64)>,
-    /// What this machine itself has of the value that the limit is asked of, without the harness.
+    /// The same statistic on this machine without the harness.
     pub floor: Option<f64>,
     pub note: Option<String>,
 }
 
-/// Which value a limit is asked of.
+/// The statistic that a limit applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     Value,
@@ -64,7 +64,7 @@ impl Figure {
         }
     }
 
-    /// Met is met; a miss counts only if nobody else used the machine.
+    /// A miss counts only if nobody else used the machine.
     pub fn verdict(&self, load: &Load) -> Verdict {
         let Some((limit, which)) = self.limit else {
             return if self.value.is_some() { Verdict::Told } else { Verdict::NotComparable("not measured".into()) };

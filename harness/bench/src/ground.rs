@@ -1,6 +1,7 @@
-//! A project of our own to measure in: the checkout's workloads and ours, experiments written as text, runs that nobody keeps.
+//! A temporary project to measure in: the checkout's workloads and the benchmarks' own, generated experiments, runs that are
+//! deleted.
 //!
-//! Runs go the way of `collo run`: an experiment is read, expanded, planned, and its campaign measured.
+//! Runs take the same path as in `collo run`: an experiment is read, expanded, planned, and its campaign measured.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use fs_err as fs;
 use tempfile::TempDir;
 
 pub struct Ground {
-    /// Removed when this is dropped.
+    /// Removed on drop.
     folder: TempDir,
     checkout: Project,
     project: Project,
@@ -21,14 +22,14 @@ pub struct Ground {
     pub interpreters: Interpreters,
 }
 
-/// A stored run, and when its measuring began and its record was on disk.
+/// A stored run, and when it began and when its record was on disk.
 pub struct Timed {
     pub begun_ns: u64,
     pub recorded_ns: u64,
     pub run: StoredRun,
 }
 
-/// Moments between and inside runs at which a benchmark may do something of its own.
+/// Moments between and inside runs at which a benchmark may act.
 pub enum Moment<'a> {
     /// A run is about to begin; counted from 0.
     Before(usize),
@@ -37,7 +38,7 @@ pub enum Moment<'a> {
 }
 
 impl Ground {
-    /// Beside the checkout's other build results, so that it lies on the same disk as real runs.
+    /// Beside the checkout's other build results, on the same disk as real runs.
     pub fn new(checkout: &Project) -> Result<Ground> {
         let place = checkout.root().join("target/bench");
         fs::create_dir_all(&place)?;
@@ -71,7 +72,7 @@ impl Ground {
         Ok(path)
     }
 
-    /// Write a workload's data set where it is not there.
+    /// Write a workload's data set if it is missing.
     pub fn prepare(&self, workload: &str) -> Result<()> {
         let workload = self.workloads.find(workload).map_err(|e| anyhow!("{e}"))?;
         let member = Member::new(workload, []).map_err(|e| anyhow!("{e}"))?;
@@ -79,7 +80,7 @@ impl Ground {
         Ok(())
     }
 
-    /// Measure the cells of an experiment that `keep` wants (baselines come along unasked), all repetitions, in a new campaign.
+    /// Measure the cells of an experiment selected by `keep` (and their baselines), all repetitions, in a new campaign.
     pub fn measure(
         &self,
         experiment: &str,
@@ -127,7 +128,7 @@ impl Ground {
         Ok(runs)
     }
 
-    /// The command of a workload as somebody would type it, at its default settings, with `arguments` behind it.
+    /// The command of a workload as a user would type it, at its default settings, followed by `arguments`.
     pub fn by_hand(&self, workload: &str, settings: &[(&str, String)], arguments: &[String]) -> Result<duct::Expression> {
         let workload = self.workloads.find(workload).map_err(|e| anyhow!("{e}"))?;
         let given = settings.iter().map(|(name, value)| (*name, value.parse::<f64>().map_or(value.clone().into(), number)));
@@ -147,7 +148,7 @@ impl Ground {
     }
 }
 
-/// Whole numbers are written as such, as an experiment would.
+/// Whole numbers are written as such, as in an experiment.
 fn number(v: f64) -> serde_json::Value {
     if v.fract() == 0.0 { (v as i64).into() } else { v.into() }
 }

@@ -1,4 +1,4 @@
-//! Who else uses the machine: without it, a figure of time says nothing.
+//! The load on the machine from others: without it, a figure of time means nothing.
 
 use std::time::Instant;
 
@@ -9,13 +9,13 @@ use nix::sys::time::TimeValLike;
 /// Other people's use of the machine while a benchmark ran.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
-    /// The kernel's average of the last minute, at the beginning; earlier benchmarks count in it.
+    /// The kernel's one-minute average at the beginning; earlier benchmarks count in it.
     pub average: f64,
-    /// Cores in use by anybody but this process and the processes that it started, on average.
+    /// Cores used by anything but this process and those it started, on average.
     pub others_cores: f64,
 }
 
-/// More than this, in cores, and a figure of time is not that of an idle machine.
+/// With a higher load, in cores, a figure of time is not that of an idle machine.
 const BUSY_CORES: f64 = 0.1;
 
 impl Load {
@@ -40,7 +40,7 @@ impl Watch {
         Ok(Watch { average, begin: Instant::now(), busy_ticks: busy_ticks()?, own_s: own_s()? })
     }
 
-    /// To be called when every process that was started has ended: only then is its time known to be ours.
+    /// Call it after every process that was started has ended: only then does its time count as ours.
     pub fn end(self) -> anyhow::Result<Load> {
         let busy_s = busy_ticks()?.saturating_sub(self.busy_ticks) as f64 / ticks_per_s();
         // Two clocks of different grain: a little below zero is zero.
@@ -49,7 +49,7 @@ impl Watch {
     }
 }
 
-/// CPU time of this process and of everything below it that has ended.
+/// CPU time of this process and of its descendants that have ended.
 fn own_s() -> anyhow::Result<f64> {
     let mut sum_us = 0;
     for who in [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN] {

@@ -1,7 +1,7 @@
 //! `collo-bench [NAME…]`: what the harness itself costs. Prints figures and writes `target/bench/NAME.json`.
 //!
-//! Every figure stands beside its target, or beside a bare run or a peer measured in the same process at the same time. The load
-//! that others put on the machine meanwhile is printed with it. Never part of the tests.
+//! Every figure is printed with its target, or with a bare run or a peer measured in the same process at the same time, and with
+//! the load from others on the machine meanwhile. Never part of the tests.
 
 mod bench;
 mod figure;
@@ -23,7 +23,7 @@ use bench::{BENCHES, Bench, Effort, gpu_sampler, staging};
 use ground::Ground;
 use load::Watch;
 
-/// What is measured inside simulated machines.
+/// The parts measured inside simulated machines.
 const PARTS: [simulated::Part; 2] = [
     (staging::PART, |job| simulated::say(&staging::inside(job)?)),
     (gpu_sampler::PART, |job| simulated::say(&gpu_sampler::inside(job)?)),

@@ -1,7 +1,8 @@
-//! A machine with simulated cards for one benchmark, and processes in it.
+//! A machine with simulated GPUs for one benchmark, and processes in it.
 //!
-//! NVML is told in the environment where its library is, before it is opened: so a part that calls it runs in a process of its own,
-//! this binary executed again. In: the words of the machine and the name of a part. Out: what the part measured, as one line of JSON.
+//! The path of the NVML library is passed in the environment, before it is opened: so a part that calls it runs in a process of
+//! its own, this binary executed again. In: the machine's specification and the name of a part. Out: the part's measurement, as
+//! one line of JSON.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,18 +18,18 @@ use crate::ground::Ground;
 /// The hidden first argument that makes this binary measure one part inside a simulated machine.
 const VERB: &str = "__simulated";
 
-/// A part by its name; it is given an empty folder and how much to do, and says what it measured.
+/// A part by its name; it gets an empty folder and the amount of work, and prints its measurement.
 pub type Part = (&'static str, fn(&Job) -> Result<()>);
 
-/// What a part has to do.
+/// A part's task.
 pub struct Job {
     /// A folder of its own.
     pub folder: PathBuf,
-    /// Times to repeat, or seconds to go on, as the part has it.
+    /// Repetitions or seconds, depending on the part.
     pub amount: usize,
 }
 
-/// What must lie beside this binary.
+/// Required beside this binary.
 const LIBRARY: &str = "libsimgpu.so";
 const PROGRAMS: [&str; 4] = ["sim-train", "nvidia-cuda-mps-control", "nvidia-smi", "dcgmi"];
 
@@ -40,7 +41,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// A machine with these words, as in `COLLO_SIM`; the error says what is to be built.
+    /// A machine with this specification, as in `COLLO_SIM`; the error says what has to be built.
     pub fn new(ground: &Ground, name: &str, words: &str) -> Result<Room> {
         let programs = beside()?;
         let library = library(&programs)
@@ -62,14 +63,14 @@ impl Room {
         Ok(Room { folder, programs, env })
     }
 
-    /// Where collo itself was built, or what is to be done.
+    /// The built `collo`, or how to build it.
     pub fn collo(&self) -> Result<PathBuf> {
         let collo = self.programs.join("collo");
         ensure!(collo.is_file(), "`collo` is not beside this program; hint: {}", build("collo"));
         Ok(collo)
     }
 
-    /// A program in this machine. Nothing of the real one's GPU reaches it.
+    /// A program in this machine, isolated from the real machine's GPU.
     pub fn command<A: Into<OsString>>(&self, program: &Path, arguments: impl IntoIterator<Item = A>) -> duct::Expression {
         let command = duct::cmd(program, arguments).stdin_null().unchecked();
         let cuda = std::env::vars_os().map(|(name, _)| name).filter(|name| name.to_string_lossy().starts_with("CUDA_"));
@@ -88,7 +89,7 @@ impl Room {
     }
 }
 
-/// If this process is to measure a part inside a simulated machine, do it; to be called at the beginning of `main`.
+/// If this process is to measure a part inside a simulated machine, do so; call it at the beginning of `main`.
 pub fn entry(parts: &[Part]) -> Option<ExitCode> {
     let mut words = std::env::args().skip(1);
     if words.next().as_deref() != Some(VERB) {
@@ -109,7 +110,7 @@ pub fn entry(parts: &[Part]) -> Option<ExitCode> {
     })
 }
 
-/// Hand over what a part measured.
+/// Print what a part measured.
 pub fn say(measured: &impl Serialize) -> Result<()> {
     println!("{}", serde_json::to_string(measured)?);
     Ok(())
@@ -121,7 +122,7 @@ fn beside() -> Result<PathBuf> {
     Ok(own.parent().context("a program lies in a folder")?.to_path_buf())
 }
 
-/// The library that the programs understand, if all are there. They are linked after it: a newer one is of another build.
+/// The library that the programs were linked with, if all are there. They are linked after it: a newer one is of another build.
 fn library(programs: &Path) -> Option<PathBuf> {
     let made = |path: &PathBuf| path.metadata().and_then(|m| m.modified()).ok();
     let linked = PROGRAMS.iter().map(|program| made(&programs.join(program))).min().flatten()?;

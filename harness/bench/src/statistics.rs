@@ -10,7 +10,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// The value at a quantile (nearest rank); none of nothing.
+/// The value at a quantile (nearest rank); `None` for no values.
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -27,12 +27,12 @@ pub fn median(values: &[f64]) -> Option<f64> {
     Some(if n % 2 == 1 { *upper } else { (sorted[n / 2 - 1] + upper) / 2.0 })
 }
 
-/// The mean, without an interval where there are fewer than two values.
+/// The mean, without an interval for fewer than two values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Geometric mean of ratios of pairs, with the interval of Student's t on their logarithms; none below three pairs.
+/// Geometric mean of ratios of pairs, with the interval of Student's t on their logarithms; `None` below three pairs.
 pub fn ratio_of_pairs(pairs: &[(f64, f64)]) -> Option<Interval> {
     let logs: Vec<f64> = pairs.iter().map(|(a, b)| (a / b).ln()).collect();
     let n = logs.len() as f64;

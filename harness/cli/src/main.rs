@@ -1,4 +1,4 @@
-//! The command `collo`: arguments in, verbs out. The only code of the workspace that prints, and of it only `say`.
+//! The command `collo`: parses arguments and runs verbs. The only crate of the product that prints, all of it in `say`.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Show what ends collo, and give its code.
+/// Print the error that ends collo, and return its code.
 fn ended(wrong: &Diagnostics) -> ExitCode {
     say::failure(wrong);
     exit::code(wrong.class().code())

@@ -1,4 +1,4 @@
-//! `collo plan` for people: the cells, their order, the forecast, what is refused.
+//! `collo plan` for people: the cells, their order, the forecast, the refusals.
 //!
 //! In: a plan. Out: text. It plans nothing and prints nothing.
 
@@ -8,10 +8,10 @@ use collo_store::{CellRecord, RefusalRecord, Tail};
 
 /// More cells than this are shown as one row per mode and degree.
 const MOST_ROWS: usize = 40;
-/// The width of the words at the beginning of the lines below the table.
+/// The width of the labels of the lines below the table.
 const LABEL: usize = 10;
 
-/// The plan as `collo plan` prints it, at most so many columns wide; labels and reasons may run over.
+/// The plan as `collo plan` prints it, at most `width` columns wide; labels and reasons may overflow.
 pub fn text(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
     let mut text = format!("{} on {}\n\n", plan.experiment, device(plan, facts));
     if !plan.cells.is_empty() {
@@ -24,7 +24,7 @@ pub fn text(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
     text + &refused(plan, width)
 }
 
-/// `cpu (2 cores, 24 GiB)`, `GPU 0, NVIDIA A100-SXM4-40GB (40 GiB)`, or a model of which no card was asked.
+/// `cpu (2 cores, 24 GiB)`, `GPU 0, NVIDIA A100-SXM4-40GB (40 GiB)`, or a GPU model if no GPU was queried.
 fn device(plan: &Plan, facts: &DeviceFacts) -> String {
     match facts.gpu() {
         None => plan.device.text(),
@@ -65,7 +65,7 @@ pub fn order(plan: &Plan, width: usize) -> String {
     table.render(width)
 }
 
-/// A label and its text; a text that is too long goes on below itself, from one of its semicolons.
+/// A label and its text; a text that is too long is continued on the next line, after a semicolon.
 fn line(label: &str, text: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
     for part in text.split_inclusive("; ") {
@@ -122,7 +122,7 @@ fn against(plan: &Plan, cell: &CellRecord) -> String {
     cell.against.iter().filter_map(number).collect::<Vec<_>>().join(" ")
 }
 
-/// One row per mode and degree, in the order in which they first appear.
+/// One row per mode and degree, in order of first appearance.
 fn summary(plan: &Plan, width: usize) -> String {
     use Align::{Left, Right};
     let mut groups: Vec<(&str, u32, Vec<&PlannedCell>)> = Vec::new();

@@ -1,9 +1,9 @@
-//! How things are printed, all of them here: results on stdout, everything else on stderr, colour as an accent that may be missing. A stream
-//! that is lost, full or closed ends nothing. What others wrote reaches a terminal through `collo_store::text` alone.
+//! All printing: results on stdout, everything else on stderr, colour as an optional accent. A stream that is lost, full or
+//! closed ends nothing. Untrusted text reaches a terminal through `collo_store::text` alone.
 //!
-//! SIGPIPE stays ignored, as Rust has it: a signal that ends collo where somebody does not read would end a campaign in the middle, by a
-//! control program that exits early as well as by a closed terminal. So a reader that has seen enough (`collo list | head`) is found
-//! here: what follows is not printed, and nothing else happens.
+//! SIGPIPE stays ignored, as is Rust's default: otherwise a closed reader would end a campaign in the middle, be it a control
+//! program that exits early or a closed terminal. So a reader that has seen enough (`collo list | head`) is detected here: the
+//! rest is not printed, and nothing else happens.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -16,10 +16,10 @@ use collo_store::{Diagnostic, Diagnostics, text};
 use crate::args::{Arguments, Colour};
 
 static QUIET: OnceLock<bool> = OnceLock::new();
-/// Why a result did not reach stdout, if one did not.
+/// Why a result could not be written to stdout, if so.
 static UNWRITTEN: Mutex<Option<String>> = Mutex::new(None);
 
-/// Take note of `--color` and `-q`.
+/// Apply `--color` and `-q`.
 pub fn set_up(arguments: &Arguments) {
     let choice = match arguments.color {
         Colour::Auto => ColorChoice::Auto,
@@ -30,17 +30,17 @@ pub fn set_up(arguments: &Arguments) {
     let _ = QUIET.set(arguments.quiet);
 }
 
-/// A result, which may be several lines; whoever put somebody's words into one of them made sure that they are in one.
+/// A result, possibly several lines; callers make sure that untrusted text in it stays within one line.
 pub fn result(text: impl std::fmt::Display) {
     print(&format!("{}\n", text::lines(&text.to_string())));
 }
 
-/// A result of one line, whatever is in it.
+/// A result of one line, whatever it contains.
 pub fn line(text: impl std::fmt::Display) {
     print(&format!("{}\n", text::line(&text.to_string())));
 }
 
-/// A result as it is, without a line's end; a terminal gets it as any other text.
+/// A raw result, without a line end; a terminal gets it escaped, as any other text.
 pub fn bytes(bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) if std::io::stdout().is_terminal() => print(&text::lines(text)),
@@ -48,7 +48,7 @@ pub fn bytes(bytes: &[u8]) {
     }
 }
 
-/// What clap says, a help page or what is wrong with the command line, in its colours.
+/// Clap's output, a help page or a usage error, in its colours.
 pub fn of_clap(said: &clap::Error) {
     let text = said.render().ansi().to_string();
     match said.use_stderr() {
@@ -77,25 +77,25 @@ fn took(written: std::io::Result<()>) {
     }
 }
 
-/// The failure of a result that could not be written, to be asked for at the end.
+/// The error of a result that could not be written, to be checked at the end.
 pub fn unwritten() -> Option<Diagnostic> {
     let reason = UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).take()?;
     Some(Diagnostic::new("the result cannot be written to stdout").of_machine().caused_by(reason))
 }
 
-/// On stderr; a terminal that is gone, or a full disk behind it, is no reason to end what is being measured.
+/// On stderr; a lost terminal, or a full disk behind it, must not end a measurement.
 fn aside(text: impl std::fmt::Display) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }
 
-/// A result as JSON, the same value in visible characters.
+/// A result as JSON, with invisible characters escaped.
 pub fn json(value: &serde_json::Value) {
     // An object in memory always has a text.
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     print(&format!("{}\n", visible(&text)));
 }
 
-/// JSON has a way of its own to write any character of a text, and outside of texts it has none but spaces and line ends that are not seen.
+/// JSON can escape any character in a string, and outside of strings its only invisible characters are spaces and line ends.
 fn visible(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for c in json.chars() {
@@ -126,7 +126,7 @@ pub fn hint(text: impl std::fmt::Display) {
     }
 }
 
-/// A line on stderr, with the word that begins it.
+/// A line on stderr, with its label.
 pub fn noticed(line: &Line) {
     aside(painted(line));
 }
@@ -135,12 +135,12 @@ fn is_quiet() -> bool {
     QUIET.get().copied().unwrap_or(false)
 }
 
-/// What is wrong, with its causes and the way out.
+/// A failure, with its causes and hints.
 pub fn failure(failure: &Diagnostics) {
     failure.lines().iter().for_each(noticed);
 }
 
-/// A line for stderr, the word that begins it coloured, if colour is wanted there.
+/// A line for stderr, its label coloured if colour is wanted there.
 pub fn painted(line: &Line) -> String {
     let text = text::line(&line.text);
     let Some(label) = line.label else { return text.into_owned() };
@@ -161,7 +161,7 @@ fn paint(word: &str, colour: AnsiColor) -> String {
     format!("{style}{word}{style:#}")
 }
 
-/// The width that tables may have.
+/// The maximum width of tables.
 pub fn width() -> usize {
     let columns = terminal_size::terminal_size().map_or(100, |(w, _)| usize::from(w.0));
     columns.clamp(40, 100)

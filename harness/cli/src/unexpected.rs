@@ -1,5 +1,5 @@
-//! What nobody planned: a limit of this machine that a library answers with a panic, or a mistake of collo's own. Neither is silent, and
-//! neither leaves a trace of the stack where a sentence is wanted; `RUST_BACKTRACE=1` shows that as well.
+//! Panics: a limit of this machine on which a library panics, or a bug of collo. Neither is silent, and neither prints a stack
+//! trace in place of an error message; `RUST_BACKTRACE=1` shows that as well.
 
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
@@ -11,10 +11,10 @@ use collo_store::{Diagnostic, Diagnostics, ExitClass};
 
 use crate::say;
 
-/// Where the last panic of the main thread was.
+/// Location of the last panic of the main thread.
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
-/// Run a verb; what panics in it is a failure as any other.
+/// Run a verb; a panic in it becomes an ordinary failure.
 pub fn caught(verb: impl FnOnce() -> Result<u8, Diagnostics>) -> Result<u8, Diagnostics> {
     if std::env::var_os("RUST_BACKTRACE").is_none_or(|v| v == "0") {
         panic::set_hook(Box::new(hook));
@@ -32,7 +32,7 @@ fn hook(info: &PanicHookInfo<'_>) {
     }
 }
 
-/// What a panic says.
+/// The message of a panic.
 fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|s| s.to_string()).or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "it said nothing".into())
@@ -53,8 +53,8 @@ fn failure(said: &str) -> Diagnostic {
         .hint("what is stored is safe; `collo status` says how things stand, and RUST_BACKTRACE=1 shows more for a bug report")
 }
 
-/// A file that grows past `ulimit -f` is an error of the write, EFBIG, and no end by SIGXFSZ: so it is where a process catches the signal
-/// (setrlimit(2)). A handler is not inherited by the programs that collo starts, as a signal that is ignored would be (signal(7)).
+/// Make exceeding `ulimit -f` an error of the write, EFBIG, instead of an end by SIGXFSZ: that takes a handler for the signal
+/// (setrlimit(2)). A handler is not inherited by the programs that collo starts, as an ignored signal would be (signal(7)).
 pub fn files_end_in_errors() {
     extern "C" fn nothing(_: nix::libc::c_int) {}
     let action = SigAction::new(SigHandler::Handler(nothing), SaFlags::SA_RESTART, SigSet::empty());

@@ -1,7 +1,7 @@
-//! Models of GPU, as `mig-profiles/` describes them, and MIG's notation. Pure: it touches no device.
+//! GPU models, as described in `mig-profiles/`, and MIG's notation. Pure: it touches no device.
 //!
-//! In: a text such as `mig-profiles/a100-40gb.toml`. Out: its numbers, or what is wrong with it. All files of the folder are part of this
-//! crate when it is built; whoever measures reads a project's own folder, which its owner may have changed.
+//! In: a text such as `mig-profiles/a100-40gb.toml`. Out: its numbers, or its errors. All files of the folder are compiled into
+//! this crate; measuring reads a project's own folder, which its owner may have changed.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -13,25 +13,25 @@ use serde::Deserialize;
 
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
-/// A model of GPU. What its file does not know is absent; its layouts are for whoever cuts cards to read.
+/// A GPU model. What its file does not give is absent; its layouts are read elsewhere, by the code that partitions GPUs.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Model {
     /// The name of its file, as in `--gpu a100-40gb`.
     #[serde(skip)]
     pub name: String,
     pub description: Option<String>,
-    /// What the driver calls it, where that was seen.
+    /// The driver's names for it, as far as known.
     #[serde(default)]
     pub product_names: Vec<String>,
     /// PCI device ids, four hexadecimal digits each.
     #[serde(default)]
     pub pci_devices: Vec<String>,
-    /// As it is sold; what instances really get is in their profiles.
+    /// The marketed size; the real memory of instances is in their profiles.
     pub memory_gb: Option<u32>,
-    /// Of the whole card, without MIG.
+    /// Of the whole GPU, without MIG.
     pub sms: Option<u32>,
     pub compute_slices: u32,
-    /// Length of the grid on which instances lie.
+    /// Length of the grid on which instances are placed.
     pub memory_units: Option<u32>,
     pub profiles: Vec<Profile>,
 }
@@ -44,9 +44,9 @@ pub struct Profile {
     /// Compute slices: the number before the `g`.
     #[serde(skip)]
     pub slices: u32,
-    /// The driver's number for it, which differs between models.
+    /// The driver's id for it, which differs between models.
     pub id: Option<u32>,
-    /// How many there can be at once.
+    /// The maximum number of instances.
     pub most: Option<u32>,
     pub memory_gib: Option<f64>,
     pub sms: Option<u32>,
@@ -56,16 +56,16 @@ pub struct Profile {
     pub places: Option<Places>,
 }
 
-/// Where instances of a profile may lie on the grid.
+/// Where instances of a profile can be placed on the grid.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Places {
     /// In ascending order.
     pub starts: Vec<u32>,
-    /// How many memory units one takes, which is not its number of slices: `3g` takes 4 of 8.
+    /// Memory units per instance, which is not its number of slices: `3g` takes 4 of 8.
     pub units: u32,
 }
 
-/// Engines that an instance has for itself.
+/// Engines that an instance has to itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Engines {
     pub copy: Option<u32>,
@@ -93,7 +93,7 @@ impl Profile {
 }
 
 impl Model {
-    /// The model that a text describes; the error says what is wrong with it, without the place.
+    /// Parse the description of a model; the error says what is wrong with it, without the place.
     pub fn read(name: &str, text: &str) -> Result<Model, String> {
         let mut model: Model = toml::from_str(text).map_err(|e| e.message().to_string())?;
         model.name = name.into();
@@ -114,14 +114,14 @@ impl Model {
     }
 }
 
-/// All models that this build knows, by name.
+/// All models that this build knows, sorted by name.
 pub fn known() -> &'static [Model] {
     static KNOWN: LazyLock<Vec<Model>> =
         LazyLock::new(|| FILES.iter().filter_map(|(name, text)| Model::read(name, text).ok()).collect());
     &KNOWN
 }
 
-/// The model that a driver calls by this name.
+/// The model with this name in the driver.
 pub fn of_product(product: &str) -> Option<&'static Model> {
     let bare = |name: &str| name.trim().trim_start_matches("NVIDIA ").to_string();
     known().iter().find(|model| model.product_names.iter().any(|name| bare(name) == bare(product)))

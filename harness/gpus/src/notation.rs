@@ -1,15 +1,15 @@
-//! How MIG writes sizes and places, read in one place: `3g.20gb`, `1c.3g.20gb`, `2×1g.5gb`, `1c+1c.3g.20gb@4`.
+//! MIG's notation for sizes and places, parsed in one place: `3g.20gb`, `1c.3g.20gb`, `2×1g.5gb`, `1c+1c.3g.20gb@4`.
 
-/// More instances are on no card; it keeps a number in a text from becoming a long list.
+/// No GPU has more instances; it keeps a number in a text from becoming a long list.
 pub const MOST: u32 = 64;
 
-/// What may follow the memory in the name of a profile, as far as it is known.
+/// Known suffixes after the memory in the name of a profile.
 const EXTRAS: [&str; 5] = ["", "+me", "+gfx", "+me.all", "-me"];
 
 /// A size of instance, or of a compute instance inside one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size<'a> {
-    /// Compute slices of one compute instance; absent where it has all of the instance.
+    /// Compute slices of one compute instance; absent if it has the whole instance.
     pub compute: Option<u32>,
     /// Compute slices of the instance.
     pub slices: u32,
@@ -33,7 +33,7 @@ impl Size<'_> {
     }
 }
 
-/// What a person may write for a size, in a label or an experiment.
+/// A size as a person may write it, in a label or an experiment.
 pub fn is_size(text: &str) -> bool {
     Size::parse(text).is_some_and(|size| EXTRAS.contains(&size.extras))
 }
@@ -45,7 +45,7 @@ pub fn is_layout(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
-/// Instances of one profile as they are written, each part as it stands there: whether it can be is for the reader to say.
+/// Instances of one profile as written, each part verbatim: validating it is up to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Item<'a> {
     /// `2` of `2×3g.20gb`.
@@ -59,7 +59,7 @@ pub struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// The parts of a text; what is none of them is the profile's.
+    /// Split a text into its parts; the rest is the profile.
     pub fn of(text: &'a str) -> Item<'a> {
         let (count, rest) = counted(text);
         let (rest, start) = rest.rsplit_once('@').map_or((rest, None), |(rest, start)| (rest, Some(start)));
@@ -68,12 +68,12 @@ impl<'a> Item<'a> {
         Item { count, compute, profile, start }
     }
 
-    /// How many; the error is the text that is no number of instances.
+    /// The count; the error is the text that is not a valid one.
     pub fn count(&self) -> Result<Option<u32>, &'a str> {
         self.count.transpose()
     }
 
-    /// The slices of each compute instance, where it is divided; the error is a text that says none.
+    /// The slices of each compute instance, if it is divided; the error is the invalid text.
     pub fn compute(&self) -> Result<Option<Vec<u32>>, &'a str> {
         let sizes = |text: &'a str| -> Result<Vec<u32>, &'a str> {
             text.split('+').map(|part| part.strip_suffix('c').and_then(number).ok_or(text)).collect()
@@ -81,18 +81,18 @@ impl<'a> Item<'a> {
         self.compute.map(sizes).transpose()
     }
 
-    /// Where it lies; the error is a text that is no place on any card.
+    /// Its place; the error is a text that is not a place on any GPU.
     pub fn start(&self) -> Result<Option<u32>, &'a str> {
         self.start.map(|text| number(text).filter(|start| *start < MOST).ok_or(text)).transpose()
     }
 
-    /// Whether a place is written.
+    /// Whether a place is given.
     pub fn is_placed(&self) -> bool {
         self.start.is_some()
     }
 }
 
-/// `7×1g.5gb` → 7, or the text that is no number of instances, and what there are so many of.
+/// Split `7×1g.5gb` into its count (or the text that is not a valid one), and the rest.
 pub fn counted(text: &str) -> (Option<Result<u32, &str>>, &str) {
     let (digits, rest) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     // Typed input may say `x` for `×`; no profile begins with digits and an `x`.
@@ -102,7 +102,7 @@ pub fn counted(text: &str) -> (Option<Result<u32, &str>>, &str) {
     }
 }
 
-/// The items between the pluses: `+me` and its like belong to the profile before them, `1c+` to the one behind.
+/// The items between the pluses: `+me` and the like belong to the profile before them, `1c+` to the one after.
 pub fn items(text: &str) -> Vec<String> {
     let mut items: Vec<String> = Vec::new();
     let mut compute = String::new();

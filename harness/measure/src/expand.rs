@@ -1,7 +1,7 @@
 //! From an experiment to its cells.
 //!
-//! In: an experiment, and perhaps a selection. Out: the cells in the order of the experiment, each once, every solo baseline in front
-//! of the first cell that needs it. It asks no device what can run.
+//! In: an experiment, and optionally a selection. Out: the cells in the order of the experiment, each once, every solo baseline
+//! before the first cell that needs it. It does not check which cells the device can run.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use crate::cell::{Cell, Member, Tail};
 use crate::experiment::{Axes, Experiment, Sharing};
 use crate::select::Selection;
 
-/// The most cells that one plan holds.
+/// Maximum number of cells in a plan.
 pub const MOST_CELLS: usize = 100_000;
-/// The most combinations that are looked at to find the selected ones.
+/// Maximum number of combinations searched for the selected ones.
 const MOST_CANDIDATES: usize = 5_000_000;
 
-/// A cell of a plan, and whether somebody asked for it.
+/// A cell of a plan, and whether it was requested.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expanded {
     pub cell: Cell,
-    /// False for a baseline that is here only because others are compared with it.
+    /// False for a baseline that is included only because others are compared with it.
     pub asked: bool,
 }
 
-/// The cells of an experiment, or those that `selection` means with the baselines that they need.
+/// The cells of an experiment, or those matching `selection` with the baselines that they need.
 pub fn expand(experiment: &Experiment, selection: Option<&Selection>) -> Result<Vec<Expanded>, Diagnostic> {
     if let Some(selection) = selection {
         selection.check(&settings(experiment))?;
@@ -84,7 +84,7 @@ fn product(axes: &Axes) -> String {
     factors.join(" × ")
 }
 
-/// Call for every combination of the axes; workload varies slowest, degree fastest.
+/// Call `each` for every combination of the axes; workload varies slowest, degree fastest.
 fn matrix(axes: &Axes, mut each: impl FnMut(&Arc<Member>, &Sharing, u32) -> Result<(), Diagnostic>) -> Result<(), Diagnostic> {
     for workload in &axes.workload {
         let mut combinations: Vec<Vec<(&str, Json)>> = vec![Vec::new()];
@@ -110,9 +110,9 @@ struct Expansion<'a> {
     experiment: &'a Experiment,
     selection: Option<&'a Selection>,
     cells: Vec<Expanded>,
-    /// Where the baseline of a member stands.
+    /// Index of the baseline of each member.
     places: HashMap<String, usize>,
-    /// The tail of each cell by label, to notice the same cell with another one.
+    /// The tail of each cell by label, to detect the same cell with another one.
     tails: HashMap<String, Tail>,
 }
 

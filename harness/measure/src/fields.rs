@@ -17,27 +17,27 @@ use toml::de::{DeTable, DeValue};
 use crate::nearest::nearest;
 use crate::units;
 
-/// No file of keys that a person wrote has more bytes.
+/// Maximum size of a file, in bytes; nothing written by hand is larger.
 pub const LARGEST: u64 = 1_000_000;
 
-/// What a table may hold.
+/// The keys of a table.
 pub struct Shape {
     /// The command that lists the keys: `collo schema experiment`.
     pub help: &'static str,
     pub keys: &'static [Key],
-    /// What any other key holds; absent where every key is known.
+    /// The kind of any other key; absent if all keys are known.
     pub others: Option<&'static Kind>,
 }
 
 pub struct Key {
     pub name: &'static str,
     pub kind: Kind,
-    /// As it would be written; absent where nothing is assumed.
+    /// As it would be written; absent without a default.
     pub default: Option<&'static str>,
     pub about: &'static str,
 }
 
-/// What a key holds.
+/// The kind of a key's value.
 pub enum Kind {
     Text,
     Whole {
@@ -56,7 +56,7 @@ pub enum Kind {
     Setting,
     /// Any number of values.
     List(&'static Kind),
-    /// One value or more, none of them twice: what a matrix spans.
+    /// One or more distinct values: an axis of the matrix.
     Axis {
         of: &'static Kind,
         empty: &'static str,
@@ -172,7 +172,7 @@ impl Found {
     }
 }
 
-/// Read a text by its shape; what was wrong is in the mistakes, the fields hold the rest.
+/// Read a text by its shape; the mistakes are collected, and the fields have the rest.
 pub fn read(source: &Arc<Source>, shape: &Shape) -> (Fields, Diagnostics) {
     let mut reader = Reader { source, mistakes: Diagnostics::default() };
     let fields = match DeTable::parse(source.text()) {
@@ -328,7 +328,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The same value as the kind wants it written, where that is obvious.
+    /// The same value in the form that the kind requires, if that is obvious.
     fn rewritten(&self, kind: &Kind, given: &DeValue<'_>) -> Option<String> {
         match (kind, given) {
             (Kind::Whole { .. }, DeValue::String(text)) if text.parse::<u64>().is_ok() => Some(format!("write `{text}`")),

@@ -56,7 +56,7 @@ requires = "cuda"
 host_memory_bytes = 3_000_000_000
 "#;
 
-/// With recipes, one of which a preset chooses.
+/// With recipes, one of which is chosen by a preset.
 pub const COOKED: &str = r#"
 command = ["python", "train.py", "{settings}"]
 [settings]
@@ -77,13 +77,13 @@ settings = { rate = 0.25 }
 settings = { recipe = "timm", workers = 8 }
 "#;
 
-/// The text of an experiment with these lines behind the name.
+/// The text of an experiment with these lines after the name.
 pub fn mine(lines: &str) -> String {
     format!("name = \"mine\"\ndevice = \"cpu\"\n{lines}")
 }
 
-/// `tiny`, `small` and `sleep`, which tells no forecast and has no batch size; `net`, and `net-gpu`, which needs CUDA;
-/// `cooked`, which has recipes.
+/// `tiny`, `small` and `sleep`, which has no forecast and no batch size; `net`, and `net-gpu`, which needs CUDA; `cooked`, which
+/// has recipes.
 pub fn workloads() -> Workloads {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in [("tiny", TINY), ("small", SMALL), ("sleep", SLEEP), ("net", NET), ("cooked", COOKED)] {
@@ -97,12 +97,12 @@ pub fn read(text: &str) -> Result<Experiment, Diagnostics> {
     Experiment::parse(Path::new("experiments/mine.toml"), &Source::file("experiments/mine.toml", text), &workloads())
 }
 
-/// An experiment that is right.
+/// A valid experiment.
 pub fn experiment(lines: &str) -> Experiment {
     read(&mine(lines)).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
-/// What is said about an experiment that is wrong.
+/// The errors of an invalid experiment.
 pub fn said(text: &str) -> String {
     read(text).expect_err("it is wrong").to_string()
 }

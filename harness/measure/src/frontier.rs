@@ -1,7 +1,7 @@
-//! The largest degree that fits, for each workload and way of sharing: by doubling, then by halving the gap.
+//! The largest degree that fits, for each workload and sharing mode: by doubling, then by halving the gap.
 //!
-//! In: what is stored of a campaign. Out: the degree that each combination is to try next, until none is left to try. Pure; a campaign
-//! grows by a round at a time, so that a search which was cut off goes on where it was.
+//! In: the stored runs of a campaign. Out: the next degree to try for each combination, until none is left. Pure; a campaign
+//! grows one round at a time, so that an interrupted search continues where it stopped.
 
 use std::collections::BTreeMap;
 
@@ -14,27 +14,27 @@ use crate::experiment::Experiment;
 use crate::plan::{self, Plan, plan};
 use crate::select::Selection;
 
-/// Whether a degree fits. What comes later has the say where repetitions differ.
+/// Whether a degree fits. If repetitions differ, the later variant takes precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fits {
     Yes,
     /// It failed for another reason: the search of this combination ends here.
     Unknown,
-    /// The memory of the machine does not hold so many, which says nothing of the card: the search ends here, too.
+    /// The host ran out of memory, which says nothing about the GPU: the search ends here, too.
     Host,
-    /// A member crashed before anybody trained. On a card that is full even a library that cannot say so fails, so above a degree that
-    /// ran it counts as too many.
+    /// A member crashed before any member trained. On a full GPU even a library that cannot report it fails, so above a degree
+    /// that ran it counts as too many.
     Unsure,
     /// Out of memory, or refused.
     No,
 }
 
-/// One workload with its settings under one way of sharing.
+/// One workload with its settings in one sharing mode.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Combination {
     /// The label of the cell in which the member trains alone.
     solo: String,
-    /// The mode's label; one member alone shares naively.
+    /// The mode's label; a single member counts as naive.
     mode: String,
 }
 
@@ -49,15 +49,15 @@ impl Combination {
     }
 }
 
-/// What is known of each combination, by degree.
+/// Results for each combination, by degree.
 #[derive(Debug, Clone, Default)]
 pub struct Frontier {
     known: BTreeMap<Combination, BTreeMap<u32, Fits>>,
-    /// What members are called, by the labels of their solo cells.
+    /// Names of members, by the labels of their solo cells.
     names: BTreeMap<String, String>,
 }
 
-/// The degree to try next; none when the largest is found.
+/// The degree to try next; `None` once the largest is found.
 pub fn next(known: &BTreeMap<u32, Fits>, least: u32, most: u32) -> Option<u32> {
     let found = Found::of(known);
     if found.unknown.is_some() {
@@ -72,11 +72,11 @@ pub fn next(known: &BTreeMap<u32, Fits>, least: u32, most: u32) -> Option<u32> {
     }
 }
 
-/// What the degrees that were tried add up to.
+/// The conclusion from the degrees tried.
 struct Found {
     fits: Option<u32>,
     too_many: Option<u32>,
-    /// One that failed without an answer.
+    /// A degree that failed without an answer.
     unknown: Option<u32>,
 }
 
@@ -94,7 +94,7 @@ impl Found {
 }
 
 impl Frontier {
-    /// From the runs that are stored.
+    /// From the stored runs.
     pub fn of<'a>(runs: impl Iterator<Item = &'a StoredRun>) -> Frontier {
         let mut frontier = Frontier::default();
         for run in runs {
@@ -118,8 +118,8 @@ impl Frontier {
         *known = (*known).max(fits);
     }
 
-    /// The plan of what to try now; none when every combination has its answer. It has every cell of the campaign so far and those to try,
-    /// and its order only the latter.
+    /// The plan of the next round; `None` when every combination has its answer. It has every cell of the campaign so far and
+    /// those to try, and its order only the latter.
     pub fn round(
         &mut self,
         experiment: &Experiment,
@@ -163,7 +163,7 @@ impl Frontier {
         }
     }
 
-    /// Take note of the cells that were wanted and are refused; false if there is none.
+    /// Record the wanted cells that were refused; false if there are none.
     fn learn_refused(&mut self, plan: &Plan, is_wanted: impl Fn(&Cell) -> bool, facts: &DeviceFacts) -> bool {
         let mut any = false;
         for cell in plan.refusals.iter().map(|r| &r.cell).filter(|cell| is_wanted(cell)) {
@@ -209,7 +209,7 @@ fn bounds(experiment: &Experiment) -> (u32, u32) {
 mod tests {
     use super::*;
 
-    /// Search against a card on which so many fit; the degrees that were tried.
+    /// Search on a GPU with this capacity; returns the degrees tried.
     fn search(capacity: u32, least: u32, most: u32) -> Vec<u32> {
         let mut known = BTreeMap::new();
         let mut tried = Vec::new();
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(next(&BTreeMap::from([(1, Fits::Unsure)]), 1, 64), None);
     }
 
-    /// What is said of a combination of which this is known.
+    /// The answer for a combination with these results.
     fn answer(known: &[(u32, Fits)]) -> String {
         let mut frontier = Frontier::default();
         for (degree, fits) in known {

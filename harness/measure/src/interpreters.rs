@@ -1,7 +1,7 @@
-//! Which Python runs which workload, and with which packages laid over it.
+//! Selects the Python for each workload, and the packages laid over it.
 //!
-//! In: workloads, and the interpreter that the user may have named. Out: for each of them the interpreter and the search path. What
-//! is not there yet is built.
+//! In: workloads, and optionally the user's interpreter. Out: the interpreter and the search path of each. Missing environments
+//! are built.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use crate::project::Project;
 use crate::python::{self, Environment as Provided, PinSet, Progress, Python, PythonError, Target};
 use crate::workload::{Environment, Workload};
 
-/// The interpreters of a campaign, by the environment that a workload asks for.
+/// The interpreters of a campaign, by requested environment.
 #[derive(Debug, Clone, Default)]
 pub struct Interpreters {
     by_environment: BTreeMap<Environment, PathBuf>,
@@ -21,9 +21,9 @@ pub struct Interpreters {
 }
 
 impl Interpreters {
-    /// Provide what these workloads need; `own` is the user's Python, which takes the place of the provided one as it is. `cuda`
-    /// is the driver and the GPU that will be measured, none for the CPU: it chooses the pinned set, and a
-    /// torch that does not fit it is an error. With the interpreters come the versions of what is in them.
+    /// Provide what these workloads need; `own` is the user's Python, which replaces the provided one unchanged. `target` is the
+    /// driver and the GPU to measure, `None` for the CPU: it selects the pinned set, and a torch that does not fit it is an
+    /// error. The versions of the installed packages are included.
     pub fn provide(
         project: &Project,
         workloads: &[Arc<Workload>],
@@ -72,8 +72,7 @@ impl Interpreters {
         Ok((interpreters, facts))
     }
 
-    /// The Python with torch and numpy alone, for what is done beside campaigns: of the pinned sets the one that is there, else
-    /// this machine's.
+    /// A Python with only torch and numpy, for work outside campaigns: of the pinned sets an existing one, else this machine's.
     pub fn torch(project: &Project, own: Option<&Path>, tell: &mut dyn FnMut(Progress)) -> Result<PathBuf, PythonError> {
         let python = match own {
             Some(path) => python::own(path)?,
@@ -88,7 +87,7 @@ impl Interpreters {
         Ok(python.interpreter)
     }
 
-    /// What is there already, without building anything: the provided environment only if it is ready.
+    /// Existing interpreters, without building anything: the provided environment only if it is ready.
     pub fn ready(project: &Project) -> Result<Interpreters, PythonError> {
         let mut by_environment = BTreeMap::from([(Environment::System, python::system()?.interpreter)]);
         by_environment
@@ -101,7 +100,7 @@ impl Interpreters {
         self.by_environment.contains_key(environment)
     }
 
-    /// The word `python` at the beginning of a command becomes the interpreter of its workload.
+    /// Replace the word `python` at the beginning of a command with the interpreter of its workload.
     pub fn put_into(&self, command: &mut [String], workload: &Workload) {
         if let (Some(word), Some(path)) = (command.first_mut(), self.by_environment.get(&workload.environment))
             && matches!(word.as_str(), "python" | "python3")
@@ -110,7 +109,7 @@ impl Interpreters {
         }
     }
 
-    /// Where the processes of a workload look for modules: the protocol library first, then the packages of its own.
+    /// The module search path of a workload's processes: the protocol library first, then its own packages.
     pub fn search_path(&self, project: &Project, workload: &Workload) -> String {
         let mut path = OsString::from(project.workloads());
         if let Some(overlay) = workload.packages.as_ref().and_then(|pins| self.overlays.get(pins)) {
@@ -125,7 +124,7 @@ fn provided(project: &Project, set: PinSet) -> Result<Provided, PythonError> {
     Provided::of(&project.workloads(), &python::cache_folder(), set)
 }
 
-/// Python has no way to name such a folder on its search path (`os.pathsep`; CPython's Modules/getpath.py splits at each).
+/// Python cannot express such a folder in its search path (`os.pathsep`; CPython's Modules/getpath.py splits at each).
 fn searchable(folder: &Path) -> Result<(), PythonError> {
     match folder.as_os_str().as_encoded_bytes().contains(&b':') {
         true => Err(PythonError::Colon { path: folder.into() }),
@@ -133,7 +132,7 @@ fn searchable(folder: &Path) -> Result<(), PythonError> {
     }
 }
 
-/// Whether its torch can compute on the GPU that will be measured. The driver's own version is asked for only to be named.
+/// Whether its torch supports the GPU to measure. The driver's version is queried only for the message.
 fn fits(python: &Python, cuda: Option<i32>) -> Result<(), PythonError> {
     let Some(cuda) = cuda else { return Ok(()) };
     python::fits(&python.facts, None, cuda).or_else(|_| python::fits(&python.facts, python::driver_version().as_deref(), cuda))
@@ -146,7 +145,7 @@ fn of_workload(e: PythonError, name: &str) -> PythonError {
     }
 }
 
-/// The facts of a workload's own environment are not those of the others.
+/// Keys the facts of a workload's own environment by its name.
 fn with_name(python: Python, workload: &str) -> Python {
     let facts = python.facts.into_iter().map(|(name, version)| (format!("{name} of {workload}"), version)).collect();
     Python { facts, ..python }
@@ -165,7 +164,7 @@ mod tests {
         assert_eq!(error.hint().expect("one"), "`COLLO_CACHE=DIR` puts it elsewhere");
     }
 
-    /// The folder of an environment whose torch is nothing but its metadata.
+    /// A folder of an environment whose torch is only metadata.
     fn with_torch(version: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");
         let base = python::find_system().expect("this machine has one");
@@ -180,7 +179,7 @@ mod tests {
         folder
     }
 
-    /// What is provided for `tiny` with this environment, as the user's own or as the workload's, on a driver with this CUDA.
+    /// The environment provided for `tiny`, as the user's own or as the workload's, on a driver with this CUDA.
     fn provide(torch: &str, of_workload: bool, cuda: Option<i32>) -> Result<BTreeMap<String, String>, PythonError> {
         let folder = with_torch(torch);
         let mut tiny = (**fixture::workloads().get("tiny").expect("there is one")).clone();

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first asks, the second insists.
+//! Ctrl-C and SIGTERM: the first asks, the second forces.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use tokio::sync::watch;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stop {
     No,
-    /// The first Ctrl-C: tell the members, record the run as interrupted.
+    /// The first Ctrl-C: stop the members, record the run as interrupted.
     Gently,
     /// The second: kill at once.
     Now,
 }
 
-/// Listens for signals as long as it lives.
+/// Listens for signals until dropped.
 pub struct Interrupts {
     stop: watch::Receiver<Stop>,
     first: Arc<Mutex<Option<(Instant, bool)>>>,
@@ -24,7 +24,7 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// From now on the signals no longer end this process; whoever listens must.
+    /// From now on the signals no longer end this process; the caller must check them.
     pub fn listen() -> std::io::Result<Self> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
@@ -50,22 +50,22 @@ impl Interrupts {
         Ok(Interrupts { stop, first, task })
     }
 
-    /// For whoever wants to know at once.
+    /// For code that has to react immediately.
     pub fn receiver(&self) -> watch::Receiver<Stop> {
         self.stop.clone()
     }
 
-    /// What was asked for so far.
+    /// What has been requested so far.
     pub fn asked(&self) -> Stop {
         *self.stop.borrow()
     }
 
-    /// How long ago the first signal came.
+    /// Time since the first signal.
     pub fn since(&self) -> Option<Duration> {
         lock(&self.first).map(|(at, _)| at.elapsed())
     }
 
-    /// Whether the first signal was a Ctrl-C, and not from whoever manages this machine or session.
+    /// Whether the first signal was a Ctrl-C, not one from a service manager or session.
     pub fn is_by_hand(&self) -> bool {
         lock(&self.first).is_none_or(|(_, by_hand)| by_hand)
     }
@@ -84,7 +84,7 @@ async fn next(signals: &mut Option<Signal>) {
     }
 }
 
-/// Whether a signal was ignored when this process began, as proc(5) has it: `SigIgn`, a bit for each signal from 1.
+/// Whether a signal was ignored when this process began, from proc(5): `SigIgn`, a bit for each signal from 1.
 pub fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).and_then(|m| u64::from_str_radix(m.trim(), 16).ok());

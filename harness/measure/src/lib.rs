@@ -1,7 +1,7 @@
 //! From an experiment to stored runs: read, expand, plan, stage, launch, start, observe, record.
 //!
-//! In: experiment files and workloads. Out: runs in the store, and events for whoever shows progress. This crate prints nothing and
-//! knows nothing of reports. `docs/architecture.md` follows one cell through it.
+//! In: experiment files and workloads. Out: runs in the store, and progress events. This crate prints nothing and knows nothing
+//! of reports. `docs/architecture.md` follows one cell through it.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -63,8 +63,8 @@ pub use sharing::{Refusal, SharingMode};
 pub use shown::shown;
 pub use workload::{Workload, Workloads};
 
-/// If this process was started as a supervisor, be one; to be called first thing in `main`. Services that are asked to end before they
-/// are killed are MPS daemons.
+/// If this process was started as a supervisor, run as one; must be called first thing in `main`. Services that are asked to end
+/// before they are killed are MPS daemons.
 pub fn supervisor_entry() -> Option<std::process::ExitCode> {
     launch::supervisor::entry(|pipe, patience| drop(mps::Control::at(pipe).end(patience)))
 }

@@ -1,7 +1,8 @@
-//! A load on a card: a workload by hand, under a supervisor, so that the card can be looked at while something runs. Nobody measures it.
+//! A load on a GPU: a workload started directly, under a supervisor, so that the GPU can be observed under load. It is not
+//! measured.
 //!
-//! In: a workload, a Python for it, a device as CUDA names it. Out: a process that keeps that device busy until it is stopped; what it
-//! prints goes to a log.
+//! In: a workload, a Python for it, a device by its CUDA name. Out: a process that keeps that device busy until stopped; its
+//! output goes to a log.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,22 +17,22 @@ use crate::run::process_environment;
 use crate::sharing::scrubbed;
 use crate::workload::Workload;
 
-/// More epochs than anybody waits for: it trains until it is stopped.
+/// Practically endless: it trains until it is stopped.
 const EPOCHS: u32 = 1_000_000;
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
 
-/// What a load needs that is alike for all.
+/// What all loads have in common.
 pub struct Loads<'a> {
     pub project: &'a Project,
     pub workload: &'a Workload,
     pub interpreters: &'a Interpreters,
 }
 
-/// A load that runs. Dropped, it is ended.
+/// A running load; ended on drop.
 pub struct Load(Service);
 
 impl Loads<'_> {
-    /// Start one on this device; `more` variables are for it alone.
+    /// Start one on this device, with additional environment variables `more`.
     pub fn start(&self, device: &str, more: &[(&str, String)], log: &Path) -> Result<Load, Diagnostic> {
         let workload = self.workload;
         let member =
@@ -57,7 +58,7 @@ impl Load {
         self.0.pid
     }
 
-    /// How it ended, if it did although nobody asked it to.
+    /// How it ended, if it did so on its own.
     pub fn ended(&mut self) -> Option<String> {
         self.0.ended()
     }

@@ -45,7 +45,7 @@ pub fn describe(project: &Path, cores: u32, memory_bytes: u64, python: BTreeMap<
     }
 }
 
-/// The commit that last touched a path (or of the whole checkout), with `-dirty` where the path has changes; absent outside git.
+/// The commit that last touched a path (or of the whole checkout), with `-dirty` if the path has changes; absent outside git.
 pub fn git_version(folder: &Path, path: Option<&Path>) -> Option<String> {
     let answer = |arguments: &[&str]| {
         let asked = git(folder).args(arguments).args(path.iter().flat_map(|path| [OsStr::new("--"), path.as_os_str()]));
@@ -56,7 +56,7 @@ pub fn git_version(folder: &Path, path: Option<&Path>) -> Option<String> {
     Some(if dirty { format!("{commit}-dirty") } else { commit })
 }
 
-/// A question about a checkout. It may be large and far away, but it is waited for no longer than this.
+/// A git query. The checkout may be large and on a slow disk, so the wait is limited.
 pub fn git(folder: &Path) -> Errand {
     Errand::to("git", Duration::from_secs(120)).arg("-C").arg(folder)
 }

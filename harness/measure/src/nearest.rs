@@ -1,6 +1,6 @@
 //! The known word nearest to a mistyped one, for `did you mean`.
 
-/// The nearest of the words, if it is near enough to be what was meant.
+/// The nearest of the words, if it is near enough to be meant.
 pub fn nearest<'a>(typed: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let most = (typed.chars().count() / 3).clamp(1, 3);

@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP before there is a campaign: the first ends what runs, with a word.
+//! Ctrl-C, SIGTERM and SIGHUP before there is a campaign: the first ends the current step, with a message.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -7,26 +7,26 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 
 use crate::interrupt::is_ignored;
 
-/// The last that came while somebody noted; 0 for none.
+/// The last signal noted; 0 for none.
 static CAME: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn note(signal: i32) {
     CAME.store(signal, Ordering::Relaxed);
 }
 
-/// A signal came that asks collo to end.
+/// A signal asked collo to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{} came", .0.as_str())]
 pub struct Stopped(pub Signal);
 
 impl Stopped {
-    /// Ctrl-C is told from a word of whoever manages this machine or this session.
+    /// Distinguishes Ctrl-C from a signal of a service manager or session.
     pub fn class(self) -> ExitClass {
         if self.0 == Signal::SIGINT { ExitClass::Interrupted } else { ExitClass::Incomplete }
     }
 }
 
-/// While this is kept the signals do not end collo but are noted, for whoever looks: what runs then is ended in good order.
+/// Until dropped, the signals do not end collo but are noted, for the code to check: the current step then ends cleanly.
 #[derive(Debug)]
 pub struct Noted {
     before: Vec<(Signal, SigAction)>,
@@ -49,12 +49,12 @@ impl Noted {
         Noted { before }
     }
 
-    /// The signal that came, if one did.
+    /// The signal received, if any.
     pub fn came(&self) -> Option<Signal> {
         Signal::try_from(CAME.load(Ordering::Relaxed)).ok()
     }
 
-    /// An error once one came.
+    /// An error once a signal was received.
     pub fn go_on(&self) -> Result<(), Stopped> {
         self.came().map_or(Ok(()), |signal| Err(Stopped(signal)))
     }

@@ -1,4 +1,4 @@
-//! The data of a campaign, before its first run: each workload may look at its data, or write a stand-in, once.
+//! The data of a campaign, before its first run: each workload may check its data, or write a stand-in, once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::launch::{Errand, Unanswered};
 use crate::project::Project;
 use crate::run::process_environment;
 
-/// What a workload's `prepare` command says.
+/// The output of a workload's `prepare` command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prepared {
     /// The data set's name.
@@ -60,7 +60,7 @@ pub fn prepare(project: &Project, member: &Member, interpreters: &Interpreters) 
     Ok(Some(prepared))
 }
 
-/// The data of many members; each set is looked at once.
+/// The data of many members; each set is checked once.
 pub fn prepare_all<'a>(
     project: &Project,
     members: impl Iterator<Item = &'a Arc<Member>>,
@@ -86,7 +86,7 @@ pub fn prepare_all<'a>(
 }
 
 impl Prepared {
-    /// What of it the numbers depend on: which data, real or not, and how much of it.
+    /// The part of it that numbers depend on: which data, real or not, and how much of it.
     pub fn ingredient(&self) -> (String, Ingredient) {
         let kind = if self.synthetic { "synthetic" } else { "real" };
         let items = self.items.map(|n| format!(", {n} items")).unwrap_or_default();
@@ -95,7 +95,7 @@ impl Prepared {
     }
 }
 
-/// A workload says `error: …` and `hint: …` itself; anything else is a traceback, of which the last line tells most.
+/// A workload prints `error: …` and `hint: …` itself; anything else is a traceback, whose last line is the most informative.
 fn with_words_of(stderr: &str, mistake: Diagnostic) -> Diagnostic {
     let lines: Vec<&str> = stderr.lines().filter(|l| !l.trim().is_empty()).collect();
     let after = |word: &str| lines.iter().rev().find_map(|l| l.strip_prefix(word)).map(str::trim);

@@ -1,4 +1,4 @@
-//! Where the things of a project lie: the nearest folder above that has `experiments/` and `workloads/`.
+//! The folders of a project: the nearest ancestor folder that has `experiments/` and `workloads/`.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ impl Project {
         Project { root: root.into(), runs: None }
     }
 
-    /// The same project, its runs stored elsewhere: for trials that nobody keeps.
+    /// The same project, with its runs stored elsewhere: for temporary trials.
     pub fn with_runs(self, folder: impl Into<PathBuf>) -> Project {
         Project { runs: Some(folder.into()), ..self }
     }
@@ -53,12 +53,12 @@ impl Project {
         self.root.join("workloads")
     }
 
-    /// What is known of cards with MIG.
+    /// Descriptions of GPU models with MIG.
     pub fn mig_profiles(&self) -> PathBuf {
         self.root.join("mig-profiles")
     }
 
-    /// The cards that are known here; none where there is no `mig-profiles/`, and a driver's own word has to do.
+    /// The known GPU models; none without `mig-profiles/`, in which case the driver's data is used alone.
     pub fn cards(&self) -> Cards {
         Cards::load(&self.mig_profiles()).unwrap_or_default()
     }

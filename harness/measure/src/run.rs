@@ -28,7 +28,8 @@ use crate::sampler::Rates;
 use crate::sharing::{self, Ground, InForce, MEMORY_LIMIT, NotStaged, OTHERS, Seating, Slot, scrubbed};
 use crate::workload::Workload;
 
-/// Of each member how many before it in its group are the same, workload and settings: the first is 0 wherever it stands, as it is alone.
+/// For each member, the number of identical ones (workload and settings) before it: the first is 0 wherever it is in the group,
+/// as when it is alone.
 fn copies(cell: &Cell) -> Vec<usize> {
     let specs: Vec<_> = cell.members().map(|member| member.spec()).collect();
     specs.iter().enumerate().map(|(at, spec)| specs[..at].iter().filter(|before| *before == spec).count()).collect()
@@ -44,16 +45,16 @@ pub struct Bench<'a> {
     pub ingredients: &'a BTreeMap<String, Ingredient>,
     /// The files among them.
     pub files: RefCell<Watch>,
-    /// What the last run wrote beside its scripts, as long as nobody has taken it.
+    /// What the last run wrote beside its scripts, until taken.
     pub written: RefCell<Vec<String>>,
     pub stop: watch::Receiver<Stop>,
-    /// Under MPS, nobody but the server may use the card.
+    /// Under MPS, only the server may use the GPU.
     pub exclusive: bool,
-    /// Others may compute on the card.
+    /// Others may compute on the GPU.
     pub foreign: bool,
 }
 
-/// What cannot be prepared, or a run that could not be stored.
+/// Failed preparation, or a run that could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error(transparent)]
@@ -78,7 +79,7 @@ impl From<RunError> for Diagnostic {
 }
 
 impl Bench<'_> {
-    /// Measure one repetition of a cell, on a card if one is held. None if it was killed and thrown away.
+    /// Measure one repetition of a cell, on a GPU if one is leased. `None` if it was killed and discarded.
     pub async fn run(
         &self,
         cell: &PlannedCell,
@@ -145,7 +146,7 @@ impl Bench<'_> {
         Ok(Some(StoredRun::open(&path)?))
     }
 
-    /// Record that a run could not be staged, for a reason that was known before.
+    /// Record that a run could not be staged, for a reason known beforehand.
     pub fn refuse(&self, cell: &Cell, planned: &PlannedRun, reason: String) -> Result<StoredRun, RunError> {
         let draft = self.campaign.begin(&self.campaign.manifest().plan.folder(planned))?;
         self.not_staged(draft, cell, planned, utc_now(), NotStaged { reason, lost: false })
@@ -287,7 +288,7 @@ impl Bench<'_> {
     }
 }
 
-/// What the driver says of a card that is not there any more.
+/// The driver's report of a GPU that has disappeared.
 fn lost(uuid: &str) -> Option<String> {
     use nvml_wrapper::error::NvmlError;
     let gone = |e: &NvmlError| matches!(e, NvmlError::GpuLost | NvmlError::ResetRequired);
@@ -295,7 +296,7 @@ fn lost(uuid: &str) -> Option<String> {
     gone(&answer).then(|| format!("the driver says: {}", nvml::text(&answer)))
 }
 
-/// What every process of a workload gets, members and preparation alike.
+/// The environment of every process of a workload, for members and preparation alike.
 pub fn process_environment(
     project: &Project,
     workload: &Workload,
@@ -314,7 +315,7 @@ pub fn process_environment(
     Ok(env)
 }
 
-/// What the harness itself can say of a run's validity; the report adds what only many runs can tell.
+/// The validity of a run as far as the harness can judge it; the report adds what only many runs show.
 fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) {
     if record.outcome == Outcome::Completed {
         match record.attestation.verdict {
@@ -346,7 +347,7 @@ fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) 
     }
 }
 
-/// The first check that does not hold, in words.
+/// The first check that fails, in words.
 fn unmet(attestation: &Attestation) -> String {
     match attestation.checks.iter().find(|c| !c.holds) {
         None => "there is no evidence that the mode was in force".into(),

@@ -1,4 +1,4 @@
-//! JSON Schemas for editors, made from the same lists of keys that the readers use, so that neither can say what the other does not.
+//! JSON Schemas for editors, generated from the lists of keys that the readers use, so that the two always agree.
 
 use serde_json::{Map, Value as Json, json};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// A path as people see it: from where they stand, if it lies below; else from their home.
+/// A path for display: relative to the current folder if below it; else to the home folder.
 pub fn shown(path: &Path) -> String {
     let path = path.strip_prefix(".").unwrap_or(path);
     if let Some(below) = std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok()) {

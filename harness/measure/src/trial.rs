@@ -1,7 +1,6 @@
 //! A trial of one workload: two tiny epochs, alone, to see whether it speaks the protocol.
 //!
-//! In: a workload; later the stored run. Out: the experiment to run, and what the run showed. Nothing is measured here that anybody
-//! should keep.
+//! In: a workload; later the stored run. Out: the experiment to run, and its findings. Nothing measured here is worth keeping.
 
 use std::time::Duration;
 
@@ -12,15 +11,15 @@ use crate::sharing::CPU_TIME;
 use crate::units::duration;
 use crate::workload::{Requirement, Workload};
 
-/// Items of a batch in a trial, and batches of an epoch: enough for batch normalisation, little enough for a large model on a CPU.
+/// Items of a batch in a trial, and batches of an epoch: enough for batch normalisation, few enough for a large model on a CPU.
 const BATCH_SIZE: u64 = 4;
 const LIMIT_BATCHES: u64 = 2;
-/// An epoch of a member that serves, in a trial.
+/// An epoch of a serving member, in a trial.
 const WINDOW: &str = "1s";
-/// A member that takes longer to leave would hold up every group that it is in.
+/// A member that takes longer to exit would delay every group that it is in.
 const LEAVES_WITHIN: Duration = Duration::from_secs(2);
 
-/// The experiment of a trial, as its file would say it. `given` are settings that the user chose.
+/// The text of a trial's experiment. `given` are settings that the user chose.
 pub fn experiment(workload: &Workload, given: &[(String, Json)]) -> String {
     let mut axes = vec![("workload".to_string(), Json::from(workload.name.as_str()))];
     let is_given = |name: &str| given.iter().any(|(n, _)| n == name);
@@ -47,7 +46,7 @@ pub fn experiment(workload: &Workload, given: &[(String, Json)]) -> String {
     )
 }
 
-/// One thing that a trial looked at.
+/// One property that a trial checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub what: &'static str,
@@ -55,12 +54,12 @@ pub struct Finding {
     pub said: String,
 }
 
-/// Whether it is so.
+/// Whether it was observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
     Yes,
     No,
-    /// It need not be.
+    /// It is optional.
     Absent,
 }
 
@@ -74,7 +73,7 @@ impl Finding {
     }
 }
 
-/// What a run of the trial showed, in the order of a member's life.
+/// The findings of a trial's run, in the order of a member's life.
 pub fn findings(workload: &Workload, run: &RunRecord, epochs: &[EpochRecord]) -> Vec<Finding> {
     let Some(member) = run.members.first() else { return vec![Finding::new("start", false, run.outcome.text())] };
     let mut all = Vec::new();
@@ -177,7 +176,7 @@ fn counts(epochs: &[EpochRecord]) -> Finding {
     }
 }
 
-/// What it answered, where it serves.
+/// The answers of a serving member.
 fn answers(serving: &Serving, epochs: &[EpochRecord]) -> Finding {
     let asked = format!("asked {} a second", serving.rate_per_s);
     let most = serving.capacity_per_s.map_or("what it can do is not told".into(), |n| format!("it can answer {n:.1}"));
@@ -212,7 +211,7 @@ fn ending(member: &MemberRecord, outcome: &Outcome) -> String {
     }
 }
 
-/// True if nothing that must be so is not.
+/// True if no requirement is violated.
 pub fn passes(findings: &[Finding]) -> bool {
     findings.iter().all(|f| f.verdict != Shown::No)
 }

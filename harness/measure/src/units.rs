@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// What a duration looks like, for whoever wrote something else.
+/// The format of a duration, for error messages.
 pub const DURATION_HELP: &str = "units are ms, s, m, h";
-/// What a size looks like.
+/// The format of a size.
 pub const SIZE_HELP: &str = "units are B, kB, MB, GB, TB, KiB, MiB, GiB, TiB";
 
 const SIZES: [(&str, u64); 9] = [
@@ -19,7 +19,7 @@ const SIZES: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// Digits, perhaps a point and digits, then a unit; nothing else.
+/// Digits, optionally a point and digits, then a unit; nothing else.
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -42,7 +42,7 @@ pub fn duration(text: &str) -> Option<Duration> {
     Some(number * second).filter(|s| *s <= 3_600_000.0).map(|s| Duration::from_millis((s * 1e3).round() as u64))
 }
 
-/// What was probably meant by a text that is no duration: `30 mins` → `30m`.
+/// The probable meaning of a text that is not a duration: `30 mins` → `30m`.
 pub fn duration_meant(text: &str) -> Option<String> {
     let squeezed: String = text.split_whitespace().collect::<String>().to_lowercase();
     let (number, unit) = number_and_unit(&squeezed)?;
@@ -76,7 +76,7 @@ pub fn percent_ratio(text: &str) -> Option<f64> {
     (unit == "%").then_some(number / 100.0)
 }
 
-/// A duration as an experiment writes it: `30m`, `90s`, `250ms`.
+/// A duration as written in an experiment: `30m`, `90s`, `250ms`.
 pub fn duration_text(duration: Duration) -> String {
     let ms = duration.as_millis();
     match ms {

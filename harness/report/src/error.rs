@@ -1,4 +1,4 @@
-//! What can go wrong between stored runs and a report.
+//! Errors between stored runs and a report.
 
 use std::io;
 
@@ -13,13 +13,13 @@ pub enum Error {
     /// A file of the report could not be written; the message names the path.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A file or value that was given as a report is none, or one that this collo does not read.
+    /// A file or value given as a report is not one, or has a version that this collo does not read.
     #[error("`{what}` is not a report of collo: {reason}")]
     NotAReport { what: String, reason: String },
-    /// Two sides without a cell that both have.
+    /// Two sides without a common cell.
     #[error("`{left}` and `{right}` have no cell in common: {left_has}, {right_has}")]
     NothingInCommon { left: String, right: String, left_has: String, right_has: String },
-    /// A quantity that means nothing between different devices.
+    /// A quantity that is meaningless between different devices.
     #[error("`{quantity}` of a {left} is not compared with that of a {right}: they are different devices")]
     AcrossDevices { quantity: String, left: String, right: String },
     /// A quantity that no cell of either side has.

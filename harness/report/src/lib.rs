@@ -1,5 +1,5 @@
-//! From stored runs to guidelines. In: a campaign folder. Out: numbers with intervals, guidelines with evidence, and these as text
-//! for a terminal, JSON, Markdown and one self-contained page with its figures.
+//! From stored runs to guidelines. In: a campaign folder. Out: numbers with intervals, guidelines with evidence, and these as
+//! text for a terminal, JSON, Markdown and one self-contained page with its figures.
 //!
 //! `analysis` computes, `guideline` concludes, `section` words, `plot` draws, `render` writes. Nothing here touches a GPU or a
 //! process, and nothing prints. Modes, workloads and metrics are text columns: a new one appears without a change here.
@@ -28,11 +28,11 @@ pub use format::number;
 pub use guideline::{Evidence, Guideline, Verdict};
 pub use report_json::{ReportJson, schema as json_schema};
 
-/// Everything that a report says, before it is worded: what was measured, and what follows from it.
+/// The contents of a report, before wording: what was measured, and what follows from it.
 #[derive(Debug)]
 pub struct Report {
     pub analysis: Analysis,
-    /// In the order in which they are printed.
+    /// In print order.
     pub guidelines: Vec<Guideline>,
 }
 
@@ -43,7 +43,7 @@ impl Report {
         Ok(Report { guidelines: guideline::all(&analysis), analysis })
     }
 
-    /// A guideline whose question arises here.
+    /// The guideline with this id, if it applies here.
     pub fn guideline(&self, id: &str) -> Option<&Guideline> {
         self.guidelines.iter().find(|g| g.id == id)
     }
@@ -59,7 +59,7 @@ pub fn terminal(report: &Report, width: usize) -> String {
     render::terminal::summary(&report.analysis, width)
 }
 
-/// Everything about one cell, named by its label, its slug or a unique prefix of one; none if no cell answers to it.
+/// Everything about one cell, named by its label, its slug or a unique prefix of one; `None` if no cell matches.
 pub fn terminal_cell(report: &Report, cell: &str) -> Option<String> {
     Some(render::terminal::cell(&report.analysis, report.analysis.cell(cell)?))
 }

@@ -29,22 +29,23 @@ pub struct Campaign {
     pub ingredients: BTreeMap<String, Ingredient>,
     /// Why every number of this campaign is informative at best: `ingredients changed, --force` …
     pub informative: Vec<String>,
-    /// What the store itself notes of it.
+    /// What the store itself records about it.
     #[serde(default)]
     pub filing: Filing,
 }
 
 impl Campaign {
-    /// The last part of the id, by which it is found, too: `7f3a`.
+    /// The last part of the id, also accepted in place of it: `7f3a`.
     pub fn short_id(&self) -> &str {
         crate::names::last_part(&self.id)
     }
 }
 
-/// How a campaign was stored; nothing is known of campaigns of earlier collos.
+/// How a campaign was stored; unknown for campaigns of earlier versions of collo.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filing {
-    /// True where the journal has the digest of this file and of every run from the first moment on: one without is not collo's.
+    /// True if the journal has the digest of this file and of every run from the start: a file without one was not written by
+    /// collo.
     #[serde(default)]
     pub digests: bool,
     /// The campaign that was the newest here when this one began, as `EXPERIMENT/ID`.
@@ -56,14 +57,14 @@ pub struct Filing {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ingredient {
     pub sha256: String,
-    /// A human word for the version, where there is one: `git 4e1a9c2`, `2.14.1`.
+    /// A readable version, if there is one: `git 4e1a9c2`, `2.14.1`.
     pub version: Option<String>,
 }
 
-/// What counts as relevant; an experiment may move each.
+/// Thresholds of relevance; an experiment may change each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Thresholds {
-    /// A difference of this share is worth acting on.
+    /// A relative difference worth acting on.
     pub relevant_ratio: f64,
     /// Slowest member's slowdown that is still acceptable.
     pub slowdown: f64,
@@ -86,7 +87,7 @@ impl Default for Thresholds {
 pub struct PlanRecord {
     /// The seed that shuffled the order.
     pub seed: u64,
-    /// Epochs per member, the first of which is warm-up where there are two or more.
+    /// Epochs per member; with two or more, the first is warm-up.
     pub epochs: u32,
     pub cells: Vec<CellRecord>,
     /// Every repetition in the order of execution.
@@ -104,7 +105,7 @@ pub struct CellRecord {
     pub slug: String,
     /// The sharing mode's label; `solo` for one member on the whole device.
     pub sharing: String,
-    /// What that means. Records of earlier collos have the label alone, and it is read from there.
+    /// The meaning of that label. Records of earlier versions have only the label, from which it is derived.
     #[serde(default)]
     pub mode: Sharing,
     pub degree: u32,
@@ -115,10 +116,10 @@ pub struct CellRecord {
     pub against: Vec<String>,
     pub repetitions: u32,
     pub tail: Tail,
-    /// What the members get of the device: `whole GPU, shared`, `3×2g.10gb`; absent where it was not planned for one.
+    /// The members' shares of the device: `whole GPU, shared`, `3×2g.10gb`; absent if planned without a device.
     #[serde(default)]
     pub slots: Option<String>,
-    /// By member: the label of the cell in which it is alone on a slice of the same size; empty where nothing is cut.
+    /// By member: the label of the cell in which it is alone on a slice of the same size; empty without partitioning.
     #[serde(default)]
     pub alone_on_slice: Vec<String>,
 }
@@ -166,13 +167,13 @@ impl CellRecord {
     }
 }
 
-/// What becomes of a member that has finished before the others.
+/// What a member does after it has finished, while others have not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tail {
-    /// It trains on, unmeasured, so that the load in every measured epoch does not change.
+    /// It keeps training, unmeasured, so that the load in every measured epoch does not change.
     Hold,
-    /// It leaves, and the makespan is the result.
+    /// It exits, and the makespan is the result.
     Release,
 }
 
@@ -189,7 +190,7 @@ impl Tail {
     }
 }
 
-/// A cell's label without its mode, which is the second word: `tiny×2 b32`; of a solo cell the workload with its settings, `tiny b32`.
+/// A cell's label without its mode, the second word: `tiny×2 b32`; for a solo cell the workload with its settings, `tiny b32`.
 pub fn without_mode(label: &str) -> String {
     let others = label.split(' ').enumerate().filter(|(place, _)| *place != 1);
     others.map(|(_, word)| word).collect::<Vec<_>>().join(" ")
@@ -199,7 +200,7 @@ pub fn without_mode(label: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemberSpec {
     pub workload: String,
-    /// Absent where the workload has no batch size.
+    /// Absent if the workload has no batch size.
     pub batch_size: Option<u32>,
     /// The other settings, defaults included.
     pub settings: BTreeMap<String, Value>,
@@ -208,7 +209,7 @@ pub struct MemberSpec {
 }
 
 impl MemberSpec {
-    /// A setting by name, `batch_size` among them.
+    /// A setting by name, including `batch_size`.
     pub fn setting(&self, name: &str) -> Option<Value> {
         if name == "batch_size" { self.batch_size.map(Value::from) } else { self.settings.get(name).cloned() }
     }
@@ -227,7 +228,7 @@ pub struct PlannedRun {
     pub edge: Option<BlockEdge>,
 }
 
-/// The two ends of a block, where whole-card baselines watch for drift.
+/// The two ends of a block, where whole-GPU baselines detect drift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockEdge {
@@ -245,8 +246,8 @@ pub struct RefusalRecord {
 }
 
 impl PlanRecord {
-    /// Append another plan's repetitions: its blocks follow the last one here, and each cell's repetitions are counted on. A cell
-    /// that is not here yet is added.
+    /// Append another plan's repetitions: its blocks follow the last one here, each cell's repetition numbers continue, and new
+    /// cells are added.
     pub fn extend(&mut self, more: &PlanRecord) {
         let last_block = self.order.iter().map(|run| run.block).max().unwrap_or(0);
         for run in &more.order {

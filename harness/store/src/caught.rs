@@ -1,4 +1,4 @@
-//! Panics of libraries that read files: a file is data, and data never ends collo.
+//! Catches panics of libraries that read files: bad data must not end collo.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -9,7 +9,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Do something that may panic for what it reads. The panic is not printed, and its message is the error.
+/// Run something that may panic on its input. The panic is not printed; its message is the error.
 pub fn caught<T>(read: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -1,8 +1,8 @@
-//! What is wrong, why, and the way out: the one form of every error that a person reads.
+//! What is wrong, why, and the hint: the one form of every error that a person reads.
 //!
-//! In: what is wrong, its place in a source text, causes, the way out. Out: lines in the form of the house: `error:` with the thing and the
-//! reason, the line of the source with carets, `caused by:`, `hint:`. It does not know what an experiment is, and never colours or prints.
-//! Errors that somebody matches on have types of their own, and say beside these how they are shown: `impl From<E> for Diagnostic`.
+//! In: what is wrong, its place in a source text, causes, the hint. Out: lines in collo's format: `error:` with the thing and the
+//! reason, the source line with carets, `caused by:`, `hint:`. It does not know what an experiment is, and never colours or
+//! prints. Errors that callers match on have types of their own, and define how they are shown: `impl From<E> for Diagnostic`.
 
 mod source;
 
@@ -14,16 +14,16 @@ pub use self::source::Source;
 use self::source::excerpt;
 use crate::text;
 
-/// Who can put it right, which is also the exit code.
+/// Who can fix it, which is also the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExitClass {
     /// The command line or a file is wrong; nothing was touched.
     Usage,
     /// This machine cannot; nothing was touched.
     Machine,
-    /// It was stopped, or could not go on: incomplete and resumable.
+    /// It was stopped, or could not continue: incomplete and resumable.
     Incomplete,
-    /// Somebody stopped it with Ctrl-C.
+    /// Stopped by the user with Ctrl-C.
     Interrupted,
     /// A run failed, or the answer is no.
     Failed,
@@ -41,7 +41,7 @@ impl ExitClass {
     }
 }
 
-/// What begins a line of ours.
+/// The label at the start of a line of collo's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Label {
     Error,
@@ -59,7 +59,7 @@ impl Label {
     }
 }
 
-/// A line, apart from the word that begins it, which a terminal may show in colour.
+/// A line, separate from its label, which a terminal may colour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     pub label: Option<Label>,
@@ -85,11 +85,11 @@ impl fmt::Display for Line {
     }
 }
 
-/// One thing that is wrong, with its reason and the way out.
+/// One problem, with its reason and a hint.
 #[derive(Debug, Clone)]
 pub struct Diagnostic(Box<Parts>);
 
-/// In a box, as every function that can go wrong hands one back.
+/// Boxed, since every fallible function returns one.
 #[derive(Debug, Clone)]
 struct Parts {
     what: String,
@@ -120,25 +120,25 @@ impl Diagnostic {
         self
     }
 
-    /// The way out in a few words, shown beside the carets where there is room.
+    /// The hint in a few words, shown beside the carets if there is room.
     pub fn note(mut self, note: impl Into<String>) -> Diagnostic {
         self.0.note = Some(note.into());
         self
     }
 
-    /// The way out; a further one stands below the first.
+    /// The hint; further ones follow below the first.
     pub fn hint(mut self, hint: impl fmt::Display) -> Diagnostic {
         self.0.hints.push(hint.to_string());
         self
     }
 
-    /// The way out in place of all that were named.
+    /// Replaces all hints given so far.
     pub fn only_hint(mut self, hint: impl fmt::Display) -> Diagnostic {
         (self.0.note, self.0.hints) = (None, vec![hint.to_string()]);
         self
     }
 
-    /// The command that goes on with what is unfinished.
+    /// The command that resumes unfinished work.
     pub fn resume(mut self, command: impl Into<String>) -> Diagnostic {
         self.0.resume = Some(command.into());
         self
@@ -160,7 +160,7 @@ impl Diagnostic {
         self.of(ExitClass::Machine)
     }
 
-    /// What this means for something larger: it becomes the first cause of that, its way out stays.
+    /// Becomes the first cause of a larger problem; its hint is kept.
     pub fn under(mut self, what: impl Into<String>) -> Diagnostic {
         let (mut first, left) = (vec![Line::plain(self.title())], self.0.note.take());
         match &self.0.place {
@@ -177,7 +177,7 @@ impl Diagnostic {
         self
     }
 
-    /// The same inside a larger text: from `offset` on if the smaller text stands there as it is, else at all of `span`.
+    /// The same inside a larger text: from `offset` on if the smaller text occurs there unchanged, else at all of `span`.
     pub fn moved(self, source: &Arc<Source>, span: &Range<usize>, offset: Option<usize>) -> Diagnostic {
         let inner = self.0.place.as_ref().map(|(_, inner)| inner.clone());
         let span = match (inner, offset) {
@@ -192,7 +192,7 @@ impl Diagnostic {
         &self.0.what
     }
 
-    /// The first cause, if one is told.
+    /// The first cause, if one is given.
     pub fn cause(&self) -> Option<&str> {
         self.0.causes.first().map(String::as_str)
     }
@@ -223,7 +223,7 @@ impl Diagnostic {
         }
     }
 
-    /// All of it, a line each.
+    /// All of it, line by line.
     pub fn lines(&self) -> Vec<Line> {
         let parts = &*self.0;
         let mut lines = vec![Line::of(Label::Error, self.title())];
@@ -254,12 +254,13 @@ fn joined(f: &mut fmt::Formatter<'_>, lines: &[Line]) -> fmt::Result {
     lines.iter().enumerate().try_for_each(|(i, line)| write!(f, "{}{line}", if i > 0 { "\n" } else { "" }))
 }
 
-/// A cause, which may be somebody else's words: its further lines stand below its first, so that none looks like one of ours.
+/// A cause, possibly quoted from another program: its further lines are indented below its first, so that none looks like one of
+/// ours.
 fn further(cause: &str) -> String {
     text::lines(cause.trim_end()).replace('\n', "\n    ")
 }
 
-/// All that is wrong in one reading, in the order of their places.
+/// All problems found in one reading, in the order of their places.
 #[derive(Debug, Clone, Default)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
@@ -282,7 +283,7 @@ impl Diagnostics {
         self.0.extend(others.0);
     }
 
-    /// The value, unless anything was wrong.
+    /// The value, unless there are problems.
     pub fn into_result<T>(mut self, value: T) -> Result<T, Diagnostics> {
         if self.0.is_empty() {
             return Ok(value);
@@ -291,7 +292,7 @@ impl Diagnostics {
         Err(self)
     }
 
-    /// The graver of all: a wrong file is said before a machine that cannot.
+    /// The most severe class of all: a wrong file takes precedence over an unsuitable machine.
     pub fn class(&self) -> ExitClass {
         self.0.iter().map(Diagnostic::class).min().unwrap_or(ExitClass::Usage)
     }
@@ -301,7 +302,7 @@ impl Diagnostics {
         self.0.iter().map(Diagnostic::title).collect::<Vec<_>>().join("; ")
     }
 
-    /// All of them, a line each.
+    /// All of them, line by line.
     pub fn lines(&self) -> Vec<Line> {
         let mut lines: Vec<Line> = self.0.iter().take(SHOWN).flat_map(Diagnostic::lines).collect();
         if self.0.len() > SHOWN {
@@ -311,7 +312,7 @@ impl Diagnostics {
     }
 }
 
-/// Whatever is shown as one diagnostic is shown as several, too.
+/// Whatever converts into one diagnostic also converts into several.
 impl<E: Into<Diagnostic>> From<E> for Diagnostics {
     fn from(one: E) -> Diagnostics {
         Diagnostics(vec![one.into()])

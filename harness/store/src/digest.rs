@@ -12,17 +12,17 @@ pub fn sha256_text(text: &str) -> String {
     sha256_bytes(text.as_bytes())
 }
 
-/// The same of bytes.
+/// The digest of bytes.
 pub(crate) fn sha256_bytes(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// The digest of a regular file's content, read in pieces.
+/// The digest of a regular file's content, read in chunks.
 pub fn sha256_file(path: &Path) -> std::io::Result<String> {
     sha256_of(open_regular(path)?)
 }
 
-/// The digest of whatever can be read, to its end.
+/// The digest of any reader, up to its end.
 pub fn sha256_of(mut file: impl Read) -> std::io::Result<String> {
     let mut hasher = Sha256::new();
     let mut piece = vec![0; 1 << 16];

@@ -11,25 +11,25 @@ pub enum Error {
     /// A file could not be read or written; the message of the source names the path.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A file is there, but it is not what its name says.
+    /// A file exists, but is not what its name says.
     #[error("{path} is not what its name says: {reason}")]
     Corrupt { path: PathBuf, reason: String },
-    /// Somebody has changed what a campaign is.
+    /// The manifest was modified since collo wrote it.
     #[error("`campaign.json` of `{campaign}` was changed after collo wrote it")]
     Changed { campaign: String },
-    /// The journal does not know the campaign that it belongs to.
+    /// The journal has no digest of its campaign's manifest.
     #[error("the journal of `{campaign}` is gone or damaged: it has no digest of `campaign.json`")]
     NoDigest { campaign: String },
-    /// A campaign of a newer collo.
+    /// Written by a newer version of collo.
     #[error("campaign `{campaign}` has schema {found}, this collo reads up to {known}")]
     NewerSchema { campaign: String, found: u32, known: u32 },
-    /// Somebody else measures this campaign now.
+    /// Another process is measuring this campaign.
     #[error("campaign `{campaign}` is being run by another collo (process {pid}, since {since})")]
     Busy { campaign: String, pid: u32, since: String },
-    /// No campaign answers to the text.
+    /// No campaign matches the text.
     #[error("no campaign `{asked}`{known}")]
     NotFound { asked: String, known: String },
-    /// The text begins several campaigns.
+    /// The text is a prefix of several campaigns.
     #[error("`{asked}` begins {} campaigns: {}", candidates.len(), candidates.join(", "))]
     Ambiguous { asked: String, candidates: Vec<String> },
     /// A table could not be written or read.
@@ -45,7 +45,7 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// True when the device that holds `runs/` is full: what is stored is safe, and the campaign can be resumed.
+    /// True if the device of `runs/` is full: what is stored is safe, and the campaign can be resumed.
     pub fn is_full_disk(&self) -> bool {
         // A file may also have grown to its own limit, `ulimit -f`.
         let full = |e: &io::Error| {

@@ -1,4 +1,4 @@
-//! One campaign on disk, and the runs in it: read with a look at whether each file can be what it says and is what collo recorded.
+//! One campaign on disk, and its runs: files are checked on reading, both for consistency and against what collo recorded.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ use crate::{
 pub struct Foreign {
     pub path: PathBuf,
     pub reason: String,
-    /// True for a run that is not as collo recorded it.
+    /// True for a run that differs from what collo recorded.
     pub changed: bool,
-    /// True for what never was a campaign: somebody keeps it here.
+    /// True if it never was a campaign: a file of the user's.
     pub stray: bool,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn write_manifest(campaign: &Path, manifest: &Campaign) -> Result<()>
 }
 
 const MANIFEST: &str = "campaign.json";
-/// Much larger than the manifest of a hundred thousand cells, and than a run whose members told all that they may.
+/// Well above the manifest of a hundred thousand cells, and above a run whose members sent as much as allowed.
 const MANIFEST_LIMIT_BYTES: u64 = 512 << 20;
 const RUN_LIMIT_BYTES: u64 = 64 << 20;
 
@@ -76,7 +76,7 @@ impl CampaignFolder {
         Ok(CampaignFolder { path: path.to_path_buf(), manifest, recorded })
     }
 
-    /// The same for a folder of `runs/`, which has its experiment's name.
+    /// The same for a folder of `runs/`, named after its experiment.
     pub(crate) fn open_in(path: &Path, experiment: &Path) -> Result<Self> {
         let opened = Self::open(path)?;
         let of = &opened.manifest.experiment;
@@ -86,12 +86,12 @@ impl CampaignFolder {
         }
     }
 
-    /// How `campaign.json` stands to the journal: whether it is still what collo wrote.
+    /// Whether `campaign.json` is still what collo wrote, according to the journal.
     pub fn recorded(&self) -> Recorded {
         self.recorded
     }
 
-    /// Refuse to conclude from, or to continue, a campaign whose manifest somebody has changed.
+    /// Refuse to report or continue a campaign whose manifest was modified.
     pub fn expect_unchanged(&self) -> Result<()> {
         let campaign = || self.manifest.id.clone();
         match self.recorded {
@@ -101,7 +101,7 @@ impl CampaignFolder {
         }
     }
 
-    /// Where it is.
+    /// Its folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -111,17 +111,17 @@ impl CampaignFolder {
         &self.manifest
     }
 
-    /// Take the campaign for measuring; refused while another collo has it.
+    /// Lock the campaign for measuring; refused while another collo has the lock.
     pub fn lock(&self) -> Result<CampaignLock> {
         CampaignLock::take(&self.path, &self.manifest.id)
     }
 
-    /// The pid and the start of the collo that measures it now, if one does.
+    /// The pid and start time of the collo that is measuring it, if any.
     pub fn running(&self) -> Option<(u32, String)> {
         lock::running(&self.path)
     }
 
-    /// Open the journal for appending; for whoever holds the lock.
+    /// Open the journal for appending; the caller must have the lock.
     pub fn journal(&self) -> Result<Journal> {
         let mut journal = Journal::open(&self.path)?;
         let own = digest::sha256_file(&self.path.join(MANIFEST))?;
@@ -132,17 +132,17 @@ impl CampaignFolder {
         Ok(journal)
     }
 
-    /// What the journal says.
+    /// The journal's entries.
     pub fn history(&self) -> Result<Vec<JournalEntry>> {
         journal::read(&self.path)
     }
 
-    /// Begin a run in a folder aside.
+    /// Begin a run in a temporary folder.
     pub fn begin(&self, folder: &str) -> Result<RunDraft> {
         RunDraft::begin(&self.path, folder)
     }
 
-    /// Write the manifest again, with another reason why the campaign is informative at best.
+    /// Rewrite the manifest with another reason why the campaign is informative at best.
     pub fn mark_informative(&mut self, why: &str) -> Result<()> {
         if !self.manifest.informative.iter().any(|w| w == why) {
             self.manifest.informative.push(why.into());
@@ -157,13 +157,13 @@ impl CampaignFolder {
         write_manifest(&self.path, &self.manifest)
     }
 
-    /// Every complete run by its folder's name, and what is there but is none of its runs: unreadable, of another campaign or folder, or not
-    /// as it was recorded. The tables of a run are not looked at: [`StoredRun::damage`].
+    /// Every complete run by its folder's name, and everything else found there: unreadable, of another campaign or folder, or
+    /// not as recorded. The tables of a run are not checked: [`StoredRun::damage`].
     pub fn runs(&self) -> Result<(BTreeMap<String, StoredRun>, Vec<Foreign>)> {
         self.runs_and_digests().map(|(runs, foreign, _)| (runs, foreign))
     }
 
-    /// The same, with the digests that they were compared with.
+    /// The same, with the digests used for the comparison.
     pub(crate) fn runs_and_digests(&self) -> Result<(BTreeMap<String, StoredRun>, Vec<Foreign>, Digests)> {
         let mut read = Vec::new();
         for path in entries(&self.path)?.into_iter().filter(|path| path.is_dir()) {
@@ -186,7 +186,7 @@ impl CampaignFolder {
         Ok((runs, foreign, digests))
     }
 
-    /// Why a record is not that of the run of this folder, and whether it once was.
+    /// Why a record is not that of this folder's run, and whether it once was.
     fn belongs(
         &self,
         record: &RunRecord,
@@ -206,7 +206,7 @@ impl CampaignFolder {
         Ok(())
     }
 
-    /// Folders of runs that were cut off, for `show --partial`.
+    /// Folders of interrupted runs, for `show --partial`.
     pub fn partials(&self) -> Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
         for entry in fs::read_dir(&self.path)? {
@@ -219,7 +219,7 @@ impl CampaignFolder {
         Ok(paths)
     }
 
-    /// Runs that were whole and noted when a collo was killed before they were in their place: the folder of each, and its draft.
+    /// Runs that were complete and journalled when collo was killed before renaming them: the folder of each, and its draft.
     pub(crate) fn noted_drafts(&self, digests: &Digests) -> Result<Vec<(String, PathBuf)>> {
         let noted = |draft: PathBuf| {
             let folder = draft.file_name()?.to_str()?.strip_prefix(".partial-")?.to_string();
@@ -231,7 +231,7 @@ impl CampaignFolder {
         Ok(self.partials()?.into_iter().filter_map(noted).collect())
     }
 
-    /// Put them there, as the collo that was killed was about to.
+    /// Rename them into place, as the killed collo was about to.
     pub fn finish_drafts(&self, _lock: &CampaignLock) -> Result<()> {
         let drafts = self.noted_drafts(&Digests::read(&self.path))?;
         drafts.into_iter().try_for_each(|(folder, draft)| run::put_in_place(&self.path, &folder, &draft))
@@ -256,9 +256,9 @@ impl StoredRun {
     }
 }
 
-/// Parse a manifest; the schema is looked at first, so that a newer file is said to be newer, not broken.
+/// Parse a manifest; the schema is checked first, so that a newer file is reported as newer, not as broken.
 fn parse<T: serde::de::DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T> {
-    /// What both manifests begin with; the rest is passed over.
+    /// The first fields of both manifests; the rest is ignored.
     #[derive(serde::Deserialize)]
     struct Head {
         schema: Option<u64>,

@@ -1,4 +1,4 @@
-//! Whether the files of a stored run are those that were recorded.
+//! Whether the files of a stored run are unchanged since they were recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -6,18 +6,18 @@ use std::path::PathBuf;
 use crate::{Outcome, StoredFile, StoredRun, digest, names};
 
 impl StoredRun {
-    /// A table of the run; none where its record does not name it, whatever lies in its folder.
+    /// A table of the run; `None` if its record does not name it, whatever its folder contains.
     pub fn table(&self, name: &str) -> Option<PathBuf> {
         self.record.files.contains_key(name).then(|| self.path.join(name))
     }
 
-    /// The tables that its numbers come from, each that is not as it was recorded with what is wrong: `epochs.parquet does not have its
-    /// checksum`.
+    /// The tables its numbers come from that differ from what was recorded, each with the reason: `epochs.parquet does not have
+    /// its checksum`.
     pub fn damage(&self) -> Vec<String> {
         self.damaged(|name| name.ends_with(".parquet"))
     }
 
-    /// The same of all its files.
+    /// The same for all its files.
     pub(crate) fn damaged(&self, wanted: impl Fn(&str) -> bool) -> Vec<String> {
         let files = self.record.files.iter().filter(|(name, _)| wanted(name));
         files.filter_map(|(name, stored)| Some(format!("{name} {}", self.differs(name, stored)?))).collect()
@@ -37,7 +37,7 @@ impl StoredRun {
         }
     }
 
-    /// Where a file is that the record names.
+    /// The path of a file named in the record.
     fn file(&self, name: &str) -> Option<PathBuf> {
         let path = self.path.join(names::read(name)?);
         // Older records have such names as they were.
@@ -46,8 +46,8 @@ impl StoredRun {
     }
 }
 
-/// Runs that one measurement cannot both have made: launched and ended at the same nanosecond, or with the same epochs. By folder, those
-/// that are the same as another.
+/// Runs that cannot both be measurements: launched and ended at the same nanosecond, or with the same epochs. Returns the folders
+/// of all of them.
 pub fn copies(runs: &BTreeMap<String, StoredRun>) -> BTreeSet<String> {
     let mut by_time = BTreeMap::<_, Vec<&String>>::new();
     let mut by_epochs = BTreeMap::<_, Vec<&String>>::new();

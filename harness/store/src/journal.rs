@@ -1,7 +1,7 @@
-//! `journal.jsonl`: what happened to a campaign, a line each, appended and flushed. A line that a crash cut off is skipped.
+//! `journal.jsonl`: the history of a campaign, one entry per line, appended and flushed. A line truncated by a crash is skipped.
 //!
-//! It holds the digest of `campaign.json` and of every `run.json`, and those hold the digests of everything else. A digest is written
-//! down before the file is put in its place, so that nothing can be there without one, at whatever instant collo is killed.
+//! It contains the digest of `campaign.json` and of every `run.json`, and those contain the digests of everything else. A digest
+//! is written before the file is renamed into place, so that no file can exist without one, at whatever instant collo is killed.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -14,22 +14,22 @@ use serde::{Deserialize, Serialize};
 use crate::{Result, clock, regular};
 
 const NAME: &str = "journal.jsonl";
-/// A line for each of a million runs is a quarter of that.
+/// A line for each of a million runs takes a quarter of that.
 const LIMIT_BYTES: u64 = 1 << 30;
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum JournalEntry {
-    /// `campaign.json` is about to be put in place, with this digest.
+    /// `campaign.json` is about to be renamed into place, with this digest.
     Manifest { at_utc: String, sha256: String },
-    /// A collo took the campaign up.
+    /// A collo started or resumed the campaign.
     Opened { at_utc: String, pid: u32, todo: u32 },
     /// A run began.
     Began { at_utc: String, folder: String },
-    /// A run is about to be put in place; `sha256` is the digest of its `run.json`.
+    /// A run is about to be renamed into place; `sha256` is the digest of its `run.json`.
     Recorded { at_utc: String, folder: String, outcome: String, sha256: String },
-    /// Files beside the scripts that runs wrote; a folder ends in `/`. They are no ingredients, here and in campaigns to come.
+    /// Files that runs wrote beside the scripts; a folder ends in `/`. They are not ingredients, here and in later campaigns.
     Wrote { at_utc: String, files: Vec<String> },
     /// The collo that had opened it stopped: `complete`, `interrupted`, `no room` …
     Closed { at_utc: String, reason: String },
@@ -62,7 +62,7 @@ impl Journal {
         Ok(Journal { file })
     }
 
-    /// A collo took the campaign up, with so many runs to do.
+    /// A collo started or resumed the campaign, with `todo` runs left.
     pub fn opened(&mut self, todo: u32) -> Result<()> {
         self.append(&JournalEntry::Opened { at_utc: clock::utc_now(), pid: std::process::id(), todo })
     }

@@ -1,7 +1,8 @@
-//! What a stored run looks like, and how it becomes one: written aside, flushed, renamed, so a folder that exists is complete.
+//! The format of stored runs, and how they are written: to a temporary folder, flushed, renamed, so a folder that exists is
+//! complete.
 //!
 //! In: the plan and observations of `collo-measure`. Out: campaigns, runs and tables for `collo-report`. This crate is the border
-//! between measuring and concluding: it knows nothing of GPUs, processes, statistics or plots.
+//! between measuring and reporting: it knows nothing of GPUs, processes, statistics or plots.
 //!
 //! ```text
 //! runs/EXPERIMENT/CAMPAIGN/

@@ -1,4 +1,4 @@
-//! One collo per campaign: an advisory lock that the kernel drops with its process, however that ends.
+//! One collo per campaign: an advisory lock that the kernel releases when its process ends, in whatever way.
 
 use std::io::Write;
 use std::path::Path;
@@ -7,7 +7,7 @@ use fs_err as fs;
 
 use crate::{Error, Result, clock, open_regular, read_small_text};
 
-/// Held while a campaign is measured; dropping it frees the campaign.
+/// The lock of a campaign that is being measured; released on drop.
 #[derive(Debug)]
 pub struct CampaignLock {
     _file: std::fs::File,
@@ -31,7 +31,7 @@ impl CampaignLock {
     }
 }
 
-/// The pid and start time of the collo that measures this campaign now, if one does.
+/// The pid and start time of the collo that is measuring this campaign, if any.
 pub(crate) fn running(campaign: &Path) -> Option<(u32, String)> {
     let file = open_regular(&campaign.join("lock")).ok()?.into_file();
     match file.try_lock_shared() {

@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 /// The device that a campaign was measured on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceRecord {
-    /// `cpu`, or the name that the driver gives.
+    /// `cpu`, or the driver's name for it.
     pub name: String,
     /// `cpu` or `gpu`.
     pub kind: String,
-    /// True when every number is invented by a model.
+    /// True if every number comes from a model.
     pub simulated: bool,
     /// Memory that members can use, bytes.
     pub memory_bytes: Option<u64>,
     /// Logical cores that members can use.
     pub cores: Option<u32>,
-    /// Of a GPU: whether its driver stays loaded between processes, and so its energy counter.
+    /// For a GPU: whether its driver stays loaded between processes, and so its energy counter.
     #[serde(default)]
     pub persistence: Option<bool>,
 }
 
 impl DeviceRecord {
-    /// Its name, which never comes without the word `simulated` where a model invents its numbers.
+    /// Its name, always with the word `simulated` if its numbers come from a model.
     pub fn name_said(&self) -> String {
         if self.simulated { format!("simulated {}", self.name) } else { self.name.clone() }
     }
@@ -63,22 +63,22 @@ pub struct Machine {
     pub collo: String,
     /// `release` or `dev`.
     pub build: String,
-    /// Version of the NVIDIA driver, and the CUDA that it brings: `580.95.05`, `13.0`.
+    /// Version of the NVIDIA driver, and the CUDA version it supports: `580.95.05`, `13.0`.
     #[serde(default)]
     pub driver: Option<String>,
     #[serde(default)]
     pub cuda: Option<String>,
-    /// The cards of the campaign, as found.
+    /// The GPUs of the campaign, as found.
     #[serde(default)]
     pub gpus: Vec<GpuRecord>,
     /// Python and its packages that matter: `python`, `torch`, `requirements` (digest of the pins) …
     pub python: BTreeMap<String, String>,
-    /// Variables of the environment that change how a library computes, and that members were not given: `NVIDIA_TF32_OVERRIDE` …
+    /// Environment variables that change how a library computes, withheld from members: `NVIDIA_TF32_OVERRIDE` …
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withheld: Vec<String>,
 }
 
-/// One NVIDIA card, as it was found; what its driver does not tell is absent.
+/// One NVIDIA GPU, as found; what its driver does not report is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct GpuRecord {
     pub index: u32,
@@ -95,6 +95,6 @@ pub struct GpuRecord {
     pub power_limit_w: Option<f64>,
     pub power_limit_default_w: Option<f64>,
     pub max_sm_clock_mhz: Option<u32>,
-    /// How it was cut: `MIG off`, `7×1g.5gb`.
+    /// Its partition: `MIG off`, `7×1g.5gb`.
     pub partition: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Names that come from a file and become a part of a path, and names of files that become a part of a file.
+//! Names from a file that become part of a path, and names of files that become part of a file.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,13 +9,13 @@ pub(crate) fn last_part(id: &str) -> &str {
     id.rsplit('-').next().unwrap_or(id)
 }
 
-/// True for a text that names one thing inside a folder, and nothing above, below or hidden: an experiment, a campaign, a cell.
+/// True if the text names one entry of a folder, not above, below or hidden: an experiment, a campaign, a cell.
 pub(crate) fn is_plain(name: &str) -> bool {
     let is_one = matches!(Path::new(name).components().collect::<Vec<_>>()[..], [Component::Normal(only)] if only == name);
     is_one && name.len() <= 255 && !name.starts_with('.') && !name.chars().any(char::is_control)
 }
 
-/// A file's path below a run's folder as `run.json` has it: text as it is, bytes that are none as `\xff`, a backslash twice.
+/// A file's path below a run's folder as written in `run.json`: text unchanged, invalid bytes as `\xff`, backslashes doubled.
 pub(crate) fn written(below: &Path) -> String {
     let mut text = String::new();
     for chunk in below.as_os_str().as_bytes().utf8_chunks() {
@@ -25,7 +25,7 @@ pub(crate) fn written(below: &Path) -> String {
     text
 }
 
-/// The path that [`written`] was made from; none for one that leads out of the folder.
+/// The inverse of [`written`]; `None` for a path that leads out of the folder.
 pub(crate) fn read(written: &str) -> Option<PathBuf> {
     let mut bytes = Vec::new();
     let mut rest = written.as_bytes();

@@ -1,16 +1,16 @@
-//! Which campaign is the newest. Ids and dates come from a clock, and clocks are sometimes wrong; so each campaign also names the one that
-//! was the newest when it began, and is newer than that one whatever the dates say.
+//! Which campaign is the newest. Ids and dates come from clocks, and clocks are sometimes wrong; so each campaign also names the
+//! newest one at its start, and counts as newer than that whatever the dates are.
 
 use std::collections::HashMap;
 
 use crate::Campaign;
 
-/// The name that is written down: `quickstart/20261120-1842-7f3a`.
+/// The name as recorded: `quickstart/20261120-1842-7f3a`.
 pub(crate) fn key(c: &Campaign) -> String {
     format!("{}/{}", c.experiment, c.id)
 }
 
-/// For each campaign the date that it counts as, and its place among those that count as the same.
+/// For each campaign its effective date, and its rank among those with the same one.
 pub(crate) fn ranks(campaigns: &[&Campaign]) -> Vec<(String, u32)> {
     let places: HashMap<String, usize> = campaigns.iter().enumerate().map(|(i, c)| (key(c), i)).collect();
     let before = |i: usize| campaigns[i].filing.after.as_ref().and_then(|key| places.get(key)).copied();

@@ -8,16 +8,17 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// Every member sent `done`.
     Completed,
-    /// A member asked for more memory than the device has; `message` is its own word for it.
+    /// A member asked for more memory than the device has; `message` is the member's own.
     OutOfMemory { member: u32, message: String },
-    /// On a GPU, the memory of the machine beside it ran out: it says nothing of what the card holds.
+    /// On a GPU: the host ran out of memory, which says nothing about the capacity of the GPU.
     HostOutOfMemory { member: u32, message: String },
-    /// A member ended before `done`, or not with 0 after it; `status` is `exited with 1` or `killed by SIGKILL`, `message` says where.
+    /// A member ended before `done`, or not with 0 after it; `status` is `exited with 1` or `killed by SIGKILL`, `message` says
+    /// where.
     Crashed {
         member: u32,
         status: String,
         message: String,
-        /// `message` says where and no more, as `in epoch 1`; false in runs of before, where nobody wrote it down.
+        /// `message` has only the place, as in `in epoch 1`; false in earlier runs, which did not record it.
         #[serde(default, skip_serializing_if = "is_false")]
         place_alone: bool,
     },
@@ -25,11 +26,11 @@ pub enum Outcome {
     TimedOut { member: u32, phase: String, message: String },
     /// The sharing mode was not in force inside the measured window.
     ModeLost { reason: String },
-    /// The device could not be brought into the mode.
+    /// The device could not be staged.
     NotStaged { reason: String },
-    /// The device went away.
+    /// The device disappeared.
     DeviceLost { reason: String },
-    /// A member said something that is not the protocol, or cannot be true.
+    /// A member sent something that violates the protocol, or cannot be true.
     ProtocolError { member: u32, message: String },
     /// Ctrl-C, SIGTERM or the end of the allowed time.
     Interrupted,
@@ -40,7 +41,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Outcome {
-    /// The word of the closed list, as in JSON.
+    /// Its keyword, as in JSON.
     pub fn word(&self) -> &'static str {
         match self {
             Outcome::Completed => "completed",
@@ -56,7 +57,7 @@ impl Outcome {
         }
     }
 
-    /// The word as people read it: `out of memory`.
+    /// The keyword as people read it: `out of memory`.
     pub fn text(&self) -> String {
         self.word().replace('_', " ")
     }
@@ -66,7 +67,7 @@ impl Outcome {
         !matches!(self, Outcome::Completed | Outcome::OutOfMemory { .. } | Outcome::Interrupted)
     }
 
-    /// True when the run stands as it is: a resumed campaign measures an interrupted one again, nothing else.
+    /// True unless a resumed campaign measures the run again, as it does only with interrupted ones.
     pub fn is_final(&self) -> bool {
         *self != Outcome::Interrupted
     }
@@ -76,11 +77,11 @@ impl Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// As asked, attested, complete.
+    /// As requested, attested, complete.
     Valid,
     /// Kept and shown, never carried into a guideline.
     Informative,
-    /// No number is kept in a conclusion.
+    /// None of its numbers may be used.
     Void,
 }
 
@@ -111,28 +112,28 @@ pub struct Attestation {
     pub checks: Vec<Check>,
 }
 
-/// What the checks add up to.
+/// The result of all checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttestationVerdict {
-    /// Every member is named by the evidence.
+    /// The evidence names every member.
     Attested,
-    /// Evidence by counts alone (pids hidden by a container): makes a run informative.
+    /// Only counts as evidence (pids hidden by a container): makes a run informative.
     CountsOnly,
     /// No evidence: makes a run void.
     Absent,
 }
 
-/// One thing that was asked for and read back.
+/// One requested property, read back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// What was read: `cpu time in the window`, `affinity`, `threads`.
     pub what: String,
-    /// The member it is about; none if about the device.
+    /// The member it is about; `None` if about the device.
     pub member: Option<u32>,
-    /// What was asked for.
+    /// The requested value.
     pub asked: String,
-    /// What was found; none if it could not be read.
+    /// The value found; `None` if it could not be read.
     pub found: Option<String>,
     pub holds: bool,
 }
@@ -144,7 +145,7 @@ impl Attestation {
         Attestation { verdict: AttestationVerdict::Absent, checks: vec![check] }
     }
 
-    /// Attested if there is a check and all of them hold, absent otherwise.
+    /// Attested if there is a check and all of them pass, absent otherwise.
     pub fn from_checks(checks: Vec<Check>) -> Self {
         let all = !checks.is_empty() && checks.iter().all(|c| c.holds);
         Attestation { verdict: if all { AttestationVerdict::Attested } else { AttestationVerdict::Absent }, checks }

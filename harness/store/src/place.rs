@@ -1,5 +1,5 @@
-//! Files put in their place: written aside under a name of their own, then renamed, so that readers see the old content or the new,
-//! never half, however many write at once.
+//! Atomic file replacement: written under a unique temporary name, then renamed, so that readers see the old content or the new,
+//! never a mixture, however many processes write.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use fs_err as fs;
 
 use crate::Result;
 
-/// How a file is called while it is written.
+/// Marks the name of a file while it is written.
 const ASIDE: &str = ".aside";
-/// What a process that was killed left aside is removed by whoever writes the same file this much later.
+/// Temporary files of killed processes are removed by the next writer of the same file after this time.
 const LEFT: Duration = Duration::from_secs(3600);
 
-/// Write a file aside, flush it, rename it into place, and flush that.
+/// Write a temporary file, flush it, rename it into place, and flush the folder.
 pub fn replace_file(path: &Path, content: &[u8]) -> Result<()> {
     place(path, content, true)?;
     if let Some(folder) = path.parent() {
@@ -24,7 +24,7 @@ pub fn replace_file(path: &Path, content: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The same without waiting for the disk, for what can be made again.
+/// The same without waiting for the disk, for content that can be regenerated.
 pub fn place_file(path: &Path, content: &[u8]) -> std::io::Result<()> {
     place(path, content, false)
 }
@@ -46,7 +46,7 @@ fn place(path: &Path, content: &[u8], flush: bool) -> std::io::Result<()> {
     written
 }
 
-/// A name that nobody else uses: of this process, and of this call.
+/// A unique name: of this process, and of this call.
 fn aside(path: &Path) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -68,7 +68,7 @@ fn sweep(folder: &Path, begins: &str) {
     }
 }
 
-/// A file that was not there before: whatever a stranger put in its place, a link or a pipe, is removed and not written to.
+/// A new file: anything already there, a link or a pipe, is removed and not written to.
 pub(crate) fn fresh_file(path: &Path) -> std::io::Result<fs::File> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path)?,

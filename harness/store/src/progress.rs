@@ -1,23 +1,23 @@
-//! How far a campaign is: what is stored of its plan, and what is to be known of it besides.
+//! The progress of a campaign: which of its planned runs are stored, and whether it is being measured.
 
 use crate::{CampaignFolder, Outcome, Result};
 
-/// How far a campaign is.
+/// The progress of a campaign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
     /// Runs of the plan.
     pub planned: usize,
-    /// Those of them that are stored and final.
+    /// Planned runs that are stored and final.
     pub stored: usize,
     pub failed: usize,
-    /// A collo measures it now.
+    /// A collo is measuring it now.
     pub running: bool,
     informative: bool,
     changed: bool,
 }
 
 impl CampaignFolder {
-    /// How far it is, from the runs that are stored now.
+    /// Its progress, from the runs stored now.
     pub fn progress(&self) -> Result<Progress> {
         let (runs, _) = self.runs()?;
         let plan = &self.manifest.plan;

@@ -1,29 +1,29 @@
-//! What the journal holds a campaign to: is a file still the one that collo wrote down?
+//! Compares files with the journal: is a file still the one that collo recorded?
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::{JournalEntry, journal};
 
-/// How a file stands to its digest in the journal.
+/// How a file compares with its digest in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recorded {
-    /// It is what was recorded.
+    /// Unchanged.
     Same,
     /// There is no digest of it.
     Never,
-    /// It is not what was recorded.
+    /// Changed since.
     Changed,
 }
 
 /// The digests of a journal.
 #[derive(Debug, Default)]
 pub(crate) struct Digests {
-    /// Of `campaign.json`, in the order in which it was written.
+    /// Of `campaign.json`, in the order of writing.
     manifests: Vec<String>,
-    /// True where the last line is that of a manifest: collo may have been killed before it was in place.
+    /// True if the last line is that of a manifest: collo may have been killed before it was in place.
     ends_with_manifest: bool,
-    /// Of `run.json`, by folder: more than one where a run was measured again.
+    /// Of `run.json`, by folder: several if a run was measured again.
     pub runs: BTreeMap<String, Vec<String>>,
     /// Why the journal cannot be read.
     pub unreadable: Option<String>,
@@ -53,12 +53,12 @@ impl Digests {
         if last == sha256 || is_next_missing() { Recorded::Same } else { Recorded::Changed }
     }
 
-    /// Whether the manifest that was written down last never came to its place.
+    /// Whether the manifest recorded last was never renamed into place.
     pub fn is_ahead_of(&self, sha256: &str) -> bool {
         self.manifests.last().is_some_and(|last| last != sha256) && self.manifest(sha256) == Recorded::Same
     }
 
-    /// Only interrupted and failed runs are measured again, so an earlier digest of the folder is as good as the last: collo may have been
+    /// Only interrupted and failed runs are measured again, so an earlier digest of the folder is valid too: collo may have been
     /// killed before the later run was in place.
     pub fn run(&self, folder: &str, sha256: &str) -> Recorded {
         match self.runs.get(folder) {

@@ -1,5 +1,5 @@
-//! Files that others may have put there: opened only if they are regular files, read only up to a limit, so that no pipe, device,
-//! socket or endless file holds collo up.
+//! Files that others may have put there: opened only if regular, read only up to a limit, so that no pipe, device, socket or
+//! endless file can block collo.
 
 use std::fs::{FileType, Metadata};
 use std::io::{Error, ErrorKind, Read, Result};
@@ -10,10 +10,10 @@ use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt;
 use nix::fcntl::OFlag;
 
-/// Open a file for reading if it is a regular one, or a link to one. Never waits: not for the other end of a pipe, not for a device.
+/// Open a file for reading if it is a regular one, or a link to one. Never blocks on the other end of a pipe or on a device.
 ///
-/// It is looked at before it is opened, because opening alone can do something to a device, and again when it is open, because it may
-/// have been replaced meanwhile; for that case it is opened without waiting (`O_NONBLOCK`: open(2), fifo(7)).
+/// It is checked before it is opened, because opening alone can affect a device, and again once open, because it may have been
+/// replaced meanwhile; in case it has, it is opened without waiting (`O_NONBLOCK`: open(2), fifo(7)).
 pub fn open_regular(path: &Path) -> Result<fs::File> {
     regular(path, &fs::metadata(path)?)?;
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
@@ -22,7 +22,7 @@ pub fn open_regular(path: &Path) -> Result<fs::File> {
     Ok(file)
 }
 
-/// A small file as it is: an error, and no more memory than `limit_bytes`, where it is larger or not a regular file.
+/// Read a small file: an error if it is larger than `limit_bytes` or not regular, and never more memory than that.
 pub fn read_small(path: &Path, limit_bytes: u64) -> Result<Vec<u8>> {
     let file = open_regular(path)?;
     let too_large = || {
@@ -56,7 +56,7 @@ fn regular(path: &Path, found: &Metadata) -> Result<()> {
     Err(Error::new(ErrorKind::InvalidInput, format!("`{}` is {what}, not a file that can be read", path.display())))
 }
 
-/// What a thing that is no regular file is: `a folder`, `a named pipe`.
+/// What a non-regular file is: `a folder`, `a named pipe`.
 fn kind(found: FileType) -> &'static str {
     match found {
         t if t.is_dir() => "a folder",
@@ -66,7 +66,7 @@ fn kind(found: FileType) -> &'static str {
     }
 }
 
-/// What lies in a folder, sorted; hidden files are none of ours.
+/// The entries of a folder, sorted, without hidden files.
 pub(crate) fn entries(folder: &Path) -> crate::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -1,4 +1,4 @@
-//! `run.json`, and the draft that becomes a run: everything is written to a folder aside, flushed and renamed.
+//! `run.json`, and the draft that becomes a run: everything is written to a temporary folder, flushed and renamed.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -35,11 +35,11 @@ pub struct RunRecord {
     pub sampling: Vec<SamplingQuality>,
     /// Digest of each ingredient at the time of this run.
     pub ingredients: BTreeMap<String, String>,
-    /// The other files of the folder; filled when the draft is committed.
+    /// The other files of the folder; filled on commit.
     pub files: BTreeMap<String, StoredFile>,
 }
 
-/// The moments of a run, nanoseconds of `CLOCK_MONOTONIC`; absent where it did not come so far.
+/// The moments of a run, nanoseconds of `CLOCK_MONOTONIC`; absent if it did not get that far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
     pub launched_ns: u64,
@@ -58,28 +58,28 @@ pub struct Timeline {
 pub struct MemberRecord {
     pub spec: MemberSpec,
     pub pid: Option<u32>,
-    /// What it got of the device: `1g.5gb`; absent where that is the whole device.
+    /// Its part of the device: `1g.5gb`; absent if that is the whole device.
     #[serde(default)]
     pub slice: Option<String>,
-    /// False for a foreign script without the protocol: it started when it was launched and was never held.
+    /// False for a foreign script without the protocol: it started when launched, without waiting for the others.
     pub barrier: bool,
     /// The member's own hello, word for word: device as seen, versions, model, data set.
     pub hello: Option<Value>,
-    /// True when it trained on a synthetic stand-in; absent if it did not say.
+    /// True if it trained on a synthetic stand-in; absent if not reported.
     pub synthetic: Option<bool>,
-    /// Batches after which its epochs were cut short; absent where they are whole.
+    /// Batches after which its epochs were cut short; absent for whole epochs.
     #[serde(default)]
     pub limit_batches: Option<u64>,
-    /// What it answers, where it serves instead of training.
+    /// Present if it serves instead of training.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serving: Option<Serving>,
-    /// Absent if it did not say.
+    /// Absent if not reported.
     #[serde(default)]
     pub features: Option<Features>,
     pub ready_ns: Option<u64>,
     /// When its first epoch began.
     pub training_start_ns: Option<u64>,
-    /// When it stopped training: it was told to stop, was done under `release`, or ended.
+    /// When it stopped training: on a stop message, on finishing under `release`, or at its exit.
     pub training_end_ns: Option<u64>,
     /// `exited with 0`, `killed by SIGKILL`.
     pub exit: Option<String>,
@@ -89,33 +89,33 @@ pub struct MemberRecord {
     /// The GPU allocator's own peaks.
     pub allocated_bytes: Option<u64>,
     pub reserved_bytes: Option<u64>,
-    /// The same of its warm-up, where they were reset after it: tuning asks for memory that training does not.
+    /// The same for its warm-up, if they were reset after it: tuning asks for memory that training does not.
     #[serde(default)]
     pub warm_up_allocated_bytes: Option<u64>,
     #[serde(default)]
     pub warm_up_reserved_bytes: Option<u64>,
-    /// Processes that it left behind and that its supervisor ended.
+    /// Processes that it left behind, ended by its supervisor.
     pub orphans: Vec<u32>,
-    /// The last lines of its log when it failed.
+    /// The last lines of its log if it failed.
     pub log_tail: Vec<String>,
 }
 
-/// How a member that serves is asked: requests come by an open-loop Poisson process, whether or not it keeps up.
+/// The load of a serving member: requests arrive by an open-loop Poisson process, whether or not it keeps up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Serving {
     /// Mean rate of arrivals.
     pub rate_per_s: f64,
-    /// Requests that are answered together, at most.
+    /// Requests answered in one batch, at most.
     pub batch_size: u64,
-    /// The latency that a request must not exceed; absent where none was set.
+    /// The latency that a request must not exceed; absent if none was set.
     #[serde(default)]
     pub slo_s: Option<f64>,
-    /// Requests that it answers per second when they never wait, measured in its warm-up; absent if it did not say.
+    /// Requests per second that it answers when none waits, measured in its warm-up; absent if not reported.
     #[serde(default)]
     pub capacity_per_s: Option<f64>,
 }
 
-/// The computation graph of a member in numbers, as it told: what predictors of utilisation and memory are trained on.
+/// The computation graph of a member in numbers, as reported: training data for predictors of utilisation and memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Features {
     pub batch_size: Option<u64>,
@@ -124,13 +124,12 @@ pub struct Features {
     pub model_mb: Option<f64>,
     /// Of one forward pass; a multiply-add is two.
     pub flops_per_item: Option<f64>,
-    /// Values that the layers put out in one forward pass.
+    /// Values that the layers output in one forward pass.
     pub activations_per_item: Option<f64>,
     /// Layers by kind.
     #[serde(default)]
     pub layers: BTreeMap<String, u64>,
-    /// Layers in the order in which the forward pass meets them: type, values put out for one item, parameters; none if it
-    /// could not be told.
+    /// Layers in the order of the forward pass: type, values output for one item, parameters; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<Vec<(String, u64, u64)>>,
 }
@@ -142,7 +141,7 @@ pub struct SamplingQuality {
     pub asked_hz: f64,
     pub achieved_hz: Option<f64>,
     pub ticks: u64,
-    /// Ticks that were skipped because the one before took too long.
+    /// Ticks skipped because the one before took too long.
     pub missed: u64,
     pub longest_gap_s: Option<f64>,
     /// How late a tick began after its deadline.
@@ -153,35 +152,35 @@ pub struct SamplingQuality {
     pub cpu_ratio: Option<f64>,
     /// Share of ticks at which the metric's value moved, by metric.
     pub moved_ratio: BTreeMap<String, f64>,
-    /// Why a metric that was looked for here is absent, by metric, or by `METRIC of SCOPE` where others have it.
+    /// Why an expected metric is absent, by metric, or by `METRIC of SCOPE` if other scopes have it.
     #[serde(default)]
     pub absent: BTreeMap<String, String>,
-    /// Lines of a stream that were not understood; nothing was read from them.
+    /// Lines of a stream that could not be parsed; nothing was read from them.
     #[serde(default)]
     pub unread_lines: u64,
-    /// What happened while it was read that whoever uses its numbers should know.
+    /// Events during sampling that users of its numbers should know about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-    /// Absent where the source is no program of somebody else's.
+    /// Absent unless the source is a third-party program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instrument: Option<Instrument>,
 }
 
-/// With what a source was read, and what: the facts by which a report decides how far its numbers can be believed.
+/// The program a source was read with, and the GPUs it read: the facts by which a report decides how far to trust its numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instrument {
-    /// Of the program that was asked: `3.3.9`; absent where it did not say.
+    /// Of the program: `3.3.9`; absent if not reported.
     pub version: Option<String>,
     /// By scope: `gpu:UUID`.
     pub cards: BTreeMap<String, ReadCard>,
 }
 
-/// A card as a source met it.
+/// A GPU as seen by a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadCard {
     /// `8.0`
     pub compute_capability: Option<String>,
-    /// Compute slices of each of its GPU instances, by scope; empty where it is not cut.
+    /// Compute slices of each of its GPU instances, by scope; empty if it is not partitioned.
     pub slices: BTreeMap<String, u32>,
 }
 
@@ -192,7 +191,7 @@ pub struct StoredFile {
     pub sha256: String,
 }
 
-/// The last step of a run that is whole and noted.
+/// The last step of a complete, journalled run.
 pub(crate) fn put_in_place(campaign: &Path, folder: &str, aside: &Path) -> Result<()> {
     let place = campaign.join(folder);
     if place.exists() {
@@ -202,7 +201,7 @@ pub(crate) fn put_in_place(campaign: &Path, folder: &str, aside: &Path) -> Resul
     sync_folder(campaign)
 }
 
-/// A run that is not one yet. Dropped without [`RunDraft::commit`], it stays aside as a partial, for `show --partial`.
+/// An unfinished run. Dropped without [`RunDraft::commit`], its folder stays as a partial, for `show --partial`.
 pub struct RunDraft {
     campaign: PathBuf,
     folder: String,
@@ -221,12 +220,12 @@ impl RunDraft {
         Ok(RunDraft { campaign: campaign.to_path_buf(), folder: folder.to_string(), aside, events })
     }
 
-    /// The folder aside, where members write their logs.
+    /// The temporary folder, where members write their logs.
     pub fn path(&self) -> &Path {
         &self.aside
     }
 
-    /// Keep one thing that happened, as it happens: what a killed harness leaves behind can still be shown.
+    /// Record one event as it happens, so that `show` works on what a killed harness leaves behind.
     pub fn event(&mut self, event: &Value) -> Result<()> {
         let mut line = event.to_string();
         line.push('\n');
@@ -239,8 +238,8 @@ impl RunDraft {
         SampleWriter::create(&self.aside)
     }
 
-    /// Write the record and the tables, flush everything, note the digest in the journal, and rename the folder into place. Returns the
-    /// run's folder.
+    /// Write the record and the tables, flush everything, journal the digest, and rename the folder into place. Returns the run's
+    /// folder.
     ///
     /// A folder of the same name (an interrupted run, a failed one measured again) moves to `.superseded/`.
     pub fn commit(self, mut record: RunRecord, epochs: &[EpochRecord], requests: &[RequestRecord]) -> Result<PathBuf> {
@@ -277,13 +276,13 @@ impl RunDraft {
     }
 }
 
-/// Folders of logs lie in the run's folder, nothing deeper than this.
+/// Folders of logs are in the run's folder, nothing deeper than this.
 const DEEPEST: usize = 4;
-/// More files than this no run of ours has: a member that fills its folder with others does not hold up the campaign.
+/// No run of ours has more files: a member that fills its folder with others does not block the campaign.
 const MOST: usize = 10_000;
 
-/// The regular files of a folder and of the folders of logs in it, each with its path below it. A link is never followed: it may lead
-/// anywhere, and back here.
+/// The regular files of a folder and of the folders of logs in it, each with its relative path. A link is never followed: it may
+/// lead anywhere, including back here.
 fn files_below(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
     let mut files = Vec::new();
     let mut folders = vec![(PathBuf::new(), folder.to_path_buf(), 0)];

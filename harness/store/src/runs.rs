@@ -1,4 +1,4 @@
-//! The folder `runs/`: which campaigns are there, and what is in one.
+//! The folder `runs/`: finds campaigns, and their contents.
 
 use std::cmp::Reverse;
 use std::io::ErrorKind;
@@ -27,7 +27,7 @@ impl Runs {
         Runs { root: root.into() }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.root
     }
@@ -46,7 +46,7 @@ impl Runs {
         Ok(CampaignFolder { path, manifest, recorded: Recorded::Same })
     }
 
-    /// All campaigns, newest first, and whatever else lies there.
+    /// All campaigns, newest first, and everything else found there.
     pub fn campaigns(&self) -> Result<(Vec<CampaignFolder>, Vec<Foreign>)> {
         let (mut found, mut foreign) = (Vec::new(), Vec::new());
         if !self.root.exists() {
@@ -105,7 +105,7 @@ impl Runs {
     }
 }
 
-/// `last-N` and `NAME/last-N`; the outer none means that the text is no such thing.
+/// `last-N` and `NAME/last-N`; the outer `None` means that the text is neither.
 fn relative<'a>(campaigns: &'a [CampaignFolder], asked: &str) -> Option<Option<&'a CampaignFolder>> {
     let (experiment, word) = match asked.rsplit_once('/') {
         Some((e, w)) => (Some(e), w),
@@ -134,7 +134,7 @@ fn newest_first(campaigns: &mut Vec<CampaignFolder>) {
     campaigns.extend(ranked.into_iter().map(|(_, c)| c));
 }
 
-/// Why the campaign that is meant cannot be read, if it is there.
+/// Why the requested campaign cannot be read, if it exists.
 fn unreadable(asked: &str, foreign: &[Foreign]) -> Option<Error> {
     let is_meant = |f: &&Foreign| {
         let name = f.path.file_name().unwrap_or_default().to_string_lossy();
@@ -143,7 +143,7 @@ fn unreadable(asked: &str, foreign: &[Foreign]) -> Option<Error> {
     foreign.iter().filter(is_meant).find_map(why_unreadable)
 }
 
-/// Why a campaign cannot be read; none for what is no campaign.
+/// Why a campaign cannot be read; `None` if it is not a campaign.
 fn why_unreadable(f: &Foreign) -> Option<Error> {
     let is_campaign =
         f.path.join("campaign.json").symlink_metadata().map_or_else(|e| e.kind() == ErrorKind::PermissionDenied, |_| true);

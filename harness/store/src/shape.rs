@@ -1,5 +1,5 @@
-//! Whether what was read can be what it says: a plan whose parts fit together, a run that belongs to its campaign and its folder. Whoever
-//! comes later may then take indices, members and names as they are.
+//! Consistency checks: a plan whose parts fit together, a run that belongs to its campaign and its folder. Later code may then
+//! use indices, members and names unchecked.
 
 use std::collections::BTreeSet;
 

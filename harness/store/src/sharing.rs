@@ -1,4 +1,4 @@
-//! What a sharing mode means for the members of a cell, as fields: nobody has to read its label.
+//! What a sharing mode means for the members of a cell, as fields: no code has to parse its label.
 
 use collo_gpus::notation::Size;
 use serde::{Deserialize, Serialize};
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 /// How the members of a cell share their device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sharing {
-    /// The first word of the mode's label, alike for all variants: `naive`, `mps`, `mig`.
+    /// The first word of the mode's label, the same for all variants: `naive`, `mps`, `mig`.
     pub family: String,
     /// Members are clients of an MPS daemon, on the whole device or inside their instances.
     pub mps: bool,
-    /// Members have limits of their threads or memory under MPS.
+    /// Members have thread or memory limits under MPS.
     pub limited: bool,
     /// The GPU is partitioned into instances.
     pub partitioned: bool,
@@ -19,7 +19,7 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// What a label says, for whatever has nothing but a label: records of earlier collos, reports, refusals.
+    /// Derived from a label, where nothing else is available: records of earlier versions, reports, refusals.
     pub fn of_label(label: &str) -> Sharing {
         let first = label.split([':', '+']).next().unwrap_or(label);
         let family = if first == "solo" { "naive" } else { first };

@@ -1,4 +1,4 @@
-//! The tables of a run: `epochs.parquet`, `samples.parquet` (long and narrow: a new metric is a row, never a column), and, where a
+//! The tables of a run: `epochs.parquet`, `samples.parquet` (long and narrow: a new metric is a row, never a column), and, if a
 //! member serves, `requests.parquet`.
 
 use std::collections::{BTreeMap, HashMap};
@@ -37,19 +37,19 @@ pub struct EpochRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestRecord {
     pub member: u32,
-    /// When it was due by the schedule, whether or not the member had time for it: latency counts from here.
+    /// When the schedule sent it, whether or not the member had time for it: latency counts from here.
     pub arrival_ns: u64,
-    /// When its batch was begun; none if it was still waiting when the member was told to stop.
+    /// When its batch started; `None` if it was still waiting when the member was stopped.
     pub start_ns: Option<u64>,
-    /// When its answer was there; none if it was not when the member was told to stop.
+    /// When its answer was complete; `None` if the member was stopped before.
     pub end_ns: Option<u64>,
 }
 
-/// One reading of one metric at one time; `value` is none where the source could not tell.
+/// One reading of one metric at one time; `value` is `None` if the source had none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     pub at_ns: u64,
-    /// The span that the value is a mean over, ending at `at_ns`; 0 for a reading of a moment or a counter.
+    /// The window that the value is a mean over, ending at `at_ns`; 0 for an instantaneous reading or a counter.
     pub window_ns: u64,
     pub source: &'static str,
     /// `host`, `member:0`, `gpu:UUID`, `mig:UUID`.
@@ -207,12 +207,12 @@ fn requests_of(path: &Path) -> Result<Vec<RequestRecord>> {
 /// Readings `(at_ns, window_ns, value)` in order, by `(scope, metric)`.
 pub type Readings = BTreeMap<(String, String), Vec<(u64, u64, Option<f64>)>>;
 
-/// Read the values of `samples.parquet` that `keep(source, scope, metric)` wants, whichever source they are of.
+/// Read the values of `samples.parquet` selected by `keep(source, scope, metric)`, from any source.
 pub fn read_samples(path: &Path, keep: impl Fn(&str, &str, &str) -> bool) -> Result<Readings> {
     whole(path, || samples_of(path, keep))
 }
 
-/// Damage of a table is an error, also where the library that reads it panics.
+/// A damaged table is an error, even if the library that reads it panics.
 fn whole<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
     caught(read).unwrap_or_else(|why| Err(Error::corrupt(path, why)))
 }
@@ -227,7 +227,7 @@ fn samples_of(path: &Path, keep: impl Fn(&str, &str, &str) -> bool) -> Result<Re
     Ok(found)
 }
 
-/// What one source read of one metric of one scope.
+/// The readings of one source for one metric of one scope.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SampleSeries {
     pub source: String,
@@ -237,7 +237,7 @@ pub struct SampleSeries {
     pub readings: Vec<(u64, u64, Option<f64>)>,
 }
 
-/// Read the series of `samples.parquet` that `keep(source, scope, metric)` wants, in the order in which each began.
+/// Read the series of `samples.parquet` selected by `keep(source, scope, metric)`, in the order of their first readings.
 pub fn read_series(path: &Path, keep: impl Fn(&str, &str, &str) -> bool) -> Result<Vec<SampleSeries>> {
     whole(path, || series_of(path, keep))
 }
@@ -302,8 +302,8 @@ fn batches(path: &Path, schema: &Schema) -> Result<Vec<RecordBatch>> {
     reader.map(|b| b.map_err(|e| err(e.into()))).collect()
 }
 
-/// Samples on their way to disk, in closed segments: a Parquet file has no content until it is closed, so a writer that is killed
-/// would leave nothing at all. [`SampleWriter::finish`] makes one `samples.parquet` of them.
+/// Samples on their way to disk, in closed segments: a Parquet file has no content until it is closed, so a killed writer would
+/// leave nothing. [`SampleWriter::finish`] merges them into one `samples.parquet`.
 pub struct SampleWriter {
     folder: PathBuf,
     closed: Vec<PathBuf>,
@@ -311,7 +311,7 @@ pub struct SampleWriter {
     opened_ns: u64,
 }
 
-/// A segment is closed after so many rows, or so long.
+/// A segment is closed after this many rows, or after 30 s.
 const SEGMENT_ROWS: usize = 200_000;
 const SEGMENT_NS: u64 = 30_000_000_000;
 
@@ -360,7 +360,7 @@ impl SampleWriter {
         })
     }
 
-    /// Take samples in; a value that is not finite is stored as absent.
+    /// Add samples; a value that is not finite is stored as absent.
     pub fn write(&mut self, samples: &[Sample]) -> Result<()> {
         for s in samples {
             self.rows.push(s);
@@ -384,7 +384,7 @@ impl SampleWriter {
         Ok(())
     }
 
-    /// Close the last segment and make one `samples.parquet` of all.
+    /// Close the last segment and merge all into one `samples.parquet`.
     pub fn finish(mut self) -> Result<()> {
         if self.rows.len > 0 || self.closed.is_empty() {
             self.close_segment()?;

@@ -1,29 +1,29 @@
-//! Texts that others wrote, as a terminal may be given them. Members, workloads, data sets, experiments and other people's campaigns say
-//! what they like; nothing of it may move the cursor, set the clipboard, turn the direction of writing, or look like a line of ours.
+//! Makes untrusted text safe for a terminal. Members, workloads, data sets, experiments and other people's campaigns may contain
+//! anything; none of it may move the cursor, set the clipboard, reverse the direction of writing, or look like a line of ours.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// One line: everything that is no visible text is escaped, a line's end too: `\x0a`, `\x1b`, `\u{202e}`.
+/// One line: everything that is not visible text is escaped, including line ends: `\x0a`, `\x1b`, `\u{202e}`.
 pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }
 
-/// Several lines: the same, but a line may end.
+/// Several lines: the same, but line ends are kept.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c == '\n')
 }
 
-/// True for what a terminal does not show but obeys, or shows as nothing: control characters, C0 and C1 (ECMA-48); what ends lines or turns
-/// their direction (Unicode Standard Annex 9: Bidirectional Algorithm, 2.1 to 2.6); what has no width; tags; and the words between these
-/// that carry annotations.
+/// True for characters that a terminal obeys or shows as nothing: control characters, C0 and C1 (ECMA-48); line ends and changes
+/// of direction (Unicode Standard Annex 9: Bidirectional Algorithm, 2.1 to 2.6); characters without width; tags; and annotation
+/// characters.
 pub fn is_unseen(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A value as it was written, in backticks: control characters escaped, cut where it would fill the screen.
+/// A value as written, in backticks: control characters escaped, truncated if it would fill the screen.
 pub fn quoted(written: &str) -> String {
     let begin: String = written.chars().take(61).collect();
     let mut shown = line(&begin).into_owned();

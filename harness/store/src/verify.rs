@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::recorded::Digests;
 use crate::{AttestationVerdict, CampaignFolder, Foreign, Outcome, Recorded, Result, StoredRun, Verdict, copies};
 
-/// How a finding counts.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// As it should be.

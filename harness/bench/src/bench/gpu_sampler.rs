@@ -1,4 +1,4 @@
-//! What it costs to sample many cards: eight simulated ones, each cut in seven, NVML at 10 Hz and GPM at 5 Hz.
+//! The cost of sampling many GPUs: eight simulated ones, each in seven instances, NVML at 10 Hz and GPM at 5 Hz.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,12 +18,12 @@ use crate::ground::Ground;
 use crate::simulated::{Job, Room};
 
 pub const PART: &str = "gpu-sampler";
-/// The variable in which a part is told which program trains, and where.
+/// The variable that passes the training program and its place to a part.
 const TRAINS: &str = "COLLO_BENCH_TRAINS";
 const CARDS: usize = 8;
 const SECONDS: usize = 30;
 const MOST: f64 = 0.02;
-/// The threads that read cards, as they call themselves.
+/// The threads that sample GPUs, by name.
 const THREADS: [(&str, f64); 3] = [("nvml", 10.0), ("gpm", 5.0), ("nvml-slow", 1.0)];
 
 pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
@@ -42,7 +42,7 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
 pub struct Measured {
     boards: usize,
     instances: usize,
-    /// Values that are numbers, by the thread that read them.
+    /// Numeric readings, by sampling thread.
     readings: BTreeMap<String, u64>,
     quality: Vec<SamplingQuality>,
 }
@@ -132,7 +132,7 @@ pub fn inside(job: &Job) -> Result<Measured> {
     Ok(Measured { boards: boards.len(), instances, readings, quality })
 }
 
-/// A card as it is cut. DCGM is another process, which is not asked here.
+/// A GPU as partitioned. DCGM is another process, which is not measured here.
 fn board(gpu: &collo_measure::Gpu) -> Result<Board> {
     let uuid = gpu.at.as_ref().context("the card has a place")?.uuid.clone();
     let devices = cut::read(&uuid, &gpu.label())?.instances.into_iter().flat_map(|part| part.devices);
@@ -141,7 +141,7 @@ fn board(gpu: &collo_measure::Gpu) -> Result<Board> {
     Ok(Board { uuid, instances: instances.collect(), sources: SourceChoice { sm: Some(Source::Gpm), ..SourceChoice::default() } })
 }
 
-/// Who trains meanwhile; ended with this.
+/// The processes that train meanwhile; killed on drop.
 struct Members(Vec<Child>);
 
 impl Members {
@@ -174,7 +174,7 @@ impl Drop for Members {
     }
 }
 
-/// A campaign of nothing, for its folder: samples are written as those of a run are.
+/// An empty campaign, for its folder: samples are written as those of a run are.
 fn campaign(checkout: &Project, facts: &DeviceFacts) -> Campaign {
     let cores = facts.cores.len() as u32;
     Campaign {

@@ -24,7 +24,7 @@ pub struct Bench {
     pub run: fn(&Ground, Effort) -> Result<Vec<Figure>>,
 }
 
-/// In the order in which they are run: what takes longest comes last.
+/// In the order of execution: the longest ones last.
 pub static BENCHES: [Bench; 10] = [
     Bench { name: "plan", about: "a plan of 10⁴ cells, and the help", run: plan::run },
     Bench { name: "overhead", about: "the fixed cost of a run", run: overhead::run },
@@ -41,9 +41,9 @@ pub static BENCHES: [Bench; 10] = [
 /// How much to repeat.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effort {
-    /// Once each, to see that it works.
+    /// Once each, as a smoke test.
     pub smoke: bool,
-    /// The longest that a benchmark with an interval goes on for more pairs.
+    /// The time limit of a benchmark that adds pairs until its interval is narrow enough.
     pub most: Duration,
 }
 
@@ -51,7 +51,7 @@ impl Effort {
     pub const FULL: Effort = Effort { smoke: false, most: Duration::from_secs(900) };
     pub const SMOKE: Effort = Effort { smoke: true, most: Duration::from_secs(20) };
 
-    /// So many times, or once for a smoke run.
+    /// `full` times, or once for a smoke run.
     pub fn times(self, full: usize) -> usize {
         if self.smoke { 1 } else { full }
     }

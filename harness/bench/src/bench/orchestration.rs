@@ -1,5 +1,5 @@
-//! What a campaign costs beside its members: a part of `study-uniform` on a simulated card, by the command itself, from its start to
-//! its end less the time in which there was a member.
+//! The cost of a campaign beside its members: a part of `study-uniform` on a simulated GPU, by the command itself, its total time
+//! minus the time with a member running.
 
 use anyhow::{Context, Result, ensure};
 use collo_store::{Outcome, Runs, StoredRun, monotonic_ns};
@@ -45,7 +45,7 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
     Ok(figures(begun_ns, &lives, ended_ns, plan.cells.len()))
 }
 
-/// The study as it is, but one repetition of each cell, and no pauses.
+/// The study as it is, but with one repetition of each cell, and no pauses.
 fn write_experiment(ground: &Ground) -> Result<()> {
     let text = fs::read_to_string(ground.checkout().experiments().join("study-uniform.toml"))?;
     let line = |line: &str| match line.split('=').next().map(str::trim) {
@@ -58,13 +58,13 @@ fn write_experiment(ground: &Ground) -> Result<()> {
     Ok(())
 }
 
-/// When members of a run lived, and what of it they waited for collo.
+/// When members of a run lived, and how much of it they waited for collo.
 #[derive(Debug, Clone, PartialEq)]
 struct Life {
     cell: String,
     begun_ns: u64,
     ended_ns: u64,
-    /// From the last measured epoch until nobody was left.
+    /// From the last measured epoch until the last member's exit.
     farewell_s: Option<f64>,
 }
 
@@ -84,7 +84,7 @@ fn lived(events: &str) -> Option<(u64, u64)> {
     at("started").min().zip(at("ended").max())
 }
 
-/// `lives` in the order in which they were lived.
+/// `lives` in chronological order.
 fn figures(begun_ns: u64, lives: &[Life], ended_ns: u64, cells: usize) -> Vec<Figure> {
     let s = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
     let Some((first, last)) = lives.first().zip(lives.last()) else { return vec![Figure::absent(NAME, "no run was stored")] };

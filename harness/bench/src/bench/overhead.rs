@@ -1,5 +1,5 @@
-//! What a run costs outside the members' own time: two sleeping members under collo, from its begin to its record on disk, less the
-//! same two started together by hand, interleaved. By hand they also take their interpreters apart, which collo spares them.
+//! The cost of a run outside the members' own time: two sleeping members under collo, from its start to its record on disk, minus
+//! the same two started together by hand, interleaved. By hand they also tear down their interpreters, which collo spares them.
 
 use std::time::Instant;
 
@@ -40,7 +40,7 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
     }])
 }
 
-/// Seconds that the members take by themselves, started together.
+/// Seconds that the members take on their own, started together.
 fn by_hand(ground: &Ground) -> Result<f64> {
     let arguments = ["--epochs".to_string(), "2".to_string()];
     let settings = [("seconds", "0.2".to_string())];

@@ -1,5 +1,5 @@
-//! radT and collo on the same two trivial scripts, together, one after the other in the same run: from the order to the last result
-//! stored. Neither has a GPU to look at; both sample the host.
+//! radT and collo on the same two trivial scripts together, one tool after the other in the same run: from the start to the last stored
+//! result. Neither has a GPU to sample; both sample the host.
 //!
 //! radT gets an environment of its own in the cache folder, made on first use, and a local SQLite file as its MLflow store.
 
@@ -54,7 +54,7 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
     }])
 }
 
-/// The peer's interpreter. Built aside and renamed, so what is there is whole.
+/// The peer's interpreter. Built under a temporary name and renamed, so that an existing one is complete.
 fn provide(folder: &Path) -> Result<PathBuf> {
     let interpreter = folder.join("bin/python");
     if interpreter.exists() {
@@ -104,7 +104,7 @@ fn radt(ground: &Ground, interpreter: &Path, work: &Path) -> Result<f64> {
     Ok(seconds)
 }
 
-/// How many of the scripts radT says are finished, in the table that it writes back.
+/// How many of the scripts radT reports as finished, in the table that it writes back.
 fn finished(table: &str) -> usize {
     table.lines().filter(|line| line.contains(",FINISHED ")).count()
 }

@@ -1,7 +1,7 @@
-//! What being measured costs a training: epochs of `tiny` under collo, sampled at 10 Hz, over epochs of the same script by hand.
+//! The cost of being measured: epochs of `tiny` under collo, sampled at 10 Hz, over epochs of the same script by hand.
 //!
-//! Pairs of processes, interleaved (AB BA AB …), until the interval is narrow enough or the time is over: a rule that does not look at
-//! where the interval lies. Both print wall and CPU time of their epochs; only measured epochs count, so set-up does not.
+//! Pairs of processes, interleaved (AB BA AB …), until the interval is narrow enough or the time is over: a rule that ignores
+//! where the interval is. Both print wall and CPU time of their epochs; only measured epochs count, so set-up does not.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ use crate::statistics::{Interval, median, ratio_of_pairs};
 /// The first is warm-up.
 const EPOCHS: u32 = 9;
 const PAIRS_PER_CAMPAIGN: usize = 4;
-/// Narrow enough: a true ratio of 1.000 would then pass.
+/// Narrow enough for a true ratio of 1.000 to pass.
 const HALF_WIDTH: f64 = 0.004;
 
 /// Median seconds of the measured epochs of one process.

@@ -1,4 +1,4 @@
-//! How long the command takes where nothing is measured: a plan of 10⁴ cells, and the help.
+//! The duration of commands that measure nothing: a plan of 10⁴ cells, and the help.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

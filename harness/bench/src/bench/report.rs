@@ -1,5 +1,5 @@
 //! Reports of 10⁸ samples and of the study's size, and a comparison of 2,000 cells: package `collo-report` has its own benchmark,
-//! which links polars. It is run from here where it was built, so that this package need not build it.
+//! which links polars. Its binary is run from here, so that this package need not build it.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::Effort;
 use crate::figure::{Asked, Figure};
 use crate::ground::Ground;
 
-/// The largest campaign that the targets are about.
+/// The largest campaign that the targets cover.
 const SAMPLES: f64 = 1e8;
 
 pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {

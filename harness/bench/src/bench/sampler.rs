@@ -1,4 +1,4 @@
-//! What sampling 16 members costs, and how punctual it is: they sleep, so that the machine is idle but for the sampler.
+//! The cost of sampling 16 members, and its punctuality: they sleep, so that the machine is idle but for the sampler.
 
 use anyhow::{Context, Result};
 use collo_measure::observe::{Phase, View};
@@ -78,7 +78,7 @@ fn at(ground: &Ground, effort: Effort, rate_hz: u32, most: f64) -> Result<Vec<Fi
     ])
 }
 
-/// How late this machine wakes a thread that does nothing else, no member being there: nothing can be more punctual here.
+/// How late this machine wakes an otherwise idle thread without any members: a lower bound for the sampler here.
 fn bare_lateness_s(rate_hz: u32, seconds: f64) -> Result<Vec<f64>> {
     let ticks = (seconds * f64::from(rate_hz)) as u64;
     let timer = std::thread::spawn(move || -> nix::Result<Vec<f64>> {
@@ -95,7 +95,7 @@ fn bare_lateness_s(rate_hz: u32, seconds: f64) -> Result<Vec<f64>> {
     Ok(timer.join().map_err(|_| anyhow::anyhow!("the timer's thread ended early"))??)
 }
 
-/// CPU time of this whole process between the first and the last look at which all members trained.
+/// CPU time of this whole process between the first and the last view with all members training.
 #[derive(Default)]
 struct Window {
     first: Option<(u64, i64)>,

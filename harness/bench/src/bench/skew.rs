@@ -1,4 +1,4 @@
-//! How far apart the members of a group start to train.
+//! The spread of the members' training starts in a group.
 
 use anyhow::Result;
 

@@ -1,5 +1,6 @@
-//! What a change of the card's state costs: cutting it in seven and putting it back, an MPS daemon's start and its end. The card is
-//! simulated: its driver answers at once, so that what is left is collo's own, beside the bare calls and a daemon started by hand.
+//! The cost of changing the GPU's state: partitioning it in seven and restoring it, an MPS daemon's start and end. The GPU is
+//! simulated: its driver answers immediately, so what is left is collo's own time, compared with the bare calls and a daemon
+//! started by hand.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -32,19 +33,19 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
     Ok(figures(&room.ask(PART, effort.times(TIMES), &[])?))
 }
 
-/// Seconds of each time, there and back.
+/// Seconds of each repetition, for the change and the restore.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// What the card was cut into, and what it was before.
+    /// The partition applied, and the one before.
     there: String,
     back: String,
-    /// As a campaign does it: the journal first.
+    /// As in a campaign: the journal first.
     held: Both,
     /// The same without the journal.
     cut: Both,
-    /// The calls that change the card, and no other.
+    /// Only the calls that change the GPU.
     calls: Both,
-    /// To look how the card is cut, in seven.
+    /// Reading the partition, in seven.
     look_s: Vec<f64>,
     /// A daemon, staged for seven members.
     daemon: Both,
@@ -157,7 +158,7 @@ fn bare_cut(hold: &mut Hold, gpu: &Gpu, seven: &Partition, found: &Partition, m:
     Ok(())
 }
 
-/// What nobody can do without: open the library, turn the mode, make seven instances of each kind; and all of it back.
+/// The indispensable calls: open the library, switch the mode, create seven instances of each kind; and undo it.
 fn calls(gpu: &Gpu, seven: &Partition, both: &mut Both) -> Result<()> {
     let uuid = &gpu.at.as_ref().context("the card has a place")?.uuid;
     let profile = seven.instances.first().and_then(|s| gpu.card.as_ref()?.profile(&s.profile).ok()).context("a profile")?;

@@ -1,11 +1,11 @@
-//! How long a campaign will still take: from runs of the same cell that have finished, else from the forecast.
+//! Time left in a campaign: from runs of the same cell that have finished, else from the forecast.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use collo_store::PlannedRun;
 
-/// Keeps what runs took.
+/// Records the durations of runs.
 #[derive(Default)]
 pub struct Eta {
     /// One run of each cell.
@@ -17,7 +17,7 @@ pub struct Eta {
 }
 
 impl Eta {
-    /// These runs are to do, and none has run yet.
+    /// At the start, with these runs to do.
     pub fn new(forecast_s: &[Option<f64>], cooldown: Duration, todo: &[PlannedRun]) -> Self {
         let left = todo.iter().map(|p| p.cell).collect();
         Eta { forecast_s: forecast_s.to_vec(), cooldown_s: cooldown.as_secs_f64(), left, ..Eta::default() }
@@ -44,7 +44,7 @@ impl Eta {
         self.current.map_or(0.0, |(_, begun)| begun.elapsed().as_secs_f64())
     }
 
-    /// Seconds that are left, about; none if nobody can tell.
+    /// Estimated seconds left; `None` if unknown.
     pub fn left_s(&self) -> Option<f64> {
         let mut sum = 0.0;
         for &cell in &self.left {

@@ -1,4 +1,5 @@
-//! The plain display: every line stands alone, with its UTC time, its run and its cell; one per change, one `alive` a minute.
+//! The plain display: every line is complete in itself, with its UTC time, its run and its cell; one per change, one `alive` a
+//! minute.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use super::{Display, python, words};
 use crate::say;
 use collo_measure::shown;
 
-/// Nothing at all: `-q`.
+/// No output: `-q`.
 pub struct Silent;
 
 impl Display for Silent {
@@ -138,7 +139,7 @@ impl Display for Lines {
     fn end(&mut self) {}
 }
 
-/// What is worth saying of a data set: only that it is a stand-in, or that one was written.
+/// The line about a data set, if worth one: it is a stand-in, or was written.
 pub fn data_line(prepared: &collo_measure::Prepared) -> Option<String> {
     let Some(place) = prepared.place.as_deref().map(|p| shown(std::path::Path::new(p))) else {
         return prepared.synthetic.then(|| format!("data    {}: made in memory, marked synthetic", prepared.dataset));

@@ -1,4 +1,4 @@
-//! The display of a terminal: finished runs scroll away above, the campaign's bar, the current run and its members are redrawn.
+//! The terminal display: finished runs scroll away above; the campaign's bar, the current run and its members are redrawn.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use super::lines::data_line;
 use super::{Display, python, words};
 use crate::say;
 
-/// Redrawn at most so often.
+/// Maximum redraw rate.
 const HZ: u8 = 4;
 
 /// The screen.
@@ -53,7 +53,7 @@ impl Live {
         }
     }
 
-    /// Above what is redrawn. `suspend` of the screen would do as well, but panics where the terminal is gone.
+    /// Print above the redrawn area. `suspend` of the screen would also do, but panics if the terminal is gone.
     fn say(&self, text: &str) {
         // A screen that cannot be written to shows nothing; the campaign goes on.
         let _ = self.screen.println(text::line(text));
@@ -129,7 +129,7 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("a template of this file")
 }
 
-/// A line that wraps would break the redrawing.
+/// A wrapped line would break the redrawing.
 fn cut(text: String) -> String {
     let text = text::line(&text);
     let most = terminal_size::terminal_size_of(std::io::stderr()).map_or(100, |(w, _)| usize::from(w.0));
@@ -152,7 +152,7 @@ fn long_word(phase: Phase) -> &'static str {
     }
 }
 
-/// Which members fit the height: all, or the slowest, with a line about the rest.
+/// The members that fit the height: all, or the slowest, with a line about the rest.
 fn fitting(members: &[MemberView]) -> (Vec<usize>, Option<String>) {
     let height = terminal_size::terminal_size_of(std::io::stderr()).map_or(24, |(_, h)| usize::from(h.0));
     let room = height.saturating_sub(7).max(2);
@@ -172,7 +172,7 @@ fn fitting(members: &[MemberView]) -> (Vec<usize>, Option<String>) {
     (order, Some(format!("    … {} more{span}", rest.len())))
 }
 
-/// `GPU   SMACT 93 %   318 W   7.9 of 40.0 GiB   58 °C   1410 MHz   simulated`; what is not known yet is `–`.
+/// `GPU   SMACT 93 %   318 W   7.9 of 40.0 GiB   58 °C   1410 MHz   simulated`; unknown values are `–`.
 fn card_line(device: &DeviceRecord, card: Option<Watched>) -> String {
     let card = card.unwrap_or_default();
     let number = |value: Option<f64>, unit: &str| value.map_or(format!("– {unit}"), |v| format!("{v:.0} {unit}"));

@@ -1,4 +1,4 @@
-//! What people see while a campaign is measured: redrawn in place in a terminal, plain lines elsewhere. All of it on stderr.
+//! Progress of a campaign on stderr: redrawn in place in a terminal, plain lines elsewhere.
 
 mod eta;
 mod lines;
@@ -15,13 +15,13 @@ use collo_store::diagnostic::{Label, Line};
 
 /// A display of a campaign.
 pub trait Display {
-    /// Show what happened.
+    /// Show an event.
     fn show(&mut self, event: Event<'_>);
-    /// Leave the screen as it should stay.
+    /// Leave the screen in its final state.
     fn end(&mut self);
 }
 
-/// The display for wherever stderr goes.
+/// The display suited to stderr.
 pub fn display(quiet: bool) -> Box<dyn Display> {
     let dumb = std::env::var_os("TERM").is_none_or(|t| t == "dumb");
     if quiet {
@@ -33,7 +33,7 @@ pub fn display(quiet: bool) -> Box<dyn Display> {
     }
 }
 
-/// What is said of the campaign as a whole, a line each.
+/// Messages about the campaign as a whole, a line each.
 fn notice(event: &Event<'_>) -> Vec<Line> {
     let plain = |text: String| vec![Line::plain(text)];
     match event {
@@ -76,12 +76,12 @@ fn notice(event: &Event<'_>) -> Vec<Line> {
     }
 }
 
-/// That a card is as it was found, and what that took.
+/// That a GPU was restored, and the actions this took.
 pub fn restored(label: &str, restored: &Restored) -> String {
     format!("{label} is as it was found: {}", put_back(restored))
 }
 
-/// What was done to put a card back, in words.
+/// The actions that restored a GPU, in words.
 pub fn put_back(restored: &Restored) -> String {
     let instances = |n: usize| if n == 1 { "1 GPU instance".to_string() } else { format!("{n} GPU instances") };
     let mut parts = Vec::new();
@@ -111,7 +111,7 @@ pub fn put_back(restored: &Restored) -> String {
     if parts.is_empty() { "nothing was left to do".into() } else { parts.join(", ") }
 }
 
-/// The answer to a Ctrl-C, at once.
+/// The immediate reply to a Ctrl-C.
 fn stopping(run: Option<&str>, now: bool) -> String {
     match run {
         _ if now => "killing what runs".into(),

@@ -3,7 +3,7 @@
 use collo_measure::python::Progress;
 use collo_measure::units::about;
 
-/// The line for a step, or none where nothing is worth a line of its own.
+/// The line for a step; `None` if it needs no line of its own.
 pub fn line(progress: &Progress) -> Option<String> {
     match progress {
         Progress::Begins { packages, folder, with } => {
@@ -18,7 +18,7 @@ pub fn line(progress: &Progress) -> Option<String> {
     }
 }
 
-/// The line that is redrawn while packages arrive.
+/// The line that is redrawn during downloads.
 pub fn arriving(progress: &Progress) -> Option<String> {
     let Progress::OnDisk { bytes, of_about, elapsed } = progress else { return None };
     let (gb, of) = (*bytes as f64 / 1e9, *of_about as f64 / 1e9);

@@ -1,4 +1,4 @@
-//! The sentences of a run's end, the same in every display and in `collo show`.
+//! How a run ended, in words, the same in every display and in `collo show`.
 
 use collo_measure::observe::Served;
 use collo_measure::units::gib;
@@ -22,7 +22,7 @@ pub fn mark(outcome: &Outcome) -> char {
     }
 }
 
-/// What is to be said of an outcome, in half a line.
+/// An outcome in half a line.
 pub fn outcome(run: &StoredRun) -> String {
     match &run.record.outcome {
         Outcome::Completed => {
@@ -63,14 +63,14 @@ fn others(run: &StoredRun, dead: u32) -> String {
     }
 }
 
-/// The lines of a run that failed: what happened, the end of the log, where all of it is.
+/// The lines of a failed run: what happened, the end of the log, and its path.
 pub fn failed(run: &StoredRun) -> Vec<String> {
     let mut lines = vec![format!("{} {}   {}", mark(&run.record.outcome), name(run), outcome(run))];
     lines.extend(trace(run));
     lines
 }
 
-/// The end of the log of the member that is to blame, and the way to it.
+/// The end of the log of the member that failed, and its path.
 pub fn trace(run: &StoredRun) -> Vec<String> {
     let blamed = match run.record.outcome {
         Outcome::OutOfMemory { member, .. }
@@ -103,7 +103,7 @@ pub fn trace(run: &StoredRun) -> Vec<String> {
     lines
 }
 
-/// Mean measured epoch of all members that train, seconds: for a glance, without interval.
+/// Mean measured epoch of all training members, seconds: approximate, without interval.
 pub fn epoch_s(run: &StoredRun) -> Option<f64> {
     let epochs = collo_store::read_epochs(&run.path.join("epochs.parquet")).ok()?;
     // An epoch of a member that serves is as long as its settings say.
@@ -116,7 +116,7 @@ pub fn epoch_s(run: &StoredRun) -> Option<f64> {
     (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
 }
 
-/// The 99th percentile of the latencies of all members that serve, in their measured epochs, seconds: for a glance, and none where
+/// The 99th percentile of the latencies of all serving members, in their measured epochs, seconds: approximate, and `None` if
 /// more than one request in a hundred was never answered.
 pub fn p99_s(run: &StoredRun) -> Option<f64> {
     run.record.members.iter().find(|m| m.serving.is_some())?;
@@ -140,7 +140,7 @@ pub fn p99_s(run: &StoredRun) -> Option<f64> {
     rank.checked_sub(1).map(|at| latencies_ns[at]).filter(|ns| *ns < u64::MAX).map(|ns| ns as f64 / 1e9)
 }
 
-/// How the requests of a member stand: `1204 answered, p99 18.3 ms`.
+/// Request counts of a member: `1204 answered, p99 18.3 ms`.
 pub fn served(served: &Served) -> String {
     let p99 = served.p99_s.map(|s| format!(", p99 {}", latency(s))).unwrap_or_default();
     format!("{} answered{p99}", served.answered)
@@ -159,7 +159,7 @@ pub fn memory(bytes: Option<f64>) -> String {
     bytes.map_or("–".into(), |b| gib(b as u64))
 }
 
-/// A few words on how many runs are left.
+/// The number of runs left, in a few words.
 pub fn runs(n: usize) -> String {
     if n == 1 { "1 run".into() } else { format!("{n} runs") }
 }

@@ -1,4 +1,4 @@
-//! `collo list gpus` and `collo list layouts`: the cards of `mig-profiles/`, and what each can be cut into.
+//! `collo list gpus` and `collo list layouts`: the GPU models of `mig-profiles/`, and the layouts of each.
 
 use collo_measure::mig::{Card, Cards, Engines, Instance, Profile};
 use collo_report::document::{Align, Table};
@@ -10,7 +10,7 @@ use super::{Context, Ended};
 use crate::exit;
 use crate::say;
 
-/// One row per card; a card that is named is shown with its profiles.
+/// One row per GPU model; with a name, that model and its profiles.
 pub fn gpus(context: &Context<'_>, name: Option<&str>) -> Ended {
     let cards = Cards::load(&context.project()?.mig_profiles())?;
     let chosen = chosen(&cards, name)?;
@@ -133,7 +133,7 @@ fn listed(numbers: &[u32]) -> String {
     numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The largest equal instance for each number of members, equal ones in a row together: 4 to 7, `1g.5gb`.
+/// The largest equal instance for each number of members, merged into ranges: 4 to 7, `1g.5gb`.
 fn equal(card: &Card) -> Vec<(u32, u32, &str)> {
     let mut rows: Vec<(u32, u32, &str)> = Vec::new();
     for members in 1..=card.compute_slices {

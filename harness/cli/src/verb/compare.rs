@@ -1,4 +1,4 @@
-//! `collo compare`: two campaigns beside each other with a verdict per cell; several cards; or a campaign beside what is published.
+//! `collo compare`: two campaigns with a verdict per cell; several GPU models; or a campaign with published results.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::exit;
 use crate::say;
 use collo_measure::shown;
 
-/// The word of what is published, which takes the place of a campaign.
+/// The keyword for the published results, in place of a campaign.
 const STUDY: &str = "published:study";
 
 pub fn run(context: &Context<'_>, a: &Compare) -> Ended {
@@ -50,7 +50,7 @@ pub fn run(context: &Context<'_>, a: &Compare) -> Ended {
     Ok(if a.fail_on.is_some() && comparison.has_worse() { exit::FAILED } else { exit::DONE })
 }
 
-/// Print what was found, and write its page where it was asked for.
+/// Print the results, and write the page if requested.
 fn show(context: &Context<'_>, a: &Compare, found: &impl Present) -> Result<(), Diagnostics> {
     if context.arguments.json {
         say::json(&found.json());
@@ -63,7 +63,7 @@ fn show(context: &Context<'_>, a: &Compare, found: &impl Present) -> Result<(), 
     Ok(())
 }
 
-/// A side by what was typed: a file, a folder with a campaign or a report in it, or a campaign of `runs/`.
+/// One side of the comparison as typed: a file, a folder with a campaign or a report in it, or a campaign of `runs/`.
 fn side(runs: &Runs, asked: &str) -> Result<Side, Diagnostics> {
     let path = Path::new(asked);
     if asked.starts_with("published:") {

@@ -31,7 +31,7 @@ pub fn run(context: &Context<'_>, a: &args::Data) -> Ended {
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED))
 }
 
-/// The words of `python -m collo_data`, which takes the same as this verb.
+/// The arguments of `python -m collo_data`, which are those of this verb.
 fn words(what: &DataVerb) -> Vec<String> {
     let mut words = Vec::new();
     let mut add = |word: &dyn std::fmt::Display| words.push(word.to_string());

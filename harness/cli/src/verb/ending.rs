@@ -1,4 +1,4 @@
-//! How measuring ended where it is not complete: what is stored, and the command that resumes it.
+//! The messages of an incomplete measurement: what is stored, and the command that resumes it.
 
 use collo_measure::campaign::{End, Finished};
 use collo_measure::observe::ObserveError;
@@ -11,7 +11,7 @@ use crate::exit;
 use crate::progress::words;
 use crate::say;
 
-/// The command that resumes this, word for word.
+/// The full command that resumes this.
 pub fn resume(verb: &str, experiment: &str, selection: Option<&Selection>, a: &args::Measure) -> String {
     let condition = selection.map(|s| format!(" --where '{}'", s.text())).unwrap_or_default();
     let python = a.python.as_ref().map(|p| format!(" --python {}", p.display())).unwrap_or_default();
@@ -23,7 +23,7 @@ pub fn resume(verb: &str, experiment: &str, selection: Option<&Selection>, a: &a
     format!("collo {verb} {experiment}{condition}{python}{gpu}{found}{exclusive}{foreign}{services}")
 }
 
-/// An error in the middle of a campaign leaves it resumable, and what is stored is safe.
+/// An error during a campaign leaves it resumable, and what is stored is safe.
 pub fn failure(Unfinished { error, campaign }: Unfinished, resume: &str) -> Diagnostic {
     let Some(campaign) = campaign else { return error.into() };
     let folder = shown(campaign.path());
@@ -39,7 +39,7 @@ fn no_room(e: &RunError) -> bool {
     matches!(e, RunError::Store(e) | RunError::Observe(ObserveError::Store(e)) if e.is_full_disk())
 }
 
-/// If a campaign ended before its last run, report it; the exit code.
+/// If a campaign stopped before its last run, report it; returns the exit code.
 pub fn stopped(finished: &Finished, resume: &str) -> Option<u8> {
     let total = finished.campaign.manifest().plan.order.len();
     let stored = format!("{} of {total} runs stored", finished.stored);

@@ -1,4 +1,5 @@
-//! `collo init`: the experiments, workloads and MIG profiles that this binary carries, so that an installed collo works outside a checkout.
+//! `collo init`: writes the experiments, workloads and MIG profiles embedded in this binary, so that an installed collo works
+//! outside a checkout.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use collo_measure::shown;
 // `CARRIED`: path inside a project, and content; made by build.rs.
 include!(concat!(env!("OUT_DIR"), "/carried.rs"));
 
-/// Write what is missing. A file that is there is never overwritten: it may be somebody's work.
+/// Write missing files. An existing file is never overwritten: it may be a user's work.
 pub fn run(context: &Context<'_>, a: &args::Init) -> Ended {
     let root = context.folder()?.join(&a.place);
     let (mut written, mut kept) = (0, 0);
@@ -38,13 +39,13 @@ pub fn run(context: &Context<'_>, a: &args::Init) -> Ended {
     Ok(exit::DONE)
 }
 
-/// True for anything that may be somebody's work; an empty file in the place of one that is not is what a full disk left.
+/// True for anything that may be a user's work; an empty file that should not be empty is left over from a full disk.
 fn is_there(place: &Path, content: &[u8]) -> bool {
     let left_empty = |meta: std::fs::Metadata| meta.is_file() && meta.len() == 0 && !content.is_empty();
     std::fs::symlink_metadata(place).is_ok_and(|meta| !left_empty(meta))
 }
 
-/// Aside, then renamed: a disk that fills leaves no half of a file.
+/// Written under a temporary name, then renamed: a full disk leaves no partial file.
 fn write(place: &Path, content: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = place.parent() {
         fs::create_dir_all(folder)?;

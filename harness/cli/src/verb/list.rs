@@ -1,4 +1,4 @@
-//! `collo list`: campaigns, or what there is to measure and to measure on.
+//! `collo list`: campaigns, or what can be measured, and on what.
 
 use collo_measure::{Project, Workloads, sharing, shown};
 use collo_report::document::{Align, Table};
@@ -72,10 +72,10 @@ fn campaigns(context: &Context<'_>, a: &args::List) -> Ended {
     Ok(exit::DONE)
 }
 
-/// Clocks of machines that share a folder differ by this much at most.
+/// Maximum difference between the clocks of machines that share a folder.
 const TO_COME_S: f64 = 300.0;
 
-/// Name what lies in `runs/` and is no campaign that can be read.
+/// Report the entries of `runs/` that are not readable campaigns.
 pub fn left_alone(foreign: &[Foreign]) {
     for f in foreign {
         say::warning(format!("`{}` {}, left alone", shown(&f.path), f.reason));

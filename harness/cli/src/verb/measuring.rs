@@ -1,5 +1,5 @@
-//! What `run` and `nightly` have in common: a request made of their arguments, its plan checked before anything is measured, and a
-//! display while it is.
+//! Shared by `run` and `nightly`: builds a request from their arguments, checks its plan before anything is measured, and
+//! displays progress.
 
 use collo_measure::campaign::{Choice, Finished};
 use collo_measure::experiment::Asked;
@@ -11,7 +11,7 @@ use super::{Context, ending};
 use crate::args::{self, Foreign};
 use crate::{progress, say};
 
-/// What the arguments ask for of an experiment.
+/// The request that the arguments make of an experiment.
 pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::Measure) -> Request {
     let device = Asked { gpu: a.gpu.clone(), planning: false, as_found: a.as_found };
     let choice = Choice {
@@ -24,7 +24,7 @@ pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::M
     Request { experiment, selection, device, python: a.python.clone(), choice }
 }
 
-/// Plan a request that is going to be measured, or only prepared for that, and report what is odd about it. An empty plan is an error.
+/// Plan a request for measuring, or only for preparing, and warn of anything unusual. An empty plan is an error.
 pub fn planned(project: &Project, request: Request, prepare: bool) -> Result<Session, Diagnostics> {
     request.experiment.warnings.iter().for_each(say::warning);
     let session = match prepare {
@@ -69,7 +69,7 @@ fn check(session: &Session) -> Result<(), Diagnostics> {
     Ok(())
 }
 
-/// A dev build samples and reports as well as a release build while there is little of it.
+/// On a small scale, a dev build samples and reports as well as a release build.
 fn warn_of_scale(session: &Session) {
     const MEMBERS_HZ: f64 = 2_000.0;
     const SAMPLES: f64 = 2e6;
@@ -87,7 +87,7 @@ fn warn_of_scale(session: &Session) {
     }
 }
 
-/// What somebody set for their own trainings and members do not get.
+/// Variables of the user's own environment that are withheld from members.
 fn report_withheld() {
     let names = collo_measure::sharing::withheld();
     if !names.is_empty() {

@@ -1,4 +1,4 @@
-//! `collo mig`: how a card is cut, as an administrator sees and sets it. What is set stays; nothing is put back.
+//! `collo mig`: shows and sets a GPU's partition, for administrators. Changes are permanent; nothing is restored.
 
 use collo_measure::apply::{self, Applied};
 use collo_measure::layout::{self, Layout, Wanted};
@@ -28,7 +28,7 @@ pub fn run(context: &Context<'_>, a: &args::Mig) -> Ended {
     }
 }
 
-/// The cards that were named, or all there are.
+/// The selected GPUs, or all.
 fn gpus(a: &args::Mig, driver: Driver) -> Result<Vec<Gpu>, Diagnostics> {
     match a.gpu.as_deref().map(GpuChoice::parse) {
         None => Ok(driver.gpus),
@@ -36,7 +36,7 @@ fn gpus(a: &args::Mig, driver: Driver) -> Result<Vec<Gpu>, Diagnostics> {
     }
 }
 
-/// Which cards a layout is for, and how each is to be cut.
+/// The GPUs that a layout applies to, and the partition of each.
 fn meant(context: &Context<'_>, a: &args::Mig, text: &str) -> Result<Vec<(Gpu, Wanted)>, Diagnostics> {
     let layout = Layout::parse(text, &context.folder()?)?;
     let gpus = gpus(a, driver(context, &format!("mig {}", a.what.word()))?)?;
@@ -56,7 +56,7 @@ fn index(gpu: &Gpu) -> Option<u32> {
     gpu.at.as_ref().map(|at| at.index)
 }
 
-/// `GPU 0`, and whether it is one.
+/// `GPU 0`, and whether it is simulated.
 fn simply(gpu: &Gpu) -> String {
     if gpu.simulated { format!("simulated {}", gpu.label()) } else { gpu.label() }
 }
@@ -135,7 +135,7 @@ fn places(partition: &Partition) -> String {
     cut_value(partition).join(" + ")
 }
 
-/// What is said of a card in the end.
+/// The final messages about a GPU.
 struct Words {
     is: String,
 }
@@ -172,7 +172,7 @@ fn change(context: &Context<'_>, a: &args::Mig, meant: &[(Gpu, Wanted)], words: 
     Ok(exit::DONE)
 }
 
-/// What was done, a line each.
+/// The actions taken, a line each.
 fn lines(applied: &Applied) -> Vec<String> {
     let (before, now) = (&applied.before, &applied.now);
     let mut all = Vec::new();

@@ -36,7 +36,7 @@ use crate::say;
 /// The result of a verb: its exit code.
 pub type Ended = Result<u8, Diagnostics>;
 
-/// What every verb may want to know.
+/// What every verb may need.
 pub struct Context<'a> {
     pub arguments: &'a Arguments,
 }
@@ -55,19 +55,20 @@ impl Context<'_> {
         }
     }
 
-    /// The project that the folder lies in.
+    /// The project that contains the folder.
     pub fn project(&self) -> Result<Project, Diagnostic> {
         Project::find(&self.folder()?)
     }
 
-    /// The stored campaigns; a folder of results alone, without a project around it, will do.
+    /// The stored campaigns; a folder of results alone, without a project around it, is enough.
     pub fn runs(&self) -> Result<Runs, Diagnostic> {
         let folder = self.folder()?;
         Ok(Runs::at(Project::find(&folder).map_or_else(|_| folder.join("runs"), |p| p.runs())))
     }
 }
 
-/// End what still runs of collos that were killed together with their supervisors, before it disturbs anything, and say so.
+/// End processes left behind by collos that were killed together with their supervisors, before they disturb anything, and report
+/// them.
 pub fn end_left_behind() {
     let left = mark::end_left_behind();
     let named: Vec<String> = left.iter().take(5).map(|l| format!("{} `{}`", l.pid, l.name)).collect();
@@ -79,8 +80,8 @@ pub fn end_left_behind() {
     }
 }
 
-/// The cards for a verb that changes a machine: those of the project, where nobody but its user could have written them. Whoever calls
-/// `sudo collo mig apply NAME` stands in a folder of their own: what a name means there is not theirs to say.
+/// The GPU models for a verb that changes a machine: for root, those of the project only if nobody else could have written them.
+/// `sudo collo mig apply NAME` runs in the caller's folder, which must not redefine a name.
 fn believed_cards(context: &Context<'_>) -> Cards {
     let Ok(project) = context.project() else { return carried_cards() };
     let folder = project.mig_profiles();
@@ -96,7 +97,7 @@ fn believed_cards(context: &Context<'_>) -> Cards {
     }
 }
 
-/// What this binary knows of cards, as `collo init` writes it.
+/// The GPU models embedded in this binary, as `collo init` writes them.
 fn carried_cards() -> Cards {
     let named = init::CARRIED.iter().filter_map(|(name, content)| {
         let card = name.strip_prefix("mig-profiles/")?.strip_suffix(".toml")?;
@@ -105,7 +106,7 @@ fn carried_cards() -> Cards {
     Cards::of(named)
 }
 
-/// The driver of this machine with its cards, for a verb that is about them; a project around it is not needed.
+/// The driver of this machine with its GPUs, for a verb that needs them; works outside a project.
 pub fn driver(context: &Context<'_>, verb: &str) -> Result<Driver, Diagnostic> {
     Driver::ask(&believed_cards(context)).map_err(|e| {
         Diagnostic::new(format!("`collo {verb}` needs an NVIDIA GPU: {e}"))
@@ -114,7 +115,7 @@ pub fn driver(context: &Context<'_>, verb: &str) -> Result<Driver, Diagnostic> {
     })
 }
 
-/// The experiments that a name or a tag stands for, in order of their names.
+/// The experiments that a name or a tag stands for, sorted by name.
 pub fn experiments(
     project: &Project,
     workloads: &Workloads,

@@ -1,5 +1,5 @@
-//! `collo nightly`: measure the night, hold each cell against its own history, measure the suspicious ones again the same night, and
-//! say what is left.
+//! `collo nightly`: measures, compares each cell with its own history, re-measures suspicious ones the same night, and reports
+//! what is confirmed.
 
 use collo_measure::campaign::Choice;
 use collo_measure::{Experiment, Project, Request, Selection, Workloads};
@@ -13,9 +13,9 @@ use crate::args;
 use crate::exit;
 use crate::say;
 
-/// A night that was cut short is resumed for so long; later it is another night, and a new campaign.
+/// An interrupted night is resumed within this time; after it, a new campaign is started.
 const NIGHT_S: f64 = 18.0 * 3600.0;
-/// So many suspicious cells are measured again at most, or a fifth of all: a night has an end.
+/// Maximum number of suspicious cells to re-measure, or a fifth of all: a night must end.
 const AGAIN: usize = 10;
 
 pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
@@ -74,7 +74,7 @@ fn experiment(project: &Project, asked: &str) -> Result<Experiment, Diagnostics>
     Experiment::resolve(project, asked, &Workloads::load(&project.workloads())?)
 }
 
-/// Measure; the campaign, and the exit code if it stopped before its end or the card is not as it was found.
+/// Measure; returns the campaign, and the exit code if it stopped early or the GPU is not as found.
 fn measured(
     context: &Context<'_>,
     project: &Project,
@@ -91,13 +91,13 @@ fn newest(runs: &Runs, name: &str) -> Result<Option<CampaignFolder>, Diagnostics
     Ok(runs.campaigns()?.0.into_iter().find(|c| c.manifest().experiment == name))
 }
 
-/// Unfinished, and begun so lately that it still is the same night.
+/// Unfinished, and recent enough to be of the same night.
 fn is_tonight(campaign: &CampaignFolder) -> Result<bool, Diagnostics> {
     let begun = age_s(&campaign.manifest().created_utc);
     Ok(!campaign.progress()?.is_complete() && begun.is_some_and(|age| age.abs() < NIGHT_S))
 }
 
-/// The suspicious cells that were not measured again yet, the most suspicious first.
+/// The suspicious cells not yet re-measured, the most suspicious first.
 fn to_measure(found: &Nights, rules: Rules) -> Vec<Suspect> {
     let cells = found.nights.last().map(|n| &n.cells[..]).unwrap_or_default();
     let again = |s: &Suspect| cells.iter().any(|c| c.cell == s.cell && c.again.is_some_and(|m| m.n >= 2));
@@ -108,7 +108,7 @@ fn to_measure(found: &Nights, rules: Rules) -> Vec<Suspect> {
     suspects
 }
 
-/// What counts as relevant: what was asked for, what the experiment says, or 2 %.
+/// The threshold of relevance: from the arguments, the experiment, or 2 %.
 fn rules(a: &args::Nightly, campaign: Option<&CampaignFolder>) -> Rules {
     let own = Rules::default();
     let said = campaign.map(|c| c.manifest().thresholds.relevant_ratio);

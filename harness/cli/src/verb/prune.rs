@@ -1,5 +1,5 @@
-//! `collo prune`: delete old campaigns, never those that a comparison or the nightly leans on. A campaign is renamed aside and then
-//! deleted, so that a kill at any instant leaves whole campaigns, and a rest that the next prune removes.
+//! `collo prune`: deletes old campaigns, never those that a comparison or the nightly needs. A campaign is renamed and then
+//! deleted, so that a kill at any instant leaves whole campaigns, and a remainder that the next prune removes.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -17,16 +17,16 @@ use crate::args;
 use crate::exit;
 use crate::say;
 
-/// Older than this, where neither an age nor a count was given.
+/// Minimum age if neither an age nor a count was given.
 const OLD: Duration = Duration::from_secs(30 * 86_400);
 /// Tags of an experiment whose campaigns are kept.
 const KEPT_TAGS: [&str; 2] = ["baseline", "keep"];
-/// A file of this name in a campaign's folder keeps it.
+/// A file of this name in a campaign's folder protects it.
 const KEPT_FILE: &str = "keep";
-/// How a campaign is called while it is deleted; whatever lists campaigns passes over such names.
+/// Prefix of a campaign's name during deletion; listings ignore such names.
 const ASIDE: &str = ".pruned-";
 
-/// What becomes of a campaign.
+/// The decision about a campaign.
 enum Fate {
     Goes,
     Stays(String),
@@ -93,7 +93,7 @@ pub fn run(context: &Context<'_>, a: &args::Prune) -> Ended {
     Ok(exit::DONE)
 }
 
-/// The same selection, to be typed again.
+/// The same selection, as arguments to type again.
 fn again(a: &args::Prune) -> String {
     let keep = a.keep.map(|n| format!(" --keep {n}")).unwrap_or_default();
     let hours = |d: Duration| {
@@ -149,7 +149,7 @@ fn fates(campaigns: &[CampaignFolder], a: &args::Prune) -> Result<Vec<Fate>, Dia
     campaigns.iter().map(&mut fate).collect()
 }
 
-/// Delete a campaign; what the nightly needs of it is kept first.
+/// Delete a campaign; what the nightly needs of it is saved first.
 fn delete(campaign: &CampaignFolder, reports: &Path) -> Result<Fate, Diagnostics> {
     // Whoever holds the lock measures; while we hold it nobody begins to.
     let Ok(_lock) = campaign.lock() else {
@@ -166,7 +166,7 @@ fn delete(campaign: &CampaignFolder, reports: &Path) -> Result<Fate, Diagnostics
     Ok(Fate::Goes)
 }
 
-/// Remove what an earlier prune was killed in the middle of. Returns how much that was.
+/// Remove the remainders of an earlier prune that was killed. Returns their size.
 fn rests(runs: &Path) -> Result<u64, Diagnostics> {
     let mut bytes = 0;
     for experiment in folders(runs) {
@@ -185,7 +185,7 @@ fn folders(path: &Path) -> Vec<PathBuf> {
     entries.filter(|p| p.is_dir() && !p.is_symlink()).collect()
 }
 
-/// Room on the disk, bytes; what cannot be read counts as none.
+/// Disk usage in bytes; unreadable entries count as 0.
 fn size(path: &Path) -> u64 {
     let Ok(m) = path.symlink_metadata() else { return 0 };
     let own = m.blocks() * 512;
@@ -195,7 +195,7 @@ fn size(path: &Path) -> u64 {
     own + fs::read_dir(path).into_iter().flatten().flatten().map(|e| size(&e.path())).sum::<u64>()
 }
 
-/// Seconds since a moment such as `2026-11-20T18:42:09Z`; negative for one that is still to come, none for any other text.
+/// Seconds since a moment such as `2026-11-20T18:42:09Z`; negative for one in the future, `None` for any other text.
 pub fn age_s(utc: &str) -> Option<f64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs_f64();
     Some(now - unix_s(utc)? as f64)

@@ -1,5 +1,5 @@
-//! `collo report`: from stored runs to the page, or to one file for another program; needs neither the machine nor the project that
-//! they were measured with.
+//! `collo report`: from stored runs to the page, or to one file for another program; needs neither the machine nor the project of
+//! the measurement.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::exit;
 use crate::{args, say};
 use collo_measure::shown;
 
-/// The ending that asks for Parquet.
+/// The file extension that selects Parquet.
 const PARQUET: &str = "parquet";
 
 pub fn run(context: &Context<'_>, a: &args::Report) -> Ended {
@@ -36,7 +36,7 @@ pub fn run(context: &Context<'_>, a: &args::Report) -> Ended {
     Ok(exit::DONE)
 }
 
-/// The report of a campaign that was just measured: where it cannot be written, what was measured is safe all the same.
+/// The report of a campaign just measured: if it cannot be written, the measurements are still safe.
 pub fn of_new_runs(campaign: &CampaignFolder, reports: &Path, runs: usize) -> Result<(Report, Written), Diagnostic> {
     let write = || -> collo_report::Result<(Report, Written)> {
         let report = Report::of(campaign)?;
@@ -53,7 +53,7 @@ pub fn of_new_runs(campaign: &CampaignFolder, reports: &Path, runs: usize) -> Re
     })
 }
 
-/// The format that is meant; what cannot be meant is refused before anything is read.
+/// The requested format; an impossible one is refused before anything is read.
 fn format(context: &Context<'_>, asked: Asked, to: Option<&Path>) -> Result<Format, Diagnostics> {
     let wrong = |what: String, hint: String| Err(Diagnostic::new(what).hint(hint).into());
     let is_parquet = to.is_some_and(|path| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(PARQUET)));
@@ -97,7 +97,8 @@ fn exported(report: &Report, format: Format, to: Option<&Path>) -> Ended {
     Ok(exit::DONE)
 }
 
-/// Written aside and renamed, so that a reader sees the old file or the new one; into a pipe or a device as it is.
+/// Written under a temporary name and renamed, so that a reader sees the old file or the new one; pipes and devices are written
+/// directly.
 fn place(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if path.exists() && !path.is_file() {
         return fs::write(path, bytes);

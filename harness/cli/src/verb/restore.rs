@@ -1,6 +1,6 @@
-//! `collo restore`: cards that a collo left otherwise than it found them go back to what they were.
+//! `collo restore`: restores GPUs that a collo did not leave as found.
 //!
-//! What was found is in the journals of the state folder. A journal stays until its card is as it was found.
+//! The state found is in the journals of the state folder. A journal is kept until its GPU is as found.
 
 use collo_measure::hold::{self, Hold, Journal, Restored, Who, Written};
 use collo_measure::{Driver, Gpu, GpuChoice, cut, holders, nvml, services};
@@ -61,7 +61,7 @@ pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
     Ok(code)
 }
 
-/// Put one card back; what was done, and the experiment to go on with.
+/// Restore one GPU; returns the actions, and the experiment to continue with.
 fn one(context: &Context<'_>, journal: &Journal, driver: &Driver) -> Result<(Value, Option<String>), Diagnostic> {
     if journal.is_held() {
         return Err(held(journal));
@@ -109,7 +109,7 @@ fn held(journal: &Journal) -> Diagnostic {
     Diagnostic::new(what).of_machine().hint("it puts the card back when it ends: `collo status`")
 }
 
-/// What is in the way, and that nothing is lost by it.
+/// What prevents the restore, and that nothing is lost.
 fn not_restored(journal: &Journal, cause: Diagnostic) -> Diagnostic {
     let then = cause.way_out().map(|way| format!("{way}; then ")).unwrap_or_default();
     cause

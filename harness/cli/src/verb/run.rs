@@ -25,7 +25,7 @@ pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
     Ok(worst)
 }
 
-/// Experiments by name, path or tag; or the experiment of a campaign that is to be finished.
+/// Experiments by name, path or tag; or the experiment of a campaign to finish.
 fn requests(context: &Context<'_>, a: &args::Run, project: &Project, workloads: &Workloads) -> Result<Vec<Request>, Diagnostics> {
     let no_experiment = match super::experiments(project, workloads, a.name.as_deref(), a.tag.as_deref()) {
         Ok(found) => return found.into_iter().map(|experiment| request(a, experiment, None)).collect(),
@@ -73,7 +73,7 @@ fn one(context: &Context<'_>, a: &args::Run, project: &Project, request: Request
     }
 }
 
-/// Python and data alone.
+/// Only Python and data.
 fn prepare(context: &Context<'_>, mut session: Session, next: &str) -> Ended {
     let mut display = progress::display(context.arguments.quiet);
     let prepared = session.prepare(&mut |event| display.show(event));

@@ -1,4 +1,4 @@
-//! `collo schema`: JSON Schemas, generated from what the readers and writers themselves use.
+//! `collo schema`: JSON Schemas, generated from the readers' and writers' own types.
 
 use super::Ended;
 use crate::args::{self, Kind};

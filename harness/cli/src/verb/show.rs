@@ -1,4 +1,4 @@
-//! `collo show`: a campaign, one of its cells in full, or what a crash left behind.
+//! `collo show`: a campaign, one of its cells in full, or the remains of a crash.
 
 use collo_store::{CampaignFolder, Diagnostic, Diagnostics, read_small};
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::{Context, Ended};
 use crate::{args, exit, say};
 use collo_measure::shown;
 
-/// Of the events of a run that was cut off; a longer file is not shown.
+/// Limit for the events of an interrupted run; a longer file is not shown.
 const LIMIT_BYTES: u64 = 64 << 20;
 
 pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {

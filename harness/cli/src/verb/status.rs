@@ -63,7 +63,7 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
     Ok(if unfinished || left { exit::INCOMPLETE } else { exit::DONE })
 }
 
-/// No campaign is stored here; a card may be left staged all the same, by one that is stored elsewhere.
+/// No campaign is stored here; a GPU may still be staged by one stored elsewhere.
 fn without_campaign(context: &Context<'_>) -> u8 {
     let staged = Staged::all();
     let left = staged.is_left();
@@ -76,12 +76,12 @@ fn without_campaign(context: &Context<'_>) -> u8 {
     if left { exit::INCOMPLETE } else { exit::DONE }
 }
 
-/// What is written down of cards.
+/// The recorded state of GPUs.
 struct Staged {
     cards: Vec<StagedCard>,
-    /// Journals that cannot be believed: nobody knows what of these cards was found.
+    /// Journals that cannot be trusted: the original state of these GPUs is unknown.
     unread: Vec<Unread>,
-    /// The state folder itself cannot be believed.
+    /// The state folder itself cannot be trusted.
     refused: Option<Diagnostics>,
 }
 
@@ -95,7 +95,7 @@ impl Staged {
         }
     }
 
-    /// Something is to be put right, by somebody.
+    /// Something has to be fixed by the user.
     fn is_left(&self) -> bool {
         self.cards.iter().any(|card| !card.held) || !self.unread.is_empty() || self.refused.is_some()
     }
@@ -118,12 +118,12 @@ impl Staged {
     }
 }
 
-/// A card that is not as it was found, or may not be.
+/// A GPU that is not as found, or may not be.
 struct StagedCard {
     journal: Journal,
-    /// A living collo has it, and puts it back.
+    /// A running collo has the lease, and restores it.
     held: bool,
-    /// Absent where the driver does not tell.
+    /// Absent if the driver does not report it.
     now: Option<Partition>,
     compute_mode: Option<String>,
 }

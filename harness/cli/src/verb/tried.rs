@@ -1,5 +1,5 @@
-//! An experiment whose runs nobody keeps: the trial of a workload, the full load of the doctor. It is planned, staged, run and stored as
-//! any other, in a folder that goes away with it.
+//! Temporary experiments: the trial of a workload, the full load of the doctor. Planned, staged, run and stored as any other, in
+//! a folder that is deleted afterwards.
 
 use std::path::Path;
 
@@ -13,18 +13,18 @@ use crate::progress;
 
 const STOPPED: &str = "the trial was stopped; no process is left";
 
-/// What is to be tried.
+/// The experiment to try.
 pub struct Trial<'a> {
     pub workloads: &'a Workloads,
-    /// The experiment, as its file would say it.
+    /// The text of its file.
     pub text: String,
     pub asked: Asked,
     pub python: Option<&'a Path>,
-    /// Only so many runs of the plan; the others would say the same.
+    /// Maximum number of runs; the others would give the same result.
     pub at_most: usize,
 }
 
-/// What came of it.
+/// The result.
 pub struct Tried {
     pub runs: Vec<StoredRun>,
     /// Cells that this machine cannot run, with the reasons.
@@ -33,7 +33,7 @@ pub struct Tried {
 }
 
 impl Trial<'_> {
-    /// Run it to its end.
+    /// Run it to completion.
     pub fn run(self, context: &Context<'_>, project: &Project) -> Result<Tried, Diagnostics> {
         let folder = tempfile::tempdir()?;
         let project = &project.clone().with_runs(folder.path());

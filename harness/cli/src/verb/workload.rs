@@ -1,4 +1,4 @@
-//! `collo workload`: what can be trained, one of them in full, and whether it speaks the protocol.
+//! `collo workload`: lists the workloads, shows one in full, and checks whether it speaks the protocol.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub fn run(context: &Context<'_>, a: &args::Workload) -> Ended {
     }
 }
 
-/// All of them; presets say of what.
+/// All of them; presets name their base.
 pub fn list(context: &Context<'_>, workloads: &Workloads) -> Ended {
     let columns = [("workload", Align::Left), ("preset of", Align::Left), ("what it trains", Align::Left)];
     let mut table = Table::new(&columns, 1).with_prose_last();
@@ -78,7 +78,7 @@ fn show(context: &Context<'_>, workloads: &Workloads, name: &str) -> Ended {
     Ok(exit::DONE)
 }
 
-/// A workload in lines; a preset shows where it differs from its base.
+/// A workload in lines; a preset shows its differences from its base.
 fn in_full(w: &Workload, base: Option<&Workload>) -> String {
     let of = w.preset_of.as_ref().map(|base| format!(", a preset of {base}")).unwrap_or_default();
     let first = format!("{}{of}: {}", w.name, w.description.as_deref().unwrap_or("no description"));
@@ -172,7 +172,7 @@ fn check(
     Ok(if passes { exit::DONE } else { exit::FAILED })
 }
 
-/// `learning_rate=0.1` → the name and a value of the type that the workload wants.
+/// Split `learning_rate=0.1` into the name and a value of the type that the workload expects.
 fn setting(workload: &Workload, text: &str) -> Result<(String, Json), Diagnostics> {
     let usage = |what: String| Diagnostic::new(what);
     let (name, value) =

@@ -1,9 +1,9 @@
-//! What panics while a campaign is measured: the card must still go back to how it was found.
+//! Panics while a campaign is measured: the GPU must still be restored as found.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
 
-/// The result, or what panicked: then nothing of it is left but what was measured, its members included.
+/// The result, or the panic: then everything that was running has been ended, members included, and only measurements remain.
 pub(super) async fn caught<T>(work: impl Future<Output = T>) -> std::thread::Result<T> {
     let mut work = std::pin::pin!(work);
     std::future::poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
@@ -13,8 +13,8 @@ pub(super) async fn caught<T>(work: impl Future<Output = T>) -> std::thread::Res
     .await
 }
 
-/// Whether a panic was for want of a thread: what the standard library and the pools of others say when the system refuses one (EAGAIN,
-/// pthread_create(3)).
+/// Whether a panic was caused by a failure to start a thread: the messages of the standard library and thread pools if the system
+/// refuses one (EAGAIN, pthread_create(3)).
 pub fn is_want_of_threads(said: &str) -> bool {
     said.contains("thread") && (said.contains("WouldBlock") || said.contains("Resource temporarily unavailable"))
 }

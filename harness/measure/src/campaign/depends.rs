@@ -13,14 +13,14 @@ use crate::select::{Expression, Selection};
 /// The name under which a selection is an ingredient.
 pub(super) const SELECTION: &str = "--where";
 
-/// The selection that a campaign was planned with: part of what it is.
+/// The selection that a campaign was planned with: part of its identity.
 pub fn selection(campaign: &Campaign) -> Result<Option<Selection>, Diagnostic> {
     let text = campaign.ingredients.get(SELECTION).and_then(|i| i.version.as_deref());
     text.map(|text| Expression::parse(SELECTION, text.trim_matches('`')).map(Selection::Where)).transpose()
 }
 
 impl Order<'_> {
-    /// All of it, as it is now.
+    /// All of them, in their current state.
     pub(super) fn ingredients(&self, runs: &Runs) -> Result<Ingredients, collo_store::Error> {
         let mut found = Ingredients::of(Watch::over(self.places(runs)?)?);
         let mut add = |name: &str, text: &str, version: Option<String>| {
@@ -47,7 +47,7 @@ impl Order<'_> {
         Ok(found)
     }
 
-    /// Where files lie that numbers depend on: the folders of the workloads, and what workloads share beside them, such as the protocol
+    /// The files that numbers depend on: the folders of the workloads, and what workloads share beside them, such as the protocol
     /// and the readers of data sets.
     fn places(&self, runs: &Runs) -> Result<Places, collo_store::Error> {
         let root = self.project.root().to_path_buf();

@@ -1,4 +1,4 @@
-//! The card of a campaign, from the first look at it until it is as it was found.
+//! The GPU of a campaign, from the first check until it is restored as found.
 
 use collo_store::{Diagnostic, PlannedRun};
 
@@ -9,8 +9,7 @@ use crate::device::{DeviceKind, Gpu};
 use crate::events::{Event, Watcher};
 use crate::run::{Bench, RunError};
 
-/// Put a card back as it was found, and say so; what cannot be put back stays written down for `collo restore`.
-/// True where it is as it was found.
+/// Restore a GPU as found, and report it; if that fails, the journal is kept for `collo restore`. True if it is as found.
 pub(super) fn put_back(gpu: &Gpu, hold: &mut Hold, watcher: Watcher<'_>) -> bool {
     match hold.restore() {
         Ok(restored) if restored != Restored::default() => watcher(Event::Restored { label: gpu.label(), restored }),
@@ -25,7 +24,7 @@ pub(super) fn put_back(gpu: &Gpu, hold: &mut Hold, watcher: Watcher<'_>) -> bool
 }
 
 impl Order<'_> {
-    /// Take the card of this campaign, if it is to run on one: nobody else may be on it, and it must let itself be cut as planned.
+    /// Lease the GPU of this campaign, if it runs on one: it must be free, and it must be possible to partition it as planned.
     pub(super) fn hold(&self, watcher: Watcher<'_>) -> Result<Option<(&Gpu, Hold)>, RunError> {
         let Some(gpu) = self.facts.gpu().filter(|_| self.facts.kind == DeviceKind::Gpu) else { return Ok(None) };
         let who = Who { experiment: self.experiment.name.clone(), campaign: String::new() };
@@ -48,8 +47,8 @@ impl Order<'_> {
         Ok(Some((gpu, hold)))
     }
 
-    /// Nobody else may be on the card, and it must let itself be cut as planned: a right that is missing is told before anything is
-    /// measured, not after a night.
+    /// Nobody else may be on the GPU, and it must be possible to partition it as planned: a missing permission is reported before
+    /// anything is measured, not after a night.
     fn check_card(&self, gpu: &Gpu, hold: &mut Hold) -> Result<(), RunError> {
         if !self.choice.foreign
             && let Some(who) = Company::settled(hold.uuid()).words().first()
@@ -69,7 +68,8 @@ impl Order<'_> {
         Ok(())
     }
 
-    /// Record a run that was planned and cannot be had now, as where an administrator began and somebody else goes on. True if it is one.
+    /// Record a planned run that is now impossible, e.g. when an administrator began a campaign that another user continues. True
+    /// if it is one.
     pub(super) fn refused(
         &self,
         bench: &Bench<'_>,

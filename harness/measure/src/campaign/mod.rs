@@ -38,10 +38,10 @@ use resume::Takes;
 /// Which runs of a campaign to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Only {
-    /// What is not stored, or was interrupted.
+    /// Runs not stored, or interrupted.
     #[default]
     Missing,
-    /// What failed; the failed runs are kept aside.
+    /// Failed runs; the old ones are kept in `.superseded/`.
     Failed,
 }
 
@@ -55,19 +55,19 @@ pub struct Choice {
     /// Continue although ingredients changed; it is marked informative.
     pub force: bool,
     pub only: Only,
-    /// Begin no further run after so long.
+    /// Start no further run after this time.
     pub time_limit: Option<Duration>,
-    /// Add so many repetitions of the planned cells to the newest campaign, which may be complete.
+    /// Add this many repetitions of the planned cells to the newest campaign, which may be complete.
     pub more: Option<u32>,
-    /// Under MPS, let nobody but the server use the card.
+    /// Under MPS, let only the server use the GPU.
     pub exclusive: bool,
-    /// Measure although others compute on the card; the campaign is marked informative.
+    /// Measure although others compute on the GPU; the campaign is marked informative.
     pub foreign: bool,
-    /// What to do with services that are in the way of a change of MIG mode.
+    /// What to do with services that block a change of MIG mode.
     pub services: Services,
 }
 
-/// Everything that a campaign is made of.
+/// The inputs of a campaign.
 pub struct Order<'a> {
     pub project: &'a Project,
     pub experiment: &'a Experiment,
@@ -76,7 +76,7 @@ pub struct Order<'a> {
     pub interpreters: &'a Interpreters,
     /// Versions of Python and its packages.
     pub python: &'a BTreeMap<String, String>,
-    /// The data sets, as they were found or written.
+    /// The data sets, as found or written.
     pub data: &'a [Prepared],
     /// The selection that the plan was made with, part of its identity.
     pub selection: Option<&'a Selection>,
@@ -88,13 +88,13 @@ pub struct Order<'a> {
 pub enum End {
     /// Every planned run is accounted for.
     Complete,
-    /// Ctrl-C; `killed` if the current run was thrown away.
+    /// Ctrl-C; `killed` if the current run was discarded.
     Interrupted { killed: bool },
     /// SIGTERM or SIGHUP.
     Terminated,
     /// The allowed time is over.
     TimeOver,
-    /// The card went away.
+    /// The GPU disappeared.
     DeviceLost,
 }
 
@@ -104,15 +104,15 @@ pub struct Finished {
     pub end: End,
     /// Runs of the plan that are stored and final.
     pub stored: usize,
-    /// How long it took to stop after it was asked to.
+    /// How long stopping took, if it was requested.
     pub stopping: Option<Duration>,
-    /// The card is as it was found, if there is one.
+    /// The GPU is as found, if there is one.
     pub put_back: bool,
-    /// What a search found, a line for each combination; nothing else has any.
+    /// The results of a search, a line for each combination; otherwise empty.
     pub answers: Vec<String>,
 }
 
-/// Measure a campaign. What is stored stays stored, whatever the error.
+/// Measure a campaign. Stored runs are safe, whatever the error.
 pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, RunError> {
     let runs = Runs::at(order.project.runs());
     let mut ingredients = order.ingredients(&runs)?;
@@ -139,7 +139,7 @@ pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, Ru
     })
 }
 
-/// The same, with the card in hand.
+/// The same, with the GPU leased.
 async fn on_card(
     order: &Order<'_>,
     mut held: Option<&mut (&Gpu, Hold)>,
@@ -223,7 +223,7 @@ async fn on_card(
 }
 
 impl Order<'_> {
-    /// What a run of each cell of the campaign's plan takes, as far as it is a cell of this order's.
+    /// The forecast for each cell of the campaign's plan, as far as this order has the cell.
     fn forecast_s(&self, campaign: &CampaignFolder) -> Vec<Option<f64>> {
         let planned = self.plan.by_slug();
         campaign.manifest().plan.cells.iter().map(|cell| planned.get(&*cell.slug)?.forecast.each_s).collect()
@@ -300,7 +300,7 @@ impl Order<'_> {
         Ok((End::Complete, done))
     }
 
-    /// The campaign to measure, and whether it was there before.
+    /// The campaign to measure, and whether it already existed.
     fn open(&self, runs: &Runs, ingredients: &Ingredients, watcher: Watcher<'_>) -> Result<(CampaignFolder, bool), RunError> {
         if let Some(candidate) = self.candidate(runs)? {
             candidate.expect_unchanged()?;
@@ -332,7 +332,7 @@ impl Order<'_> {
         }
     }
 
-    /// What is to do, in order.
+    /// The runs to do, in order.
     fn todo(&self, campaign: &CampaignFolder, stored: &BTreeMap<String, StoredRun>) -> Vec<PlannedRun> {
         self.choice.todo(&campaign.manifest().plan, |folder| stored.get(folder).map(|r| &r.record.outcome))
     }
@@ -376,7 +376,7 @@ fn stopped(interrupts: &Interrupts, killed: bool) -> End {
     if interrupts.is_by_hand() { End::Interrupted { killed } } else { End::Terminated }
 }
 
-/// Wait between runs; false if somebody wants to stop.
+/// Wait between runs; false if a stop was requested.
 async fn pause(cooldown: Duration, mut stop: watch::Receiver<Stop>) -> bool {
     tokio::select! {
         () = tokio::time::sleep(cooldown) => true,

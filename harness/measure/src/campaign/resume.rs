@@ -1,4 +1,4 @@
-//! Which campaign a choice takes, and which of its runs: decisions alone, without a disk.
+//! Which campaign a choice selects, and which of its runs: pure decisions, without disk access.
 
 use collo_store::{Outcome, PlanRecord, PlannedRun};
 
@@ -8,19 +8,19 @@ use crate::ingredients::Change;
 /// The campaign that would be continued, if its ingredients are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Takes {
-    /// The one that the choice names.
+    /// The one named in the choice.
     Named,
     /// The newest of the experiment.
     Newest,
-    /// None: a new one is begun.
+    /// None: a new one is started.
     New,
-    /// It is about what there is: where nothing is stored there is nothing to do, and nothing new is begun.
+    /// It applies only to stored runs: without any there is nothing to do, and no new campaign is started.
     Nothing,
 }
 
 impl Choice {
-    /// Which campaign is meant. Whether the newest of the experiment has something to do is asked only where it matters; `None` where none
-    /// is stored.
+    /// Which campaign is meant. Whether the newest of the experiment has something to do is checked only if it matters; `None` if
+    /// none is stored.
     pub(super) fn takes<E>(&self, newest: impl FnOnce() -> Result<Option<bool>, E>) -> Result<Takes, E> {
         if self.new {
             return Ok(Takes::New);
@@ -35,7 +35,7 @@ impl Choice {
         })
     }
 
-    /// The runs of a plan to do, in order, by what is stored of each folder.
+    /// The runs of a plan to do, in order, depending on what is stored in each folder.
     pub(super) fn todo<'a>(&self, plan: &PlanRecord, stored: impl Fn(&str) -> Option<&'a Outcome>) -> Vec<PlannedRun> {
         let wanted = |planned: &&PlannedRun| match stored(&plan.folder(planned)) {
             None | Some(Outcome::Interrupted) => true,
@@ -44,7 +44,7 @@ impl Choice {
         plan.order.iter().filter(wanted).cloned().collect()
     }
 
-    /// The changes of its ingredients that keep a campaign from being continued.
+    /// The changes of its ingredients that prevent a campaign from being continued.
     pub(super) fn objections(&self, mut changes: Vec<Change>) -> Vec<Change> {
         // What is added may be a part of what the campaign is.
         changes.retain(|change| !(self.force || (self.more.is_some() && change.name == depends::SELECTION)));

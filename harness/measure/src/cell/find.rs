@@ -1,11 +1,11 @@
-//! The cell that a person means among those of a plan: a label, a slug, or the beginning of one.
+//! The cell of a plan that a person names: a label, a slug, or the beginning of one.
 
 use collo_store::text::quoted;
 use collo_store::{CellRecord, Diagnostic};
 
 use crate::nearest::nearest;
 
-/// The index of the cell meant by `typed`; `x` may stand for `×`, and a repetition's folder is its cell.
+/// The index of the cell named by `typed`; `x` may replace `×`, and a repetition's folder names its cell.
 pub fn find(cells: &[CellRecord], typed: &str) -> Result<usize, Diagnostic> {
     let plain = |text: &str| text.trim().to_lowercase().replace('×', "x");
     let wanted = plain(typed);

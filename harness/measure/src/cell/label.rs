@@ -1,4 +1,4 @@
-//! The names of cells, both ways.
+//! The names of cells: formatting and parsing.
 //!
 //! ```text
 //! cell    = members " " sharing *( " " setting )
@@ -6,8 +6,9 @@
 //! term    = workload [ ":b" batch ] *( ":" key "=" value ) [ "×" count ]
 //! setting = "b" batch / key "=" value                       ; b first, then keys by name
 //! ```
-//! What all members share stands at the end, what differs stands inside the terms. A setting is written where it differs from its
-//! workload's default, or from the recipe that the label names. In a value, characters that mean something here, and spaces, are written as `%20`.
+//! Settings common to all members come last, differing ones are inside the terms. A setting is included if it differs from its
+//! workload's default, or from the recipe that the label names. In a value, characters with a meaning here, and spaces, are
+//! written as `%20`.
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub fn of(terms: &[Term], mode: &str) -> String {
     format!("{members} {mode}{settings}")
 }
 
-/// Who the members are, and the settings that all of them share: what stands before the mode, and behind it.
+/// The members, and the settings common to all: the parts before and after the mode.
 pub fn parts(terms: &[Term]) -> (String, String) {
     let batch = terms[0].member.batch_size;
     let one_batch = terms.iter().all(|t| t.member.batch_size == batch);
@@ -109,7 +110,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// A workload's name, its own settings, and how many there are.
+/// A workload's name, its own settings, and its count.
 struct TypedTerm<'a> {
     workload: &'a Arc<Workload>,
     settings: Vec<(&'a str, &'a str)>,
@@ -161,7 +162,7 @@ fn setting(word: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// A term: `None` if it has not the form of one, an error if its workload is unknown.
+/// A term: `None` if it does not have the form of one, an error if its workload is unknown.
 fn term<'a>(typed: &'a str, workloads: &'a Workloads) -> Option<Result<TypedTerm<'a>, String>> {
     // Typed input may say `x` for `×`, as no workload ends in x and digits; a value may.
     let digits = typed.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! One point of the matrix: who trains together, and how they share.
+//! One point of the matrix: the members, and how they share.
 //!
 //! In: members and a sharing mode. Out: a label that people read and type, a folder name, the stored record. A cell knows nothing of
 //! repetitions, order or devices.
@@ -19,7 +19,7 @@ use crate::workload::{RECIPE, Workload, Workloads};
 
 pub use find::find as find_cell;
 
-/// The most members that one cell may have.
+/// Maximum number of members in a cell.
 pub const MOST_MEMBERS: u64 = 256;
 
 /// A workload with its settings: what one process of a group trains.
@@ -28,7 +28,7 @@ pub struct Member {
     workload: Arc<Workload>,
     batch_size: Option<u32>,
     settings: BTreeMap<String, Json>,
-    /// Workload and every setting in one text: what makes two members the same.
+    /// Workload and every setting in one text: the identity of a member.
     key: String,
     solo: String,
 }
@@ -42,7 +42,7 @@ impl PartialEq for Member {
 impl Eq for Member {}
 
 impl Member {
-    /// A workload with some settings; the others are its defaults. The mistake tells a setting that it does not have.
+    /// A workload with some settings; the others are its defaults. An unknown setting is an error.
     pub fn new<'a>(workload: &Arc<Workload>, given: impl IntoIterator<Item = (&'a str, Json)>) -> Result<Member, Diagnostic> {
         let given: Vec<(&str, Json)> = given.into_iter().collect();
         let recipe = given.iter().rev().find(|(name, _)| *name == RECIPE).map(|(_, value)| value);
@@ -98,7 +98,7 @@ impl Member {
         }
     }
 
-    /// True where a setting is not what the workload itself has, under the recipe that is chosen.
+    /// True if a setting differs from the workload's default under the chosen recipe.
     fn differs(&self, name: &str) -> bool {
         let own = if name == RECIPE { &self.workload.settings } else { self.workload.under(self.settings.get(RECIPE)) };
         own.get(name) != self.settings.get(name)
@@ -131,7 +131,7 @@ impl PartialEq for Cell {
 }
 
 impl Cell {
-    /// A group; without a tail, uniform ones hold and mixed ones release. There is at least one member.
+    /// A group; without a tail, uniform ones use `hold` and mixed ones `release`. There is at least one member.
     pub fn new(members: impl IntoIterator<Item = (Arc<Member>, u32)>, sharing: Arc<dyn SharingMode>, tail: Option<Tail>) -> Cell {
         let mut terms: Vec<Term> = Vec::new();
         for (member, count) in members {
@@ -153,7 +153,7 @@ impl Cell {
         Cell::new([(member.clone(), 1)], Arc::new(crate::sharing::Naive), tail)
     }
 
-    /// The cell of a label, as people type it: `tinyx2 naive b32` will do.
+    /// Parse a label as people type it: `tinyx2 naive b32` is accepted.
     pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Diagnostic> {
         label::parse(text, workloads)
     }
@@ -168,7 +168,7 @@ impl Cell {
         slug::of(self, 4)
     }
 
-    /// The slug with more digits of the cell's hash, for the day that four are not enough.
+    /// The slug with more digits of the cell's hash, in case four are not enough.
     pub(crate) fn slug_of(&self, digits: usize) -> String {
         slug::of(self, digits)
     }
@@ -199,12 +199,12 @@ impl Cell {
         if self.is_baseline() { "solo".into() } else { self.sharing.label() }
     }
 
-    /// Every member by itself, copies repeated.
+    /// All members individually, copies repeated.
     pub fn members(&self) -> impl Iterator<Item = &Arc<Member>> {
         self.terms.iter().flat_map(|term| std::iter::repeat_n(&term.member, term.count as usize))
     }
 
-    /// An axis by name, as `--where` sees it; absent where the members differ.
+    /// An axis by name, as `--where` sees it; absent if the members differ.
     pub fn axis(&self, name: &str) -> Option<Json> {
         match name {
             "cell" => Some(self.label().into()),

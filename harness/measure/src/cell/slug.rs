@@ -1,4 +1,4 @@
-//! The folder name of a cell: its label in characters that every file system takes, and digits of its hash.
+//! The folder name of a cell: its label in characters valid on every file system, and digits of its hash.
 
 use collo_store::sha256_text;
 

@@ -1,10 +1,10 @@
-//! Whose card it is: what a batch system or a container says that this job may use.
+//! GPU allocation: the GPUs that a batch system or a container gave to this job.
 //!
-//! In: `CUDA_VISIBLE_DEVICES`, `SLURM_STEP_GPUS` or `SLURM_JOB_GPUS`, `NVIDIA_VISIBLE_DEVICES`, and the cards of the driver. Out: the cards
-//! that are ours, by all that is said together, or none of it where nothing is said. The driver's own library heeds none of these variables.
+//! In: `CUDA_VISIBLE_DEVICES`, `SLURM_STEP_GPUS` or `SLURM_JOB_GPUS`, `NVIDIA_VISIBLE_DEVICES`, and the driver's GPUs. Out: the
+//! GPUs that are ours, satisfying all variables, or no restriction without any. The driver's own library ignores these variables.
 //!
-//! What they mean: CUDA programming guide, "CUDA environment variables"; slurm.schedmd.com/gres.html and cgroup.conf(5); the user guide of
-//! NVIDIA's container toolkit.
+//! Their meaning: CUDA programming guide, "CUDA environment variables"; slurm.schedmd.com/gres.html and cgroup.conf(5); the user
+//! guide of NVIDIA's container toolkit.
 
 use std::collections::BTreeSet;
 
@@ -19,31 +19,31 @@ const ORDER: &str = "CUDA_DEVICE_ORDER";
 const SLURM: [&str; 2] = ["SLURM_STEP_GPUS", "SLURM_JOB_GPUS"];
 const CONTAINER: &str = "NVIDIA_VISIBLE_DEVICES";
 
-/// A device as such a variable names it.
+/// A device as named in such a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Name {
     Index(u32),
-    /// A UUID of a card, or the beginning of one.
+    /// A UUID of a GPU, or a prefix of one.
     Card(String),
     /// A UUID of a MIG device; before driver 470 `MIG-GPU-…/1/0`.
     Mig(String),
 }
 
-/// What one variable says.
+/// The content of one variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Said {
     All,
     These(Vec<Name>),
 }
 
-/// The cards that are ours.
+/// The GPUs that are ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocation {
-    /// `SLURM_JOB_GPUS=4,5`, several joined: who says so.
+    /// The source, such as `SLURM_JOB_GPUS=4,5`, several joined.
     pub source: String,
     /// By their index here.
     pub cards: BTreeSet<u32>,
-    /// MIG devices that are named; empty where whole cards are.
+    /// MIG devices named; empty if whole GPUs are.
     pub instances: BTreeSet<String>,
 }
 
@@ -57,12 +57,12 @@ fn name(text: &str) -> Option<Name> {
     }
 }
 
-/// As CUDA reads it: the first word that is no device ends the list, `-1` among them. Slurm's `NoDevFiles` is such a word.
+/// As CUDA reads it: the first word that is not a device ends the list, such as `-1`. Slurm's `NoDevFiles` is such a word.
 fn of_cuda(text: &str) -> Said {
     Said::These(text.split(',').map_while(name).collect())
 }
 
-/// Numbers of the whole machine, perhaps with ranges: `0,2-3`.
+/// Indices on the whole machine, possibly with ranges: `0,2-3`.
 fn of_slurm(text: &str) -> Said {
     let range = |part: &str| -> Vec<u32> {
         match part.split_once('-').map(|(a, b)| (a.trim().parse(), b.trim().parse())) {
@@ -73,8 +73,9 @@ fn of_slurm(text: &str) -> Said {
     Said::These(text.split(',').flat_map(range).map(Name::Index).collect())
 }
 
-/// As the container toolkit reads it: `void` and nothing say nothing, as where another way gives the container its cards. Its numbers are
-/// those of the host: inside, the cards that were given are counted anew, so that only UUIDs tell which they are, and all that is there is ours.
+/// As the container toolkit reads it: `void` or empty means no restriction, as if the container gets its GPUs some other way. Its
+/// numbers are those of the host: inside, the allocated GPUs are renumbered, so only UUIDs identify them, and all visible ones
+/// are ours.
 fn of_container(text: &str) -> Option<Said> {
     match text.trim() {
         "" | "void" => None,
@@ -90,7 +91,7 @@ fn of_container(text: &str) -> Option<Said> {
     }
 }
 
-/// The cards that a name stands for; `numbered` are the cards in the order that its numbers count.
+/// The GPUs that a name stands for; `numbered` are the GPUs in the order of its numbering.
 fn cards_of<'a>(name: &Name, numbered: &[Option<&'a Gpu>]) -> Option<&'a Gpu> {
     let mut all = numbered.iter().copied().flatten();
     let starts = |uuid: &str, with: &str| uuid.to_lowercase().starts_with(&with.to_lowercase());
@@ -108,13 +109,13 @@ fn cards_of<'a>(name: &Name, numbered: &[Option<&'a Gpu>]) -> Option<&'a Gpu> {
 }
 
 impl Allocation {
-    /// What is said to this process; none where nothing is.
+    /// The allocation of this process; `None` if there is no restriction.
     pub fn of_environment(driver: &Driver) -> Result<Option<Allocation>, Diagnostic> {
         let value = |name: &str| std::env::var(name).ok();
         Allocation::of(&value, driver)
     }
 
-    /// The same by any variables.
+    /// The same for any variables.
     fn of(value: &dyn Fn(&str) -> Option<String>, driver: &Driver) -> Result<Option<Allocation>, Diagnostic> {
         // A card that does not answer keeps its number: with the others moved up, a number would stand for somebody else's card.
         let mut by_bus: Vec<Option<&Gpu>> = vec![None; driver.gpus.len() + driver.silent.len()];
@@ -168,7 +169,7 @@ impl Allocation {
         all
     }
 
-    /// What both say.
+    /// The intersection of both.
     fn and(self, other: Allocation) -> Allocation {
         let instances = match (self.instances.is_empty(), other.instances.is_empty()) {
             (false, false) => self.instances.intersection(&other.instances).cloned().collect(),
@@ -186,12 +187,12 @@ impl Allocation {
         gpu.at.as_ref().is_some_and(|at| self.cards.contains(&at.index))
     }
 
-    /// Whether MIG devices of this card were given, and not the card: then it stays cut as it is.
+    /// Whether MIG devices of this GPU were allocated, and not the GPU: then its partition stays as it is.
     pub fn is_of_instances(&self, gpu: &Gpu) -> bool {
         self.has(gpu) && !self.instances.is_empty()
     }
 
-    /// The cards that are meant, among those that are ours.
+    /// The selected GPUs, among those that are ours.
     pub fn choose(&self, choice: &Choice, driver: &Driver) -> Result<Vec<Gpu>, Diagnostic> {
         let chosen = match choice {
             Choice::Auto => {
@@ -222,8 +223,8 @@ impl Allocation {
     }
 }
 
-/// Slurm counts the cards of the whole machine. Where it confines the job to its devices the driver shows those alone, counted anew: if there
-/// are no more than were given, they are the ones.
+/// Slurm counts the GPUs of the whole machine. If it confines the job to its devices the driver shows those alone, renumbered: if
+/// no more are visible than allocated, they are the ones.
 fn slurms(variable: &str, text: &str, by_bus: &[Option<&Gpu>]) -> Allocation {
     let (source, said) = (format!("{variable}={text}"), of_slurm(text));
     let Said::These(names) = &said else { return Allocation::by(source, &said, by_bus) };

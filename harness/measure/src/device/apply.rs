@@ -1,7 +1,7 @@
-//! An administrator's act: a card is cut as asked and stays so.
+//! Partitioning by an administrator: a GPU is partitioned as requested and stays so.
 //!
-//! It is done under the lock of the card, so that no campaign loses it, and not while others compute on it. A journal stands only while
-//! it is done: what is made here is what the next campaign finds.
+//! Done under the GPU's lock, so that no campaign loses it, and not while others compute on it. The journal exists only during
+//! the change: the new partition is what the next campaign finds.
 
 use std::time::{Duration, Instant};
 
@@ -15,18 +15,18 @@ use super::nvml;
 use super::partition::Partition;
 use super::services::Services;
 
-/// What was done to a card.
+/// The changes made to a GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Applied {
-    /// What a collo that is gone had left of it, if it was put back first.
+    /// The state left by a dead collo, if it was restored first.
     pub restored: Option<Restored>,
     pub before: Partition,
-    /// The same as before where there was no need.
+    /// The same as before if no change was needed.
     pub now: Partition,
     pub took: Duration,
 }
 
-/// Cut a card as wanted, if it is not.
+/// Partition a GPU as wanted, unless it already is.
 pub fn apply(gpu: &Gpu, wanted: &Wanted, services: Services) -> Result<Applied, Diagnostic> {
     let begun = Instant::now();
     let who = Who { experiment: "collo mig".into(), campaign: String::new() };
@@ -56,7 +56,7 @@ pub fn apply(gpu: &Gpu, wanted: &Wanted, services: Services) -> Result<Applied, 
     Ok(Applied { restored, before, now: now.partition, took: begun.elapsed() })
 }
 
-/// The PCI device id of a card as NVML has it: the device's sixteen bits before the vendor's.
+/// The PCI device id of a GPU as in NVML: the device's sixteen bits before the vendor's.
 pub fn pci_device(gpu: &Gpu) -> Option<u32> {
     let nvml = nvml::open().ok()?;
     let device = nvml.device_by_uuid(gpu.at.as_ref()?.uuid.as_str()).ok()?;

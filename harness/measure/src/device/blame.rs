@@ -1,4 +1,4 @@
-//! Who stands in the way of a change of a card, and the way out: services first, then processes that have this card open.
+//! What prevents a change of a GPU, and the hint: services first, then processes that have this GPU open.
 
 use std::path::Path;
 
@@ -7,19 +7,19 @@ use nvml_wrapper::Nvml;
 use super::holders::{self, Holder};
 use super::services;
 
-/// What is known of those who hold a card.
+/// Services and processes that have a GPU open.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Blame {
     /// Units of systemd.
     pub services: Vec<String>,
-    /// Processes that are none of these.
+    /// Processes that belong to none of these.
     pub processes: Vec<Holder>,
-    /// The number of the card's device file.
+    /// The minor number of the GPU's device file.
     pub minor: Option<u32>,
 }
 
 impl Blame {
-    /// Look at systemd, at the driver's lists and at the processes of this machine.
+    /// Collected from systemd, the driver's lists and the processes of this machine.
     pub fn of_the_card(nvml: &Nvml, uuid: &str) -> Blame {
         let minor = nvml.device_by_uuid(uuid).and_then(|device| device.minor_number()).ok();
         let mut processes = holders::computing(nvml, uuid).unwrap_or_default();
@@ -34,7 +34,7 @@ impl Blame {
         Blame::among(services::active(), processes, minor)
     }
 
-    /// A process of a service is named by its service, whose unit stops it; who stands in nobody's way is not named at all.
+    /// A process of a service is named by its service, whose unit stops it; harmless processes are not named at all.
     fn among(services: Vec<String>, mut processes: Vec<Holder>, minor: Option<u32>) -> Blame {
         let is = |h: &Holder, what: fn(&str) -> bool| h.name.as_deref().is_some_and(what);
         processes.retain(|h| !is(h, services::is_harmless) && (services.is_empty() || !is(h, services::is_process)));
@@ -60,7 +60,7 @@ impl Blame {
         }
     }
 
-    /// What lets go of the card, where it is to be reset or else one of its instances is to go.
+    /// How to free the GPU, if it has to be reset or one of its instances has to be destroyed.
     pub fn hint(&self, reset: bool) -> String {
         let stop = (!self.services.is_empty()).then(|| {
             let units = self.services.join(" ");
@@ -83,8 +83,8 @@ impl Blame {
     }
 }
 
-/// The processes that have the device file of this card open, below a folder such as `/proc`. Whose files cannot be read is left out:
-/// only an administrator sees those of others.
+/// The processes that have the device file of this GPU open, below a folder such as `/proc`. Processes whose files cannot be read
+/// are left out: only an administrator sees those of others.
 fn openers(root: &Path, minor: u32) -> Vec<u32> {
     let file = format!("/dev/nvidia{minor}");
     let has_it_open = |process: &Path| {
@@ -106,7 +106,7 @@ mod tests {
         Holder { pid, name: Some(name.into()), user: None, memory_bytes: None }
     }
 
-    /// The processes of a DGX, in the order of their pids.
+    /// The processes of a DGX, sorted by pid.
     fn dgx(folder: &Path) -> Vec<Holder> {
         let all: [(u32, &str, &[&str]); 6] = [
             (900, "nvidia-persiste", &["/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia1"]),

@@ -1,8 +1,8 @@
-//! Who else is on a card: whom its driver lists, and whoever shows only by what is used.
+//! Other users of a GPU: listed by the driver, or inferred from memory and utilisation.
 //!
-//! Since 535.113.01 the driver leaves out of its lists who has no pid in the caller's namespace (open-gpu-kernel-modules, `gpu_rmapi.c` and
-//! `os_find_ns_pid`): in a container nobody else is ever listed. So an empty list counts as nobody only where nothing is used either.
-//! A list that could not be read is not an empty one.
+//! Since 535.113.01 the driver omits processes without a pid in the caller's namespace (open-gpu-kernel-modules, `gpu_rmapi.c`
+//! and `os_find_ns_pid`): in a container nobody else is ever listed. So an empty list counts as free only if memory and
+//! utilisation agree. A list that could not be read is not an empty one.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,29 +13,29 @@ use nvml_wrapper::{Device, Nvml};
 use super::holders::{self, Holder};
 use super::nvml;
 
-/// More than contexts of the driver itself and what its lists round away; a process that trains has more.
+/// More than the driver's own contexts and the rounding of its lists; a training process uses more.
 const IDLE_BYTES: u64 = 1 << 30;
-/// Below this a utilisation may be that of whoever only looks.
+/// Utilisation below this may come from monitoring.
 const BUSY_PERCENT: u32 = 10;
-/// What has just ended may still show: it is looked at so often, so long apart.
+/// A process that has just ended may still show: number of checks, and the time between them.
 const LOOKS: u32 = 5;
 const BETWEEN: Duration = Duration::from_millis(500);
 
-/// Everybody who can be seen on a card.
+/// All visible users of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Company {
-    /// Processes that compute there; absent where the driver does not tell them.
+    /// Compute processes; absent if the driver does not report them.
     pub listed: Option<Vec<Holder>>,
-    /// What is used by nobody who is listed.
+    /// Usage not explained by the listed ones.
     pub unlisted: Option<Unlisted>,
 }
 
-/// Work of somebody whom the driver does not list.
+/// Work of an unlisted process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unlisted {
-    /// Memory that no listed process holds.
+    /// Memory not used by a listed process.
     pub memory_bytes: Option<u64>,
-    /// How busy the card is while nobody is listed.
+    /// Utilisation while no process is listed.
     pub busy_percent: Option<u32>,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Unlisted {
 }
 
 impl Company {
-    /// Nobody, for certain.
+    /// Certainly free.
     pub fn nobody() -> Company {
         Company { listed: Some(Vec::new()), unlisted: None }
     }
@@ -61,7 +61,7 @@ impl Company {
         Company { listed, unlisted }
     }
 
-    /// Who is on the card of this UUID, once whoever was about to leave has left.
+    /// The users of the GPU with this UUID, after ending processes have had time to exit.
     pub fn settled(uuid: &str) -> Company {
         let look = || {
             let nvml = nvml::open().ok()?;
@@ -83,19 +83,19 @@ impl Company {
         *self == Company::nobody()
     }
 
-    /// Nobody is listed, and something is used all the same.
+    /// No process is listed, but the GPU is in use.
     pub fn is_only_inferred(&self) -> bool {
         self.unlisted.is_some() && self.listed.as_ref().is_some_and(Vec::is_empty)
     }
 
-    /// A line for each; nothing where nobody is there.
+    /// A line for each; empty if the GPU is free.
     pub fn words(&self) -> Vec<String> {
         let Some(listed) = &self.listed else { return vec!["the driver does not tell who computes on it".into()] };
         listed.iter().map(Holder::words).chain(self.unlisted.as_ref().map(Unlisted::to_string)).collect()
     }
 }
 
-/// What is used by none of the listed.
+/// Usage not explained by the listed processes.
 fn unlisted(nvml: &Nvml, device: &Device<'_>, listed: &[Holder]) -> Option<Unlisted> {
     // A process whose memory is not told may hold all of it.
     let explained: Option<u64> = listed.iter().map(|h| h.memory_bytes).sum();
@@ -110,8 +110,9 @@ fn unlisted(nvml: &Nvml, device: &Device<'_>, listed: &[Holder]) -> Option<Unlis
     (found != Unlisted::default()).then_some(found)
 }
 
-/// Memory that is used, without what the driver reserves for itself (version 2 of the call). On a card that is cut, a normal user is told of
-/// each instance only (nvml.h). None where the operating system manages it, for pages of processes that are gone still count there (nvml.h).
+/// Used memory, without what the driver reserves for itself (version 2 of the call). On a partitioned GPU, a normal user can only
+/// query each instance (nvml.h). `None` if the operating system manages the memory, as pages of processes that have ended still
+/// count there (nvml.h).
 fn used_bytes(nvml: &Nvml, device: &Device<'_>) -> Option<u64> {
     if is_numa_node(nvml, device) {
         return None;

@@ -1,4 +1,4 @@
-//! Which cores of the machine a member of a group stays on.
+//! The CPU cores that a member of a group is pinned to.
 
 /// Which cores the members run on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,14 +7,14 @@ pub enum Cores {
     Shared,
     /// Each member has its own.
     Spread,
-    /// All members share those near the card.
+    /// All members share those near the GPU.
     GpuLocal,
     /// All members share these.
     Listed(Vec<u32>),
 }
 
 impl Cores {
-    /// The cores of one member; `near` are those near its card. None where the system decides.
+    /// The cores of one member; `near` are those near its GPU. `None` if the system decides.
     pub fn of(&self, member: usize, members: usize, all: &[u32], near: Option<&[u32]>) -> Option<Vec<u32>> {
         match self {
             Cores::Shared => None,
@@ -25,7 +25,7 @@ impl Cores {
     }
 }
 
-/// Neighbouring cores for each member, none shared while there are enough; then one each, in turn.
+/// Adjacent cores for each member, none shared while there are enough; then one each, in turn.
 fn spread(member: usize, members: usize, all: &[u32]) -> Vec<u32> {
     match all.len() / members.max(1) {
         0 => vec![all[member % all.len()]],

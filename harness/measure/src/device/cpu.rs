@@ -1,4 +1,5 @@
-//! The CPU: its cores are those of this process's affinity, its memory is the machine's or the control group's, whichever is less.
+//! The CPU: its cores are those of this process's affinity, its memory is the machine's or the control group's, whichever is
+//! less.
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +50,8 @@ pub fn core_list(text: &str) -> Option<Vec<u32>> {
     Some(cores)
 }
 
-/// The files that may hold a memory limit: those of this process's groups and of every group above, in version 2 and version 1.
+/// The files that may contain a memory limit: those of this process's groups and of every group above, in version 2 and version
+/// 1.
 fn cgroup_limit_files(groups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in groups.lines() {
@@ -69,7 +71,7 @@ fn cgroup_limit_files(groups: &str) -> Vec<PathBuf> {
     files
 }
 
-/// A limit in bytes; `max` and the enormous number of version 1 are none.
+/// A limit in bytes; `None` for `max` and the enormous number of version 1.
 fn limit(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|bytes| *bytes < 1 << 60)
 }

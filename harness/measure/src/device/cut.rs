@@ -1,6 +1,6 @@
-//! Reading how a card is cut, and cutting it anew.
+//! Reads and changes a GPU's partition.
 //!
-//! The library is opened for each piece of work: handles do not survive a change of mode, and an open one can stand in the way.
+//! The library is opened for each operation: handles do not survive a change of mode, and an open one can block it.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use super::nvml::{self, NoDriver};
 use super::partition::{Partition, Slice};
 use super::services;
 
-/// A card that is cut, with what CUDA calls its parts.
+/// A partitioned GPU, with the CUDA names of its parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CutCard {
     pub partition: Partition,
@@ -31,20 +31,20 @@ pub struct Part {
     pub devices: Vec<MigDevice>,
 }
 
-/// Why a card is not cut as wanted.
+/// Why a GPU could not be partitioned as wanted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct NotCut {
     pub what: String,
     pub cause: Option<String>,
     pub hint: Option<String>,
-    /// The card itself went away.
+    /// The GPU itself disappeared.
     pub lost: bool,
-    /// Somebody uses it.
+    /// It is in use.
     pub in_use: bool,
-    /// This user may not.
+    /// This user lacks the permission.
     pub denied: bool,
-    /// It would lose something for good, so it is not tried.
+    /// It would lose something permanently, so it is not tried.
     pub forgets: bool,
 }
 
@@ -62,7 +62,7 @@ impl NotCut {
         NotCut::new(what)
     }
 
-    /// The administrator's state is not the one that is needed.
+    /// The administrator's partition is not the one needed.
     pub(super) fn as_found(label: &str, wanted: &Partition, found: &Partition) -> NotCut {
         let mut error =
             NotCut::new(format!("{label} is to be used as found, and it is not as needed: asked {wanted}, found {found}"));
@@ -77,7 +77,7 @@ impl NotCut {
         error
     }
 
-    /// What and why, without the way out.
+    /// What and why, without the hint.
     pub fn reason(&self) -> String {
         let cause = self.cause.as_ref().map(|c| format!(": {c}")).unwrap_or_default();
         format!("{}{cause}", self.what)
@@ -103,18 +103,18 @@ impl From<NoDriver> for NotCut {
     }
 }
 
-/// How often something that is in use is tried again, and how long between.
+/// Number of tries if something is in use, and the time between them.
 const TRIES: u32 = 6;
 const BETWEEN: Duration = Duration::from_millis(250);
 
-/// How the card of this UUID is cut; `label` is what people call it.
+/// The partition of the GPU with this UUID; `label` is its name for people.
 pub fn read(uuid: &str, label: &str) -> Result<CutCard, NotCut> {
     let nvml = nvml::open()?;
     let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", label, &e))?;
     look(&nvml, &device).map_err(|e| failed("read", label, &e))
 }
 
-/// The same, of a card that is open.
+/// The same, for an open GPU.
 pub fn look(nvml: &Nvml, device: &Device<'_>) -> Result<CutCard, NvmlError> {
     let on = match device.mig_mode() {
         Ok(mode) => mode.current == 1,
@@ -153,7 +153,7 @@ pub fn look(nvml: &Nvml, device: &Device<'_>) -> Result<CutCard, NvmlError> {
     Ok(CutCard { partition: Partition { mig: true, instances: slices }, instances: parts })
 }
 
-/// Cut the card anew. What is already as wanted is left alone; what is not is made so, or the reason is told.
+/// Partition the GPU. What is already as wanted is left alone; the rest is changed, or the reason is returned.
 pub fn bring(uuid: &str, label: &str, wanted: &Partition) -> Result<CutCard, NotCut> {
     let found = read(uuid, label)?;
     if found.partition.is_as(wanted) {
@@ -175,13 +175,13 @@ pub fn bring(uuid: &str, label: &str, wanted: &Partition) -> Result<CutCard, Not
     Ok(now)
 }
 
-/// How long somebody who is about to let go of the card is waited for, and how long between two tries.
+/// How long to wait for a process that is about to release the GPU, and the time between two tries.
 ///
-/// `nvml.h` on nvmlDeviceSetMigMode: whoever is told that the card is in use idles it and tries again.
+/// `nvml.h` on nvmlDeviceSetMigMode: if the GPU is in use, idle it and try again.
 const LETS_GO_WITHIN: Duration = Duration::from_secs(12);
 const BETWEEN_TURNS: Duration = Duration::from_millis(500);
 
-/// Turn MIG on or off, and see that it is.
+/// Turn MIG on or off, and verify it.
 fn switch(uuid: &str, label: &str, on: bool) -> Result<(), NotCut> {
     let deadline = Instant::now() + LETS_GO_WITHIN;
     loop {
@@ -231,18 +231,18 @@ fn turn(uuid: &str, label: &str, on: bool) -> Result<(), NotCut> {
     Err(error)
 }
 
-/// NVML's codes of an activation that did not come about.
+/// NVML's codes of a failed activation.
 const RESET_REQUIRED: u32 = 16;
 const IN_USE: u32 = 19;
 
-/// Whether a change of MIG mode resets the card: Ampere's does, and nobody may have it open then. From Hopper on it does not
-/// (NVIDIA's MIG user guide, "Enable MIG Mode").
+/// Whether a change of MIG mode resets the GPU: on Ampere it does, and no process may have it open then. From Hopper on it does
+/// not (NVIDIA's MIG user guide, "Enable MIG Mode").
 pub fn takes_reset(uuid: &str) -> bool {
     let asked = nvml::open().ok().and_then(|nvml| nvml.device_by_uuid(uuid).and_then(|d| d.cuda_compute_capability()).ok());
     asked.is_none_or(|capability| capability.major < 9)
 }
 
-/// Whether this process has the right to turn the card's MIG mode, by setting the mode that is in force: nothing changes by that.
+/// Whether this process may change the GPU's MIG mode, tested by setting the current mode, which changes nothing.
 pub fn may_turn(uuid: &str, label: &str) -> Result<(), NotCut> {
     let nvml = nvml::open()?;
     let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", label, &e))?;
@@ -257,13 +257,13 @@ pub fn may_turn(uuid: &str, label: &str) -> Result<(), NotCut> {
     }
 }
 
-/// Who has the card open while nothing is measured on it.
+/// Which processes have the GPU open while nothing is measured on it.
 pub fn blame(uuid: &str) -> Blame {
     nvml::open().map(|nvml| Blame::of_the_card(&nvml, uuid)).unwrap_or_default()
 }
 
-/// Make the instances of a card with MIG on those that are wanted. A GPU instance whose profile and place are right stays, and only what
-/// is inside it is made anew.
+/// Create the wanted instances on a GPU with MIG on. A GPU instance with the right profile and place stays, and only its compute
+/// instances are recreated.
 fn change(uuid: &str, label: &str, wanted: &Partition) -> Result<(), NotCut> {
     let nvml = nvml::open()?;
     let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", label, &e))?;
@@ -308,7 +308,7 @@ fn change(uuid: &str, label: &str, wanted: &Partition) -> Result<(), NotCut> {
     Ok(())
 }
 
-/// Make the compute instances inside a GPU instance those of these sizes.
+/// Recreate the compute instances inside a GPU instance with these sizes.
 fn divide(raw: &Raw<'_>, instance: &GpuInstance, wanted: &[u32]) -> Result<(), NvmlError> {
     let sizes = raw.compute_profiles(instance)?;
     let inside = raw.compute_instances(instance, &sizes)?;
@@ -334,7 +334,7 @@ fn destroy(raw: &Raw<'_>, instance: &GpuInstance) -> Result<(), NvmlError> {
     again(|| raw.destroy_gpu_instance(instance))
 }
 
-/// Whoever used it may be about to let go.
+/// Retry while in use: its user may be about to release it.
 fn again<T>(mut call: impl FnMut() -> Result<T, NvmlError>) -> Result<T, NvmlError> {
     let mut tries = 1;
     loop {
@@ -355,7 +355,7 @@ fn failed(verb: &str, label: &str, e: &NvmlError) -> NotCut {
     error
 }
 
-/// What stood in the way, and the way out.
+/// What prevented it, and the hint.
 fn because(what: String, e: &NvmlError, uuid: &str) -> NotCut {
     let mut error = NotCut::new(what);
     error.cause = Some(format!("NVML says {}", nvml::text(e)));

@@ -1,4 +1,4 @@
-//! Which cards are meant: `--gpu 0`, a UUID, a PCI id, several of them, or `auto`.
+//! GPU selection: `--gpu 0`, a UUID, a PCI id, several of them, or `auto`.
 
 use collo_store::Diagnostic;
 use collo_store::text::quoted;
@@ -6,10 +6,10 @@ use collo_store::text::quoted;
 use super::company::Company;
 use super::gpu::{Driver, Gpu};
 
-/// Cards as a person names them.
+/// GPUs as a person names them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// The first card that is made for computing and that nobody uses.
+    /// The first GPU that is suitable for compute and free.
     #[default]
     Auto,
     Named(Vec<String>),
@@ -24,7 +24,7 @@ impl Choice {
         }
     }
 
-    /// The cards of a driver that are meant, in that order; all must be alike.
+    /// The selected GPUs of a driver, in that order; all must be alike.
     pub fn of(&self, driver: &Driver) -> Result<Vec<Gpu>, Diagnostic> {
         let names = match self {
             Choice::Auto => return automatic(driver),
@@ -61,7 +61,7 @@ fn automatic(driver: &Driver) -> Result<Vec<Gpu>, Diagnostic> {
 }
 
 impl Gpu {
-    /// By its index, by its UUID or the beginning of it, or by its place on the bus.
+    /// By its index, by its UUID or a prefix of it, or by its PCI address.
     fn is_called(&self, name: &str) -> bool {
         let Some(at) = &self.at else { return false };
         let pci = |text: &str| text.to_lowercase().trim_start_matches("0000").trim_start_matches(':').to_string();

@@ -1,7 +1,9 @@
-//! What of a card this collo cannot change, asked before anything is measured: what needs that change is refused, and nothing else.
+//! What this collo cannot change on a GPU, checked before anything is measured: cells that need that change are refused, and no
+//! others.
 //!
-//! A right is asked for by setting what is set already. Whether those who have the card open are in the way is found out by trying, and
-//! only where somebody has it open: nothing else tells, because some drivers refuse the change and others leave it pending.
+//! A permission is checked by setting the current value. Whether processes that have the GPU open block the change is found out
+//! by trying, and only if there are any: there is no other way, because some drivers refuse the change and others leave it
+//! pending.
 
 use collo_store::Diagnostic;
 
@@ -13,7 +15,7 @@ use super::partition::Partition;
 use super::services::{self, Services};
 use super::settings::Kept;
 
-/// Why the card keeps its MIG mode, or its layout; absent where it does not have to.
+/// Why the GPU has to keep its MIG mode, or its layout; absent if it does not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fixed {
     pub mode: Option<NotCut>,
@@ -21,7 +23,7 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// What stands against making this of the card.
+    /// What prevents this partition of the GPU.
     pub fn against(&self, found: &Partition, wanted: &Partition) -> Option<&NotCut> {
         match (wanted.is_as(found), wanted.mig == found.mig) {
             (true, _) => None,
@@ -31,8 +33,7 @@ impl Fixed {
     }
 }
 
-/// Find out, for what a plan wants of a card. An error is something that was asked for and cannot be had: services are to be stopped, and
-/// this user may not.
+/// Check what a plan needs of a GPU. Impossible requests are an error: services are to be stopped, but this user may not.
 pub fn ask(gpu: &Gpu, wanted: &[&Partition], services: Services) -> Result<Fixed, Diagnostic> {
     let (Some(at), Some(found)) = (&gpu.at, &gpu.partition) else { return Ok(Fixed::default()) };
     let turned = wanted.iter().any(|p| p.mig != found.mig);
@@ -69,7 +70,7 @@ pub fn ask(gpu: &Gpu, wanted: &[&Partition], services: Services) -> Result<Fixed
     Ok(fixed)
 }
 
-/// Why the card does not become so, if it does not. It is put back at once.
+/// Try the partition, and restore it immediately; returns why it failed, if it did.
 fn tried(gpu: &Gpu, wanted: &Partition) -> Option<NotCut> {
     let who = Who { experiment: "collo, asking".into(), campaign: String::new() };
     // Whoever else holds the card is told of when it is taken for the campaign.

@@ -1,4 +1,4 @@
-//! What an NVIDIA card is, as its driver tells it, or as `mig-profiles/` does where no card is asked.
+//! The properties of an NVIDIA GPU, from its driver, or from `mig-profiles/` without a GPU.
 
 use collo_store::GpuRecord;
 use nvml_wrapper::enum_wrappers::device::{Clock, ComputeMode};
@@ -12,7 +12,7 @@ use super::nvml::instances::{Profile, Raw};
 use super::partition::Partition;
 use super::{cut, nvml};
 
-/// The driver, and its cards that can compute.
+/// The driver, and its compute-capable GPUs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Driver {
     /// `580.95.05`
@@ -20,35 +20,35 @@ pub struct Driver {
     /// As CUDA writes it: 13000 is 13.0.
     pub cuda: Option<i32>,
     pub gpus: Vec<Gpu>,
-    /// Cards that are listed and do not answer, by their index, with what the driver says.
+    /// GPUs that are listed but do not respond, by index, with the driver's error.
     pub silent: Vec<(u32, String)>,
 }
 
-/// One card. What the driver does not tell is absent.
+/// One GPU. What the driver does not report is absent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gpu {
-    /// Absent for a card that is only planned for.
+    /// Absent for a GPU that is only planned for.
     pub at: Option<Address>,
-    /// What the driver calls it, without the word that says it is simulated.
+    /// The driver's name for it, without the word that says it is simulated.
     pub name: String,
-    /// Every number of it is invented by a model: its driver says so in its name.
+    /// All its numbers come from a model: its driver says so in its name.
     pub simulated: bool,
     pub architecture: Option<String>,
     pub sms: Option<u32>,
     pub memory_bytes: Option<u64>,
-    /// Its compute capability: `(8, 0)`; absent where nobody tells.
+    /// Its compute capability: `(8, 0)`; absent if unknown.
     pub capability: Option<(i32, i32)>,
-    /// It has a MIG mode. What it can be cut into is another matter, which some drivers tell only once it is on.
+    /// It has a MIG mode. Its possible partitions are another matter, which some drivers report only once it is on.
     pub has_mig: bool,
-    /// What it can be cut into; absent where it has no MIG, and where nobody tells.
+    /// How it can be partitioned; absent without MIG, and if unknown.
     pub card: Option<Card>,
-    /// Whether this user may cut it anew, as far as the driver's answers tell.
+    /// Whether this user may partition it, as far as the driver reports it.
     pub may_cut: Option<bool>,
-    /// How it is cut now, and whether that can be known.
+    /// Its current partition, if known.
     pub partition: Option<Partition>,
-    /// UUIDs of the MIG devices that CUDA can see of it.
+    /// UUIDs of its MIG devices that are visible to CUDA.
     pub mig_devices: Vec<String>,
-    /// MIG mode will be another one after a reset.
+    /// MIG mode will change on the next reset.
     pub mig_pending: bool,
     /// GPU performance monitoring: Hopper and later.
     pub gpm: bool,
@@ -57,11 +57,11 @@ pub struct Gpu {
     pub compute_mode: Option<String>,
     pub display: bool,
     pub settings: Settings,
-    /// Who is on it.
+    /// Other users of it.
     pub company: Company,
 }
 
-/// Where a card is.
+/// The address of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     pub index: u32,
@@ -70,7 +70,7 @@ pub struct Address {
     pub pci: String,
 }
 
-/// What may change a number of a card, for the record.
+/// Settings of a GPU that may change a number, for the record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
     pub vbios: Option<String>,
@@ -80,11 +80,11 @@ pub struct Settings {
     pub max_sm_clock_mhz: Option<u32>,
 }
 
-/// The word before the name of a device whose driver is a model.
+/// The prefix of a device's name if its driver is a model.
 const SIMULATED: &str = "simulated ";
 
 impl Driver {
-    /// Ask the driver of this machine.
+    /// Query the driver of this machine.
     pub fn ask(cards: &Cards) -> Result<Driver, nvml::NoDriver> {
         let nvml = nvml::open()?;
         let silent = |e: NvmlError| nvml::NoDriver::Silent(nvml::text(&e));
@@ -150,7 +150,7 @@ impl Gpu {
         })
     }
 
-    /// A card that is planned for and not asked.
+    /// A GPU that is planned for but not queried.
     pub fn planned(card: &Card) -> Gpu {
         Gpu {
             at: None,
@@ -175,7 +175,7 @@ impl Gpu {
         }
     }
 
-    /// As it is stored with a campaign; none for one that is only planned for.
+    /// As it is stored with a campaign; `None` if it is only planned for.
     pub fn record(&self) -> Option<GpuRecord> {
         let at = self.at.as_ref()?;
         Some(GpuRecord {
@@ -197,7 +197,7 @@ impl Gpu {
         })
     }
 
-    /// Why nothing is known of what it can be cut into, although it has MIG.
+    /// Why its profiles are unknown, although it has MIG.
     pub fn why_no_profiles(&self) -> &'static str {
         match self.partition.as_ref().is_some_and(|p| p.mig) {
             true => "MIG is on, and the driver tells no profile",
@@ -205,7 +205,7 @@ impl Gpu {
         }
     }
 
-    /// `GPU 0`, or its model where no card is asked.
+    /// `GPU 0`, or its model if no GPU was queried.
     pub fn label(&self) -> String {
         match &self.at {
             Some(at) => format!("GPU {}", at.index),
@@ -213,12 +213,12 @@ impl Gpu {
         }
     }
 
-    /// Whether it is made for computing: neither for a display nor without the memory for it.
+    /// Whether it is suitable for compute: not driving a display, and with enough memory.
     pub fn computes(&self) -> bool {
         !self.display && self.memory_bytes.is_none_or(|b| b >= 8 << 30)
     }
 
-    /// A card that a campaign may use in this one's place.
+    /// Whether a campaign may use the other GPU in this one's place.
     pub fn equals(&self, other: &Gpu) -> bool {
         // In MIG mode the memory of the whole is closed to a normal user (nvml.h).
         let memory = self.memory_bytes.zip(other.memory_bytes);
@@ -235,7 +235,7 @@ impl Gpu {
     }
 }
 
-/// Streaming multiprocessors of the whole card: NVML counts its cores, and each architecture has so many of them in one.
+/// Streaming multiprocessors of the whole GPU: NVML reports its cores, and each architecture has a fixed number of them per SM.
 fn sms(device: &Device<'_>) -> Option<u32> {
     let capability = device.cuda_compute_capability().ok()?;
     let each = match (capability.major, capability.minor) {
@@ -247,7 +247,7 @@ fn sms(device: &Device<'_>) -> Option<u32> {
     device.num_cores().ok().map(|cores| cores / each)
 }
 
-/// What a card tells, if it tells it; an error where the card is not there any more.
+/// An optional property of a GPU; an error if the GPU has disappeared.
 fn there<T>(answer: Result<T, NvmlError>) -> Result<Option<T>, NvmlError> {
     match answer {
         Ok(told) => Ok(Some(told)),
@@ -256,7 +256,7 @@ fn there<T>(answer: Result<T, NvmlError>) -> Result<Option<T>, NvmlError> {
     }
 }
 
-/// What the driver says the card can be cut into, with the layouts that are written down for it.
+/// The partitions that the driver reports as possible, with the layouts of the known model.
 fn card(device: &Device<'_>, product: &str, profiles: &[Profile], known: Option<&Card>) -> Option<Card> {
     if profiles.is_empty() {
         // With MIG off some drivers tell no profile: what is written down has to do.

@@ -1,7 +1,8 @@
-//! A card that this collo holds: nobody else's collo may, and it goes back to how it was found.
+//! The lease of a GPU by this collo: no other collo may use it, and it is restored as found.
 //!
-//! Before the first change what was found is written to a journal and flushed, in the state folder of this user, because a campaign's
-//! folder can be anywhere. The lock is the machine's. Whatever happens to this process, `collo restore` or the next `collo run` finds it there.
+//! Before the first change the state found is written to a journal and flushed, in the state folder of this user, because a
+//! campaign's folder can be anywhere. The lock is machine-wide. If this process is killed, `collo restore` or the next `collo
+//! run` finds the journal there.
 
 use std::path::Path;
 
@@ -18,7 +19,7 @@ pub use super::journal::{Journal, Restored, SCHEMA, Unread, Written, compute_mod
 pub use super::lock::{Holder, holder};
 pub use super::state_folder::state_folder;
 
-/// Put right what a collo that is gone has left of a card, if it has: what is read of the card before would not be what was found.
+/// Restore a GPU that a dead collo left changed, if so: otherwise its current state would be taken for the one found.
 pub fn repair(gpu: &Gpu) -> Result<Option<Restored>, Diagnostic> {
     let Some(at) = &gpu.at else { return Ok(None) };
     if !journal::is_there(&at.uuid)? {
@@ -28,34 +29,35 @@ pub fn repair(gpu: &Gpu) -> Result<Option<Restored>, Diagnostic> {
     Hold::take(gpu, &who, false).map(|(_, restored)| restored)
 }
 
-/// That nobody holds this card now: how a held one is cut is not how it will be found.
+/// Check that no collo has a lease of this GPU: the partition of a leased one is not how it will be found.
 pub fn check_free(gpu: &Gpu) -> Result<(), Diagnostic> {
     gpu.at.as_ref().map_or(Ok(()), |at| lock::check_free(&at.uuid, &gpu.label()))
 }
 
-/// Who holds a card, for the journal.
+/// The leaseholder of a GPU, for the journal.
 #[derive(Debug, Clone)]
 pub struct Who {
     pub experiment: String,
     pub campaign: String,
 }
 
-/// A card, held.
+/// The lease of a GPU.
 pub struct Hold {
     journal: Journal,
     /// True once the journal is on disk.
     written: bool,
-    /// Nothing is changed: what an administrator set is used.
+    /// Nothing is changed: the administrator's partition is used.
     as_found: bool,
-    /// The compute mode is ours.
+    /// The compute mode was set by us.
     exclusive: bool,
-    /// Why the MIG mode could not be turned.
+    /// Why the MIG mode could not be changed.
     refused: Option<NotCut>,
     lock: CardLock,
 }
 
 impl Hold {
-    /// Take a card: nobody else may hold it. What a dead collo left of it is put right first; the second value says so.
+    /// Lease a GPU, unless another process has it. What a dead collo left changed is restored first, and returned as the second
+    /// value.
     pub fn take(gpu: &Gpu, who: &Who, as_found: bool) -> Result<(Hold, Option<Restored>), Diagnostic> {
         let at = gpu.at.as_ref().ok_or_else(|| Diagnostic::new(format!("{} is not a card of this machine", gpu.name)))?;
         // Before anything is read of it: what another is about to put back was not found.
@@ -85,7 +87,7 @@ impl Hold {
         &self.journal.uuid
     }
 
-    /// The campaign, once there is one; it is written down with the next change.
+    /// Set the campaign, once there is one; it is written with the next change.
     pub fn belongs_to(&mut self, campaign: &str) {
         self.journal.campaign = campaign.into();
         if self.written {
@@ -98,12 +100,12 @@ impl Hold {
         &self.journal.found
     }
 
-    /// What to do with services that are in the way of a change of MIG mode.
+    /// What to do with services that block a change of MIG mode.
     pub fn with_services(&mut self, services: Services) {
         self.journal.may_stop = services == Services::Stop;
     }
 
-    /// Cut the card as wanted, if it is not.
+    /// Partition the GPU as wanted, unless it already is.
     pub fn bring(&mut self, wanted: &Partition) -> Result<CutCard, NotCut> {
         self.lock.answer();
         let now = cut::read(&self.journal.uuid, &self.journal.label)?;
@@ -128,13 +130,13 @@ impl Hold {
         cut
     }
 
-    /// What was made of the card stays, and nothing is put back.
+    /// Keep the changes; nothing is restored.
     pub fn settle(&mut self) -> Result<(), NotCut> {
         self.written = false;
         self.journal.forget()
     }
 
-    /// From now on only one process may use the card, which is then the MPS server.
+    /// From now on only one process may use the GPU, which is then the MPS server.
     pub fn make_exclusive(&mut self) -> Result<(), NotCut> {
         const EXCLUSIVE: &str = "ExclusiveProcess";
         let now = compute_mode(&self.journal.uuid);
@@ -150,7 +152,7 @@ impl Hold {
         Ok(())
     }
 
-    /// As many processes may use the card as when it was found: in exclusive mode, the second of a naive group fails.
+    /// Reset the compute mode to the one found: in exclusive mode, the second member of a naive group fails.
     pub fn make_shared(&mut self) -> Result<(), NotCut> {
         if !self.exclusive {
             return Ok(());
@@ -163,7 +165,7 @@ impl Hold {
         Ok(())
     }
 
-    /// A daemon is about to be started there, or is over.
+    /// A daemon is about to be started there, or has ended.
     pub fn note_daemon(&mut self, pipe: &Path, runs: bool) -> Result<(), NotCut> {
         self.journal.daemons.retain(|p| p != pipe);
         if runs {
@@ -178,7 +180,7 @@ impl Hold {
         Ok(())
     }
 
-    /// Put the card back as it was found.
+    /// Restore the GPU as found.
     pub fn restore(&mut self) -> Result<Restored, NotCut> {
         if !self.written {
             return Ok(Restored::default());
@@ -194,7 +196,7 @@ impl Hold {
 }
 
 impl Hold {
-    /// It could not be put back: the journal stays, and nobody tries again by the way.
+    /// The restore failed: the journal is kept; there is no automatic retry.
     pub fn give_up(&mut self) {
         self.written = false;
     }

@@ -1,4 +1,4 @@
-//! Who holds a card: processes that compute on it.
+//! Processes that compute on a GPU.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use nvml_wrapper::{Device, Nvml};
 
 use super::nvml::instances::Raw;
 
-/// A process that uses a card.
+/// A process that uses a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     pub pid: u32,
-    /// Absent where the process is not visible, as from inside a container.
+    /// Absent if the process is not visible, as from inside a container.
     pub name: Option<String>,
     pub user: Option<String>,
     pub memory_bytes: Option<u64>,
@@ -53,7 +53,7 @@ fn user(pid: u32) -> Option<String> {
     nix::unistd::User::from_uid(uid.into()).ok().flatten().map(|u| u.name)
 }
 
-/// Processes that compute on the card; none if the driver does not tell.
+/// Compute processes on the GPU; `None` if the driver does not report them.
 pub fn computing(nvml: &Nvml, uuid: &str) -> Option<Vec<Holder>> {
     let device = nvml.device_by_uuid(uuid).ok()?;
     let lists = listed(&device).or_else(|| of_instances(nvml, &device))?;
@@ -70,15 +70,15 @@ pub fn computing(nvml: &Nvml, uuid: &str) -> Option<Vec<Holder>> {
     Some(all)
 }
 
-/// Both lists of a card or an instance. The clients of MPS alone would not do: who is no client is not among them. A driver without that
-/// list has them in the other.
+/// Both lists of a GPU or an instance. The list of MPS clients alone is not enough: it lacks other processes. A driver without
+/// that list has the clients in the other.
 fn listed(device: &Device<'_>) -> Option<Vec<ProcessInfo>> {
     let mut all = device.running_compute_processes().ok()?;
     all.extend(device.mps_running_compute_processes().unwrap_or_default());
     Some(all)
 }
 
-/// In MIG mode the card's own lists are closed to a normal user, those of the instances are open (nvml.h).
+/// In MIG mode a normal user cannot read the GPU's own lists, but those of the instances (nvml.h).
 fn of_instances(nvml: &Nvml, device: &Device<'_>) -> Option<Vec<ProcessInfo>> {
     let parts = Raw::new(nvml, device).mig_devices().ok().filter(|_| device.mig_mode().is_ok_and(|mode| mode.current == 1))?;
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! What is known of a card that is not as it was found, on disk before the first change, and putting it back.
+//! The original state of a changed GPU, on disk before the first change, and its restore.
 
 mod read;
 
@@ -18,10 +18,10 @@ use super::{lock, state_folder};
 pub(super) use read::of;
 pub use read::{Unread, Written, is_there, left, written};
 
-/// The form of journals that this collo writes, and the only one that it reads.
+/// The version of journals that this collo writes, and the only one that it reads.
 pub const SCHEMA: u32 = 1;
 
-/// One card's journal.
+/// One GPU's journal.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Journal {
     pub schema: u32,
@@ -32,17 +32,17 @@ pub struct Journal {
     pub simulated: bool,
     pub experiment: String,
     pub campaign: String,
-    /// The collo that holds or held it.
+    /// The collo that has or had the lease.
     pub process: u32,
     pub since_utc: String,
     pub found: Partition,
-    /// Compute mode, where it was changed.
+    /// Compute mode, if it was changed.
     pub found_compute_mode: Option<String>,
-    /// What a change of MIG mode forgets, where it was looked at.
+    /// Settings lost by a change of MIG mode, if they were read.
     pub found_settings: Option<Kept>,
     /// Pipe folders of MPS daemons that were started.
     pub daemons: Vec<PathBuf>,
-    /// Services in the way of a change of MIG mode may be stopped for it.
+    /// Services that block a change of MIG mode may be stopped for it.
     pub may_stop: bool,
     /// Those that are stopped now.
     pub services: Vec<String>,
@@ -52,39 +52,39 @@ fn journal_file(folder: &Path, uuid: &str) -> PathBuf {
     folder.join(format!("{uuid}.json"))
 }
 
-/// What was put back.
+/// What was restored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Restored {
     /// GPU instances that were destroyed.
     pub destroyed: usize,
     /// GPU instances that were created again.
     pub created: usize,
-    /// MIG mode as it was before, if it was turned.
+    /// The original MIG mode, if it was changed.
     pub mode: Option<bool>,
-    /// That took a reset. Clocks that somebody had locked are free since then, and nothing tells whether there were any (`nvml.h` sets
-    /// locked clocks and has no function that gets them).
+    /// This required a reset. Locked clocks were released by it, and there is no way to tell whether there were any (`nvml.h`
+    /// sets locked clocks and has no function that gets them).
     pub reset: bool,
     pub compute_mode: Option<String>,
-    /// Limit of power and clocks that were set again.
+    /// Power limit and clocks that were set again.
     pub settings: Kept,
-    /// Daemons that still ran.
+    /// Daemons that were still running.
     pub daemons: usize,
     /// Services that a collo had stopped and could not start again.
     pub services: Vec<String>,
 }
 
 impl Journal {
-    /// Whether the collo that wrote it still runs: it holds the lock.
+    /// Whether the collo that wrote it still runs: it has the lock.
     pub fn is_held(&self) -> bool {
         lock::is_held_by(&self.uuid, self.process)
     }
 
-    /// Where it is written.
+    /// The path of its file.
     pub fn path(&self) -> PathBuf {
         journal_file(&state_folder::state_folder(), &self.uuid)
     }
 
-    /// Write it down and flush it.
+    /// Write and flush it.
     pub(super) fn write(&self) -> Result<(), NotCut> {
         let not = |why: String| {
             NotCut::new_with(format!("the state of {} cannot be written down, so nothing is changed", self.label), why)
@@ -101,8 +101,8 @@ impl Journal {
         }
     }
 
-    /// Cut the card as wanted, which it is not now. What is lost by that is written down before and set again after, and services in
-    /// the way are stopped meanwhile, if they may be.
+    /// Partition the GPU as wanted, which it is not now. Settings lost by that are recorded before and set again after, and
+    /// services that block it are stopped meanwhile, if allowed.
     pub(super) fn bring(&mut self, now: &Partition, wanted: &Partition) -> Result<CutCard, NotCut> {
         let turns = now.mig != wanted.mig;
         if turns {
@@ -137,7 +137,7 @@ impl Journal {
         cut
     }
 
-    /// Do something while no service has the card open: they are written down before they are stopped, and run again after it.
+    /// Act while no service has the GPU open: services are recorded before they are stopped, and restarted afterwards.
     fn without_services<T>(&mut self, act: impl FnOnce() -> Result<T, NotCut>) -> Result<T, NotCut> {
         let _alone = services::alone();
         let active = services::active();
@@ -170,7 +170,7 @@ impl Journal {
         self.write()
     }
 
-    /// Put the card back, and forget the journal when it is.
+    /// Restore the GPU, and delete the journal once it is as found.
     pub fn restore(&mut self) -> Result<Restored, NotCut> {
         let mut restored = Restored { services: self.services.clone(), ..Restored::default() };
         for pipe in &self.daemons {
@@ -215,7 +215,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The way out where the driver does not take the compute mode that was found: as long as MIG is on it takes none but its own.
+    /// The hint if the driver refuses the original compute mode: as long as MIG is on it accepts only its own.
     fn without_mode(&self, mode: &str, e: NotCut) -> NotCut {
         if !self.found.mig {
             return e;
@@ -230,8 +230,8 @@ impl Journal {
     }
 }
 
-/// Whether the compute mode could be set again once a change of MIG mode has reset it, by setting what is in force: nothing changes by
-/// that. A card with MIG on may have one that it does not let anybody set.
+/// Whether the compute mode could be set again once a change of MIG mode has reset it, tested by setting the current one, which
+/// changes nothing. A GPU with MIG on may have one that nobody can set.
 pub(super) fn mode_can_be_set(uuid: &str, label: &str) -> Result<(), NotCut> {
     let Some(mode) = compute_mode(uuid).filter(|mode| mode != DEFAULT) else { return Ok(()) };
     set_compute_mode(uuid, label, &mode).map_err(|e| {
@@ -244,10 +244,10 @@ pub(super) fn mode_can_be_set(uuid: &str, label: &str) -> Result<(), NotCut> {
     })
 }
 
-/// What a card has that nobody set, and that a reset leaves.
+/// The compute mode of a GPU on which none was set, also after a reset.
 const DEFAULT: &str = "Default";
 
-/// `Default`, `ExclusiveProcess`; none if the driver does not tell.
+/// `Default`, `ExclusiveProcess`; `None` if the driver does not report it.
 pub fn compute_mode(uuid: &str) -> Option<String> {
     let nvml = nvml::open().ok()?;
     let mode = nvml.device_by_uuid(uuid).and_then(|device| device.compute_mode()).ok()?;

@@ -1,7 +1,7 @@
-//! Layouts as people write them: a name, a cut such as `7×1g.5gb`, a file of collo, a file of mig-parted.
+//! Layouts as people write them: a name, a partition such as `7×1g.5gb`, a file of collo, a file of mig-parted.
 //!
-//! In: what was typed, and the cards that are meant. Out: how each of them is to be cut. The other way: a card's state as the file that
-//! `collo mig apply` reads. It reads files and touches no card; `apply.rs` does.
+//! In: the text typed, and the selected GPUs. Out: the partition of each. The other way: a GPU's state as the file that `collo
+//! mig apply` reads. It reads files and touches no GPU; `apply.rs` does.
 
 mod cut;
 mod parted;
@@ -25,16 +25,16 @@ pub use cut::written as cut_text;
 pub use parted::written as parted_text;
 pub use toml::written as toml_text;
 
-/// How a card is to be cut.
+/// The wanted partition of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     pub partition: Partition,
-    /// Where the instances lie is part of what was asked; otherwise any place will do.
+    /// The places of the instances were requested; otherwise any will do.
     pub placed: bool,
 }
 
 impl Wanted {
-    /// Whether a card that is cut so needs no change.
+    /// Whether a GPU with this partition needs no change.
     pub fn is_met_by(&self, found: &Partition) -> bool {
         match self.placed {
             true => self.partition.is_as(found),
@@ -43,16 +43,16 @@ impl Wanted {
     }
 }
 
-/// A layout as it was asked for.
+/// A requested layout.
 #[derive(Debug, Clone)]
 pub enum Layout {
-    /// A name or a cut, whose meaning depends on the card.
+    /// A name or a partition, whose meaning depends on the GPU.
     Words(String),
     Collo(toml::File),
     MigParted(parted::Config),
 }
 
-/// One item of a cut, before it has a place: its profile, and its compute instances where it is divided.
+/// One item of a partition, before it has a place: its profile, and its compute instances if it is divided.
 struct Item {
     profile: Arc<Profile>,
     compute: Vec<u32>,
@@ -73,9 +73,9 @@ impl Layout {
         }
     }
 
-    /// Which of these cards it speaks of, and how each is to be cut. `pci` tells the PCI device id as NVML has it.
+    /// The GPUs that the layout applies to, and the partition of each. `pci` returns the PCI device id as in NVML.
     ///
-    /// A layout without cards of its own is for the one that is there: of several, `chosen` ones have to be named.
+    /// A layout that names no GPUs is for the only one; if there are several, the user has to choose (`chosen`).
     pub fn on<'a>(
         &self,
         gpus: &'a [Gpu],
@@ -107,7 +107,7 @@ impl Layout {
     }
 }
 
-/// A layout that names no card is for the only one that can be cut.
+/// A layout that names no GPU is for the only one that can be partitioned.
 pub fn one_of(gpus: &[Gpu]) -> Result<&Gpu, Diagnostic> {
     let able: Vec<&Gpu> = gpus.iter().filter(|gpu| gpu.has_mig).collect();
     match able.as_slice() {
@@ -127,7 +127,7 @@ pub fn one_of(gpus: &[Gpu]) -> Result<&Gpu, Diagnostic> {
     }
 }
 
-/// `layouts.toml`, `configs.yaml:half`: the path and the name behind it. None for what is no file.
+/// `layouts.toml`, `configs.yaml:half`: the path and the name after it. `None` if it is not a file path.
 fn file_and_name(text: &str) -> Option<(PathBuf, Option<String>)> {
     let is_file = |path: &str| [".toml", ".yaml", ".yml"].iter().any(|end| path.ends_with(end));
     if is_file(text) {
@@ -148,7 +148,7 @@ fn card_of(gpu: &Gpu) -> Result<&Card, Diagnostic> {
     })
 }
 
-/// `off`, `on` without any instance, the name of a layout, or a cut.
+/// `off`, `on` without any instance, the name of a layout, or a partition.
 fn words(text: &str, gpu: &Gpu) -> Result<Wanted, Diagnostic> {
     let mode = match text {
         "off" => Some(Partition::off()),
@@ -179,7 +179,7 @@ fn placed(items: Vec<Item>, card: &Card) -> Result<Wanted, Diagnostic> {
     Ok(Wanted { partition: Partition::on(slices), placed: false })
 }
 
-/// Compute instances of these sizes, packed into as few GPU instances of a profile as hold them.
+/// Compute instances of these sizes, packed into as few GPU instances of a profile as possible.
 fn packed(profile: &Arc<Profile>, sizes: &[u32]) -> Result<Vec<Item>, Diagnostic> {
     let mut items: Vec<Item> = Vec::new();
     for size in sizes {
@@ -196,7 +196,7 @@ fn packed(profile: &Arc<Profile>, sizes: &[u32]) -> Result<Vec<Item>, Diagnostic
     Ok(items)
 }
 
-/// Instances by their profiles, before they have places: whole ones, and compute instances to be packed.
+/// Instances by their profiles, before placement: whole ones, and compute instances to be packed.
 #[derive(Default)]
 struct Items {
     whole: Vec<Item>,
@@ -204,7 +204,7 @@ struct Items {
 }
 
 impl Items {
-    /// So many of what is written, `3g.20gb` or `1c.3g.20gb`.
+    /// Add `count` instances of what is written, `3g.20gb` or `1c.3g.20gb`.
     fn add(&mut self, count: u32, written: &notation::Item<'_>, card: &Card) -> Result<(), Diagnostic> {
         let profile = card.profile(written.profile)?;
         match written.compute().map_err(|text| Diagnostic::new(format!("{} is not a compute instance", quoted(text))))? {
@@ -225,7 +225,7 @@ impl Items {
     }
 }
 
-/// Instances that were written with their places: each where its profile may lie, none over another, no more slices than there are.
+/// Check instances with given places: valid starts for their profiles, no overlaps, no more slices than the GPU has.
 fn checked(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Diagnostic> {
     let mut taken = 0u64;
     let mut compute = 0;
@@ -256,7 +256,7 @@ fn checked(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Diagnostic> {
     Ok(Wanted { partition: Partition::on(slices), placed: true })
 }
 
-/// `3g.20gb@4`, `1c+1c.3g.20gb@4`; `0c.` in front of one that has no compute instance.
+/// `3g.20gb@4`, `1c+1c.3g.20gb@4`; prefixed with `0c.` if it has no compute instance.
 fn slice_text(slice: &Slice) -> String {
     match slice.compute.is_empty() {
         true => format!("0c.{}{}", slice.profile, slice.place()),
@@ -264,7 +264,7 @@ fn slice_text(slice: &Slice) -> String {
     }
 }
 
-/// Instances that were written all with their places, or all without.
+/// Instances written either all with their places, or all without.
 fn arranged(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Diagnostic> {
     let with = slices.iter().filter(|slice| slice.start.is_some()).count();
     if with == slices.len() {

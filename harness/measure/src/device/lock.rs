@@ -1,9 +1,9 @@
-//! One collo per card and machine, whoever runs it.
+//! One collo per GPU and machine, across users.
 //!
-//! In: the UUID of a card. Out: the card, locked until this is dropped or the process ends, or who has it. The lock is a name in the
-//! kernel's table of abstract sockets: it needs no folder, every user sees it, it is gone with its process (unix(7)), and the kernel
-//! itself tells who has bound it (`SO_PEERCRED`). The table is one for each network namespace (network_namespaces(7)), so a container with a
-//! network of its own has another. For collos that share a state folder a file in it is locked too.
+//! In: the UUID of a GPU. Out: a lock on it until dropped or the process ends, or its holder. The lock is a name in the kernel's
+//! table of abstract sockets: it needs no folder, every user sees it, it disappears with its process (unix(7)), and the kernel
+//! itself reports who has bound it (`SO_PEERCRED`). The table is one for each network namespace (network_namespaces(7)), so a
+//! container with a network of its own has another. For collos that share a state folder a file in it is locked too.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
@@ -21,24 +21,24 @@ use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr, sockop
 use super::journal;
 use super::{state_folder, trust};
 
-/// A card that nobody else's collo may take.
+/// The lock of a GPU.
 #[derive(Debug)]
 pub struct CardLock {
     name: UnixListener,
     _file: File,
 }
 
-/// Who has a card.
+/// The holder of a GPU's lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// Absent where it is in a process namespace that is not seen from here.
+    /// Absent if it is in a pid namespace that is not visible from here.
     pub pid: Option<u32>,
     pub user: Option<String>,
-    /// What it was started with, as far as it lets itself be looked at.
+    /// Its command line, if readable.
     pub command: Option<String>,
 }
 
-/// How often a locked file is looked at, and how long between.
+/// Number of tries to lock the file, and the time between them.
 const LOOKS: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(10);
 
@@ -51,7 +51,7 @@ fn file_of(folder: &std::path::Path, uuid: &str) -> PathBuf {
 }
 
 impl CardLock {
-    /// Take it, or say who has it.
+    /// Take the lock; the error names the holder.
     pub fn take(uuid: &str, label: &str) -> Result<CardLock, Diagnostic> {
         let cannot =
             |e: std::io::Error| Diagnostic::new(format!("{label} cannot be locked")).caused_by(e.to_string()).of_machine();
@@ -76,13 +76,13 @@ impl CardLock {
         Err(taken(label, None, uuid))
     }
 
-    /// Let go of those who asked who has it: only so many may wait.
+    /// Disconnect the processes that asked for the holder: the queue of waiting ones is limited.
     pub fn answer(&self) {
         while self.name.accept().is_ok() {}
     }
 }
 
-/// That nobody has it, or who.
+/// Check that the lock is free; the error names the holder.
 pub(super) fn check_free(uuid: &str, label: &str) -> Result<(), Diagnostic> {
     holder(uuid).map_or(Ok(()), |holder| Err(taken(label, Some(holder), uuid)))
 }
@@ -104,7 +104,7 @@ fn taken(label: &str, holder: Option<Holder>, uuid: &str) -> Diagnostic {
         .of_machine()
 }
 
-/// Who has this card now; none where nobody has, as far as can be seen from here.
+/// The current holder; `None` if there is none, as far as visible from here.
 pub fn holder(uuid: &str) -> Option<Holder> {
     let fd =
         socket::socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK, None).ok()?;
@@ -122,7 +122,7 @@ pub fn holder(uuid: &str) -> Option<Holder> {
     Some(Holder { pid, user: Some(trust::owner(told.uid())), command: pid.and_then(command_line) })
 }
 
-/// Whether the collo of this number holds the card, or one that cannot be told from it.
+/// Whether the holder is the collo with this pid, or cannot be distinguished from it.
 pub(super) fn is_held_by(uuid: &str, process: u32) -> bool {
     match holder(uuid) {
         Some(holder) => holder.pid.is_none_or(|pid| pid == process),
@@ -138,7 +138,7 @@ fn file_is_locked(uuid: &str) -> bool {
     matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock))
 }
 
-/// `collo run x --gpu 0`: what anybody may read of a process, in letters that do nothing to a terminal.
+/// `collo run x --gpu 0`: the publicly readable command line of a process, safe to print on a terminal.
 fn command_line(pid: u32) -> Option<String> {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let mut words = bytes.split(|b| *b == 0).filter(|word| !word.is_empty()).map(String::from_utf8_lossy);

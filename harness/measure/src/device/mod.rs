@@ -1,4 +1,4 @@
-//! What a device is, as far as a plan needs it: facts that were read, never changed.
+//! The properties of a device that a plan needs: read, never changed.
 
 pub mod allocation;
 pub mod apply;
@@ -36,32 +36,32 @@ use std::fmt;
 
 use collo_store::DeviceRecord;
 
-/// Whether this machine has an NVIDIA GPU with its driver loaded, or was told of a library in the driver's place.
+/// Whether this machine has an NVIDIA GPU with its driver loaded, or a library is set in the driver's place.
 pub fn has_gpu() -> bool {
     std::path::Path::new("/dev/nvidiactl").exists() || std::env::var_os(nvml::LIBRARY).is_some_and(|path| !path.is_empty())
 }
 
-/// The facts of a device that decide what can run on it.
+/// The facts of a device that decide which cells can run on it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceFacts {
     pub kind: DeviceKind,
     pub name: String,
     /// Logical cores that collo may use, by number.
     pub cores: Vec<u32>,
-    /// Memory that members can use; absent where nobody tells.
+    /// Memory that members can use; absent if unknown.
     pub memory_bytes: Option<u64>,
-    /// Memory of the machine beside its cards, on a CPU the same as above; absent where nobody tells.
+    /// Host memory, on a CPU the same as above; absent if unknown.
     pub host_memory_bytes: Option<u64>,
-    /// The cards to measure on, all alike; none on a CPU.
+    /// The GPUs to measure on, all alike; empty on a CPU.
     pub gpus: Vec<Gpu>,
-    /// Of the driver, for the record; absent where no card was asked.
+    /// Of the driver, for the record; absent if no GPU was queried.
     pub driver: Option<String>,
     pub cuda: Option<i32>,
-    /// Whether the program of MPS is here, as far as cards of this machine are meant.
+    /// Whether the MPS program is installed, if GPUs of this machine are meant.
     pub has_mps: bool,
-    /// How the card is cut is not to be changed: what an administrator set is used.
+    /// The partition must not be changed: the administrator's is used.
     pub as_found: bool,
-    /// What of the card cannot be changed, where it was asked.
+    /// What cannot be changed on the GPU, if checked.
     pub fixed: fixed::Fixed,
 }
 
@@ -86,7 +86,7 @@ impl DeviceFacts {
         cpu::facts()
     }
 
-    /// Cards, all alike, and the cores that their members may use.
+    /// GPUs, all alike, and the cores that their members may use.
     pub fn on_gpus(gpus: Vec<Gpu>, driver: Option<&Driver>) -> DeviceFacts {
         let first = gpus.first();
         let machine = cpu::facts();
@@ -105,7 +105,7 @@ impl DeviceFacts {
         }
     }
 
-    /// The card of cells, where there is one; all are alike.
+    /// The GPU of the cells, if there is one; all are alike.
     pub fn gpu(&self) -> Option<&Gpu> {
         self.gpus.first()
     }

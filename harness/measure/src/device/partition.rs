@@ -1,4 +1,4 @@
-//! How a card is cut, as a value: what is wanted, what was found, what is written to journals and layouts.
+//! A GPU's partition as a value: wanted, found, or written to journals and layouts.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::mig::Instance;
 
-/// A state of a card's MIG: off, or on with these GPU instances.
+/// The MIG state of a GPU: off, or on with these GPU instances.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Partition {
     pub mig: bool,
-    /// In the order of their places, those without a known place first; empty where MIG is off.
+    /// Sorted by place, those without a known place first; empty with MIG off.
     pub instances: Vec<Slice>,
 }
 
@@ -19,9 +19,9 @@ pub struct Partition {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Slice {
     pub profile: String,
-    /// Absent where the driver does not tell it: a normal user learns the sizes of instances and not their places.
+    /// Absent if the driver does not report it: a normal user can read the sizes of instances but not their places.
     pub start: Option<u32>,
-    /// Compute slices of each compute instance; one that has them all is the usual case. Empty: CUDA cannot see the instance.
+    /// Compute slices of each compute instance; usually a single one with all of them. Empty: CUDA cannot see the instance.
     pub compute: Vec<u32>,
 }
 
@@ -42,7 +42,7 @@ impl Partition {
         Partition { mig: true, instances }
     }
 
-    /// The same, as far as both are known: where an instance of either has no known place, sizes decide.
+    /// Equality as far as both are known: if an instance of either has no known place, sizes decide.
     pub fn is_as(&self, other: &Partition) -> bool {
         match self.has_places() && other.has_places() {
             true => self == other,
@@ -55,7 +55,7 @@ impl Partition {
         self.instances.iter().all(|s| s.start.is_some())
     }
 
-    /// What there is, by size and without places: what `assert` compares where a layout says nothing else.
+    /// Its instances by size and without places: what `assert` compares unless a layout has places.
     pub fn sizes(&self) -> Vec<(&str, &[u32])> {
         let mut sizes: Vec<_> = self.instances.iter().map(|s| (s.profile.as_str(), s.compute.as_slice())).collect();
         sizes.sort();
@@ -64,18 +64,18 @@ impl Partition {
 }
 
 impl Slice {
-    /// True when one compute instance has all of it, by the profile's own number of slices.
+    /// True if one compute instance has all of it, by the profile's own number of slices.
     pub fn is_whole(&self) -> bool {
         let slices = Size::parse(&self.profile).map(|size| size.slices);
         self.compute.len() == 1 && self.compute.first().copied() == slices
     }
 
-    /// `@4`; nothing where it is not known.
+    /// `@4`; empty if unknown.
     pub fn place(&self) -> String {
         self.start.map(|start| format!("@{start}")).unwrap_or_default()
     }
 
-    /// `3g.20gb`, or `2×1c.3g.20gb` where it is divided further.
+    /// `3g.20gb`, or `2×1c.3g.20gb` if it is divided further.
     fn words(&self) -> String {
         match self.compute.as_slice() {
             [] => format!("{} without compute instance", self.profile),
@@ -92,7 +92,7 @@ impl Slice {
     }
 }
 
-/// `3g.20gb@4`, `1c+1c.3g.20gb@4`: what a layout's file holds; `3g.20gb` where the place is not known.
+/// `3g.20gb@4`, `1c+1c.3g.20gb@4`: as in a layout file; `3g.20gb` if the place is unknown.
 impl fmt::Display for Slice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.compute.is_empty() {

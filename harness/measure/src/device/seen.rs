@@ -1,13 +1,13 @@
-//! How a card is cut, as a normal user is told: by what CUDA can see of it.
+//! A GPU's partition as a normal user can read it: from its MIG devices visible to CUDA.
 //!
-//! In: the MIG devices of a card, which NVML shows to everybody with their ids, names and attributes. Out: the same as for an administrator,
-//! without the places of the instances, and without instances that CUDA cannot see.
+//! In: the MIG devices of a GPU, which NVML shows to every user with their ids, names and attributes. Out: the same as for an
+//! administrator, without the places of the instances, and without instances that CUDA cannot see.
 
 use super::cut::{CutCard, Part};
 use super::nvml::instances::{MigDevice, Profile};
 use super::partition::{Partition, Slice};
 
-/// The GPU instances that these devices lie in, in the order of their ids.
+/// The GPU instances of these devices, sorted by id.
 pub fn by_devices(devices: &[MigDevice], profiles: &[Profile]) -> CutCard {
     let mut ids: Vec<u32> = devices.iter().map(|d| d.gpu_instance).collect();
     ids.sort_unstable();
@@ -43,7 +43,7 @@ fn profile_of(device: &MigDevice, profiles: &[Profile]) -> Option<String> {
     alike.next().filter(|_| alike.next().is_none()).map(|p| p.name.clone())
 }
 
-/// Its compute slices: as the driver says, else by its name.
+/// Its compute slices: from the driver, else from its name.
 fn compute_of(device: &MigDevice, profile: &str) -> u32 {
     let by_name = || {
         let own = device.called.as_deref().and_then(|called| part(called).0);

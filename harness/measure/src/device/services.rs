@@ -1,8 +1,8 @@
-//! Services that keep cards open, and stopping them for the moment in which a card must be free.
+//! Services that keep GPUs open, and stopping them while a GPU must be free.
 //!
-//! In: systemd's word on which of them run. Out: the same, stopped or started. Nothing is stopped that was not active, and never the
-//! persistence daemon or the fabric manager: the driver shakes hands with the one, and without the other CUDA ends on every card of the
-//! machine (error 802; NVIDIA's Fabric Manager user guide).
+//! In: the units that systemd reports as running. Out: the same, stopped or started. Only active services are stopped, and never
+//! the persistence daemon or the fabric manager: the driver depends on the one, and without the other CUDA fails on every GPU of
+//! the machine (error 802; NVIDIA's Fabric Manager user guide).
 
 use std::time::{Duration, Instant};
 
@@ -10,42 +10,42 @@ use super::cut::NotCut;
 use super::state_folder;
 use crate::launch::{Errand, Said};
 
-/// What to do with services that stand in the way of a change of MIG mode.
+/// What to do with services that block a change of MIG mode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Services {
-    /// They run on.
+    /// Leave them running.
     #[default]
     Leave,
-    /// They are stopped around the change, and started again.
+    /// Stop them for the change, and start them again.
     Stop,
 }
 
-/// Units whose processes keep every card open: what NVIDIA's DGX A100 guide ("Using MIG") and mig-parted stop before a change of MIG
-/// mode. DCGM 2.x calls its unit `dcgm`.
+/// Units whose processes keep every GPU open: those stopped before a change of MIG mode in NVIDIA's DGX A100 guide ("Using MIG")
+/// and by mig-parted. DCGM 2.x calls its unit `dcgm`.
 const UNITS: [&str; 4] = ["nvidia-dcgm", "dcgm", "nvsm", "dcgm-exporter"];
-/// Processes of theirs, as the kernel has their names: fifteen letters at most.
+/// Their processes, by the kernel's names: fifteen characters at most.
 const PROCESSES: [&str; 3] = ["nv-hostengine", "nvsm", "dcgm-exporter"];
-/// Processes that have device files open and stand in nobody's way.
+/// Processes that have device files open but block nothing.
 const HARMLESS: [&str; 2] = ["nvidia-persiste", "nv-fabricmanage"];
 
-/// Those of them that are DCGM's host engine.
+/// The DCGM host engines among them.
 const ENGINES: [&str; 2] = ["nvidia-dcgm", "dcgm"];
 const ENGINE_TOOL: &str = "dcgmi";
-/// The status of `dcgmi discovery -l` where the cards are told and the switches are not (DCGM's module for them is denylisted).
+/// The status of `dcgmi discovery -l` if it lists the GPUs but not the switches (DCGM's module for them is denylisted).
 const TABLE_AND_COMPLAINT: i32 = 223;
 
 const PROGRAM: &str = "systemctl";
-/// How long between two looks.
+/// Time between two polls.
 const BETWEEN: Duration = Duration::from_millis(200);
-/// How long a question may take.
+/// Time limit of a query.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
-/// How long stopping or starting may take: systemd itself ends what does not stop within 90 s, and what does not let itself be ended after
-/// as long again (systemd-system.conf(5), `DefaultTimeoutStopSec`).
+/// Time limit for stopping or starting: systemd itself ends what does not stop within 90 s, and kills what resists for as long
+/// again (systemd-system.conf(5), `DefaultTimeoutStopSec`).
 const DONE_WITHIN: Duration = Duration::from_secs(240);
-/// How long a service that was started may take to be active.
+/// Time limit for a started service to become active.
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
 
-/// The services that keep cards open and run now; none where there is no systemd, as in most containers.
+/// The running services that keep GPUs open; empty without systemd, as in most containers.
 pub fn active() -> Vec<String> {
     let asked = Errand::to(PROGRAM, ANSWERS_WITHIN).arg("is-active").args(UNITS).ask();
     let text = asked.map(|said| said.out()).unwrap_or_default();
@@ -54,17 +54,17 @@ pub fn active() -> Vec<String> {
     UNITS.iter().zip(text.lines()).filter(runs).map(|(unit, _)| unit.to_string()).collect()
 }
 
-/// Whether a process, by its name, is one of these services.
+/// Whether a process, by its name, belongs to one of these services.
 pub fn is_process(name: &str) -> bool {
     PROCESSES.iter().any(|own| name.starts_with(own))
 }
 
-/// Whether a process may keep device files open and stands in nobody's way.
+/// Whether a process may keep device files open without blocking anything.
 pub fn is_harmless(name: &str) -> bool {
     HARMLESS.iter().any(|own| name.starts_with(own))
 }
 
-/// See that these may be stopped, by starting what runs already: it takes the same right, and nothing happens.
+/// Check that these may be stopped, by starting what is already running: it requires the same permission, and has no effect.
 pub fn may_stop(units: &[String]) -> Result<(), NotCut> {
     systemctl("start", units).map_err(|why| {
         let mut error = NotCut::new_with(format!("{} cannot be stopped", names(units)), why);
@@ -73,7 +73,7 @@ pub fn may_stop(units: &[String]) -> Result<(), NotCut> {
     })
 }
 
-/// Stop these. Some may be stopped although others could not be.
+/// Stop these. On an error some may have been stopped.
 pub fn stop(units: &[String]) -> Result<(), NotCut> {
     systemctl("stop", units).map_err(|why| NotCut::new_with(format!("{} cannot be stopped", names(units)), why))
 }
@@ -103,14 +103,14 @@ pub fn start(units: &[String]) -> Result<(), NotCut> {
     Ok(())
 }
 
-/// Whether DCGM's host engine answers; also where there is no program to ask it with.
+/// Whether DCGM's host engine answers; also true without a program to query it.
 fn engine_answers() -> bool {
     let asked = Errand::to(ENGINE_TOOL, ANSWERS_WITHIN).args(["discovery", "-l"]).env("CUDA_VISIBLE_DEVICES", None::<String>);
     let answers = |said: Said| said.status.is_some_and(|s| s.success() || s.code() == Some(TABLE_AND_COMPLAINT));
     asked.ask().map_or(true, answers)
 }
 
-/// Nobody is asked for a password: whoever measures at night cannot answer.
+/// Never asks for a password: an unattended run could not answer.
 fn systemctl(verb: &str, units: &[String]) -> Result<(), String> {
     let said = Errand::to(PROGRAM, DONE_WITHIN).args([verb, "--no-ask-password"]).args(units).ask();
     let said = said.map_err(|e| format!("`{PROGRAM}` does not start: {e}"))?;
@@ -124,8 +124,8 @@ fn systemctl(verb: &str, units: &[String]) -> Result<(), String> {
     Err(format!("`{PROGRAM} {verb}` says: {}", line.trim()))
 }
 
-/// One collo at a time stops and starts: what one has stopped another would find inactive, and what one starts is in another's way. It is
-/// one of this user, who is root.
+/// Only one collo at a time stops and starts services: another would find those stopped inactive, and those started would block
+/// it. All of them run as this user, root.
 pub fn alone() -> Option<std::fs::File> {
     let place = state_folder::make().ok()?.join("services.lock");
     let file = fs_err::OpenOptions::new().create(true).append(true).open(place).ok()?.into_file();

@@ -1,8 +1,8 @@
-//! What somebody set on a card and its reset forgets: the limit of power and the clocks of applications.
+//! User settings of a GPU that a reset loses: the power limit and the application clocks.
 //!
-//! Ampere's MIG mode takes a reset, and with it go limits and clocks, so that what is measured after it would run on other clocks than
-//! what was measured before. They are read before, and set again after. Clocks that are locked can be set and not be read
-//! (`nvml.h` has nvmlDeviceSetGpuLockedClocks and no function that gets them), so of them nothing is known here.
+//! Ampere's MIG mode requires a reset, which loses limits and clocks, so that later measurements would run on other clocks than
+//! earlier ones. They are read before, and set again after. Locked clocks can be set but not read (`nvml.h` has
+//! nvmlDeviceSetGpuLockedClocks and no function that gets them), so they are unknown here.
 
 use nvml_wrapper::enum_wrappers::device::Clock;
 use nvml_wrapper::error::NvmlError;
@@ -11,16 +11,16 @@ use serde::{Deserialize, Serialize};
 use super::cut::NotCut;
 use super::nvml;
 
-/// What differs from the card's own; absent is its own, or what this card does not tell.
+/// Deviations from the GPU's defaults; absent is the default, or not reported by this GPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     pub power_limit_mw: Option<u32>,
-    /// Memory and SM clock of applications, in MHz.
+    /// Application clocks of memory and SM, in MHz.
     pub application_mhz: Option<(u32, u32)>,
 }
 
 impl Kept {
-    /// What is set on this card now.
+    /// The current settings of this GPU.
     pub fn read(uuid: &str) -> Kept {
         let Ok(nvml) = nvml::open() else { return Kept::default() };
         let Ok(device) = nvml.device_by_uuid(uuid) else { return Kept::default() };
@@ -37,7 +37,7 @@ impl Kept {
         *self == Kept::default()
     }
 
-    /// Set them again where they are not so; what was set.
+    /// Set them again where they differ; returns what was set.
     pub fn set_again(&self, uuid: &str, label: &str) -> Result<Kept, NotCut> {
         let now = Kept::read(uuid);
         let wanted = Kept {
@@ -48,7 +48,7 @@ impl Kept {
         Ok(wanted)
     }
 
-    /// Set what is in force already, which changes nothing and takes the same right: what cannot be set again is not to be lost.
+    /// Check that they can be restored, by setting the current values, which changes nothing and requires the same permission.
     pub fn can_be_set(&self, uuid: &str, label: &str) -> Result<(), NotCut> {
         self.set(uuid, label).map_err(|e| {
             let why = e.line();

@@ -1,7 +1,7 @@
-//! Where collo keeps what it must not forget of a card: one folder, which nobody else may write.
+//! The folder with collo's persistent state of GPUs, which nobody else may write.
 //!
-//! In: the environment and the user. Out: the folder, looked at or made, or why it is not to be believed: what lies there decides what
-//! is done to a card, by root as often as not.
+//! In: the environment and the user. Out: the folder, checked or created, or why it cannot be trusted: its contents decide what
+//! is done to a GPU, often by root.
 
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -12,11 +12,11 @@ use nix::fcntl::OFlag;
 
 use super::trust::{self, Place};
 
-/// The variable that names it.
+/// The variable that overrides it.
 const VARIABLE: &str = "COLLO_STATE";
-/// Below the place for state (XDG Base Directory Specification).
+/// Below the folder for state (XDG Base Directory Specification).
 const NAME: &str = "collo";
-/// Where a home would be, had this user one: nothing can be made there.
+/// The home of users without one: nothing can be created there.
 const NO_HOME: &str = "/nonexistent";
 
 /// `COLLO_STATE`, else `collo` in `XDG_STATE_HOME` or in `.local/state` of the home.
@@ -31,7 +31,7 @@ fn chosen(var: impl Fn(&str) -> Option<PathBuf>, home: impl Fn() -> Option<PathB
     var(VARIABLE).unwrap_or_else(|| state.unwrap_or_else(in_home).join(NAME))
 }
 
-/// The folder, if it is there.
+/// The folder, if it exists.
 pub(super) fn look() -> Result<Option<PathBuf>, Diagnostic> {
     let path = state_folder();
     match trust::place(&path) {
@@ -41,7 +41,7 @@ pub(super) fn look() -> Result<Option<PathBuf>, Diagnostic> {
     }
 }
 
-/// The folder, made if it is not there.
+/// The folder, created if it does not exist.
 pub(crate) fn make() -> Result<PathBuf, Diagnostic> {
     let path = state_folder();
     if let Ok(Place::Missing(at)) = trust::place(&path) {
@@ -58,7 +58,8 @@ pub(super) fn unwritten(path: &Path, e: &std::io::Error) -> Diagnostic {
         .of_machine()
 }
 
-/// That it is this user's own. What others may read is closed to them where nothing else lies there than what is collo's.
+/// Check that it is this user's own. If others can read it, their access is removed, unless it contains anything but collo's
+/// files.
 fn own(real: &Path) -> Result<(), Diagnostic> {
     let found = std::fs::symlink_metadata(real).map_err(|e| refused(real, e.to_string()))?;
     if !found.is_dir() {
@@ -83,7 +84,7 @@ fn refused(path: &Path, why: impl std::fmt::Display) -> Diagnostic {
         .of_machine()
 }
 
-/// Replace a file of the folder by one with this content, whole and flushed.
+/// Replace a file of the folder by one with this content, atomically and flushed.
 pub(super) fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let aside = path.with_extension("aside");
     let mut options = std::fs::OpenOptions::new();

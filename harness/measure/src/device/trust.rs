@@ -1,8 +1,8 @@
-//! Whether somebody else could have written what lies at a path, or can put something else there.
+//! Whether another user could have written a file, or can replace it.
 //!
-//! In: a path. Out: where it really leads, or the place on the way that other hands reach. A place is safe where it and everything above
-//! it belong to this user or to root, and nobody else may write there; in a sticky folder such as `/tmp` others cannot move what is not
-//! theirs (sticky bit: inode(7)), so it is no danger to what is ours below it.
+//! In: a path. Out: where it really leads, or the place on the way that others can write. A place is safe if it and everything
+//! above it belong to this user or to root, and nobody else may write there; in a sticky folder such as `/tmp` others cannot move
+//! what is not theirs (sticky bit: inode(7)), so files of ours below it are safe.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -12,32 +12,32 @@ use std::path::{Component, Path, PathBuf};
 use nix::fcntl::OFlag;
 use nix::unistd::{Uid, User, getegid, geteuid};
 
-/// The place that others reach, and how.
+/// The place that others can write, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Untrusted(String);
 
-/// Where a path leads, once its links are followed.
+/// Where a path leads after following its links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     There(PathBuf),
-    /// Nothing is there yet; whatever is made there is ours.
+    /// Nothing is there yet; whatever is created there is ours.
     Missing(PathBuf),
 }
 
-/// Links that are followed at most, as the kernel has it (path_resolution(7)).
+/// Maximum number of links followed, as in the kernel (path_resolution(7)).
 const LINKS: usize = 40;
 const OTHERS_WRITE: u32 = 0o002;
 const GROUP_WRITES: u32 = 0o020;
 const STICKY: u32 = 0o1000;
 
-/// The user whose trust it is.
+/// The user whose trust is checked.
 struct Eyes {
     uid: u32,
     gid: u32,
-    /// Whom files of users that this user namespace does not know belong to (user_namespaces(7)): on the host that may be root.
+    /// The owner of files of users unknown in this user namespace (user_namespaces(7)): on the host that may be root.
     unknown: Option<u32>,
-    /// The own home: whoever owns what is above it owns all of it anyway. Root has no such place.
+    /// The user's home: whoever owns a folder above it controls all of it anyway. Root has no such place.
     home: Option<PathBuf>,
 }
 
@@ -78,7 +78,7 @@ impl Eyes {
     }
 }
 
-/// Follow a path to its end, and see that nobody else has a hand in it on the way.
+/// Follow a path to its end, and check that nobody else can change it on the way.
 pub fn place(path: &Path) -> Result<Place, Untrusted> {
     follow(path, &Eyes::ours())
 }
@@ -132,7 +132,7 @@ fn names(path: &Path) -> impl Iterator<Item = OsString> + '_ {
     })
 }
 
-/// That nobody else could have written the files of a folder that have this ending, nor can add one.
+/// Check that nobody else could have written the files of a folder with this extension, or can add one.
 pub fn files(folder: &Path, ending: &str) -> Result<(), Untrusted> {
     let eyes = Eyes::ours();
     let real = match follow(folder, &eyes)? {
@@ -152,7 +152,7 @@ pub fn files(folder: &Path, ending: &str) -> Result<(), Untrusted> {
     Ok(())
 }
 
-/// What a file of ours says: a real file, of this user, that nobody else may write.
+/// Read a file of ours: a regular file, of this user, that nobody else may write.
 pub fn read_own(path: &Path, at_most: u64) -> Result<String, Untrusted> {
     use std::io::Read;
     let shown = path.display();
@@ -176,7 +176,7 @@ pub fn read_own(path: &Path, at_most: u64) -> Result<String, Untrusted> {
     String::from_utf8(bytes).map_err(|_| Untrusted(format!("{shown} is no text")))
 }
 
-/// That this is this user's, and nobody else may write it.
+/// Check that this belongs to this user, and nobody else may write it.
 pub fn is_own(path: &Path, found: &std::fs::Metadata) -> Result<(), Untrusted> {
     let shown = path.display();
     if found.uid() != geteuid().as_raw() {
@@ -190,9 +190,9 @@ pub fn is_own(path: &Path, found: &std::fs::Metadata) -> Result<(), Untrusted> {
     Ok(())
 }
 
-/// The home of this user: `HOME` where it is theirs, else what the user database says.
+/// The home of this user: `HOME` if it belongs to them, else the one in the user database.
 ///
-/// System services of systemd without `User=` have no `HOME` (systemd.exec(5)), and some configurations of sudo leave the caller's
+/// System services of systemd without `User=` have no `HOME` (systemd.exec(5)), and some configurations of sudo keep the caller's
 /// (sudo(8), `env_keep`): root has one home, however it is called.
 pub fn home() -> Option<PathBuf> {
     let named = std::env::var_os("HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
@@ -202,7 +202,7 @@ pub fn home() -> Option<PathBuf> {
     named.filter(is_theirs).or_else(entry).filter(|home| home.is_absolute())
 }
 
-/// `nobody`, or the number where nobody has it.
+/// `nobody`, or the number if it has no name.
 pub fn owner(uid: u32) -> String {
     let name = User::from_uid(Uid::from_raw(uid)).ok().flatten().map(|user| user.name);
     name.map_or_else(|| format!("user {uid}"), |name| format!("`{name}`"))
@@ -212,7 +212,7 @@ fn unseen(path: &Path, e: &std::io::Error) -> Untrusted {
     Untrusted(format!("{} cannot be looked at: {e}", path.display()))
 }
 
-/// Files of users from outside belong to this one here, where this is a user namespace at all.
+/// The owner of files of users outside this user namespace, if it is one.
 fn unknown_user() -> Option<u32> {
     let map = std::fs::read_to_string("/proc/self/uid_map").ok()?;
     let everybody = map.split_whitespace().eq(["0", "0", "4294967295"]);

@@ -1,4 +1,4 @@
-//! The one list of what an experiment may say: the reader, the JSON Schema and the hints all come from it.
+//! The list of all keys of an experiment: the reader, the JSON Schema and the hints are all derived from it.
 
 use crate::cell::MOST_MEMBERS;
 use crate::fields::{Key, Kind, Shape};

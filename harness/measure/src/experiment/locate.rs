@@ -1,4 +1,4 @@
-//! Where an experiment lies: `NAME` is `experiments/NAME.toml`; with a `/` or a final `.toml` it is a path.
+//! The path of an experiment: `NAME` is `experiments/NAME.toml`; with a `/` or a final `.toml` it is a path.
 
 use std::path::{Path, PathBuf};
 
@@ -50,10 +50,10 @@ pub fn locate(project: &Project, typed: &str) -> Result<PathBuf, Diagnostics> {
     })
 }
 
-/// The file of an experiment, and what is in it.
+/// The file of an experiment, and its contents.
 pub type Listed = (PathBuf, Result<Experiment, Diagnostics>);
 
-/// Every experiment of a project, or what is wrong with its file.
+/// Every experiment of a project, or the errors of its file.
 pub fn all(project: &Project, workloads: &Workloads) -> Result<Vec<Listed>, Diagnostics> {
     Ok(files(&project.experiments())?.into_iter().map(|path| (path.clone(), Experiment::read(&path, workloads))).collect())
 }
@@ -78,7 +78,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Diagnostics> {
     Ok(found)
 }
 
-/// `experiments/old/n2.toml:2`, where a file says that it is the experiment of this name.
+/// `experiments/old/n2.toml:2`, if a file declares this experiment name.
 fn claim(file: &Path, name: &str) -> Option<String> {
     let text = collo_store::read_small_text(file, fields::LARGEST).ok()?;
     let source = Source::file(shown(file), text);

@@ -1,6 +1,6 @@
-//! What is measured: one TOML file, read into plain values.
+//! An experiment: one TOML file, read into plain values.
 //!
-//! In: a file of `experiments/` and the workloads that it may name. Out: an [`Experiment`] whose every value was checked, or all
+//! In: a file of `experiments/` and the available workloads. Out: an [`Experiment`] whose every value was checked, or all
 //! mistakes of the file with their places. It spans no matrix and knows no device.
 
 mod explain;
@@ -48,7 +48,7 @@ pub struct Experiment {
     pub tail: Option<Tail>,
     pub timeout: Duration,
     pub set_up_timeout: Duration,
-    /// What that grows by for each further member that takes its turn to tune or compile; zero where the file says how long it is.
+    /// Additional set-up time for each further member that takes its turn to tune or compile; zero if the file sets the timeout.
     pub set_up_turn: Duration,
     pub stall_timeout: Duration,
     pub cooldown: Duration,
@@ -57,14 +57,14 @@ pub struct Experiment {
     pub cores: Cores,
     /// Find the largest degree that fits, instead of measuring each of the axis.
     pub search: bool,
-    /// What single workloads get in mixed groups.
+    /// Settings of individual workloads in mixed groups.
     pub each: Each,
     pub axes: Axes,
     pub exclude: Vec<Expression>,
     pub groups: Vec<Group>,
     pub sampling: Sampling,
     pub thresholds: Thresholds,
-    /// What is odd but not wrong, for whoever runs it.
+    /// Unusual but valid settings, for the user.
     pub warnings: Vec<String>,
 }
 
@@ -75,18 +75,18 @@ pub enum DeviceChoice {
     Gpu,
 }
 
-/// What becomes of the others when a member dies.
+/// What happens to the others when a member dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureRule {
     EndGroup,
     KeepSurvivors,
 }
 
-/// What the matrix spans, in the order of nesting: the last varies fastest.
+/// The axes of the matrix, in the order of nesting: the last varies fastest.
 #[derive(Debug, Clone, Default)]
 pub struct Axes {
     pub workload: Vec<Arc<Workload>>,
-    /// Empty is each workload's default.
+    /// If empty, each workload's default.
     pub batch_size: Vec<u32>,
     /// Other settings by name.
     pub settings: Vec<(String, Vec<Json>)>,
@@ -94,7 +94,7 @@ pub struct Axes {
     pub degree: Vec<u32>,
 }
 
-/// A sharing mode as an experiment asks for it.
+/// A sharing mode as requested in an experiment.
 #[derive(Debug, Clone)]
 pub struct Sharing {
     pub mode: Arc<dyn SharingMode>,
@@ -110,35 +110,35 @@ pub struct Group {
     pub tail: Option<Tail>,
 }
 
-/// How often readings are taken.
+/// Sampling rates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampling {
     pub rate_hz: f64,
     pub slow_rate_hz: f64,
     pub pss_every: Duration,
-    /// Who tells of a card's SMs.
+    /// The source of a GPU's SM metrics.
     pub sm_source: SourceChoice,
 }
 
-/// Which device, as the command line says it.
+/// The device, as given on the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// `--gpu`: cards of this machine; for a plan also a model of `mig-profiles/`.
+    /// `--gpu`: GPUs of this machine; for a plan also a model of `mig-profiles/`.
     pub gpu: Option<String>,
-    /// A model will do, because nothing is going to run.
+    /// A model is enough, because nothing will run.
     pub planning: bool,
-    /// How the card is cut is not to be changed.
+    /// The partition must not be changed.
     pub as_found: bool,
 }
 
 impl Experiment {
-    /// How long so many members have until all are ready: as the file says; by default longer the more of them take turns.
+    /// Time limit for this many members to be ready: as in the file; by default longer the more of them take turns.
     pub fn set_up_timeout_of(&self, members: u32, in_turn: bool) -> Duration {
         let further = if in_turn { members.saturating_sub(1) } else { 0 };
         self.set_up_timeout + self.set_up_turn * further
     }
 
-    /// The facts of the device that this experiment asks for.
+    /// The facts of the device that this experiment requests.
     pub fn device_facts(&self, asked: &Asked, cards: &Cards) -> Result<DeviceFacts, Diagnostics> {
         match (self.device, &asked.gpu) {
             (DeviceChoice::Cpu, Some(_)) => {

@@ -1,9 +1,9 @@
-//! What an experiment may be called: it becomes a folder below `runs/` and `reports/`, and a word of the command line.
+//! Valid names of experiments: they become a folder below `runs/` and `reports/`, and a word of the command line.
 
 use collo_store::Diagnostic;
 use collo_store::text::quoted;
 
-/// What is wrong with a name.
+/// The error of an invalid name.
 pub fn wrong(name: &str) -> Option<Diagnostic> {
     let note = if means_something_else(name) {
         "that is how campaigns and files are named on the command line"
@@ -21,7 +21,7 @@ fn is_plain(name: &str) -> bool {
         && name.len() <= 80
 }
 
-/// `last`, `last-2`, `20261120-1842-7f3a`, `x.toml`: what every verb takes for a campaign, or for a path.
+/// `last`, `last-2`, `20261120-1842-7f3a`, `x.toml`: what every verb interprets as a campaign, or as a path.
 fn means_something_else(name: &str) -> bool {
     let digits = |part: &str, count: usize| part.len() == count && part.chars().all(|c| c.is_ascii_digit());
     let parts: Vec<&str> = name.split('-').collect();

@@ -27,7 +27,7 @@ impl Experiment {
         Experiment::read(&super::locate(project, typed)?, workloads)
     }
 
-    /// Read a file; all its mistakes are told together.
+    /// Read a file; all its mistakes are reported together.
     pub fn read(path: &Path, workloads: &Workloads) -> Result<Experiment, Diagnostics> {
         let name = shown(path);
         let unreadable = |cause: String| Diagnostic::new(format!("experiment {} cannot be read", quoted(&name))).caused_by(cause);
@@ -35,7 +35,7 @@ impl Experiment {
         Experiment::parse(path, &Source::file(name, text), workloads)
     }
 
-    /// The experiment that a text describes, as if it stood in this file.
+    /// Parse an experiment, as if it were in this file.
     pub fn parse(path: &Path, source: &Arc<Source>, workloads: &Workloads) -> Result<Experiment, Diagnostics> {
         let (fields, mistakes) = fields::read(source, &keys::EXPERIMENT);
         if fields.in_order().is_empty() && !mistakes.is_empty() {
@@ -51,7 +51,7 @@ struct Reader<'a> {
     source: &'a Arc<Source>,
     workloads: &'a Workloads,
     mistakes: Diagnostics,
-    /// Said once each: a broken workload is named in several places.
+    /// Reported once each: a broken workload is named in several places.
     wrong_workloads: BTreeSet<String>,
 }
 
@@ -127,7 +127,7 @@ impl Reader<'_> {
         }
     }
 
-    /// No time at all ends every run at once.
+    /// A limit of zero would end every run immediately.
     fn leaves_time(&mut self, fields: &Fields, key: &str) {
         if let Some(found) = fields.found(key).filter(|_| fields.duration(key) == Some(Duration::ZERO)) {
             let what = format!("`{key}` is no time at all, so every run would end at once");
@@ -160,7 +160,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Which workload gets which limits under MPS.
+    /// The limits of each workload under MPS.
     fn limits(&mut self, fields: &Fields) -> BTreeMap<String, Limits> {
         let mut all = BTreeMap::new();
         for (workload, key_span, found) in fields.table("limits").map(Fields::in_order).unwrap_or_default() {
@@ -185,7 +185,7 @@ impl Reader<'_> {
         true
     }
 
-    /// Which workload gets which profile; whether a card has it is known when there is a card.
+    /// The profile of each workload; whether a GPU has it is checked once the GPU is known.
     fn slices(&mut self, fields: &Fields) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         for (workload, key_span, found) in fields.table("slices").map(Fields::in_order).unwrap_or_default() {
@@ -378,8 +378,8 @@ fn json(found: &Found) -> Option<Json> {
     }
 }
 
-/// How long one member may tune or compile while the others wait for their turn: torch.compile takes about a minute for a ResNet152 that it
-/// has not seen yet.
+/// How long one member may tune or compile while the others wait for their turn: torch.compile takes about a minute for a
+/// ResNet152 that it has not seen yet.
 pub const SET_UP_TURN: Duration = Duration::from_secs(60);
 
 fn sampling(table: Option<&Fields>) -> Sampling {

@@ -1,4 +1,4 @@
-//! The digests of files, each read once as long as nothing says that it changed.
+//! The digests of files, each read once unless it may have changed.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What the file system says of a file. Whoever writes to it changes the time of its last change, which nobody can set.
+/// File system metadata of a file. Every write changes its ctime, which nobody can set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -16,7 +16,7 @@ struct Stamp {
     changed: (i64, i64),
 }
 
-/// A file that changed so lately may change again without its times telling: they are as coarse as the system's clock tick.
+/// A file changed this recently may change again without a new timestamp: timestamps are as coarse as the system's clock tick.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// Digests by path.
@@ -26,7 +26,7 @@ pub struct Digests {
 }
 
 impl Digests {
-    /// The digest of a regular file; none of anything else, and none of what cannot be read.
+    /// The digest of a regular file; `None` for anything else, or if it cannot be read.
     pub fn of(&mut self, path: &Path) -> Option<String> {
         let now = stamp(&std::fs::metadata(path).ok()?)?;
         if let Some((_, digest)) = self.known.get(path).filter(|(before, _)| *before == now) {

@@ -1,15 +1,15 @@
-//! What a file beside a training script is: something that a person writes, or anything else.
+//! Classifies files beside a training script: written by a person, or anything else.
 
 use std::path::Path;
 
-/// What a file is to the numbers of a campaign.
+/// How the numbers of a campaign depend on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Code, or whatever git tracks: a new one counts, too.
     Program,
-    /// A configuration. Nobody but a person should change it, though scripts write such files as well.
+    /// A configuration. Only a person should change it, though scripts write such files as well.
     Settings,
-    /// Weights, tables, logs: what a run changes of it is what the run wrote.
+    /// Weights, tables, logs: changes during a run are output of the run.
     Other,
 }
 
@@ -20,11 +20,11 @@ const PROGRAMS: &[&str] = &[
 
 const SETTINGS: &[&str] = &["toml", "yaml", "yml", "json", "json5", "ini", "cfg", "conf", "xml", "gin", "jsonnet", "env"];
 
-/// Folders that well-known libraries write into unless they are told otherwise: Lightning's CSV and TensorBoard loggers, Weights & Biases,
-/// MLflow, Hydra, TensorBoard's `SummaryWriter`, the `Trainer` of Transformers.
+/// Default output folders of well-known libraries: Lightning's CSV and TensorBoard loggers, Weights & Biases, MLflow, Hydra,
+/// TensorBoard's `SummaryWriter`, the `Trainer` of Transformers.
 const OUTPUTS: &[&str] = &["lightning_logs", "wandb", "mlruns", "outputs", "multirun", "runs", "trainer_output"];
 
-/// What a file is by its name; an executable without an ending is a program.
+/// The kind of a file by its name; an executable without an extension is a program.
 pub fn kind(path: &Path, is_executable: bool) -> Kind {
     let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase());
     match ending.as_deref() {
@@ -40,7 +40,7 @@ pub fn is_output_folder(name: &str) -> bool {
     OUTPUTS.contains(&name)
 }
 
-/// What Python, editors and hidden tools leave does not count.
+/// Files left by Python, editors and hidden tools do not count.
 pub fn is_left_behind(name: &str) -> bool {
     name.starts_with('.') || name == "__pycache__" || name.ends_with('~')
 }

@@ -1,4 +1,4 @@
-//! What the numbers of a campaign depend on, by content: if one of these changes, old and new numbers do not belong together.
+//! What the numbers of a campaign depend on, by content: if one of these changes, old and new numbers cannot be combined.
 
 mod digests;
 mod kind;
@@ -12,7 +12,7 @@ use collo_store::{Ingredient, sha256_text};
 pub use walk::{Places, tracked};
 pub use watch::{AfterRun, Watch};
 
-/// An ingredient that is not what it was when the campaign began.
+/// An ingredient that changed since the campaign began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub name: String,
@@ -20,7 +20,7 @@ pub struct Change {
     pub after: String,
 }
 
-/// A text by its content, with an optional word for its version.
+/// A text by its content, with an optional version.
 pub fn text(content: &str, version: Option<String>) -> Ingredient {
     Ingredient { sha256: sha256_text(content), version }
 }
@@ -33,12 +33,12 @@ pub struct Ingredients {
 }
 
 impl Ingredients {
-    /// The files, to which everything else is added.
+    /// The files; everything else is added to them.
     pub fn of(files: Watch) -> Ingredients {
         Ingredients { all: files.ingredients().collect(), files }
     }
 
-    /// What differs from those of a campaign that began earlier; what its runs have written since does not.
+    /// The differences from those of an earlier campaign, except files that its runs have written since.
     pub fn changes_since(&self, before: &BTreeMap<String, Ingredient>) -> Vec<Change> {
         let inputs = |(name, _): &(&String, &Ingredient)| !self.files.is_output(name);
         let before: BTreeMap<_, _> = before.iter().filter(inputs).map(|(n, i)| (n.clone(), i.clone())).collect();
@@ -47,7 +47,7 @@ impl Ingredients {
         changes(&before, &now)
     }
 
-    /// From now on those of that campaign.
+    /// From now on use those of that campaign.
     pub fn continue_from(&mut self, before: &BTreeMap<String, Ingredient>) {
         let new = self.files.new_since(before);
         self.all.retain(|name, _| !new.contains(name));
@@ -55,7 +55,7 @@ impl Ingredients {
     }
 }
 
-/// What differs, by name; an ingredient that came or went differs too.
+/// The differences by name, including added and removed ingredients.
 pub fn changes(before: &BTreeMap<String, Ingredient>, now: &BTreeMap<String, Ingredient>) -> Vec<Change> {
     let names: std::collections::BTreeSet<&String> = before.keys().chain(now.keys()).collect();
     let word = |i: Option<&Ingredient>, other: Option<&Ingredient>| match i {

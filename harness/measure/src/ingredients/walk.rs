@@ -1,5 +1,5 @@
-//! Which files lie in the folders of workloads, and what each is to a campaign. Pipes, sockets, devices and links to nowhere are no files;
-//! a link to a folder is followed inside the project alone, once.
+//! The files in the folders of workloads, and the kind of each. Pipes, sockets, devices and dangling links are not files; a link
+//! to a folder is followed only inside the project, once.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use crate::machine;
 pub struct File {
     pub path: PathBuf,
     pub kind: Kind,
-    /// Git knows it, so that a person wrote it.
+    /// Tracked by git, so written by a person.
     pub tracked: bool,
 }
 
@@ -30,9 +30,9 @@ pub struct Places {
     pub folders: BTreeSet<PathBuf>,
     /// Further files.
     pub files: BTreeSet<PathBuf>,
-    /// What git tracks.
+    /// Files tracked by git.
     pub tracked: BTreeSet<PathBuf>,
-    /// Files that are written by runs, and folders of such, by name; a folder's ends in `/`.
+    /// Files and folders written by runs, by name; a folder ends in `/`.
     pub outputs: BTreeSet<String>,
 }
 
@@ -53,7 +53,7 @@ impl Places {
         Ok(walk.found)
     }
 
-    /// `workloads/mine/train.py`; bytes that are no text are escaped.
+    /// `workloads/mine/train.py`; invalid bytes are escaped.
     pub fn name(&self, path: &Path) -> String {
         let below = path.strip_prefix(&self.root).unwrap_or(path);
         below.to_str().map_or_else(|| below.as_os_str().as_bytes().escape_ascii().to_string(), str::to_string)
@@ -98,7 +98,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A folder of the project itself: a link to where the data lies leads out of it.
+    /// A folder of the project itself: a link to the data leads out of it.
     fn is_here(&self, path: &Path) -> bool {
         !path.is_symlink() || std::fs::canonicalize(path).is_ok_and(|target| target.starts_with(&self.inside))
     }
@@ -120,7 +120,7 @@ impl Walk<'_> {
     }
 }
 
-/// The files of a folder that git tracks; none outside a checkout.
+/// The files of a folder that git tracks; empty outside a checkout.
 pub fn tracked(project: &Path, folder: &Path) -> BTreeSet<PathBuf> {
     // By its name in the project, so that links above that do not matter.
     let below = folder.strip_prefix(project).unwrap_or(folder);

@@ -1,4 +1,5 @@
-//! The files of a campaign's workloads from its first run to its last: who edits one of them ends it, what its runs write is left out.
+//! Watches the files of a campaign's workloads from its first run to its last: an edit ends the campaign, output of its runs is
+//! ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,19 +11,19 @@ use super::kind::Kind;
 use super::walk::{File, Places};
 use crate::machine;
 
-/// `workloads/mine/logs`: a folder in that of a workload has so many parts at least.
+/// `workloads/mine/logs`: a folder inside that of a workload has at least this many parts.
 const OWN: usize = 3;
 
-/// What became of the files in a run.
+/// Changes to the files during a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct AfterRun {
-    /// A source that is no longer what it was.
+    /// A source that has changed.
     pub changed: Option<String>,
-    /// What was written; a folder ends in `/`.
+    /// Files written; a folder ends in `/`.
     pub written: Vec<String>,
 }
 
-/// The files that numbers depend on, by name, as they are.
+/// The files that numbers depend on, by name, in their current state.
 #[derive(Debug, Default)]
 pub struct Watch {
     places: Places,
@@ -31,7 +32,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Look at all of them.
+    /// Read all of them.
     pub fn over(places: Places) -> std::io::Result<Watch> {
         let mut watch = Watch { places, ..Watch::default() };
         for (name, file) in watch.places.walk()? {
@@ -56,7 +57,7 @@ impl Watch {
             .map(move |(name, (file, sha256))| (name.clone(), Ingredient { sha256: sha256.clone(), version: version(file) }))
     }
 
-    /// What has come since a campaign began, and is none of its files: code beside its code is, whenever it came.
+    /// Files added since a campaign began that are not its own: code beside its code is, whenever it was added.
     pub fn new_since(&self, before: &BTreeMap<String, Ingredient>) -> BTreeSet<String> {
         let folders: BTreeSet<&Path> = before.keys().filter_map(|name| Path::new(name).parent()).collect();
         let is_code = |name: &str, file: &File| {
@@ -66,7 +67,7 @@ impl Watch {
         self.files.iter().filter(new).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Some of them are none.
+    /// Remove some that are not ingredients.
     pub fn forget(&mut self, names: &BTreeSet<String>) {
         self.files.retain(|name, _| !names.contains(name));
     }
@@ -76,14 +77,14 @@ impl Watch {
         !self.files.contains_key(name) && self.places.is_output(name)
     }
 
-    /// The first file that is not what it was, or is gone; nobody should have touched one.
+    /// The first file that changed or disappeared; none should have.
     pub fn changed(&mut self) -> Option<String> {
         let digests = &mut self.digests;
         let mut differs = |(file, digest): &(File, String)| digests.of(&file.path).as_ref() != Some(digest);
         self.files.iter().find(|(_, watched)| differs(watched)).map(|(name, _)| name.clone())
     }
 
-    /// After a run: which source changed, and what was written. What was written is no ingredient from now on.
+    /// After a run: which source changed, and which files were written. Those are not ingredients from now on.
     pub fn after_run(&mut self) -> AfterRun {
         let mut after = AfterRun::default();
         let mut written = BTreeSet::new();
@@ -117,7 +118,7 @@ impl Watch {
         after
     }
 
-    /// The way out where a script writes what looks like a source.
+    /// The hint if a script writes a file that looks like a source.
     pub fn hint(&self, name: &str) -> Option<String> {
         let (file, _) = self.files.get(name)?;
         let folder = self.places.folders.iter().find(|folder| file.path.starts_with(folder))?;

@@ -1,4 +1,4 @@
-//! The `[epochs]` adapter: a foreign script, measured without edits, through the lines that it prints.
+//! The `[epochs]` adapter: measures a foreign script without edits, through the lines that it prints.
 //!
 //! It runs in the supervisor, which speaks the protocol on the script's behalf: an epoch ends when its line arrives, and began
 //! `seconds` before, or where the one before ended. Such a member has no barrier and no hold.
@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 
 use super::protocol::{OUTPUT, shorten};
 
-/// What the workload's `[epochs]` table says.
+/// The workload's `[epochs]` table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adapter {
-    /// A regular expression over output lines, with the named groups `epoch` and `seconds`, each optional. Of lines with the
-    /// same `epoch` in a row the first counts.
+    /// A regular expression over output lines, with the named groups `epoch` and `seconds`, each optional. Of consecutive lines
+    /// with the same `epoch` the first counts.
     pub pattern: String,
     /// Items in an epoch, if known.
     pub items: Option<u64>,
-    /// Epochs to see; the first is warm-up where there are two or more.
+    /// Number of epochs to expect; with two or more, the first is warm-up.
     pub epochs: u32,
 }
 
-/// A line is read when the supervisor gets to it, and what holds up one line (a busy machine, a log on a slow disk) brings it nearer to
-/// the next. The seconds are the script's own and not concerned; this much they may seem to overlap.
+/// A line is read when the supervisor gets to it, and a delay of one line (a busy machine, a log on a slow disk) moves it nearer
+/// to the next. The seconds are the script's own and not affected; this much they may seem to overlap.
 const LATE_S: f64 = 0.5;
 
 /// Turns output lines into `epoch` and `done` messages.
@@ -34,12 +34,12 @@ pub struct Translator {
     last_end_ns: u64,
     last_epoch: Option<String>,
     seen: u32,
-    /// It said something that cannot be: nothing more is read from it.
+    /// It printed something impossible: nothing more is read from it.
     wrong: bool,
 }
 
 impl Translator {
-    /// The pattern was checked when the workload was read; here an error is only passed on.
+    /// The pattern was checked when the workload was read; an error is only passed on.
     pub fn new(adapter: &Adapter, started_ns: u64) -> Result<Self, regex::Error> {
         Ok(Translator {
             pattern: Regex::new(&adapter.pattern)?,
@@ -53,7 +53,7 @@ impl Translator {
         })
     }
 
-    /// The messages that a line is worth.
+    /// The messages that a line translates to.
     pub fn line(&mut self, line: &str, at_ns: u64) -> Vec<Value> {
         let Some(found) = self.pattern.captures(line).filter(|_| !self.wrong) else { return Vec::new() };
         let epoch = found.name("epoch").map(|e| e.as_str().to_string());
@@ -91,7 +91,7 @@ impl Translator {
         messages
     }
 
-    /// When an epoch began whose line says how many seconds it took; the error says why it cannot have taken them.
+    /// The start of an epoch whose line gives its seconds; the error says why that duration is impossible.
     fn begun(&self, said: &str, epoch: Option<&str>, at_ns: u64) -> Result<u64, String> {
         let name = epoch.map_or_else(|| format!("epoch {} of its output", self.seen), |epoch| format!("epoch {epoch}"));
         let seconds = said.parse::<f64>().ok().filter(|s| s.is_finite() && *s > 0.0);
@@ -119,7 +119,7 @@ impl Translator {
         Ok(at_ns.saturating_sub((seconds * 1e9) as u64).max(self.started_ns))
     }
 
-    /// Without `seconds` the lines must be those of successive epochs: else one would be told that is several.
+    /// Without `seconds` the lines must be those of successive epochs: otherwise several would be reported as one.
     fn gap(&self, epoch: Option<&str>) -> Result<(), String> {
         match self.step(epoch) {
             Some((last, epoch)) if epoch != last + 1 => {
@@ -139,12 +139,12 @@ impl Translator {
         }
     }
 
-    /// The number of the epoch before, and of this one, where they are numbers.
+    /// The number of the epoch before, and of this one, if they are numbers.
     fn step(&self, epoch: Option<&str>) -> Option<(u64, u64)> {
         Some((self.last_epoch.as_deref()?.parse().ok()?, epoch?.parse().ok()?)).filter(|(last, _): &(u64, u64)| *last < u64::MAX)
     }
 
-    /// How many epochs were recognised.
+    /// Number of epochs recognised.
     pub fn seen(&self) -> u32 {
         self.seen
     }
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!((&only[0]["measured"], &only[1]["event"]), (&json!(true), &json!("done")));
     }
 
-    /// What is told of lines at these seconds after the launch, at 100 s: (start, end) in seconds after it, or the first error.
+    /// The result for lines at these seconds after the launch, at 100 s: (start, end) in seconds after it, or the first error.
     fn told(pattern: &str, lines: &[(f64, &str)]) -> Result<Vec<(f64, f64)>, String> {
         const LAUNCHED_NS: u64 = 100_000_000_000;
         let mut translator = Translator::new(&Adapter { epochs: 3, ..adapter(pattern) }, LAUNCHED_NS).unwrap();

@@ -1,8 +1,7 @@
-//! An errand that is short: a program that is told something, and for how long it is waited for. No supervisor is started for it, and it
-//! may be asked inside of one.
+//! Short errands: a program with some input and a time limit. No supervisor is started for it, and it may run inside one.
 //!
-//! In: an errand, what it is told. Out: its words and its status. Neither a program that hangs nor a child that it leaves behind with its
-//! streams open holds anybody up for longer.
+//! In: an errand, its input. Out: its output and its status. Neither a program that hangs nor a child that it leaves behind with
+//! its streams open can block the caller for longer.
 
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,18 +18,18 @@ use nix::unistd::Pid;
 use super::errand::Errand;
 use super::{children, mark};
 
-/// What it said until its end, or until it was ended.
+/// Its output until its end, or until it was killed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
-    /// None if it took too long, or nobody wanted to know any more.
+    /// `None` if it took too long, or was no longer wanted.
     pub status: Option<ExitStatus>,
     pub out: Vec<u8>,
     pub err: Vec<u8>,
 }
 
-/// More than this is read and thrown away.
+/// Output beyond this is read and discarded.
 const MOST_BYTES: usize = 64 << 20;
-/// How long its streams are listened to once it has ended: a child of its own may hold them open for ever.
+/// How long its streams are read after its end: a child of its own may keep them open for ever.
 const AFTERWARDS: Duration = Duration::from_millis(100);
 const TICK_MS: u8 = 5;
 
@@ -49,12 +48,12 @@ impl Said {
 }
 
 impl Errand {
-    /// Run it to its end, but not for longer than its limit; the error is why it does not start. It is ended with all of its group.
+    /// Run it to its end within its time limit; the error is why it does not start. It is killed with all of its group.
     pub fn ask(self) -> std::io::Result<Said> {
         self.ask_until(&|| false)
     }
 
-    /// The same, as long as the answer is wanted.
+    /// The same, until `unwanted` returns true.
     pub fn ask_until(self, unwanted: &dyn Fn() -> bool) -> std::io::Result<Said> {
         let deadline = Instant::now() + self.limit;
         let (their_input, input) = pipe()?;
@@ -74,9 +73,9 @@ impl Errand {
         heard
     }
 
-    /// duct starts it and waits for it. It is built without its `timeout`, which listens for SIGCHLD (shared_child's `sigchld`): in a
-    /// supervisor that signal is the supervisor's. It is given pipes instead of capturing: it captures all that comes, on a thread for
-    /// each stream, and a child that holds one open is waited for by every `wait` of its (duct, `Handle::kill`).
+    /// Started and awaited by duct, without its `timeout`, which listens for SIGCHLD (shared_child's `sigchld`): in a supervisor
+    /// that signal is the supervisor's. It is given pipes instead of capturing: capturing reads everything, on a thread for each
+    /// stream, and every `wait` would wait for a child that keeps one open (duct, `Handle::kill`).
     fn start(&self, input: PipeReader, out: PipeWriter, err: PipeWriter) -> std::io::Result<Handle> {
         let mut command =
             duct::cmd(&self.program, &self.arguments).stdin_file(input).stdout_file(out).stderr_file(err).unchecked();
@@ -93,7 +92,7 @@ impl Errand {
     }
 }
 
-/// Nothing that was asked outlives who asked, however that ends; they wait here, on one thread (prctl(2), PR_SET_PDEATHSIG).
+/// It is killed when the calling thread, which waits here, ends in any way (prctl(2), PR_SET_PDEATHSIG).
 fn dies_with_this_thread(command: &mut Command) -> std::io::Result<()> {
     command.process_group(0);
     // SAFETY: a single system call between fork and exec.
@@ -105,7 +104,7 @@ fn pid(handle: &Handle) -> Option<u32> {
     handle.pids().first().copied()
 }
 
-/// This side of its streams.
+/// Our ends of its streams.
 struct Streams {
     input: Option<PipeWriter>,
     out: Option<PipeReader>,
@@ -161,7 +160,7 @@ fn do_not_block(stream: BorrowedFd<'_>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Read what is there; a pipe that is closed is taken away.
+/// Read what is available; a closed pipe is dropped.
 fn take(pipe: &mut Option<impl Read>, into: &mut Vec<u8>) {
     let mut bytes = [0; 16 << 10];
     // One that never stops is left to its time.
@@ -177,7 +176,7 @@ fn take(pipe: &mut Option<impl Read>, into: &mut Vec<u8>) {
     }
 }
 
-/// Until something can be read or written, or a moment is over: an end is seen by looking.
+/// Wait until something can be read or written, or a moment has passed: its end is detected by polling.
 fn wait(stdin: &Option<BorrowedFd<'_>>, out: &Option<BorrowedFd<'_>>, err: &Option<BorrowedFd<'_>>) {
     let mut all: Vec<PollFd<'_>> = out.iter().chain(err).map(|fd| PollFd::new(*fd, PollFlags::POLLIN)).collect();
     all.extend(stdin.iter().map(|fd| PollFd::new(*fd, PollFlags::POLLOUT)));

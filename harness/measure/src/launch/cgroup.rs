@@ -1,8 +1,7 @@
-//! A control group for all that is below collo, where one may be made: the kernel knows then what is ours, whatever a process has done to
-//! its environment (Documentation/admin-guide/cgroup-v2.rst).
+//! A control group for everything below collo, if one may be created: the kernel then knows which processes are ours, whatever a
+//! process has done to its environment (Documentation/admin-guide/cgroup-v2.rst).
 //!
-//! It only gathers. No controller is switched on for it, so nothing is shared out otherwise than without it, and its pressure is not
-//! accounted for.
+//! It only groups. No controller is enabled for it, so resources are shared as without it, and its pressure is not accounted for.
 
 use std::fs::File;
 use std::io::Write;
@@ -18,12 +17,12 @@ use nix::unistd::geteuid;
 
 use super::mark;
 
-/// Groups of collos are called so, with the mark behind it.
+/// Prefix of the groups of collos, followed by the mark.
 const PREFIX: &str = "collo.";
-/// How deep groups are looked for.
+/// Maximum depth of the search for groups.
 const DEPTH: usize = 12;
 
-/// Have this command begin in the group of this collo, if there is one. What it starts stays in it.
+/// Start this command in the group of this collo, if there is one. Its children stay in it.
 pub fn enter(command: &mut Command) {
     static OWN: OnceLock<Option<File>> = OnceLock::new();
     let Some(door) = OWN.get_or_init(|| make(&here()?)) else { return };
@@ -38,7 +37,7 @@ pub fn enter(command: &mut Command) {
     }
 }
 
-/// Take away the group of this collo, whose processes have ended.
+/// Remove the group of this collo, whose processes have ended.
 pub fn leave() {
     if let Some(here) = here() {
         let _ = std::fs::remove_dir(here.join(format!("{PREFIX}{}", mark::own())));
@@ -55,8 +54,9 @@ fn make(here: &Path) -> Option<File> {
     File::options().write(true).open(own.join("cgroup.procs")).ok()
 }
 
-/// Whether this group is ours to make others in. Where systemd keeps the tree it is the only writer, but below what it has delegated
-/// (its CGROUP_DELEGATION.md); that it marks with an attribute of the folder, as root or as a user (`cg_is_delegated`, cgroup-util.c).
+/// Whether we may create groups in this one. If systemd manages the tree it is the only writer, except below what it has
+/// delegated (its CGROUP_DELEGATION.md); it marks that with an attribute of the folder, as root or as a user (`cg_is_delegated`,
+/// cgroup-util.c).
 fn may_be_cut(here: &Path) -> bool {
     let Ok(folder) = std::fs::metadata(here) else { return false };
     let shares_out = std::fs::read_to_string(here.join("cgroup.subtree_control")).is_ok_and(|on| !on.trim().is_empty());
@@ -76,14 +76,14 @@ fn is_delegated(here: &Path) -> bool {
     says_so(c"trusted.delegate") || says_so(c"user.delegate")
 }
 
-/// The folder of the group that this process is in; none without version 2.
+/// The folder of this process's group; `None` without version 2.
 fn here() -> Option<PathBuf> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     folder_of(group, &std::fs::read_to_string("/proc/self/mountinfo").ok()?)
 }
 
-/// Where groups of version 2 are mounted: the root of the mount, and its place (proc_pid_mountinfo(5)).
+/// Where groups of version 2 are mounted: the root of the mount, and its mount point (proc_pid_mountinfo(5)).
 fn mount(mounts: &str) -> Option<(&str, &str)> {
     mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -98,13 +98,13 @@ fn folder_of(group: &str, mounts: &str) -> Option<PathBuf> {
     Some(Path::new(place).join(below))
 }
 
-/// A group of some collo, by its mark as it is written.
+/// A group of some collo, by its encoded mark.
 pub struct Group {
     pub mark: String,
     folder: PathBuf,
 }
 
-/// All that can be seen and were made by this user.
+/// All visible ones created by this user.
 pub fn all() -> Vec<Group> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let Some((_, place)) = mount(&mounts) else { return Vec::new() };
@@ -128,7 +128,7 @@ pub fn all() -> Vec<Group> {
 }
 
 impl Group {
-    /// Those in it and in groups below it.
+    /// Processes in it and in groups below it.
     pub fn processes(&self) -> Vec<u32> {
         let mut found = Vec::new();
         let mut queue = vec![self.folder.clone()];
@@ -141,12 +141,12 @@ impl Group {
         found
     }
 
-    /// Kill all of them at once, those that they are about to fork included (Linux 5.14).
+    /// Kill all of them together, including those that are about to fork (Linux 5.14).
     pub fn kill(&self) {
         let _ = File::options().write(true).open(self.folder.join("cgroup.kill")).and_then(|mut file| file.write_all(b"1"));
     }
 
-    /// Take it away, if nobody is in it.
+    /// Remove it, if it is empty.
     pub fn remove(&self) {
         let _ = std::fs::remove_dir(&self.folder);
     }

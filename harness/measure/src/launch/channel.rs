@@ -5,7 +5,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// The longest line that a member may send.
 pub const LONGEST_LINE: usize = 1 << 20;
 
-/// What came over the channel.
+/// An item read from the channel.
 #[derive(Debug, PartialEq)]
 pub enum Line {
     /// A whole line, without its end.
@@ -30,7 +30,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Lines { stream, buffer: Vec::new(), piece: Box::new([0; 1 << 14]), deaf: false }
     }
 
-    /// The next line. An error of the stream counts as its end: the supervisor says what became of the member.
+    /// The next line. An error of the stream counts as its end: the supervisor reports what happened to the member.
     pub async fn next(&mut self) -> Line {
         loop {
             if let Some(end) = self.buffer.iter().position(|&b| b == b'\n') {
@@ -49,8 +49,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// From now on what comes is thrown away: whoever is about to be ended must not hang in its `write`, least of all a supervisor that
-    /// writes for its script.
+    /// Discard all further input: a process about to be ended must not hang in its `write`, least of all a supervisor that writes
+    /// for its script.
     pub fn go_deaf(&mut self) {
         (self.buffer, self.deaf) = (Vec::new(), true);
     }

@@ -1,5 +1,5 @@
-//! What collo started itself. As a subreaper it is also given the children of those of its children that were killed: whoever is its
-//! child and was not started by it is left behind by somebody, and is ended.
+//! Collo's own children. As a subreaper it also inherits the children of those of its children that were killed: a child not
+//! started by collo itself was left behind, and is ended.
 
 use std::collections::BTreeSet;
 use std::process::{Child, Command};
@@ -15,10 +15,10 @@ use super::tree;
 
 static OWN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
-/// How long a sweep may take: a process that the kernel holds must not hold collo.
+/// Time limit of a sweep: a process stuck in the kernel must not block collo.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A child is collo's own for as long as this is kept.
+/// Marks a child as collo's own until dropped.
 #[derive(Debug)]
 pub struct Own(u32);
 
@@ -38,12 +38,12 @@ fn own() -> MutexGuard<'static, BTreeSet<u32>> {
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Start a child of collo's own; no sweep can come between.
+/// Start a child of collo's own, protected from a concurrent sweep.
 pub fn spawn(command: &mut Command) -> std::io::Result<(Child, Own)> {
     started(|| command.spawn(), |child| Some(child.id()))
 }
 
-/// The same by another library's way of starting.
+/// The same with another library's way of starting.
 pub fn started<C>(start: impl FnOnce() -> std::io::Result<C>, pid: impl Fn(&C) -> Option<u32>) -> std::io::Result<(C, Own)> {
     let mut own = own();
     let child = start()?;
@@ -52,12 +52,12 @@ pub fn started<C>(start: impl FnOnce() -> std::io::Result<C>, pid: impl Fn(&C) -
     Ok((child, Own(pid)))
 }
 
-/// From now on what a killed child leaves behind comes to this process (prctl(2), `PR_SET_CHILD_SUBREAPER`).
+/// From now on this process inherits what a killed child leaves behind (prctl(2), `PR_SET_CHILD_SUBREAPER`).
 pub fn inherit() {
     let _ = nix::sys::prctl::set_child_subreaper(true);
 }
 
-/// End every child that was not started here, with all that is below it, until none is left.
+/// End every child that was not started here, with all its descendants, until none is left.
 pub fn sweep() {
     if cfg!(test) {
         // The tests of one program are each other's strangers.
@@ -82,7 +82,7 @@ pub fn sweep() {
     }
 }
 
-/// Those that have ended count too: nobody else waits for them.
+/// Includes zombies: nobody else waits for them.
 fn strangers(own: &BTreeSet<u32>) -> Vec<u32> {
     let here = std::process::id();
     let mut children = tree::descendants(here);

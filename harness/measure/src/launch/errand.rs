@@ -1,8 +1,8 @@
-//! A program that is sent for an answer and then ends: a look at an interpreter, the preparation of data, an installer.
+//! A program that is run for its answer: querying an interpreter, preparing data, an installer.
 //!
-//! It runs under a supervisor as members do, so nothing that it starts outlives it, nor collo, however collo ends. What it says is kept
-//! within bounds, it has only so much time, and Ctrl-C, SIGTERM and SIGHUP end it with a word. One that is short, and starts nothing that
-//! could stay, is asked without a supervisor (`ask.rs`).
+//! It runs under a supervisor as members do, so nothing that it starts outlives it, nor collo, however collo ends. Its output is
+//! bounded, it has a time limit, and Ctrl-C, SIGTERM and SIGHUP end it with a message. One that is short, and starts nothing that
+//! could stay, is run without a supervisor (`ask.rs`).
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -18,9 +18,9 @@ use super::supervised::{BUSY, Supervised};
 use super::supervisor::{Orders, Output, Report};
 use crate::noted::{Noted, Stopped};
 
-/// Of each stream the last so many bytes are kept: an answer, and an error, come last.
+/// Bytes kept of the end of each stream: an answer, and an error, come last.
 const KEPT: usize = 1 << 20;
-/// How often it is looked after while it says nothing.
+/// Polling interval while it prints nothing.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What to run.
@@ -28,37 +28,37 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct Errand {
     pub(super) program: OsString,
     pub(super) arguments: Vec<OsString>,
-    /// That of collo if none.
+    /// If `None`, that of collo.
     pub(super) folder: Option<PathBuf>,
     pub(super) env: BTreeMap<String, Option<OsString>>,
-    /// What is told to one that is asked.
+    /// Input, if run without a supervisor.
     pub(super) input: Vec<u8>,
     log: Option<PathBuf>,
     pub(super) limit: Duration,
 }
 
-/// What it said, and how it ended.
+/// Its output, and how it ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// None if a signal ended it.
+    /// `None` if a signal ended it.
     pub code: Option<i32>,
     pub out: Vec<u8>,
     pub err: Vec<u8>,
 }
 
-/// Why there is no answer. Nothing of it is left in any case.
+/// Why there is no answer. In any case none of its processes is left.
 #[derive(Debug, thiserror::Error)]
 pub enum Unanswered {
     #[error("{0}")]
     NotStarted(String),
-    /// This machine has no room for another process, say.
+    /// The supervisor could not be started, e.g. because of a process limit.
     #[error("it cannot be supervised: {0}")]
     Unsupervised(#[source] std::io::Error),
     #[error("it did not end within {} s", .0.as_secs_f64())]
     TimedOut(Duration),
     #[error("its supervisor was killed")]
     SupervisorLost,
-    /// Somebody wants collo to end.
+    /// Collo was asked to end.
     #[error(transparent)]
     Stopped(#[from] Stopped),
 }
@@ -78,7 +78,7 @@ impl Answer {
 }
 
 impl Errand {
-    /// To run this program, and wait for it so long.
+    /// An errand to run this program, with this time limit.
     pub fn to(program: impl AsRef<OsStr>, limit: Duration) -> Errand {
         let (program, arguments) = (program.as_ref().to_os_string(), Vec::new());
         Errand { program, arguments, folder: None, env: BTreeMap::new(), input: Vec::new(), log: None, limit }
@@ -98,19 +98,19 @@ impl Errand {
         self
     }
 
-    /// On top of collo's own environment; none removes a variable.
+    /// On top of collo's own environment; `None` removes a variable.
     pub fn env(mut self, name: impl Into<String>, value: Option<impl Into<OsString>>) -> Errand {
         self.env.insert(name.into(), value.map(Into::into));
         self
     }
 
-    /// What it reads, if it is asked.
+    /// Its input, if run without a supervisor.
     pub fn input(mut self, input: impl Into<Vec<u8>>) -> Errand {
         self.input = input.into();
         self
     }
 
-    /// What it says goes to the end of this file, and not into the answer.
+    /// Append its output to this file, instead of the answer.
     pub fn log(mut self, log: &Path) -> Errand {
         self.log = Some(log.into());
         self
@@ -183,7 +183,7 @@ impl Errand {
     }
 }
 
-/// What comes from a supervisor and from what it started.
+/// Output of a supervisor and of what it started.
 struct Heard {
     out: Kept,
     err: Kept,
@@ -191,7 +191,7 @@ struct Heard {
 }
 
 impl Heard {
-    /// Wait for something, at most so long; true once the supervisor has nothing more to report.
+    /// Wait for output, within this time; true once the supervisor has nothing more to report.
     fn hear(&mut self, supervised: &Supervised, at_most: Duration) -> bool {
         let nobody: Option<&PipeReader> = None;
         let (out, err) = (self.out.pipe.as_ref().or(nobody), self.err.pipe.as_ref().or(nobody));
@@ -220,13 +220,13 @@ impl Heard {
         }
     }
 
-    /// The last report that came whole.
+    /// The last complete report.
     fn report(&self) -> Option<Report> {
         let text = String::from_utf8_lossy(&self.reports);
         text.lines().rev().find_map(|line| serde_json::from_str(line).ok())
     }
 
-    /// What is still in the pipes. Nobody of ours holds their other ends any more; whoever else does is not waited for.
+    /// Read what is still in the pipes. None of our processes has their other ends open any more; others are not waited for.
     fn rest(&mut self) {
         for kept in [&mut self.out, &mut self.err] {
             while let Some(pipe) = &kept.pipe {
@@ -251,7 +251,7 @@ impl Kept {
         Kept { pipe: Some(pipe), bytes: Vec::new() }
     }
 
-    /// Read once; call it when there is something, or the pipe is closed.
+    /// Read once; call it when there is data, or the pipe is closed.
     fn read(&mut self) {
         let mut piece = [0; 1 << 16];
         let Some(pipe) = &mut self.pipe else { return };
@@ -300,7 +300,8 @@ mod tests {
         assert_eq!(shell("kill -9 $$").run().expect("it ran").code, None);
     }
 
-    /// Production code that starts programs otherwise: supervisors, and what is no question, as it lasts, streams or takes collo's place.
+    /// Production code that starts programs otherwise: supervisors, and what is not a query, because it keeps running, streams or
+    /// replaces collo.
     const OTHERWISE: [&str; 6] = [
         "bench/src/bench/gpu_sampler.rs",
         "bench/src/bench/staging.rs",

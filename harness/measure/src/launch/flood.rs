@@ -1,15 +1,15 @@
-//! How much a member may say: plenty for whoever trains, too little to fill the memory, the disk, or the day of whoever listens. Pure.
+//! Limits the messages of a member: plenty for training, too few to fill the memory, the disk, or the time of the reader. Pure.
 
-/// So many messages at once are taken; twice as much as a socket holds of the shortest.
+/// Maximum burst of messages; twice as many as a socket buffers of the shortest.
 const AT_ONCE: f64 = 10_000.0;
-/// And so many a second, on and on: epochs of a millisecond, with the memory after each.
+/// Sustained rate per second: epochs of a millisecond, with the memory after each.
 const PER_S: f64 = 2_000.0;
 /// A longer message counts as several of this many bytes.
 const BYTES: usize = 16 << 10;
 /// In one run. Each epoch is kept in memory until its end.
 const IN_A_RUN: u64 = 4_000_000;
 
-/// What a member may still say.
+/// The remaining allowance of a member.
 #[derive(Debug)]
 pub struct Allowance {
     left: f64,
@@ -23,7 +23,7 @@ impl Allowance {
         Allowance { left: AT_ONCE, at_ns: now_ns, first_ns: now_ns, heard: 0 }
     }
 
-    /// A message of so many bytes came; the error says that it was one too many.
+    /// A message of `bytes` bytes arrived; the error says that it was one too many.
     pub fn hear(&mut self, bytes: usize, now_ns: u64) -> Result<(), String> {
         if self.heard == 0 {
             self.first_ns = now_ns;
@@ -53,7 +53,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// How many messages of so many bytes are taken, where one comes every so many nanoseconds.
+    /// The number of messages accepted, of this size and at this interval.
     fn taken(every_ns: u64, bytes: usize, most: u64) -> Result<u64, String> {
         let mut allowance = Allowance::begin(5 * S);
         (0..most).try_for_each(|n| allowance.hear(bytes, 5 * S + n * every_ns)).map(|()| most)

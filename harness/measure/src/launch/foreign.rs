@@ -1,7 +1,7 @@
 //! A script without the protocol: its output is read here, kept in its log, and translated.
 //!
-//! Whatever it prints, its supervisor stays at hand: a turn reads so much and no more, a line is looked through once, and one that is too
-//! long for an epoch's is none.
+//! Whatever it prints, its supervisor stays responsive: a turn reads a limited amount, a line is searched once, and one too long
+//! for an epoch's is ignored.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -13,11 +13,11 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::adapter::{Adapter, Translator};
 
-/// What a pipe holds, if nobody changed it (pipe(7)).
+/// The default capacity of a pipe (pipe(7)).
 const PIECE: usize = 1 << 16;
-/// A turn reads so many pieces; then the supervisor looks whether its member has ended and whether collo wants its end.
+/// Pieces read per turn; then the supervisor checks whether its member has ended and whether collo wants its end.
 const PIECES: usize = 16;
-/// No line that tells of an epoch is longer.
+/// Maximum length of a line that reports an epoch.
 const LONGEST: usize = 1 << 14;
 
 pub struct Foreign {
@@ -36,17 +36,17 @@ impl Foreign {
         Ok(Foreign { output, log, lines: Lines::default(), translator, channel, open: true })
     }
 
-    /// Where collo speaks to a member.
+    /// The channel from collo to the member.
     pub fn channel(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()
     }
 
-    /// What it prints, as long as somebody may still print.
+    /// Its output, as long as any process may still write to it.
     pub fn output(&self) -> Option<BorrowedFd<'_>> {
         self.open.then(|| self.output.as_fd())
     }
 
-    /// Read what there is, but only so much: keep it in the log, and say what it means. True if there may be more.
+    /// Read available output, up to a limit: append it to the log, and translate it. True if there may be more.
     pub fn pump(&mut self) -> bool {
         let mut piece = [0; PIECE];
         for _ in 0..PIECES {
@@ -73,23 +73,23 @@ impl Foreign {
         true
     }
 
-    /// Read what is left, now that it has ended. Root may make a pipe larger than others may, but not endless.
+    /// Read the rest after its end. Root may enlarge a pipe further than others, but not endlessly.
     pub fn finish(&mut self) {
         (0..PIECES).any(|_| !self.pump());
     }
 }
 
-/// Lines of an output that comes in pieces.
+/// Splits output that arrives in pieces into lines.
 #[derive(Default)]
 struct Lines {
-    /// The beginning of a line whose end has not come.
+    /// The beginning of an incomplete line.
     begun: Vec<u8>,
     /// It is too long already.
     lost: bool,
 }
 
 impl Lines {
-    /// Hand over the lines that end in this piece. Progress bars end theirs with a carriage return.
+    /// Pass on the lines that end in this piece. Progress bars end theirs with a carriage return.
     fn take(&mut self, mut piece: &[u8], hand: &mut dyn FnMut(&str)) {
         while let Some(end) = piece.iter().position(|&b| b == b'\n' || b == b'\r') {
             let (line, rest) = (&piece[..end], &piece[end + 1..]);

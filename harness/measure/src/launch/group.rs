@@ -1,4 +1,4 @@
-//! A group of live members, seen from the harness: what they say comes as one stream of signals, in order per member.
+//! A group of live members, seen from the harness: their messages arrive as one stream of signals, in order per member.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -28,7 +28,7 @@ use super::supervisor::{Orders, Output, Report};
 pub struct MemberLaunch {
     pub command: Vec<String>,
     pub folder: PathBuf,
-    /// On top of collo's own environment; none removes a variable.
+    /// On top of collo's own environment; `None` removes a variable.
     pub env: BTreeMap<String, Option<String>>,
     pub log: PathBuf,
     pub cores: Option<Vec<u32>>,
@@ -36,7 +36,7 @@ pub struct MemberLaunch {
     pub adapter: Option<Adapter>,
 }
 
-/// Something that happened to a member.
+/// An event of a member.
 #[derive(Debug)]
 pub enum Signal {
     Started {
@@ -46,15 +46,15 @@ pub enum Signal {
         event: Event,
         raw: Value,
     },
-    /// A line that is not the protocol, or one too many; the rest of the channel is thrown away.
+    /// A line that violates the protocol, or one too many; the rest of the channel is discarded.
     Garbage {
         reason: String,
     },
-    /// The member is over, and nothing that it started is left.
+    /// The member has ended, and nothing that it started is left.
     Ended(Ended),
 }
 
-/// How a member was over.
+/// How a member ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ended {
     pub live: Live,
@@ -65,7 +65,7 @@ pub struct Ended {
     pub cut_off: bool,
 }
 
-/// What the kernel says of how it ended.
+/// How it ended, according to the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Live {
     Exited(i32),
@@ -73,7 +73,7 @@ pub enum Live {
     NotStarted(String),
     /// Its supervisor was killed, and the member with it.
     SupervisorLost,
-    /// Its supervisor was stopped or hung; collo killed it, and what was below it.
+    /// Its supervisor was stopped or hung; collo killed it and its descendants.
     SupervisorHung,
 }
 
@@ -92,7 +92,7 @@ impl std::fmt::Display for Live {
     }
 }
 
-/// A group could not even be set up.
+/// A group could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start member {member}")]
 pub struct LaunchError {
@@ -114,17 +114,17 @@ pub struct Group {
 
 struct Handles {
     supervisor: u32,
-    /// None if it was gone at once.
+    /// `None` if it exited immediately.
     process: Option<Arc<Process>>,
     channel: StdStream,
     control: StdStream,
-    /// Its end is wanted.
+    /// Notified when it is to end.
     doomed: Arc<Notify>,
 }
 
 impl Group {
-    /// Start every member; what happens to them comes over `signals` with the member's index. It should hold a few: who has more to say
-    /// waits, and all members are heard in turn.
+    /// Start every member; their events are sent to `signals` with the member's index. Its capacity should be small: a member
+    /// with more to say waits, and all members are read in turn.
     pub fn launch(members: &[MemberLaunch], signals: &mpsc::Sender<(usize, Signal)>) -> Result<Group, LaunchError> {
         // If a supervisor is killed, what was below it comes to us and can still be ended.
         children::inherit();
@@ -136,12 +136,12 @@ impl Group {
         Ok(group)
     }
 
-    /// Tell a member something. A member that is gone hears nothing; its end is reported anyway.
+    /// Send a command to a member. It is lost if the member is gone, whose end is reported anyway.
     pub fn send(&self, member: usize, command: Command) {
         let _ = (&self.members[member].channel).write_all(command.line().as_bytes());
     }
 
-    /// End a member and everything below it, now: by its supervisor, and if that does not, by force.
+    /// End a member and its descendants now: through its supervisor, and if that fails, by force.
     pub fn kill(&self, member: usize) {
         let member = &self.members[member];
         let _ = (&member.control).write_all(b"kill\n");
@@ -153,7 +153,7 @@ impl Group {
         self.members.iter().map(|m| m.supervisor).collect()
     }
 
-    /// End what a killed supervisor left to us.
+    /// End processes inherited from a killed supervisor.
     pub fn sweep(&self) {
         children::sweep();
     }
@@ -221,7 +221,7 @@ fn start(index: usize, launch: &MemberLaunch, signals: mpsc::Sender<(usize, Sign
     Ok(handles)
 }
 
-/// Comes back when a supervisor had to be killed: it was stopped for too long, or its end was wanted and did not come.
+/// Returns when a supervisor had to be killed: it was stopped for too long, or did not end when told to.
 async fn killed_if_it_hangs(supervisor: Option<&Process>, doomed: &Notify) {
     let Some(process) = supervisor else { return std::future::pending().await };
     let (mut asked, mut patience) = (false, Patience::unasked());
@@ -247,7 +247,7 @@ fn pair() -> std::io::Result<(StdStream, OwnedFd)> {
     Ok((ours, theirs.into()))
 }
 
-/// Pass on what a member says and what its supervisor reports, until it is over and its channel is empty.
+/// Pass on what a member says and its supervisor reports, until it has ended and its channel is empty.
 async fn listen(index: usize, said: UnixStream, reports: UnixStream, signals: &mpsc::Sender<(usize, Signal)>) -> Ended {
     let mut lines = Lines::new(said);
     let mut reports = BufReader::new(reports).lines();
@@ -292,7 +292,7 @@ struct Heard<'a> {
 }
 
 impl Heard<'_> {
-    /// Pass a line on. While nobody has room for it nothing more is read, and the member waits in its `write`.
+    /// Pass a line on. While the receiver is full nothing more is read, and the member blocks in its `write`.
     async fn line(&mut self, line: Line, lines: &mut Lines<UnixStream>) {
         self.count += 1;
         let said = match line {

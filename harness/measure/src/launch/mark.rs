@@ -1,9 +1,9 @@
-//! A mark in the environment of everything that collo starts: whose it is. Children inherit it, whoever their parent is later, so what
-//! outlives a collo that was killed together with its supervisors is found by the next one and ended. Where a control group could be made
-//! its name is the mark, too.
+//! A mark in the environment of everything that collo starts, naming its owner. Children inherit it, whoever their parent is
+//! later, so processes that outlive a collo killed together with its supervisors are found and ended by the next one. If a
+//! control group could be created its name is the mark, too.
 //!
-//! Nothing is written to a disk. A mark names a collo by its number, the moment in which it began and the namespaces in which both are
-//! true; a living collo's processes, those of other users, and marks of other namespaces (a container's) are left alone.
+//! Nothing is written to disk. A mark identifies a collo by its pid, its start time and the namespaces in which both are valid;
+//! processes of a running collo, those of other users, and marks of other namespaces (a container's) are left alone.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -22,24 +22,24 @@ use super::{cgroup, supervisor, tree};
 /// The variable.
 pub const NAME: &str = "COLLO_STARTED_BY";
 
-/// How long supervisors that outlived their collo may take to do what they are for: one lets an MPS daemon say goodbye.
+/// Grace period for supervisors that outlived their collo: one may be shutting down an MPS daemon.
 const SUPERVISORS: Duration = Duration::from_secs(15);
-/// How long the rest may take to be gone.
+/// Time limit for ending the rest.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A collo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Mark {
     pid: u32,
-    /// Clock ticks since the machine began; with the number no two processes of one boot have both.
+    /// Clock ticks since boot; together with the pid it is unique within one boot.
     began: u64,
-    /// In which the number is its own (pid_namespaces(7)).
+    /// The namespace of the pid (pid_namespaces(7)).
     numbers: u64,
-    /// In which the moment is (time_namespaces(7)); 0 where the kernel has none.
+    /// The namespace of the start time (time_namespaces(7)); 0 if the kernel has none.
     times: u64,
 }
 
-/// The value of the variable for what this process starts.
+/// The variable's value for processes started by this one.
 pub fn own() -> &'static str {
     static OWN: OnceLock<String> = OnceLock::new();
     OWN.get_or_init(|| {
@@ -73,7 +73,7 @@ impl FromStr for Mark {
 }
 
 impl Mark {
-    /// Whether that collo is gone for certain.
+    /// Whether that collo has certainly ended.
     fn is_gone(self) -> bool {
         if self.began == 0 || self.numbers == 0 || (self.numbers, self.times) != (namespace("pid"), namespace("time")) {
             return false;
@@ -93,7 +93,7 @@ pub struct Left {
     pub name: String,
 }
 
-/// End what was left behind by collos that are gone; it says what that was. Supervisors that still work are let finish first.
+/// End processes left behind by dead collos; returns them. Supervisors that still work may finish first.
 pub fn end_left_behind() -> Vec<Left> {
     let begun = Instant::now();
     let mut ended: Vec<Left> = Vec::new();
@@ -124,7 +124,7 @@ pub fn end_left_behind() -> Vec<Left> {
     }
 }
 
-/// What this number stands for, if a collo that is gone left it behind.
+/// The process with this pid, if a dead collo left it behind.
 fn left(pid: u32) -> Option<(Mark, Process)> {
     let mark = mark_of(pid)?;
     // Only now is there something to hold: of most processes nobody wants to know.
@@ -134,13 +134,13 @@ fn left(pid: u32) -> Option<(Mark, Process)> {
     (is_meant && process.is_it() && !process.is_over()).then_some((mark, process))
 }
 
-/// Control groups of collos that are gone.
+/// Control groups of dead collos.
 fn groups_left() -> Vec<(Mark, cgroup::Group)> {
     let gone = |group: cgroup::Group| Some((group.mark.parse::<Mark>().ok().filter(|mark| mark.is_gone())?, group));
     cgroup::all().into_iter().filter_map(gone).collect()
 }
 
-/// Nobody gets into such a group but by being started in it.
+/// A process gets into such a group only by being started in it.
 fn in_group(mark: Mark, pid: u32) -> Option<(Mark, Process)> {
     let process = Process::of(pid)?;
     let name = format!("/collo.{mark}");
@@ -155,7 +155,7 @@ fn mark_of(pid: u32) -> Option<Mark> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// By its effective user: root may read of everybody's, and is to end its own alone.
+/// By its effective user: root can read everybody's, but may only end its own.
 fn is_ours(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().nth(1)?.parse().ok());

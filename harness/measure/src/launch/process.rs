@@ -1,4 +1,4 @@
-//! A process by more than its number: the kernel gives a number away again as soon as nobody waits for its bearer any more.
+//! A process identified by more than its pid: the kernel reuses a pid once its process has been waited for.
 
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
@@ -8,8 +8,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// One process and no other that later has its number: by a pidfd (pidfd_open(2), Linux 5.3), and on older kernels by the moment in
-/// which it began, looked at right before each signal.
+/// One process, safe against pid reuse: by a pidfd (pidfd_open(2), Linux 5.3), and on older kernels by its start time, checked
+/// right before each signal.
 #[derive(Debug)]
 pub struct Process {
     pid: u32,
@@ -18,7 +18,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// The process that has this number now; none if nobody does.
+    /// The process that has this pid now; `None` if there is none.
     pub fn of(pid: u32) -> Option<Process> {
         let fd = open(pid);
         let process = Process { pid, began: stat(pid)?.began, fd };
@@ -30,7 +30,7 @@ impl Process {
         self.pid
     }
 
-    /// Send it a signal; false if it is not there any more.
+    /// Send it a signal; false if it no longer exists.
     pub fn signal(&self, signal: Signal) -> bool {
         match &self.fd {
             // SAFETY: a plain system call on a descriptor that is ours.
@@ -50,12 +50,12 @@ impl Process {
         }
     }
 
-    /// Whether somebody has stopped it: it is there and does nothing, for as long as that one likes.
+    /// Whether it is stopped: it exists but does nothing until continued.
     pub fn is_stopped(&self) -> bool {
         stat(self.pid).is_some_and(|now| now.is_stopped() && now.began == self.began)
     }
 
-    /// Whether the number is still its own.
+    /// Whether the pid is still its own.
     pub fn is_it(&self) -> bool {
         match &self.fd {
             // SAFETY: as above; signal 0 only asks. One that has ended keeps its number until it is waited for.
@@ -74,17 +74,17 @@ fn open(pid: u32) -> Option<OwnedFd> {
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// What `/proc/PID/stat` says of a process.
+/// The contents of `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     state: char,
     pub parent: u32,
-    /// When it began, in clock ticks since the machine did (field 22 of proc_pid_stat(5)).
+    /// Its start time, in clock ticks since boot (field 22 of proc_pid_stat(5)).
     pub began: u64,
 }
 
 impl Stat {
-    /// It has ended, and at most waits to be waited for.
+    /// It has ended, and is at most a zombie.
     pub fn is_over(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
@@ -95,7 +95,7 @@ impl Stat {
     }
 }
 
-/// None where there is no such process.
+/// `None` if there is no such process.
 pub fn stat(pid: u32) -> Option<Stat> {
     read(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
@@ -110,7 +110,7 @@ fn read(stat: &str) -> Option<Stat> {
     })
 }
 
-/// All of this machine, as far as they can be seen.
+/// All pids of this machine, as far as they are visible.
 pub fn all() -> impl Iterator<Item = u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())

@@ -1,4 +1,4 @@
-//! The words that members and harness exchange: JSON lines, both ways. `workloads/protocol.jsonl` holds one example of each.
+//! The messages between members and harness: JSON lines, both ways. `workloads/protocol.jsonl` has one example of each.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 /// The protocol version that this harness speaks.
 pub const PROTOCOL: u32 = 1;
-/// The kind of error that a supervisor tells of lines from which no epoch can be read.
+/// The kind of error that a supervisor reports for lines from which no epoch can be read.
 pub const OUTPUT: &str = "output";
 
-/// The longest text that is kept of what a member says, in characters, and the longest of an error.
+/// Maximum length of a text kept from a member's messages, in characters, and of an error.
 const LONGEST_TEXT: usize = 300;
 const LONGEST_MESSAGE: usize = 2000;
 /// A hello is stored with every run, and read with every report.
@@ -21,34 +21,34 @@ const MOST_BYTES: u64 = 1 << 50;
 /// More requests a second than any member can answer.
 const MOST_PER_S: f64 = 1e9;
 
-/// What a member says.
+/// A message from a member.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// It is alive, and what it sees.
+    /// It is alive, and reports its environment.
     Hello(Box<Hello>),
     /// Set-up and warm-up batches are over.
     Ready,
     /// One pass over its data.
     Epoch(Epoch),
-    /// What predictors are trained on; once.
+    /// Training data for predictors; once.
     Features(Box<Features>),
     /// Peaks of the GPU allocator.
     Memory(Peaks),
-    /// Requests that it answers per second when they never wait, found in its warm-up: of a member that serves.
+    /// From a serving member: requests that it answers per second when none waits, measured in its warm-up.
     Capacity { requests_per_s: f64 },
-    /// Requests that came, of a member that serves.
+    /// From a serving member: requests that arrived.
     Requests(Requests),
     /// It is about to exit.
     Error(Told),
     /// Its measured epochs are over.
     Done,
-    /// A word of a later protocol: ignored.
+    /// A message of a later protocol: ignored.
     #[serde(other)]
     Unknown,
 }
 
-/// What a member knows of itself: the device as it sees it, never read from the environment.
+/// A member's description of itself: the device as it sees it, never read from the environment.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Hello {
     pub protocol: u32,
@@ -62,20 +62,20 @@ pub struct Hello {
     pub dataset: Option<Dataset>,
     /// Memory of the device as seen.
     pub memory_bytes: Option<u64>,
-    /// Batches after which an epoch is cut short; absent where epochs are whole.
+    /// Batches after which an epoch is cut short; absent for whole epochs.
     pub limit_batches: Option<u64>,
-    /// How it is asked, where it serves instead of training.
+    /// Its load, if it serves instead of training.
     pub serving: Option<Serving>,
 }
 
-/// Requests of a member that serves, told in arrays of one length; nanoseconds of `CLOCK_MONOTONIC`.
+/// Requests to a serving member, in arrays of equal length; nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Requests {
     /// When each was due by the schedule.
     pub arrival_ns: Vec<u64>,
-    /// When its batch was begun; none if it was still waiting when the member was told to stop.
+    /// When its batch started; `None` if it was still waiting when the member was stopped.
     pub start_ns: Vec<Option<u64>>,
-    /// When its answer was there; none if it was not by then.
+    /// When its answer was complete; `None` if the member was stopped before.
     pub end_ns: Vec<Option<u64>>,
 }
 
@@ -85,12 +85,12 @@ impl Requests {
         self.arrival_ns.iter().zip(&self.start_ns).zip(&self.end_ns).map(|((&arrival, &start), &end)| (arrival, start, end))
     }
 
-    /// The last moment that is told.
+    /// The latest time in the arrays.
     pub fn latest_ns(&self) -> Option<u64> {
         self.iter().map(|(arrival, start, end)| end.or(start).unwrap_or(arrival)).max()
     }
 
-    /// What cannot be, if anything.
+    /// What is impossible, if anything.
     fn wrong(&self) -> Option<String> {
         let (arrivals, starts, ends) = (self.arrival_ns.len(), self.start_ns.len(), self.end_ns.len());
         if arrivals != starts || arrivals != ends {
@@ -108,7 +108,7 @@ impl Requests {
     }
 }
 
-/// What a hello says that cannot be, if anything.
+/// What is impossible in a hello, if anything.
 fn wrong_hello(hello: &Hello, raw: &Value) -> Option<String> {
     if raw.to_string().len() > LARGEST_HELLO {
         return Some(format!("is a hello of more than {} KiB: it is stored with every run", LARGEST_HELLO >> 10));
@@ -116,7 +116,7 @@ fn wrong_hello(hello: &Hello, raw: &Value) -> Option<String> {
     hello.memory_bytes.and_then(|bytes| wrong_bytes("memory", bytes)).or_else(|| hello.serving.as_ref().and_then(wrong_serving))
 }
 
-/// What cannot be of a rate, if anything.
+/// What is impossible in a rate, if anything.
 fn wrong_rate(per_s: f64) -> Option<&'static str> {
     match per_s {
         n if !(n.is_finite() && n > 0.0) => Some("is no number above 0"),
@@ -129,13 +129,13 @@ fn wrong_bytes(of: &str, bytes: u64) -> Option<String> {
     (bytes > MOST_BYTES).then(|| format!("tells of {bytes} bytes of {of}: no machine has so many"))
 }
 
-/// What cannot be of a graph, if anything.
+/// What is impossible in a graph, if anything.
 fn wrong_features(features: &Features) -> Option<String> {
     let all = [features.model_mb, features.flops_per_item, features.activations_per_item];
     all.into_iter().flatten().find(|n| !(n.is_finite() && *n >= 0.0)).map(|n| format!("has {n} where something is counted"))
 }
 
-/// What a hello says of how the member is asked and that cannot be, if anything.
+/// What is impossible in the load described in a hello, if anything.
 fn wrong_serving(serving: &Serving) -> Option<String> {
     let positive = |x: f64| x.is_finite() && x > 0.0;
     match serving {
@@ -165,7 +165,7 @@ pub struct Epoch {
     pub loss: Option<f64>,
 }
 
-/// Peaks of the GPU allocator: of the training, and where they were reset after it, of the warm-up.
+/// Peaks of the GPU allocator: of the training, and of the warm-up if they were reset after it.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub struct Peaks {
     pub allocated_bytes: Option<u64>,
@@ -175,7 +175,7 @@ pub struct Peaks {
 }
 
 impl Peaks {
-    /// What cannot be, if anything.
+    /// What is impossible, if anything.
     fn wrong(&self) -> Option<String> {
         let all = [self.allocated_bytes, self.reserved_bytes, self.warm_up_allocated_bytes, self.warm_up_reserved_bytes];
         all.into_iter().flatten().find_map(|bytes| wrong_bytes("memory", bytes))
@@ -188,9 +188,9 @@ pub struct Told {
     /// `out_of_memory`, `data`, `setting` or `other`; from the supervisor of a foreign script, [`OUTPUT`].
     pub kind: String,
     pub message: String,
-    /// Where memory ran out: whose.
+    /// Whose memory ran out.
     pub whose: Option<Whose>,
-    /// Of the card's memory, at that moment.
+    /// Free GPU memory, at that moment.
     pub free_bytes: Option<u64>,
     pub total_bytes: Option<u64>,
 }
@@ -201,18 +201,18 @@ pub struct Told {
 pub enum Whose {
     Card,
     Host,
-    /// Nobody can tell.
+    /// Unknown.
     #[serde(other)]
     Either,
 }
 
-/// What the harness says.
+/// A message from the harness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Command {
-    /// Your turn to warm up; nobody else does.
+    /// Your turn to warm up; no other member does.
     WarmUp,
-    /// Everybody is ready: begin.
+    /// All members are ready: begin.
     Go { epochs: u32, tail: Tail },
     /// End now, whatever you are doing.
     Stop,
@@ -227,8 +227,8 @@ impl Command {
     }
 }
 
-/// Read one line of a member, its texts cut to a length that can be stored and shown; the error says what is wrong with it, with the
-/// line shortened.
+/// Parse one line of a member, its texts truncated to a length that can be stored and shown; the error says what is wrong with
+/// it, with the line shortened.
 pub fn parse(line: &[u8]) -> Result<(Event, Value), String> {
     let shown = || shorten(&String::from_utf8_lossy(line));
     let mut value: Value = serde_json::from_slice(line).map_err(|_| format!("is not JSON: `{}`", shown()))?;
@@ -262,7 +262,7 @@ pub fn parse(line: &[u8]) -> Result<(Event, Value), String> {
     }
 }
 
-/// Cut every text in a value, keys as well, to so many characters; what was cut ends with `…`.
+/// Truncate every text in a value, including keys, to `longest` characters; truncated ones end with `…`.
 fn cut_texts(value: &mut Value, longest: usize) {
     match value {
         Value::String(text) => cut(text, longest),

@@ -1,5 +1,5 @@
-//! A program that must run beside the members, or without any, and not outlive collo: an MPS daemon in the foreground, a load that keeps a
-//! card busy. It has a supervisor of its own.
+//! A program that must run beside the members, or without any, and not outlive collo: an MPS daemon in the foreground, a load
+//! that keeps a GPU busy. It has a supervisor of its own.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::supervised::Supervised;
 use super::supervisor::{Orders, Output, Report};
 
-/// A program that runs. Dropped, it is ended by its supervisor.
+/// A running program; ended by its supervisor on drop.
 pub struct Service {
     supervised: Supervised,
     pub pid: u32,
@@ -18,16 +18,16 @@ pub struct Service {
 /// What to run.
 pub struct ServiceOrders {
     pub command: Vec<String>,
-    /// Where it runs.
+    /// Its working folder.
     pub folder: PathBuf,
     pub env: BTreeMap<String, Option<String>>,
     pub log: PathBuf,
-    /// The pipe folder of an MPS daemon, which is told to end its clients and itself before it is killed.
+    /// The pipe folder of an MPS daemon, which is asked to end its clients and itself before it is killed.
     pub asked_to_end: Option<PathBuf>,
 }
 
 impl Service {
-    /// Start it; it runs when this returns, or the reason is told.
+    /// Start it; returns once it runs, or the reason why not.
     pub fn start(orders: ServiceOrders) -> std::io::Result<Service> {
         let orders = Orders {
             command: orders.command,
@@ -50,7 +50,7 @@ impl Service {
         }
     }
 
-    /// Whether it still runs; once it is over, how it ended.
+    /// `None` while it runs; afterwards, how it ended.
     pub fn ended(&mut self) -> Option<String> {
         let control = &mut self.supervised.control;
         control.set_nonblocking(true).ok()?;
@@ -71,8 +71,8 @@ impl Service {
         }
     }
 
-    /// End it: its supervisor does what is due before the end, and then kills what is left. One that does not come to an end within
-    /// this time is ended by force; then it returns false. In both cases nothing is left.
+    /// End it: its supervisor asks it to end if it is a daemon, and then kills what is left. If that takes longer than `patience`
+    /// it is killed; then this returns false. In both cases nothing is left.
     pub fn stop(mut self, patience: Duration) -> bool {
         self.supervised.end(patience)
     }

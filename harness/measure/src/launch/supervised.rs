@@ -1,7 +1,7 @@
-//! A supervisor of collo's, from the outside: how one is started, and how it is ended when it does not end itself.
+//! A supervisor from the outside: starting one, and ending it if it does not end itself.
 //!
-//! It is asked first, for it knows what is below it. One that was stopped hears nothing, and one that hangs does nothing: after a
-//! patience it is killed, which takes its member along, and what then comes to collo is swept up.
+//! It is asked first, since it knows its descendants. A stopped one receives nothing, and a hung one does nothing: after a
+//! timeout it is killed, which ends its member, and orphans inherited by collo are swept up.
 
 use std::io::Write;
 use std::os::fd::OwnedFd;
@@ -17,23 +17,22 @@ use super::process::Process;
 use super::supervisor::{self, Orders};
 use super::{cgroup, mark};
 
-/// How long one may take that is not stopped: it lets an MPS daemon say goodbye, and waits for what the kernel holds.
+/// Time limit for one that is not stopped: it may be shutting down an MPS daemon, or waiting for processes stuck in the kernel.
 pub const BUSY: Duration = Duration::from_secs(15);
 /// How long one that is to end may be stopped.
 const STOPPED: Duration = Duration::from_secs(2);
-/// How long one may be stopped that nobody wants to end yet.
+/// How long one that is not to end yet may be stopped.
 const STOPPED_UNASKED: Duration = Duration::from_secs(10);
 
-/// How long one that was killed is waited for: the kernel may hold it, behind a disk that is gone.
+/// How long to wait for a killed one: it may be stuck in the kernel, on a dead disk.
 const KERNEL: Duration = Duration::from_secs(5);
 
-/// Between two looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(5);
-/// More than this never passes between two looks, as far as patience goes: whoever pauses a whole job pauses this process, too, and
-/// wakes it perhaps first.
+/// Maximum time counted between two polls: pausing a whole job pauses this process, too, and may resume it first.
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
-/// The command of a supervisor. Whatever is below it is marked as ours.
+/// The command of a supervisor. Its descendants are marked as ours.
 pub fn command(control: OwnedFd, channel: OwnedFd) -> std::io::Result<Command> {
     let mut command = Command::new(supervisor::program());
     command.arg(supervisor::VERB).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -55,28 +54,28 @@ pub fn orders(control: &UnixStream, orders: &Orders) -> std::io::Result<()> {
     (&mut &*control).write_all(line.as_bytes())
 }
 
-/// How long a supervisor is waited for, as it goes.
+/// The remaining time to wait for a supervisor.
 #[derive(Debug)]
 pub struct Patience {
     looked: Instant,
-    /// What is left for one that is not stopped; none for one that may go on.
+    /// The rest of the limit for one that is not stopped; `None` for one that may continue.
     busy: Option<Duration>,
     stopped: Duration,
     left: Duration,
 }
 
 impl Patience {
-    /// With one that is to end.
+    /// For one that is to end.
     pub fn with_the_end(busy: Duration) -> Patience {
         Patience { looked: Instant::now(), busy: Some(busy), stopped: STOPPED, left: STOPPED }
     }
 
-    /// With one that nobody wants to end yet.
+    /// For one that is not to end yet.
     pub fn unasked() -> Patience {
         Patience { looked: Instant::now(), busy: None, stopped: STOPPED_UNASKED, left: STOPPED_UNASKED }
     }
 
-    /// Whether it is over: asked again and again.
+    /// Whether the limit is exceeded: called repeatedly.
     pub fn is_over(&mut self, is_stopped: bool) -> bool {
         self.passes(self.looked.elapsed(), is_stopped)
     }
@@ -90,7 +89,7 @@ impl Patience {
     }
 }
 
-/// A supervisor with what is below it. Dropped, it is ended, by force if need be.
+/// A supervisor with its descendants. Ended on drop, by force if necessary.
 pub struct Supervised {
     child: Child,
     process: Option<Process>,
@@ -118,18 +117,18 @@ impl Supervised {
         Ok(supervised)
     }
 
-    /// Whether it has ended, and with it everything below it.
+    /// Whether it has ended, and with it all its descendants.
     pub fn is_over(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Have it end everything; true if it did so itself, and within this time.
+    /// Tell it to end everything; true if it did so itself, and within this time.
     pub fn end(&mut self, busy: Duration) -> bool {
         let _ = self.control.write_all(b"kill\n");
         self.wait_or_kill(busy)
     }
 
-    /// Wait for its end, now that nothing is wanted of it any more; true if it came by itself.
+    /// Wait for its end, now that it is no longer needed; true if it ended by itself.
     pub fn wait_or_kill(&mut self, busy: Duration) -> bool {
         let mut patience = Patience::with_the_end(busy);
         while !self.is_over() {
@@ -160,7 +159,7 @@ impl Drop for Supervised {
     }
 }
 
-/// Wait for these to end, for nothing is wanted of them any more, and kill those that do not.
+/// Wait for these to end, now that they are no longer needed, and kill those that do not.
 pub fn wait_or_kill_all(supervisors: &[&Process]) {
     let mut waited: Vec<(&Process, Patience)> = supervisors.iter().map(|p| (*p, Patience::with_the_end(BUSY))).collect();
     let mut killed: Vec<&Process> = Vec::new();

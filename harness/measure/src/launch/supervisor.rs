@@ -1,7 +1,7 @@
 //! The small process above every member: our own binary, executed again. Nothing that a member starts outlives it.
 //!
-//! It is a child subreaper in a session of its own, so that double-forked daemons and `setsid` children come back to it, and it
-//! holds one end of the control socket: when the other end closes, collo is gone, however it went, and everything below is ended.
+//! It is a child subreaper in a session of its own, so that it inherits double-forked daemons and `setsid` children, and it has
+//! one end of the control socket: when the other end closes, collo is gone, for whatever reason, and all descendants are ended.
 //! If the supervisor itself is killed, the member dies with it (`PR_SET_PDEATHSIG`).
 //!
 //! In: one line of [`Orders`], then nothing or `kill`. Out: [`Report`] lines.
@@ -40,10 +40,10 @@ pub const VERB: &str = "__supervise";
 /// Descriptors in the supervisor.
 pub const CONTROL_FD: i32 = 3;
 pub const CHANNEL_FD: i32 = 4;
-/// The channel's descriptor in the member, told to it in `COLLO_FD`.
+/// The channel's descriptor in the member, passed in `COLLO_FD`.
 const MEMBER_FD: i32 = 3;
 
-/// How long such a service has to end.
+/// Time for such a service to end.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// What to start.
@@ -51,30 +51,30 @@ const FAREWELL: Duration = Duration::from_secs(3);
 pub struct Orders {
     pub command: Vec<String>,
     pub folder: PathBuf,
-    /// On top of collo's own environment; none removes a variable.
+    /// On top of collo's own environment; `None` removes a variable.
     pub env: BTreeMap<String, Option<String>>,
     pub output: Output,
-    /// Logical processors to stay on; all if none.
+    /// Logical processors to stay on; all if `None`.
     pub cores: Option<Vec<u32>>,
     /// For a foreign script.
     pub adapter: Option<Adapter>,
-    /// Without one a workload runs as by hand.
+    /// Without one a workload runs as if started by hand.
     pub has_channel: bool,
-    /// Where a service listens that is asked to end before it is killed: an MPS daemon, which ends its clients first.
+    /// Folder of a service that is asked to end before it is killed: an MPS daemon, which ends its clients first.
     pub asked_to_end: Option<PathBuf>,
 }
 
-/// Where the output of what is started goes.
+/// The destination of the started program's output.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Output {
-    /// Both streams, to the end of this file.
+    /// Both streams, appended to this file.
     Log(PathBuf),
-    /// Where the supervisor's own go.
+    /// The supervisor's own.
     Inherited,
 }
 
-/// What became of it.
+/// Events of the started program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub enum Report {
@@ -89,29 +89,29 @@ pub enum Report {
         code: Option<i32>,
         signal: Option<i32>,
         at_ns: u64,
-        /// CPU time of the member and of everything below it that was reaped.
+        /// CPU time of the member and of all its reaped descendants.
         cpu_time_s: f64,
         /// Processes that it left behind and that were ended, with their names.
         orphans: Vec<(u32, String)>,
     },
 }
 
-/// Which program is the supervisor: the running one, even if it was replaced on disk since.
+/// The supervisor's program: the running one, even if it was replaced on disk since.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
 pub fn program() -> &'static Path {
     PROGRAM.get_or_init(|| "/proc/self/exe".into())
 }
 
-/// For a program that is none itself, such as one of tests: what to start instead.
+/// For a program without this entry point, such as one of tests: what to start instead.
 pub fn is_at(program: impl Into<PathBuf>) {
     let _ = PROGRAM.set(program.into());
 }
 
-/// How a service is asked to end before it is killed: the folder in which it listens, and how long that may take.
+/// Asks a service to end before it is killed: the folder of its socket, and the time limit.
 pub type Farewell = fn(&Path, Duration);
 
-/// If this process was started as a supervisor, be one; to be called first thing in `main`.
+/// If this process was started as a supervisor, run as one; must be called first thing in `main`.
 pub fn entry(farewell: Farewell) -> Option<ExitCode> {
     (std::env::args().nth(1).as_deref() == Some(VERB)).then(|| match supervise(farewell) {
         Ok(()) => ExitCode::SUCCESS,
@@ -222,7 +222,7 @@ fn start(orders: &Orders, channel: OwnedFd) -> Result<Member, String> {
     Ok(Member { pid: Pid::from_raw(child.id() as i32), foreign })
 }
 
-/// Until the member ends, or collo does.
+/// Run until the member ends, or collo does.
 fn watch(control: &mut UnixStream, died: &SignalFd, mut member: Member, farewell: Option<(Farewell, &Path)>, mut told: bool) {
     report(control, &Report::Started { pid: member.pid.as_raw() as u32, at_ns: monotonic_ns() });
     let mut doomed = false;
@@ -264,7 +264,7 @@ fn watch(control: &mut UnixStream, died: &SignalFd, mut member: Member, farewell
     report(control, &Report::Ended { code, signal, at_ns, cpu_time_s, orphans: left });
 }
 
-/// Sleep until something happens; what a foreign script printed is passed on. True when collo wants the end.
+/// Sleep until an event; the output of a foreign script is passed on. True when collo wants the end.
 fn wait(control: &UnixStream, died: &SignalFd, foreign: Option<&mut Foreign>) -> bool {
     let mut fds = vec![PollFd::new(control.as_fd(), PollFlags::POLLIN), PollFd::new(died.as_fd(), PollFlags::POLLIN)];
     if let Some(foreign) = &foreign {
@@ -282,7 +282,7 @@ fn wait(control: &UnixStream, died: &SignalFd, foreign: Option<&mut Foreign>) ->
     told
 }
 
-/// Reap whatever ended; the status of the member itself if it is among them.
+/// Reap all ended children; returns the status of the member itself if it is among them.
 fn collect(member: Pid) -> Option<WaitStatus> {
     let mut found = None;
     while let Ok(status) = waitpid(None, Some(WaitPidFlag::WNOHANG)) {
@@ -310,7 +310,8 @@ fn close_on_exec(fd: &OwnedFd) -> nix::Result<()> {
     fcntl(fd, FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC)).map(drop)
 }
 
-/// The program of the unit tests must be able to be a supervisor, too; it has no `main` of ours, so it is one before it gets there.
+/// The unit tests' program must be able to run as a supervisor, too; it has no `main` of ours, so this happens before it gets
+/// there.
 #[cfg(test)]
 mod of_unit_tests {
     extern "C" fn supervise() {

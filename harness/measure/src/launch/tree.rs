@@ -18,7 +18,7 @@ pub fn descendants(root: u32) -> Vec<u32> {
     }
 }
 
-/// By `/proc/PID/task/TID/children`, which is cheap but not in every kernel; none where it is not there.
+/// By `/proc/PID/task/TID/children`, which is cheap but not in every kernel; `None` if missing.
 fn through_children_files(root: u32) -> Option<Vec<u32>> {
     let mut found = Vec::new();
     let mut queue = vec![root];
@@ -60,7 +60,7 @@ pub fn parent_of(pid: u32) -> Option<u32> {
     process::stat(pid).map(|stat| stat.parent)
 }
 
-/// CPU time of all threads of these processes, nanoseconds; none if the kernel tells it of none of them.
+/// CPU time of all threads of these processes, nanoseconds; `None` if the kernel reports it for none of them.
 pub fn cpu_time_ns(pids: &[u32]) -> Option<u64> {
     let mut sum = None;
     for pid in pids {
@@ -75,7 +75,7 @@ pub fn cpu_time_ns(pids: &[u32]) -> Option<u64> {
     sum
 }
 
-/// The logical processors that every thread of these processes may run on; none if they differ or cannot be read.
+/// The logical processors that every thread of these processes may run on; `None` if they differ or cannot be read.
 pub fn affinity(pids: &[u32]) -> Option<Vec<u32>> {
     let mut common: Option<Vec<u32>> = None;
     let threads = |pid: &u32| {
@@ -97,12 +97,12 @@ pub fn affinity(pids: &[u32]) -> Option<Vec<u32>> {
     common
 }
 
-/// The short name of a process, as the kernel has it.
+/// The short name of a process in the kernel.
 pub fn name_of(pid: u32) -> Option<String> {
     Some(std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_string())
 }
 
-/// Send SIGKILL to every descendant of `root` that lives, once. Returns the pids that were hit.
+/// Send SIGKILL to every live descendant of `root`, once. Returns their pids.
 pub fn kill_descendants(root: u32) -> Vec<u32> {
     let mut hit = descendants(root);
     // ESRCH means that it ended in between, which is what we want.
@@ -110,8 +110,8 @@ pub fn kill_descendants(root: u32) -> Vec<u32> {
     hit
 }
 
-/// Kill every descendant of this process and reap them, again and again until none is left or `patience` is over.
-/// Descendants that forked meanwhile are met in the next round.
+/// Kill every descendant of this process and reap them, repeatedly until none is left or `patience` has passed. Descendants that
+/// forked meanwhile are killed in the next round.
 pub fn end_descendants(patience: Duration) {
     let deadline = Instant::now() + patience;
     loop {

@@ -1,4 +1,4 @@
-//! Whatever members say, and whenever: a watch does not panic, and no run is complete with an epoch that cannot be.
+//! Whatever members say, and whenever: a watch does not panic, and no run is complete with an impossible epoch.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use crate::launch::{Ended, Live, Signal};
 const LAUNCHED_NS: u64 = 1_000_000_000_000;
 const MS: i64 = 1_000_000;
 
-/// What happens next, to one member.
+/// The next event of one member.
 #[derive(Debug, Clone)]
 enum Step {
-    /// What an honest member says next.
+    /// An honest member's next message.
     Honest,
-    /// An epoch, some way off from what would be honest: index, measured, begin and end in milliseconds.
+    /// An epoch that deviates from an honest one: index, measured, begin and end in milliseconds.
     Epoch(i64, bool, i64, i64),
     Says(&'static str),
     Requests(i64),
@@ -54,7 +54,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A group as its members would have it.
+/// A group as its members see it.
 struct Story {
     watch: Watch,
     now_ns: u64,
@@ -146,7 +146,7 @@ impl Story {
     }
 }
 
-/// Every epoch that is kept is possible.
+/// Every stored epoch is possible.
 fn every_epoch_is_possible(story: &Story, barrier: &[bool], wanted: u32) -> Result<(), TestCaseError> {
     let go_ns = story.watch.timeline(0).go_ns;
     for (seat, &barrier) in story.watch.seats.iter().zip(barrier) {

@@ -1,4 +1,4 @@
-//! Why a member ended although nobody asked it to: what it said, what its log says, what the kernel did. Pure.
+//! Why a member ended without being asked to: from its messages, its log, and the kernel. Pure.
 
 use collo_store::Outcome;
 
@@ -8,8 +8,8 @@ use crate::launch::protocol::{Told, Whose};
 use crate::launch::{Ended, Live};
 use crate::units::gib;
 
-/// Why a member ended before it should: its own word first, then its log, then the kernel's. Memory of the host that runs out beside a
-/// card says nothing of the card.
+/// Why a member ended early: from its own message first, then its log, then the kernel. On a GPU, exhausted host memory says
+/// nothing about the GPU.
 pub fn why(seat: &Seat, member: usize, phase: Phase, ended: &Ended, traces: Traces, on_card: bool) -> Outcome {
     let index = member as u32;
     let place = match phase {
@@ -64,7 +64,7 @@ pub fn why(seat: &Seat, member: usize, phase: Phase, ended: &Ended, traces: Trac
     Outcome::Crashed { member: index, status: ended.live.to_string(), message, place_alone }
 }
 
-/// What else it may have been: an error that often is one of memory, where it could not be told, or was not.
+/// Another possible cause: an error that often is one of memory, where that is unknown or was not the case.
 fn remark(told: Option<&Told>, in_the_log: Option<String>) -> Option<String> {
     match told {
         Some(told) => {

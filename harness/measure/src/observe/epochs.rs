@@ -1,34 +1,34 @@
-//! Whether an epoch that a member tells of can be true: when it was, which one it is, and what it may be called. Pure.
+//! Whether a reported epoch can be true: its times, its index, and its kind. Pure.
 //!
-//! Members tell times by the clock that the harness reads, `CLOCK_MONOTONIC`, which is one for all processes of a machine and never
-//! goes back (clock_gettime(2)). So what lies before `go` or behind the arrival of its message is no matter of tolerance.
+//! Members read the same clock as the harness, `CLOCK_MONOTONIC`, which is one for all processes of a machine and never goes back
+//! (clock_gettime(2)). So a time before `go` or after the arrival of its message is wrong without any tolerance.
 
 use collo_store::EpochRecord;
 
 use crate::launch::protocol::Epoch;
 
-/// More items than this no number of a report tells exactly.
+/// Larger numbers of items are not exact in a report.
 const MOST_ITEMS: u64 = 1 << 53;
-/// The usual mistake, where times are far off.
+/// The usual mistake, if times are far off.
 const CLOCK: &str = "times are those of `time.monotonic_ns()`, not of `time.time_ns()`";
 
-/// What is known of a member when it tells of an epoch.
+/// The state of a member when it reports an epoch.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     pub member: usize,
-    /// It waited for `go`. A foreign script did not: its epochs are told by its supervisor.
+    /// It waited for `go`. A foreign script did not: its supervisor reports its epochs.
     pub barrier: bool,
-    /// How many the experiment wants, the warm-up among them.
+    /// Number of epochs the experiment wants, including the warm-up.
     pub wanted: u32,
-    /// Before this it cannot have begun: `go`, or its launch.
+    /// The earliest possible start: `go`, or its launch.
     pub since_ns: u64,
     pub now_ns: u64,
-    /// Those that it told before.
+    /// Epochs reported before.
     pub before: &'a [Epoch],
 }
 
 impl Known<'_> {
-    /// Why an epoch cannot be true, if it cannot.
+    /// Why an epoch cannot be true, if so.
     pub fn impossible(&self, epoch: &Epoch) -> Option<String> {
         let (member, index) = (self.member, epoch.index);
         let next = self.before.len() as u64;
@@ -64,7 +64,7 @@ impl Known<'_> {
         None
     }
 
-    /// Why `done` cannot be true, if it cannot.
+    /// Why `done` cannot be true, if so.
     pub fn not_done(&self) -> Option<String> {
         let (told, measured) = (self.before.iter().filter(|e| e.measured).count(), self.measured());
         let epochs = if measured == 1 { "epoch" } else { "epochs" };
@@ -72,12 +72,12 @@ impl Known<'_> {
             .then(|| format!("member {} says `done` after {told} of {measured} measured {epochs}", self.member))
     }
 
-    /// How many are measured: all but the warm-up, or the only one.
+    /// The number of measured ones: all but the warm-up, or the only one.
     fn measured(&self) -> u32 {
         self.wanted.saturating_sub(1).max(1)
     }
 
-    /// What is wrong with what it is called.
+    /// What is wrong with its index or kind.
     fn misnamed(&self, epoch: &Epoch) -> Option<String> {
         let first = match self.wanted {
             0 | 1 if self.barrier => 0,
@@ -106,7 +106,7 @@ impl Epoch {
     }
 }
 
-/// As many digits as help.
+/// With a useful number of digits.
 fn seconds(ns: u64) -> String {
     let s = ns as f64 / 1e9;
     if s < 1e-3 {
@@ -129,7 +129,7 @@ mod tests {
         Epoch { index, measured, items: Some(8), start_ns, end_ns, loss: None }
     }
 
-    /// What is said of the last of these, at 110 s, where the first ones are true.
+    /// The error for the last of these, at 110 s, if the first ones are true.
     fn said(wanted: u32, told: &[Epoch]) -> Option<String> {
         let known = |before| Known { member: 1, barrier: true, wanted, since_ns: GO, now_ns: 110 * S, before };
         let (last, before) = told.split_last().expect("one at least");
@@ -139,7 +139,7 @@ mod tests {
         known(before).impossible(last)
     }
 
-    /// Of a foreign script that was launched at 100 s.
+    /// The same for a foreign script that was launched at 100 s.
     fn foreign(wanted: u32, told: &[Epoch]) -> Option<String> {
         let (last, before) = told.split_last().expect("one at least");
         Known { member: 0, barrier: false, wanted, since_ns: GO, now_ns: 110 * S, before }.impossible(last)

@@ -1,20 +1,20 @@
-//! The last words of a process that failed: what its log says at its end, and nowhere else. Pure.
+//! The final error of a failed process, from the end of its log and nowhere else. Pure.
 //!
-//! In: the end of a log. Out: the line that names the exception that nobody caught, or the error with which a program gave up. What a
-//! script said before that, and got over, is no reason for its end.
+//! In: the end of a log. Out: the line with the uncaught exception, or the error with which a program gave up. Earlier errors
+//! that a script recovered from are not the reason for its end.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Behind an uncaught exception there may be a few lines of whoever tidies up.
+/// An uncaught exception may be followed by a few lines of cleanup code.
 const TIDYING: usize = 5;
 /// "The most recent call last" is how Python begins the trace of an exception: https://docs.python.org/3/library/traceback.html
 const TRACEBACK: &str = "Traceback (most recent call last):";
 
-/// What several processes under one launcher put before each line: `[rank0]: `.
+/// The prefix that launchers of several processes put before each line: `[rank0]: `.
 static PREFIX: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\[[\w-]+\]: ?").ok());
-/// `ValueError: x`, `torch.OutOfMemoryError`: the name of an exception, and what it says.
+/// `ValueError: x`, `torch.OutOfMemoryError`: the name of an exception, and its message.
 static EXCEPTION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(?:\w+\.)*\w+(?::|$)").ok());
 static NAMED_SO: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(?:\w+\.)*\w*(?:Error|Exception|Failed)(?::|$)").ok());
 /// `train.cu:33: CUDA error: out of memory`.
@@ -24,7 +24,7 @@ fn is(pattern: &Option<Regex>, line: &str) -> bool {
     pattern.as_ref().is_some_and(|pattern| pattern.is_match(line))
 }
 
-/// The last words in the non-blank lines at the end of a log.
+/// The final error in the non-blank lines at the end of a log.
 pub fn last_words(lines: &[&str]) -> Option<String> {
     let lines: Vec<&str> = lines.iter().map(|line| without_prefix(line).trim_end()).collect();
     let traced = lines.iter().rposition(|line| line.ends_with(TRACEBACK)).and_then(|at| {

@@ -1,4 +1,4 @@
-//! The rules of a run, and its time limits: who is overdue, and in what. Pure.
+//! The rules of a run, and its time limits: which member is overdue, and in which phase. Pure.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use collo_store::{Outcome, Tail};
 
 use super::seat::{Phase, Seat};
 
-/// What the experiment says about one run.
+/// The experiment's settings for one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rules {
     pub epochs: u32,
@@ -17,16 +17,16 @@ pub struct Rules {
     /// For the whole run.
     pub timeout: Duration,
     pub keep_survivors: bool,
-    /// The members compute on a card, which has memory of its own.
+    /// The members compute on a GPU, which has memory of its own.
     pub on_card: bool,
 }
 
-/// Where a group stands.
+/// The state of a group.
 pub struct Standing<'a> {
     pub seats: &'a [Seat],
-    /// Whose turn it is to warm up.
+    /// The member whose turn it is to warm up.
     pub warming: Option<usize>,
-    /// `go` is out.
+    /// `go` was sent.
     pub went: bool,
     /// The limits of set-up and of the whole run count from here.
     pub from_ns: u64,

@@ -1,4 +1,4 @@
-//! What is called out of memory: the list that members read as well, `workloads/out_of_memory.jsonl`. Pure.
+//! Messages that mean out of memory: the list that members read as well, `workloads/out_of_memory.jsonl`. Pure.
 
 use std::sync::LazyLock;
 
@@ -9,11 +9,11 @@ use crate::launch::protocol::Whose;
 /// One text of the list.
 #[derive(Debug, Deserialize)]
 pub struct Words {
-    /// Found in a message in whatever case.
+    /// Matched case-insensitively.
     text: String,
     pub whose: Whose,
-    /// False for a symptom, which has other causes too: it counts where little of the card's memory is free at that moment, which the
-    /// member itself can tell.
+    /// False for a symptom, which has other causes too: it counts only if little GPU memory is free at that moment, which the
+    /// member itself can report.
     pub sure: bool,
 }
 
@@ -27,14 +27,14 @@ static LIST: LazyLock<Vec<Words>> = LazyLock::new(|| {
     list
 });
 
-/// What a message says of memory that ran out: the first text of the list that is in it.
+/// The text of the list that a message contains: the first one.
 pub fn said(message: &str) -> Option<&'static Words> {
     let message = message.to_ascii_lowercase();
     LIST.iter().find(|words| message.match_indices(&words.text).any(|(at, text)| words.is_meant(&message[at + text.len()..])))
 }
 
 impl Words {
-    /// The name of an exception stands before what it says, or alone: elsewhere it is only spoken of.
+    /// The name of an exception comes before its message, or alone: elsewhere it is only mentioned.
     fn is_meant(&self, behind: &str) -> bool {
         let is_name = self.text.ends_with("error") && !self.text.contains(' ');
         !is_name || behind.is_empty() || behind.starts_with(':')

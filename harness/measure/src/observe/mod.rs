@@ -1,7 +1,7 @@
-//! Watching a group from launch to its last process: one loop sees everything and puts it in order.
+//! Watches a group from launch to its last process: one loop receives everything and orders it.
 //!
 //! In: the members to launch, the rules, a draft to write to. Out: an [`Observation`]. The loop is async because members, timers
-//! and signals are; what it decides is in `state`, which is not.
+//! and signals are; the decisions are in `state`, which is not.
 
 #[cfg(test)]
 mod any_story_tests;
@@ -42,21 +42,21 @@ use crate::sampler::gpu::gpu_scope;
 use crate::sampler::{Board, Rates, Sampling, Watched, member_scope};
 use crate::sharing::{self, InForce};
 
-/// How a group stands, for people who watch.
+/// The status of a group, for displays.
 #[derive(Debug, Clone)]
 pub struct View {
     pub members: Vec<MemberView>,
-    /// From launch until the last member was ready; none before.
+    /// From launch until the last member was ready; `None` before.
     pub ready_after_s: Option<f64>,
-    /// Spread of the starts; none before everybody's first epoch is over.
+    /// Spread of the starts; `None` until every member has finished its first epoch.
     pub skew_ns: Option<u64>,
-    /// Members attested of members; none before the evidence was gathered.
+    /// Whether the mode is attested; `None` before the evidence was gathered.
     pub attested: Option<bool>,
-    /// The latest of the card; none on a CPU.
+    /// The latest values of the GPU; `None` on a CPU.
     pub card: Option<Watched>,
 }
 
-/// How one member stands.
+/// The status of one member.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemberView {
     pub phase: Phase,
@@ -64,40 +64,40 @@ pub struct MemberView {
     pub measured: u32,
     pub last_epoch_s: Option<f64>,
     pub loss: Option<f64>,
-    /// How its requests stand, where it serves.
+    /// Its requests, if it serves.
     pub served: Option<Served>,
     pub watched: Watched,
 }
 
-/// How the requests of a member that serves stand.
+/// Request statistics of a serving member.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Served {
-    /// Requests that were answered so far.
+    /// Requests answered so far.
     pub answered: usize,
-    /// The 99th percentile of the latencies of the newest of them; none before any was answered.
+    /// The 99th percentile of the latencies of the newest of them; `None` before any was answered.
     pub p99_s: Option<f64>,
 }
 
-/// What was seen while a cell ran, in memory.
+/// What was observed while a cell ran, in memory.
 pub struct Observation {
     pub outcome: Outcome,
     pub timeline: Timeline,
     pub seats: Vec<Seat>,
     pub peak_rss_bytes: Vec<Option<u64>>,
     pub epochs: Vec<EpochRecord>,
-    /// Of members that serve, in the order in which they were told.
+    /// Of serving members, in the order in which they were reported.
     pub requests: Vec<RequestRecord>,
     pub attestation: Option<Attestation>,
     pub sampling: Vec<SamplingQuality>,
     pub skew_ns: Option<u64>,
-    /// True if it was ended without grace: the draft is to be thrown away.
+    /// True if it was killed: the draft is to be discarded.
     pub killed: bool,
 }
 
-/// Gathers evidence of what was found of the members.
+/// Gathers evidence from what is in force for the members.
 pub type Attest = Arc<dyn Fn(&[InForce]) -> Attestation + Send + Sync>;
 
-/// What is needed to watch a group.
+/// The inputs for watching a group.
 pub struct Setting<'a> {
     pub members: &'a [MemberLaunch],
     pub threads: u32,
@@ -105,18 +105,19 @@ pub struct Setting<'a> {
     pub all_cores: Vec<u32>,
     pub rules: Rules,
     pub rates: Rates,
-    /// The cards to sample; none on a CPU.
+    /// The GPUs to sample; empty on a CPU.
     pub boards: Vec<Board>,
-    /// Gathers the mode's evidence, once, inside the window, on a thread of its own: it asks programs and a driver that take their time.
+    /// Gathers the mode's evidence, once, inside the window, on a thread of its own: it queries programs and a driver that take
+    /// their time.
     pub attest: Attest,
-    /// What a member's hello says of another device than it was given; none if it is on the right one.
+    /// The check that fails if a member's hello names another device than its own; `None` if it is on the right one.
     pub misplaced: &'a dyn Fn(usize, &Hello) -> Option<Check>,
     pub stop: watch::Receiver<Stop>,
-    /// Hears how the group stands, at most a few times a second.
+    /// Receives the status of the group, at most a few times a second.
     pub show: &'a mut dyn FnMut(View),
 }
 
-/// An observation that could not even be begun or kept.
+/// An observation that could not be started or stored.
 #[derive(Debug, thiserror::Error)]
 pub enum ObserveError {
     #[error(transparent)]
@@ -128,16 +129,16 @@ pub enum ObserveError {
 /// How long the end of a run may wait for proportional memory; a member of 16 GiB takes about 0.3 s.
 const PSS_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long evidence may take. Each question has its own patience, but a driver that hangs has none, and the run must come to an end.
+/// Time limit for evidence. Each query has its own, but a driver that hangs has none, and the run must end.
 const EVIDENCE_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often the display and the time limits are looked at.
+/// How often the display and the time limits are updated.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// A look that comes so late means that collo itself stood still: stopped by a signal, or without a processor.
+/// A tick this late means that collo itself was suspended: stopped by a signal, or without a processor.
 const LATE: Duration = Duration::from_secs(1);
 
-/// So much of what members say waits for us, a line of a mebibyte each at worst. Who has more to say waits in its `write`.
+/// Capacity for members' messages, a line of a mebibyte each at worst. A member with more to say blocks in its `write`.
 const WAITING: usize = 8;
 
 /// Launch a group and watch it to its end.
@@ -228,7 +229,7 @@ pub async fn observe(setting: Setting<'_>, draft: &mut RunDraft) -> Result<Obser
     })
 }
 
-/// The evidence, once it is there; why not, where it does not come. For ever pending where none was asked for.
+/// The evidence, or why it is missing. Never resolves if none was requested.
 async fn gathered(evidence: &mut Option<(oneshot::Receiver<Attestation>, tokio::time::Instant)>) -> Attestation {
     let Some((receiver, until)) = evidence else { return std::future::pending().await };
     match tokio::time::timeout_at(*until, receiver).await {
@@ -245,7 +246,7 @@ struct Scene<'a> {
     cpu_at_go: Vec<Option<u64>>,
     peaks: Vec<Option<u64>>,
     attestation: Option<Attestation>,
-    /// What is being gathered, and until when it is waited for.
+    /// Evidence being gathered, and its deadline.
     evidence: Option<(oneshot::Receiver<Attestation>, tokio::time::Instant)>,
     setting: Setting<'a>,
     oom_kills: Option<u64>,
@@ -276,14 +277,14 @@ impl Scene<'_> {
         acts
     }
 
-    /// Evidence is there, or is given up.
+    /// Evidence has arrived, or is given up.
     fn attested(&mut self, found: Attestation) -> Vec<Act> {
         self.evidence = None;
         self.attestation = Some(found);
         self.watch.evidence_is_in(monotonic_ns())
     }
 
-    /// Ask for the evidence: who is there is looked at now, the rest on a thread, for none of it may hold up what is heard meanwhile.
+    /// Gather the evidence: processes are listed now, the rest is done on a thread, so that no message is delayed meanwhile.
     fn gather(&mut self) {
         let (sender, receiver) = oneshot::channel();
         let (found, attest) = (self.in_force(), self.setting.attest.clone());
@@ -339,7 +340,7 @@ impl Scene<'_> {
         }
     }
 
-    /// Bring what people see up to date.
+    /// Update the display.
     fn look(&mut self) {
         let latest = self.sampling.latest();
         for (member, peak) in self.peaks.iter_mut().enumerate() {
@@ -370,7 +371,7 @@ fn member_view(index: usize, seat: &Seat, latest: &BTreeMap<Arc<str>, Watched>) 
 }
 
 impl Observation {
-    /// What is stored of each member.
+    /// The stored records of the members.
     pub fn members(&self, specs: &[collo_store::MemberSpec]) -> Vec<MemberRecord> {
         let is_complete = self.outcome == Outcome::Completed;
         let all = self.seats.iter().zip(specs).zip(&self.peak_rss_bytes);

@@ -1,4 +1,4 @@
-//! What is known of one member of a group, and where it stands: values that the state machine fills in.
+//! The state of one member of a group: values that the state machine fills in.
 
 use collo_store::{Features, MemberRecord, MemberSpec, RequestRecord, Serving};
 use serde_json::Value;
@@ -7,12 +7,12 @@ use super::Served;
 use crate::launch::Ended;
 use crate::launch::protocol::{Epoch, Hello, Peaks, Requests, Told, Whose};
 
-/// The most requests that one member may tell of in a run: an hour at more than a thousand a second, in 240 MB.
+/// Maximum number of requests that one member may report in a run: an hour at more than a thousand a second, in 240 MB.
 const MOST_REQUESTS: usize = 5_000_000;
-/// Of so many the display tells the latency.
+/// The display's latency covers this many requests.
 const NEWEST: usize = 1000;
 
-/// Where a member stands.
+/// The phase of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     Start,
@@ -25,7 +25,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The word of the progress display and of `timed out`.
+    /// Its name in the progress display and in `timed out`.
     pub fn word(self) -> &'static str {
         match self {
             Phase::Start => "start",
@@ -39,7 +39,7 @@ impl Phase {
     }
 }
 
-/// What is known of one member so far.
+/// The state of one member so far.
 #[derive(Debug, Clone)]
 pub struct Seat {
     pub barrier: bool,
@@ -53,9 +53,9 @@ pub struct Seat {
     pub epochs: Vec<Epoch>,
     pub ended: Option<Ended>,
     pub features: Option<Features>,
-    /// Peaks of the GPU allocator; none where it told none.
+    /// Peaks of the GPU allocator; `None` if it reported none.
     pub peaks: Option<Peaks>,
-    /// Requests per second that it answers alone at most; of a member that serves.
+    /// Of a serving member: requests per second that it answers alone at most.
     pub capacity_per_s: Option<f64>,
     pub requests: Vec<RequestRecord>,
     answered: usize,
@@ -66,15 +66,15 @@ pub struct Seat {
     pub(super) stopped_by_us: bool,
 }
 
-/// What the shell found out about a member that ended: what the log and the kernel say.
+/// Evidence about a member that ended: from the log and the kernel.
 #[derive(Debug, Clone, Default)]
 pub struct Traces {
     pub log_tail: Vec<String>,
-    /// The last words of the log, where they are of exhausted memory, and whose it was.
+    /// The final error of the log if it is certainly one of exhausted memory, and whose it was.
     pub out_of_memory: Option<(Whose, String)>,
-    /// The same where they may be.
+    /// The same if it may be one.
     pub symptom: Option<String>,
-    /// The kernel's OOM killer was at work since the launch.
+    /// The kernel's OOM killer was active since the launch.
     pub kernel_oom_kill: bool,
 }
 
@@ -105,7 +105,7 @@ impl Seat {
         }
     }
 
-    /// As it is stored; the end of its log only where the run is not complete.
+    /// The stored record; with the end of its log only if the run is not complete.
     pub(super) fn record(&self, spec: &MemberSpec, peak_rss_bytes: Option<u64>, is_complete: bool) -> MemberRecord {
         MemberRecord {
             spec: spec.clone(),
@@ -132,7 +132,7 @@ impl Seat {
         }
     }
 
-    /// Keep the largest of what was told so far.
+    /// Keep the largest of the values reported so far.
     pub(super) fn keep(&mut self, told: Peaks) {
         let known = self.peaks.unwrap_or(told);
         self.peaks = Some(Peaks {
@@ -143,13 +143,13 @@ impl Seat {
         });
     }
 
-    /// How it is asked, with what it can do; none if it trains.
+    /// Its load and capacity; `None` if it trains.
     pub fn serving(&self) -> Option<Serving> {
         let asked = self.hello.as_ref()?.serving.clone()?;
         Some(Serving { capacity_per_s: self.capacity_per_s, ..asked })
     }
 
-    /// How its requests stand; none if it trains.
+    /// Its request statistics; `None` if it trains.
     pub fn served(&self) -> Option<Served> {
         self.hello.as_ref()?.serving.as_ref()?;
         // A look at all of them, four times a second, would be work that grows with the run.
@@ -161,14 +161,14 @@ impl Seat {
         Some(Served { answered: self.answered, p99_s })
     }
 
-    /// Keep what member `member` can do at most; the error says why it cannot be its own.
+    /// Store the capacity of member `member`; the error says why it is impossible.
     pub(super) fn keep_capacity(&mut self, member: usize, requests_per_s: f64) -> Result<(), String> {
         self.must_serve(member, "tells how many requests it can answer")?;
         self.capacity_per_s = Some(requests_per_s);
         Ok(())
     }
 
-    /// Keep requests of member `member`, and say whether any was answered; the error says what cannot be.
+    /// Store requests of member `member`, and return whether any was answered; the error says what is impossible.
     pub(super) fn keep_requests(
         &mut self,
         member: usize,

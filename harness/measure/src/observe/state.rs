@@ -1,4 +1,4 @@
-//! What becomes of a group, as a state machine over ordinary values: signals and times go in, acts come out.
+//! The life of a group, as a state machine over ordinary values: signals and times go in, acts come out.
 //!
 //! It knows the protocol and the experiment's rules; it does not know processes, files or clocks, so every ending can be tested
 //! without one.
@@ -16,22 +16,23 @@ use super::turns::{self, WarmUps};
 use crate::launch::protocol::{self, Command, Event};
 use crate::launch::{Ended, Live, Signal};
 
-/// How long a member has, after `stop`, to end by itself.
+/// Time for a member to end by itself after `stop`.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long after `kill` a process that the kernel holds (a dead disk, a dead driver) is waited for.
+/// How long to wait after `kill` for a process stuck in the kernel (a dead disk, a dead driver).
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What is to be done now.
+/// What to do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     Send(usize, Command),
     Kill(usize),
-    /// Everybody is ready and `go` is out: the window opens.
+    /// All members are ready and `go` was sent: the window opens.
     Opened,
-    /// The moment to gather evidence: the first member is done while the others train on, or, where who is done leaves, everybody
-    /// has one epoch behind it.
+    /// The moment to gather evidence: when the first member has finished while the others keep training, or, if finished members
+    /// exit, when all have completed one epoch.
     FirstDone,
-    /// Every member is done and still lives: the moment to read what would have disturbed them, and then to [`Watch::stop`].
+    /// Every member has finished and is still alive: the moment to read what would have disturbed them, and then to
+    /// [`Watch::stop`].
     AllDone,
 }
 
@@ -40,7 +41,7 @@ pub struct Watch {
     rules: Rules,
     pub seats: Vec<Seat>,
     launched_ns: u64,
-    /// The limits of set-up and of the whole run count from here: the launch, and later where collo itself stood still.
+    /// The start of the limits of set-up and of the whole run: the launch, shifted by the time that collo itself was suspended.
     counted_from_ns: u64,
     ready_ns: Option<u64>,
     go_ns: Option<u64>,
@@ -50,9 +51,9 @@ pub struct Watch {
     stop_ns: Option<u64>,
     kill_ns: Option<u64>,
     evidence_asked: bool,
-    /// The evidence was asked for and is not there yet: until it is, nobody is ended whom it is about.
+    /// The evidence was requested and has not arrived: until it has, no member it covers is ended.
     evidence_pending: bool,
-    /// Foreign members that were done meanwhile.
+    /// Foreign members that finished meanwhile.
     to_end: Vec<usize>,
 }
 
@@ -77,7 +78,7 @@ impl Watch {
         }
     }
 
-    /// True when no member lives.
+    /// True when no member is alive.
     pub fn over(&self) -> bool {
         self.seats.iter().all(|s| s.ended.is_some())
     }
@@ -87,19 +88,19 @@ impl Watch {
         self.go_ns.is_some() && self.stop_ns.is_none() && self.outcome.is_none()
     }
 
-    /// From launch until everybody was ready.
+    /// From launch until all members were ready.
     pub fn ready_after_s(&self) -> Option<f64> {
         self.ready_ns.map(|ns| ns.saturating_sub(self.launched_ns) as f64 / 1e9)
     }
 
-    /// Spread of the members' starts so far, nanoseconds; none before all have started.
+    /// Spread of the members' starts so far, nanoseconds; `None` before all have started.
     pub fn skew_ns(&self) -> Option<u64> {
         let starts: Option<Vec<u64>> = self.seats.iter().map(|s| s.training_start_ns).collect();
         let starts = starts?;
         Some(starts.iter().max()? - starts.iter().min()?)
     }
 
-    /// A member said or did something.
+    /// Handle an event of a member.
     pub fn on(&mut self, member: usize, signal: Signal, now_ns: u64, traces: Traces) -> Vec<Act> {
         let mut acts = Vec::new();
         match signal {
@@ -189,7 +190,7 @@ impl Watch {
         }
     }
 
-    /// What epochs of a member are held against.
+    /// What a member's epochs are checked against.
     fn known(&self, member: usize, now_ns: u64) -> Known<'_> {
         let Seat { barrier, epochs: before, .. } = &self.seats[member];
         // A foreign script trains from its launch, and who has a barrier says nothing of epochs before `go`.
@@ -203,7 +204,7 @@ impl Watch {
         }
     }
 
-    /// What a member told cannot be: nothing else that it says can be believed.
+    /// A member reported something impossible: none of its further messages can be trusted.
     fn impossible(&mut self, member: usize, message: String, now_ns: u64, acts: &mut Vec<Act>) {
         self.blame(Outcome::ProtocolError { member: member as u32, message });
         self.kill_all(now_ns, acts);
@@ -262,7 +263,7 @@ impl Watch {
         acts.push(Act::FirstDone);
     }
 
-    /// The evidence is there, or will not come: whom it is about may be ended from now on.
+    /// The evidence has arrived, or will not: the members it covers may be ended from now on.
     pub fn evidence_is_in(&mut self, now_ns: u64) -> Vec<Act> {
         let mut acts = Vec::new();
         self.evidence_pending = false;
@@ -337,7 +338,7 @@ impl Watch {
         self.outcome.get_or_insert(outcome);
     }
 
-    /// A failure that is a member's own: that all were done does not outweigh it.
+    /// A failure that is a member's own: it counts even if all have finished.
     fn blame(&mut self, outcome: Outcome) {
         self.outcome.take_if(|known| *known == Outcome::Completed);
         self.fail(outcome);
@@ -369,14 +370,14 @@ impl Watch {
         }
     }
 
-    /// Everybody is done, and what had to be read was read.
+    /// All have finished, and the final readings were taken.
     pub fn stop(&mut self, now_ns: u64) -> Vec<Act> {
         let mut acts = Vec::new();
         self.stop_all(now_ns, &mut acts);
         acts
     }
 
-    /// A member is not what it was asked to be: nothing is measured of its group.
+    /// A member differs from what was requested: its group is not measured.
     pub fn refuse(&mut self, reason: String, now_ns: u64) -> Vec<Act> {
         let mut acts = Vec::new();
         self.fail(Outcome::ModeLost { reason });
@@ -384,7 +385,7 @@ impl Watch {
         acts
     }
 
-    /// Somebody wants the run to end: first they are told to stop, then killed.
+    /// A stop was requested: members are first told to stop, then killed.
     pub fn interrupt(&mut self, now_ns: u64) -> Vec<Act> {
         let mut acts = Vec::new();
         self.fail(Outcome::Interrupted);
@@ -392,7 +393,7 @@ impl Watch {
         acts
     }
 
-    /// The card went away: nothing that its members still say is worth waiting for.
+    /// The GPU disappeared: no further message of its members is waited for.
     pub fn device_lost(&mut self, reason: String, now_ns: u64) -> Vec<Act> {
         let mut acts = Vec::new();
         if self.outcome.is_none() {
@@ -403,7 +404,7 @@ impl Watch {
         acts
     }
 
-    /// End everything at once.
+    /// Kill everything immediately.
     pub fn kill(&mut self, now_ns: u64) -> Vec<Act> {
         let mut acts = Vec::new();
         self.fail(Outcome::Interrupted);
@@ -411,7 +412,7 @@ impl Watch {
         acts
     }
 
-    /// Collo itself stood still for so long and heard nobody: it counts towards no limit.
+    /// Collo itself was suspended for this long and received nothing: it counts towards no limit.
     pub fn excuse(&mut self, stood_still: Duration) {
         let later = |ns: &mut u64| *ns = ns.saturating_add(stood_still.as_nanos() as u64);
         later(&mut self.counted_from_ns);

@@ -1,4 +1,4 @@
-//! Endings of groups, told as stories without a process.
+//! Endings of groups, as stories without a process.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const S: u64 = 1_000_000_000;
 struct Story {
     watch: Watch,
     now_ns: u64,
-    /// Evidence is there as soon as it is asked for, unless this is set.
+    /// Evidence arrives as soon as it is requested, unless this is set.
     evidence_is_slow: bool,
 }
 
@@ -343,7 +343,7 @@ fn garbage_ends_the_group_at_once() {
     assert_eq!(s.watch.outcome().word(), "protocol_error");
 }
 
-/// A member that serves, ready beside one that trains, and the moment at which both were told to go.
+/// A serving member and a training one, both ready, and the moment at which `go` was sent.
 fn serving(rules: Rules) -> (Story, u64) {
     let mut s = Story::of(2, rules);
     let asked = json!({"rate_per_s": 20.0, "batch_size": 4, "slo_s": 0.05});
@@ -495,7 +495,7 @@ fn a_foreign_script_trains_from_its_start_and_is_ended_when_it_has_shown_enough(
     assert_eq!(w.evidence_is_in(4 * S), [Act::Kill(0)]);
 }
 
-/// The protocol error that a message of member 0 ends a run with, all members being ready, or nobody where `early`.
+/// The protocol error that a message of member 0 ends a run with, when all members are ready, or none if `early`.
 fn refused(early: bool, messages: &[serde_json::Value]) -> String {
     let mut s = Story::of(2, rules(Tail::Hold));
     if !early {

@@ -1,4 +1,4 @@
-//! What a member leaves behind when it ends: the last lines of its log, and what the kernel says of memory.
+//! The traces of an ended member: the last lines of its log, and the kernel's OOM kills.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
@@ -25,12 +25,12 @@ pub fn find(log: &Path, oom_kills_before: Option<u64>) -> Traces {
     Traces { log_tail: tail.iter().map(|line| shown(line)).collect(), out_of_memory, symptom, kernel_oom_kill }
 }
 
-/// How often the kernel's OOM killer struck since boot.
+/// Number of the kernel's OOM kills since boot.
 pub fn kernel_oom_kills() -> Option<u64> {
     field(&std::fs::read_to_string("/proc/vmstat").ok()?, "\noom_kill ")
 }
 
-/// The end of a file, however large it is; nothing of what is no file.
+/// The end of a file, however large it is; empty if it is not a regular file.
 fn end_of(path: &Path) -> String {
     const END: u64 = 64 << 10;
     let read = || -> std::io::Result<Vec<u8>> {

@@ -1,14 +1,14 @@
-//! What becomes a line of `events.jsonl`: what a member said, word for word as long as there is room, and what became of it.
+//! The lines of `events.jsonl`: a member's messages verbatim as long as there is room, and its end.
 
 use serde_json::{Value, json};
 
 use crate::launch::Signal;
 use crate::launch::protocol::Event;
 
-/// So much is kept of what one member says in a run: a hundred thousand epochs.
+/// Limit for one member's messages in a run: a hundred thousand epochs.
 const ROOM_BYTES: usize = 16 << 20;
 
-/// What is kept of the members' words.
+/// Keeps the members' messages.
 pub struct Transcript {
     room_bytes: Vec<usize>,
 }
@@ -18,7 +18,7 @@ impl Transcript {
         Transcript { room_bytes: vec![ROOM_BYTES; members] }
     }
 
-    /// The line of a signal; none if there is no room for it.
+    /// The line of a signal; `None` if there is no room for it.
     pub fn line(&mut self, member: usize, signal: &Signal, at_ns: u64) -> Option<Value> {
         let said = match signal {
             Signal::Started { pid } => return Some(json!({"at_ns": at_ns, "member": member, "started": {"pid": pid}})),

@@ -1,11 +1,11 @@
-//! Whose turn it is: to warm up, one at a time, and to speak: what a member may not say yet, or not again. Pure.
+//! The order of messages: warm-ups one at a time, and messages that a member may not send yet, or not again. Pure.
 
 use std::collections::VecDeque;
 
 use super::seat::Seat;
 use crate::launch::protocol::Event;
 
-/// Why a member cannot say this now, if it cannot; `told_to_go` says whether its group was.
+/// Why a member cannot send this now, if so; `told_to_go` says whether its group got `go`.
 pub fn out_of_turn(member: usize, seat: &Seat, event: &Event, told_to_go: bool) -> Option<String> {
     // A foreign script knows nothing of turns, and its supervisor keeps them.
     if !seat.barrier {
@@ -51,7 +51,7 @@ pub struct WarmUps {
 }
 
 impl WarmUps {
-    /// Whose turn it is.
+    /// The member whose turn it is.
     pub fn whose(&self) -> Option<usize> {
         self.warming
     }
@@ -61,13 +61,13 @@ impl WarmUps {
         self.queue.push_back(member);
     }
 
-    /// It needs no turn any more.
+    /// It no longer needs a turn.
     pub fn leave(&mut self, member: usize) {
         self.queue.retain(|&m| m != member);
         self.warming.take_if(|warming| *warming == member);
     }
 
-    /// Who is next, if it is anybody's turn now.
+    /// The next member, if none has its turn now.
     pub fn next(&mut self, seats: &[Seat]) -> Option<usize> {
         // What is tuned beside somebody's set-up is tuned in company: nobody begins before the last has said hello.
         let set_up = |s: &Seat| !s.barrier || s.hello.is_some() || s.ended.is_some();

@@ -1,4 +1,4 @@
-//! How long a plan will take, as far as the workloads tell.
+//! The duration of a plan, from the workloads' own forecasts.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::cell::{Cell, Member, Tail, Term};
 use crate::device::{Cores, DeviceFacts, DeviceKind};
 use crate::experiment::Experiment;
 
-/// The time of a plan; absent where a workload does not tell.
+/// The time of a plan; absent if a workload has no forecast.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Forecast {
     /// All runs without the pauses; absent if one of them is.
@@ -38,7 +38,7 @@ impl Forecast {
     }
 }
 
-/// One cell on a device, for a number of repetitions. Nobody has told yet how long anything takes on a card.
+/// One cell on a device, for a number of repetitions. There are no forecasts for GPUs yet.
 pub fn cell(cell: &Cell, experiment: &Experiment, facts: &DeviceFacts, repetitions: u32) -> CellForecast {
     let cores = match &experiment.cores {
         Cores::Listed(cores) => cores.len(),
@@ -49,7 +49,7 @@ pub fn cell(cell: &Cell, experiment: &Experiment, facts: &DeviceFacts, repetitio
     CellForecast { each_s, total_s: each_s.map(|s| s * f64::from(repetitions)), memory_bytes }
 }
 
-/// Set-up, then epochs: as long as the slowest alone, or longer where there are more threads than cores.
+/// Set-up, then epochs: as long as the slowest alone, or longer with more threads than cores.
 fn each_s(cell: &Cell, experiment: &Experiment, cores: f64) -> Option<f64> {
     let threads = f64::from(experiment.threads);
     let (mut set_up_s, mut slowest_s, mut work_s) = (0.0_f64, 0.0_f64, 0.0_f64);
@@ -68,7 +68,7 @@ fn each_s(cell: &Cell, experiment: &Experiment, cores: f64) -> Option<f64> {
     Some(set_up_s + f64::from(experiment.epochs) * epoch_s)
 }
 
-/// The memory of all members together, copies counted; what is told is of the CPU.
+/// The memory of all members together, copies counted; forecasts are for the CPU.
 pub fn memory_bytes(cell: &Cell, device: DeviceKind) -> Option<u64> {
     if device != DeviceKind::Cpu {
         return None;
@@ -77,7 +77,7 @@ pub fn memory_bytes(cell: &Cell, device: DeviceKind) -> Option<u64> {
     cell.terms().iter().map(term).sum()
 }
 
-/// On a GPU, the memory of the machine that the members need beside the card's; absent where nobody tells.
+/// On a GPU, the host memory that the members need; absent if unknown.
 pub fn host_memory_bytes(cell: &Cell) -> Option<u64> {
     let term = |t: &Term| Some(forecast_of(&t.member)?.host_memory_bytes?.saturating_mul(u64::from(t.count)));
     // Those that tell nothing need something too, so what the others need is a lower bound.
@@ -87,7 +87,7 @@ pub fn host_memory_bytes(cell: &Cell) -> Option<u64> {
 /// Settings that change neither the work nor the memory of an epoch much, or whose effect is known.
 const NEUTRAL: [&str; 9] = ["images", "seconds", "limit_batches", "learning_rate", "seed", "epochs", "window", "rate", "slo"];
 
-/// What its workload's file tells, unless a setting makes it another training: another model or precision was not measured.
+/// The forecast in its workload's file, unless a setting makes it another training: another model or precision was not measured.
 fn forecast_of(member: &Member) -> Option<&crate::workload::Forecast> {
     let workload = member.workload();
     let same = |(name, value): (&String, &serde_json::Value)| {
@@ -99,7 +99,7 @@ fn forecast_of(member: &Member) -> Option<&crate::workload::Forecast> {
 /// Settings that an epoch's length is obviously proportional to.
 const LENGTHS: [&str; 2] = ["images", "seconds"];
 
-/// An epoch alone, at the member's settings; absent where a setting says "all" with a zero, of which nobody told the length.
+/// An epoch alone, at the member's settings; absent if a setting says "all" with a zero, of unknown length.
 fn epoch_s(member: &Member) -> Option<f64> {
     let mut epoch_s = forecast_of(member)?.epoch_s?;
     // Who serves does so for as long as it is told.
@@ -121,7 +121,7 @@ fn epoch_s(member: &Member) -> Option<f64> {
     limited(member, epoch_s)
 }
 
-/// An epoch that `limit_batches` cuts short; absent where nobody told how many items a whole one has.
+/// An epoch cut short by `limit_batches`; absent if the items of a whole one are unknown.
 fn limited(member: &Member, epoch_s: f64) -> Option<f64> {
     let limit = member.settings().get("limit_batches").and_then(serde_json::Value::as_f64).filter(|n| *n > 0.0);
     let Some(limit) = limit else { return Some(epoch_s) };

@@ -3,10 +3,10 @@
 //! In: cells, the facts of a device, the experiment's repetitions and seed. Out: the plan as it is stored, and a forecast. Pure: the
 //! same input gives the same plan on every machine and in every year, and nothing is touched.
 //!
-//! Each repetition is one pass over all cells. Cells of one device state make a block: on a CPU there is one, on a card one for each way
-//! in which it is cut. Where the whole device is there, solo baselines open and close the block, so that drift inside it shows; the
-//! cells between, and the blocks among each other, are shuffled by the recorded seed. Blocks that have MIG off and blocks that have it on
-//! are not mixed: MIG off comes first, unless the card is found with MIG on, so that a campaign turns the mode once.
+//! Each repetition is one pass over all cells. Cells of one device state make a block: on a CPU there is one, on a GPU one for
+//! each partition. If the whole device is available, solo baselines open and close the block, so that drift inside it shows; the
+//! cells between, and the order of the blocks, are shuffled by the recorded seed. Blocks with MIG off and blocks with MIG on are
+//! not mixed: MIG off comes first, unless MIG is found on, so that a campaign switches the mode once.
 
 mod forecast;
 mod rights;
@@ -52,7 +52,7 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedCell {
     pub cell: Cell,
-    /// False for a baseline that is here only because others are compared with it.
+    /// False for a baseline that is included only because others are compared with it.
     pub asked: bool,
     /// The cell as it is stored.
     pub record: CellRecord,
@@ -117,7 +117,7 @@ pub fn plan_experiment(experiment: &Experiment, selection: Option<&Selection>, f
     Ok(plan(experiment, &cells, facts))
 }
 
-/// What the members of a cell get; or why it cannot run here: a workload's needs, its mode, its memory, or its cores.
+/// The seating of a cell's members; or why it cannot run here: a workload's needs, its mode, its memory, or its cores.
 fn seat(cell: &Cell, record: &CellRecord, experiment: &Experiment, facts: &DeviceFacts) -> Result<Seating, Refusal> {
     let refuse = |refusal: Option<Refusal>| refusal.map_or(Ok(()), Err);
     refuse(lacking(cell, facts))?;
@@ -138,7 +138,7 @@ fn seat(cell: &Cell, record: &CellRecord, experiment: &Experiment, facts: &Devic
     }
 }
 
-/// What needs a change of the card that cannot be had is refused, unless the layout that is there will do.
+/// Refuses a cell that needs an impossible change of the GPU, unless it also runs in the current layout.
 fn movable(seating: Seating, found: &Partition, experiment: &Experiment, facts: &DeviceFacts) -> Result<Seating, Refusal> {
     let Some(gpu) = facts.gpu() else { return Ok(seating) };
     let Some(reason) = rights::against(gpu, found, &seating, &facts.fixed) else { return Ok(seating) };
@@ -148,7 +148,7 @@ fn movable(seating: Seating, found: &Partition, experiment: &Experiment, facts: 
     }
 }
 
-/// What a workload requires and this device does not have.
+/// A requirement of a workload that this device lacks.
 fn lacking(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {
     let needy = cell.terms().iter().map(|t| t.member.workload()).find(|w| match w.requires {
         Some(Requirement::Cuda) => facts.kind == DeviceKind::Cpu,
@@ -158,7 +158,7 @@ fn lacking(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {
     Some(Refusal { reason, hint: None })
 }
 
-/// MPS daemons are needed, and their program is not here.
+/// MPS daemons are needed, but their program is not installed.
 fn without_mps(seating: &Seating, facts: &DeviceFacts) -> Option<Refusal> {
     (seating.daemons && !facts.has_mps).then(|| Refusal {
         reason: format!("`{}` is not on the PATH", mps::PROGRAM),
@@ -176,7 +176,7 @@ fn too_large(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {
     Some(Refusal { reason, hint: fewer(cell, there / (needed / u64::from(cell.degree())).max(1)) })
 }
 
-/// Members on a GPU hold memory of the machine as well, and its OOM killer knows nothing of a card.
+/// Members on a GPU use host memory as well, and the host's OOM killer ignores the GPU.
 fn too_large_for_the_host(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {
     if facts.kind != DeviceKind::Gpu {
         return None;
@@ -194,7 +194,7 @@ fn too_large_for_the_host(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {
     Some(Refusal { reason, hint: fewer(cell, there / (needed / u64::from(cell.degree())).max(1)) })
 }
 
-/// True where it is the machine's memory that does not hold so many members on a GPU: that says nothing of the card.
+/// True if host memory is too small for this many members on a GPU: that says nothing about the GPU.
 pub fn beyond_the_host(cell: &Cell, facts: &DeviceFacts) -> bool {
     too_large_for_the_host(cell, facts).is_some()
 }
@@ -210,7 +210,7 @@ fn too_wide(cell: &Cell, experiment: &Experiment, facts: &DeviceFacts) -> Option
     Some(Refusal { reason, hint: Some("`cores = \"shared\"` lets them share".into()) })
 }
 
-/// Cores near the card are asked for, and nobody tells which these are.
+/// Cores near the GPU are requested, but unknown.
 fn far(experiment: &Experiment, facts: &DeviceFacts) -> Option<Refusal> {
     if experiment.cores != Cores::GpuLocal {
         return None;
@@ -225,7 +225,7 @@ fn far(experiment: &Experiment, facts: &DeviceFacts) -> Option<Refusal> {
     }
 }
 
-/// What the members of a cell get of a CPU, in words.
+/// The members' shares of a CPU, in words.
 fn slots(cell: &Cell, experiment: &Experiment) -> String {
     match &experiment.cores {
         Cores::Shared if cell.degree() == 1 => "whole CPU".into(),
@@ -253,12 +253,12 @@ fn members(degree: u32) -> String {
     if degree == 1 { "1 member".into() } else { format!("{degree} members") }
 }
 
-/// The largest degree that fits, where all members are alike and one fits at all.
+/// The largest degree that fits, if all members are alike and at least one fits.
 fn fewer(cell: &Cell, fit: u64) -> Option<String> {
     (cell.terms().len() == 1 && fit > 0).then(|| format!("`degree` up to {fit} fits"))
 }
 
-/// Two cells never share a folder: where four digits of the hash are not enough, the later one has more.
+/// Two cells never share a folder: if four digits of the hash are not enough, the later one has more.
 fn distinct_slugs(cells: &mut [PlannedCell]) {
     let mut taken = HashSet::new();
     for PlannedCell { cell, record, .. } in cells {
@@ -328,7 +328,7 @@ impl Plan {
         }
     }
 
-    /// Keep only these runs of the order, by their place in it and their cell; each cell then has as many repetitions as are left of it.
+    /// Keep only these runs of the order, by index and cell; each cell then has as many repetitions as are left.
     pub fn keep(&mut self, keep: impl Fn(usize, &PlannedCell) -> bool) {
         let mut place = 0..;
         self.order.retain(|run| place.next().is_some_and(|place| keep(place, &self.cells[run.cell])));
@@ -337,7 +337,7 @@ impl Plan {
         }
     }
 
-    /// The members of all cells, those of refused ones among them: where somebody else continues the campaign they may not be.
+    /// The members of all cells, including refused ones: they may be possible if another user continues the campaign.
     pub fn members(&self) -> impl Iterator<Item = &Arc<Member>> {
         let refused = self.refusals.iter().map(|r| &r.cell);
         self.cells.iter().map(|c| &c.cell).chain(refused).flat_map(Cell::members)

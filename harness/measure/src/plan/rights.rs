@@ -1,10 +1,10 @@
-//! What is told instead of a cell that needs the card cut otherwise, where it cannot be: why, and what an administrator types.
+//! The refusal of a cell that needs another partition, where that is impossible: the reason, and the administrator's command.
 
 use crate::device::fixed::Fixed;
 use crate::device::{Gpu, Partition};
 use crate::sharing::Seating;
 
-/// Why the card cannot be made as this cell needs it; none if it can, or is so already.
+/// Why the GPU cannot be partitioned for this cell; `None` if it can, or already is.
 pub fn against(gpu: &Gpu, found: &Partition, seating: &Seating, fixed: &Fixed) -> Option<String> {
     let asked = seating.partition.as_ref().filter(|asked| !found.is_as(asked))?;
     // The driver lets this user change nothing: the plainest reason comes first.
@@ -21,7 +21,8 @@ pub fn against(gpu: &Gpu, found: &Partition, seating: &Seating, fixed: &Fixed) -
     }
 }
 
-/// An administrator's command and what it makes possible; or all of the experiment as root. Where something would be lost, what comes first.
+/// An administrator's command and what it makes possible; or the whole experiment as root. If something would be lost, what to do
+/// first.
 pub fn way_out(gpu: &Gpu, found: &Partition, seating: &Seating, fixed: &Fixed, experiment: &str) -> String {
     let against = seating.partition.as_ref().and_then(|asked| fixed.against(found, asked));
     if let Some(hint) = against.filter(|not| not.forgets && gpu.may_cut != Some(false)).and_then(|not| not.hint.clone()) {

@@ -1,4 +1,4 @@
-//! The order that a seed means, for ever: SplitMix64 and Fisher–Yates, written out, so that no library's next version reorders a plan.
+//! The permanent order for a seed: SplitMix64 and Fisher–Yates, written out, so that no library update reorders a plan.
 
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
 pub struct Shuffle {

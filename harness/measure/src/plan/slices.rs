@@ -1,7 +1,7 @@
-//! Members alone on a slice: what tells "a smaller slice" from "interference".
+//! Members alone on a slice: they distinguish "a smaller slice" from "interference".
 //!
-//! A group that sits on slices of a card is compared with each of its members alone on a slice of the same size. Those cells are added
-//! here, when it is known what the card can be cut into.
+//! A group on slices of a GPU is compared with each of its members alone on a slice of the same size. Those cells are added here,
+//! once the possible partitions are known.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::expand::Expanded;
 use crate::experiment::Experiment;
 use crate::sharing::{self, Seating};
 
-/// The cells, and in front of the first that needs it each member alone on its slice.
+/// The cells, and before the first that needs it each member alone on its slice.
 pub fn alone_on_slices(experiment: &Experiment, cells: Vec<Expanded>, facts: &DeviceFacts) -> Vec<Expanded> {
     let mut known: HashSet<String> = cells.iter().map(|e| e.cell.label()).collect();
     let mut all = Vec::new();
@@ -52,8 +52,8 @@ pub fn labels(cell: &Cell, seating: &Seating) -> Vec<String> {
     all.filter(|_| cell.degree() > 1).unwrap_or_default()
 }
 
-/// Whoever is alone on a slice sits in a partition that is there anyway, if one has such a slice: fewer changes of the card, and the same
-/// block as the group that it is compared with.
+/// A member alone on a slice runs in a partition that is used anyway, if one has such a slice: fewer changes of the GPU, and the
+/// same block as the group that it is compared with.
 pub fn join(cells: &mut [super::PlannedCell]) {
     let partitions: Vec<_> = cells.iter().filter(|f| f.record.degree > 1).filter_map(|f| f.seating.partition.clone()).collect();
     for fitting in cells.iter_mut().filter(|f| f.record.degree == 1 && !f.record.baseline) {

@@ -187,7 +187,7 @@ fn two_cells_with_one_slug_get_two_folders() {
     assert_eq!(slugs.len(), 3, "{slugs:?}");
 }
 
-/// An A100 that is found so.
+/// An A100 found with this partition.
 fn on_an_a100(found: Partition) -> DeviceFacts {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mig-profiles");
     let cards = crate::device::mig::Cards::load(&folder).expect("readable");

@@ -1,4 +1,4 @@
-//! Building an environment: aside, from pins with hashes, bytecode compiled, then renamed into place.
+//! Builds an environment: in a temporary folder, from pins with hashes, with compiled bytecode, then renamed into place.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use fs_err as fs;
 use super::{Environment, Progress, PythonError};
 use crate::launch::{Errand, Unanswered};
 
-/// How long one step may take. Gigabytes over a slow line take hours; an installer that hangs takes for ever.
+/// Time limit of one step. Gigabytes over a slow line take hours; an installer that hangs takes for ever.
 const PATIENCE: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// Build it; the caller holds the lock, so whatever lies aside is left from an interrupted attempt.
+/// Build it; the caller has the lock, so an existing temporary folder is left from an interrupted attempt.
 pub fn build(environment: &Environment, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
     let place = environment.folder();
     let aside = place.with_extension("aside");
@@ -44,7 +44,7 @@ pub fn build(environment: &Environment, tell: &mut dyn FnMut(Progress)) -> Resul
     Ok(())
 }
 
-/// Build a folder of packages beside an environment that is there; the caller holds the lock.
+/// Build a folder of packages beside an existing environment; the caller has the lock.
 pub fn overlay(
     environment: &Environment,
     pins: &Path,
@@ -110,7 +110,7 @@ impl Job<'_> {
         self.must(install.env("TMPDIR", Some(scratch.display().to_string())), tell)
     }
 
-    /// Without bytecode every member would compile what it imports, in company.
+    /// Without bytecode every member would compile its imports, concurrently.
     fn compile(&self, interpreter: &Path, folder: &Path, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
         let compile = step(interpreter).args(["-m", "compileall", "-q", "-j", "0"]).arg(folder);
         // It says no where a package carries a file for another version of Python; such a file is never imported.
@@ -130,7 +130,7 @@ impl Job<'_> {
         Err(PythonError::Install { reason, log: self.log.clone() })
     }
 
-    /// Run a step with its output in the log; true if it says that it worked.
+    /// Run a step with its output in the log; true if it succeeds.
     fn run(&self, step: Errand, tell: &mut dyn FnMut(Progress)) -> Result<bool, PythonError> {
         let (_, of_about) = self.environment.size();
         let mut told = Instant::now();
@@ -148,7 +148,7 @@ impl Job<'_> {
     }
 }
 
-/// A step of an installation; what the user's own PYTHONPATH holds is none of its business.
+/// A step of an installation, without the user's own PYTHONPATH.
 fn step(program: impl AsRef<std::ffi::OsStr>) -> Errand {
     Errand::to(program, PATIENCE).env("PYTHONPATH", None::<String>)
 }
@@ -166,7 +166,7 @@ fn check_room(environment: &Environment, with_uv: bool) -> Result<(), PythonErro
     Err(PythonError::NoRoom { folder, needed_gb: needed / 1e9, free_gb: free / 1e9 })
 }
 
-/// The line of an installer's output that says why; the last one that looks like it.
+/// The line of an installer's output that gives the reason; the last candidate.
 fn reason(log: &str) -> Option<String> {
     let says = |l: &&str| {
         let lower = l.to_lowercase();

@@ -1,34 +1,34 @@
-//! The driver, as far as the choice of a PyTorch depends on it: its version and its CUDA.
+//! The driver's properties that determine the PyTorch build: its version and its CUDA.
 
 use nvml_wrapper::Nvml;
 
 use crate::device::{DeviceFacts, has_gpu, nvml};
 
-/// The CUDA version of this machine's driver (`12020` for 12.2). None without a driver, or where it does not answer.
+/// The CUDA version of this machine's driver (`12020` for 12.2). `None` without a driver, or if it does not respond.
 pub fn cuda() -> Option<i32> {
     let nvml = opened()?;
     // The first asks libcuda, which a container may lack.
     nvml.sys_cuda_driver_version().ok().or_else(|| cuda_of(&nvml.sys_driver_version().ok()?))
 }
 
-/// The driver and the card that a Python is to compute on.
+/// The driver and the GPU that a Python is to compute on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
     /// The CUDA version of the driver: `12020` for 12.2.
     pub cuda: i32,
-    /// The compute capability of the card, of several the least; none where nobody told.
+    /// The compute capability of the GPU, the lowest of several; `None` if unknown.
     pub capability: Option<(i32, i32)>,
 }
 
 impl Target {
-    /// The one that a Python must suit to compute on this device; none for a CPU.
+    /// The target that a Python must support to compute on this device; `None` for a CPU.
     pub fn of(facts: &DeviceFacts) -> Option<Target> {
         let capability = facts.gpus.iter().filter_map(|g| g.capability).min();
         facts.cuda.map(|cuda| Target { cuda, capability })
     }
 }
 
-/// This machine's; none without a driver, or where it does not answer.
+/// This machine's; `None` without a driver, or if it does not respond.
 pub fn target() -> Option<Target> {
     let cuda = cuda()?;
     let capabilities = opened().and_then(|nvml| {
@@ -48,16 +48,16 @@ fn opened() -> Option<Nvml> {
     (has_gpu() || another).then(nvml::open)?.ok()
 }
 
-/// The first driver of each CUDA; with it every minor version of that CUDA runs.
+/// The first driver of each CUDA; it runs every minor version of that CUDA.
 const FIRST: [(u32, i32); 2] = [(580, 13_000), (525, 12_000)];
 
-/// The least CUDA that a driver of this version has.
+/// The lowest CUDA that a driver of this version supports.
 fn cuda_of(driver: &str) -> Option<i32> {
     let branch: u32 = driver.split('.').next()?.parse().ok()?;
     FIRST.iter().find(|(first, _)| branch >= *first).map(|(_, cuda)| *cuda)
 }
 
-/// The first driver that has this CUDA, where that is known.
+/// The first driver that supports this CUDA, if known.
 pub fn first_with(cuda_major: i32) -> Option<u32> {
     FIRST.iter().find(|(_, cuda)| cuda / 1000 == cuda_major).map(|(first, _)| *first)
 }

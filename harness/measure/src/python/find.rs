@@ -1,4 +1,4 @@
-//! Looking for an interpreter, and asking one what is in it.
+//! Finds an interpreter, and queries its packages.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,10 +27,10 @@ impl Found {
     }
 }
 
-/// How long an interpreter may take to say what it is. One that lies on a busy network file system takes seconds.
+/// Time limit for an interpreter to report its version. On a busy network file system it takes seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The first interpreter on the PATH that fits: `python3` if it does, else the newest numbered one.
+/// The first suitable interpreter on the PATH: `python3` if it is, else the newest numbered one.
 pub fn find() -> Result<Found, PythonError> {
     // Without one some programs are found all the same, by a path of the system's own; but Python cannot say then where it is itself.
     if std::env::var_os("PATH").is_none_or(|path| path.is_empty()) {
@@ -52,7 +52,7 @@ pub fn find() -> Result<Found, PythonError> {
     Err(PythonError::None { seen })
 }
 
-/// What it is, or why it says nothing that can be used.
+/// Its version, or why its answer is unusable.
 fn ask(name: &str) -> Result<Result<Found, String>, PythonError> {
     let code = "import sys; print(sys.executable); print('.'.join(map(str, sys.version_info[:3])))";
     let answer = match Errand::to(name, PATIENCE).args(["-I", "-c", code]).run() {
@@ -71,8 +71,8 @@ fn fits(version: &str) -> bool {
     parts.next().flatten() == Some(3) && parts.next().flatten().is_some_and(|minor| (OLDEST..=NEWEST).contains(&minor))
 }
 
-/// The versions of Python and of the packages that matter, and the CUDA that torch is built for, without importing any of them. An
-/// error names `path`, as people know the interpreter.
+/// The versions of Python and of the relevant packages, and the CUDA that torch is built for, without importing any of them. An
+/// error names `path`, the interpreter's name for its user.
 pub fn facts(interpreter: &Path, path: &Path) -> Result<BTreeMap<String, String>, PythonError> {
     answered(Errand::to(interpreter, PATIENCE), path)
 }
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(error.hint().expect("one"), "try it by hand, `./hang.sh -c pass`; or have another Python take its place");
     }
 
-    /// A torch that is nothing but its metadata, and the file in which a build writes down what it is for.
+    /// A torch of metadata only, and the file in which a build records its target.
     fn with_torch(version: &str, file: Option<&str>, needs: &[&str]) -> BTreeMap<String, String> {
         let folder = tempfile::tempdir().expect("a folder");
         let metadata = folder.path().join(format!("torch-{version}.dist-info"));

@@ -1,12 +1,12 @@
-//! Whether a torch can compute on this machine's GPU: what it is built for, held against the driver.
+//! Whether a torch can compute on this machine's GPU: compares its build with the driver.
 
 use std::collections::BTreeMap;
 
 use super::driver::Target;
 use super::{PinSet, PythonError, driver};
 
-/// Whether the torch of these facts and a driver fit. A driver runs what was built for its own CUDA's major version, whichever minor
-/// one, or for an older. `cuda` is what the driver has (`12020`), `version` its own where it is known. Without torch all is well.
+/// Whether the torch in these facts fits a driver. A driver runs builds for its own CUDA's major version, whatever the minor one,
+/// or for an older. `cuda` is the driver's (`12020`), `version` its own if known. Without torch the check passes.
 pub fn fits(facts: &BTreeMap<String, String>, version: Option<&str>, cuda: i32) -> Result<(), PythonError> {
     let Some(torch) = facts.get("torch") else { return Ok(()) };
     let built_for = facts.get("torch_cuda");
@@ -28,13 +28,13 @@ pub fn fits(facts: &BTreeMap<String, String>, version: Option<&str>, cuda: i32) 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Misfit {
     torch: String,
-    /// The CUDA that it is built for; none for a build without.
+    /// The CUDA that it is built for; `None` for a build without.
     built_for: Option<String>,
-    /// The first driver that has that CUDA, where it is known.
+    /// The first driver that has that CUDA, if known.
     first_driver: Option<u32>,
     driver: Option<String>,
     cuda: i32,
-    /// Whose own environment it is in; none if `--python` named it.
+    /// The workload whose own environment it is in; `None` if `--python` named it.
     workload: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl Misfit {
         self
     }
 
-    /// The way out: a pinned set if one fits, a driver if one is known to.
+    /// The hint: a pinned set if one fits, a driver if one is known to.
     pub fn hint(&self) -> String {
         let leave_out = match &self.workload {
             Some(name) => format!("leave out `environment` in `workloads/{name}/workload.toml`"),

@@ -1,7 +1,8 @@
-//! The Python that trains: the user's own, or one that collo provides from the project's pins, once for all clones.
+//! The Python for training: the user's own, or one that collo builds from the project's pins, once for all clones.
 //!
-//! In: the pins in `workloads/requirements*.txt`, the driver's CUDA and its card, the cache folder. Out: an interpreter and what is in it. A
-//! provided environment is built aside and renamed, so what exists is whole. This module does not know what will be trained.
+//! In: the pins in `workloads/requirements*.txt`, the driver's CUDA and its GPU, the cache folder. Out: an interpreter and its
+//! package versions. A built environment is renamed into place, so an existing one is complete. This module does not know what
+//! will be trained.
 
 mod build;
 mod driver;
@@ -32,10 +33,10 @@ pub struct Python {
     pub facts: BTreeMap<String, String>,
 }
 
-/// How the installation stands.
+/// Progress of the installation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
-    /// It begins: so many packages, into this folder.
+    /// It begins: the number of packages, and the folder.
     Begins {
         packages: usize,
         folder: PathBuf,
@@ -45,7 +46,7 @@ pub enum Progress {
     Waits {
         folder: PathBuf,
     },
-    /// So many bytes of about so many are on disk after so long.
+    /// Bytes on disk, of an estimated total, and the time elapsed.
     OnDisk {
         bytes: u64,
         of_about: u64,
@@ -97,7 +98,7 @@ pub enum PythonError {
 }
 
 impl PythonError {
-    /// The way out.
+    /// The hint.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             PythonError::None { .. } => "`sudo apt install python3 python3-venv`, or `--python PATH` takes your own".into(),
@@ -157,7 +158,7 @@ pub fn cache_folder() -> PathBuf {
     var("COLLO_CACHE").unwrap_or_else(|| var("XDG_CACHE_HOME").unwrap_or_else(home).join("collo"))
 }
 
-/// The user's own interpreter; it must be able to say what is in it.
+/// The user's own interpreter; it must be able to report its packages.
 pub fn own(path: &Path) -> Result<Python, PythonError> {
     let Python { interpreter, mut facts } = named(path)?;
     if !facts.contains_key("torch") {
@@ -182,7 +183,7 @@ pub fn system() -> Result<Python, PythonError> {
     Ok(Python { interpreter: found.path, facts })
 }
 
-/// The environment of a pinned set, and where it is or will be.
+/// The environment of a pinned set, and its present or future folder.
 #[derive(Debug, Clone)]
 pub struct Environment {
     base: Found,
@@ -197,7 +198,7 @@ pub struct Environment {
 const LARGEST_PINS: u64 = 16_000_000;
 
 impl Environment {
-    /// The environment that the pins in `workloads` ask for; nothing is touched.
+    /// The environment for the pins in `workloads`; nothing is touched.
     pub fn of(workloads: &Path, cache: &Path, set: PinSet) -> Result<Self, PythonError> {
         let pins = workloads.join(set.file());
         let text = collo_store::read_small_text(&pins, LARGEST_PINS).map_err(|_| PythonError::NoPins { path: pins.clone() })?;
@@ -217,7 +218,7 @@ impl Environment {
         self.set.size()
     }
 
-    /// The environment, if it is there.
+    /// The environment, if it exists.
     pub fn ready(&self) -> Result<Option<Python>, PythonError> {
         let interpreter = self.folder().join("bin/python");
         if !interpreter.exists() {
@@ -229,7 +230,7 @@ impl Environment {
         Ok(Some(Python { interpreter, facts }))
     }
 
-    /// The environment, built if it is not there.
+    /// The environment, built if it does not exist.
     pub fn provide(&self, tell: &mut dyn FnMut(Progress)) -> Result<Python, PythonError> {
         if let Some(python) = self.ready()? {
             return Ok(python);
@@ -244,8 +245,8 @@ impl Environment {
         self.ready()?.ok_or_else(|| PythonError::Unusable { path: self.folder(), reason: gone().to_string() })
     }
 
-    /// A folder of more packages to put on the PYTHONPATH of this environment, which itself is left as it is: what the tests or
-    /// one workload needs. Built from pins with hashes, if it is not there.
+    /// A folder of additional packages for the PYTHONPATH of this environment, which itself is unchanged: for the tests or one
+    /// workload. Built from pins with hashes, if missing.
     pub fn overlay(&self, pins: &Path, tell: &mut dyn FnMut(Progress)) -> Result<PathBuf, PythonError> {
         let text = collo_store::read_small_text(pins, LARGEST_PINS).map_err(|_| PythonError::NoPins { path: pins.into() })?;
         let name = self.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -263,7 +264,7 @@ impl Environment {
     }
 }
 
-/// How many packages are pinned. One may be pinned several times, for several versions of Python.
+/// The number of pinned packages. One may be pinned several times, for several versions of Python.
 fn packages_in(pins: &str) -> usize {
     let name = |line: &str| Some(line.split_once("==")?.0.to_string()).filter(|n| !n.starts_with([' ', '#']));
     pins.lines().filter_map(name).collect::<std::collections::BTreeSet<_>>().len()

@@ -1,17 +1,18 @@
-//! Which of the pinned sets of packages a machine takes.
+//! Selects the pinned set of packages for a machine.
 //!
-//! In: the CUDA version of its driver, the compute capability of its card, its processor's architecture. Out: a set, or why none fits.
+//! In: the CUDA version of its driver, the compute capability of its GPU, its processor's architecture. Out: a set, or why none
+//! fits.
 
 use super::driver::Target;
 use super::{PythonError, driver};
 
-/// The least compute capability that each set's torch has kernels for: 2.10 for CUDA 12.8 from Volta on
+/// The lowest compute capability that each set's torch has kernels for: 2.10 for CUDA 12.8 from Volta on
 /// (<https://github.com/pytorch/pytorch/pull/175253> has the matrix of 2.10), 2.14 for CUDA 13 from Turing on (its own list of
 /// architectures begins with `sm_75`).
 const LEAST_CUDA_12: (i32, i32) = (7, 0);
 const LEAST_CUDA_13: (i32, i32) = (7, 5);
 
-/// The sets that are pinned. All but torch's own packages are alike in the three.
+/// The pinned sets. Except for torch's own packages the three are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PinSet {
     /// Without the packages that torch needs only to compute on a GPU.
@@ -22,7 +23,7 @@ pub enum PinSet {
 }
 
 impl PinSet {
-    /// The set for this driver and card; without a driver the CPU's.
+    /// The set for this driver and GPU; without a driver the CPU's.
     pub fn for_driver(target: Option<Target>) -> Result<Self, PythonError> {
         Self::on(target, std::env::consts::ARCH)
     }
@@ -47,13 +48,13 @@ impl PinSet {
         }
     }
 
-    /// The set for this machine, as its driver says. Where none fits its GPU it is the CPU's, for what is done beside campaigns:
-    /// to measure a GPU ask [`PinSet::for_driver`], which says so.
+    /// The set for this machine's driver. If none fits its GPU it is the CPU's, for work outside campaigns: to measure a GPU use
+    /// [`PinSet::for_driver`], which returns the error.
     pub fn for_this_machine() -> Self {
         Self::for_driver(driver::target()).unwrap_or(PinSet::Cpu)
     }
 
-    /// As it is recorded and talked of.
+    /// Its name in records and messages.
     pub fn name(self) -> &'static str {
         match self {
             PinSet::Cpu => "cpu",
@@ -67,7 +68,7 @@ impl PinSet {
     }
 
     /// Bytes to download, and bytes on disk with bytecode. Measured for the CPU's set. For the others the first is the sum of the
-    /// wheels' sizes as the package index tells them, the second about right: 1.7 times as much, as on the CPU, and room to spare.
+    /// wheels' sizes in the package index, the second an estimate: 1.7 times as much, as on the CPU, and a margin.
     pub fn size(self) -> (u64, u64) {
         match self {
             PinSet::Cpu => (2_620_000_000, 4_450_000_000),
@@ -136,12 +137,12 @@ mod tests {
         fs_err::read_to_string(workloads.join(set.file())).expect("it is there")
     }
 
-    /// A line that pins nothing: a hash, a remark.
+    /// A line that pins nothing: a hash, a comment.
     fn is_beside(line: &str) -> bool {
         line.is_empty() || line.starts_with([' ', '#'])
     }
 
-    /// Package → its versions; there are several where Pythons need different ones.
+    /// Package → its versions; several if Python versions need different ones.
     fn pinned(set: PinSet) -> BTreeMap<String, BTreeSet<String>> {
         let mut all = BTreeMap::<String, BTreeSet<String>>::new();
         for line in text(set).lines().filter(|l| !is_beside(l)) {

@@ -23,7 +23,7 @@ pub struct Clockwork {
 }
 
 impl Clockwork {
-    /// Begin to tick, on the thread that calls, first after so long.
+    /// Start ticking on the calling thread, first after `first_after`.
     pub fn begin(rate_hz: f64, first_after: Duration) -> Self {
         // Without this the kernel may wake the thread 50 µs late to save power.
         let _ = nix::sys::prctl::set_timerslack(1);
@@ -71,7 +71,7 @@ impl Clockwork {
         now
     }
 
-    /// What is stored about these ticks.
+    /// The stored record about these ticks.
     pub fn quality(mut self, source: &str, movement: &Movement) -> SamplingQuality {
         let span_ns = self.last_ns.unwrap_or(self.began_ns) - self.began_ns;
         let span_s = span_ns as f64 / 1e9;

@@ -1,4 +1,4 @@
-//! What the whole machine says: its load, pressure, memory, clock, and the energy counters of the processor packages.
+//! Metrics of the whole machine: load, pressure, memory, clock, and the energy counters of the processor packages.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -11,14 +11,14 @@ use super::Sampler;
 use super::process::field;
 use crate::launch::tree;
 
-/// CPU in use by anybody, pressure stall information, available memory and the cores' clock.
+/// CPU use of all processes, pressure stall information, available memory and the cores' clock.
 pub struct Host {
     scope: Arc<str>,
     pressure: Vec<Pressure>,
     /// Time and busy clock ticks of the reading before.
     busy: Option<(u64, u64)>,
     ticks_per_s: f64,
-    /// The cores that collo and its members may use: what others do elsewhere disturbs nobody here. All where nobody tells.
+    /// The cores that collo and its members may use: load elsewhere disturbs nothing here. All if unknown.
     cores: Option<Vec<u32>>,
 }
 
@@ -31,7 +31,7 @@ struct Pressure {
 }
 
 impl Host {
-    /// Whatever of it this kernel has.
+    /// Whatever this kernel supports.
     pub fn new() -> Self {
         let files =
             [("cpu_pressure_some_ratio", "cpu"), ("io_pressure_some_ratio", "io"), ("memory_pressure_some_ratio", "memory")];
@@ -86,7 +86,7 @@ impl Sampler for Host {
     }
 }
 
-/// Clock ticks in which one of these cores (or any) was busy, of anybody: user, nice, system, irq, softirq and steal.
+/// Clock ticks in which one of these cores (or any) was busy, for any process: user, nice, system, irq, softirq and steal.
 fn busy_ticks(stat: &str, cores: Option<&[u32]>) -> Option<u64> {
     let of_line = |line: &str| {
         let fields: Vec<u64> = line.split_whitespace().skip(1).map_while(|f| f.parse().ok()).collect();
@@ -102,7 +102,7 @@ fn busy_ticks(stat: &str, cores: Option<&[u32]>) -> Option<u64> {
     (ours.len() == cores.len()).then(|| ours.iter().sum())
 }
 
-/// Mean clock of the cores; none where nobody tells it (most virtual machines).
+/// Mean clock of the cores; `None` if not reported (most virtual machines).
 fn clock_mhz() -> Option<f64> {
     let mut khz = Vec::new();
     for cpu in std::fs::read_dir("/sys/devices/system/cpu").ok()?.flatten() {
@@ -141,7 +141,7 @@ pub enum NoEnergy {
 }
 
 impl PackageEnergy {
-    /// None if no package counter can be read here.
+    /// `None` if no package counter can be read here.
     pub fn find() -> Option<Self> {
         let mut packages = Vec::new();
         for zone in std::fs::read_dir(POWERCAP).ok()?.flatten() {
@@ -157,7 +157,7 @@ impl PackageEnergy {
         (!packages.is_empty()).then(|| PackageEnergy { scope: "host".into(), packages })
     }
 
-    /// Why there is no package energy, for `doctor`; none if there is.
+    /// Why there is no package energy, for `doctor`; `None` if there is.
     pub fn missing() -> Option<NoEnergy> {
         let zones = std::fs::read_dir(POWERCAP).map(|d| d.flatten().map(|z| z.path()).collect::<Vec<_>>());
         let package = |zone: &PathBuf| std::fs::read_to_string(zone.join("name")).is_ok_and(|name| name.starts_with("package"));

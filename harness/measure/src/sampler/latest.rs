@@ -1,11 +1,11 @@
-//! Where readings go: to the writer of the run, and as the latest figures to people who watch.
+//! Where readings go: to the writer of the run, and as the latest values to displays.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use collo_store::Sample;
 
-/// The latest figures of a scope, for people who watch: of a member the first four, of a card or an instance the others.
+/// The latest values of a scope, for displays: of a member the first four, of a GPU or an instance the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Watched {
     pub cpu_ratio: Option<f64>,
@@ -19,10 +19,10 @@ pub struct Watched {
     pub sm_clock_mhz: Option<f64>,
 }
 
-/// The latest figures by scope.
+/// The latest values by scope.
 pub type Latest = Arc<Mutex<BTreeMap<Arc<str>, Watched>>>;
 
-/// Takes what a thread read.
+/// Takes the readings of a thread.
 #[derive(Clone)]
 pub struct Outlet {
     pub batches: mpsc::Sender<Vec<Sample>>,
@@ -30,10 +30,10 @@ pub struct Outlet {
 }
 
 impl Outlet {
-    /// How often readings go to the writer and to whoever watches; what is not handed over yet is lost if collo is killed.
+    /// How often readings go to the writer and to displays; the rest is lost if collo is killed.
     pub const EVERY_NS: u64 = 240_000_000;
 
-    /// Show and pass on; false if nobody takes it any more.
+    /// Publish and pass on; false if there is no receiver any more.
     pub fn send(&self, samples: Vec<Sample>) -> bool {
         self.show(&samples);
         samples.is_empty() || self.batches.send(samples).is_ok()

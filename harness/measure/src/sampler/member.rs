@@ -1,4 +1,4 @@
-//! What each member uses, with all its descendants and threads: everything below its supervisor.
+//! Resource usage of each member, with all its descendants and threads: everything below its supervisor.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ struct Tree {
     scope: Arc<str>,
     supervisor: u32,
     processes: BTreeMap<u32, Process>,
-    /// What the supervisor had reaped when it was first seen; orphans that it reaps later count.
+    /// What the supervisor had reaped when first read; orphans that it reaps later count.
     last: Option<Before>,
 }
 
@@ -40,8 +40,8 @@ impl Trees {
         Trees(Arc::new(Mutex::new(supervisors.iter().enumerate().map(tree).collect())))
     }
 
-    /// Look for processes and threads that came or went. A process that comes in between is seen one slow tick later; the CPU
-    /// time of one that comes and goes in between is not lost, its parent's counters carry it.
+    /// Update the lists of processes and threads. A process that starts in between is seen one slow tick later; the CPU time of
+    /// one that starts and ends in between is not lost, since its parent's counters include it.
     pub fn refresh(&self) {
         let supervisors: Vec<u32> = self.lock().iter().map(|t| t.supervisor).collect();
         // Listing processes takes long: not under the lock that the fast thread needs.
@@ -68,7 +68,7 @@ impl Trees {
     }
 }
 
-/// CPU, memory, storage reads and context switches of every member, from files that are held open.
+/// CPU, memory, storage reads and context switches of every member, from files that are kept open.
 pub struct Members {
     trees: Trees,
     buffer: Vec<u8>,
@@ -80,12 +80,12 @@ pub struct Members {
     counters_due_ns: Option<u64>,
 }
 
-/// Counters (storage reads, context switches) lose nothing by being read less often, and cost three times as much as the gauges: a
-/// faster rate is for the gauges alone.
+/// Counters (storage reads, context switches) lose nothing by being read less often, and cost three times as much as the gauges:
+/// a faster rate is for the gauges alone.
 const COUNTERS_EVERY_NS: u64 = 100_000_000;
 
 impl Members {
-    /// Read what the trees hold.
+    /// Read these trees.
     pub fn new(trees: Trees) -> Self {
         let conf = |name, fallback| nix::unistd::sysconf(name).ok().flatten().map_or(fallback, |v| v as f64);
         Members {
@@ -209,7 +209,7 @@ impl Sampler for Proportional {
 mod tests {
     use super::*;
 
-    /// How many rows of each metric so many ticks of a rate give for one process below this one.
+    /// The number of rows of each metric for one process below this one, at this rate and number of ticks.
     fn rows(rate_hz: u64, ticks: u64) -> BTreeMap<&'static str, usize> {
         let mut child = std::process::Command::new("sleep").arg("30").spawn().unwrap();
         let trees = Trees::below(&[std::process::id()]);

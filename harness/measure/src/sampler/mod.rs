@@ -1,9 +1,9 @@
 //! Sources of samples, and the threads that read them on absolute deadlines of `CLOCK_MONOTONIC`.
 //!
 //! Fast: `/proc` gauges of every member and the energy counters. Slow: whatever walks page tables, lists processes or changes
-//! rarely. Never one sampler per process. A driver may take its time to answer, so cards have threads of their own (`gpu`). In: the
-//! members' supervisors and the cards. Out: samples (to a writer), the quality of the sampling, and the latest figures for people
-//! who watch. This module does not know what a run is.
+//! rarely. Never one sampler per process. A driver may answer slowly, so GPUs have threads of their own (`gpu`). In: the members'
+//! supervisors and the GPUs. Out: samples (to a writer), the quality of the sampling, and the latest values for displays. This
+//! module does not know what a run is.
 
 mod clockwork;
 pub mod gpu;
@@ -25,12 +25,12 @@ pub use latest::{Latest, Watched};
 pub use process::{field, peak_rss_bytes};
 pub use threads::{Rates, Sampling};
 
-/// A source of samples. A value is none where the device cannot tell: never 0, never -1.
+/// A source of samples. A value is `None` if the device does not report it: never 0, never -1.
 pub trait Sampler: Send {
     /// Read everything once; `at_ns` is the time of the tick.
     fn sample(&mut self, at_ns: u64, samples: &mut Vec<Sample>);
 
-    /// What it gave, and why the rest is absent, where it keeps account of that.
+    /// What it gave, and why the rest is absent, if it records that.
     fn account(&self) -> Option<&gpu::Account> {
         None
     }

@@ -1,9 +1,9 @@
-//! One process in `/proc`, with its files held open and read again in place.
+//! One process in `/proc`, with its files kept open and read again in place.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// The gauges and counters of one process, as the kernel tells them.
+/// The gauges and counters of one process, as the kernel reports them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gauges {
     /// CPU time of the process and of the children that it has reaped, in clock ticks.
@@ -26,14 +26,14 @@ pub struct Process {
 struct Thread {
     tid: u32,
     status: File,
-    /// Says in a fifth of the time of `status` whether the thread ran at all; not in every kernel.
+    /// Shows in a fifth of the time of `status` whether the thread ran at all; not in every kernel.
     schedstat: Option<File>,
     /// The time slices at the last reading of `status`, and the switches in it.
     last: Option<(u64, (u64, u64))>,
 }
 
 impl Process {
-    /// None if it is gone already.
+    /// `None` if it is gone already.
     pub fn open(pid: u32) -> Option<Self> {
         let stat = File::open(format!("/proc/{pid}/stat")).ok()?;
         // Another user's, or a process that gave up its rights, hides its I/O.
@@ -43,7 +43,7 @@ impl Process {
         Some(process)
     }
 
-    /// Bring the list of threads up to date; to be called now and then.
+    /// Update the list of threads; to be called now and then.
     pub fn look_for_threads(&mut self) {
         let Ok(tasks) = std::fs::read_dir(format!("/proc/{}/task", self.pid)) else { return };
         let tids: Vec<u32> = tasks.flatten().filter_map(|t| t.file_name().to_str()?.parse().ok()).collect();
@@ -59,17 +59,17 @@ impl Process {
         }
     }
 
-    /// None once it is gone, or a zombie.
+    /// `None` once it is gone, or a zombie.
     pub fn gauges(&self, buffer: &mut [u8]) -> Option<Gauges> {
         parse_stat(read(&self.stat, buffer)?)
     }
 
-    /// Bytes that it really fetched from storage.
+    /// Bytes actually fetched from storage.
     pub fn read_bytes(&self, buffer: &mut [u8]) -> Option<u64> {
         field(read(self.io.as_ref()?, buffer)?, "read_bytes:")
     }
 
-    /// Voluntary and involuntary context switches of all its threads that live.
+    /// Voluntary and involuntary context switches of all its live threads.
     pub fn switches(&mut self, buffer: &mut [u8]) -> Option<(u64, u64)> {
         let mut sum = None;
         for thread in &mut self.threads {
@@ -100,7 +100,7 @@ impl Thread {
     }
 }
 
-/// Peak resident memory of a process, bytes (VmHWM: what `wait4` says is polluted by the parent's own size).
+/// Peak resident memory of a process, bytes (VmHWM: the value of `wait4` is polluted by the parent's own size).
 pub fn peak_rss_bytes(pid: u32) -> Option<u64> {
     field(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmHWM:").map(|kib| kib * 1024)
 }
@@ -120,7 +120,7 @@ pub fn field(text: &str, name: &str) -> Option<u64> {
     text.split_once(name)?.1.split_whitespace().next()?.parse().ok()
 }
 
-/// Voluntary and involuntary, from the end of a `status` file, where they stand: it is long, and read for every thread.
+/// Voluntary and involuntary, from the end of a `status` file, where they are: it is long, and read for every thread.
 fn parse_switches(status: &str) -> Option<(u64, u64)> {
     let mut found = (None, None);
     for line in status.lines().rev() {

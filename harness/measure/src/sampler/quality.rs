@@ -1,4 +1,4 @@
-//! How often a metric's value really moved: a counter that updates ten times slower than it is read says so in the report.
+//! How often a metric's value really changed: a counter that updates ten times slower than it is read is reported as such.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ type Values = Vec<(&'static str, f64)>;
 /// Counts, per metric, the readings and those that differ from the one before in the same scope.
 #[derive(Default)]
 pub struct Movement {
-    /// By scope, then by metric: a handful of each, found by looking along, which costs less than to hash two texts per reading.
+    /// By scope, then by metric: a handful of each, found by linear search, which costs less than hashing two texts per reading.
     last: Vec<(Arc<str>, Values)>,
     counts: BTreeMap<&'static str, (u64, u64)>,
 }
 
 impl Movement {
-    /// Take one tick's samples in.
+    /// Count one tick's samples.
     pub fn see(&mut self, samples: &[Sample]) {
         for s in samples {
             let Some(value) = s.value else { continue };

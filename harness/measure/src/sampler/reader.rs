@@ -1,4 +1,4 @@
-//! A thread that reads its samplers at a fixed rate, and hands over what they say.
+//! A thread that reads its samplers at a fixed rate, and passes on the samples.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use super::latest::Outlet;
 use super::member::{Proportional, Trees};
 use super::quality::Movement;
 
-/// What a thread reads, and for whom.
+/// The samplers of a thread, and its outlet.
 pub struct Reader {
     samplers: Vec<Box<dyn Sampler>>,
     stop: Arc<AtomicBool>,
@@ -32,7 +32,7 @@ impl Reader {
         Reader { samplers, stop: stop.clone(), outlet: outlet.clone() }
     }
 
-    /// Read until it is to stop, first after so long.
+    /// Read until stopped, first after `first_after`.
     pub fn run(mut self, source: &str, rate_hz: f64, first_after: Duration, rare: Option<Rare>) -> Finished {
         let mut clockwork = Clockwork::begin(rate_hz, first_after);
         let mut movement = Movement::default();
@@ -79,7 +79,7 @@ impl Reader {
         Finished { quality, account }
     }
 
-    /// Be parked until shortly before the next tick; whoever wants a stop, or proportional memory, unparks the thread.
+    /// Park until shortly before the next tick; a request to stop, or for proportional memory, unparks the thread.
     fn nap(&self, clockwork: &Clockwork, rare: Option<&Rare>) {
         const SHORTLY: Duration = Duration::from_millis(1);
         // A tick that comes so soon is worth no wake-up before it.

@@ -1,4 +1,4 @@
-//! The threads that sample a run, and the writer that takes what they read to disk.
+//! The threads that sample a run, and the writer that stores the samples.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,20 +20,20 @@ use super::reader::{Rare, Reader};
 pub struct Rates {
     pub fast_hz: f64,
     pub slow_hz: f64,
-    /// Proportional memory is read this far apart, and whenever it is asked for.
+    /// Proportional memory is read at this interval, and on request.
     pub pss_every: Duration,
 }
 
-/// Drivers renew their gauges every 20 ms and more slowly: a faster rate is for processes alone.
+/// Drivers update their gauges every 20 ms or more slowly: a faster rate is for processes alone.
 const NVML_MOST_HZ: f64 = 50.0;
 
-/// Sampling while it goes on; stopped by [`Sampling::stop`], or by being dropped.
+/// Sampling in progress; stopped by [`Sampling::stop`], or on drop.
 pub struct Sampling {
     stop: Arc<AtomicBool>,
     pss_now: Arc<AtomicBool>,
     pss_readings: Arc<AtomicU64>,
     readers: Vec<JoinHandle<Vec<Finished>>>,
-    /// Sources that could not be begun.
+    /// Sources that could not be started.
     unread: Vec<Finished>,
     writer: Option<JoinHandle<collo_store::Result<()>>>,
     /// Tells the writer not to wait for a reader that does not end.
@@ -42,15 +42,15 @@ pub struct Sampling {
     lost: Lost,
 }
 
-/// How long a reader may take to end: a call to the driver of a card that is gone may never return.
+/// Time limit for a reader to end: a call to the driver of a lost GPU may never return.
 const END: Duration = Duration::from_secs(10);
 
-/// The slow thread begins so much later: between two ticks of the fast one, at 10 Hz and at 100 Hz, so that its long tick does not
-/// sit on the processor when a fast tick is due.
+/// The slow thread starts this much later: between two ticks of the fast one, at 10 Hz and at 100 Hz, so that its long tick does
+/// not occupy the processor when a fast tick is due.
 const OFF_BEAT: Duration = Duration::from_millis(55);
 
 impl Sampling {
-    /// Sample the members below these supervisors, the host, and these cards, into a writer. Cards are open until sampling stops.
+    /// Sample the members below these supervisors, the host, and these GPUs, into a writer. GPUs are open until sampling stops.
     pub fn start(supervisors: &[u32], rates: Rates, writer: SampleWriter, boards: &[Board]) -> collo_store::Result<Self> {
         let trees = Trees::below(supervisors);
         let stop = Arc::new(AtomicBool::new(false));
@@ -91,7 +91,7 @@ impl Sampling {
         self.wake();
     }
 
-    /// Read proportional memory now, and wait until it is read, but not longer than `patience`.
+    /// Read proportional memory now, and wait for it, but not longer than `patience`.
     pub fn read_pss(&self, patience: Duration) {
         let before = self.pss_readings.load(Ordering::Relaxed);
         self.ask_for_pss();
@@ -101,17 +101,17 @@ impl Sampling {
         }
     }
 
-    /// The latest figures by scope.
+    /// The latest values by scope.
     pub fn latest(&self) -> BTreeMap<Arc<str>, Watched> {
         self.latest.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    /// Which card is lost, as soon as its driver says so.
+    /// The error of a lost GPU, as soon as its driver reports it.
     pub fn lost(&self) -> Option<String> {
         self.lost.why()
     }
 
-    /// End the threads, close the cards and the table.
+    /// End the threads, close the GPUs and the table.
     pub fn stop(mut self) -> collo_store::Result<Vec<SamplingQuality>> {
         let finished = self.end();
         let quality = finished.into_iter().map(|f| f.quality).collect();
@@ -121,7 +121,7 @@ impl Sampling {
         }
     }
 
-    /// End the threads that read; no card is open afterwards.
+    /// End the reading threads; no GPU is open afterwards.
     fn end(&mut self) -> Vec<Finished> {
         self.stop.store(true, Ordering::Relaxed);
         self.wake();
@@ -154,7 +154,7 @@ impl Drop for Sampling {
     }
 }
 
-/// A thread, or why there is none: a machine may allow so many and no more (`ulimit -u`, `pids.max`).
+/// Start a thread; the error is why there is none: a machine may limit their number (`ulimit -u`, `pids.max`).
 pub fn thread<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> std::io::Result<JoinHandle<T>> {
     let begun = std::thread::Builder::new().name(name.into()).spawn(work);
     begun.map_err(|e| std::io::Error::new(e.kind(), format!("no thread for sampling can be started: {e}")))

@@ -1,7 +1,7 @@
-//! Choosing cells by an expression over their axes: `sharing == "naive" && degree <= 2`.
+//! Selects cells by an expression over their axes: `sharing == "naive" && degree <= 2`.
 //!
-//! In: a text, and the axes of a cell by name. Out: whether the cell is meant, or what is wrong with the text. It knows values, not
-//! what the axes mean.
+//! In: a text, and the axes of a cell by name. Out: whether the cell is selected, or what is wrong with the text. It knows
+//! values, not what the axes mean.
 
 mod parse;
 
@@ -32,7 +32,7 @@ enum Condition {
     Test(Test),
 }
 
-/// An axis held against a value, or `baseline` by itself.
+/// An axis compared with a value, or `baseline` by itself.
 #[derive(Debug, Clone)]
 struct Test {
     axis: String,
@@ -59,17 +59,17 @@ enum Comparison {
     AtLeast,
 }
 
-/// Which cells of an experiment are meant.
+/// The selected cells of an experiment.
 #[derive(Debug, Clone)]
 pub enum Selection {
-    /// Those for which a condition holds.
+    /// Those satisfying a condition.
     Where(Expression),
     /// Those with these labels.
     Cells(BTreeSet<String>),
 }
 
 impl Selection {
-    /// What was typed, or the labels as one would type them.
+    /// The text typed, or the labels as one would type them.
     pub fn text(&self) -> String {
         match self {
             Selection::Where(condition) => condition.text().to_string(),
@@ -81,7 +81,7 @@ impl Selection {
         }
     }
 
-    /// That every axis in it exists. `settings` are the names beyond [`AXES`].
+    /// Check that every axis in it exists. `settings` are the names beyond [`AXES`].
     pub fn check(&self, settings: &BTreeSet<String>) -> Result<(), Diagnostic> {
         match self {
             Selection::Where(condition) => condition.check(settings),
@@ -89,7 +89,7 @@ impl Selection {
         }
     }
 
-    /// Whether a cell with these axes is meant.
+    /// Whether a cell with these axes is selected.
     pub fn holds(&self, axis: &dyn Fn(&str) -> Option<Json>) -> bool {
         match self {
             Selection::Where(condition) => condition.holds(axis),
@@ -98,7 +98,7 @@ impl Selection {
     }
 }
 
-/// The axes that every cell has; settings come on top.
+/// The axes of every cell; settings are added.
 pub const AXES: [&str; 7] = ["workload", "sharing", "degree", "batch_size", "baseline", "tail", "cell"];
 
 impl Expression {
@@ -115,7 +115,7 @@ impl Expression {
         self.source.text()
     }
 
-    /// That every axis in it exists. `settings` are the names beyond [`AXES`].
+    /// Check that every axis in it exists. `settings` are the names beyond [`AXES`].
     pub fn check(&self, settings: &BTreeSet<String>) -> Result<(), Diagnostic> {
         let mut tests = Vec::new();
         collect(&self.condition, &mut tests);
@@ -135,7 +135,7 @@ impl Expression {
         Ok(())
     }
 
-    /// The fixed axes have fixed types; a comparison with another type would silently never hold.
+    /// The fixed axes have fixed types; a comparison with another type would silently never be true.
     fn check_type(&self, test: &Test) -> Result<(), Diagnostic> {
         let (is, fits): (&str, fn(&Json) -> bool) = match test.axis.as_str() {
             "degree" | "batch_size" => ("a number", Json::is_number),
@@ -153,7 +153,7 @@ impl Expression {
         if wrong { Err(mistake()) } else { Ok(()) }
     }
 
-    /// Whether a cell with these axes is meant. An axis that a cell has not equals nothing.
+    /// Whether a cell with these axes is selected. An axis that a cell lacks equals nothing.
     pub fn holds(&self, axis: &dyn Fn(&str) -> Option<Json>) -> bool {
         self.condition.holds(axis)
     }

@@ -1,4 +1,4 @@
-//! Reading an expression: words with their places, then the grammar
+//! Parses an expression: words with their places, then the grammar
 //!
 //! ```text
 //! any  = all *( "||" all )      all = one *( "&&" one )      one = "!" one / "(" any ")" / test
@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 
 use super::{Against, Comparison, Condition, Test};
 
-/// Deeper nesting than anybody writes would overflow the stack.
+/// Maximum nesting: more would overflow the stack.
 const DEEPEST: usize = 100;
 
 #[derive(Debug, Clone, PartialEq)]

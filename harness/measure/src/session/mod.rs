@@ -1,7 +1,7 @@
-//! One experiment, from what was asked for to a stored campaign: plan, prepare, measure, search.
+//! One experiment, from the request to a stored campaign: plan, prepare, measure, search.
 //!
-//! In: a request, as a verb makes it of its arguments. Out: what came of it, and events on the way. Planning touches nothing; what is
-//! measured is put back and stored by `campaign`. It prints nothing.
+//! In: a request, built by a verb from its arguments. Out: the result, and events on the way. Planning touches nothing; restoring
+//! and storing are done by `campaign`. It prints nothing.
 
 mod search;
 
@@ -25,11 +25,11 @@ use crate::run::RunError;
 use crate::select::Selection;
 use crate::workload::Workload;
 
-/// What is to be measured, and how.
+/// What to measure, and how.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub experiment: Experiment,
-    /// These cells and their baselines; all if none.
+    /// These cells and their baselines; all if `None`.
     pub selection: Option<Selection>,
     pub device: Asked,
     /// The user's own Python instead of the provided one.
@@ -38,13 +38,13 @@ pub struct Request {
 }
 
 impl Request {
-    /// All of an experiment, in whatever way it says itself.
+    /// The whole experiment, with its own settings.
     pub fn of(experiment: Experiment) -> Request {
         Request { experiment, selection: None, device: Asked::default(), python: None, choice: Choice::default() }
     }
 }
 
-/// An experiment that is planned on a device.
+/// An experiment planned on a device.
 pub struct Session {
     project: Project,
     request: Request,
@@ -53,7 +53,7 @@ pub struct Session {
     provided: Option<Provided>,
 }
 
-/// What members are started with: their interpreters, the versions of what is in these, and the data sets.
+/// What members are started with: their interpreters, the package versions of these, and the data sets.
 #[derive(Default)]
 struct Provided {
     interpreters: Interpreters,
@@ -61,7 +61,7 @@ struct Provided {
     data: Vec<Prepared>,
 }
 
-/// An error in the middle of measuring, and the campaign that was open then: what it has stored is safe.
+/// An error during measuring, and the campaign that was open then: its stored runs are safe.
 #[derive(Debug)]
 pub struct Unfinished {
     pub error: RunError,
@@ -75,7 +75,7 @@ impl<E: Into<RunError>> From<E> for Unfinished {
 }
 
 impl Session {
-    /// Expand and plan on the device that is asked for. Nothing is touched.
+    /// Expand and plan on the requested device. Nothing is touched.
     pub fn plan(project: &Project, mut request: Request) -> Result<Session, Diagnostics> {
         if let Some(more) = request.choice.more {
             request.experiment.repetitions = more;
@@ -85,8 +85,8 @@ impl Session {
         Ok(Session { project: project.clone(), request, facts, plan, provided: None })
     }
 
-    /// The same for what is going to be measured: what a collo that is gone has left of the card is put right first, and what of the card
-    /// cannot be changed is asked, so that the cells which need it are refused before anything is measured.
+    /// The same for measuring: the state left by a dead collo is restored first, and what cannot be changed on the GPU is
+    /// checked, so that the cells which need it are refused before anything is measured.
     pub fn plan_to_measure(project: &Project, request: Request, watcher: Watcher<'_>) -> Result<Session, Diagnostics> {
         let mut session = Session::plan(project, request)?;
         if let Some(gpu) = session.facts.gpu() {
@@ -140,7 +140,7 @@ impl Session {
         &self.plan
     }
 
-    /// Of the plan only these runs, by their place in the order and their cell.
+    /// Keep only these runs of the plan, by index and cell.
     pub fn keep(&mut self, keep: impl Fn(usize, &PlannedCell) -> bool) {
         self.plan.keep(keep);
     }
@@ -165,12 +165,12 @@ impl Session {
         Ok(())
     }
 
-    /// Take these interpreters as they are, instead of preparing anything.
+    /// Use these interpreters as they are, instead of preparing anything.
     pub fn prepared_with(&mut self, interpreters: Interpreters) {
         self.provided = Some(Provided { interpreters, ..Provided::default() });
     }
 
-    /// Measure the plan, or search; what is not prepared yet is.
+    /// Measure the plan, or search; prepares first if necessary.
     pub fn measure(&mut self, watcher: Watcher<'_>) -> Result<Finished, Unfinished> {
         if self.provided.is_none() {
             self.prepare(watcher)?;

@@ -1,4 +1,4 @@
-//! The search for the largest degree that fits: a round of cells, what came of it, the next round, all in one campaign.
+//! The search for the largest degree that fits: a round of cells, its results, the next round, all in one campaign.
 
 use collo_store::{CampaignFolder, Diagnostic, Runs};
 

@@ -1,4 +1,4 @@
-//! What is read of a member while it trains: the matter that an attestation is made of.
+//! What is read of a member while it trains: the basis of an attestation.
 
 use collo_store::{Attestation, Check};
 
@@ -12,26 +12,26 @@ const DEVICE: &str = "device as it sees it";
 /// The check that a process too short for the system's clock ticks can miss.
 pub const CPU_TIME: &str = "cpu time in the window";
 
-/// What a member was asked to be, and what was found of it inside the measured window.
+/// The request for a member, and what was found inside the measured window.
 #[derive(Debug, Clone, Default)]
 pub struct InForce {
     pub member: usize,
     /// Every process below the member's supervisor.
     pub pids: Vec<u32>,
-    /// What it sees itself; none for a foreign script.
+    /// What it sees itself; `None` for a foreign script.
     pub hello: Option<Hello>,
     /// CPU time of those processes when the window opened.
     pub cpu_ns_before: Option<u64>,
     /// CPU time of those processes now.
     pub cpu_ns_now: Option<u64>,
-    /// Logical processors that every one of its threads may run on; none if they differ or could not be read.
+    /// Logical processors that every one of its threads may run on; `None` if they differ or could not be read.
     pub cores: Option<Vec<u32>>,
-    /// All cores that collo may use, where no pinning was asked for.
+    /// All cores that collo may use, if no pinning was requested.
     pub asked_cores: Vec<u32>,
     pub asked_threads: u32,
 }
 
-/// The evidence, gathered inside the measured window, that what was asked for was in force; without a card the members are on a CPU.
+/// The evidence, gathered inside the measured window, that the request was in force; without a GPU the members are on a CPU.
 pub fn attest(card: Option<&StagedCard>, members: &[InForce]) -> Attestation {
     match card {
         None => on_cpu(members),
@@ -39,7 +39,7 @@ pub fn attest(card: Option<&StagedCard>, members: &[InForce]) -> Attestation {
     }
 }
 
-/// The evidence on a CPU: each member lives, has used CPU time inside the window, on the cores and with the threads asked for,
+/// The evidence on a CPU: each member is alive, has used CPU time inside the window, on the cores and with the threads requested,
 /// and itself sees no other device.
 fn on_cpu(members: &[InForce]) -> Attestation {
     // Where a member trains decides more than anything else that is found of it.
@@ -51,7 +51,7 @@ pub fn check(member: usize, what: &str, asked: String, found: Option<String>, ho
     Check { what: what.into(), member: Some(member as u32), asked, found, holds }
 }
 
-/// The device as the framework shows it to a member, against the one that it was given; nothing of a foreign script.
+/// The device as the member's framework sees it, compared with the assigned one; empty for a foreign script.
 pub fn as_it_sees(card: Option<&StagedCard>, member: usize, hello: Option<&Hello>) -> Vec<Check> {
     let Some(hello) = hello else { return Vec::new() };
     match card {
@@ -60,20 +60,20 @@ pub fn as_it_sees(card: Option<&StagedCard>, member: usize, hello: Option<&Hello
     }
 }
 
-/// What a hello says of another device than the member was given. No such group is to train: what it does elsewhere would be found out at
-/// the end, under another reason perhaps.
+/// The check that fails if a hello names another device than the assigned one. Such a group must not train: the problem would
+/// only be found at the end, perhaps under another reason.
 pub fn misplaced(card: Option<&StagedCard>, member: usize, hello: &Hello) -> Option<Check> {
     as_it_sees(card, member, Some(hello)).into_iter().find(|c| !c.holds)
 }
 
-/// A check that does not hold, in words.
+/// A failed check, in words.
 pub fn words(check: &Check) -> String {
     let who = check.member.map(|m| format!(" of member {m}")).unwrap_or_default();
     let found = check.found.as_deref().unwrap_or("nothing");
     format!("{}{who}: asked {}, found {found}", check.what, check.asked)
 }
 
-/// What holds for a process on any device: alive, working, where and as wide as it should.
+/// Checks of a process on any device: alive, working, on its cores and with its threads.
 pub fn process(m: &InForce) -> Vec<Check> {
     let used_ns = m.cpu_ns_now.zip(m.cpu_ns_before).map(|(now, before)| now.saturating_sub(before));
     let used = used_ns.map(|ns| format!("{:.3} s", ns as f64 / 1e9));

@@ -1,6 +1,6 @@
 //! The evidence on an NVIDIA GPU: the driver's process lists, the MPS server's client list, and what each member sees through CUDA.
 //!
-//! What must not be trusted is the environment that we gave: a client that cannot reach its daemon runs without MPS and says nothing.
+//! The environment that we set is not evidence: a client that cannot reach its daemon silently runs without MPS.
 
 use std::collections::BTreeSet;
 
@@ -14,31 +14,31 @@ use crate::device::company::{Company, Unlisted};
 use crate::device::{holders, mps, namespace, nvml};
 use crate::launch::protocol::Hello;
 
-/// The check that somebody else's work on the card does not pass.
+/// The check that fails if others use the GPU.
 pub const OTHERS: &str = "others on the card";
 
-/// The check of a limit that the MPS daemon was told.
+/// The check of a limit set in the MPS daemon.
 pub const MEMORY_LIMIT: &str = "memory limit of the MPS daemon";
 
-/// What was read of a card at one moment. A list that could not be read is absent.
+/// A snapshot of a GPU. A list that could not be read is absent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Seen {
-    /// Processes that compute on the card, with their instance where it is cut.
+    /// Processes that compute on the GPU, with their instance if it is partitioned.
     pub computing: Option<Vec<Computing>>,
-    /// Processes that the driver knows as MPS clients.
+    /// MPS clients according to the driver.
     pub mps_clients: Option<BTreeSet<u32>>,
     /// By daemon: its servers' clients.
     pub clients: Vec<Option<BTreeSet<u32>>>,
-    /// The servers of our daemons, which compute on the card too.
+    /// The servers of our daemons, which compute on the GPU too.
     pub servers: BTreeSet<u32>,
     pub mig: Option<bool>,
-    /// By daemon: the limit of memory that it says its clients have.
+    /// By daemon: the memory limit of its clients that it reports.
     pub memory_limits: Vec<Option<u64>>,
-    /// By daemon: the limits that its server wrote down.
+    /// By daemon: the limits that its server logged.
     pub logged: Vec<mps::Logged>,
-    /// What is used of the card by nobody who is listed.
+    /// Usage of the GPU not explained by listed processes.
     pub unlisted: Option<Unlisted>,
-    /// Whether something lies where members without MPS look for a daemon.
+    /// Whether the folder in which members without MPS look for a daemon is not empty.
     pub daemon_in_the_way: bool,
 }
 
@@ -50,7 +50,7 @@ pub struct Computing {
     pub compute_instance: Option<u32>,
 }
 
-/// Look at the card and hold what is seen against what was asked for.
+/// Read the GPU's state and compare it with the request.
 pub fn on_gpu(card: &StagedCard, members: &[InForce]) -> Attestation {
     judge(&Seen::of(card), card, members)
 }
@@ -69,7 +69,7 @@ impl Seen {
         seen
     }
 
-    /// What the driver says of the card and of the instances that members are on.
+    /// The driver's report of the GPU and of the instances that members are on.
     fn look(&mut self, card: &StagedCard) {
         let Ok(nvml) = nvml::open() else { return };
         let Ok(device) = nvml.device_by_uuid(card.uuid.as_str()) else { return };
@@ -105,7 +105,7 @@ impl Seen {
         }
     }
 
-    /// What a daemon and its server say. Each question is a program that may take its time, so none is asked twice.
+    /// The replies of a daemon and its server. Each query runs a program that may be slow, so none is repeated.
     fn ask(&mut self, daemon: &Served, limited: bool) {
         let servers = daemon.control.servers();
         let clients = servers.as_ref().ok().and_then(|servers| {
@@ -119,7 +119,7 @@ impl Seen {
         self.logged.push(mps::logged(&log));
     }
 
-    /// Pids on the card that are neither of a member nor of our servers.
+    /// Pids on the GPU that are neither of a member nor of our servers.
     fn others(&self, members: &[InForce]) -> Vec<u32> {
         let ours = |pid: &u32| self.servers.contains(pid) || members.iter().any(|m| m.pids.contains(pid));
         let pids: BTreeSet<u32> = self.computing.iter().flatten().map(|c| c.pid).collect();
@@ -135,7 +135,7 @@ impl Seen {
     }
 }
 
-/// The two lists that the driver has of a device; one that is closed or unknown to it is absent.
+/// The driver's two lists of a device; an unreadable or unsupported one is absent.
 struct Listed {
     plain: Option<Vec<ProcessInfo>>,
     clients: Option<Vec<ProcessInfo>>,
@@ -150,7 +150,7 @@ impl Listed {
         self.clients.as_ref().map(|all| all.iter().map(|p| p.pid).collect())
     }
 
-    /// Who is on either; none where neither is open.
+    /// Processes on either; `None` if neither can be read.
     fn all(&self) -> Option<Vec<Computing>> {
         let lists = [&self.plain, &self.clients];
         let computing =
@@ -159,7 +159,7 @@ impl Listed {
     }
 }
 
-/// Pure: what was seen against what was asked.
+/// Pure: compares the snapshot with the request.
 fn judge(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Attestation {
     let hidden = seen.hidden(members);
     let mut checks = vec![of_mig(seen, card)];
@@ -224,9 +224,9 @@ fn of_others(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Check {
     }
 }
 
-/// The limit of memory that is in force for the clients of every daemon: what its server wrote down, and what the daemon tells when it is
-/// asked. Either may be in a form that is not known here, and reading back is unreliable (a TODO in the tests of NVIDIA's gpu-operator and
-/// DRA driver): one that says what was asked for is enough. Where neither is understood nothing is found, and the run is informative.
+/// The memory limit in force for the clients of every daemon: the one its server logged, and the one the daemon reports. Either
+/// may be in an unknown format, and reading back is unreliable (a TODO in the tests of NVIDIA's gpu-operator and DRA driver): one
+/// that matches the request is enough. If neither is understood nothing is found, and the run is informative.
 fn of_memory(seen: &Seen, card: &StagedCard) -> Vec<Check> {
     if card.own_memory_limits {
         let (what, asked) = (MEMORY_LIMIT.into(), "one for each member".into());
@@ -251,8 +251,8 @@ fn of_memory(seen: &Seen, card: &StagedCard) -> Vec<Check> {
     (0..card.daemons.len()).map(check).collect()
 }
 
-/// The share of threads that the server of every daemon wrote down for its clients. A server that wrote nothing is no evidence either
-/// way: the SMs that members see are.
+/// The thread percentage that the server of every daemon logged for its clients. A server that logged nothing is no evidence
+/// either way: the SMs that members see are.
 fn of_threads(seen: &Seen, card: &StagedCard) -> Vec<Check> {
     let Some(asked) = card.thread_limit_percent.map(f64::from) else { return Vec::new() };
     let check = |found: f64| Check {
@@ -266,7 +266,7 @@ fn of_threads(seen: &Seen, card: &StagedCard) -> Vec<Check> {
     seen.logged.iter().filter_map(|l| l.active_thread_percent).map(check).collect()
 }
 
-/// The driver has one of its processes on its device.
+/// The driver lists one of its processes on its device.
 fn on_its_device(seen: &Seen, card: &StagedCard, member: &InForce, device: &Visible) -> Check {
     let there = seen.computing.as_ref().map(|all| {
         all.iter()
@@ -287,7 +287,7 @@ fn on_its_device(seen: &Seen, card: &StagedCard, member: &InForce, device: &Visi
     check(member.member, "process in the driver's list", place, found, holds)
 }
 
-/// On its server's client list where MPS is asked for, on no list where it is not.
+/// On its server's client list if MPS is requested, otherwise on none.
 fn through_mps(seen: &Seen, member: &InForce, device: &Visible) -> Check {
     let on = |list: &BTreeSet<u32>| member.pids.iter().find(|pid| list.contains(pid)).copied();
     match device.daemon {
@@ -307,7 +307,7 @@ fn through_mps(seen: &Seen, member: &InForce, device: &Visible) -> Check {
     }
 }
 
-/// The device, and how many SMs of it, as CUDA shows them to the member; `what` is the word for the first.
+/// The device, and its number of SMs, as CUDA shows them to the member; `what` is the word for the first.
 pub fn as_it_sees(card: &StagedCard, member: usize, hello: &Hello, what: &str) -> Vec<Check> {
     let Some(device) = card.devices.get(member) else { return Vec::new() };
     // Inside an instance CUDA gives its digits, or the card's, with a prefix of the script's: the digits tell.

@@ -55,7 +55,7 @@ fn on_card(pids: &[u32]) -> Seen {
     }
 }
 
-/// No process of this system has one.
+/// A pid that does not exist on this system.
 const NOBODY: u32 = 4_200_000_000;
 
 fn two() -> Vec<InForce> {
@@ -66,7 +66,7 @@ fn naive(seen: &Seen, members: &[InForce]) -> Attestation {
     judge(seen, &card(vec![whole(), whole()], false), members)
 }
 
-/// The first check that does not hold.
+/// The first check that fails.
 fn unmet(a: &Attestation) -> Option<&str> {
     a.checks.iter().find(|c| !c.holds).map(|c| c.what.as_str())
 }
@@ -132,7 +132,7 @@ fn a_limit_of_threads_shows_in_the_sms_that_a_member_sees() {
     assert_eq!(verdict(1, Some(1)), AttestationVerdict::Attested);
 }
 
-/// A card with one daemon, whose clients have half of the threads and 4 GB.
+/// A GPU with one daemon, whose clients have half of the threads and 4 GB.
 fn limited() -> StagedCard {
     let mut card = card(vec![Visible { daemon: Some(0), percent: Some(50), ..whole() }], false);
     card.daemons.push(Served { control: Control::at("/nowhere"), log: PathBuf::new() });

@@ -1,10 +1,10 @@
-//! What one member may have at most of a device that it shares through MPS.
+//! The limits of one member on a device that it shares through MPS.
 
 use std::fmt;
 
 use crate::units;
 
-/// The limits of one member; absent is none.
+/// The limits of one member; absent means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
     pub active_thread_percent: Option<u8>,
@@ -33,7 +33,7 @@ impl Limits {
         Ok(limits)
     }
 
-    /// What the daemon and its clients are told, in the MPS guide's own variables.
+    /// The environment of the daemon and its clients, in the MPS guide's own variables.
     pub fn environment(&self) -> Vec<(&'static str, String)> {
         let percent = self.active_thread_percent.map(|p| ("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", p.to_string()));
         let memory = self.memory_bytes.map(|b| ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", format!("0={}M", b >> 20)));
@@ -41,7 +41,7 @@ impl Limits {
     }
 }
 
-/// What [`Limits::parse`] reads; empty without a limit.
+/// The format of [`Limits::parse`]; empty without a limit.
 impl fmt::Display for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = self.active_thread_percent.map(|p| format!("{p}%"));

@@ -1,6 +1,7 @@
-//! `mig`: the GPU is cut into instances of their own memory and compute, one member in each, perhaps an MPS daemon in each.
+//! `mig`: the GPU is partitioned into instances with their own memory and compute, one member in each, optionally with an MPS
+//! daemon in each.
 //!
-//! This file has the words; what each member gets is solved in `mig_seats`.
+//! This file parses the labels; the seats of the members are solved in `mig_seats`.
 
 use std::sync::Arc;
 
@@ -30,13 +31,13 @@ pub struct Mig {
     pub mps: bool,
 }
 
-/// What the GPU is cut into.
+/// How the GPU is partitioned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cut {
     /// The largest equal slices.
     Equal,
-    /// Instances of one profile; without a count, as many as there are members. With `1c.` in front, that many compute instances
-    /// inside one GPU instance.
+    /// Instances of one profile; without a count, as many as there are members. With the prefix `1c.`, that many compute
+    /// instances inside one GPU instance.
     Profile { count: Option<u32>, profile: String },
     /// A named layout.
     Layout(String),

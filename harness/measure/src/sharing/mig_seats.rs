@@ -1,4 +1,4 @@
-//! From a cut and the members of a group to instances at explicit places, and who sits in which; or why not, and what would fit.
+//! From a partition and the members of a group to placed instances, and the seat of each member; or why not, and what would fit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Seats<'_> {
         self.members.windows(2).any(|w| w[0].workload != w[1].workload)
     }
 
-    /// `mig` alone: the largest of which there is one for each.
+    /// `mig` alone: the largest profile with an instance for each.
     fn equal(&self) -> Result<Seating, Refusal> {
         let most = (1..=self.card.compute_slices).rev().find(|n| self.card.equal(*n).is_some());
         let wanted = if self.mps { self.degree().min(most.unwrap_or(0)) } else { self.degree() };
@@ -180,7 +180,7 @@ impl Seats<'_> {
         Seating { partition: Some(partition), seats, daemons: self.mps, ..Seating::default() }
     }
 
-    /// The fewest workloads on smaller slices that make the group fit, solved.
+    /// The smallest number of workloads to move to smaller slices so that the group fits, solved.
     fn would_fit(&self) -> Option<String> {
         let mut names: Vec<&str> = self.members.iter().map(|m| m.workload.as_str()).collect();
         names.sort_unstable();

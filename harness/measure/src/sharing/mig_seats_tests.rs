@@ -20,7 +20,7 @@ fn members(names: &[&str]) -> Vec<MemberSpec> {
     names.iter().map(spec).collect()
 }
 
-/// The slots of so many equal members, or why not.
+/// The slots of `degree` equal members, or why not.
 fn slots(label: &str, degree: usize) -> String {
     let members = members(&vec!["small"; degree]);
     match parse(label).expect("a mode").seat(&facts("a100-40gb"), &members, &Each::default()) {
@@ -29,7 +29,7 @@ fn slots(label: &str, degree: usize) -> String {
     }
 }
 
-/// What a stored label is read as must be what was planned under it.
+/// Parsing a stored label must give the sharing that was planned under it.
 #[test]
 fn every_label_says_of_the_sharing_what_its_seating_does() {
     let limits = BTreeMap::from([("small", "50%"), ("medium", "mem=4GB")].map(|(w, l)| (w.into(), limits(l).expect("limits"))));

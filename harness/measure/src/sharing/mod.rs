@@ -1,8 +1,8 @@
-//! The ways of sharing one device between the members of a group, one file each.
+//! The sharing modes: ways to share one device between the members of a group, one file each.
 //!
-//! In: a label such as `mps:50%`. Out: a mode that prints the same label and says what each member gets of a device, or why it cannot run
-//! there. A mode is pure: [`stage`] brings a device into any of them, [`attest`] gathers the evidence. To add one, add its file and its
-//! line in [`MODES`].
+//! In: a label such as `mps:50%`. Out: a mode that prints the same label and returns each member's share of a device, or why it
+//! cannot run there. A mode is pure: [`stage`] applies any of them to a device, [`attest`] gathers the evidence. To add one, add
+//! its file and its line in [`MODES`].
 
 mod evidence;
 mod gpu_evidence;
@@ -38,13 +38,13 @@ use crate::nearest::nearest;
 pub trait SharingMode: fmt::Debug + Send + Sync {
     /// The text written in experiments, stored with runs and printed in reports, e.g. `mps:50%`, `mig:3g.20gb`.
     fn label(&self) -> String;
-    /// The first word of the label, alike for all variants.
+    /// The first word of the label, the same for all variants.
     fn family(&self) -> &'static str;
-    /// What these members get of this device, and the state that it must be in; or why they cannot run in this mode. Pure.
+    /// The seats of these members on this device, and its required state; or why they cannot run in this mode. Pure.
     fn seat(&self, facts: &DeviceFacts, members: &[MemberSpec], each: &Each) -> Result<Seating, Refusal>;
 }
 
-/// What an experiment says of single workloads in mixed groups.
+/// An experiment's settings for individual workloads in mixed groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Each {
     /// MIG profiles.
@@ -53,7 +53,7 @@ pub struct Each {
     pub limits: BTreeMap<String, Limits>,
 }
 
-/// Why something cannot run here, and the way out.
+/// Why something cannot run here, and the hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub reason: String,
@@ -62,20 +62,20 @@ pub struct Refusal {
 
 type Parse = fn(&str) -> Option<Result<Arc<dyn SharingMode>, String>>;
 
-/// A family of modes: its words.
+/// A family of modes: its labels.
 pub struct Family {
     pub name: &'static str,
     /// Labels as one would write them.
     pub examples: &'static [&'static str],
     pub about: &'static str,
-    /// The mode of a label, if the label belongs to this family; the error says what is wrong behind the family's name.
+    /// The mode of a label, if the label belongs to this family; the error says what is wrong after the family's name.
     parse: Parse,
 }
 
-/// All modes; the order is that of lists.
+/// All modes, in the order of lists.
 pub static MODES: &[&Family] = &[&naive::NAIVE, &mps::MPS, &mig::MIG];
 
-/// The mode of a label, as an experiment or a cell's name writes it.
+/// The mode of a label, as written in an experiment or a cell's name.
 pub fn parse(label: &str) -> Result<Arc<dyn SharingMode>, Diagnostic> {
     if let Some(read) = MODES.iter().find_map(|family| (family.parse)(label)) {
         return read.map_err(|note| unknown(label).note(note));
@@ -93,12 +93,12 @@ fn unknown(label: &str) -> Diagnostic {
     Diagnostic::new(format!("unknown sharing mode {}", quoted(label)))
 }
 
-/// The limits of one workload under `mps:each`, as behind `mps:`.
+/// The limits of one workload under `mps:each`, as after `mps:`.
 pub fn limits(text: &str) -> Result<Limits, Diagnostic> {
     Limits::parse(text).map_err(|note| unknown(&format!("mps:{text}")).note(note))
 }
 
-/// Reason and way out for a mode of NVIDIA GPUs on something else.
+/// Reason and hint for a mode of NVIDIA GPUs on another device.
 fn needs_a_gpu(family: &str, facts: &DeviceFacts) -> Refusal {
     Refusal {
         reason: format!("`{family}` needs an NVIDIA GPU, this is a {}", facts.kind),

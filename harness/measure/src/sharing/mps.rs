@@ -1,4 +1,4 @@
-//! `mps`: the kernels of all members run side by side through NVIDIA's daemon, perhaps with limits for each.
+//! `mps`: the kernels of all members run concurrently through NVIDIA's daemon, optionally with limits for each.
 
 use std::sync::Arc;
 
@@ -22,15 +22,15 @@ pub static MPS: Family = Family {
     },
 };
 
-/// The most clients of one server, on Volta and later; 60 with the newest drivers (NVIDIA's MPS guide).
+/// Maximum number of clients of one server, on Volta and later; 60 with the newest drivers (NVIDIA's MPS guide).
 const MOST_CLIENTS: usize = 48;
 
-/// Who may have how much.
+/// How limits are assigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mps {
     /// All members the same.
     Alike(Limits),
-    /// In a mixed group every workload has limits of its own, which the experiment's `limits` say.
+    /// In a mixed group every workload has limits of its own, from the experiment's `limits`.
     Each,
 }
 

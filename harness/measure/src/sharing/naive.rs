@@ -1,4 +1,4 @@
-//! `naive`: several processes on one device, each by itself; the driver or the kernel slices the time.
+//! `naive`: several independent processes on one device; the driver or the kernel slices the time.
 
 use std::sync::Arc;
 

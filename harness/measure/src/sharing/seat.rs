@@ -1,4 +1,4 @@
-//! Who gets what of a card, before anything is staged: pure, so that a plan can show it.
+//! Each member's share of a GPU, before anything is staged: pure, so that a plan can show it.
 
 use std::fmt;
 
@@ -8,27 +8,27 @@ use super::Limits;
 use crate::device::partition::Slice;
 use crate::device::{DeviceFacts, Partition};
 
-/// The state that a cell needs its device in, and the place of each member.
+/// The device state that a cell requires, and the place of each member.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seating {
-    /// Absent where there is nothing to cut: on a CPU, on a card without MIG.
+    /// Absent if nothing can be partitioned: on a CPU, on a GPU without MIG.
     pub partition: Option<Partition>,
     /// By member.
     pub seats: Vec<Seat>,
-    /// True where members share by MPS: a daemon for each GPU instance that is used, or one for the whole card.
+    /// True if members share by MPS: a daemon for each GPU instance used, or one for the whole GPU.
     pub daemons: bool,
-    /// By member, what it may have at most under MPS; empty where nobody has a limit.
+    /// By member, its limits under MPS; empty without limits.
     pub limits: Vec<Limits>,
-    /// What the mode's label does not say of it.
+    /// What the mode's label does not express.
     pub remark: Option<String>,
 }
 
 /// The place of one member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seat {
-    /// The whole device, perhaps with others.
+    /// The whole device, possibly with others.
     Whole,
-    /// A compute instance of a GPU instance, by their numbers in the partition.
+    /// A compute instance of a GPU instance, by their indices in the partition.
     Slice { instance: usize, compute: usize },
 }
 
@@ -38,19 +38,19 @@ impl Seating {
         Seating { partition, seats: vec![Seat::Whole; members], ..Seating::default() }
     }
 
-    /// The same on this device, with MIG off where it has MIG.
+    /// The same on this device, with MIG off if it has MIG.
     pub fn whole_device(members: usize, facts: &DeviceFacts) -> Seating {
         Seating::whole(members, facts.gpu().filter(|gpu| gpu.has_mig).map(|_| Partition::off()))
     }
 
-    /// The limits that all members have alike; none where they differ.
+    /// The limits common to all members; `None` if they differ.
     pub fn common_limits(&self) -> Option<Limits> {
         let first = self.limits.first().copied().unwrap_or_default();
         self.limits.iter().all(|own| *own == first).then_some(first)
     }
 
-    /// The same members in a larger partition that has all their slices: what an administrator left, or a block that is there anyway.
-    /// None where it does not have them.
+    /// The same members in a larger partition that has all their slices: an administrator's, or that of an existing block. `None`
+    /// if it does not have them.
     pub fn inside(&self, there: &Partition) -> Option<Seating> {
         let Some(own) = &self.partition else { return Some(self.clone()) };
         if own.mig != there.mig {
@@ -75,7 +75,7 @@ impl Seating {
         Some(Seating { partition: Some(there.clone()), seats, ..self.clone() })
     }
 
-    /// What members of a mode's family share that sit so, for the record.
+    /// The sharing record of this seating under a mode's family.
     pub fn sharing(&self, family: &str) -> Sharing {
         let partition = self.partition.as_ref().filter(|p| p.mig);
         let own = |(number, slice): (usize, &Slice)| match self.members_in(number) {
@@ -95,7 +95,7 @@ impl Seating {
         self.seats.iter().filter(|s| matches!(s, Seat::Slice { instance, .. } if *instance == number)).count()
     }
 
-    /// The size of a member's slice, as a mode's label would name it: `1g.5gb`, `1c.3g.20gb`. None on the whole device.
+    /// The size of a member's slice, as in a mode's label: `1g.5gb`, `1c.3g.20gb`. `None` on the whole device.
     pub fn slice(&self, member: usize) -> Option<String> {
         let Seat::Slice { instance, compute } = *self.seats.get(member)? else { return None };
         let slice = self.partition.as_ref()?.instances.get(instance)?;
@@ -104,7 +104,7 @@ impl Seating {
     }
 }
 
-/// `whole GPU`, `whole GPU, shared`, `1g.5gb + 3×2g.10gb`, `2×1c in one 3g.20gb`; behind a colon what the label does not say.
+/// `whole GPU`, `whole GPU, shared`, `1g.5gb + 3×2g.10gb`, `2×1c in one 3g.20gb`; after a colon what the label does not express.
 impl fmt::Display for Seating {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.partition.as_ref().filter(|p| p.mig) {

@@ -1,4 +1,4 @@
-//! What one member gets of the device: an environment to start in, and cores to stay on.
+//! One member's share of the device: an environment to start in, and cores to stay on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use crate::device::Cores;
 use crate::device::cut::NotCut;
 use crate::device::hold::Hold;
 
-/// A device brought into a mode.
+/// A staged device.
 pub struct Staged {
     /// By member.
     pub slots: Vec<Slot>,
-    /// None on a CPU.
+    /// `None` on a CPU.
     pub card: Option<Arc<StagedCard>>,
     /// The MPS daemons of this run.
     pub(super) daemons: Vec<Daemon>,
@@ -23,7 +23,7 @@ impl Staged {
         Staged { slots, card: None, daemons: Vec::new() }
     }
 
-    /// End what was started for this run alone; what was wrong with it, if something was.
+    /// End what was started for this run alone; returns any problem with it.
     pub fn trouble_and_end(mut self, hold: Option<&mut Hold>) -> Option<String> {
         let trouble = self.daemons.iter_mut().find_map(Daemon::trouble);
         if let Some(hold) = hold {
@@ -36,18 +36,18 @@ impl Staged {
 /// One member's share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Slot {
-    /// On top of collo's own environment; none removes a variable.
+    /// On top of collo's own environment; `None` removes a variable.
     pub env: BTreeMap<String, Option<String>>,
-    /// Logical processors to stay on; all that collo may use if none.
+    /// Logical processors to stay on; if `None`, all that collo may use.
     pub cores: Option<Vec<u32>>,
 }
 
-/// Why a device could not be brought into a mode.
+/// Why a device could not be staged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct NotStaged {
     pub reason: String,
-    /// The device went away.
+    /// The device disappeared.
     pub lost: bool,
 }
 

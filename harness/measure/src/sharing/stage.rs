@@ -1,4 +1,4 @@
-//! Bringing a device into the state that a seating asks for: cut the card, start the MPS daemons, and say what each member may see.
+//! Applies a seating to a device: partitions the GPU, starts the MPS daemons, and sets what each member may see.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,21 +13,21 @@ use crate::device::{Cores, DeviceFacts, DeviceKind, Gpu, state_folder};
 use crate::launch::{Service, ServiceOrders};
 use crate::sampler::{Board, BoardInstance, SourceChoice};
 
-/// What is staged on.
+/// The inputs of staging.
 pub struct Ground<'a> {
     pub facts: &'a DeviceFacts,
-    /// The card of this run, and the right to change it; none on a CPU.
+    /// The GPU of this run, and its lease; `None` on a CPU.
     pub card: Option<(&'a Gpu, &'a mut Hold)>,
     pub cores: &'a Cores,
     /// The run's folder, where daemons write their logs.
     pub folder: &'a Path,
-    /// Under MPS, nobody but the server may use the card.
+    /// Under MPS, only the server may use the GPU.
     pub exclusive: bool,
-    /// Others may compute on the card; the run is informative then.
+    /// Others may compute on the GPU; the run is informative then.
     pub foreign: bool,
 }
 
-/// A card in a mode: what was asked for, and where to look whether it is so. Evidence is gathered from a copy of it on any thread.
+/// A staged GPU: what was requested, and where to verify it. Evidence is gathered from a copy of it on any thread.
 #[derive(Debug, Clone)]
 pub struct StagedCard {
     pub label: String,
@@ -40,13 +40,13 @@ pub struct StagedCard {
     /// The folder in which members without MPS look for a daemon, and find none.
     pub empty: PathBuf,
     pub foreign: bool,
-    /// The share of threads that the daemons were told, for each client.
+    /// The thread percentage per client, set in the daemons.
     pub thread_limit_percent: Option<u8>,
-    /// The limit of memory that the daemons were told, for each client.
+    /// The memory limit per client, set in the daemons.
     pub memory_limit_bytes: Option<u64>,
-    /// Members have limits of memory of their own, which no daemon tells.
+    /// Members have memory limits of their own, which no daemon reports.
     pub own_memory_limits: bool,
-    /// The GPU instances that are used, to be sampled: UUID, GPU instance, compute instance.
+    /// The GPU instances in use, to be sampled: UUID, GPU instance, compute instance.
     pub instances: Vec<(String, u32, u32)>,
 }
 
@@ -57,13 +57,13 @@ pub struct Visible {
     pub sms: Option<u32>,
     pub gpu_instance: Option<u32>,
     pub compute_instance: Option<u32>,
-    /// The daemon that it is to be a client of.
+    /// The daemon whose client it has to be.
     pub daemon: Option<usize>,
     /// Its limit of active threads.
     pub percent: Option<u8>,
 }
 
-/// An MPS daemon of ours: where it is spoken to, and the folder that it logs to.
+/// An MPS daemon of ours: its control, and its log folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Served {
     pub control: Control,
@@ -76,12 +76,12 @@ pub struct Daemon {
     service: Service,
 }
 
-/// How long a daemon may take until it answers: one on a card without persistence sets that up first.
+/// Time limit for a daemon to answer: on a GPU without persistence it initialises that first.
 const READY_WITHIN: Duration = Duration::from_secs(15);
-/// How long ending one may take, its supervisor's own patience included.
+/// Time limit for ending one, including its supervisor's.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
 
-/// Take the device from its current state to the one that the seating asks for, and give each member its slot.
+/// Bring the device from its current state to the one required by the seating, and give each member its slot.
 pub fn stage(ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged> {
     match ground.facts.kind {
         DeviceKind::Cpu => {
@@ -174,7 +174,7 @@ fn instances(seating: &Seating, cut: Option<&CutCard>) -> Vec<(String, u32, u32)
     all
 }
 
-/// A folder that is ours and empty: a member that looks there for an MPS daemon finds none.
+/// An empty folder of ours: a member that looks there for an MPS daemon finds none.
 fn empty_folder() -> Result<PathBuf, NotStaged> {
     let folder = state_folder::make().map_err(|e| NotStaged::because(e.what()))?.join(mps::NO_DAEMON);
     fs_err::create_dir_all(&folder).map_err(|e| NotStaged::because(e.to_string()))?;
@@ -258,7 +258,7 @@ impl Daemon {
         Err(NotStaged::because(reason))
     }
 
-    /// What its logs say that is wrong, to be put behind a sentence: the server's first, because it is nearer to the members.
+    /// The errors in its logs, to be appended to a sentence: the server's first, because it is nearer to the members.
     fn said(&self) -> String {
         let logs = ["server.log", "control.log", "daemon.log"].map(|name| self.served.log.join(name));
         let text: Vec<String> = logs.iter().filter_map(|l| fs_err::read_to_string(l).ok()).collect();
@@ -267,7 +267,7 @@ impl Daemon {
         line.map(|line| format!("; it logged `{line}`")).unwrap_or_default()
     }
 
-    /// What is wrong with it now; none if it serves.
+    /// What is wrong with it now; `None` if it works.
     pub(super) fn trouble(&mut self) -> Option<String> {
         if let Some(how) = self.service.ended() {
             return Some(format!("the MPS daemon ended while members ran: {how}{}", self.said()));
@@ -294,7 +294,7 @@ impl Daemon {
 }
 
 impl StagedCard {
-    /// What is to be sampled of it.
+    /// What to sample of it.
     pub fn board(&self, sources: SourceChoice) -> Board {
         let instance = |(uuid, gpu_instance, compute_instance): &(String, u32, u32)| BoardInstance {
             uuid: uuid.clone(),
@@ -305,13 +305,12 @@ impl StagedCard {
     }
 }
 
-/// What changes how a library computes or allocates, by the beginnings of its variables' names: `NVIDIA_TF32_OVERRIDE` has the say over
-/// every flag of torch (<https://docs.nvidia.com/deeplearning/cudnn/backend/latest/developer/misc.html>), `PYTORCH_CUDA_ALLOC_CONF` over
-/// the allocator.
+/// Prefixes of variables that change how a library computes or allocates: `NVIDIA_TF32_OVERRIDE` overrides every flag of torch
+/// (<https://docs.nvidia.com/deeplearning/cudnn/backend/latest/developer/misc.html>), `PYTORCH_CUDA_ALLOC_CONF` the allocator.
 const CHANGES_TRAINING: [&str; 8] =
     ["CUDA_", "CUBLAS_", "CUBLASLT_", "CUDNN_", "NVIDIA_TF32_OVERRIDE", "PYTORCH_", "TORCH", "TRITON_"];
 
-/// Where toolkits and caches are, which may stay.
+/// Locations of toolkits and caches, which are kept.
 const PLACES: [&str; 9] = [
     "CUDA_HOME",
     "CUDA_PATH",
@@ -328,13 +327,14 @@ fn changes_training(name: &str) -> bool {
     CHANGES_TRAINING.iter().any(|beginning| name.starts_with(beginning)) && !PLACES.contains(&name)
 }
 
-/// Every variable that collo itself has and that changes how a member trains: none of them is to reach one by accident.
+/// Every variable of collo's own environment that changes how a member trains: none may reach one by accident.
 pub fn scrubbed() -> BTreeMap<String, Option<String>> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     names.filter(|name| changes_training(name)).map(|name| (name, None)).collect()
 }
 
-/// The names of those that somebody set on purpose, to be told that they do not reach members. Which card is used is said otherwise.
+/// The names of those that the user set on purpose, to report that they do not reach members. The choice of GPU is reported
+/// elsewhere.
 pub fn withheld() -> Vec<String> {
     let chooses = |name: &String| ["CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"].contains(&name.as_str());
     scrubbed().into_keys().filter(|name| !chooses(name)).collect()

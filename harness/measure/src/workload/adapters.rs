@@ -1,18 +1,18 @@
-//! Presets of the `[epochs]` adapter: patterns for the output of trainers that many scripts are built on.
+//! Presets of the `[epochs]` adapter: patterns for the output of widely used trainers.
 //!
-//! In: a preset's name. Out: a pattern without `seconds`, so that an epoch begins where the one before ended, and what an epoch
-//! has in it then. The first epoch has the script's start in it, which is one reason why it counts as warm-up. No pattern reads a
-//! loss: what these lines print is the loss of one batch, or of the steps since some other line.
+//! In: a preset's name. Out: a pattern without `seconds`, so that an epoch begins where the one before ended, and includes
+//! everything since. The first epoch includes the script's start, which is one reason why it counts as warm-up. No pattern reads
+//! a loss: what these lines print is the loss of one batch, or of the steps since some other line.
 
 /// A pattern for the output of one library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
     pub name: &'static str,
-    /// What [`pattern`](crate::launch::Adapter::pattern) is in an adapter.
+    /// The adapter's [`pattern`](crate::launch::Adapter::pattern).
     pub pattern: &'static str,
-    /// The library, in the versions whose output it has read.
+    /// The library, in the versions whose output it was tested with.
     pub tested_with: &'static str,
-    /// What an epoch is, and what the script must be told.
+    /// What an epoch is, and how the script must be configured.
     pub about: &'static str,
 }
 
@@ -109,7 +109,7 @@ Epoch 0: 100%|##########| 8/8 [00:00<00:00, 389.33it/s, loss=0.901]";
 {'loss': '0.9345', 'grad_norm': '1.206', 'learning_rate': '1.667e-05', 'epoch': '4.5'}
 {'loss': '1.01', 'grad_norm': '0.8741', 'learning_rate': '4.167e-06', 'epoch': '6'}";
 
-    /// What an adapter of two epochs tells of these lines, which come one second apart: (index, start, end) of each epoch.
+    /// The epochs that an adapter of two reports for these lines, one second apart: (index, start, end) of each.
     fn told(name: &str, lines: &str) -> Vec<(u64, u64, u64)> {
         let adapter = Adapter { pattern: preset(name).unwrap().pattern.into(), items: None, epochs: 2 };
         let mut translator = Translator::new(&adapter, 0).unwrap();

@@ -21,7 +21,7 @@ pub struct Workloads {
 }
 
 impl Workloads {
-    /// Read every folder that has a `workload.toml`. A broken one is kept with its mistakes: it matters to who asks for it.
+    /// Read every folder that has a `workload.toml`. A broken one is kept with its mistakes: they matter only if it is requested.
     pub fn load(folder: &Path) -> Result<Workloads, Diagnostics> {
         let unreadable = |e: std::io::Error| Diagnostic::new("the workloads cannot be read").caused_by(e.to_string());
         let mut workloads = Workloads { folder: folder.to_path_buf(), ..Workloads::default() };
@@ -40,7 +40,7 @@ impl Workloads {
         Ok(workloads)
     }
 
-    /// Of two with one name neither can be meant.
+    /// If two have the same name, neither can be used.
     fn add(&mut self, workload: Workload) {
         let name = workload.name.clone();
         let Some(other) = self.all.get(&name) else {
@@ -57,7 +57,7 @@ impl Workloads {
         self.all.values()
     }
 
-    /// Folders whose `workload.toml` is wrong, with what is wrong.
+    /// Folders with an invalid `workload.toml`, with its errors.
     pub fn broken(&self) -> &BTreeMap<String, Diagnostics> {
         &self.broken
     }
@@ -72,7 +72,7 @@ impl Workloads {
         is_name(name) && folder.is_dir() && !folder.join("workload.toml").is_file()
     }
 
-    /// The workload of this name, or what is wrong: unknown, broken, or without its file.
+    /// The workload of this name, or the error: unknown, broken, or without its file.
     pub fn find(&self, name: &str) -> Result<&Arc<Workload>, Diagnostics> {
         if let Some(workload) = self.all.get(name) {
             return Ok(workload);

@@ -21,7 +21,7 @@ pub fn options(words: &[String], values: &BTreeMap<String, Json>) -> Vec<String>
     others.map(|(name, value)| format!("--{}={}", name.replace('_', "-"), plain(value))).collect()
 }
 
-/// Cut a word at its placeholders. A brace that does not hold a name is text, so that JSON and shell words stay as they are.
+/// Split a word at its placeholders. A brace without a name inside is text, so that JSON and shell words stay as they are.
 pub fn pieces(word: &str) -> Vec<Piece<'_>> {
     let mut all = Vec::new();
     let (mut rest, mut from) = (word, 0);
@@ -45,7 +45,7 @@ pub fn pieces(word: &str) -> Vec<Piece<'_>> {
     all
 }
 
-/// The word with its settings filled in; a name without a value is given back as the error.
+/// The word with its settings filled in; the error is a name without a value.
 pub fn fill<'a>(word: &'a str, values: &BTreeMap<String, Json>) -> Result<String, &'a str> {
     pieces(word)
         .into_iter()

@@ -1,4 +1,4 @@
-//! The one list of what a `workload.toml` may say: the reader, the JSON Schema and the hints all come from it.
+//! The list of all keys of a `workload.toml`: the reader, the JSON Schema and the hints are all derived from it.
 
 use crate::fields::{Key, Kind, Shape};
 
@@ -7,7 +7,7 @@ const HELP: &str = "collo schema workload";
 /// Names in [`super::adapters::PRESETS`].
 pub const ADAPTERS: &[&str] = &["timm", "lightning", "huggingface"];
 
-/// What a workload may need of a device.
+/// Possible requirements of a workload.
 pub const REQUIREMENTS: &[&str] = &["cuda"];
 
 const fn key(name: &'static str, kind: Kind, default: Option<&'static str>, about: &'static str) -> Key {

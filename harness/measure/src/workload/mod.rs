@@ -1,4 +1,4 @@
-//! What can be trained: the folders of `workloads/`, each with its `workload.toml`, and the presets in them.
+//! Workloads: the folders of `workloads/`, each with its `workload.toml`, and the presets in them.
 //!
 //! In: a folder. Out: workloads with their command, settings and forecast, and the mistakes in their files. It starts nothing.
 
@@ -29,23 +29,23 @@ pub use recipes::RECIPE;
 pub struct Workload {
     pub name: String,
     pub folder: PathBuf,
-    /// The workload of which this is a preset.
+    /// The workload that this is a preset of.
     pub preset_of: Option<String>,
     pub description: Option<String>,
     /// Words with placeholders; see [`Workload::command_for`].
     pub command: Vec<String>,
     pub environment: Environment,
-    /// Pins of what it needs beyond the provided environment.
+    /// Pins of its packages beyond the provided environment.
     pub packages: Option<PathBuf>,
     pub requires: Option<Requirement>,
     /// Words with placeholders; see [`Workload::prepare_for`].
     pub prepare: Option<Vec<String>>,
     pub prepare_timeout: Duration,
-    /// What its runs write in its folder.
+    /// Files that its runs write in its folder.
     pub outputs: Vec<String>,
-    /// Defaults by name, `batch_size` among them.
+    /// Defaults by name, including `batch_size`.
     pub settings: BTreeMap<String, Json>,
-    /// All settings under each recipe, that of the defaults among them; none where the workload has no recipes.
+    /// All settings under each recipe, including that of the defaults; empty if the workload has no recipes.
     pub recipes: BTreeMap<String, BTreeMap<String, Json>>,
     /// Environment variables, with placeholders; see [`Workload::variables_for`].
     pub variables: BTreeMap<String, String>,
@@ -64,13 +64,13 @@ pub enum Environment {
     Own(PathBuf),
 }
 
-/// What a workload needs of its device.
+/// A requirement of a workload for its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
     Cuda,
 }
 
-/// What one member alone needs on one core, at the default settings; each is absent where nobody measured it.
+/// Requirements of one member alone on one core, at the default settings; each is absent if not measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Forecast {
     pub set_up_s: Option<f64>,
@@ -78,20 +78,20 @@ pub struct Forecast {
     /// Of that epoch.
     pub items: Option<u64>,
     pub memory_bytes: Option<u64>,
-    /// On a GPU: memory of the machine that it needs for itself, beside the card's.
+    /// On a GPU: the host memory that it needs.
     pub host_memory_bytes: Option<u64>,
 }
 
 /// How to read the epochs of a foreign script from its output.
 #[derive(Debug, Clone)]
 pub struct EpochsAdapter {
-    /// With the named group `epoch`, and `seconds` where the output tells them.
+    /// With the named group `epoch`, and `seconds` if the output has them.
     pub pattern: Regex,
     pub items: Option<u64>,
 }
 
 impl Workload {
-    /// The batch size, where the workload has one.
+    /// The batch size, if the workload has one.
     pub fn default_batch_size(&self) -> Option<u32> {
         self.settings.get("batch_size").and_then(Json::as_u64).and_then(|n| u32::try_from(n).ok())
     }

@@ -28,7 +28,7 @@ pub fn read(folder: &Path) -> Result<Vec<Workload>, Diagnostics> {
     parse(&name, folder, &Source::file(crate::shown::shown(&path), text))
 }
 
-/// The workload that a text describes, then its presets.
+/// Parse a workload, then its presets.
 pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Workload>, Diagnostics> {
     let (fields, mut mistakes) = fields::read(source, &keys::WORKLOAD);
     if !is_name(name) {
@@ -208,7 +208,7 @@ fn settings(table: &Fields) -> BTreeMap<String, Json> {
     table.in_order().into_iter().filter_map(|(name, _, found)| Some((name.to_string(), plain(found)?))).collect()
 }
 
-/// Variables by which the harness itself tells a member where and how to train.
+/// Variables by which the harness itself passes device and training parameters to a member.
 fn is_ours(variable: &str) -> bool {
     const OURS: [&str; 3] = ["CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PYTHONPATH"];
     OURS.contains(&variable) || ["COLLO_", "CUDA_MPS_"].iter().any(|p| variable.starts_with(p))
@@ -230,7 +230,7 @@ fn variables(source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) 
     variables
 }
 
-/// Every placeholder is a setting, and every setting has its placeholder: else it would change nothing.
+/// Every placeholder is a setting, and every setting has its placeholder: otherwise it would have no effect.
 fn check_placeholders(source: &Arc<Source>, fields: &Fields, settings: &BTreeMap<String, Json>, mistakes: &mut Diagnostics) {
     let mut placed = Vec::new();
     let list = |key: &str| fields.list(key).unwrap_or_default().iter().collect::<Vec<_>>();
@@ -286,7 +286,7 @@ fn check_batch_size(source: &Arc<Source>, name: &str, found: &Found, mistakes: &
     }
 }
 
-/// Names that an axis of the matrix already has; a setting called so could never be swept.
+/// Names of existing axes of the matrix; a setting with such a name could never be swept.
 const TAKEN: [&str; 10] = ["workload", "sharing", "degree", "cell", "count", "tail", "baseline", "members", "where", "settings"];
 
 fn is_setting_name(name: &str) -> bool {

@@ -1,7 +1,8 @@
 //! Recipes: one word for the settings of a whole regime, such as that of a published study.
 //!
-//! In: the tables `[recipes.NAME]` of a `workload.toml`. Out: every setting under each recipe, so that the plan, the stored record and
-//! a comparison see what was in force. The weakest word is the default, then the recipe, then the preset, then the experiment.
+//! In: the tables `[recipes.NAME]` of a `workload.toml`. Out: every setting under each recipe, so that the plan, the stored
+//! record and a comparison see the values in force. Defaults have the lowest precedence, then the recipe, then the preset, then
+//! the experiment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,12 +20,12 @@ use crate::nearest::nearest;
 pub const RECIPE: &str = "recipe";
 
 impl Workload {
-    /// All settings under a recipe; without one, or under none that is known, the defaults.
+    /// All settings under a recipe; without one, or under an unknown one, the defaults.
     pub fn under(&self, recipe: Option<&Json>) -> &BTreeMap<String, Json> {
         recipe.and_then(Json::as_str).and_then(|name| self.recipes.get(name)).unwrap_or(&self.settings)
     }
 
-    /// A value of a setting, written as its default is: so that `1` and `1.0` are one cell.
+    /// A value of a setting, in the form of its default: so that `1` and `1.0` are one cell.
     pub fn as_default(&self, setting: &str, value: Json) -> Json {
         let fraction = self.settings.get(setting).is_some_and(Json::is_f64);
         if fraction { value.as_f64().map_or(value, Json::from) } else { value }
@@ -42,7 +43,7 @@ impl Workload {
         Some(Diagnostic::new(format!("workload `{}` has no recipe {}", self.name, quoted(name))).note(note))
     }
 
-    /// Put settings of one's own over the defaults, and over those of every recipe.
+    /// Apply own settings over the defaults, and over those of every recipe.
     pub(super) fn cook(&mut self, own: BTreeMap<String, Json>) {
         for (name, settings) in &mut self.recipes {
             settings.extend(own.clone());

@@ -1,4 +1,5 @@
-//! Why a quantity is absent. In: a cell whose quantities are there, and the baselines. Out: a reason for each that is not. It lowers no verdict.
+//! Why a quantity is absent. In: a cell with its quantities, and the baselines. Out: a reason for each missing one. It lowers no
+//! verdict.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use super::repetition::Repetition;
 use crate::quantity::{self, Key, Subject, Trait};
 use crate::stats::Quantity;
 
-/// Why each quantity that a cell lacks is absent. What a definition's traits tell comes first, the reason that it names last.
+/// Why each missing quantity of a cell is absent. Reasons derived from a definition's traits come first, its own reason last.
 pub fn of_cell(cell: &Cell, baselines: &Baselines) -> BTreeMap<Key, String> {
     let unmeasured = cell.record.members.iter().map(|m| m.solo.as_str()).find(|s| baselines.repetitions(s) == 0);
     let requests = of_servers(cell, baselines);
@@ -50,7 +51,7 @@ fn of_servers(cell: &Cell, baselines: &Baselines) -> BTreeMap<Key, String> {
     }
 }
 
-/// Said of all that is about requests, where there are none.
+/// The reason for all quantities of requests, if there are none.
 pub const NOBODY_SERVES: &str = "no member serves";
 
 /// Why quantities of requests are absent: of one member, or of all that serve.

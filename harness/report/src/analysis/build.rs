@@ -1,4 +1,4 @@
-//! The way from a campaign folder to an [`Analysis`]: read, check, estimate, conclude, in this order.
+//! From a campaign folder to an [`Analysis`]: read, check, estimate, conclude, in this order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -28,8 +28,7 @@ const OUTCOMES: [&str; 11] = [
     "missing",
 ];
 
-/// Analyse a campaign. What is wrong with one run lowers that run; only a campaign that is unreadable, or not what collo wrote, is an
-/// error.
+/// Analyse a campaign. A problem with one run lowers that run; only a campaign that is unreadable, or was modified, is an error.
 pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
     folder.expect_unchanged()?;
     let campaign = folder.manifest().clone();
@@ -117,7 +116,7 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
     })
 }
 
-/// The sentence about runs that are not as they were recorded.
+/// The sentence about runs that differ from what was recorded.
 fn left_out(mut changed: Vec<String>) -> Option<String> {
     changed.sort();
     let names = changed.iter().take(3).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
@@ -129,7 +128,7 @@ fn left_out(mut changed: Vec<String>) -> Option<String> {
     }
 }
 
-/// Choose the runs that carry a cell's numbers: the valid ones if there are any, else the informative ones.
+/// Choose the runs for a cell's numbers: the valid ones if there are any, else the informative ones.
 fn begin(record: CellRecord, repetitions: Vec<Repetition>, outcomes: BTreeMap<&'static str, usize>) -> Cell {
     let of = |verdict: Verdict| -> Vec<usize> {
         (0..repetitions.len()).filter(|&i| repetitions[i].counts() && repetitions[i].validity.verdict == verdict).collect()
@@ -174,7 +173,8 @@ fn joined(reasons: &[&String]) -> String {
     format!("{}{more}", shown.join("; "))
 }
 
-/// The workloads that serve, by the label of their solo cell: a member that fell before it said so is known from another run.
+/// The serving workloads, by the label of their solo cell: a member that failed before it reported this is known from another
+/// run.
 fn servers(cells: &[Cell]) -> BTreeMap<String, Serving> {
     let told = cells.iter().flat_map(|c| &c.repetitions).flat_map(|r| &r.record().members);
     told.filter_map(|m| Some((m.spec.solo.clone(), m.serving.clone()?))).collect()
@@ -239,7 +239,8 @@ fn estimate(cells: &mut [Cell]) -> Option<&'static str> {
     pools.method(Key::EpochTime).or_else(|| pools.method(Key::Makespan)).or_else(|| own().then_some("t of each cell"))
 }
 
-/// Means over repetitions of what is not a member's. Each stands by itself: no pool, since their noise has nothing in common.
+/// Means over repetitions of metrics that are not a member's. Each is estimated separately: no pool, since their noise is
+/// unrelated.
 fn metrics(cell: &Cell) -> BTreeMap<String, Quantity> {
     let mut found = BTreeMap::<String, Vec<f64>>::new();
     for (metric, value) in cell.counted().flat_map(|r| &r.metrics) {
@@ -292,7 +293,7 @@ fn compare_gains(cells: &mut [Cell], threshold: f64) {
     }
 }
 
-/// From the first launch to the last end; of a resumed campaign, whose pauses do not count, the sum over its runs.
+/// From the first launch to the last end; for a resumed campaign, whose pauses do not count, the sum over its runs.
 fn span(folder: &CampaignFolder, repetitions: &[Repetition]) -> Option<f64> {
     let times = || repetitions.iter().map(|r| &r.record().timeline);
     let resumed = folder.history().is_ok_and(|h| h.iter().filter(|e| matches!(e, JournalEntry::Opened { .. })).count() > 1);

@@ -8,7 +8,7 @@ use collo_store::{BlockEdge, Campaign, Tail, Verdict};
 use super::repetition::Repetition;
 use crate::number;
 
-/// Lower what one run says about itself: company that was not there, starts apart.
+/// Lower a run for too little overlap, starts too far apart, or load from others.
 pub fn run(repetition: &mut Repetition, campaign: &Campaign) {
     let t = &campaign.thresholds;
     let release = repetition.record().cell.tail == Tail::Release;
@@ -42,7 +42,7 @@ pub fn run(repetition: &mut Repetition, campaign: &Campaign) {
 /// The share of the machine's cores that others may use while a run is measured on the CPU.
 const OTHERS_RATIO: f64 = 0.10;
 
-/// Cores in use by anybody, less those that the members used; none on a GPU, where members' CPU is not what is shared.
+/// Cores used by other processes than the members; `None` on a GPU, where the members' CPU is not the shared resource.
 fn others_cores(repetition: &Repetition) -> Option<f64> {
     if repetition.record().device.kind != "cpu" {
         return None;
@@ -61,19 +61,20 @@ pub fn disagreement_ratio(campaign: &Campaign) -> f64 {
 pub struct Drift {
     pub block: u32,
     pub cell: String,
-    /// Closing over opening epoch time; of a baseline that serves, time per request at its capacity.
+    /// Closing over opening epoch time; for a serving baseline, time per request at its capacity.
     pub ratio: f64,
     pub void: bool,
 }
 
-/// What a baseline is watched by: its epoch time, or, where it serves, the time that a request takes it when none ever waits. Its latency
-/// would not do: by chance alone it differs more between two runs than a drift may.
+/// The drift measure of a baseline: its epoch time, or, if it serves, its time per request when none waits. Its latency would not
+/// do: by chance alone it differs more between two runs than a drift may.
 fn pace_s(r: &Repetition) -> Option<f64> {
     let capacity_per_s = || r.record().members.first()?.serving.as_ref()?.capacity_per_s.filter(|c| *c > 0.0);
     r.members.first().and_then(|m| m.epoch_s).or_else(|| capacity_per_s().map(f64::recip))
 }
 
-/// Find each block's drift. Where a baseline drifted beyond the threshold, its runs of that block and those held against it are void.
+/// Find each block's drift. If a baseline drifted beyond the threshold, its runs of that block and those compared with it are
+/// void.
 pub fn drift(repetitions: &mut [Repetition], campaign: &Campaign) -> Vec<Drift> {
     let plan = &campaign.plan;
     let edges = plan.order.iter().filter_map(|p| Some(((plan.cells.get(p.cell)?.slug.as_str(), p.repetition), p.edge?)));

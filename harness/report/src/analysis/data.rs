@@ -1,4 +1,4 @@
-//! What the members trained on: real data or a stand-in, whole epochs or shortened ones. It decides what may be held against what.
+//! The members' training data: real or a stand-in, whole epochs or shortened ones. It decides what may be compared with what.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ fn data_set(member: &MemberRecord) -> Option<&str> {
     member.hello.as_ref()?["dataset"]["name"].as_str()
 }
 
-/// The data sets of which a stand-in was used.
+/// The data sets for which a stand-in was used.
 pub fn synthetic(repetitions: &[Repetition]) -> Vec<String> {
     let mut names = Vec::new();
     for member in members(repetitions).filter(|m| m.synthetic == Some(true)) {
@@ -26,7 +26,7 @@ pub fn synthetic(repetitions: &[Repetition]) -> Vec<String> {
     names
 }
 
-/// Workloads whose epochs were cut short, with the batches that were left.
+/// Workloads whose epochs were cut short, with the remaining batches.
 pub fn shortened(repetitions: &[Repetition]) -> Vec<(String, u64)> {
     let all: BTreeSet<(String, u64)> =
         members(repetitions).filter_map(|m| Some((m.spec.workload.clone(), m.limit_batches?))).collect();
@@ -44,7 +44,7 @@ pub fn mixed(repetitions: &[Repetition]) -> BTreeSet<String> {
     kinds.into_iter().filter(|(_, kinds)| kinds.len() > 1).map(|(name, _)| name.to_string()).collect()
 }
 
-/// Runs on such data are informative only; the warnings say so.
+/// Make runs on such data informative at best; returns the warnings.
 pub fn lower(repetitions: &mut [Repetition], mixed: &BTreeSet<String>) -> Vec<String> {
     let why = |name: &str| format!("{name} was real in some runs of this campaign and synthetic in others");
     for repetition in repetitions.iter_mut().filter(|r| r.counts()) {

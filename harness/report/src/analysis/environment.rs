@@ -1,5 +1,5 @@
-//! What may explain why two campaigns differ, by name. In: a campaign's manifest, and what its members trained on. Out: names with
-//! texts, in the order in which `collo compare` lists them. What is not known is left out; it judges nothing.
+//! Possible explanations of differences between two campaigns, by name. In: a campaign's manifest, and its members' training
+//! data. Out: names with texts, in the order in which `collo compare` lists them. Unknown ones are left out; it judges nothing.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use collo_store::{Campaign, GpuRecord, sha256_text};
 
 use super::Analysis;
 
-/// Digits of a digest that people are shown.
+/// Digits of a digest shown to people.
 const DIGITS: usize = 12;
 
 /// The environment of a campaign: `driver` → `580.95.05`.
@@ -62,13 +62,13 @@ fn on_off(on: bool) -> String {
     if on { "on".into() } else { "off".into() }
 }
 
-/// The card that was measured: the one of the device's name, else the first.
+/// The GPU that was measured: the one with the device's name, else the first.
 fn card(campaign: &Campaign) -> Option<&GpuRecord> {
     let cards = &campaign.machine.gpus;
     cards.iter().find(|card| card.name == campaign.device.name).or_else(|| cards.first())
 }
 
-/// `real`, or which stand-ins there were, and how epochs were cut short.
+/// `real`, or the stand-ins, and how epochs were cut short.
 fn data(analysis: &Analysis) -> String {
     let mut parts = vec![match &analysis.synthetic[..] {
         [] => "real".to_string(),
@@ -78,7 +78,7 @@ fn data(analysis: &Analysis) -> String {
     parts.join(", ")
 }
 
-/// What the numbers depend on beside what is named above; the files of the workloads, which are many, as one digest.
+/// The other ingredients not named above; the files of the workloads, which are many, as one digest.
 fn ingredients(campaign: &Campaign) -> Vec<(String, String)> {
     let named = ["collo", "kernel", "device", "driver"];
     let mut files = BTreeMap::new();

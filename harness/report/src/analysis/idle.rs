@@ -1,15 +1,15 @@
-//! What the card draws while nobody is on it. In: what each run read before its members came. Out: one value for each state of the
-//! card, given back to every run of that state.
+//! The GPU's idle power. In: the readings of each run before its members started. Out: one value for each state of the GPU,
+//! assigned to every run of that state.
 //!
-//! A run reads it for a second or two only, so the median over the campaign's runs is taken. Cutting a card into instances changes what it
-//! draws, so those runs are kept apart.
+//! A run reads it for a second or two only, so the median over the campaign's runs is taken. Partitioning a GPU changes its idle
+//! power, so those runs are kept separate.
 
 use std::collections::BTreeMap;
 
 use super::repetition::Repetition;
 use crate::stats;
 
-/// Give every run the campaign's idle power of its state, and tell it.
+/// Assign the campaign's idle power of its state to every run, and return it.
 pub fn level(repetitions: &mut [Repetition]) -> BTreeMap<&'static str, f64> {
     let mut read = BTreeMap::<&'static str, Vec<f64>>::new();
     for r in repetitions.iter() {

@@ -1,23 +1,24 @@
-//! What one run says of the requests to a member that serves. In: when each request was due and when it was answered, and the spans
-//! that are measured. Out: latency quantiles, rates and the share within the limit, each absent with its reason. It compares with
-//! nothing and knows no interval.
+//! Request statistics of a serving member in one run. In: when each request was due and when it was answered, and the measured
+//! spans. Out: latency quantiles, rates and the share within the limit, each absent with its reason. It compares with nothing and
+//! knows no interval.
 //!
-//! A request counts where it was due in a measured span, whether or not anybody had time for it: whoever counts answers only finds a
-//! server the faster the more it drops. Without an answer it is later than any other, so quantiles need no guess about it.
+//! A request counts if it was due in a measured span, whether or not it was served: counting only answers would make a server
+//! look faster the more it drops. Without an answer it is later than any other, so quantiles need no guess about it.
 
 use collo_store::{RequestRecord, Serving};
 
 use super::samples::Window;
 use crate::quantity::Key;
 
-/// The quantiles that are told, with the share of the requests that are not later.
+/// The reported quantiles, with the share of the requests that are not later.
 const QUANTILES: [(Key, f64); 3] = [(Key::LatencyP50, 0.50), (Key::LatencyP95, 0.95), (Key::LatencyP99, 0.99)];
 
 /// Points of the curve of lateness per factor of ten, down to one request in a thousand.
 const POINTS: usize = 12;
 
-/// Requests that a quantile takes: so many that the latest of them lies beyond it with 95 % certainty, 1 − pⁿ ≥ 0.95. That is 299 for
-/// the p99. Source: Wilks, Determination of sample sizes for setting tolerance limits, Ann. Math. Statist. 12(1), 1941, pp. 91–96.
+/// Number of requests required for a quantile: so that the latest of them lies beyond it with 95 % certainty, 1 − pⁿ ≥ 0.95. That
+/// is 299 for the p99. Source: Wilks, Determination of sample sizes for setting tolerance limits, Ann. Math. Statist. 12(1),
+/// 1941, pp. 91–96.
 pub fn least(p: f64) -> usize {
     (0.05f64.ln() / p.ln()).ceil() as usize
 }
@@ -25,21 +26,21 @@ pub fn least(p: f64) -> usize {
 /// The requests of one or more equal members that were due in the measured spans of one run.
 #[derive(Debug, Clone, Default)]
 pub struct Requests {
-    /// From due to answered, of those that were answered.
+    /// From due to answered, for answered requests.
     latencies_s: Vec<f64>,
     arrived: usize,
     /// Requests per second, summed over members: due, and answered whenever they were due.
     offered_per_s: f64,
     answered_per_s: f64,
-    /// Seconds of one member's spans; 0 where nothing was measured.
+    /// Seconds of one member's spans; 0 if nothing was measured.
     window_s: f64,
     slo_s: Option<f64>,
-    /// Answered before they were due, which cannot be.
+    /// Answered before they were due, which is impossible.
     pub impossible: usize,
 }
 
 impl Requests {
-    /// Of one member: all its requests, of which those are kept that were due in one of the spans.
+    /// For one member: of all its requests, those due in one of the spans.
     pub fn of<'a>(all: impl Iterator<Item = &'a RequestRecord>, spans: &[Window], serving: &Serving) -> Self {
         let mut found = Requests { slo_s: serving.slo_s, ..Requests::default() };
         let disjoint = disjoint(spans);
@@ -69,7 +70,7 @@ impl Requests {
         found
     }
 
-    /// Those of equal members together.
+    /// Pooled over equal members.
     pub fn pooled(members: &[Requests]) -> Option<Self> {
         let mut all = members.first()?.clone();
         for other in &members[1..] {
@@ -83,7 +84,7 @@ impl Requests {
         Some(all)
     }
 
-    /// What they say.
+    /// Their statistics.
     pub fn summary(&self) -> Latency {
         let within = self.slo_s.map(|slo| self.latencies_s.partition_point(|l| *l <= slo));
         let share = |within: usize| within as f64 / self.arrived as f64;
@@ -104,8 +105,9 @@ impl Requests {
         }
     }
 
-    /// The quantile by nearest rank, the inverse of the empirical distribution (Hyndman and Fan 1996, definition 1): the smallest latency
-    /// that a share of at least `p` of the requests does not exceed. Infinite where it falls among those that were never answered.
+    /// The quantile by nearest rank, the inverse of the empirical distribution (Hyndman and Fan 1996, definition 1): the smallest
+    /// latency not exceeded by a share of at least `p` of the requests. Infinite if it falls among those that were never
+    /// answered.
     fn quantile_s(&self, p: f64) -> Option<f64> {
         // What 0.99 × 300 is more than 297 by is not a request.
         let rank = ((p * self.arrived as f64 - 1e-9).ceil() as usize).max(1);
@@ -113,7 +115,7 @@ impl Requests {
     }
 }
 
-/// The same spans in order, those that touch as one: there may be as many as requests.
+/// The same spans in order, adjacent ones merged: there may be as many as requests.
 fn disjoint(spans: &[Window]) -> Vec<Window> {
     let mut spans = spans.to_vec();
     spans.sort_by_key(|s| s.start_ns);
@@ -127,13 +129,13 @@ fn disjoint(spans: &[Window]) -> Vec<Window> {
     found
 }
 
-/// The requests of one run, summed up.
+/// The request statistics of one run.
 #[derive(Debug, Clone)]
 pub struct Latency {
-    /// Requests that were due in the measured spans, and how many of them were answered at any time.
+    /// Requests due in the measured spans, and how many of them were answered at any time.
     pub arrived: usize,
     pub answered: usize,
-    /// True where there is a measured span.
+    /// True if there is a measured span.
     measured: bool,
     offered_per_s: f64,
     answered_per_s: f64,
@@ -142,13 +144,13 @@ pub struct Latency {
     goodput_per_s: Option<f64>,
     /// In the order of [`QUANTILES`].
     quantiles_s: [Option<f64>; 3],
-    /// The latency that this share of the requests exceeds, seconds, by falling share; infinite where they were never answered.
+    /// The latency that this share of the requests exceeds, seconds, by falling share; infinite for unanswered requests.
     pub lateness: Vec<(f64, Option<f64>)>,
 }
 
 impl Latency {
-    /// A quantity. A quantile that falls among requests without an answer is infinite, so that a mean over
-    /// repetitions has no value rather than one of the luckier ones.
+    /// A quantity. A quantile that falls among requests without an answer is infinite, so that a mean over repetitions has no
+    /// value rather than one of the luckier ones.
     pub fn get(&self, name: Key) -> Option<f64> {
         let quantile = QUANTILES.iter().position(|q| q.0 == name);
         match (quantile, name) {
@@ -166,8 +168,8 @@ impl Latency {
         self.get(name).filter(|v| v.is_finite())
     }
 
-    /// Relative standard deviation that counting leaves in the share within the limit: that of a binomial share, taken half a request
-    /// away from none and all (Jeffreys), because n of n does not show that there are no late ones.
+    /// Relative standard deviation that counting leaves in the share within the limit: that of a binomial share, kept half a
+    /// request away from none and all (Jeffreys), because n of n does not prove that there are no late ones.
     pub fn resolution(&self, name: Key) -> f64 {
         match self.within_slo_ratio.filter(|_| name == Key::WithinSlo) {
             Some(ratio) => {
@@ -179,7 +181,7 @@ impl Latency {
         }
     }
 
-    /// Why a quantity has no finite value here; none where it has one.
+    /// Why a quantity has no finite value here; `None` if it has one.
     pub fn why_absent(&self, name: Key) -> Option<String> {
         if self.told(name).is_some() {
             return None;
@@ -230,7 +232,7 @@ mod tests {
         Requests::of(requests.iter(), &[Window { start_ns: 0, end_ns: S }], &serving(slo_s)).summary()
     }
 
-    /// Milliseconds without what a product of binary fractions adds to them.
+    /// Milliseconds without floating-point noise.
     fn ms(seconds: Option<f64>) -> Option<f64> {
         seconds.map(|s| (s * 1e6).round() / 1e3)
     }

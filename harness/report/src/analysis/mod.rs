@@ -34,34 +34,34 @@ pub use repetition::{MemberNumbers, MemoryKind, Repetition};
 pub use server::Server;
 pub use timeline::Timeline;
 
-/// Everything that a report says, before it is worded.
+/// The contents of a report, before wording.
 #[derive(Debug)]
 pub struct Analysis {
     pub campaign: Campaign,
     /// Runs of the plan.
     pub planned: usize,
-    /// Runs by outcome, `missing` among them; they sum to `planned`.
+    /// Runs by outcome, including `missing`; they sum to `planned`.
     pub accounted: Vec<(&'static str, usize)>,
     /// In the order of the plan.
     pub cells: Vec<Cell>,
     pub drifts: Vec<Drift>,
-    /// How the intervals were made: `pooled t` or `moderated t`; absent where no cell has two repetitions.
+    /// How the intervals were made: `pooled t` or `moderated t`; absent if no cell has two repetitions.
     pub method: Option<&'static str>,
     /// Time from the first launch to the last end.
     pub measured_for_s: Option<f64>,
     /// Names of the data sets that were stand-ins.
     pub synthetic: Vec<String>,
-    /// Workloads whose epochs were cut short, with the batches that were left.
+    /// Workloads whose epochs were cut short, with the remaining batches.
     pub shortened: Vec<(String, u64)>,
-    /// Board power while nobody was on the card, by its state: `whole`, `cut` into instances.
+    /// Idle board power of the GPU, by its state: `whole`, `cut` into instances.
     pub idle_w: BTreeMap<&'static str, f64>,
-    /// What lay in the campaign's folder and could not be read.
+    /// Unreadable entries of the campaign's folder.
     pub problems: Vec<String>,
     pub timelines: Vec<Timeline>,
     index: Index,
 }
 
-/// Where cells are: campaigns may have very many.
+/// An index of cells: campaigns may have very many.
 #[derive(Debug, Default)]
 struct Index {
     /// Each solo cell, by its label.
@@ -91,30 +91,30 @@ impl Index {
     }
 }
 
-/// A regime by the names of its conditions, as a hello tells it under `regime`.
+/// A regime by the names of its conditions, as in a hello under `regime`.
 pub type Regime = Map<String, Value>;
 
 /// One cell over its repetitions.
 #[derive(Debug)]
 pub struct Cell {
     pub record: CellRecord,
-    /// Outcomes of its runs, by word; runs that were never made are `missing`.
+    /// Outcomes of its runs, by keyword; planned runs that were not made are `missing`.
     pub outcomes: BTreeMap<&'static str, usize>,
     pub validity: Validity,
-    /// What looks odd and was not left out: repetitions far from the others, temperature or clocks that moved.
+    /// Unusual but not left out: repetitions far from the others, temperature or clocks that drifted.
     pub suspicious: Vec<String>,
     /// All stored runs of the cell.
     pub repetitions: Vec<Repetition>,
     /// Of these, the ones its numbers come from.
     pub counted: Vec<usize>,
     pub quantities: BTreeMap<Key, Quantity>,
-    /// Means of what is not a member's, by metric.
+    /// Means of metrics that are not a member's, by metric.
     pub metrics: BTreeMap<String, Quantity>,
     pub members: Vec<Member>,
     /// Why a quantity is absent.
     pub absent: BTreeMap<Key, String>,
     pub memory_kind: Option<MemoryKind>,
-    /// The throughput gain held against 1, corrected for the number of groups.
+    /// The throughput gain compared with 1, corrected for the number of groups.
     pub gain_verdict: Option<Comparison>,
 }
 
@@ -122,14 +122,14 @@ pub struct Cell {
 #[derive(Debug)]
 pub struct Member {
     pub spec: MemberSpec,
-    /// How it is asked, where it serves instead of training.
+    /// Its load, if it serves instead of training.
     pub serving: Option<Serving>,
     pub quantities: BTreeMap<Key, Quantity>,
-    /// Why a quantity of its requests is absent, where it serves.
+    /// Why a quantity of its requests is absent, if it serves.
     pub absent: BTreeMap<Key, String>,
     /// Mean over repetitions of the last measured epoch's loss.
     pub loss: Option<f64>,
-    /// Its computation graph, as it told in a run.
+    /// Its computation graph, as reported in a run.
     pub features: Option<Features>,
 }
 
@@ -154,33 +154,33 @@ impl Cell {
         &self.record.cell
     }
 
-    /// True for a workload alone on the whole device, what others are held against.
+    /// True for a workload alone on the whole device, which others are compared with.
     pub fn is_solo(&self) -> bool {
         matches!(&self.record.members[..], [only] if only.solo == self.record.cell)
     }
 
-    /// Completed only if every planned run of it was; else the outcome that most others had.
+    /// Completed only if every planned run of it was; else the most frequent other outcome.
     pub fn outcome(&self) -> &'static str {
         let others = self.outcomes.iter().filter(|(word, n)| **word != "completed" && **n > 0);
         others.max_by_key(|(_, n)| **n).map_or("completed", |(word, _)| word)
     }
 
-    /// True when its numbers may carry a guideline.
+    /// True if its numbers may support a guideline.
     pub fn is_valid(&self) -> bool {
         self.validity.verdict == Verdict::Valid
     }
 
-    /// True where one of its members serves: then it has no epoch time, and nothing that is made of it.
+    /// True if one of its members serves: then it has no epoch time, and nothing derived from it.
     pub fn serves(&self) -> bool {
         self.members.iter().any(|m| m.serving.is_some())
     }
 
-    /// Its members that train, where others serve.
+    /// Its training members, if others serve.
     pub fn trainers(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|m| m.serving.is_none())
     }
 
-    /// What a member told of its regime, in whichever run it did.
+    /// The regime that a member reported, in any run.
     pub fn regime(&self, member: usize) -> Option<&Regime> {
         let hellos = self.repetitions.iter().filter_map(|r| r.record().members.get(member)?.hello.as_ref());
         hellos.filter_map(|hello| hello.get("regime")?.as_object()).next()
@@ -191,14 +191,14 @@ impl Cell {
         self.counted.iter().map(|&i| &self.repetitions[i])
     }
 
-    /// The workload with its settings, as its solo cell is called; none for a mixed group.
+    /// The workload with its settings, named as its solo cell; `None` for a mixed group.
     pub fn workload(&self) -> Option<&str> {
         self.record.is_uniform().then(|| self.record.members.first().map(|m| m.solo.as_str()))?
     }
 }
 
 impl Analysis {
-    /// A cell by its label, or by a unique prefix of its label or slug. Typed text may say `x` for `×`.
+    /// A cell by its label, or by a unique prefix of its label or slug. Typed text may have `x` for `×`.
     pub fn cell(&self, asked: &str) -> Option<&Cell> {
         let plain = |text: &str| text.replace('×', "x").replace(' ', "_").replace([':', ','], ".");
         let asked = plain(asked);
@@ -217,7 +217,7 @@ impl Analysis {
         self.index.solos.get(label).and_then(|at| self.cells.get(*at))
     }
 
-    /// Groups: every cell that is not a baseline against itself.
+    /// Groups: every cell that is not a baseline compared with itself.
     pub fn groups(&self) -> impl Iterator<Item = &Cell> {
         self.cells.iter().filter(|c| !c.is_solo())
     }
@@ -227,7 +227,7 @@ impl Analysis {
         self.index.workloads.iter().map(String::as_str).collect()
     }
 
-    /// Uniform cells of one workload, its solo cell among them.
+    /// Uniform cells of one workload, including its solo cell.
     pub fn of_workload<'a>(&'a self, workload: &'a str) -> impl Iterator<Item = &'a Cell> {
         self.index.of_workload.get(workload).into_iter().flatten().filter_map(|at| self.cells.get(*at))
     }

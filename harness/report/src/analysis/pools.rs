@@ -1,5 +1,5 @@
-//! From quantities of repetitions to quantities with intervals. In: one value per repetition, with what it leans on. Out: an estimate whose
-//! interval knows the spread of its own repetitions, of the other cells', and of its baselines.
+//! From quantities of repetitions to quantities with intervals. In: one value per repetition, with its dependence on baselines.
+//! Out: an estimate whose interval includes the spread of its own repetitions, of the other cells', and of its baselines.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::quantities::{Baselines, Source, Value, Values};
 use crate::quantity::Key;
 use crate::stats::{self, Pool, Quantity, Term, Variance};
 
-/// The pools of every quantity: cells (or members) of a campaign lend each other their variance.
+/// The pools of every quantity: cells (or members) of a campaign share information about their variance.
 #[derive(Debug, Default)]
 pub struct Pools {
     known: BTreeMap<Key, Pool>,

@@ -1,5 +1,5 @@
-//! What a cell's repetitions add up to. In: repetitions and baselines. Out: each quantity per repetition, with how much it leans on
-//! each baseline; then estimates with intervals. The definitions, with their sources, are in `docs/guide/metrics.md`.
+//! The quantities of a cell's repetitions. In: repetitions and baselines. Out: each quantity per repetition, with its dependence
+//! on each baseline; then estimates with intervals. The definitions, with their sources, are in `docs/guide/metrics.md`.
 
 use std::collections::BTreeMap;
 
@@ -20,23 +20,23 @@ pub struct Value {
     pub resolution: f64,
 }
 
-/// A baseline's own quantity: cell label and which.
+/// A baseline's own quantity: cell label and key.
 pub type Source = (String, Key);
 
 /// The quantities of one repetition.
 pub type Values = BTreeMap<Key, Value>;
 
-/// A solo cell's logarithmic means, which others are held against.
+/// A solo cell's logarithmic means, which others are compared with.
 #[derive(Debug, Clone, Default)]
 pub struct Baselines {
-    /// Mean logarithm and variance over so many repetitions, by cell and quantity.
+    /// Mean logarithm, variance and number of repetitions, by cell and quantity.
     pub(super) known: BTreeMap<Source, (f64, Option<Variance>, usize)>,
-    /// Repetitions of each cell that say how fast it was.
+    /// Repetitions of each cell that give its speed.
     repetitions: BTreeMap<String, usize>,
 }
 
 impl Baselines {
-    /// From the counting repetitions of each solo cell.
+    /// From the counted repetitions of each solo cell.
     pub fn of<'a>(solos: impl Iterator<Item = (&'a CellRecord, Vec<&'a Repetition>)>) -> Self {
         let (mut known, mut counted) = (BTreeMap::new(), BTreeMap::new());
         for (cell, repetitions) in solos {
@@ -67,19 +67,19 @@ fn plain(value: f64) -> Value {
     Value { value, leans_on: Vec::new(), resolution: 0.0 }
 }
 
-/// What the requests of a run say by themselves.
+/// Quantities of the requests of a run that need no baseline.
 fn of_requests(latency: &Latency) -> impl Iterator<Item = (Key, Value)> + '_ {
     let of = |name: Key| Some((name, Value { resolution: latency.resolution(name), ..plain(latency.get(name)?) }));
     quantity::of_requests().filter_map(of)
 }
 
-/// The p99 against that of the workload alone.
+/// The p99 relative to that of the workload alone.
 fn of_solo(values: &Values, solo: &str, baselines: &Baselines) -> Option<Value> {
     let (own, alone) = (values.get(&Key::LatencyP99)?.value, baselines.get(solo, Key::LatencyP99)?);
     Some(Value { leans_on: vec![((solo.to_string(), Key::LatencyP99), -1.0)], ..plain(own / alone) })
 }
 
-/// What needs no baseline.
+/// Quantities that need no baseline.
 fn absolute(r: &Repetition) -> Values {
     let mut values = Values::new();
     let cell = &r.record().cell;
@@ -181,7 +181,7 @@ pub fn of_cell(r: &Repetition, baselines: &Baselines) -> Values {
     values
 }
 
-/// Joules of the group ÷ joules that its members need for the same work one after another, each alone on the whole card.
+/// Joules of the group ÷ joules that its members need for the same work one after another, each alone on the whole GPU.
 fn of_work_in_turn(r: &Repetition, epochs: &Option<Vec<f64>>, solos: Solos, lean: Lean, values: &Values) -> Option<Value> {
     let (e, alone_j) = (epochs.as_ref()?, solos(Key::EnergyPerEpoch)?);
     let in_turn_w: Vec<f64> = alone_j.iter().zip(e).map(|(joules, seconds)| joules / seconds).collect();
@@ -193,7 +193,7 @@ fn of_work_in_turn(r: &Repetition, epochs: &Option<Vec<f64>>, solos: Solos, lean
     })
 }
 
-/// Mean slowdown against the same workloads alone on slices of the same size: what is left of a slowdown when the slice is taken out of it.
+/// Mean slowdown relative to the same workloads alone on slices of the same size: the slowdown without the effect of the slice.
 fn on_slice(r: &Repetition, epochs: &Option<Vec<f64>>, baselines: &Baselines) -> Option<Value> {
     let (e, labels) = (epochs.as_ref()?, &r.record().cell.alone_on_slice);
     if labels.is_empty() || labels.len() != e.len() {
@@ -212,11 +212,11 @@ type Lean<'a> = &'a dyn Fn(&[f64], Key, f64) -> Vec<(Source, f64)>;
 /// How the throughput gain of a cell is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GainBy {
-    /// Uniform members with full company: Σ solo epoch times ÷ mean epoch time.
+    /// Uniform members that all keep training: Σ solo epoch times ÷ mean epoch time.
     EpochTime,
-    /// Members leave when they are done: Σ solo makespans ÷ makespan.
+    /// Members exit when finished: Σ solo makespans ÷ makespan.
     Makespan,
-    /// Different members with full company: Σ solo ÷ actual, which is STP.
+    /// Different members that all keep training: Σ solo ÷ actual, which is STP.
     Progress,
 }
 

@@ -1,5 +1,5 @@
-//! One run, taken by itself: what each member's epochs and samples say. In: a stored run. Out: plain numbers, each absent where
-//! nothing tells. It compares with nothing and knows no interval.
+//! One run on its own: the numbers of each member's epochs and samples. In: a stored run. Out: plain numbers, each absent if
+//! unknown. It compares with nothing and knows no interval.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,9 +14,9 @@ use super::trust::Trust;
 #[derive(Debug, Clone)]
 pub struct Repetition {
     pub run: StoredRun,
-    /// The stored validity, lowered by what the report found.
+    /// The stored validity, lowered by the report's checks.
     pub validity: Validity,
-    /// True where its files are not those that were recorded.
+    /// True if its files differ from what was recorded.
     pub damaged: bool,
     /// All epochs, in the order stored.
     pub epochs: Vec<EpochRecord>,
@@ -24,36 +24,36 @@ pub struct Repetition {
     /// Mean overlap of the measured epochs, and the smallest.
     pub overlap_ratio: Option<f64>,
     pub least_overlap_ratio: Option<f64>,
-    /// Spread of the members' starts; none for a single member.
+    /// Spread of the members' starts; `None` for a single member.
     pub start_skew_s: Option<f64>,
-    /// Go until the last measured epoch ended; none where a member serves, which takes as long as it is told to.
+    /// From go until the last measured epoch ended; `None` if a member serves, whose duration is set.
     pub makespan_s: Option<f64>,
-    /// From the last member's first measured epoch until the last measured epoch ended or somebody stopped training: all train,
-    /// nobody warms up.
+    /// From the last member's first measured epoch until the last measured epoch ended or any member stopped training: all train,
+    /// none warms up.
     pub measured: Option<Window>,
-    /// The requests to its members that serve, all together; none where nobody serves, or different workloads do.
+    /// The requests to its serving members, all together; `None` if none serves, or different workloads do.
     pub latency: Option<Latency>,
     /// The growth of the device's energy counter.
     pub energy: Option<Energy>,
-    /// Board power before anybody trained; once all runs are read, the campaign's, by the state of the card.
+    /// Board power before training started; once all runs are read, the campaign's, by the state of the GPU.
     pub idle_w: Option<f64>,
-    /// Share of the readings in which something held the card's clocks down.
+    /// Share of the readings in which the GPU's clocks were throttled.
     pub throttled_ratio: Option<f64>,
-    /// What of its samples is left out of all numbers.
+    /// Samples left out of all numbers.
     pub trust: Trust,
-    /// Means over the measured window of what is not a member's: `cpu_frequency_mhz`, `sm_active_ratio`, `power_w` …; of shares their
-    /// 95th percentile too, and by how much temperature and clock changed from the first half of the window to the second.
+    /// Means over the measured window of metrics that are not a member's: `cpu_frequency_mhz`, `sm_active_ratio`, `power_w` …; of
+    /// shares their 95th percentile too, and the change of temperature and clock from the first half of the window to the second.
     pub metrics: BTreeMap<String, f64>,
 }
 
 /// One member of one run.
 #[derive(Debug, Clone, Default)]
 pub struct MemberNumbers {
-    /// Mean of its measured epochs; under `release` of those with company only. None for a member that serves, whose epochs are as
-    /// long as they are set.
+    /// Mean of its measured epochs; under `release` only of those overlapping with the others. `None` for a serving member, whose
+    /// epochs have a set length.
     pub epoch_s: Option<f64>,
     pub items_per_s: Option<f64>,
-    /// Of a member that serves: the requests that were due in these epochs.
+    /// For a serving member: the requests due in these epochs.
     pub latency: Option<Latency>,
     /// Loss of its last measured epoch.
     pub loss: Option<f64>,
@@ -61,7 +61,7 @@ pub struct MemberNumbers {
     pub memory: Option<Memory>,
     pub cpu_ratio: Option<f64>,
     pub read_bytes_per_s: Option<f64>,
-    /// Switches that it did not ask for: a core was taken away.
+    /// Involuntary switches: a core was taken away.
     pub involuntary_switches_per_s: Option<f64>,
 }
 
@@ -70,14 +70,14 @@ pub struct MemberNumbers {
 pub struct Energy {
     /// Joules per second.
     pub power_w: f64,
-    /// How often the counter was seen to rise, of how many readings.
+    /// Number of rises of the counter seen, and number of readings.
     pub steps: u32,
     pub readings: u32,
 }
 
 impl Energy {
-    /// Relative standard deviation that the counter's steps leave: each end of the window lies anywhere within one. A counter that rose
-    /// with every reading has steps too short to be seen, which the spread of the repetitions holds.
+    /// Relative standard deviation due to the counter's steps: each end of the window is anywhere within one. If a counter rose
+    /// with every reading its steps are too short to be seen, and are part of the spread of the repetitions.
     pub fn quantisation(&self) -> f64 {
         let seen = f64::from(self.steps) < 0.9 * (f64::from(self.readings) - 1.0);
         if seen { (2.0f64 / 12.0).sqrt() / f64::from(self.steps.max(1)) } else { 0.0 }
@@ -91,16 +91,16 @@ pub struct Memory {
     pub kind: MemoryKind,
 }
 
-/// How a footprint was read, the most truthful first.
+/// How a footprint was read, the most accurate first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MemoryKind {
     /// Memory of the GPU, by process.
     Gpu,
-    /// Proportional share: pages that members share are divided among them.
+    /// Proportional share: shared pages are divided among the members.
     Pss,
-    /// Resident: pages that members share count for each of them.
+    /// Resident: shared pages count for each member.
     Rss,
-    /// Resident peak of the member's first process alone, as the kernel kept it.
+    /// Resident peak of the member's first process alone, from the kernel.
     PeakRss,
 }
 
@@ -256,7 +256,7 @@ impl Repetition {
         self.run.record.members.iter().any(|m| m.serving.is_some())
     }
 
-    /// The requests of each member that serves, by its measured spans, and those of all where they serve the same.
+    /// The requests of each serving member, by its measured spans, and those of all if they serve the same.
     fn take_requests(&mut self, spans: &[Vec<Window>]) {
         let Some(path) = self.run.table("requests.parquet") else {
             return self.validity.lower(Verdict::Informative, "it has no requests.parquet");
@@ -344,7 +344,7 @@ impl Repetition {
         self.throttled_ratio = of_the_card.filter_map(|(_, summary)| summary.throttled_ratio).reduce(f64::max);
     }
 
-    /// What the card drew before anybody was on it.
+    /// The GPU's power before any member used it.
     fn power_before(&mut self, path: &Path) -> Option<f64> {
         if self.run.record.device.kind != "gpu" {
             return None;
@@ -353,7 +353,7 @@ impl Repetition {
         samples::idle_w(path, self.run.record.timeline.launched_ns, self.any_training()?.start_ns).ok().flatten()
     }
 
-    /// Members of one run are added up, so all are read the same way: the least truthful that one of them has.
+    /// Members of one run are summed, so all are read the same way: the least accurate of any of them.
     fn level_memory(&mut self, summaries: &Summaries) {
         let Some(worst) = self.members.iter().filter_map(|m| m.memory.map(|x| x.kind)).max() else { return };
         for (index, member) in self.members.iter_mut().enumerate() {
@@ -379,7 +379,7 @@ impl Repetition {
         Some(Energy { power_w: read.iter().map(|r| r.0).sum(), steps: coarsest.1, readings: coarsest.2 })
     }
 
-    /// The epoch times of its members that train, added up; none where nobody trains, or one of them has none.
+    /// The epoch times of its training members, summed; `None` if none trains, or one of them has none.
     pub fn training_s(&self) -> Option<f64> {
         let trains = self.members.iter().zip(&self.run.record.members).filter(|(_, record)| record.serving.is_none());
         trains.map(|(member, _)| member.epoch_s).sum::<Option<f64>>().filter(|s| *s > 0.0)
@@ -391,7 +391,7 @@ impl Repetition {
     }
 }
 
-/// What a member or a slice has is no figure of the card, and never added to one.
+/// Values of a member or a slice are never added to those of the GPU.
 fn of_a_part(scope: &str) -> bool {
     ["member:", "mig:", "gi:"].iter().any(|part| scope.starts_with(part))
 }

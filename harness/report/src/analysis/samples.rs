@@ -1,4 +1,4 @@
-//! Samples of one run, summed up by polars. In: `samples.parquet` and the windows that count. Out: one summary per scope and
+//! Samples of one run, aggregated by polars. In: `samples.parquet` and the windows that count. Out: one summary per scope and
 //! metric, and thinned series for the timelines. Metrics are text: it knows none of them by name.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// None where the end is not after the start.
+    /// `None` unless the end is after the start.
     pub fn new(start_ns: u64, end_ns: u64) -> Option<Window> {
         (end_ns > start_ns).then_some(Window { start_ns, end_ns })
     }
@@ -32,40 +32,40 @@ impl Window {
 /// One metric of one scope over the windows of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// Mean over the measured window; readings that are means over a span count by the share of it that lies inside.
+    /// Mean over the measured window; readings that are means over a span count by the share of it inside.
     pub mean: Option<f64>,
-    /// Largest reading while members trained, warm-up and tail included.
+    /// Largest reading while members trained, including warm-up and tail.
     pub peak: Option<f64>,
-    /// For a counter: by how much it grew per second of the measured window, from its first to its last reading inside. Absent where
-    /// it fell in between, because then it began anew.
+    /// For a counter: its growth per second of the measured window, from its first to its last reading inside. Absent if it fell
+    /// in between, because then it was reset.
     pub per_second: Option<f64>,
-    /// How often it rose in that time, as far as was seen.
+    /// Number of rises seen in that time.
     pub steps: u32,
-    /// What 95 % of the readings inside do not exceed.
+    /// The value that 95 % of the readings inside do not exceed.
     pub p95: Option<f64>,
     /// Means of the first and of the second half of the measured window.
     pub halves: Option<(f64, f64)>,
-    /// Of a mask of throttle reasons: the share of the readings inside in which the card was slower than it could be.
+    /// For a mask of throttle reasons: the share of the readings inside in which the GPU was throttled.
     pub throttled_ratio: Option<f64>,
     /// Readings inside the measured window.
     pub readings: u32,
 }
 
-/// Of sources of one metric the first of these is told; others come behind them.
+/// Of several sources of one metric the lowest rank is used.
 fn rank(source: &str) -> usize {
     const ORDER: [&str; 3] = ["gpm", "dcgm", "nvml"];
     ORDER.iter().position(|known| source.starts_with(known)).unwrap_or(ORDER.len())
 }
 
-/// Bits of NVML's mask that say that something holds the clocks down: power cap, hardware slowdown, sync boost, both thermal slowdowns,
-/// power brake (bits 2 to 7, so that the lowest eight are 4 or more). Idle, application clocks and display clocks are settings.
+/// Bits of NVML's mask that mean throttling: power cap, hardware slowdown, sync boost, both thermal slowdowns, power brake (bits
+/// 2 to 7, so that the lowest eight are 4 or more). Idle, application clocks and display clocks are settings.
 const LOWEST_BITS: i64 = 256;
 const THROTTLED_FROM: i64 = 4;
 
 /// Summaries by `(scope, metric)`.
 pub type Summaries = BTreeMap<(String, String), Summary>;
 
-/// Sum up what is believed of every metric of a run. `measured` lies inside `training`.
+/// Aggregate the trusted readings of every metric of a run. `measured` lies inside `training`.
 pub fn summarise(path: &Path, measured: Window, training: Window, trust: &Trust) -> crate::Result<Summaries> {
     let mut found = BTreeMap::<(String, String), (usize, Summary)>::new();
     for series in read_series(path, |_, _, _| true)? {
@@ -83,7 +83,7 @@ pub fn summarise(path: &Path, measured: Window, training: Window, trust: &Trust)
     Ok(found.into_iter().map(|(key, (_, summary))| (key, summary)).collect())
 }
 
-/// Readings of one series that count: a column each, nothing absent.
+/// Readings of one series that count: a column each, without absent values.
 struct Columns {
     at: Int64Chunked,
     span: Int64Chunked,
@@ -91,7 +91,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// Those that are believed of the time in which members trained.
+    /// The trusted ones while members trained.
     fn of(series: &SampleSeries, training: Window, trust: &Trust) -> Columns {
         let believes = trust.believes(series);
         let (mut at, mut span, mut value) = (Vec::new(), Vec::new(), Vec::new());
@@ -113,7 +113,7 @@ impl Columns {
         }
     }
 
-    /// How much of each reading lies inside, nanoseconds; of a reading of a moment, 1 or 0.
+    /// Overlap of each reading with the window, nanoseconds; for an instantaneous reading, 1 or 0.
     fn weights(&self, measured: Window) -> Float64Chunked {
         let (start, end) = (measured.start_ns as i64, measured.end_ns as i64);
         let weight = |(at, span): (i64, i64)| match span {
@@ -124,7 +124,7 @@ impl Columns {
         Float64Chunked::from_vec("weight".into(), rows.map(weight).collect())
     }
 
-    /// None where nothing counts.
+    /// `None` if nothing counts.
     fn summary(&self, measured: Window) -> PolarsResult<Option<Summary>> {
         let Columns { at, span, value } = self;
         let Some(peak) = value.max() else { return Ok(None) };
@@ -159,7 +159,7 @@ impl Columns {
     }
 }
 
-/// After Kahan: where repetitions are all but alike, their variance hangs on the last bits.
+/// After Kahan: for nearly equal repetitions, the variance depends on the last bits.
 fn sum(values: impl Iterator<Item = f64>) -> f64 {
     let add = |(sum, error): (f64, f64), value: f64| {
         let (before, more) = (sum, value - error);
@@ -178,12 +178,12 @@ fn ratio(some: usize, all: usize) -> Option<f64> {
 
 const POWER: &str = "power_w";
 const MEMORY: &str = "memory_used_bytes";
-/// Memory of the card that may come and go without anybody having begun to use it.
+/// GPU memory that may come and go without the GPU being used.
 const NOBODY_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
 
-/// Board power while nobody used the card yet: the mean of the readings between the launch and the last reading of the card's memory that is
-/// still as it was at the launch, watts. Process lists come too rarely to tell that moment. Absent where no reading lies wholly in that
-/// time, or the memory was not read.
+/// Board power while the GPU was still unused: the mean of the readings between the launch and the last reading of the GPU's
+/// memory that is unchanged since the launch, watts. Process lists come too rarely to show that moment. Absent if no reading lies
+/// wholly in that time, or the memory was not read.
 pub fn idle_w(path: &Path, launched_ns: u64, training_start_ns: u64) -> crate::Result<Option<f64>> {
     let is_asked = |_: &str, scope: &str, metric: &str| scope.starts_with("gpu:") && [POWER, MEMORY].contains(&metric);
     let read = read_series(path, is_asked)?;
@@ -206,7 +206,7 @@ pub fn idle_w(path: &Path, launched_ns: u64, training_start_ns: u64) -> crate::R
 /// Means over `bins` equal parts of a window, by `(scope, metric)`: `(bin, mean)` in order, empty bins left out.
 pub type Series = BTreeMap<(String, String), Vec<(u32, f64)>>;
 
-/// Thin what is believed of some metrics for drawing.
+/// Thin the trusted readings of some metrics for drawing.
 pub fn thin(path: &Path, window: Window, bins: u32, metrics: &[&str], trust: &Trust) -> crate::Result<Series> {
     let width_ns = (window.end_ns - window.start_ns) as f64 / f64::from(bins.max(1));
     let last = bins.saturating_sub(1);

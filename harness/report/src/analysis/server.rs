@@ -1,5 +1,5 @@
-//! Who serves in a cell: equal members are one server with pooled requests, members of different workloads are one each. In: a cell.
-//! Out: its servers, each with its quantities. It computes nothing that is not in the cell.
+//! The servers of a cell: equal members are one server with pooled requests, members of different workloads are one each. In: a
+//! cell. Out: its servers, each with its quantities. It computes nothing that is not in the cell.
 
 use collo_store::Serving;
 
@@ -7,7 +7,7 @@ use super::{Cell, Latency};
 use crate::quantity::Key;
 use crate::stats::Quantity;
 
-/// A workload that serves in a cell.
+/// A serving workload of a cell.
 #[derive(Debug, Clone, Copy)]
 pub struct Server<'a> {
     pub cell: &'a Cell,
@@ -15,7 +15,7 @@ pub struct Server<'a> {
     pub solo: &'a str,
     pub workload: &'a str,
     pub serving: &'a Serving,
-    /// The member, where different workloads serve.
+    /// The member, if different workloads serve.
     member: Option<usize>,
 }
 
@@ -53,13 +53,13 @@ impl<'a> Server<'a> {
         of.get(&key).map(String::as_str)
     }
 
-    /// True where in some repetition more than one request in a hundred was never answered.
+    /// True if in some repetition more than one request in a hundred was never answered.
     pub fn leaves_unanswered(&self) -> bool {
         self.latencies().any(|l| l.get(Key::LatencyP99) == Some(f64::INFINITY))
     }
 
-    /// The latency that a share of the requests exceeds, seconds, by falling share: the geometric mean over repetitions. It ends where a
-    /// repetition has too few requests, or never answered so many.
+    /// The latency that a share of the requests exceeds, seconds, by falling share: the geometric mean over repetitions. It ends
+    /// where a repetition has too few requests, or left too many unanswered.
     pub fn lateness(&self) -> Vec<(f64, f64)> {
         let each: Vec<&Latency> = self.latencies().collect();
         let Some(first) = each.first() else { return Vec::new() };

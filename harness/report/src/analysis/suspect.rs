@@ -1,7 +1,8 @@
-//! What looks odd in a cell, and is said rather than dropped. In: cells with their repetitions. Out: sentences.
+//! Unusual observations about a cell, reported rather than dropped. In: cells with their repetitions. Out: sentences.
 //!
-//! An outlier is a repetition whose epoch time lies further from its cell's median than the campaign's noise makes likely: more than four and a
-//! half standard deviations, estimated by the median over all cells, so that the outliers themselves do not hide it.
+//! An outlier is a repetition whose epoch time is further from its cell's median than the campaign's noise makes likely: more
+//! than four and a half standard deviations, estimated by the median over all cells, so that the outliers themselves do not hide
+//! it.
 
 use super::Cell;
 use crate::number;
@@ -11,11 +12,11 @@ use crate::quantity::Key;
 const FAR: f64 = 4.5;
 /// Of the absolute deviations of a normal sample the median is this many standard deviations.
 const MEDIAN_OF_NORMAL: f64 = 0.6745;
-/// A smaller deviation than this is never worth a word.
+/// A smaller deviation is never worth reporting.
 const LEAST: f64 = 0.01;
-/// Share of the readings that a source must at least have given.
+/// Minimum share of the readings that a source must have given.
 const COVERED: f64 = 0.8;
-/// Drifts inside one run from which on they are said.
+/// Drifts inside one run from which on they are reported.
 const WARMER_C: f64 = 5.0;
 const SLOWER: f64 = 0.03;
 
@@ -47,7 +48,7 @@ pub fn all(cells: &mut [Cell]) {
     }
 }
 
-/// What was left out of the samples of its counted runs: one sentence for all that say the same.
+/// What was left out of the samples of its counted runs: identical ones in one sentence.
 fn untrue(cell: &Cell) -> Vec<String> {
     let mut said: Vec<(&String, u32)> = Vec::new();
     for r in cell.counted() {
@@ -60,7 +61,7 @@ fn untrue(cell: &Cell) -> Vec<String> {
     said.into_iter().map(|(odd, repetition)| format!("{odd} (repetition {repetition})")).collect()
 }
 
-/// Of each cell's deviations those that are outliers. The median over all is taken from cells of three repetitions or more.
+/// The outliers among each cell's deviations. The median over all is taken from cells of three repetitions or more.
 fn outliers(deviations: &[Vec<(u32, f64)>]) -> Vec<Vec<(u32, f64)>> {
     let mut sizes: Vec<f64> = deviations.iter().filter(|d| d.len() > 2).flatten().map(|d| d.1.abs()).collect();
     sizes.sort_by(f64::total_cmp);

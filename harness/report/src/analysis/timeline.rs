@@ -1,5 +1,5 @@
-//! The lives of the members of one run, with what they used meanwhile. In: cells and their repetitions. Out: for a few sets of
-//! members, one run of each sharing mode: spans and thinned series, in seconds from `go`, at most sixty points a line.
+//! The members of one run over time, with their resource usage. In: cells and their repetitions. Out: for a few sets of members,
+//! one run of each sharing mode: spans and thinned series, in seconds from `go`, at most sixty points a line.
 
 use std::cmp::Reverse;
 
@@ -20,17 +20,17 @@ pub type Line = Vec<(f64, f64)>;
 /// One run, drawn along time.
 #[derive(Debug, Clone)]
 pub struct Timeline {
-    /// The cell, or who runs in turn.
+    /// The cell, or the members run in turn.
     pub cell: String,
-    /// `solo` also where several members run one after the other.
+    /// `solo` also if several members run one after the other.
     pub sharing: String,
-    /// Who trains, without how they share: runs of one set belong beside each other.
+    /// The members, without the sharing mode: runs of one set are shown together.
     pub set: String,
-    /// The workload of equal members, as its solo cell is called.
+    /// The workload of equal members, named as its solo cell.
     pub workload: Option<String>,
-    /// True where the members' lives are worth drawing, false where only the card's series are.
+    /// True if the members' lives are worth drawing, false if only the GPU's series are.
     pub lives_shown: bool,
-    /// True for solo runs of the members put one after the other.
+    /// True for solo runs of the members, concatenated.
     pub in_turn: bool,
     pub repetition: u32,
     /// From the first start of training to the last end, seconds from `go`.
@@ -42,7 +42,7 @@ pub struct Timeline {
     /// Memory of each member, bytes.
     pub memory: Vec<Line>,
     pub memory_kind: Option<MemoryKind>,
-    /// Of the card as a whole; empty where it does not tell.
+    /// Of the GPU as a whole; empty if not reported.
     pub sm_active_ratio: Line,
     pub power_w: Line,
     pub pcie_rx_bytes_per_s: Line,
@@ -83,8 +83,8 @@ impl Set<'_> {
     }
 }
 
-/// The runs worth drawing: of each workload the largest set that ran in the most modes, of the mixed ones the most telling; each
-/// mode's first counting run, and before them what the same members do alone.
+/// The runs worth drawing: of each workload the largest set that ran in the most modes, of the mixed ones the most informative;
+/// each mode's first counting run, preceded by the same members alone.
 pub fn of(cells: &[Cell]) -> Vec<Timeline> {
     let mut sets: Vec<Set> = Vec::new();
     for cell in cells.iter().filter(|c| !c.is_solo() && c.record.degree > 1 && !c.counted.is_empty()) {
@@ -129,7 +129,7 @@ fn runs(set: &Set, lives_shown: bool) -> Vec<Timeline> {
     drawn.map(|t| Timeline { set: set.name(), lives_shown, ..t }).collect()
 }
 
-/// The solo runs of a set's members, one after the other; none where one of them was not measured, or serves and is never done.
+/// The solo runs of a set's members, one after the other; `None` if one of them was not measured, or serves and never finishes.
 fn in_turn(cells: &[Cell], set: &Set) -> Option<Timeline> {
     let members = &set.first().filter(|c| !c.serves())?.record.members;
     let solo = |label: &str| cells.iter().find(|c| c.is_solo() && c.name() == label);
@@ -211,7 +211,7 @@ fn timeline(cell: &Cell, r: &Repetition) -> Option<Timeline> {
     })
 }
 
-/// Thinned samples of one run, placed in seconds from `go`.
+/// Thinned samples of one run, relative to `go` in seconds.
 struct Series {
     found: samples::Series,
     from_s: f64,
@@ -219,7 +219,7 @@ struct Series {
 }
 
 impl Series {
-    /// A run whose samples cannot be read has no line: its validity already says so.
+    /// A run with unreadable samples has no line: its validity already says so.
     fn read(r: &Repetition, window: Window, from_s: f64, of_members: &[&str]) -> Self {
         let metrics = [of_members, &["sm_active_ratio", "power_w", "pcie_rx_bytes_per_s"]].concat();
         let read = |path: std::path::PathBuf| samples::thin(&path, window, POINTS, &metrics, &r.trust).ok();
@@ -233,7 +233,7 @@ impl Series {
         points.map_or_else(Vec::new, |p| p.iter().map(place).collect())
     }
 
-    /// The line of the whole card; none where only its instances tell.
+    /// The line of the whole GPU; `None` if only its instances are reported.
     fn of_card(&self, metric: &str) -> Line {
         let scope = self.found.keys().find(|(scope, m)| m == metric && scope.starts_with("gpu:"));
         scope.map_or_else(Vec::new, |(scope, _)| self.of(scope, metric))

@@ -1,9 +1,9 @@
-//! Which of a run's shares of SMs are no readings, though they stand in its samples. In: its record and its samples. Out: [`Trust`], what is
-//! left out of every number, and why. Samples stay as they were read; this is the only place that decides what to make of them.
+//! Detects SM shares in a run's samples that are not real readings. In: its record and its samples. Out: [`Trust`], what is left
+//! out of every number, and why. Samples stay as they were read; this is the only place that decides how to interpret them.
 //!
-//! All of it is about DCGM. Before Hopper it relates the instances of an unequal cut to the smallest of them (DCGM #138, #151, #248); a share can
-//! be above 1 (DCGM #152); and where it has nothing it may say 0: before its first mean (GetLatestSample until 4.4.1), or for ever after an Xid of
-//! one process (DCGM #303, dcgm-exporter #662).
+//! All of it is about DCGM. Before Hopper it relates the instances of an unequal partition to the smallest of them (DCGM #138,
+//! #151, #248); a share can be above 1 (DCGM #152); and without data it may report 0: before its first mean (GetLatestSample
+//! until 4.4.1), or for ever after an Xid of one process (DCGM #303, dcgm-exporter #662).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::number;
 const SOURCE: &str = "dcgm";
 const ACTIVITY: &str = "sm_active_ratio";
 
-/// Shares of SMs, which are of the instances that they are said to be of only where those are equal.
+/// Shares of SMs, which are correct for their instances only if those are equal.
 const OF_SMS: [&str; 7] = [
     ACTIVITY,
     "graphics_active_ratio",
@@ -29,36 +29,36 @@ const OF_SMS: [&str; 7] = [
 const OF_MEMORY: &str = "dram_active_ratio";
 const UTILIZATION: &str = "gpu_utilization_ratio";
 
-/// The first compute capability at which DCGM reads instances by themselves.
+/// The first compute capability at which DCGM reads instances individually.
 const HOPPER: u32 = 9;
 
-/// NVML's utilisation is a mean over up to a second: nothing shorter is held against it, but for the beginning.
+/// NVML's utilisation is a mean over up to a second: nothing shorter is compared with it, except at the beginning.
 const JUDGED_NS: u64 = 1_000_000_000;
-/// Where NVML tells nothing (with MIG on), zeros up to the end of training are none after this long.
+/// If NVML reports nothing (with MIG on), zeros up to the end of training are not trusted after this long.
 const LONG_NS: u64 = 3_000_000_000;
-/// Utilisation from which on a card works.
+/// Utilisation from which on a GPU counts as busy.
 const WORKS: f64 = 0.05;
 
 /// What is left out of a run's numbers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trust {
-    /// Scopes whose shares of SMs are no readings.
+    /// Scopes whose SM shares are not real readings.
     unequal: BTreeSet<String>,
-    /// Spans of zeros that are no readings, by scope.
+    /// Spans of zeros that are not real readings, by scope.
     silences: Vec<(String, Window)>,
-    /// Shares above 1, which are left out one by one.
+    /// Shares above 1, which are left out individually.
     above_one: usize,
-    /// Why the card has no SM activity at all, or none that can be believed.
+    /// Why the GPU has no SM activity at all, or none that can be trusted.
     pub why_absent: Option<String>,
-    /// What is odd, as sentences without their end.
+    /// Anything unusual, as sentences without their end.
     pub odd: Vec<String>,
 }
 
-/// What DCGM said of a scope at each time: whether anything of it was above 0.
+/// DCGM's values of a scope at each time: whether any was above 0.
 type Said = BTreeMap<u64, bool>;
 
 impl Trust {
-    /// Judge the samples of a run while its members trained.
+    /// Check the samples of a run while its members trained.
     pub fn of(record: &RunRecord, path: &Path, training: Window) -> collo_store::Result<Trust> {
         let mut trust = Trust { why_absent: not_told(record), ..Trust::default() };
         if !record.sampling.iter().any(|q| q.source.starts_with(SOURCE)) {
@@ -98,7 +98,7 @@ impl Trust {
         Ok(trust)
     }
 
-    /// Whether what a series says at a time is a reading.
+    /// Whether the value of a series at a time is a real reading.
     pub fn believes<'a>(&'a self, series: &'a SampleSeries) -> impl Fn(u64, f64) -> bool + 'a {
         let is_of_sms = OF_SMS.contains(&&*series.metric);
         let is_share = series.source == SOURCE && (is_of_sms || series.metric == OF_MEMORY);
@@ -109,7 +109,7 @@ impl Trust {
         move |at_ns, value| !(is_share && (is_unequal || value > 1.0 || silent(at_ns)))
     }
 
-    /// Before Hopper the shares of instances of different sizes are not theirs, nor is that of the card that is made of them.
+    /// Before Hopper the shares of instances of different sizes are wrong, and so is that of the GPU derived from them.
     fn doubt_unequal(&mut self, card: &str, read: &ReadCard) {
         let major = read.compute_capability.as_ref().and_then(|c| c.split('.').next()?.parse::<u32>().ok());
         let sizes: BTreeSet<u32> = read.slices.values().copied().collect();
@@ -125,7 +125,7 @@ impl Trust {
         self.why_absent = Some(why);
     }
 
-    /// Zeros while the card works are no readings.
+    /// Zeros while the GPU is busy are not real readings.
     fn doubt_zeros(&mut self, scope: &str, said: &Said, utilisation: Option<&[(u64, f64)]>) {
         let (Some((first, _)), Some((last, _))) = (said.first_key_value(), said.last_key_value()) else { return };
         let (first, last) = (*first, *last);
@@ -162,7 +162,7 @@ impl Trust {
     }
 }
 
-/// Spans in which nothing was above 0, from their first reading to their last.
+/// Spans without a value above 0, from their first reading to their last.
 fn zeros(said: &Said) -> Vec<(u64, u64)> {
     let mut spans: Vec<(u64, u64)> = Vec::new();
     let mut open = false;
@@ -177,14 +177,14 @@ fn zeros(said: &Said) -> Vec<(u64, u64)> {
     spans
 }
 
-/// The mean of what was read in a span, or within a second after it: a mean over the second before is read then.
+/// The mean of the readings in a span, or within a second after it: these are means over the second before.
 fn mean(readings: &[(u64, f64)], start_ns: u64, end_ns: u64) -> Option<f64> {
     let inside = readings.iter().filter(|r| r.0 >= start_ns && r.0 <= end_ns + JUDGED_NS).map(|r| r.1);
     let (sum, n) = inside.fold((0.0, 0), |(sum, n), v| (sum + v, n + 1));
     (n > 0).then(|| sum / f64::from(n))
 }
 
-/// Why the card's SM activity was not read, as its sources said then: the last that stepped in, unless it was read after all.
+/// Why the GPU's SM activity was not read, according to its sources: the last fallback, unless it was read after all.
 fn not_told(record: &RunRecord) -> Option<String> {
     let is_of_card = |key: &str| key == ACTIVITY || key.starts_with(&format!("{ACTIVITY} of gpu:"));
     let reasons = |source: &str| {
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     const S: u64 = 1_000_000_000;
-    /// Up to the end of all.
+    /// Later than all times.
     const END: u64 = 999;
 
     fn said(text: &str) -> Said {

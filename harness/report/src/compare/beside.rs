@@ -1,6 +1,6 @@
-//! A campaign beside what was published. In: a side, and the study's figures. Out: each figure that is about one of its cells beside
-//! the cell's own number, as text, JSON, Markdown and a page. There is never a verdict: only whether the published value lies
-//! inside our interval.
+//! A campaign compared with published results. In: a side, and the study's figures. Out: each figure that is about one of its
+//! cells beside the cell's own number, as text, JSON, Markdown and a page. There is never a verdict: only whether the published
+//! value is inside our interval.
 
 use std::collections::BTreeSet;
 
@@ -27,22 +27,22 @@ pub struct Row {
     pub outcome: String,
     pub validity: String,
     pub place: Option<Place>,
-    /// What was published of how it was trained, beside what our members told.
+    /// The published training conditions, compared with our members' own.
     pub conditions: Conditions,
     mixed: bool,
 }
 
-/// A campaign beside the study.
+/// A campaign compared with the study.
 #[derive(Debug)]
 pub struct Beside {
     pub head: Head,
     pub rows: Vec<Row>,
     pub warnings: Vec<String>,
-    /// Cells of the campaign that nothing was published of.
+    /// Cells of the campaign without a published figure.
     pub others: usize,
 }
 
-/// Hold a side against the study.
+/// Compare a side with the study.
 pub fn beside(side: &Side) -> Beside {
     let study = study();
     let same_card = is_card(&side.device.name);
@@ -100,7 +100,7 @@ pub fn beside(side: &Side) -> Beside {
 }
 
 impl Row {
-    /// What differs in the conditions; empty where nothing does.
+    /// The differing conditions; empty if there are none.
     pub fn differs(&self) -> String {
         self.conditions.text(self.mixed)
     }
@@ -115,7 +115,7 @@ impl Row {
         }
     }
 
-    /// Ours ÷ published, where the published is one value.
+    /// Ours ÷ published, if the published figure is one value.
     fn ratio(&self) -> Option<f64> {
         let (low, high) = self.figure.range()?;
         (low == high).then_some(())?;
@@ -178,7 +178,7 @@ impl Beside {
         format!("published by others, without intervals, so that no verdict is given: {}", sources.join("; "))
     }
 
-    /// Each cell whose conditions are others than the published ones, with what differs: once for all its figures.
+    /// Each cell whose conditions differ from the published ones, with the differences: once for all its figures.
     fn otherwise(&self) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         for row in self.rows.iter().filter(|r| !r.conditions.differ.is_empty()) {

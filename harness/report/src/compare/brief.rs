@@ -1,11 +1,11 @@
-//! A comparison for a terminal: the rows that say most, what only one side has, what differs, and what would decide.
+//! A comparison for a terminal: the most important rows, cells of only one side, differences, and what would decide.
 
 use super::{Comparison, Row, words};
 use crate::document::{Align, Block, Column, Table};
 use crate::number::{self, ABSENT};
 use crate::plot::cut;
 
-/// Rows of a table, names of a list, notes, and characters of a value that a terminal is given.
+/// Limits for a terminal: rows of a table, names of a list, notes, and characters of a value.
 pub const ROWS: usize = 60;
 const NAMES: usize = 8;
 const VALUE: usize = 34;
@@ -46,7 +46,7 @@ pub fn blocks(c: &Comparison) -> Vec<Block> {
     blocks
 }
 
-/// What a terminal is not given.
+/// The line about what is not shown in a terminal.
 pub fn more(all: usize, shown: usize, what: &str) -> Option<String> {
     (all > shown).then(|| format!("… {} more{what}: `--json` has them all, `--to DIR` writes the page", all - shown))
 }

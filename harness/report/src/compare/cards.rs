@@ -1,10 +1,10 @@
-//! What is known of cards and the slices that they are cut into. In: a card's name and the name of a slice. Out: the slice's share
-//! of the card, by which slices of different cards are matched, and its SMs. What is known are the models of `collo-gpus`.
+//! GPU models and the shares of their slices. In: a GPU model's name and the name of a slice. Out: the slice's share of the GPU,
+//! by which slices of different GPU models are matched, and its SMs. The known models are those of `collo-gpus`.
 
 use collo_gpus::Model;
 use collo_gpus::notation::Size;
 
-/// A card as its model's file has it, or as its memory lets one guess where no file has its name.
+/// A GPU model from its file, or guessed from its memory if no file has its name.
 #[derive(Debug, Clone)]
 pub struct Card {
     model: Option<&'static Model>,
@@ -13,8 +13,8 @@ pub struct Card {
     memory_units: u32,
 }
 
-/// The card of this product name. One that no file knows, with this much memory, is taken to be cut like most, into seven slices of
-/// compute and eight of memory, and nothing is said of its SMs.
+/// The GPU model of this product name. An unknown one with this much memory is assumed to be partitioned like most, into seven
+/// slices of compute and eight of memory, with an unknown number of SMs.
 pub fn card(name: &str, memory_bytes: Option<u64>) -> Option<Card> {
     let model = collo_gpus::of_product(name);
     let memory_gb = match model.and_then(|model| model.memory_gb) {
@@ -30,8 +30,8 @@ pub fn card(name: &str, memory_bytes: Option<u64>) -> Option<Card> {
 }
 
 impl Card {
-    /// A text about a mode, with its slice named by its share of the card: `mig:1g.5gb` is `mig:1/7+1/8`, a seventh of the compute
-    /// with an eighth of the memory. Two cards' texts are alike where their slices have the same share.
+    /// A text about a mode, with its slice named by its share of the GPU: `mig:1g.5gb` is `mig:1/7+1/8`, a seventh of the compute
+    /// with an eighth of the memory. The texts of two GPU models are equal if their slices have the same share.
     pub fn by_share(&self, text: &str) -> String {
         each_slice(text, &|name, size| {
             let known = self.model.and_then(|model| model.profile(name)).and_then(|profile| profile.units());
@@ -41,7 +41,7 @@ impl Card {
         })
     }
 
-    /// SMs of the slice that a text names, beside the card's: `14 of 108 SMs`.
+    /// SMs of the slice that a text names, of the GPU's total: `14 of 108 SMs`.
     pub fn sms_of(&self, text: &str) -> Option<String> {
         let model = self.model?;
         let found = std::cell::Cell::new(None);
@@ -62,7 +62,7 @@ fn part(of: u32, all: u32) -> String {
     format!("{}/{}", of / a, all / a)
 }
 
-/// Replace every word that looks like a slice, `3g.20gb`, by what `say` makes of it.
+/// Replace every word that looks like a slice, `3g.20gb`, by the result of `say`.
 fn each_slice(text: &str, say: &dyn Fn(&str, Size<'_>) -> Option<String>) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '+';
     let mut out = String::with_capacity(text.len());

@@ -1,11 +1,11 @@
-//! The conditions behind a published figure beside those of a cell: precision, loader processes, optimiser and what else a regime
-//! has. In: what a source says of its members, and what ours told in their hello. Out: what differs, by name, and what nobody told.
+//! The conditions behind a published figure compared with those of a cell: precision, loader processes, optimiser and the rest of
+//! the regime. In: a source's conditions, and those in our members' hello. Out: differences, by name, and unknown ones.
 
 use serde_json::{Value, json};
 
 use crate::analysis::Regime;
 
-/// One condition that is another here.
+/// A condition that differs here.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     pub workload: String,
@@ -14,16 +14,16 @@ pub struct Difference {
     pub published: Value,
 }
 
-/// What is known of the conditions of a cell and a figure.
+/// The compared conditions of a cell and a figure.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Conditions {
     pub differ: Vec<Difference>,
-    /// Names of published conditions of which a member said nothing.
+    /// Names of published conditions that a member did not report.
     pub not_told: Vec<String>,
 }
 
 impl Conditions {
-    /// Add what one member's regime says of a published one.
+    /// Compare one member's regime with a published one.
     pub fn hold(&mut self, workload: &str, published: &Regime, here: Option<&Regime>) {
         for (name, value) in published {
             match here.and_then(|regime| regime.get(name)) {
@@ -44,8 +44,8 @@ impl Conditions {
         self.not_told.dedup();
     }
 
-    /// `precision fp32, published with tf32; loss read each epoch, published each step`; empty where nothing differs. In a mixed group
-    /// each is said of its workload.
+    /// `precision fp32, published with tf32; loss read each epoch, published each step`; empty if nothing differs. In a mixed
+    /// group each names its workload.
     pub fn text(&self, mixed: bool) -> String {
         let one = |d: &Difference| if mixed { format!("{}: {}", d.workload, d.text()) } else { d.text() };
         self.differ.iter().map(one).collect::<Vec<_>>().join("; ")
@@ -72,7 +72,7 @@ impl Difference {
     }
 }
 
-/// Numbers are the same by value: `4` and `4.0`.
+/// Numbers are compared by value: `4` and `4.0` are the same.
 fn same(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) => (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),

@@ -1,5 +1,5 @@
-//! What would decide. In: rows that could not be told. Out: a command that measures their cells again, and no more than these where
-//! the axes can say so.
+//! What would decide. In: undecided rows. Out: a command that measures their cells again, and no others if the axes can express
+//! that.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use super::ratio::{Finding, More};
 use super::{Row, Side};
 use crate::stats::Quantity;
 
-/// So many repetitions are asked for at once.
+/// Maximum number of repetitions requested together.
 const AT_ONCE: usize = 10;
 
-/// The commands, if repetitions would help: for the right side, and for the left where it has too few as well.
+/// The commands, if repetitions would help: for the right side, and for the left if it has too few as well.
 pub fn commands(rows: &[Row], left: &Side, right: &Side) -> Vec<String> {
     let one = |q: &Option<Quantity>| q.as_ref().is_some_and(|q| q.n < 2).then_some(2);
     let for_right = |row: &Row| match row.finding {
@@ -44,12 +44,12 @@ fn command(rows: &[Row], side: &Side, needed: &dyn Fn(&Row) -> Option<usize>, la
     Some(format!("collo run {}{selected} --more {most}", side.runs_as))
 }
 
-/// Text that means itself to a shell and to the selection.
+/// Text that has no special meaning to a shell and to the selection.
 fn is_plain(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && text.chars().all(|c| c.is_alphanumeric() || " ×+-_.:%,".contains(c))
 }
 
-/// A condition that selects these cells of a side and, if axes can say so, no other. None selects every cell.
+/// A condition that selects these cells of a side and, if axes can express it, no other. `None` selects every cell.
 fn condition(side: &Side, labels: &BTreeSet<&str>) -> Option<String> {
     if side.cells.iter().all(|c| labels.contains(c.label.as_str())) {
         return None;

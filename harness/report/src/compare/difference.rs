@@ -1,5 +1,5 @@
-//! What differs beside the results. In: two sides. Out: their environments name by name, and warnings where the sides were not
-//! measured in a way that lets their numbers stand beside each other. It looks at no number of a cell.
+//! Differences besides the results. In: two sides. Out: their environments name by name, and warnings if the sides were measured
+//! in ways that make their numbers incomparable. It looks at no number of a cell.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::side::Side;
 #[derive(Debug, Default)]
 pub struct Environment {
     pub different: Vec<Difference>,
-    /// Names of what is the same on both sides.
+    /// Names that are the same on both sides.
     pub alike: Vec<String>,
 }
 
@@ -19,11 +19,11 @@ pub struct Difference {
     pub name: String,
     pub left: Option<String>,
     pub right: Option<String>,
-    /// The direction in which this difference is known to move times.
+    /// Whether this difference is known to make times slower.
     pub slower: Option<bool>,
 }
 
-/// What never explains a time, and differs between any two campaigns.
+/// Never explains a time, and differs between any two campaigns.
 const IDLE: [&str; 1] = ["run order"];
 
 impl Environment {
@@ -50,7 +50,7 @@ impl Environment {
     }
 }
 
-/// Whether this change is known to cost time: a lower cap or clock, ECC that was switched on. Of a driver nobody knows beforehand.
+/// Whether this change is known to cost time: a lower cap or clock, ECC that was switched on. For a driver it is unknown.
 fn slower(name: &str, left: Option<&str>, right: Option<&str>) -> Option<bool> {
     let number = |text: &str| -> Option<f64> { text.split_whitespace().find_map(|word| word.parse().ok()) };
     match name {
@@ -63,22 +63,22 @@ fn slower(name: &str, left: Option<&str>, right: Option<&str>) -> Option<bool> {
     }
 }
 
-/// Warnings about both sides, and why times of them are not judged at all.
+/// Warnings about both sides, and why their times are not judged at all.
 #[derive(Debug, Default)]
 pub struct Cautions {
     pub warnings: Vec<String>,
-    /// Set where no number of the two may be judged.
+    /// Set if no number of the two may be judged.
     pub withheld: Option<String>,
 }
 
-/// True where the sides are different devices, of which times are not compared.
+/// True if the sides are different devices, whose times are not compared.
 pub fn different_devices(left: &Side, right: &Side) -> bool {
     let cpus = left.device.kind == "cpu" && right.device.kind == "cpu";
     let known = |name: &str| left.fact(name).zip(right.fact(name)).is_some_and(|(l, r)| l != r);
     left.device.name != right.device.name || left.device.kind != right.device.kind || cpus && known("CPU")
 }
 
-/// What must be said before anything is compared.
+/// Warnings to print before any comparison.
 pub fn cautions(left: &Side, right: &Side) -> Cautions {
     let mut found = Cautions::default();
     let mut warn = |text: String| found.warnings.push(text);

@@ -1,5 +1,5 @@
-//! Several cards beside each other. In: one side per card. Out: which guidelines changed, and what each group gains on each card,
-//! with slices matched by their share. Times of different cards are not put beside each other.
+//! Compares several GPU models. In: one side per model. Out: which guidelines changed, and the gain of each group on each model,
+//! with slices matched by their share. Times of different GPU models are not compared.
 
 use serde_json::{Value, json};
 
@@ -11,11 +11,11 @@ use crate::number;
 use crate::stats::Quantity;
 use crate::{Error, Result};
 
-/// Rows of a terminal, and of a page.
+/// Maximum rows in a terminal, and on a page.
 const ROWS: usize = 40;
 const PAGE_ROWS: usize = 500;
 
-/// Cards beside each other.
+/// The comparison of several GPU models.
 #[derive(Debug)]
 pub struct Generations {
     pub cards: Vec<Card>,
@@ -27,32 +27,32 @@ pub struct Generations {
     pub warnings: Vec<String>,
 }
 
-/// One card of the table.
+/// One GPU model of the table.
 #[derive(Debug)]
 pub struct Card {
     pub head: Head,
-    /// SMs of the whole card, where known.
+    /// SMs of the whole GPU, if known.
     pub sms: Option<String>,
 }
 
-/// One guideline on every card.
+/// One guideline on every GPU model.
 #[derive(Debug)]
 pub struct GuidelineRow {
     pub id: String,
-    /// By card: verdict, statement and finding; none where the report has not got it.
+    /// By GPU model: verdict, statement and finding; `None` if the report does not have it.
     pub on: Vec<Option<(String, String, String)>>,
     pub changed: bool,
 }
 
-/// One group on every card.
+/// One group on every GPU model.
 #[derive(Debug)]
 pub struct CellRow {
-    /// The label on the first card that has it.
+    /// The label on the first GPU model that has it.
     pub label: String,
     pub on: Vec<Option<Share>>,
 }
 
-/// What a card has of a group.
+/// A group's slice on a GPU model.
 #[derive(Debug)]
 pub struct Share {
     pub label: String,
@@ -63,7 +63,7 @@ pub struct Share {
 }
 
 impl CellRow {
-    /// Largest ÷ smallest value over the cards.
+    /// Largest ÷ smallest value over the GPU models.
     fn spread(&self) -> f64 {
         let values = || self.on.iter().flatten().filter_map(|s| s.value.as_ref()).map(|q| q.estimate);
         match (values().reduce(f64::min), values().reduce(f64::max)) {
@@ -73,7 +73,7 @@ impl CellRow {
     }
 }
 
-/// Put sides beside each other by a quantity that has no unit; the throughput gain if none is named.
+/// Compare sides by a quantity that has no unit; the throughput gain by default.
 pub fn generations(sides: &[Side], asked: Option<&str>) -> Result<Generations> {
     let name = asked.unwrap_or(quantity::ACROSS.name).to_string();
     if let [first, .., last] = sides
@@ -157,7 +157,7 @@ fn guidelines(sides: &[Side]) -> Vec<GuidelineRow> {
     rows
 }
 
-/// A verdict of a report as it is said.
+/// A report's verdict as shown.
 fn chip(verdict: &str) -> Chip {
     match verdict {
         "supported" => Chip::new(Tone::Good, "✓", "supported"),
@@ -178,7 +178,7 @@ impl Share {
 }
 
 impl Generations {
-    /// True where a model invented numbers of a card.
+    /// True if numbers of a GPU come from a model.
     pub fn simulated(&self) -> bool {
         self.cards.iter().any(|c| c.head.simulated)
     }
@@ -287,7 +287,7 @@ impl Present for Generations {
 }
 
 impl Generations {
-    /// A table with a column for each card.
+    /// A table with a column for each GPU model.
     fn table(&self, first: &str) -> Table {
         let heads: Vec<&str> = [first].into_iter().chain(self.cards.iter().map(|c| c.head.device.as_str())).collect();
         Table::with(&heads).looking(Look::Prose)

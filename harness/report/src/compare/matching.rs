@@ -1,5 +1,5 @@
-//! Which cell stands beside which. In: two sides. Out: pairs, and what only one of them has. On one card cells meet by their label;
-//! on different ones by their label with every slice named by its share of the card.
+//! Matches cells. In: two sides. Out: pairs, and cells of only one of them. On one GPU model cells are matched by their label; on
+//! different ones by their label with every slice named by its share of the GPU.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ pub struct Matched<'a> {
     pub warnings: Vec<String>,
 }
 
-/// What a cell is called for matching.
+/// A cell's name for matching.
 pub fn key(cell: &Cell, card: Option<&Card>) -> String {
     let Some(card) = card else { return cell.label.clone() };
     // A mode that cuts the card itself says in its slots what it was cut into.
@@ -64,7 +64,7 @@ pub fn of<'a>(left: &'a Side, right: &'a Side, by_share: bool) -> Matched<'a> {
     Matched { pairs, only_left, only_right, warnings }
 }
 
-/// What the slices of a pair really have: `14 of 108 SMs left, 16 of 132 right`.
+/// The actual sizes of a pair's slices: `14 of 108 SMs left, 16 of 132 right`.
 pub fn sms(pair: &Pair<'_>, (left, right): (&Side, &Side)) -> Vec<String> {
     let of = |cell: &Cell, side: &Side| {
         let card = cards::card(&side.device.name, side.device.memory_bytes)?;

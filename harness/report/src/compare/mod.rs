@@ -1,8 +1,8 @@
-//! Two reports beside each other. In: two sides, each read from a report as JSON. Out: matched cells with ratio, interval, p-value
-//! and verdict, what only one side has, and what differs in the environments; then these as text, JSON, Markdown and a page.
+//! Compares two reports. In: two sides, each read from a report as JSON. Out: matched cells with ratio, interval, p-value and
+//! verdict, cells of only one side, and differences of the environments; then these as text, JSON, Markdown and a page.
 //!
-//! `side` reads, `matching` finds pairs, `ratio` judges, `difference` warns, `decide` says what would decide; `brief`, `page` and
-//! `json` are its forms. Sides of different cards are compared by what each card gains, never by their times.
+//! `side` reads, `matching` finds pairs, `ratio` judges, `difference` warns, `decide` proposes commands; `brief`, `page` and
+//! `json` are its forms. Sides of different GPU models are compared by each one's gain, never by their times.
 
 mod beside;
 mod brief;
@@ -51,23 +51,23 @@ pub enum By {
 /// How to compare.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// A quantity of cells or cards; by default the time, or between different cards the throughput gain.
+    /// A quantity of cells or GPUs; by default the time, or between different GPU models the throughput gain.
     pub quantity: Option<String>,
     pub by: Option<By>,
 }
 
-/// Two sides held against each other.
+/// The comparison of two sides.
 #[derive(Debug)]
 pub struct Comparison {
     pub left: Head,
     pub right: Head,
     pub asked: Asked,
-    /// Differences below this share are not worth acting on: the smaller of both sides' thresholds.
+    /// Relative differences below this are not worth acting on: the smaller of both sides' thresholds.
     pub threshold: f64,
     pub thresholds_differ: bool,
     pub different_devices: bool,
     pub warnings: Vec<String>,
-    /// Better first, then worse, then what cannot be told, the same, and what is not judged.
+    /// Better first, then worse, undecided, the same, and what is not judged.
     pub rows: Vec<Row>,
     /// Ratios that were judged together.
     pub family: usize,
@@ -76,17 +76,17 @@ pub struct Comparison {
     pub environment: Environment,
     pub by: Option<By>,
     pub groups: Vec<Group>,
-    /// Commands that would decide what cannot be told.
+    /// Commands that would decide the undecided.
     pub decide: Vec<String>,
 }
 
-/// What a comparison says of a side itself.
+/// A comparison's summary of a side.
 #[derive(Debug, Clone, Serialize)]
 pub struct Head {
     pub experiment: String,
     pub campaign: String,
     pub created_utc: String,
-    /// Its device, with the word `simulated` where a model invented its numbers.
+    /// Its device, with the word `simulated` if its numbers come from a model.
     pub device: String,
     pub simulated: bool,
 }
@@ -94,9 +94,9 @@ pub struct Head {
 /// One matched cell.
 #[derive(Debug)]
 pub struct Row {
-    /// The cell's label; of different cards the right one's.
+    /// The cell's label; for different GPU models the right one's.
     pub label: String,
-    /// The left one's label, where it is another.
+    /// The left one's label, if it differs.
     pub left_label: Option<String>,
     pub sharing: String,
     pub degree: u64,
@@ -111,16 +111,16 @@ pub struct Row {
     /// Holm's correction over all ratios judged together.
     pub p_adjusted: Option<f64>,
     pub finding: Finding,
-    /// What else must be known of this row.
+    /// Further remarks on this row.
     pub notes: Vec<String>,
 }
 
-/// A cell of one side alone.
+/// A cell of only one side.
 #[derive(Debug, Serialize)]
 pub struct Only {
     #[serde(rename = "cell")]
     pub label: String,
-    /// Why the other side has not got it, where it says so.
+    /// Why the other side does not have it, if known.
     pub reason: Option<String>,
 }
 
@@ -130,14 +130,14 @@ pub struct Group {
     pub name: String,
     #[serde(serialize_with = "json::by_word")]
     pub counts: Vec<(&'static str, usize)>,
-    /// Geometric mean of the ratios that were judged, of one quantity. It has no interval: its cells are not independent.
+    /// Geometric mean of the judged ratios, of one quantity. It has no interval: its cells are not independent.
     pub mean_ratio: Option<f64>,
     #[serde(rename = "cells")]
     pub judged: usize,
 }
 
 impl Comparison {
-    /// Rows by verdict, in the order in which they are printed; verdicts that no row has are left out.
+    /// Rows by verdict, in print order; verdicts without a row are left out.
     pub fn counts(&self) -> Vec<(&'static str, usize)> {
         counts(self.rows.iter())
     }
@@ -147,17 +147,17 @@ impl Comparison {
         self.rows.iter().filter(|r| r.finding.word() == word).count()
     }
 
-    /// True where a matched cell is worse, or no longer runs.
+    /// True if a matched cell is worse, or no longer runs.
     pub fn has_worse(&self) -> bool {
         self.rows.iter().any(|r| matches!(r.finding, Finding::Worse | Finding::NoLongerRuns(_)))
     }
 
-    /// True where a model invented numbers of either side.
+    /// True if numbers of either side come from a model.
     pub fn simulated(&self) -> bool {
         self.left.simulated || self.right.simulated
     }
 
-    /// What a difference may explain, if its direction is known and some row went that way.
+    /// What a difference may explain, if its direction is known and some row changed that way.
     pub fn may_explain(&self, difference: &Difference) -> Option<&'static str> {
         let times = self.rows.iter().any(|r| quantity::has(&r.quantity, Trait::Speed));
         match difference.slower? {
@@ -196,7 +196,7 @@ impl Head {
     }
 }
 
-/// Compare two sides. Sides with nothing in common are an error that says what each has.
+/// Compare two sides. Having nothing in common is an error that names the contents of each.
 pub fn compare(left: &Side, right: &Side, options: &Options) -> Result<Comparison> {
     let other = difference::different_devices(left, right);
     let asked = Asked::of(left, right, options.quantity.as_deref(), other)?;
@@ -246,7 +246,7 @@ pub fn compare(left: &Side, right: &Side, options: &Options) -> Result<Compariso
     })
 }
 
-/// A row without its verdict, and the ratio that is to be judged if there is one.
+/// A row without its verdict, and the ratio to judge if there is one.
 fn row(pair: &Pair<'_>, asked: &Asked, sides: (&Side, &Side), withheld: Option<&str>, ends: &Quantiles) -> (Row, Option<Ratio>) {
     let Pair { left, right } = *pair;
     let name = asked.of_pair(pair);
@@ -277,7 +277,7 @@ fn row(pair: &Pair<'_>, asked: &Asked, sides: (&Side, &Side), withheld: Option<&
     (row, ratio.filter(|_| judged))
 }
 
-/// Why a pair is shown and never judged.
+/// Why a pair is shown but never judged.
 fn not_judged(
     pair: &Pair<'_>,
     name: &str,

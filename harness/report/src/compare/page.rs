@@ -5,15 +5,15 @@ use crate::document::{Align, Block, Chip, Column, Document, Fact, Line, Look, Pr
 use crate::number;
 use crate::plot::{Interval, Ratios, mode_order};
 
-/// Rows that a page holds; further ones are in the JSON.
+/// Rows on a page; further ones are in the JSON.
 const ROWS: usize = 500;
 
-/// The last part of a campaign's id, as people call it.
+/// The last part of a campaign's id, its short name.
 fn short(campaign: &str) -> &str {
     campaign.rsplit('-').next().unwrap_or(campaign)
 }
 
-/// Worst first: what no longer runs, what is worse, other changes, what cannot be told, what is the same.
+/// Worst first: cells that no longer run, worse ones, other changes, undecided ones, the same.
 fn worst_first(row: &Row) -> (usize, f64) {
     let rank = match row.finding {
         Finding::NoLongerRuns(_) => 0,
@@ -99,7 +99,7 @@ fn environment(c: &Comparison) -> Section {
     Section { id: "environment", title: "Environment", finding, blocks, ..Section::default() }
 }
 
-/// `1 better, 1 worse …` as a sentence's beginning.
+/// `1 better, 1 worse …` at the beginning of a sentence.
 fn finding(c: &Comparison) -> String {
     let matched = number::count(c.rows.len(), "matched cell");
     let counts = c.counts();
@@ -110,7 +110,7 @@ fn finding(c: &Comparison) -> String {
     }
 }
 
-/// Every verdict with how many rows have it; the rarer ones where there are any.
+/// Every verdict with its number of rows; the rarer ones only if there are any.
 fn chips(c: &Comparison) -> Vec<Chip> {
     let all = [
         (Tone::Good, "▲", "better", true),

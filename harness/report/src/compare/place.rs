@@ -1,6 +1,6 @@
-//! Where a published value lies beside ours.
+//! The position of a published value relative to ours.
 
-/// Where the published value lies.
+/// The position of the published value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Place {
     /// Inside our interval.
@@ -9,10 +9,10 @@ pub enum Place {
     Outside(f64),
     /// Our number has no interval.
     NoInterval,
-    /// An outcome: the same, or another.
+    /// The outcome is the same, or differs.
     Same,
     Other,
-    /// It was published under conditions that were others here.
+    /// The published conditions differ from those here.
     OtherConditions,
 }
 

@@ -1,5 +1,5 @@
-//! What was published. In: `reports/published/study.json`, which the binary carries: figures with their conditions and sources. Out:
-//! which figure is about which cell. Published numbers have no interval here, so that nothing is judged by them.
+//! Published results. In: `reports/published/study.json`, embedded in the binary: figures with their conditions and sources. Out:
+//! the cells that each figure is about. Published numbers have no interval here, so that nothing is judged by them.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -16,18 +16,18 @@ use crate::number;
 use crate::quantity::Key;
 use crate::stats::Quantity;
 
-/// What was published.
+/// The published results.
 #[derive(Debug, Default, Deserialize)]
 pub struct Study {
     pub device: String,
     pub software: String,
-    /// In full, by their short names.
+    /// Full citations, by their short names.
     sources: BTreeMap<String, String>,
     regimes: BTreeMap<String, Regime>,
     /// The regime of each source's members, by name.
     regime_of: BTreeMap<String, String>,
     pub figures: Vec<Figure>,
-    /// Statements that are about no cell, with the reason.
+    /// Statements about no cell, with the reason.
     #[serde(rename = "held_against_no_cell")]
     pub others: Vec<Other>,
 }
@@ -37,7 +37,7 @@ pub struct Study {
 pub struct Figure {
     pub id: String,
     members: Vec<Who>,
-    /// The family of modes; none where the source does not say.
+    /// The family of modes; `None` if the source does not give it.
     sharing: Option<String>,
     pub quantity: String,
     pub member: Option<usize>,
@@ -48,7 +48,7 @@ pub struct Figure {
     /// In the words of the source.
     pub published: String,
     pub conditions: String,
-    /// In full once it is read.
+    /// In full after reading.
     pub source: String,
 }
 
@@ -61,24 +61,24 @@ struct Who {
     others: Vec<String>,
     batch_size: Option<u64>,
     count: usize,
-    /// The name of its own regime; without it that of its source.
+    /// The name of its own regime; by default that of its source.
     #[serde(rename = "regime")]
     regime_name: Option<String>,
-    /// What its source says of how it was trained.
+    /// Its training conditions according to its source.
     #[serde(skip)]
     regime: Regime,
 }
 
-/// A statement that is about no cell.
+/// A statement about no cell.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Other {
     pub published: String,
     pub why: String,
-    /// In full once it is read.
+    /// In full after reading.
     pub source: String,
 }
 
-/// The study's figures; the file is compared with its reader by a test.
+/// The study's figures; a test compares the file with its reader.
 pub fn study() -> &'static Study {
     static STUDY: OnceLock<Study> = OnceLock::new();
     STUDY.get_or_init(|| {
@@ -88,7 +88,7 @@ pub fn study() -> &'static Study {
 }
 
 impl Study {
-    /// With every short name of a source or a regime replaced by what it stands for; none where one stands for nothing.
+    /// Replace every short name of a source or a regime by its meaning; `None` if one is undefined.
     fn resolved(mut self) -> Option<Study> {
         for figure in &mut self.figures {
             let usual = self.regime_of.get(&figure.source);
@@ -111,12 +111,12 @@ impl Who {
 }
 
 impl Figure {
-    /// Both ends of what was published, which are the same for a single value.
+    /// Both ends of the published range, which are the same for a single value.
     pub fn range(&self) -> Option<(f64, f64)> {
         self.value.map(|v| (v, v)).or_else(|| self.low.zip(self.high))
     }
 
-    /// True where the figure is about a cell of these members under this mode.
+    /// True if the figure is about a cell of these members under this mode.
     pub fn is_about(&self, sharing: &str, members: &[(&str, Option<u64>)]) -> bool {
         let family = crate::plot::family(sharing);
         let mode = self.sharing.as_deref().map_or(family != "solo", |mode| mode == family);
@@ -134,7 +134,7 @@ impl Figure {
             })
     }
 
-    /// Its conditions beside those of members, each a workload with what it told; of members that the figure is about.
+    /// Its conditions compared with those of the members that the figure is about, each a workload with its reported regime.
     pub fn conditions<'a>(&self, members: impl Iterator<Item = (&'a str, Option<&'a Regime>)>) -> Conditions {
         let mut found = Conditions::default();
         for (workload, told) in members {
@@ -145,12 +145,12 @@ impl Figure {
         found
     }
 
-    /// True where the figure means nothing on another card.
+    /// True if the figure is meaningless on another GPU model.
     pub fn is_absolute(&self) -> bool {
         quantity::is_absolute(&self.quantity)
     }
 
-    /// The place of the workload in the cell, of a figure of one member.
+    /// The index of the workload in the cell, for a figure of one member.
     fn member_of(&self, members: &[Member]) -> Option<usize> {
         let who = self.members.get(self.member?)?;
         members.iter().position(|m| who.is(&m.workload))
@@ -179,17 +179,17 @@ impl Figure {
     }
 }
 
-/// A card's name without its maker.
+/// A GPU's name without its maker.
 pub fn bare(name: &str) -> &str {
     name.trim_start_matches("NVIDIA ")
 }
 
-/// True for the card of the study.
+/// True for the GPU model of the study.
 pub fn is_card(name: &str) -> bool {
     bare(name) == bare(&study().device)
 }
 
-/// The published figure of a cell's quantity, for a word beside our own. On the study's card alone.
+/// The published figure of a cell's quantity, for a remark beside our own. Only on the study's GPU model.
 pub fn figure(device: &str, sharing: &str, members: &[(&str, Option<u64>)], key: Key) -> Option<&'static Figure> {
     if !is_card(device) {
         return None;

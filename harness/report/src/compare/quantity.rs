@@ -1,5 +1,5 @@
-//! Which number of a cell is compared. In: what was asked for, and both sides. Out: its name for each pair, in which unit it is
-//! printed, and which way is better.
+//! The quantity compared. In: the request, and both sides. Out: its name for each pair, its printed unit, and which direction is
+//! better.
 
 use super::Side;
 use super::matching::Pair;
@@ -9,19 +9,19 @@ use crate::{Error, Result};
 /// What is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
-    /// The epoch time; the makespan where members leave when they are done, or differ; the p99 where one serves.
+    /// The epoch time; the makespan if members exit when finished, or differ; the p99 if one serves.
     Time,
-    /// Between different cards: what each gains over its own baseline; the p99 against that alone where one serves.
+    /// Between different GPU models: the gain over each one's own baseline; the p99 relative to that alone if one serves.
     Across,
     /// One quantity by its name in JSON.
     Named(String),
 }
 
-/// What an epoch or a makespan is, between different cards.
+/// The replacement for an epoch time or a makespan, between different GPU models.
 pub const ACROSS: Key = Key::ThroughputGain;
 
 impl Asked {
-    /// What was asked for, if both sides have it and may be compared by it.
+    /// The requested quantity, if both sides have it and it can be compared.
     pub fn of(left: &Side, right: &Side, name: Option<&str>, different_devices: bool) -> Result<Asked> {
         let Some(name) = name else {
             return Ok(if different_devices { Asked::Across } else { Asked::Time });
@@ -57,7 +57,7 @@ impl Asked {
         }
     }
 
-    /// True for what a baseline has as 1 because it is held against itself, or has not because nobody is beside it.
+    /// True for quantities that a baseline has as 1 because it is compared with itself, or lacks because it is alone.
     pub fn is_by_definition(&self, pair: &Pair<'_>) -> bool {
         if *self == Asked::Time {
             return false;
@@ -72,7 +72,7 @@ impl Asked {
         find(name).map_or(Better::Neither, |q| q.better)
     }
 
-    /// What is compared, in words: `throughput gain`.
+    /// The quantity in words: `throughput gain`.
     pub fn said(&self) -> &str {
         match self {
             Asked::Time => "time",
@@ -82,12 +82,12 @@ impl Asked {
     }
 }
 
-/// What stands over a quantity's column, its unit and the factor to it. A metric without a definition is printed as it is.
+/// The head of a quantity's column, its unit and the factor to it. A metric without a definition is printed as it is.
 pub fn unit(name: &str) -> (&str, &'static str, f64) {
     find(name).map_or((name, "", 1.0), |q| (q.head(), q.unit.symbol, q.unit.factor))
 }
 
-/// True for what means nothing between different cards: times, energies, rates.
+/// True for quantities that are meaningless between different GPU models: times, energies, rates.
 pub fn is_absolute(name: &str) -> bool {
     has(name, Trait::OneCard)
 }

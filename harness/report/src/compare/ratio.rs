@@ -1,10 +1,10 @@
-//! One ratio, and what a set of them lets us say. In: a quantity of either side. Out: their ratio with its interval, p-values by
+//! One ratio, and conclusions from a set of them. In: a quantity of either side. Out: their ratio with its interval, p-values by
 //! Holm, verdicts, and how many more repetitions would decide.
 //!
-//! The sides are different campaigns: the standard error is the root of the sum of both squares. The degrees of freedom are those of
-//! the weaker side. Welch's and Satterthwaite's would add them up, but each side's variances already lean on those of its campaign:
-//! simulated at 40 unchanged cells of 3 repetitions whose noise differs by e^±0.3, they raise a false alarm in 13 % of comparisons,
-//! the weaker side's in 3 %.
+//! The sides are different campaigns: the standard error is the root of the sum of both squares. The degrees of freedom are those
+//! of the weaker side. Welch's and Satterthwaite's would add them up, but each side's variances already depend on those of its
+//! campaign: simulated at 40 unchanged cells of 3 repetitions whose noise differs by e^±0.3, they raise a false alarm in 13 % of
+//! comparisons, the weaker side's in 3 %.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use crate::quantity::Better;
 use crate::stats::{self, Quantity, holm, t_p};
 
-/// What a comparison says of one cell.
+/// The verdict on one cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
     Better,
@@ -30,16 +30,16 @@ pub enum Finding {
     NotJudged(String),
 }
 
-/// What it would take to tell.
+/// What it would take to decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum More {
-    /// So many more repetitions on the right alone.
+    /// This many more repetitions on the right alone.
     Right(usize),
-    /// So many more on each side.
+    /// This many more on each side.
     Each(usize),
-    /// A hundred more on each side would not do.
+    /// A hundred more on each side would not be enough.
     TooMany,
-    /// A side has no interval, as one repetition has none.
+    /// A side has no interval, as with one repetition.
     OneRun,
 }
 
@@ -75,7 +75,7 @@ impl Finding {
     }
 }
 
-/// Quantiles of Student's t at one level, kept on a fine grid of 1 ÷ df between which they are nearly straight.
+/// Quantiles of Student's t at one level, cached on a fine grid of 1 ÷ df between which they are nearly linear.
 #[derive(Debug)]
 pub struct Quantiles {
     level: f64,
@@ -90,7 +90,7 @@ impl Quantiles {
         Quantiles { level, known: RefCell::default() }
     }
 
-    /// The quantile at so many degrees of freedom; below one there is too little to say anything.
+    /// The quantile at this many degrees of freedom; fewer than one count as one.
     pub fn get(&self, df: f64) -> f64 {
         let place = (1.0 / df).clamp(0.0, 1.0) * GRID;
         let (below, share) = (place.floor(), place.fract());
@@ -104,10 +104,10 @@ impl Quantiles {
     }
 }
 
-/// A ratio with what it is made of.
+/// A ratio with its components.
 #[derive(Debug, Clone)]
 pub struct Ratio {
-    /// Right ÷ left, with its 95 % interval where both sides have one.
+    /// Right ÷ left, with its 95 % interval if both sides have one.
     pub value: Quantity,
     /// Standard error of the logarithm and degrees of freedom, left and right.
     parts: Option<[(f64, f64, usize); 2]>,
@@ -115,7 +115,8 @@ pub struct Ratio {
     se: f64,
 }
 
-/// Standard error of the logarithm. A bound that was cut off, as shares are at 1, must not make the number surer: the wider side counts.
+/// Standard error of the logarithm. A truncated bound, as of shares at 1, must not make the number more certain: the wider side
+/// counts.
 fn log_se(q: &Quantity, ends: &Quantiles) -> Option<(f64, f64)> {
     let (low, high, df) = (q.low?, q.high?, q.df?);
     let half = (q.estimate / low).ln().max((high / q.estimate).ln());
@@ -158,7 +159,7 @@ impl Ratio {
     }
 }
 
-/// A ratio's p-value, by itself and corrected for the others, and what it says.
+/// A ratio's p-value, by itself and corrected for the others, and its verdict.
 #[derive(Debug, Clone)]
 pub struct Judged {
     pub p: Option<f64>,
@@ -197,7 +198,7 @@ pub fn judge(ratios: &[(&Ratio, Better)], threshold: f64, ends: &Quantiles) -> V
     ratios.iter().zip(raw).map(|(r, p)| one(r, p)).collect()
 }
 
-/// The most repetitions that anybody is asked to add.
+/// Maximum number of repetitions that are proposed.
 const MOST: usize = 100;
 
 /// How many more repetitions would bring a verdict if the estimate and both variances stay as they are: on the right alone, where
@@ -318,8 +319,8 @@ mod tests {
         assert!(matches!(alone(&both, 0.05).finding, Finding::CannotTell(More::Each(_))), "{both:?}");
     }
 
-    /// Campaigns of 40 cells, twice: how often one that did not change is called better or worse, and how often one that did change by
-    /// `step` is found. Each cell has a noise of its own.
+    /// Campaigns of 40 cells, twice: how often an unchanged one is called better or worse, and how often a change by `step` is
+    /// found. Each cell has a noise of its own.
     fn rates(step: f64, noise: f64, repetitions: usize, campaigns: usize) -> (f64, f64) {
         let mut random = Random::seeded(11);
         let ends = Quantiles::at(0.975);

@@ -1,5 +1,5 @@
-//! One side of a comparison. In: a report, wherever it came from. Out: its campaign, device, environment and cells. Nothing here knows
-//! whether a campaign was analysed a moment ago or its `report.json` was copied from another machine.
+//! One side of a comparison. In: a report from any source. Out: its campaign, device, environment and cells. Nothing here depends
+//! on whether a campaign was just analysed or its `report.json` was copied from another machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,7 +20,7 @@ pub struct Side {
     pub device: Device,
     pub environment: Ordered<String>,
     pub synthetic: Vec<String>,
-    /// Batches that were left of an epoch, by workload: one count for each of its settings that differs.
+    /// Remaining batches of an epoch, by workload: one count for each of its settings that differs.
     pub shortened: BTreeMap<String, BTreeSet<u64>>,
     pub informative: Vec<String>,
     pub relevant_ratio: f64,
@@ -28,7 +28,8 @@ pub struct Side {
     /// Cells that could not run there, with the reason.
     pub refusals: Vec<Refusal>,
     pub advice: Vec<Advice>,
-    /// What `collo run` takes to add repetitions to it: the last part of the id, or the experiment whose newest campaign it is.
+    /// The argument of `collo run` that adds repetitions to it: the last part of the id, or the experiment whose newest campaign
+    /// it is.
     pub runs_as: String,
 }
 
@@ -63,12 +64,12 @@ impl Side {
         Ok(ReportJson::read(path)?.into())
     }
 
-    /// A report that was read; `what` names it in errors.
+    /// A parsed report; `what` names it in errors.
     pub fn of(report: Value, what: &str) -> Result<Side> {
         Ok(ReportJson::of(report, what)?.into())
     }
 
-    /// Its device, which never comes without the word `simulated` where a model invented its numbers.
+    /// Its device, always with the word `simulated` if its numbers come from a model.
     pub fn device_said(&self) -> String {
         if self.device.simulated { format!("simulated {}", self.device.name) } else { self.device.name.clone() }
     }
@@ -85,7 +86,7 @@ impl Side {
 }
 
 impl Cell {
-    /// A quantity of the cell, or a mean of the card; one that is not positive has no logarithm and is none.
+    /// A quantity of the cell, or a mean of the GPU; `None` if not positive, as it has no logarithm.
     pub fn get(&self, name: &str) -> Option<Quantity> {
         let of = |all: &Ordered<Option<Quantity>>| comparable(all.get(name)?.as_ref()?);
         of(&self.quantities).or_else(|| of(&self.metrics))
@@ -96,18 +97,18 @@ impl Cell {
         comparable(self.members.get(index)?.quantities.get(name)?.as_ref()?)
     }
 
-    /// The names of everything that the cell has a number for.
+    /// The names of all numbers of the cell.
     pub fn names(&self) -> Vec<&str> {
         let all = self.quantities.iter().chain(self.metrics.iter());
         all.filter(|(_, q)| q.as_ref().and_then(comparable).is_some()).map(|(name, _)| name).collect()
     }
 
-    /// True where one of its members serves.
+    /// True if one of its members serves.
     pub fn serves(&self) -> bool {
         self.members.iter().any(|m| m.serving.is_some())
     }
 
-    /// How each of its members that serve is asked: rate, requests answered together, limit.
+    /// The load of each of its serving members: rate, maximum batch, limit.
     pub fn served(&self) -> Vec<(f64, u64, Option<f64>)> {
         self.members.iter().filter_map(|m| m.serving.as_ref()).map(|s| (s.rate_per_s, s.batch_size, s.slo_s)).collect()
     }
@@ -138,7 +139,7 @@ impl Cell {
     }
 }
 
-/// A quantity whose logarithm can be compared. An interval without degrees of freedom is one that is there by definition.
+/// A quantity whose logarithm can be compared. An interval without degrees of freedom exists by definition.
 fn comparable(q: &Quantity) -> Option<Quantity> {
     let positive = |x: Option<f64>| x.filter(|x| x.is_finite() && *x > 0.0);
     let estimate = positive(Some(q.estimate))?;

@@ -1,4 +1,4 @@
-//! What a comparison says in words, wherever it is printed. In: a comparison. Out: short texts without markup.
+//! A comparison in words, wherever it is printed. In: a comparison. Out: short texts without markup.
 
 use super::{Comparison, Difference, Head, Only, Row};
 use crate::document::Table;
@@ -19,7 +19,7 @@ pub fn title(left: &Head, right: &Head) -> String {
     if l == r { format!("{from} → {to}, both on {l}") } else { format!("{from} on {l} → {to} on {r}") }
 }
 
-/// A p-value: two significant digits, and never less than it is.
+/// A p-value: two decimals, three below 0.1, `<0.001` below that.
 pub fn p(p: f64) -> String {
     match p {
         _ if p < 0.001 => "<0.001".into(),
@@ -33,12 +33,12 @@ pub fn verdict(word: &str) -> String {
     if word == "cannot_tell" { "can't tell".into() } else { word.replace('_', " ") }
 }
 
-/// A verdict with its number, as counts are said: `1 better`.
+/// A verdict with its number: `1 better`.
 pub fn counted(counts: &[(&'static str, usize)]) -> String {
     counts.iter().map(|(word, n)| format!("{n} {}", verdict(word))).collect::<Vec<_>>().join(", ")
 }
 
-/// The unit that all rows share: name, unit, factor. Times below a second are in ms.
+/// The common unit of all rows: name, unit, factor. Times below a second are in ms.
 pub fn unit(rows: &[Row]) -> (String, &'static str, f64) {
     let Some(first) = rows.first() else { return (String::new(), "", 1.0) };
     let (words, unit, factor) = super::quantity::unit(&first.quantity);
@@ -53,7 +53,7 @@ pub fn unit(rows: &[Row]) -> (String, &'static str, f64) {
     if unit == "s" && largest < 1.0 { (words.into(), "ms", 1e3) } else { (words.into(), unit, factor) }
 }
 
-/// What the verdicts rest on: `relevant from 2 %, 95 % intervals, p by Holm over 4`.
+/// The basis of the verdicts: `relevant from 2 %, 95 % intervals, p by Holm over 4`.
 pub fn rests_on(comparison: &Comparison) -> String {
     let percent = comparison.threshold * 100.0;
     let percent = if (percent - percent.round()).abs() < 1e-9 { format!("{percent:.0}") } else { number::three(percent) };
@@ -61,7 +61,7 @@ pub fn rests_on(comparison: &Comparison) -> String {
     format!("relevant from {percent} %{smaller}, 95 % intervals, p by Holm over {}", comparison.family)
 }
 
-/// What different devices are compared by.
+/// The quantity by which different devices are compared.
 pub fn across(comparison: &Comparison) -> Option<String> {
     comparison.different_devices.then(|| {
         format!(
@@ -71,7 +71,7 @@ pub fn across(comparison: &Comparison) -> Option<String> {
     })
 }
 
-/// What differs in the environments.
+/// The differences of the environments.
 pub fn environment(comparison: &Comparison, shown: impl Fn(&str) -> String) -> Table {
     let mut table = Table::with(&["environment", "left", "right", ""]);
     let text = |t: &Option<String>| t.as_deref().map_or_else(|| ABSENT.into(), &shown);
@@ -82,13 +82,13 @@ pub fn environment(comparison: &Comparison, shown: impl Fn(&str) -> String) -> T
     table
 }
 
-/// What is the same in both environments.
+/// What both environments have in common.
 pub fn alike(comparison: &Comparison) -> Option<String> {
     let alike = &comparison.environment.alike;
     (!alike.is_empty()).then(|| alike.join(", "))
 }
 
-/// A cell that one side has alone.
+/// A cell of only one side.
 pub fn only(only: &Only) -> String {
     only.reason.as_ref().map_or_else(|| only.label.clone(), |why| format!("{} ({why})", only.label))
 }

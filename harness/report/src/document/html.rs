@@ -1,5 +1,5 @@
-//! A document as a page: one file that works offline. Every text is escaped by the template engine; only drawings, which escape
-//! their own texts, are placed as they are.
+//! Renders a document as a page: one file that works offline. Every text is escaped by the template engine; only drawings, which
+//! escape their own texts, are inserted as they are.
 
 use askama::Template;
 
@@ -26,7 +26,7 @@ pub fn document(d: &Document) -> Result<String> {
     Ok(page.render()?)
 }
 
-/// A block as markup, also where it lies in another.
+/// A block as markup, also when nested in another.
 fn block(b: &Block) -> impl std::fmt::Display {
     BlockView { b }
 }
@@ -82,7 +82,7 @@ impl TableCell {
     }
 }
 
-/// A text in parts, those between backticks marked as names; a lone backtick is a character like any other.
+/// A text in parts, those between backticks marked as names; a lone backtick is an ordinary character.
 pub(crate) fn parts(text: &str) -> Vec<(bool, &str)> {
     if text.matches('`').count() % 2 == 1 {
         return vec![(false, text)];

@@ -1,4 +1,4 @@
-//! A document as Markdown, for a repository or a message. Labels cannot become markup.
+//! Renders a document as Markdown, for a repository or a message. Labels cannot become markup.
 
 use std::fmt::Write;
 
@@ -121,7 +121,7 @@ fn cell(c: &TableCell) -> String {
     out.trim_start().to_string()
 }
 
-/// Text that is no markup: what would begin a tag, a link, a cell or emphasis is escaped; a pair of backticks stays code.
+/// Escape text: what would begin a tag, a link, a cell or emphasis; a pair of backticks stays code.
 fn escape(text: &str) -> String {
     let text = collo_store::text::line(&text.replace(['\n', '\r'], " ")).into_owned();
     let mut out = String::new();

@@ -1,5 +1,6 @@
-//! Documents for people. In: a title, findings, tables, figures, still without markup. Out: the same as a page, as Markdown, and as
-//! lines of a terminal. Only here is known what HTML and Markdown are; a report, comparisons and a history of nights make documents.
+//! Documents for people. In: a title, findings, tables, figures, still without markup. Out: the same as a page, as Markdown, and
+//! as lines of a terminal. Only this module knows HTML and Markdown; a report, comparisons and a history of nights produce
+//! documents.
 
 pub mod html;
 pub mod markdown;
@@ -10,23 +11,23 @@ mod write;
 pub use model::{Advice, Align, Block, Chip, Column, Document, Fact, Figure, Line, Look, Row, Section, Table, TableCell, Tone};
 pub use write::{Written, replace, write};
 
-/// What is shown in every form: lines of a terminal, a page, Markdown, JSON.
+/// Anything shown in every form: lines of a terminal, a page, Markdown, JSON.
 pub trait Present {
-    /// Of its files, without an ending.
+    /// Of its files, without an extension.
     const NAME: &'static str;
-    /// Of its page, where that has another name.
+    /// Of its page, if it has another name.
     const PAGE: &'static str = Self::NAME;
 
     /// For programs.
     fn json(&self) -> serde_json::Value;
 
-    /// What a terminal is given: shorter than the document.
+    /// The version for a terminal: shorter than the document.
     fn brief(&self) -> Vec<Block>;
 
     /// For page and Markdown.
     fn document(&self) -> Document;
 
-    /// Lines of at most so many columns, without colour.
+    /// Lines of at most `width` columns, without colour.
     fn text(&self, width: usize) -> String {
         terminal::text(&self.brief(), width)
     }

@@ -1,5 +1,5 @@
-//! What a document consists of, before it is HTML, Markdown or lines of a terminal. Whoever makes one knows no markup; whoever
-//! writes one knows no campaign.
+//! The parts of a document, before it is HTML, Markdown or lines of a terminal. Its producers know no markup; its renderers know
+//! no campaign.
 
 use crate::plot::{Drawing, Panel};
 
@@ -9,15 +9,15 @@ pub struct Document {
     /// In the window's title: `collo report: quickstart on cpu`.
     pub name: String,
     pub title: String,
-    /// Beside the title: what its numbers are not.
+    /// Beside the title: caveats about its numbers.
     pub tags: Vec<String>,
-    /// What a model invented, where it did.
+    /// The simulated parts, if any.
     pub simulated: Option<String>,
     pub subtitle: String,
     pub facts: Vec<Fact>,
     /// Other forms of the same beside it: name and file.
     pub files: Vec<(&'static str, &'static str)>,
-    /// The folder of the figures as files, seen from the document; none where it stands alone.
+    /// The folder of the figures as files, relative to the document; `None` if it stands alone.
     pub plots: Option<String>,
     pub warnings: Vec<String>,
     pub sections: Vec<Section>,
@@ -26,7 +26,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// The same, with what a model invented of it, where it did.
+    /// The same, with the simulated parts set, if any.
     pub fn simulated(mut self, what: Option<&str>) -> Self {
         self.tags.extend(what.map(|_| "simulated".into()));
         self.simulated = what.map(String::from);
@@ -34,7 +34,7 @@ impl Document {
     }
 }
 
-/// A name with what it is, in the head of a document.
+/// A name and its value, in the head of a document.
 #[derive(Debug)]
 pub struct Fact {
     pub name: String,
@@ -46,9 +46,9 @@ pub struct Fact {
 pub enum Line {
     Text(String),
     Code(String),
-    /// A text that leads to a section.
+    /// A text that links to a section.
     Link(String, &'static str),
-    /// Shares of a whole as a strip, each with its class, and what they are.
+    /// Shares of a whole as a strip, each with its class, and their description.
     Strip(Vec<(&'static str, usize)>, String),
 }
 
@@ -58,7 +58,7 @@ impl Fact {
         Fact { name: name.into(), lines: vec![Line::Text(text.into())] }
     }
 
-    /// A campaign: when it began, and its id.
+    /// A campaign: its start time, and its id.
     pub fn campaign(name: &str, created_utc: &str, id: &str) -> Self {
         let when = created_utc.replace('T', " ").replace('Z', " UTC");
         Fact { name: name.into(), lines: vec![Line::Text(when), Line::Code(id.into())] }
@@ -73,12 +73,12 @@ pub struct Section {
     /// In the navigation.
     pub title: &'static str,
     pub chip: Option<Chip>,
-    /// What is found, or why there is nothing: at most two sentences.
+    /// The finding, or why there is none: at most two sentences.
     pub finding: String,
     pub blocks: Vec<Block>,
 }
 
-/// How a word is set off.
+/// How a word is highlighted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tone {
     Good,
@@ -107,37 +107,37 @@ impl Chip {
     }
 }
 
-/// What a section shows.
+/// The content of a section.
 #[derive(Debug)]
 pub enum Block {
     Figure(Figure),
     Table(Table),
     /// A sentence.
     Text(String),
-    /// A sentence about what stands above it, smaller.
+    /// A sentence about what is above it, smaller.
     Remark(String),
     /// A list of sentences.
     Notes(Vec<String>),
-    /// Names and what they are.
+    /// Names and their values.
     Facts(Vec<(String, String)>),
-    /// A text, word for word, folded: its name, and it.
+    /// A verbatim text, folded: its name, and its content.
     Verbatim(String, String),
     Chips(Vec<Chip>),
     /// A command to copy, and what it does.
     Command(&'static str, String),
     Advice(Vec<Advice>),
-    /// Blocks behind a title.
+    /// Blocks folded under a title.
     Folded(String, Vec<Block>),
 }
 
-/// A piece of advice with what it rests on.
+/// A piece of advice with its evidence.
 #[derive(Debug)]
 pub struct Advice {
     pub id: String,
     pub verdict: Chip,
     pub statement: String,
     pub finding: String,
-    /// The number that carries it, its interval, and the cell it is from.
+    /// The key number, its interval, and its cell.
     pub key: Option<[String; 3]>,
     pub published: String,
     pub command: Option<String>,
@@ -148,7 +148,7 @@ pub struct Advice {
 /// One figure with its values.
 #[derive(Debug)]
 pub struct Figure {
-    /// File name without its ending.
+    /// File name without its extension.
     pub id: &'static str,
     pub title: String,
     /// Sharing modes and their labels.
@@ -157,18 +157,18 @@ pub struct Figure {
     pub caption: String,
     pub values: Table,
     pub simulated: bool,
-    /// What its numbers are not: `simulated`, `synthetic data`, `informative`.
+    /// Caveats about its numbers: `simulated`, `synthetic data`, `informative`.
     pub tags: Vec<String>,
 }
 
 impl Figure {
-    /// True where four panels stand beside each other instead of three.
+    /// True if four panels are beside each other instead of three.
     pub fn narrow(&self) -> bool {
         self.panels.first().is_some_and(|p| p.drawing.width < crate::plot::WIDTH)
     }
 }
 
-/// How a page sets a table.
+/// The layout of a table on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Look {
     #[default]
@@ -177,7 +177,7 @@ pub enum Look {
     Interactive,
     /// As wide as its text.
     Narrow,
-    /// Of sentences: on a phone its columns stand below each other.
+    /// Of sentences: on a phone its columns are below each other.
     Prose,
     /// Rows whose drawings make one plot.
     Joined,
@@ -190,12 +190,12 @@ pub struct Table {
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
     pub look: Look,
-    /// Sharing modes and their labels, where the rows are drawn.
+    /// Sharing modes and their labels, if the rows are drawn.
     pub legend: Vec<(String, String)>,
     pub tags: Vec<String>,
 }
 
-/// Where the values of a column stand.
+/// The alignment of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Align {
     #[default]
@@ -203,7 +203,7 @@ pub enum Align {
     Right,
     /// On the decimal points of estimates.
     Point,
-    /// On the decimal points, and the intervals below each other.
+    /// On the decimal points, with aligned intervals.
     Interval,
 }
 
@@ -212,16 +212,16 @@ pub enum Align {
 pub struct Column {
     pub name: String,
     pub align: Align,
-    /// Where there is no room for all, the columns of the highest rank go first; those of rank 0 stay.
+    /// If space is short, the columns of the highest rank are dropped first; those of rank 0 stay.
     pub rank: usize,
     /// An axis above the column's drawings.
     pub axis: Option<Drawing>,
-    /// Its last column's sentences end in `…` rather than make a line too long.
+    /// The sentences of its last column end in `…` rather than make a line too long.
     pub prose: bool,
 }
 
 impl Column {
-    /// True where the page sets it to the right.
+    /// True if the page aligns it to the right.
     pub fn is_numeric(&self) -> bool {
         self.align != Align::Left
     }
@@ -230,11 +230,11 @@ impl Column {
 /// One row of a table; the first cell is its head.
 #[derive(Debug, Default)]
 pub struct Row {
-    /// The anchor, where something points here.
+    /// The anchor, if something links here.
     pub id: String,
-    /// Another workload than the row before: a stronger line stands above it.
+    /// Another workload than in the row before: a stronger line is drawn above it.
     pub begins: bool,
-    /// A bar stands before it.
+    /// A bar is drawn before it.
     pub marked: bool,
     pub cells: Vec<TableCell>,
 }
@@ -247,13 +247,13 @@ pub struct TableCell {
     pub sort: Option<f64>,
     /// A second line, smaller.
     pub note: String,
-    /// The row that it points to.
+    /// The row that it links to.
     pub link: String,
     /// A ratio drawn beside the text, on a logarithmic axis with a line at 1.
     pub ratio: Option<f64>,
-    /// The sharing mode whose mark stands before it.
+    /// The sharing mode whose mark is drawn before it.
     pub mode: String,
-    /// Drawn in the text's place, which says the same to those who cannot see it.
+    /// Drawn in place of the text, which is read to those who cannot see it.
     pub drawing: Option<Drawing>,
     pub tone: Tone,
     pub chip: Option<Chip>,
@@ -272,14 +272,14 @@ impl TableCell {
 }
 
 impl Table {
-    /// A table by its heads; a head that begins with `#` is numeric.
+    /// A table from its heads; a head that begins with `#` is numeric.
     pub fn with(heads: &[&str]) -> Self {
         let align = |head: &str| if head.starts_with('#') { Align::Right } else { Align::Left };
         let column = |h: &&str| Column { name: h.trim_start_matches('#').to_string(), align: align(h), ..Default::default() };
         Table { columns: heads.iter().map(column).collect(), ..Default::default() }
     }
 
-    /// The same, set in another way.
+    /// The same with another layout.
     pub fn looking(self, look: Look) -> Self {
         Table { look, ..self }
     }

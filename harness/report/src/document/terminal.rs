@@ -1,5 +1,5 @@
-//! Blocks as lines of a terminal: without colour, at most so many columns of the screen wide. Nothing that a member, a file or
-//! somebody else's campaign says reaches the terminal with its control characters.
+//! Renders blocks as lines of a terminal: without colour, at most as many columns as the screen is wide. Text from a member, a
+//! file or other people's campaigns never reaches the terminal with its control characters.
 
 use collo_store::text::line;
 use unicode_width::UnicodeWidthStr;
@@ -7,9 +7,9 @@ use unicode_width::UnicodeWidthStr;
 use super::model::{Align, Block, Column, Table};
 use crate::number::ABSENT;
 
-/// Columns that the name of a fact fills.
+/// Columns of a fact's name.
 const NAME: usize = 10;
-/// A last column of prose with less room than this is dropped after all.
+/// A last column of prose with less room than this is dropped.
 const LEAST_PROSE: usize = 12;
 
 /// The blocks below each other.
@@ -38,7 +38,7 @@ fn block(block: &Block, width: usize) -> String {
     }
 }
 
-/// A line between words; what follows is set in by two, beyond the line's own indent.
+/// Line breaks between words; continuation lines are indented by two, beyond the line's own indent.
 fn wrapped(text: &str, width: usize) -> String {
     let text = line(text);
     let own = text.len() - text.trim_start().len();
@@ -48,7 +48,7 @@ fn wrapped(text: &str, width: usize) -> String {
 }
 
 impl Table {
-    /// A table for a terminal: where there is no room, columns go from the right, and the first `kept` never.
+    /// A table for a terminal: if space is short, columns are dropped from the right, and the first `kept` never.
     pub fn new(columns: &[(&str, Align)], kept: usize) -> Table {
         let column = |(i, (name, align)): (usize, &(&str, Align))| Column {
             name: (*name).into(),
@@ -59,7 +59,7 @@ impl Table {
         Table { columns: columns.iter().enumerate().map(column).collect(), ..Table::default() }
     }
 
-    /// The last column holds sentences, which may end in `…`.
+    /// The last column has sentences, which may end in `…`.
     pub fn with_prose_last(mut self) -> Table {
         self.columns.last_mut().into_iter().for_each(|c| c.prose = true);
         self
@@ -70,7 +70,7 @@ impl Table {
         self.texts(values.into_iter().map(|v| v.unwrap_or_else(|| ABSENT.into())));
     }
 
-    /// Text left, numbers right or on their points, two spaces between, one header line, no rules.
+    /// Text left-aligned, numbers right-aligned or on their points, two spaces between, one header line, no rules.
     pub fn render(&self, width: usize) -> String {
         let mut columns: Vec<(&Column, Vec<String>)> =
             self.columns.iter().enumerate().map(|(i, c)| (c, values(self, i))).collect();
@@ -113,7 +113,7 @@ fn values(t: &Table, column: usize) -> Vec<String> {
     }
 }
 
-/// Estimates on their points; with `intervals` these stand below each other too.
+/// Estimates aligned on their points; with `intervals` these are aligned too.
 fn points(texts: Vec<String>, intervals: bool) -> Vec<String> {
     let split = |text: &str| {
         let at = text.find(['.', ' ']).unwrap_or(text.len());
@@ -133,7 +133,7 @@ fn points(texts: Vec<String>, intervals: bool) -> Vec<String> {
     texts.iter().map(place).collect()
 }
 
-/// A text of at most so many columns, ending with `…` at a word where it was longer.
+/// A text of at most this many columns, truncated at a word with `…`.
 fn cut(text: &str, most: usize) -> String {
     if text.width() <= most {
         return text.to_string();
@@ -142,7 +142,7 @@ fn cut(text: &str, most: usize) -> String {
     format!("{}…", begin.trim_end_matches([',', ':', ';']))
 }
 
-/// Lines break between words, and nowhere else.
+/// Lines break only between words.
 fn options<'a>(width: usize) -> textwrap::Options<'a> {
     textwrap::Options::new(width)
         .break_words(false)

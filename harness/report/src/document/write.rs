@@ -1,5 +1,5 @@
-//! The files of a document. In: a document, its JSON, and a folder. Out: page, Markdown and JSON beside each other, each written
-//! aside and renamed, so that a reader sees the old one or the new one, however many write at once.
+//! Writes the files of a document. In: a document, its JSON, and a folder. Out: page, Markdown and JSON beside each other, each
+//! written under a temporary name and renamed, so that a reader sees the old one or the new one, however many processes write.
 
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,9 @@ pub struct Written {
     pub html: PathBuf,
     pub markdown: PathBuf,
     pub json: PathBuf,
-    /// Where a report's figures lie, which the next campaign leaves as it is; else the folder of the other files.
+    /// The folder of a report's figures, which the next campaign does not overwrite; else the folder of the other files.
     pub folder: PathBuf,
-    /// Every figure as SVG, a PNG of the same name beside it.
+    /// Every figure as SVG, with a PNG of the same name beside it.
     pub plots: Vec<PathBuf>,
 }
 
@@ -35,12 +35,12 @@ pub fn write(folder: &Path, (page, name): (&str, &str), document: &Document, jso
     Ok(written)
 }
 
-/// JSON as it lies in a file.
+/// JSON as written to a file.
 fn pretty(json: &serde_json::Value) -> Result<String> {
     Ok(serde_json::to_string_pretty(json).map_err(|e| Error::Io(e.into()))? + "\n")
 }
 
-/// Write a file aside and rename it.
+/// Write a temporary file and rename it.
 pub fn replace(path: &Path, content: &[u8]) -> Result<()> {
     Ok(collo_store::place_file(path, content)?)
 }

@@ -1,10 +1,10 @@
-//! What the numbers of a campaign are not, as every export says it. In: an analysis. Out: words, and one sentence.
+//! Caveats about the numbers of a campaign, the same in every export. In: an analysis. Out: words, and one sentence.
 
 use crate::analysis::Analysis;
 use crate::section::notes;
 pub use crate::section::tags;
 
-/// What the tags say, in full: one sentence each, without its stop.
+/// The tags in full: one sentence each, without its stop.
 pub fn sentences(analysis: &Analysis) -> Vec<String> {
     let mut said = Vec::new();
     if analysis.campaign.device.simulated {

@@ -12,7 +12,7 @@ use crate::format::words;
 use crate::quantity::{self, Trait};
 use crate::stats::Quantity;
 
-/// What stands before the quantities.
+/// The columns before the quantities.
 const LABELS: [(&str, Kind); 28] = [
     ("experiment", Kind::Text),
     ("campaign", Kind::Text),
@@ -86,7 +86,7 @@ pub fn table(analysis: &Analysis) -> Table {
     Table { heads, rows }
 }
 
-/// What all rows share.
+/// The values common to all rows.
 fn campaign(analysis: &Analysis) -> [Value; 9] {
     let c = &analysis.campaign;
     [
@@ -131,7 +131,7 @@ fn labels(analysis: &Analysis, cell: &Cell) -> Vec<Value> {
     row
 }
 
-/// The other settings as JSON: of equal members one object, else a list of one for each.
+/// The other settings as JSON: for equal members one object, else a list of one for each.
 fn settings(cell: &Cell) -> String {
     let each: Vec<Json> = cell.record.members.iter().map(|m| serde_json::json!(m.settings)).collect();
     match each.first() {

@@ -1,9 +1,9 @@
 //! A table as CSV: RFC 4180 quoting, lines that end in a line feed, UTF-8. In: a table. Out: text. Text that a spreadsheet would
-//! take for a formula gets an apostrophe before it; a number never does.
+//! interpret as a formula gets an apostrophe before it; a number never does.
 
 use super::table::{Table, Value};
 
-/// What a spreadsheet takes for the beginning of a formula.
+/// First characters that a spreadsheet interprets as a formula.
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
 /// The whole file.
@@ -30,8 +30,8 @@ fn field(value: &Value) -> String {
     }
 }
 
-/// Text as one field of one line: control characters, which end a line or a file for some readers and move a terminal's cursor, are
-/// written out, `\n`, `\0`, `\u{1b}`.
+/// Text as one field of one line: control characters, which end a line or a file for some readers and move a terminal's cursor,
+/// are escaped, `\n`, `\0`, `\u{1b}`.
 fn quoted(text: &str) -> String {
     let formula = text.trim_start().starts_with(FORMULA) || text.starts_with(['\t', '\r', '\n']);
     let mut text = text.chars().map(printed).collect::<String>();

@@ -1,8 +1,8 @@
-//! Rows that predictors are trained on: one per member of each stored repetition. In: an analysis. Out: what a member is (its graph, its
-//! settings), how it does alone, who its company was, what became of it, and whether that may be used. The data dictionary is in
-//! `docs/guide/exports.md`; a test holds it against the columns.
+//! Training data for predictors: one row per member of each stored repetition. In: an analysis. Out: the member (its graph, its
+//! settings), its solo results, the other members, its results here, and whether these may be used. The data dictionary is in
+//! `docs/guide/exports.md`; a test compares it with the columns.
 //!
-//! A run whose numbers may not be used has its row without results, so that it cannot be trained on by mistake.
+//! A run with unusable numbers has its row without results, so that it cannot be trained on by mistake.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use collo_store::{Features, GpuRecord, MemberRecord};
 
 use Kind::{Flag, Number, Text, Whole};
 
-/// One row's place: everything that a column may be read from.
+/// The context of one row: everything that a column may be read from.
 pub struct At<'a> {
     analysis: &'a Analysis,
     card: Option<&'a GpuRecord>,
@@ -25,7 +25,7 @@ pub struct At<'a> {
     features: Option<&'a Features>,
     solo: Option<&'a Cell>,
     company: Vec<Option<&'a Cell>>,
-    /// Present only where the numbers may be shown.
+    /// Present only if the numbers may be shown.
     results: Option<&'a MemberNumbers>,
 }
 
@@ -45,7 +45,7 @@ pub fn columns() -> impl Iterator<Item = &'static Column> {
     CAMPAIGN.iter().chain(&MEMBER).chain(&ALONE).chain(&COMPANY).chain(&RESULTS)
 }
 
-/// Which run, on what, and what its numbers are not.
+/// The run, its device, and caveats about its numbers.
 static CAMPAIGN: [Column; 28] = [
     column("experiment", Text, |at| Value::text(&at.r.record().experiment)),
     column("campaign", Text, |at| Value::text(&at.analysis.campaign.id)),
@@ -77,7 +77,7 @@ static CAMPAIGN: [Column; 28] = [
     column("marks", Text, |at| Value::list(caveats::tags(at.analysis))),
 ];
 
-/// Who trains: settings and computation graph.
+/// The member: settings and computation graph.
 static MEMBER: [Column; 18] = [
     column("member", Whole, |at| at.index.into()),
     column("slice", Text, |at| at.record.slice.clone().into()),
@@ -120,7 +120,7 @@ static ALONE: [Column; 17] = [
     column("solo_pcie_rx_bytes_per_item", Number, |at| alone(at, Key::PcieRxPerItem)),
 ];
 
-/// The other members, by what each does alone.
+/// The other members, by their solo results.
 static COMPANY: [Column; 5] = [
     column("company", Text, |at| Value::list(others(at).map(|m| m.spec.solo.as_str()))),
     column("company_solo_memory_bytes", Number, |at| sum(at, |s| s.get(Key::Memory).map(|q| q.estimate))),
@@ -129,7 +129,7 @@ static COMPANY: [Column; 5] = [
     column("company_solo_pcie_rx_bytes_per_s", Number, |at| sum(at, |s| metric_of(s, Key::PcieRx))),
 ];
 
-/// What became of it in this repetition: of the member, then of the whole group and the device.
+/// Results in this repetition: of the member, then of the whole group and the device.
 static RESULTS: [Column; 44] = [
     column("epoch_time_s", Number, |at| result(at, |m| m.epoch_s)),
     column("slowdown", Number, slowdown),
@@ -177,7 +177,7 @@ static RESULTS: [Column; 44] = [
     column("device_cpu_ratio", Number, |at| metric(at, Key::Cpu)),
 ];
 
-/// All rows, in the order of the plan's cells. A run that was never made has none.
+/// All rows, in the order of the plan's cells. A planned run that was not made has none.
 pub fn table(analysis: &Analysis) -> Table {
     let campaign = &analysis.campaign;
     let cards = &campaign.machine.gpus;
@@ -234,7 +234,7 @@ fn others<'a>(at: &At<'a>) -> impl Iterator<Item = &'a MemberRecord> {
     at.r.record().members.iter().enumerate().filter(move |(i, _)| *i != index).map(|(_, m)| m)
 }
 
-/// Over the other members; absent for nobody, and where one of them does not tell.
+/// Sum over the other members; absent if there are none, or one of them has no value.
 fn sum(at: &At, of: fn(&Cell) -> Option<f64>) -> Value {
     if at.company.is_empty() {
         return Value::Absent;

@@ -1,6 +1,6 @@
-//! The cells as test cases for a CI system: JUnit's XML. In: an analysis. Out: one test case per cell. A cell fails when a run of it
-//! failed or none of its numbers can be used; out of memory, refused and not run are skipped, with the reason; `informative` and what
-//! looks odd is said in its output.
+//! The cells as test cases for a CI system: JUnit's XML. In: an analysis. Out: one test case per cell. A cell fails if a run of
+//! it failed or none of its numbers can be used; out of memory, refused and not run are skipped, with the reason; `informative`
+//! and anything unusual is in its output.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::number;
 use crate::quantity::Key;
 use crate::{Error, Result};
 
-/// How a cell stands.
+/// The result of a cell.
 enum Standing {
     Passed,
     Skipped { why: String },
@@ -47,7 +47,7 @@ pub fn suite(analysis: &Analysis) -> Result<String> {
     report.to_string().map_err(|e| Error::Io(std::io::Error::other(e)))
 }
 
-/// In a class `quickstart.naive`, with what the numbers are not.
+/// In a class `quickstart.naive`, with the caveats about its numbers.
 fn case(analysis: &Analysis, name: &str, sharing: &str, standing: Standing) -> TestCase {
     let status = match standing {
         Standing::Passed => TestCaseStatus::success(),
@@ -121,7 +121,7 @@ fn standing(cell: &Cell) -> Standing {
     Standing::Passed
 }
 
-/// The outcome with what it was about.
+/// The outcome with its details.
 fn how(outcome: &Outcome) -> String {
     let word = outcome.text();
     match outcome {
@@ -137,7 +137,7 @@ fn how(outcome: &Outcome) -> String {
     }
 }
 
-/// What is worth knowing of a cell: its validity where it is not plain, what looks odd, its numbers.
+/// Remarks on a cell: its validity unless valid, anything unusual, its numbers.
 fn said(cell: &Cell) -> Vec<String> {
     let mut lines = Vec::new();
     if !cell.counted.is_empty() && !cell.validity.reasons.is_empty() {
@@ -151,12 +151,12 @@ fn said(cell: &Cell) -> Vec<String> {
     lines
 }
 
-/// Text of an attribute, in which readers of XML take other white space for spaces anyway.
+/// Text of an attribute, in which XML readers convert other white space to spaces anyway.
 fn line(text: &str) -> String {
     printed(text).replace(['\n', '\t'], " ")
 }
 
-/// A character that XML does not have is written by its code point: `\u{1b}`.
+/// Characters that XML does not allow are written by code point: `\u{1b}`.
 fn printed(text: &str) -> String {
     let of = |c: char| match c {
         '\n' | '\t' => c.to_string(),

@@ -1,5 +1,5 @@
-//! The cells as LaTeX tables for a paper: booktabs, nothing else. In: an analysis. Out: floats of at most forty rows, whose captions say
-//! the device, the campaign and what the numbers are not. Every label is escaped: none of it is a command.
+//! The cells as LaTeX tables for a paper: booktabs, nothing else. In: an analysis. Out: floats of at most forty rows, whose
+//! captions give the device, the campaign and caveats about the numbers. Every label is escaped: none of it is a command.
 
 use std::fmt::Write;
 
@@ -30,7 +30,7 @@ const fn plain(key: Key) -> Column {
     column(key, unit.symbol, unit.factor)
 }
 
-/// Of these the ones that a cell of the campaign has, and the first three always.
+/// Those that a cell of the campaign has are used, and the first three always.
 static COLUMNS: [Column; 11] = [
     plain(Key::EpochTime),
     plain(Key::Slowdown),
@@ -57,7 +57,7 @@ impl Column {
     }
 }
 
-/// All tables, with what the preamble needs.
+/// All tables, with the packages that the preamble needs.
 pub fn tables(analysis: &Analysis) -> String {
     let c = &analysis.campaign;
     let has = |column: &Column| analysis.cells.iter().any(|cell| column.of(cell).is_some());
@@ -142,12 +142,12 @@ fn comment(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// A label that references can be made to.
+/// A label for references.
 fn name(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }
 
-/// Text that is no command; what stands in a pair of backticks is set as code. What LaTeX has no glyph for by itself is named by its code point.
+/// Escape text; a pair of backticks is set as code. A character without a LaTeX glyph of its own is written by code point.
 fn escape(text: &str) -> String {
     let mut out = String::new();
     let (in_pairs, mut is_code) = (text.matches('`').count().is_multiple_of(2), false);

@@ -1,4 +1,4 @@
-//! `report.md` without its figures: what is printed stands alone. Each figure's values stand in their table.
+//! `report.md` without its figures, complete in itself. Each figure's values are in its table.
 
 use crate::Report;
 use crate::document::markdown;

@@ -1,5 +1,5 @@
 //! The report for other programs: spreadsheets, papers, CI systems, monitoring, predictors. In: a report and a format. Out: the
-//! bytes of one file. What is absent stays absent in each, and each says on its face what its numbers are not.
+//! bytes of one file. Absent values stay absent in each, and each states the caveats about its numbers.
 
 mod caveats;
 mod cells;

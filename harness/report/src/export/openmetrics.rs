@@ -1,6 +1,6 @@
-//! The cells as gauges in OpenMetrics 1.0, for monitoring. In: an analysis. Out: the text exposition. Values are in base units; an
-//! interval's ends are families of their own (`_low`, `_high`), so that no sum over labels mixes them with estimates. What is absent
-//! has no sample.
+//! The cells as gauges in OpenMetrics 1.0, for monitoring. In: an analysis. Out: the text exposition. Values are in base units;
+//! an interval's ends are families of their own (`_low`, `_high`), so that no sum over labels mixes them with estimates. An
+//! absent value has no sample.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use crate::format::words;
 use crate::quantity::{self, Key, Trait, unit::Unit};
 use crate::stats::Quantity;
 
-/// A quantity's place in the exposition.
+/// The metric family of a quantity.
 struct Family {
     /// Without its unit: `collo_epoch_time`.
     stem: String,
@@ -24,7 +24,7 @@ impl Family {
         Family { stem: format!("collo_{}", key.stem()), unit: Some(key.unit.base), factor: key.unit.to_base }
     }
 
-    /// Of a metric of the device, whose unit is at the end of its name.
+    /// For a metric of the device, whose unit is at the end of its name.
     fn of_device(name: &str) -> Family {
         let unit = Unit::of(name);
         let stem = plain(name.strip_suffix(unit.map_or("", |u| u.suffix)).unwrap_or(name));
@@ -114,7 +114,7 @@ fn head(out: &mut String, name: &str, kind: &str, unit: Option<&str>, help: &str
     let _ = writeln!(out, "# HELP {name} {}", escape(help));
 }
 
-/// What every sample says of the campaign: a series goes on from one campaign to the next of the same experiment and device.
+/// The campaign's labels on every sample: a series continues from one campaign to the next of the same experiment and device.
 fn common(analysis: &Analysis) -> Vec<(&'static str, String)> {
     let c = &analysis.campaign;
     let marks = caveats::tags(analysis);

@@ -1,4 +1,4 @@
-//! A table as Parquet, each column with its type and absent as null. In: a table. Out: the bytes of a file.
+//! A table as Parquet, each column with its type and absent values as null. In: a table. Out: the bytes of a file.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! A table with typed columns, before it is CSV or Parquet. In: heads and rows. It knows no format.
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Text,
@@ -45,7 +45,7 @@ impl Value {
     }
 }
 
-/// A reading that is not finite is none.
+/// A reading that is not finite is absent.
 impl From<f64> for Value {
     fn from(number: f64) -> Self {
         if number.is_finite() { Value::Number(number) } else { Value::Absent }
@@ -64,7 +64,7 @@ impl From<u32> for Value {
     }
 }
 
-/// A count beyond what 63 bits hold is no reading.
+/// A count that exceeds 63 bits is not a reading.
 impl From<u64> for Value {
     fn from(whole: u64) -> Self {
         i64::try_from(whole).map_or(Value::Absent, Value::Whole)

@@ -1,4 +1,4 @@
-//! How numbers and words are written for people. It knows quantities, and nothing of what they were measured on.
+//! Formats numbers and words for people. It knows quantities, and nothing of what they were measured on.
 
 pub mod number;
 pub mod words;

@@ -1,11 +1,11 @@
-//! Numbers as people read them. In: readings and their intervals. Out: text. It does not know what a number means.
+//! Formats numbers for people. In: readings and their intervals. Out: text. It does not know what a number means.
 //!
-//! The interval gives the digits: its half-width shows one significant digit, two if it begins with 1, and the estimate stops at
-//! the same place.
+//! The interval determines the digits: its half-width shows one significant digit, two if it begins with 1, and the estimate
+//! stops at the same place.
 
 use crate::stats::Quantity;
 
-/// What stands where nothing was measured.
+/// Shown if nothing was measured.
 pub const ABSENT: &str = "–";
 
 /// Decimals that a half-width allows; negative where it rounds to tens or hundreds.
@@ -15,15 +15,15 @@ fn decimals(half_width: f64) -> i32 {
     if lead < 1.95 { 1 - e } else { -e }
 }
 
-/// Decimals that an interval allows, and that leave something of its estimate: where an interval is much wider than what it is of, neither
-/// the estimate nor (as far as one more digit goes) the lower end is rounded to 0.
+/// Decimals that an interval allows, without losing the estimate: if an interval is much wider than its estimate, neither the
+/// estimate nor (as far as one more digit goes) the lower end is rounded to 0.
 fn decimals_of(estimate: f64, low: f64, half_width: f64) -> i32 {
     let place = |x: f64| if x == 0.0 { i32::MIN } else { -(x.abs().log10().floor() as i32) };
     let least = place(estimate);
     decimals(half_width).max(least).max(place(low).min(least.saturating_add(1)))
 }
 
-/// A number with so many decimals; negative decimals round to tens, hundreds …
+/// A number with this many decimals; negative decimals round to tens, hundreds …
 pub fn fixed(x: f64, decimals: i32) -> String {
     let text = if decimals >= 0 {
         format!("{x:.*}", decimals as usize)
@@ -50,8 +50,8 @@ pub fn three(x: f64) -> String {
     fixed(x, (2 - e).max(0))
 }
 
-/// Estimate and half-width: `26.8 ±0.5`; `1.94 [1.71, 2.20]` where the sides differ by more than a fifth; `27.3 (1 run)`
-/// without an interval.
+/// Estimate and half-width: `26.8 ±0.5`; `1.94 [1.71, 2.20]` if the sides differ by more than a fifth; `27.3 (1 run)` without an
+/// interval.
 pub fn with_interval(q: &Quantity) -> String {
     scaled(q, 1.0)
 }
@@ -86,7 +86,7 @@ pub fn estimate(q: &Quantity) -> String {
     }
 }
 
-/// The interval alone, `[1.71, 2.20]`; with no interval how many runs there are.
+/// The interval alone, `[1.71, 2.20]`; without an interval the number of runs.
 pub fn bounds(q: &Quantity) -> String {
     match (q.low, q.high) {
         (Some(low), Some(high)) if high - low > q.estimate.abs() * 1e-9 => {
@@ -110,7 +110,7 @@ pub fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
-/// A share as whole percent; `99.9 %` where whole percent would hide that something is missing.
+/// A share as whole percent; `99.9 %` if whole percent would hide that something is missing.
 pub fn percent(ratio: f64) -> String {
     let p = ratio * 100.0;
     if p < 100.0 && p > 99.5 { format!("{:.1} %", (p * 10.0).floor() / 10.0) } else { format!("{p:.0} %") }

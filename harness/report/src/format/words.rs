@@ -1,4 +1,4 @@
-//! Words that the terminal, the page, Markdown and exports share. In: a word of the store or of JSON. Out: what people read.
+//! Words common to the terminal, the page, Markdown and exports. In: a keyword of the store or of JSON. Out: text for people.
 
 use collo_store::Verdict;
 
@@ -28,7 +28,7 @@ pub fn p(p: f64) -> String {
     if p < 0.001 { "<0.001".into() } else { format!("{p:.3}") }
 }
 
-/// Seconds, or milliseconds where every estimate is below one: the factor and the unit.
+/// Seconds, or milliseconds if every estimate is below one: the factor and the unit.
 pub fn time_unit<'a>(quantities: impl Iterator<Item = &'a Quantity>) -> (f64, &'static str) {
     match quantities.map(|q| q.estimate).reduce(f64::max) {
         Some(largest) if largest < 1.0 => (1e3, "ms"),

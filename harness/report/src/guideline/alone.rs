@@ -1,4 +1,4 @@
-//! What a mode costs when nobody shares: one member under an MPS daemon, or on the instance that is the whole card.
+//! The cost of a mode without sharing: one member under an MPS daemon, or on the instance that is the whole GPU.
 
 use super::{Evidence, Guideline, Published, STUDY, Verdict, all_one, command, on_a_card};
 use collo_gpus::notation::Size;
@@ -13,7 +13,7 @@ const PUBLISHED: Published = Published {
     source: STUDY,
 };
 
-/// Compute slices of the whole instance that its only member has; none where it has a part of one, or no instance.
+/// Compute slices of the whole instance that its only member has; `None` if it has a part of one, or no instance.
 fn slices(cell: &Cell) -> Option<u32> {
     let slice = cell.counted().next()?.record().members.first()?.slice.as_deref()?;
     Size::parse(slice).filter(|size| size.compute.is_none()).map(|size| size.slices)

@@ -1,4 +1,4 @@
-//! Which sharing mode gives most throughput? Groups of the same members under two modes are held against each other.
+//! Which sharing mode gives most throughput? Compares groups of the same members under two modes.
 
 use super::{
     Evidence, Guideline, Held, Published, STUDY, Verdict, advantage, command, held, how_many, matched, on_a_card, study,

@@ -57,7 +57,7 @@ impl Knee<'_> {
         Some(self.next().map_or_else(|| first.clone(), |next| format!("{first}; {next}")))
     }
 
-    /// What the next larger group adds: `a third adds nothing measurable`; none if there is none.
+    /// What the next larger group adds: `a third adds nothing measurable`; `None` if there is none.
     fn next(&self) -> Option<String> {
         let cell = self.cell();
         let degree = cell.record.degree;
@@ -81,7 +81,7 @@ impl Knee<'_> {
     }
 }
 
-/// The ratio of two groups' gains. Their common baseline cancels, so the interval is wide rather than narrow.
+/// The ratio of two groups' gains. Their common baseline cancels, but not in the interval, which is wide rather than narrow.
 pub fn step(from: &Cell, to: &Cell) -> Option<Quantity> {
     to.get(Key::ThroughputGain)?.over(from.get(Key::ThroughputGain)?)
 }
@@ -166,13 +166,13 @@ fn gain(cell: &Cell) -> f64 {
     cell.get(Key::ThroughputGain).map_or(f64::NEG_INFINITY, |q| q.estimate)
 }
 
-/// A sentence begins with a capital.
+/// A sentence with a capital first letter.
 pub(crate) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |c| c.to_uppercase().collect::<String>() + chars.as_str())
 }
 
-/// A mode as sentences call it: `MPS`, `naive sharing`.
+/// A mode's name in sentences: `MPS`, `naive sharing`.
 pub(crate) fn mode_name(sharing: &str) -> String {
     match sharing {
         "naive" => "naive sharing".into(),

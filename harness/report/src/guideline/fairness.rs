@@ -5,7 +5,7 @@ use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
 
-/// Equal members count as treated equally while the slowest makes nine tenths of the fastest's progress.
+/// Equal members count as treated equally if the slowest makes at least nine tenths of the fastest's progress.
 const FAIR: f64 = 0.9;
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {

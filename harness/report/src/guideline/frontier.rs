@@ -1,4 +1,4 @@
-//! How many fit: does the sum of the solo footprints tell what runs out of memory?
+//! How many fit: does the sum of the solo footprints predict what runs out of memory?
 
 use super::{Evidence, Guideline, Published, STUDY, Verdict};
 use crate::analysis::{Analysis, Cell};
@@ -11,7 +11,7 @@ const PUBLISHED: Published = Published {
     source: STUDY,
 };
 
-/// One group that shares the whole memory: what its members need by themselves, and whether it ran.
+/// One group that shares the whole memory: the sum of its members' solo footprints, and whether it ran.
 struct Asked<'a> {
     cell: &'a Cell,
     sum_bytes: f64,

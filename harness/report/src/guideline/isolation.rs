@@ -1,5 +1,5 @@
-//! Do instances separate? The slowdown of a member on a slice is what the smaller slice costs times what its neighbours cost; the second
-//! part alone is the interference.
+//! Do instances isolate? The slowdown of a member on a slice is the cost of the smaller slice times the cost of its neighbours;
+//! the second factor alone is the interference.
 
 use super::{Evidence, Guideline, Published, STUDY, Verdict, all_one, command, on_a_card, separated, study};
 use crate::analysis::{Analysis, Cell};

@@ -1,4 +1,4 @@
-//! Does memory add up? The footprint of a group against the sum of its members' solo footprints.
+//! Does memory add up? Compares the footprint of a group with the sum of its members' solo footprints.
 
 use super::{Evidence, Guideline, Published, STUDY, Verdict, command, without};
 use crate::analysis::{Analysis, Cell, MemoryKind};

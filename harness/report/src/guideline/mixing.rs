@@ -1,4 +1,4 @@
-//! Mixed groups: whom to put together, and does it pay against running in turn?
+//! Mixed groups: which workloads to combine, and does it pay compared with running in turn?
 
 use super::{Evidence, Guideline, Published, Verdict, command};
 use crate::analysis::{Analysis, Cell};

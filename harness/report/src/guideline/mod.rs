@@ -1,5 +1,5 @@
-//! Guidelines: advice that rests on named cells. In: an analysis. Out: statements with verdict, evidence and what is published. A
-//! guideline reads valid cells only; where they do not suffice it says so, with the command that would bring the evidence.
+//! Guidelines: advice based on named cells. In: an analysis. Out: statements with verdict, evidence and published results. A
+//! guideline reads valid cells only; if they are not sufficient it says so, with the command that would produce the evidence.
 //!
 //! To add one: a file here, and its line in [`all`], which is also the order of the page.
 
@@ -35,7 +35,7 @@ pub(crate) use collocate::capital;
 pub use collocate::{Knee, knees};
 pub use threshold::{Fit, PUBLISHED_RATIO, fit};
 
-/// What the evidence says of a statement.
+/// The verdict of the evidence on a statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -79,7 +79,7 @@ impl Verdict {
 #[derive(Debug, Clone)]
 pub struct Evidence {
     pub cell: String,
-    /// Where the value is a ratio of two cells: the one below.
+    /// If the value is a ratio of two cells: the denominator.
     pub against: Option<String>,
     pub quantity: Key,
     pub value: Quantity,
@@ -102,7 +102,7 @@ impl Evidence {
         self.against.as_ref().map_or_else(|| self.cell.clone(), |other| format!("{} ÷ {other}", self.cell))
     }
 
-    /// The value as it stands alone: ratios to 1 as `5.35×`, shares of a card in percent, bytes in GiB.
+    /// The value on its own: ratios to 1 as `5.35×`, shares of a GPU in percent, bytes in GiB.
     pub fn said(&self) -> String {
         match self.unit() {
             SHARE => number::percent(self.value.estimate),
@@ -126,13 +126,13 @@ impl Evidence {
         }
     }
 
-    /// That of the quantity; of two cells' there is a ratio left.
+    /// The unit of the quantity; for two cells a ratio.
     fn unit(&self) -> Unit {
         if self.against.is_some() { RATIO } else { self.quantity.unit }
     }
 }
 
-/// What the literature says, never ours.
+/// Results from the literature, never ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
     pub statement: &'static str,
@@ -148,28 +148,28 @@ pub const STUDY: &str = "collocation study on an A100-40GB, EuroMLSys 2024";
 #[derive(Debug, Clone)]
 pub struct Guideline {
     pub id: &'static str,
-    /// An imperative clause that says what holds here.
+    /// An imperative clause that is valid here.
     pub statement: String,
-    /// One sentence with what was found.
+    /// One sentence with the finding.
     pub finding: String,
-    /// The number that carries it, and the cell it is from.
+    /// The key number, and its cell.
     pub key: Option<Evidence>,
     /// What was tested, with the threshold.
     pub tested: String,
     pub verdict: Verdict,
     pub evidence: Vec<Evidence>,
     pub published: Option<Published>,
-    /// What would bring the missing evidence.
+    /// The command that would produce the missing evidence.
     pub command: Option<String>,
-    /// One of the few that stand on the first screen; the others are one click away.
+    /// Shown on the first screen; the others are one click away.
     pub summary: bool,
 }
 
-/// On the first screen stand at most so many.
+/// Maximum number on the first screen.
 const SUMMARY: usize = 7;
 
-/// Every guideline whose question arises, in the order in which the page prints them: what was contradicted is never below the first
-/// screen, what is undecided comes after what is decided.
+/// Every guideline that applies, in the page's order: contradicted ones are never below the first screen, undecided ones come
+/// after decided ones.
 pub fn all(analysis: &Analysis) -> Vec<Guideline> {
     type Ask = fn(&Analysis) -> Option<Guideline>;
     // Whether it is asked where in every group somebody serves: then nobody's epochs are compared.
@@ -215,7 +215,8 @@ pub(crate) struct Match<'a> {
     pub right: &'a Cell,
 }
 
-/// Valid groups in which all train and that differ in the sharing mode alone, `left` under one that begins with the first word, `right` with the second.
+/// Valid groups in which all train and that differ only in the sharing mode, `left` under one that begins with the first word,
+/// `right` with the second.
 pub(crate) fn matched<'a>(analysis: &'a Analysis, left: &str, right: &str) -> Vec<Match<'a>> {
     let of = |mode: &str| {
         let mode = mode.to_string();
@@ -243,7 +244,8 @@ pub(crate) fn family(cell: &Cell) -> &str {
     if separated(cell) { &cell.record.mode.family } else { &cell.record.sharing }
 }
 
-/// True where every member has a GPU instance to itself: MPS inside instances, and compute instances of one GPU instance, share memory.
+/// True if every member has a GPU instance to itself: MPS inside instances, and compute instances of one GPU instance, share
+/// memory.
 pub(crate) fn separated(cell: &Cell) -> bool {
     cell.record.mode.isolated
 }
@@ -257,7 +259,7 @@ pub(crate) fn advantage(cell: &Cell, other: &Cell) -> Option<Quantity> {
     }
 }
 
-/// Pairs with their ratio, each held against 1, corrected for all of them.
+/// Pairs with their ratio, each compared with 1, corrected for all of them.
 pub(crate) struct Held<'a> {
     pub left: &'a Cell,
     pub right: &'a Cell,
@@ -265,7 +267,7 @@ pub(crate) struct Held<'a> {
     pub said: Said,
 }
 
-/// Hold the ratio of every pair against 1.
+/// Compare the ratio of every pair with 1.
 pub(crate) fn held<'a>(
     analysis: &Analysis,
     pairs: Vec<Match<'a>>,
@@ -277,7 +279,7 @@ pub(crate) fn held<'a>(
     all.filter_map(|((m, ratio), c)| Some(Held { left: m.left, right: m.right, ratio: ratio?, said: c?.verdict })).collect()
 }
 
-/// Do all of some slowdowns lie within the threshold of 1? One that surely does not contradicts it.
+/// Are all of these slowdowns within the threshold of 1? One that is certainly not contradicts it.
 fn all_one(analysis: &Analysis, cells: &[&Cell], quantity: Key) -> Verdict {
     let ratios: Vec<_> = cells.iter().map(|c| c.get(quantity).cloned()).collect();
     let compared = stats::compare(&ratios, analysis.campaign.thresholds.relevant_ratio);
@@ -291,18 +293,18 @@ fn all_one(analysis: &Analysis, cells: &[&Cell], quantity: Key) -> Verdict {
     }
 }
 
-/// How many of some pairs have a verdict.
+/// The number of pairs with a verdict.
 pub(crate) fn how_many(pairs: &[Held], said: Said) -> usize {
     pairs.iter().filter(|h| h.said == said).count()
 }
 
-/// True where there are groups and none of them has equal members.
+/// True if there are groups and none of them has equal members.
 fn only_mixed(analysis: &Analysis) -> bool {
     let mut groups = analysis.groups().filter(|c| c.record.degree > 1 && !c.serves()).peekable();
     groups.peek().is_some() && groups.all(|c| !c.record.is_uniform())
 }
 
-/// True where the campaign was measured on a GPU.
+/// True if the campaign was measured on a GPU.
 fn on_a_card(analysis: &Analysis) -> bool {
     analysis.campaign.device.kind == "gpu"
 }
@@ -312,7 +314,7 @@ fn study(condition: &str) -> String {
     format!("collo run study-uniform --where '{condition}'")
 }
 
-/// The command that measures what is missing: failed runs again, more repetitions, or groups where there are none.
+/// The command that measures what is missing: failed runs again, more repetitions, or groups if there are none.
 fn command(analysis: &Analysis) -> Option<String> {
     let name = &analysis.campaign.experiment;
     if analysis.count("missing") + analysis.count("interrupted") > 0 {
@@ -328,7 +330,7 @@ fn command(analysis: &Analysis) -> Option<String> {
     }
 }
 
-/// The clause that says why nothing can be said.
+/// The clause that says why there is no verdict.
 fn without(analysis: &Analysis, what: &str) -> String {
     if analysis.groups().next().is_none() {
         "This experiment has no group of two or more members.".into()
@@ -339,7 +341,7 @@ fn without(analysis: &Analysis, what: &str) -> String {
     }
 }
 
-/// What is said of an experiment that was measured once, whatever it has readings of.
+/// The remark on an experiment that was measured once, whatever it has readings of.
 const ONCE: &str = "One repetition carries no interval: raise `repetitions` first.";
 
 /// Whether no group was measured more than once.

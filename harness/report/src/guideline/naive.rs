@@ -1,4 +1,4 @@
-//! Naive sharing against running in turn: does anybody lose?
+//! Naive sharing compared with running in turn: is any workload worse off?
 
 use super::{Evidence, Guideline, Published, STUDY, Verdict, command, without};
 use crate::analysis::{Analysis, Cell};

@@ -1,4 +1,4 @@
-//! What MPS costs in traffic over PCIe.
+//! The cost of MPS in PCIe traffic.
 
 use super::{Evidence, Guideline, Published, STUDY, Verdict, command, held, how_many, matched, on_a_card};
 use crate::analysis::{Analysis, Cell};

@@ -1,7 +1,7 @@
-//! Training beside serving: may something train on a card that answers requests, and under which mode?
+//! Training beside serving: may something train on a GPU that answers requests, and under which mode?
 //!
-//! Requests must be answered: with a limit, 99 % of them within it, which is a p99 within the limit; without one, the p99 must not be
-//! more than twice what it is alone. Under which mode that holds and how fast the others train there is what the operator chooses by.
+//! Requests must be answered: with a limit, 99 % of them within it, which is a p99 within the limit; without one, the p99 must
+//! not be more than twice the solo p99. The operator chooses by the modes that satisfy this, and by the training speed in each.
 
 use super::collocate::mode_name;
 use super::{Evidence, Guideline, Published, Verdict, command, on_a_card};
@@ -11,7 +11,7 @@ use crate::quantity::Key;
 
 /// The share of the requests that must be answered within the limit.
 pub const IN_TIME_RATIO: f64 = 0.99;
-/// Without a limit: the p99 against the p99 alone that is accepted.
+/// Without a limit: the accepted ratio of the p99 to the solo p99.
 pub const LATER: f64 = 2.0;
 
 const PUBLISHED: Published = Published {
@@ -21,22 +21,22 @@ const PUBLISHED: Published = Published {
     source: "Strati and others, EuroSys 2024, doi 10.1145/3627703.3629578",
 };
 
-/// Whether requests are answered as they must be.
+/// Whether the requirement on requests is met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
-    /// Surely: by the whole interval.
+    /// Certainly: by the whole interval.
     Kept,
-    /// Surely not.
+    /// Certainly not.
     Missed,
     Open,
 }
 
-/// What a server is judged by.
+/// The quantity by which a server is judged.
 pub fn criterion(server: &Server) -> Key {
     if server.serving.slo_s.is_some() { Key::WithinSlo } else { Key::LatencyP99OfSolo }
 }
 
-/// Is it answered as it must be?
+/// Does it meet the requirement?
 pub fn kept(server: &Server) -> Promise {
     let Some(q) = server.get(criterion(server)) else {
         // The p99 lies among requests that were never answered: there is no later.
@@ -65,7 +65,7 @@ pub fn all_kept(cell: &Cell) -> Promise {
     }
 }
 
-/// What those that train get: the sum of their progress against running alone; none where one of them has no slowdown.
+/// The training members' throughput: the sum of their progress relative to running alone; `None` if one of them has no slowdown.
 fn progress(cell: &Cell) -> Option<f64> {
     let each = cell.trainers().map(|m| Some(1.0 / m.get(Key::Slowdown)?.estimate));
     each.sum::<Option<f64>>().filter(|p| *p > 0.0)
@@ -76,7 +76,7 @@ fn evidence(server: &Server, name: Key) -> Option<Evidence> {
     Some(Evidence { cell: server.cell.name().to_string(), against: None, quantity: name, value })
 }
 
-/// The server of a cell that is furthest from being answered as it must.
+/// The server of a cell that is furthest from meeting the requirement.
 fn weakest(cell: &Cell) -> Option<Server<'_>> {
     let rank = |s: &Server| match kept(s) {
         Promise::Missed => 0,
@@ -86,7 +86,7 @@ fn weakest(cell: &Cell) -> Option<Server<'_>> {
     cell.servers().into_iter().min_by_key(rank)
 }
 
-/// `answers 99.8 ±0.1 % of the requests within 100 ms`, or `a p99 of 1.42 ±0.11 times that alone`.
+/// `answers 99.8 ±0.1 % of the requests within 100 ms`, or `has a p99 of 1.42 ±0.11 times that alone`.
 fn said(server: &Server) -> String {
     let q = server.get(criterion(server));
     match (server.serving.slo_s, q) {
@@ -98,7 +98,7 @@ fn said(server: &Server) -> String {
     }
 }
 
-/// `tiny` takes 1.31 ±0.02 times as long as alone; of equal ones the slowest.
+/// `tiny` takes 1.31 ±0.02 times as long as alone; the slowest of equal ones.
 fn trained(cell: &Cell) -> Option<String> {
     let slowdown = |m: &&Member| m.get(Key::Slowdown).map(|q| q.estimate);
     let known = cell.trainers().filter_map(|m| Some((slowdown(&m)?, m)));
@@ -108,12 +108,12 @@ fn trained(cell: &Cell) -> Option<String> {
     Some(format!("{who} takes {} times as long as alone", number::with_interval(slowest.get(Key::Slowdown)?)))
 }
 
-/// Servers that miss what is asked of them although nobody is beside them.
+/// Servers that miss the requirement even when alone.
 fn missed_alone(analysis: &Analysis) -> Option<&Cell> {
     analysis.cells.iter().find(|c| c.is_solo() && c.is_valid() && c.serves() && all_kept(c) == Promise::Missed)
 }
 
-/// The command that measures training beside serving where nobody has.
+/// The command that measures training beside serving if it is missing.
 fn measured_by(analysis: &Analysis) -> String {
     format!("collo run {}", if on_a_card(analysis) { "training-beside-serving" } else { "serve-cpu" })
 }

@@ -1,4 +1,4 @@
-//! What a setting changes: the same workload with another batch size or another precision, in the same kind of group.
+//! The effect of a setting: the same workload with another batch size or another precision, in the same kind of group.
 
 use std::collections::BTreeMap;
 

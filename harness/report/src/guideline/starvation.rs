@@ -1,11 +1,11 @@
-//! Who starves whom: in a mixed group, which workload makes least progress, and beside whom?
+//! Starvation: in a mixed group, which workload makes least progress, and beside which others?
 
 use super::{Evidence, Guideline, Verdict, command};
 use crate::analysis::{Analysis, Cell, Member};
 use crate::number;
 use crate::quantity::Key;
 
-/// Different members count as treated alike while the slowest makes four fifths of the fastest's progress.
+/// Different members count as treated alike if the slowest makes at least four fifths of the fastest's progress.
 const ALIKE: f64 = 0.8;
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
@@ -60,7 +60,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     })
 }
 
-/// The member that is slowed down most, and the one that is least.
+/// The most and the least slowed-down member.
 fn ends(cell: &Cell) -> Option<(&Member, &Member)> {
     let slowdown = |m: &&Member| m.get(Key::Slowdown).map(|q| q.estimate);
     let known = || cell.members.iter().filter(|m| slowdown(m).is_some());

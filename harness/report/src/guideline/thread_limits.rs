@@ -1,4 +1,4 @@
-//! Which MPS thread limits are worth setting? Groups with a limit are held against the same members without one.
+//! Which MPS thread limits are worth setting? Compares groups with a limit with the same members without one.
 
 use super::{Evidence, Guideline, Verdict, advantage, command, held, matched, on_a_card};
 use crate::analysis::Analysis;

@@ -1,10 +1,10 @@
-//! Up to which summed SM activity do members keep their speed? Fitted on this card: slowdown of groups against the sum of their members'
-//! solo SM activity.
+//! Up to which summed SM activity do members keep their speed? Fitted on this GPU: slowdown of groups over the sum of their
+//! members' solo SM activity.
 //!
-//! The model is a hinge on logarithms: nobody is slowed down up to a sum T, from there the slowdown grows as a power of sum ÷ T. The threshold
-//! is the sum at which the hinge reaches the slowdown that the experiment accepts; its interval holds every threshold whose best fit is not
-//! worse than the best of all by an F test at 5 % (profile likelihood). Groups count alike; those of one workload are not independent, which the
-//! interval does not know.
+//! The model is a hinge on logarithms: no slowdown up to a sum T, from there the slowdown grows as a power of sum ÷ T. The
+//! threshold is the sum at which the hinge reaches the slowdown that the experiment accepts; its interval contains every
+//! threshold whose best fit is not worse than the best of all by an F test at 5 % (profile likelihood). Groups count alike; those
+//! of one workload are not independent, which the interval does not account for.
 
 use super::{Evidence, Guideline, Published, STUDY, Verdict, command, on_a_card, study};
 use crate::analysis::{Analysis, Cell};
@@ -12,7 +12,7 @@ use crate::number;
 use crate::quantity::Key;
 use crate::stats::{Quantity, t_quantile};
 
-/// What the study found.
+/// The study's threshold.
 pub const PUBLISHED_RATIO: f64 = 0.80;
 
 const PUBLISHED: Published = Published {
@@ -21,13 +21,13 @@ const PUBLISHED: Published = Published {
     source: STUDY,
 };
 
-/// Fewer groups than this fit no hinge.
+/// Minimum number of groups for a fit.
 const GROUPS: usize = 6;
 
-/// A group as the fit sees it.
+/// The data of a group for the fit.
 pub struct Group<'a> {
     pub cell: &'a Cell,
-    /// Sum of the members' solo SM activity, as a share of the card.
+    /// Sum of the members' solo SM activity, as a share of the GPU.
     pub sum_ratio: f64,
     pub slowdown: f64,
 }
@@ -61,7 +61,7 @@ fn groups<'a>(analysis: &'a Analysis, sharing: &str) -> Vec<Group<'a>> {
     analysis.groups().filter(usable).filter_map(of).collect()
 }
 
-/// Fit the hinge of a mode; none where there are too few groups, or all lie on one side of the limit.
+/// Fit the hinge of a mode; `None` with too few groups, or if all are on one side of the limit.
 pub fn fit<'a>(analysis: &'a Analysis, sharing: &'static str) -> Option<Fit<'a>> {
     let groups = groups(analysis, sharing);
     let points: Vec<(f64, f64)> = groups.iter().map(|g| (g.sum_ratio.ln(), g.slowdown.ln())).collect();
@@ -69,7 +69,7 @@ pub fn fit<'a>(analysis: &'a Analysis, sharing: &'static str) -> Option<Fit<'a>>
     Some(Fit { sharing, groups, knee_ratio: knee, exponent, threshold })
 }
 
-/// Thresholds and exponents that are tried, both in equal steps of the logarithm.
+/// Number of thresholds and of exponents tried, both in equal steps of the logarithm.
 const STEPS: usize = 600;
 const EXPONENTS: usize = 240;
 const EXPONENT_RANGE: (f64, f64) = (0.02, 50.0);

@@ -1,4 +1,4 @@
-//! What `collo nightly` prints: tonight's steps, what no longer runs, what is suspicious, and what could have been seen.
+//! The output of `collo nightly`: tonight's steps, cells that no longer run, suspicious ones, and the detectable change.
 
 use super::story::{Class, History, Row};
 use super::words;
@@ -51,7 +51,7 @@ pub fn blocks(history: &History) -> Vec<Block> {
     vec![Block::Text(title), Block::Table(table), Block::Notes(lines)]
 }
 
-/// The last line: what it comes to.
+/// The last line: the conclusion.
 fn verdict(history: &History) -> String {
     let Some((night, judged)) = history.tonight() else { return String::new() };
     if night.incomplete.is_some() {

@@ -1,7 +1,7 @@
-//! Where a step happened. In: nightly values, the oldest first. Out: the index of the first night after it.
+//! Finds the time of a step. In: nightly values, the oldest first. Out: the index of the first night after it.
 
-/// One step by least squares: the split that leaves the smallest sum of squares, weighted by repetitions. None unless it explains
-/// more than the penalty, `2 ln(nights)` of the nightly variance.
+/// One step by least squares: the split that leaves the smallest sum of squares, weighted by repetitions. `None` unless it
+/// explains more than the penalty, `2 ln(nights)` of the nightly variance.
 pub fn point(values: &[(f64, usize)], nightly_variance: f64) -> Option<usize> {
     let n = values.len();
     if n < 2 {
@@ -22,12 +22,12 @@ pub fn point(values: &[(f64, usize)], nightly_variance: f64) -> Option<usize> {
     (best.0 / usual > 2.0 * (n as f64).ln() * nightly_variance).then_some(best.1)
 }
 
-/// A night's own part limits what more repetitions are worth.
+/// A night's own noise limits the value of more repetitions.
 fn weight(repetitions: usize) -> f64 {
     (repetitions as f64).sqrt().max(1.0)
 }
 
-/// True for a history that jumps to and fro between two levels: two clusters that explain nearly all of the spread, both of them
+/// True for a history that alternates between two levels: two clusters that explain nearly all of the spread, both of them
 /// visited often, neither before the other.
 pub fn is_bimodal(values: &[f64]) -> bool {
     const SPLIT_EXPLAINS: f64 = 0.9;

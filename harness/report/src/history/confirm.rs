@@ -1,4 +1,4 @@
-//! From a suspicion to a confirmed step. In: a suspicious cell and the repetitions that were added. Out: a step, or none.
+//! From a suspicion to a confirmed step. In: a suspicious cell and the added repetitions. Out: a step, or `None`.
 
 use super::judge::{Judge, Suspect};
 use super::night::Mean;
@@ -8,8 +8,8 @@ use super::track::Step;
 use crate::stats::{Quantity, t_p, t_quantile};
 
 impl Judge {
-    /// A suspicious cell by the repetitions that were added: tonight's alone, then with those of the nights just before, which
-    /// takes out what was tonight's alone. A night before that added none counts with its planned ones.
+    /// Test a suspicious cell by the added repetitions: tonight's alone, then with those of the nights just before, which removes
+    /// what is specific to tonight. An earlier night without added ones counts with its planned ones.
     pub(super) fn confirm(
         &self,
         suspect: &Suspect,
@@ -49,7 +49,7 @@ impl Judge {
         surest
     }
 
-    /// The same where nothing was measured again: the family is all cells in all windows.
+    /// The same without re-measurement: the family is all cells in all windows.
     pub(super) fn strictly(&self, suspect: &Suspect, cells: usize) -> Option<Step> {
         let level = self.rules.strict / (cells * WINDOWS.len()).max(1) as f64;
         self.step(suspect.change, suspect.se, suspect.df, level, 0)

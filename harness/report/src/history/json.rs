@@ -1,4 +1,4 @@
-//! `history.json`. In: a history. Out: an object that names every cell's standing, and its nights.
+//! `history.json`. In: a history. Out: an object with every cell's class, and its nights.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Night after night, each cell against its own history. In: nights, the oldest first. Out: what each night says of each cell. It
-//! measures nothing: who wants certainty calls [`Judge::look`], measures the suspicious cells again, and hands the night in with
+//! Judges each cell against its own history, night after night. In: nights, the oldest first. Out: each night's verdicts on its
+//! cells. It measures nothing: to confirm, call [`Judge::look`], measure the suspicious cells again, and pass in the night with
 //! both. The method with its error rates is in `docs/guide/nightly.md`.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use super::track::{Level, Point, Step, Track};
 use super::{change, robust};
 use crate::stats::{self, t_p, t_quantile};
 
-/// A cell that looks as if it had moved.
+/// A cell that appears to have moved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspect {
     /// Index of the track.
@@ -26,29 +26,29 @@ pub struct Suspect {
     pub p: f64,
 }
 
-/// What moved all cells alike.
+/// A move common to all cells.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Common {
-    /// Against the nights before, a ratio of times.
+    /// Relative to the nights before, a ratio of times.
     pub ratio: f64,
     pub p: Option<f64>,
-    /// True when it is relevant and cannot be the nights' usual unrest.
+    /// True if it is relevant and exceeds the usual variation between nights.
     pub moved: bool,
 }
 
-/// What one night says.
+/// The verdicts of one night.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
     pub night: usize,
-    /// Whole and of the same device.
+    /// Complete, and on the same device.
     pub whole: bool,
     pub common: Option<Common>,
-    /// Factor by which the cells scattered more than usual, where that is much.
+    /// Factor by which the cells scattered more than usual, if that is much.
     pub disturbed: Option<f64>,
     /// Cells that were judged.
     pub judged: usize,
     pub learning: usize,
-    /// Cells that look moved and were not confirmed.
+    /// Cells that appear to have moved and were not confirmed.
     pub suspects: Vec<Suspect>,
     /// Tracks with a step confirmed this night.
     pub steps: Vec<usize>,
@@ -56,18 +56,18 @@ pub struct Judged {
     pub gone: Vec<usize>,
 }
 
-/// All that is known so far.
+/// The state learnt so far.
 #[derive(Debug, Clone)]
 pub struct Judge {
     pub rules: Rules,
     pub tracks: Vec<Track>,
     /// By label: the content and index of each track of that name, the latest last.
     by_name: HashMap<String, Vec<(String, usize)>>,
-    /// Below so many standard errors nothing is suspicious.
+    /// Number of standard errors below which nothing is suspicious.
     least: f64,
-    /// Logarithm of each night's common move; none for nights that were not judged.
+    /// Logarithm of each night's common move; `None` for nights that were not judged.
     commons: Vec<Option<f64>>,
-    /// Where the common moves' present level begins, an index into `commons`.
+    /// Start of the present level of the common moves, an index into `commons`.
     common_start: usize,
     /// Factor of each night's scatter.
     pub(super) scatter: Vec<f64>,
@@ -84,7 +84,7 @@ struct Look {
     judged: usize,
     learning: usize,
     suspects: Vec<Suspect>,
-    /// By cell of the night: its track.
+    /// The track of each cell of the night.
     track_of: Vec<Option<usize>>,
 }
 
@@ -103,7 +103,7 @@ impl Judge {
         }
     }
 
-    /// Each track's noise as it is known now; none where there is too little history.
+    /// Each track's current noise; `None` with too little history.
     pub fn noises(&self) -> &[Option<Noise>] {
         &self.noises
     }
@@ -113,12 +113,12 @@ impl Judge {
         self.commons.len()
     }
 
-    /// The cells of this night that look as if they had moved, at the lenient level; nothing is kept.
+    /// The cells of this night that appear to have moved, at the lenient level; nothing is stored.
     pub fn suspects(&self, night: &Night) -> Vec<Suspect> {
         if night.incomplete.is_some() { Vec::new() } else { self.look(night).suspects }
     }
 
-    /// Judge a night and keep it.
+    /// Judge a night and store it.
     pub fn take(&mut self, night: &Night) -> Judged {
         let index = self.commons.len();
         if night.incomplete.is_some() {
@@ -180,7 +180,7 @@ impl Judge {
         self.levels.get(track)?[window - 1]
     }
 
-    /// The track that a cell continues. One that fell before it could tell what it trains on is the last of its name.
+    /// The track that a cell continues. One that failed before it could report its data is the last of its name.
     fn track_of(&self, cell: &CellNight) -> Option<usize> {
         let named = self.by_name.get(&cell.cell)?;
         let exact = named.iter().find(|(content, _)| *content == cell.content);
@@ -205,7 +205,7 @@ impl Judge {
         index
     }
 
-    /// Keep a cell's night; true where a step was confirmed.
+    /// Store a cell's night; true if a step was confirmed.
     fn keep(
         &mut self,
         track: usize,
@@ -284,7 +284,7 @@ impl Judge {
         look
     }
 
-    /// The window in which a cell looks most moved, if it does so at the lenient level.
+    /// The window in which a cell appears most moved, if it does so at the lenient level.
     fn suspect(&self, track: usize, cell: &CellNight, x: f64, noise: &Noise, scatter: f64) -> Option<Suspect> {
         let mut worst: Option<Suspect> = None;
         for window in WINDOWS {
@@ -304,7 +304,7 @@ impl Judge {
         worst
     }
 
-    /// A window that ends tonight minus the level before it, with its standard error; none with too little before it.
+    /// A window that ends tonight minus the level before it, with its standard error; `None` with too little before it.
     fn held(&self, track: usize, x: f64, noise: &Noise, window: usize) -> Option<(f64, f64)> {
         let t = &self.tracks[track];
         let before = t.points.len() - (window - 1).min(t.points.len());
@@ -316,7 +316,7 @@ impl Judge {
         Some((recent - level.mean, noise.of_difference(window, level.nights, level.repeats).sqrt()))
     }
 
-    /// Tonight's common move against those of the nights before.
+    /// Tonight's common move compared with those of the nights before.
     fn common(&self, tonight: Option<f64>) -> Option<Common> {
         let tonight = tonight?;
         let before: Vec<f64> = self.commons[self.common_start..].iter().flatten().copied().collect();
@@ -335,8 +335,8 @@ impl Judge {
     }
 }
 
-/// By how much the machine moved between the planned repetitions and the added ones, by the cells that were measured again without
-/// being suspicious, and the variance of that; 0 unless it is significant.
+/// The machine's move between the planned repetitions and the added ones, estimated from the re-measured cells that were not
+/// suspicious, and its variance; 0 unless it is significant.
 fn within_night(night: &Night, look: &Look, noises: &[Option<Noise>]) -> (f64, f64) {
     let calm = |track: &Option<usize>| track.filter(|t| look.suspects.iter().all(|s| s.track != *t));
     let moves: Vec<(f64, f64)> = night

@@ -1,11 +1,11 @@
-//! Nights by hand: what a judge says of each.
+//! Nights by hand, and the verdicts on each.
 
 use super::*;
 use crate::document::{self, Present};
 use crate::history::Nights;
 use crate::history::story::{Class, History};
 
-/// A small wobble that is the same each time and has no trend.
+/// A small reproducible wobble without a trend.
 fn wobble(night: usize, cell: usize, repetition: usize) -> f64 {
     let mut z = (night as u64) << 32 | (cell as u64) << 16 | repetition as u64;
     z = (z ^ (z >> 15)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

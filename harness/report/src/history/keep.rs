@@ -7,7 +7,7 @@ use super::night::Night;
 /// The version of a kept night.
 const SCHEMA: u32 = 1;
 
-/// A night with the stamp of what it was made from.
+/// A night with the stamp of its source.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
     schema: u32,
@@ -21,7 +21,7 @@ impl Kept {
         Kept { schema: SCHEMA, stamp, night }
     }
 
-    /// From its text; none if it is none, or of another version.
+    /// From its text; `None` if malformed or of another version.
     pub fn read(text: &str) -> Option<Kept> {
         serde_json::from_str(text).ok().filter(|kept: &Kept| kept.schema == SCHEMA)
     }

@@ -1,5 +1,5 @@
-//! An experiment through its nights. In: one summary per campaign. Out: which cells stepped, when, by how much, which are too unstable
-//! to say, and which no longer run.
+//! An experiment over its nights. In: one summary per campaign. Out: which cells stepped, when, by how much, which are too
+//! unstable to judge, and which no longer run.
 
 mod brief;
 mod change;

@@ -1,4 +1,4 @@
-//! One night as the history sees it. In: nothing. Out: types. It does not know where a night was read.
+//! One night of a history. In: nothing. Out: types. It does not know where a night was read.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ pub struct Night {
     /// The campaign's id.
     pub id: String,
     pub created_utc: String,
-    /// The device by content: nights on another one are never held against each other.
+    /// The device by content: nights on different devices are never compared.
     pub place: String,
     /// The device as people read it.
     pub device: String,
     pub simulated: bool,
-    /// Why the night is not whole, and is therefore not judged; absent for a whole one.
+    /// Why the night is incomplete, and is therefore not judged; absent for a complete one.
     pub incomplete: Option<String>,
-    /// What may explain a change, name by name.
+    /// Possible explanations of a change, by name.
     pub environment: BTreeMap<String, String>,
     pub cells: Vec<CellNight>,
 }
@@ -32,17 +32,17 @@ pub struct CellNight {
     pub content: String,
     /// `epoch_time_s`, `makespan_s` or `latency_p99_s`.
     pub quantity: String,
-    /// `completed`, or the word of what most of its runs came to.
+    /// `completed`, or the most frequent outcome of its runs.
     pub outcome: String,
-    /// Labels of the cells that it is held against, which are measured again with it.
+    /// Labels of the cells that it is compared with, which are re-measured with it.
     pub against: Vec<String>,
-    /// The repetitions that were planned; absent where none can be used.
+    /// The planned repetitions; absent if none can be used.
     pub first: Option<Mean>,
-    /// The repetitions that were added after the night was complete.
+    /// The repetitions added after the night was complete.
     pub again: Option<Mean>,
 }
 
-/// Repetitions of one cell in one night, on logarithms. A kept one is a list of the three: there are very many of them.
+/// Repetitions of one cell in one night, on logarithms. Stored as a list of the three: there are very many of them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(into = "(f64, usize, Option<f64>)", try_from = "(f64, usize, Option<f64>)")]
 pub struct Mean {
@@ -68,7 +68,7 @@ impl TryFrom<(f64, usize, Option<f64>)> for Mean {
 }
 
 impl Mean {
-    /// From times; none where no time is positive and finite. Times that are not are left out.
+    /// From times, leaving out those that are not positive and finite; `None` if none is left.
     pub fn of(times_s: &[f64]) -> Option<Mean> {
         let logs: Vec<f64> = times_s.iter().filter(|t| t.is_finite() && **t > 0.0).map(|t| t.ln()).collect();
         let n = logs.len();

@@ -1,8 +1,8 @@
-//! The noise of each cell, learnt from its own history and steadied by the others'. In: nightly values since the last step, and the
-//! variances between repetitions. Out: a variance between repetitions and one between nights, per cell.
+//! The noise of each cell, estimated from its own history and shrunk towards the others'. In: nightly values since the last step,
+//! and the variances between repetitions. Out: a variance between repetitions and one between nights, per cell.
 //!
-//! What repetitions of one night do not explain is the night's own noise. Nights are not independent: the night's part is taken to
-//! be correlated by .8 from one night to the next, which is the worst that was simulated, so a run of odd nights is no step.
+//! What repetitions of one night do not explain is the night's own noise. Nights are not independent: the night's part is assumed
+//! to be correlated by .8 from one night to the next, which is the worst that was simulated, so a run of odd nights is no step.
 
 use super::robust;
 use super::track::{Level, Past};
@@ -24,14 +24,15 @@ pub struct Noise {
 
 impl Noise {
     /// Variance of the difference between the mean of `window` nights and the level of a history. `repeats` is the sum over the
-    /// history's nights of 1 ÷ repetitions. That the two lean on neighbouring nights would make it smaller, and is not counted on.
+    /// history's nights of 1 ÷ repetitions. The correlation of the two through neighbouring nights would make it smaller, and is
+    /// ignored.
     pub fn of_difference(&self, window: usize, history: usize, repeats: f64) -> f64 {
         let h = history.max(1) as f64;
         self.night * (persistent(window) + persistent(history))
             + self.repeat.s2 * (1.0 / (self.n * window as f64) + repeats / (h * h))
     }
 
-    /// The same for `window` nights whose repetitions are counted by hand: `repeats` is the sum of their variances of a mean.
+    /// The same for `window` nights with given repetitions: `repeats` is the sum of their variances of a mean.
     pub fn of_nights(&self, window: usize, repeats: f64, level: &Level) -> f64 {
         let (w, h) = (window as f64, level.nights.max(1) as f64);
         self.night * (persistent(window) + persistent(level.nights))
@@ -56,10 +57,10 @@ pub fn persistent(k: usize) -> f64 {
     sum / (k * k) as f64
 }
 
-/// Nights that a segment must have to say something about the spread.
+/// Nights that a segment must have to contribute to the spread.
 const NIGHTS_FOR_A_SPREAD: usize = 4;
 
-/// Learn every cell's noise; none for a cell whose history is too short.
+/// Estimate every cell's noise; `None` for a cell whose history is too short.
 pub fn learn(pasts: &[Past]) -> Vec<Option<Noise>> {
     let within: Vec<Option<Variance>> = pasts.iter().map(within).collect();
     let between: Vec<Option<(Variance, f64)>> = pasts.iter().map(between).collect();
@@ -93,15 +94,15 @@ pub fn learn(pasts: &[Past]) -> Vec<Option<Noise>> {
         .collect()
 }
 
-/// A variance steadied by the other cells', unless it is far beyond what they allow for: a cell that jumps about is not made calm by
-/// calm neighbours.
+/// A variance shrunk towards the other cells', unless it is far beyond them: a noisy cell must not look quiet because of quiet
+/// neighbours.
 fn steadied(pool: Pool, own: Variance) -> Variance {
     const FAR: f64 = 3.0;
     let shrunk = pool.shrink(own);
     if own.s2 > FAR * shrunk.s2 { own } else { shrunk }
 }
 
-/// The variance between repetitions, wild nights pulled in.
+/// The variance between repetitions, with those of wild nights capped.
 fn within(past: &Past) -> Option<Variance> {
     let df = past.n - 1.0;
     let known = past.within.len() as f64;

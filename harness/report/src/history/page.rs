@@ -1,4 +1,4 @@
-//! A history as a document: every cell with its nights as a line of dots, by what became of it.
+//! A history as a document: every cell with its nights as a line of dots, grouped by class.
 
 use super::story::{Class, History, NIGHTS_SHOWN, Row};
 use super::words;
@@ -8,10 +8,10 @@ use crate::plot::{Spark, SparkDot, family};
 use crate::quantity::{self, Key};
 use crate::stats::t_quantile;
 
-/// Rows of a section that are drawn; the others are in `history.json`.
+/// Drawn rows of a section; the others are in `history.json`.
 const ROWS: usize = 400;
 
-/// One class of cells: anchor, title, what it is, what is said where no cell is in it, whether it is folded.
+/// One class of cells: anchor, title, description, text if it is empty, whether it is folded.
 type Kind = (&'static str, &'static str, &'static str, &'static str, bool, fn(&Class) -> bool);
 
 const KINDS: [Kind; 5] = [
@@ -87,7 +87,7 @@ fn section(history: &History, &(id, title, about, none, folded, _): &Kind, rows:
     Section { id, title, blocks, ..Section::default() }
 }
 
-/// What the drawings mean, and the nights that were not judged.
+/// The meaning of the drawings, and the nights that were not judged.
 fn legend(history: &History) -> Section {
     let how = format!(
         "A dot is a night, the oldest left, at most {NIGHTS_SHOWN} of them; up is slower. The whisker on the last dot is its 95 % interval, the band is where a quiet night is expected. What moved all cells alike is taken out of the dots. A vertical line stands before the first night after a step; a hollow tick at the foot is a night that was not whole and is not judged, a cross one on which the cell did not run. “Detects” is the smallest step that is found within three nights in four of five cases."
@@ -101,7 +101,7 @@ fn legend(history: &History) -> Section {
     Section { id: "nights", title: "How to read a line", blocks, ..Section::default() }
 }
 
-/// The answer of the last night.
+/// The verdict on the last night.
 fn verdict(history: &History) -> String {
     let Some((night, judged)) = history.tonight() else { return "No night yet".into() };
     if night.incomplete.is_some() {

@@ -1,5 +1,5 @@
-//! What the next night could show. In: what a judge has learnt. Out: per cell the smallest step that it finds, and the band in which
-//! its next time is expected.
+//! What the next night could detect. In: a judge's state. Out: per cell the smallest detectable step, and the band in which its
+//! next time is expected.
 
 use super::judge::Judge;
 use super::noise::Noise;
@@ -8,7 +8,7 @@ use super::track::Level;
 use crate::stats::t_quantile;
 
 impl Judge {
-    /// What each cell could show: the smallest step that is found within three nights in four of five cases, as a share.
+    /// The detectable step of each cell: the smallest that is found within three nights in four of five cases, as a share.
     pub fn detectable(&self) -> Vec<Option<f64>> {
         let cells = self.noises().iter().flatten().count();
         let at = |(t, noise): (usize, &Option<Noise>)| Some(self.detects(&(*noise)?, &self.level(t, 1)?, cells).exp_m1());

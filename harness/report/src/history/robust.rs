@@ -1,10 +1,10 @@
-//! Centres and spreads that a few wild nights do not move. In: numbers. Out: numbers.
+//! Centres and spreads that are robust against a few wild nights. In: numbers. Out: numbers.
 
 use crate::stats::median;
 
 /// From the median absolute deviation to a standard deviation, under normal noise.
 const MAD: f64 = 1.4826;
-/// Values further from the median than so many robust standard deviations are pulled in to there.
+/// Values further from the median than this many robust standard deviations are moved to that limit.
 const FENCE: f64 = 3.0;
 
 /// Share of the values beyond which they are no exceptions.
@@ -16,7 +16,7 @@ pub fn spread(values: &[f64], centre: f64) -> Option<f64> {
     median(&mut off).map(|m| m * MAD)
 }
 
-/// Mean and sum of squared deviations after wild values were pulled in to the fence.
+/// Mean and sum of squared deviations after wild values were moved to the fence.
 pub fn level(values: &[f64]) -> Option<(f64, f64)> {
     let centre = median(&mut values.to_vec())?;
     let n = values.len() as f64;

@@ -1,6 +1,6 @@
 //! The levels of the procedure, tuned by the simulation in `tests/history.rs`. In: nothing. Out: numbers.
 
-/// Windows of nights that are held against what was before.
+/// Windows of nights that are compared with the nights before.
 pub const WINDOWS: [usize; 3] = [1, 2, 3];
 /// Nights before a cell is judged for the first time.
 pub const NIGHTS_TO_LEARN: usize = 5;
@@ -8,7 +8,7 @@ pub const NIGHTS_TO_LEARN: usize = 5;
 pub const NIGHTS_AFTER_STEP: usize = 2;
 /// Nights that a level and a spread are learnt from: the most recent ones.
 pub const NIGHTS_BACK: usize = 40;
-/// Below so many cells nobody can tell a common move from a cell's own.
+/// Minimum number of cells to distinguish a common move from a cell's own.
 pub const CELLS_FOR_A_CENTRE: usize = 8;
 /// A night whose cells scatter by this factor more than usual is disturbed.
 pub const DISTURBED: f64 = 1.5;
@@ -20,15 +20,15 @@ pub struct Rules {
     pub relevance: f64,
     /// Level per cell and window at which a cell is measured again.
     pub lenient: f64,
-    /// Level of a night, divided by the suspicious cells, at which repetitions that were added confirm a step.
+    /// Level of a night, divided by the suspicious cells, at which added repetitions confirm a step.
     pub confirm: f64,
-    /// How that level is shared out among the windows.
+    /// The share of that level for each window.
     pub shares: [f64; 3],
-    /// Level of a night, divided by cells × windows, at which a step is reported where nothing was measured again.
+    /// Level of a night, divided by cells × windows, at which a step is reported without re-measurement.
     pub strict: f64,
-    /// Repetitions that are added to a suspicious cell.
+    /// Repetitions added to a suspicious cell.
     pub more: usize,
-    /// False where nothing is measured again.
+    /// False if nothing is re-measured.
     pub again: bool,
 }
 

@@ -1,5 +1,5 @@
-//! From stored campaigns to nights. In: campaign folders, and a folder of summaries. Out: one night per campaign, the oldest first. A
-//! campaign's samples are read once: its summary is kept, and is what remains when the campaign is pruned.
+//! From stored campaigns to nights. In: campaign folders, and a folder of summaries. Out: one night per campaign, the oldest
+//! first. A campaign's samples are read once: its summary is kept, also after the campaign is pruned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,25 +14,25 @@ use crate::analysis::{Analysis, Cell, analyse, environment};
 use crate::quantity::Key;
 use crate::{Error, Result};
 
-/// Changes when a summary would come out differently from the same runs.
+/// Incremented when the same runs would give another summary.
 const VERSION: u32 = 1;
 /// Much larger than the summary of a hundred thousand cells.
 const LIMIT_BYTES: u64 = 256 << 20;
 
-/// The nights of an experiment, and what could not be read.
+/// The nights of an experiment, and anything unreadable.
 #[derive(Debug, Default)]
 pub struct Nights {
     pub nights: Vec<Night>,
     pub problems: Vec<String>,
 }
 
-/// Where summaries are kept.
+/// The folder of the summaries.
 pub fn folder(reports: &Path, experiment: &str) -> PathBuf {
     reports.join("history").join(experiment)
 }
 
-/// Every night of an experiment: stored campaigns, and summaries of those that were pruned. `last` is the campaign that comes last
-/// whatever the clock said; without it the newest does.
+/// Every night of an experiment: stored campaigns, and summaries of those that were pruned. `last` is the campaign that comes
+/// last whatever its clock; by default the newest does.
 pub fn read(runs: &Runs, reports: &Path, experiment: &str, last: Option<&str>) -> Result<Nights> {
     let place = folder(reports, experiment).join("nights");
     let (campaigns, foreign) = runs.campaigns()?;
@@ -66,7 +66,7 @@ pub fn read(runs: &Runs, reports: &Path, experiment: &str, last: Option<&str>) -
     Ok(found)
 }
 
-/// Keep a campaign's summary if it is not kept already; for whoever holds its lock.
+/// Write a campaign's summary unless it exists; the caller must have the campaign's lock.
 pub fn keep_summary(campaign: &CampaignFolder, reports: &Path) -> Result<()> {
     let place = folder(reports, &campaign.manifest().experiment).join("nights");
     if cached(campaign, &place).is_some() {
@@ -98,7 +98,7 @@ fn cached(campaign: &CampaignFolder, place: &Path) -> Option<Night> {
     (kept.stamp == stamp(campaign)?).then_some(kept.night)
 }
 
-/// A campaign's summary, made where there is none or the campaign has changed since.
+/// A campaign's summary, regenerated if it is missing or the campaign has changed since.
 fn summary(campaign: &CampaignFolder, place: &Path) -> Result<Night> {
     if let Some(night) = cached(campaign, place) {
         return Ok(night);
@@ -116,7 +116,7 @@ fn summary(campaign: &CampaignFolder, place: &Path) -> Result<Night> {
     }
 }
 
-/// What a summary was made from: the manifest, the journal, and which runs there are.
+/// The source of a summary: the manifest, the journal, and the existing runs.
 fn stamp(campaign: &CampaignFolder) -> Option<String> {
     let manifest = sha256_file(&campaign.path().join("campaign.json")).ok()?;
     let journal = fs::metadata(campaign.path().join("journal.jsonl")).map_or(0, |m| m.len());
@@ -158,8 +158,8 @@ pub fn of(analysis: &Analysis, journal: &[JournalEntry]) -> Night {
     }
 }
 
-/// The last block of what was planned, where more was added after all of that was done: whoever adds repetitions finds the campaign
-/// complete, and the journal says when it was so for the first time.
+/// The last planned block, if more was added after all of it was done: repetitions are added to a complete campaign, and the
+/// journal shows when it was complete for the first time.
 fn planned_blocks(campaign: &Campaign, journal: &[JournalEntry]) -> Option<u32> {
     let done = journal.iter().position(|e| matches!(e, JournalEntry::Closed { reason, .. } if reason == "complete"))?;
     let began: BTreeSet<&str> = journal[..done]
@@ -208,7 +208,7 @@ fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dy
     }
 }
 
-/// What a cell measures, by content: members with every setting, epochs, how it ends, on which kind of data and on how much of it.
+/// What a cell measures, by content: members with every setting, epochs, tail, kind of data and amount of it.
 fn content(campaign: &Campaign, cell: &Cell) -> String {
     let members: Vec<_> = cell.record.members.iter().map(|m| json!([m.workload, m.batch_size, m.settings])).collect();
     let told: BTreeSet<_> = cell
@@ -223,7 +223,7 @@ fn content(campaign: &Campaign, cell: &Cell) -> String {
     sha256_text(&text.to_string())[..12].to_string()
 }
 
-/// The device by content: the very card, or the very machine.
+/// The device by content: this very GPU, or this very machine.
 fn place(campaign: &Campaign) -> String {
     let device = &campaign.device;
     let machine = &campaign.machine;
@@ -239,7 +239,7 @@ fn place(campaign: &Campaign) -> String {
     )
 }
 
-/// Nights on another device than the last one's are not held against it.
+/// Mark nights on another device than the last one's, so that they are not judged.
 fn same_place(nights: &mut [Night]) {
     let Some(place) = nights.last().map(|n| n.place.clone()) else { return };
     for night in nights.iter_mut().filter(|n| n.place != place && n.incomplete.is_none()) {
@@ -247,7 +247,7 @@ fn same_place(nights: &mut [Night]) {
     }
 }
 
-/// What differs between two nights' environments, as `driver 570 → 580`.
+/// The differences between two nights' environments, as `driver 570 → 580`.
 pub fn differences(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Vec<String> {
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let differs = |name: &&String| before.get(*name) != after.get(*name);

@@ -1,5 +1,4 @@
-//! The history as it is told: every cell in one of five classes. In: nights. Out: rows in the order in which people read them. It
-//! words and draws nothing.
+//! The history for display: every cell in one of five classes. In: nights. Out: rows in print order. It neither words nor draws.
 
 use super::judge::{Judge, Judged, Suspect};
 use super::night::Night;
@@ -8,12 +7,12 @@ use super::source::{self, Nights};
 use super::track::{Step, Track};
 use super::{change, rules};
 
-/// Nights that are shown.
+/// Number of nights shown.
 pub const NIGHTS_SHOWN: usize = 60;
-/// A cell that cannot show a step of this size is unstable.
+/// A cell that cannot detect a step of this size is unstable.
 pub const WANTED_STEP: f64 = 0.05;
 
-/// An experiment through its nights.
+/// An experiment over its nights.
 #[derive(Debug, Clone)]
 pub struct History {
     pub experiment: String,
@@ -25,19 +24,19 @@ pub struct History {
     pub problems: Vec<String>,
 }
 
-/// Where a cell stands.
+/// The class of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Class {
-    /// It stepped within the nights that are shown; the latest one first.
+    /// It stepped within the nights shown; the latest one first.
     Stepped(Vec<Step>),
-    /// Why nobody can tell a step of it.
+    /// Why steps of it cannot be detected.
     Unstable(String),
-    /// It ran before: the night it stopped, and what its runs come to.
+    /// It ran before: the night it stopped, and its outcome since.
     Gone {
         since: usize,
         outcome: String,
     },
-    /// So many nights are known, too few to judge.
+    /// The number of known nights, too few to judge.
     Learning(usize),
     Quiet,
 }
@@ -59,7 +58,7 @@ impl History {
         History { experiment: experiment.into(), nights: found.nights, judged, judge, detectable, problems: found.problems }
     }
 
-    /// The cells of the last night that look as if they had moved, before anything was measured again.
+    /// The cells of the last night that appear to have moved, before anything was re-measured.
     pub fn suspects(nights: &[Night], rules: Rules) -> Vec<Suspect> {
         let Some((last, before)) = nights.split_last() else { return Vec::new() };
         let mut judge = Judge::new(rules);
@@ -67,7 +66,7 @@ impl History {
         judge.suspects(last)
     }
 
-    /// What the last night says.
+    /// The last night and its verdicts.
     pub fn tonight(&self) -> Option<(&Night, &Judged)> {
         Some((self.nights.last()?, self.judged.last()?))
     }
@@ -83,12 +82,12 @@ impl History {
         tracks.filter_map(|t| Some((t, t.steps.iter().find(|s| s.night == judged.night)?)))
     }
 
-    /// Whole nights on the last one's device.
+    /// Complete nights on the last one's device.
     pub fn whole(&self) -> usize {
         self.judged.iter().filter(|j| j.whole).count()
     }
 
-    /// Of the cells that run: how many could show a step of 5 %, and how many there are.
+    /// Of the running cells: how many could detect a step of 5 %, and how many there are.
     pub fn could_show(&self) -> (usize, usize) {
         let rows = self.rows();
         let running: Vec<&Row> = rows.iter().filter(|r| !matches!(r.class, Class::Gone { .. })).collect();
@@ -96,12 +95,12 @@ impl History {
         (running.iter().filter(able).count(), running.len())
     }
 
-    /// The first night that is shown.
+    /// The first night shown.
     pub fn first_shown(&self) -> usize {
         self.nights.len().saturating_sub(NIGHTS_SHOWN)
     }
 
-    /// Every cell of the last whole night: stepped, unstable, gone, learning, quiet.
+    /// Every cell of the last complete night: stepped, unstable, gone, learning, quiet.
     pub fn rows(&self) -> Vec<Row> {
         let Some(last) = self.judged.iter().rev().find(|j| j.whole).map(|j| j.night) else { return Vec::new() };
         let seen = self.judge.tracks.iter().enumerate().filter(|(_, t)| t.seen == last);
@@ -139,7 +138,7 @@ impl History {
         }
     }
 
-    /// What the environment changed by when a step happened: against the last whole night before it.
+    /// The changes of the environment at a step: compared with the last complete night before it.
     pub fn explains(&self, since: usize) -> Vec<String> {
         let before = self.judged[..since.min(self.judged.len())].iter().rev().find(|j| j.whole);
         let (Some(before), Some(after)) = (before, self.nights.get(since)) else { return Vec::new() };

@@ -1,10 +1,10 @@
-//! One cell through the nights: its points, its steps, and the level of its present segment.
+//! One cell over the nights: its points, its steps, and the level of its present segment.
 
 use super::robust;
 use super::rules::{NIGHTS_AFTER_STEP, NIGHTS_BACK, NIGHTS_TO_LEARN, WINDOWS};
 use crate::stats::{self, Quantity};
 
-/// One cell through the nights.
+/// One cell over the nights.
 #[derive(Debug, Clone)]
 pub struct Track {
     pub cell: String,
@@ -16,9 +16,9 @@ pub struct Track {
     /// Where the present segment begins, an index into `points`.
     pub start: usize,
     pub steps: Vec<Step>,
-    /// Since which night it does not run, and what it comes to.
+    /// The night since which it does not run, and its outcome.
     pub gone: Option<(usize, String)>,
-    /// The outcome of the runs that did not complete, where others did.
+    /// The outcome of the incomplete runs, if others completed.
     pub sometimes: Option<String>,
     /// The last night that had it in its plan.
     pub seen: usize,
@@ -29,11 +29,11 @@ pub struct Track {
 pub struct Point {
     /// Index of the night.
     pub night: usize,
-    /// Logarithm of the time in seconds, the night's common move taken out.
+    /// Logarithm of the time in seconds, without the night's common move.
     pub x: f64,
     pub n: usize,
     pub within: Option<f64>,
-    /// The same from the repetitions that were added, and how many; where there are none, from the planned ones.
+    /// The same from the added repetitions, and their number; if there are none, from the planned ones.
     pub again: (f64, usize),
     /// The whole night scattered more than usual.
     pub wild: bool,
@@ -49,12 +49,12 @@ pub struct Step {
     /// Time after ÷ time before.
     pub ratio: Quantity,
     pub p: f64,
-    /// Repetitions that were added and confirmed it; 0 where nothing was measured again.
+    /// Added repetitions that confirmed it; 0 if nothing was re-measured.
     pub again: usize,
 }
 
 impl Step {
-    /// True where the cell became slower.
+    /// True if the cell became slower.
     pub fn is_worse(&self) -> bool {
         self.ratio.estimate > 1.0
     }
@@ -69,7 +69,7 @@ pub struct Level {
     pub repeats: f64,
 }
 
-/// What is known of one cell's history.
+/// One cell's history so far.
 #[derive(Debug, Clone, Default)]
 pub struct Past {
     /// Nightly values of each segment between accepted steps, the present one last.

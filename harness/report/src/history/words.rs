@@ -1,4 +1,4 @@
-//! How a history is said. In: numbers of a history. Out: short texts that the terminal, Markdown and the page share.
+//! A history in words. In: numbers of a history. Out: short texts for the terminal, Markdown and the page.
 
 use super::night::Night;
 use super::story::{Class, History, Row};
@@ -36,19 +36,19 @@ pub fn step(step: &Step) -> String {
     format!("{} [{}, {}]", change(step.ratio.estimate), bound(step.ratio.low), bound(step.ratio.high))
 }
 
-/// A share without a sign, rounded up so that it promises no more than it holds: `2.9 %`.
+/// A share without a sign, rounded up so as not to promise too much: `2.9 %`.
 pub fn share_up(share: f64) -> String {
     format!("{:.1} %", (share * 1000.0).ceil() / 10.0)
 }
 
-/// What the environment changed by, at most so many names.
+/// The changes of the environment, at most `most` names.
 pub fn explains(history: &History, since: usize, most: usize) -> String {
     let all = history.explains(since);
     let more = if all.len() > most { format!(", {} more", all.len() - most) } else { String::new() };
     if all.is_empty() { String::new() } else { format!("{}{more}", all[..all.len().min(most)].join(", ")) }
 }
 
-/// What a row says beside its line: `+5.2 % [4.1, 6.4] since 14 Nov`.
+/// The text of a row beside its line: `+5.2 % [4.1, 6.4] since 14 Nov`.
 pub fn row(history: &History, row: &Row) -> String {
     match &row.class {
         Class::Stepped(steps) => {
@@ -65,7 +65,7 @@ pub fn row(history: &History, row: &Row) -> String {
     }
 }
 
-/// What it can show: `≥ 2.9 %`.
+/// The detectable step: `≥ 2.9 %`.
 pub fn detects(row: &Row) -> String {
     match (&row.class, row.detectable) {
         (Class::Gone { .. } | Class::Learning(_), _) | (_, None) => String::new(),
@@ -73,7 +73,7 @@ pub fn detects(row: &Row) -> String {
     }
 }
 
-/// The sentences above all rows: how much history there is, what could be seen, what moved all cells alike.
+/// The sentences above all rows: the amount of history, the detectable change, moves common to all cells.
 pub fn head(history: &History) -> Vec<String> {
     let Some((night, judged)) = history.tonight() else { return vec!["No night is stored yet.".into()] };
     let mut lines = Vec::new();

@@ -8,11 +8,11 @@ use plotters::coord::types::RangedCoordf64;
 
 use super::themed::text_width;
 
-/// An axis. What lies beyond it is drawn at its end.
+/// An axis. Values beyond it are drawn at its end.
 pub struct Axis {
     map: Map,
     range: Range<f64>,
-    /// Where its grid lies, and the texts there.
+    /// The positions of its grid lines, and their texts.
     ticks: Vec<(f64, String)>,
 }
 
@@ -35,7 +35,7 @@ const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
 const TICKS: usize = 7;
 
 impl Axis {
-    /// From zero to a round number that holds `largest`.
+    /// From zero to a round number that is at least `largest`.
     pub fn from_zero(largest: f64) -> Self {
         let largest = if largest.is_finite() && largest > 0.0 { largest } else { 1.0 };
         let step = round_step(largest);
@@ -48,7 +48,7 @@ impl Axis {
         Axis::stepped((low / step + 1e-9).floor() * step..(high / step - 1e-9).ceil() * step, step)
     }
 
-    /// Seconds as they are, with round ticks inside, which are minutes where there are many: the last one says which.
+    /// Seconds as they are, with round ticks inside, which are minutes if there are many: the last one shows which.
     pub fn of_time(from_s: f64, to_s: f64, most: usize) -> Self {
         let (unit, per) = if to_s > 300.0 { (" min", 60.0) } else { (" s", 1.0) };
         let to_s = if to_s > from_s { to_s } else { from_s + per };
@@ -61,7 +61,7 @@ impl Axis {
         Axis::named(from_s..to_s, axis.ticks)
     }
 
-    /// Round ticks where they lie on the axis, with as many decimals as the step needs.
+    /// Round ticks inside the axis, with as many decimals as the step needs.
     fn stepped(range: Range<f64>, step: f64) -> Self {
         let exponent = (0..6).find(|d| (step * 10f64.powi(*d) - (step * 10f64.powi(*d)).round()).abs() < 1e-6);
         let ticks = (range.start / step - 1e-6).ceil() as i64..=(range.end / step + 1e-6).floor() as i64;
@@ -69,7 +69,7 @@ impl Axis {
         Axis::named(range, ticks.collect())
     }
 
-    /// The axis as it is, with ticks of one's own.
+    /// The axis as it is, with given ticks.
     pub fn named(range: Range<f64>, ticks: Vec<(f64, String)>) -> Self {
         Axis { map: Map::Linear(range.clone().into()), range, ticks }
     }
@@ -90,25 +90,25 @@ impl Axis {
         Axis::log_named(all[from]..all[to], ticks.map(text).collect())
     }
 
-    /// The logarithmic axis as it is, with ticks of one's own.
+    /// The logarithmic axis as it is, with given ticks.
     pub fn log_named(range: Range<f64>, ticks: Vec<(f64, String)>) -> Self {
         Axis { map: Map::Log(range.clone().log_scale().into()), range, ticks }
     }
 
-    /// Other texts at the ticks.
+    /// Replace the texts at the ticks.
     pub fn labelled(mut self, text: impl Fn(f64) -> String) -> Self {
         self.ticks.iter_mut().for_each(|tick| tick.1 = text(tick.0));
         self
     }
 
-    /// Every second text goes where there are as many ticks.
+    /// Drop every second text if there are at least `many` ticks.
     pub fn thin(&mut self, many: usize) {
         if self.ticks.len() >= many {
             self.ticks.iter_mut().skip(1).step_by(2).for_each(|tick| tick.1.clear());
         }
     }
 
-    /// Only every second tick where there are as many.
+    /// Keep only every second tick if there are at least `many`.
     pub fn thinned(mut self, many: usize) -> Self {
         self.thin(many);
         self.ticks.retain(|tick| !tick.1.is_empty());
@@ -162,7 +162,7 @@ impl ValueFormatter<f64> for Axis {
     }
 }
 
-/// Labels by their middles, in units: the ones that would cover the label before them go.
+/// Labels by their middles, in units: those that would cover the label before them are dropped.
 pub fn apart<'l>(labels: impl IntoIterator<Item = (f64, &'l str)>) -> Vec<String> {
     let mut taken = f64::NEG_INFINITY;
     let free = |(middle, label): (f64, &str)| {

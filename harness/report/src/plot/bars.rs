@@ -12,7 +12,7 @@ pub struct Bar {
     pub interval: Option<(f64, f64)>,
     /// A second reading of the same kind, as a tick: the 95th percentile beside the mean.
     pub tick: Option<f64>,
-    /// What the bar is held against, as a dotted line across it.
+    /// The reference value of the bar, as a dotted line across it.
     pub reference: Option<f64>,
     /// Why there is none: `OOM`, `crashed`, `refused`.
     pub failure: Option<String>,
@@ -20,7 +20,7 @@ pub struct Bar {
     pub informative: bool,
     /// Hover value.
     pub title: String,
-    /// Number above the bar, where there is room.
+    /// Number above the bar, if there is room.
     pub text: String,
 }
 
@@ -37,9 +37,9 @@ pub struct Bars<'a> {
     /// `seconds per epoch`.
     pub caption: &'a str,
     pub groups: &'a [BarGroup],
-    /// Where panels share a scale: the largest value of all of them.
+    /// If panels share a scale: the largest value of all of them.
     pub largest: Option<f64>,
-    /// What cannot be exceeded, dashed, and how to say it.
+    /// A limit that cannot be exceeded, dashed, and its text.
     pub limit: Option<(f64, &'a str)>,
     /// The axis ends here, and references above it are written: a share ends at 1.
     pub ceiling: Option<f64>,
@@ -117,7 +117,7 @@ impl Bars<'_> {
     }
 }
 
-/// Runs of bars that share a reference: the first and the last of them, and it.
+/// Consecutive bars that share a reference: the first and the last of them, and it.
 fn references(bars: &[Bar]) -> impl Iterator<Item = (usize, usize, f64)> {
     let same = |a: &Bar, b: &Bar| a.reference.zip(b.reference).is_some_and(|(a, b)| (a - b).abs() < 1e-9);
     let mut begin = 0;

@@ -1,5 +1,5 @@
-//! What the charts have in common: plotters lays them out and draws their grid, lines and areas. Where its vocabulary ends, at groups,
-//! titles and the modes' shapes, an element of our own writes to the backend.
+//! Common parts of the charts: plotters lays them out and draws their grid, lines and areas. What it cannot draw (groups, titles
+//! and the modes' shapes) is written to the backend by an element of our own.
 
 use std::convert::Infallible;
 
@@ -34,7 +34,7 @@ pub fn charts((width, height): (f64, f64), draw: impl FnOnce(&Root) -> Result<()
     Drawing { width, height, body }
 }
 
-/// An element of our own, without a place of its own.
+/// An element of our own, without a position of its own.
 struct Own<F>(F);
 
 impl<'e, F> PointCollection<'e, (f64, f64)> for &'e Own<F> {
@@ -58,12 +58,12 @@ impl<'t, F: Fn(&mut ThemedSvg<'t>)> Drawable<ThemedSvg<'t>> for Own<F> {
     }
 }
 
-/// Pixels of units.
+/// Units to pixels.
 pub fn px(units: f64) -> i32 {
     (units * FINE).round() as i32
 }
 
-/// Where a chart lies in its panel, in units from the edges, and what stands around it.
+/// The position of a chart in its panel, in units from the edges, and the texts around it.
 #[derive(Default)]
 pub struct Frame<'f> {
     pub caption: &'f str,
@@ -73,14 +73,14 @@ pub struct Frame<'f> {
     pub left: f64,
     /// Gridlines at the ticks of the horizontal and of the vertical axis.
     pub grid: (bool, bool),
-    /// What the horizontal axis shows, below its texts.
+    /// The quantity of the horizontal axis, below its texts.
     pub below: &'f str,
-    /// The class of the texts on the left, if they are names of rows.
+    /// True if the texts on the left are names of rows.
     pub rows: bool,
 }
 
 impl<'f> Frame<'f> {
-    /// Of a chart whose values go up from zero: `Frame { right: 10.0, ..Frame::of_values(caption, &y) }`.
+    /// For a chart whose values go up from zero: `Frame { right: 10.0, ..Frame::of_values(caption, &y) }`.
     pub fn of_values(caption: &'f str, y: &Axis) -> Self {
         Frame { caption, top: 30.0, right: 4.0, bottom: 24.0, left: y.gutter(), grid: (false, true), ..Frame::default() }
     }
@@ -121,7 +121,7 @@ impl<'f> Frame<'f> {
 /// A chart with its grid.
 pub struct Chart<'a, 't: 'a>(ChartContext<'a, ThemedSvg<'t>, Cartesian2d<Axis, Axis>>);
 
-/// The way from values to units of the panel.
+/// The mapping from values to units of the panel.
 pub type Place<'p> = &'p dyn Fn(f64, f64) -> (f64, f64);
 
 impl<'t> Chart<'_, 't> {
@@ -133,7 +133,7 @@ impl<'t> Chart<'_, 't> {
         self.0.plotting_area().as_coord_spec().y_spec()
     }
 
-    /// The way from values to units of the panel.
+    /// The mapping from values to units of the panel.
     pub fn place(&self) -> impl Fn(f64, f64) -> (f64, f64) {
         |x, y| {
             let (x, y) = self.0.plotting_area().map_coordinate(&(x, y));
@@ -150,13 +150,13 @@ impl<'t> Chart<'_, 't> {
         self.0.draw_series(std::iter::once(element)).map(|_| ())
     }
 
-    /// What plotters has no word for.
+    /// Draw what plotters does not support.
     pub fn own(&mut self, draw: impl Fn(&mut ThemedSvg<'t>, Place)) -> Result<()> {
         let place = self.place();
         self.0.plotting_area().draw(&Own(|svg: &mut ThemedSvg<'t>| draw(svg, &place)))
     }
 
-    /// A mark of a mode, with its value on hover; pale where it is informative.
+    /// A mark of a mode, with its value on hover; pale if it is informative.
     pub fn mark(
         &mut self,
         sharing: &str,
@@ -172,7 +172,7 @@ impl<'t> Chart<'_, 't> {
         })
     }
 
-    /// What is drawn inside has the hue of a mode.
+    /// Anything drawn inside has the hue of a mode.
     pub fn hued(&mut self, sharing: &str, draw: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.own(|svg, _| svg.open(family(sharing)))?;
         draw(self)?;
@@ -201,7 +201,7 @@ impl<'t> Chart<'_, 't> {
         self.straight(class, (value, from), (value, to))
     }
 
-    /// What cannot be exceeded, with its text above the line, or below where there is no room.
+    /// A limit that cannot be exceeded, with its text above the line, or below if there is no room.
     pub fn capacity(&mut self, (value, text): (f64, &str)) -> Result<()> {
         self.level("capl", value)?;
         let end = self.x().max();
@@ -227,15 +227,15 @@ pub struct Rows<'r> {
     pub caption: &'r str,
     /// Names and heights, in units.
     pub rows: Vec<(&'r str, f64)>,
-    /// Characters of a name, at most.
+    /// Maximum characters of a name.
     pub longest: usize,
     pub axis: Axis,
-    /// An accepted value, and how to say it.
+    /// An accepted value, and its text.
     pub threshold: Option<(f64, &'r str)>,
 }
 
 impl Rows<'_> {
-    /// Draw them: `draw` is given the chart, the place of a row and its height, and says where in the chart's units things lie.
+    /// Draw them: `draw` gets the chart, a row's index, its top and its height, in the chart's units.
     pub fn draw(self, draw: impl Fn(&mut Chart, usize, f64, f64) -> Result<()>) -> Drawing {
         let names: Vec<String> = self.rows.iter().map(|r| cut(r.0, self.longest)).collect();
         let left = 12.0 + 7.5 * names.iter().map(|n| n.chars().count()).max().unwrap_or(4) as f64;

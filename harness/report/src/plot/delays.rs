@@ -5,7 +5,7 @@ use super::axis::Axis;
 use super::chart::Rows;
 use super::{Anchor, Drawing, shape};
 
-/// One latency; without a value it says why.
+/// One latency; without a value, the reason.
 #[derive(Debug, Clone)]
 pub struct Delay {
     pub sharing: String,
@@ -27,7 +27,7 @@ pub struct DelayRow {
 pub struct Delays<'a> {
     pub caption: &'a str,
     pub rows: &'a [DelayRow],
-    /// The limit, and how to say it.
+    /// The limit, and its text.
     pub limit: Option<(f64, &'a str)>,
     /// Panels of one figure share the range.
     pub range: (f64, f64),
@@ -35,7 +35,7 @@ pub struct Delays<'a> {
 
 /// Characters of a row's label.
 const LABEL: usize = 20;
-/// Height that one latency takes.
+/// Height of one latency.
 const STEP: f64 = 15.0;
 
 impl Delays<'_> {

@@ -19,7 +19,7 @@ pub struct Dot {
 pub struct DotRow {
     pub label: String,
     pub dots: Vec<Dot>,
-    /// Its height at least.
+    /// Its minimum height.
     pub least: f64,
     /// Why there is no dot, or what is missing.
     pub note: String,
@@ -29,7 +29,7 @@ pub struct DotRow {
 pub struct Dots<'a> {
     pub caption: &'a str,
     pub rows: &'a [DotRow],
-    /// A thin line at the experiment's threshold, and how to say it.
+    /// A thin line at the experiment's threshold, and its text.
     pub threshold: Option<(f64, &'a str)>,
     /// Panels of one figure share the range.
     pub range: (f64, f64),

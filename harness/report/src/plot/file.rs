@@ -1,5 +1,5 @@
 //! A figure as a file of its own. In: panels. Out: one SVG with its head, legend and light colours inside, and the same as PNG at
-//! twice the size, with the font that comes along, so that it looks alike everywhere.
+//! twice the size, with the bundled font, so that it looks the same everywhere.
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -14,7 +14,7 @@ use crate::{Error, Result};
 static REGULAR: &[u8] = include_bytes!("../../fonts/DejaVuSans.subset.ttf");
 static BOLD: &[u8] = include_bytes!("../../fonts/DejaVuSans-Bold.subset.ttf");
 
-/// Hues by family: naive, MPS, MIG, solo and what is none of these. The page's style sheet has the same as variables.
+/// Hues by family: naive, MPS, MIG, solo and others. The page's style sheet has the same as variables.
 const HUES: [(&str, &str, &str); 5] = [
     ("naive", "#d2690e", "#a84f05"),
     ("mps", "#1d4f9c", "#1d4f9c"),
@@ -23,7 +23,7 @@ const HUES: [(&str, &str, &str); 5] = [
     ("other", "#686f7a", "#4b525c"),
 ];
 
-/// The style of a file: what the page says with variables, in light values.
+/// The style of a file: the page's variables, with light values.
 static STYLE: LazyLock<String> = LazyLock::new(|| {
     let mut css = String::from(include_str!("../../templates/figure.css"));
     for (family, hue, text) in HUES {
@@ -54,14 +54,14 @@ const MARGIN: f64 = 16.0;
 /// Panels beside each other.
 const COLUMNS: usize = 3;
 
-/// What a file shows.
+/// The content of a file.
 pub struct Sheet<'f> {
     pub title: &'f str,
     /// Sharing modes and their labels.
     pub legend: &'f [(String, String)],
     pub panels: &'f [Panel],
     pub simulated: bool,
-    /// What its numbers are not: `simulated`, `synthetic data`, `informative`.
+    /// Caveats about its numbers: `simulated`, `synthetic data`, `informative`.
     pub tags: &'f [String],
 }
 
@@ -122,7 +122,7 @@ static FONTS: LazyLock<Arc<usvg::fontdb::Database>> = LazyLock::new(|| {
     Arc::new(fonts)
 });
 
-/// The most pixels of a PNG.
+/// Maximum number of pixels of a PNG.
 const PIXELS: f32 = 8e6;
 
 /// A figure's SVG as PNG, at twice the size.

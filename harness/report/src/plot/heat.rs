@@ -1,4 +1,4 @@
-//! A heat map of slowdowns in one hue: rows suffer, columns cause. The number stands in each field; shade is the second sign.
+//! A heat map of slowdowns in one hue: rows suffer, columns cause. Each field has its number; shade is the second sign.
 
 use super::chart::drawing;
 use super::{Anchor, Drawing, WIDTH, cut, family};
@@ -20,7 +20,7 @@ pub struct Heat<'a> {
     pub caption: &'a str,
     /// Names of rows and columns alike.
     pub names: &'a [String],
-    /// By row, then column; none where the pair was not measured.
+    /// By row, then column; `None` if the pair was not measured.
     pub fields: &'a [Vec<Option<Field>>],
     /// Values of the lightest and the darkest shade, shared by all panels.
     pub range: (f64, f64),

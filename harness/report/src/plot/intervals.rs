@@ -1,6 +1,6 @@
-//! One interval per row on a logarithmic axis of ratios that all rows share. In: ratios with intervals, and the band of what is not
-//! relevant. Out: a drawing for each row, and one for the axis above them. Bands and lines reach from edge to edge of a row, so
-//! that rows under each other make one plot.
+//! One interval per row on a logarithmic axis of ratios that all rows share. In: ratios with intervals, and the band of what is
+//! not relevant. Out: a drawing for each row, and one for the axis above them. Bands and lines reach from edge to edge of a row,
+//! so that consecutive rows make one plot.
 
 use super::chart::drawing;
 use super::{Anchor, Drawing, family, shape};
@@ -9,7 +9,7 @@ use super::{Anchor, Drawing, family, shape};
 const WIDTH: f64 = 300.0;
 const ROW: f64 = 26.0;
 const HEAD: f64 = 18.0;
-/// What is left free at both ends, where arrows stand.
+/// Margin at both ends, for arrows.
 const EDGE: f64 = 10.0;
 
 /// A ratio as it is drawn.
@@ -19,7 +19,7 @@ pub struct Interval<'a> {
     pub value: f64,
     pub interval: Option<(f64, f64)>,
     pub title: String,
-    /// Drawn pale: shown, and left out of every verdict.
+    /// Drawn pale: shown, but left out of every verdict.
     pub faint: bool,
 }
 
@@ -37,7 +37,7 @@ const TICKS: [f64; 21] =
     [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
 
 impl Ratios {
-    /// An axis that holds every estimate and the band. Intervals may reach beyond it: the widest would squeeze all others.
+    /// An axis that includes every estimate and the band. Intervals may exceed it: the widest would squeeze all others.
     pub fn of<'a>(rows: impl Iterator<Item = (f64, Option<(f64, f64)>)> + 'a, threshold: f64) -> Self {
         let (mut low, mut high) = ((1.0 + threshold).recip(), 1.0 + threshold);
         let mut reach: Vec<f64> = Vec::new();

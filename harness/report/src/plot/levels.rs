@@ -1,4 +1,4 @@
-//! Horizontal bars from zero: rows of groups, in turn first, each bar as long as it takes.
+//! Horizontal bars from zero: rows of groups, in turn first, each bar as long as its duration.
 
 use super::axis::Axis;
 use super::chart::Rows;
@@ -29,7 +29,7 @@ pub struct Levels<'a> {
     pub rows: &'a [LevelRow],
 }
 
-/// The height of a row of so many bars, so that other plots can stand beside it.
+/// The height of a row of `levels` bars, so that other plots can be placed beside it.
 pub fn row_height(levels: usize) -> f64 {
     levels as f64 * (BAR + 1.5) + 8.0
 }

@@ -22,7 +22,7 @@ pub struct Point {
 pub struct Line {
     pub sharing: String,
     pub points: Vec<Point>,
-    /// What stands at its end: `naive 1.92`.
+    /// The text at its end: `naive 1.92`.
     pub end: String,
 }
 
@@ -95,7 +95,7 @@ impl Lines<'_> {
         })
     }
 
-    /// Failures stand at the top, where no gain of theirs can be: a ✕ for each beside each other, and below them how they failed.
+    /// Failures are at the top, where they can have no gain: a ✕ for each side by side, and below them how they failed.
     fn failed(&self, svg: &mut ThemedSvg, place: Place) {
         let mut said = f64::NEG_INFINITY;
         for (i, failure) in self.failures.iter().enumerate() {
@@ -114,7 +114,7 @@ impl Lines<'_> {
         }
     }
 
-    /// Labels at the true ends, pushed apart so that none covers another.
+    /// Labels at the true ends, moved apart so that none covers another.
     fn ends(&self, svg: &mut ThemedSvg, place: Place) {
         let one = place(1.0, 1.0).1;
         let end = |l: &'_ Line| l.points.last().map(|p| place(f64::from(p.degree), p.value));

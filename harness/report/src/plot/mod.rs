@@ -1,5 +1,5 @@
-//! Figures. In: names, values and intervals, already chosen by a section. Out: SVG for the page, SVG and PNG files. It does not know
-//! where a number comes from.
+//! Figures. In: names, values and intervals, already chosen by a section. Out: SVG for the page, SVG and PNG files. It does not
+//! know the origin of a number.
 
 mod axis;
 mod bars;
@@ -59,12 +59,12 @@ pub struct Panel {
     pub title: String,
     /// Grey: model, data set, batch size.
     pub subtitle: String,
-    /// What the drawing shows, for those who cannot see it.
+    /// A description of the drawing, for those who cannot see it.
     pub label: String,
     pub drawing: Drawing,
 }
 
-/// A mode's mark beside its name, as markup: only the family's class and fixed shapes go in, never a label.
+/// A mode's mark beside its name, as markup: it contains only the family's class and fixed shapes, never a label.
 pub fn mark(sharing: &str) -> String {
     let drawing = chart::drawing((12.0, 12.0), |svg| {
         svg.open(family(sharing));
@@ -74,7 +74,7 @@ pub fn mark(sharing: &str) -> String {
     format!(r#"<svg class="mark" viewBox="0 0 12 12" aria-hidden="true">{}</svg>"#, drawing.body)
 }
 
-/// A ratio on a logarithmic axis from a half to eight, with a line at 1, as markup. Digits stand beside it.
+/// A ratio on a logarithmic axis from a half to eight, with a line at 1, as markup. Digits are beside it.
 pub fn glyph(ratio: &f64, sharing: &str) -> String {
     let place = |x: f64| 4.0 + (x.clamp(0.5, 8.0) / 0.5).ln() / 16f64.ln() * 48.0;
     let drawing = chart::drawing((56.0, 14.0), |svg| {
@@ -86,7 +86,7 @@ pub fn glyph(ratio: &f64, sharing: &str) -> String {
     format!(r#"<svg class="glyph" viewBox="0 0 56 14" aria-hidden="true">{}</svg>"#, drawing.body)
 }
 
-/// The class of a sharing mode's family, which gives its hue. A mode not known here is drawn in ink.
+/// The class of a sharing mode's family, which determines its hue. An unknown mode is drawn in ink.
 pub fn family(sharing: &str) -> &'static str {
     match Sharing::of_label(sharing).family.as_str() {
         _ if sharing == "solo" => "solo",
@@ -120,7 +120,7 @@ pub fn mode_label(sharing: &str) -> String {
     sharing.split('+').map(part).collect::<Vec<_>>().join("+")
 }
 
-/// A label that fits its place.
+/// A label truncated to fit.
 pub fn cut(label: &str, most: usize) -> String {
     if label.chars().count() <= most {
         return label.to_string();

@@ -1,4 +1,4 @@
-//! Lines of the whole card over time, one per sharing mode, on one axis: mark and label at the true end.
+//! Lines of the whole GPU over time, one per sharing mode, on one axis: mark and label at the true end.
 
 use super::axis::Axis;
 use super::chart::{Frame, Place, charts};
@@ -21,7 +21,7 @@ pub struct OverTime<'a> {
     pub traces: &'a [Trace],
     /// Panels of one figure share the scale: the largest value of all of them.
     pub largest: f64,
-    /// What cannot be exceeded, and how to say it.
+    /// A limit that cannot be exceeded, and its text.
     pub limit: Option<(f64, &'a str)>,
 }
 
@@ -46,7 +46,7 @@ impl OverTime<'_> {
         })
     }
 
-    /// Each line's mark, and its label beside it where there is room, else above or below it; never on another label.
+    /// Each line's mark, and its label beside it if there is room, else above or below it; never on another label.
     fn ends(&self, svg: &mut ThemedSvg, place: Place) {
         let (top, bottom) = (place(0.0, f64::MAX).1, place(0.0, 0.0).1);
         let ends: Vec<(&Trace, (f64, f64))> =

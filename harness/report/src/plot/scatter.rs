@@ -17,7 +17,7 @@ pub struct Dotted {
     pub title: String,
 }
 
-/// A vertical reference: a value, its interval, how to say it, and whether it is published rather than ours.
+/// A vertical reference: a value, its interval, its text, and whether it is published rather than ours.
 #[derive(Debug, Clone)]
 pub struct Reference {
     pub value: f64,
@@ -28,11 +28,11 @@ pub struct Reference {
 
 /// A panel.
 pub struct Scatter<'a> {
-    /// What the vertical axis shows, and the horizontal one.
+    /// The quantities of the vertical and the horizontal axis.
     pub caption: &'a str,
     pub below: &'a str,
     pub points: &'a [Dotted],
-    /// A line through the points, with the mode that it belongs to.
+    /// A line through the points, with its mode.
     pub line: Option<(&'a str, &'a [(f64, f64)])>,
     pub references: &'a [Reference],
     /// The accepted value of the vertical axis.

@@ -1,5 +1,5 @@
-//! One cell through its nights, in a line. In: logarithms of times by night, a band in which they are expected. Out: a drawing. A dot is
-//! a night, a whisker stands on the last one, a line where the cell stepped; a night that was not judged is a hollow tick.
+//! One cell over its nights, in a line. In: logarithms of times by night, a band in which they are expected. Out: a drawing. A
+//! dot is a night, the last one has a whisker, a line marks a step of the cell; a night that was not judged is a hollow tick.
 
 use super::Drawing;
 use super::chart::drawing;
@@ -7,9 +7,9 @@ use super::chart::drawing;
 /// Width of one night.
 const NIGHT: f64 = 5.0;
 const HEIGHT: f64 = 40.0;
-/// Room above and below the values.
+/// Margin above and below the values.
 const EDGE: f64 = 4.0;
-/// Room below for the ticks of nights that were not judged.
+/// Height below for the ticks of nights that were not judged.
 const FOOT: f64 = 6.0;
 /// The scale never shows less than this span of a logarithm, so that a quiet cell looks quiet.
 const LEAST_SPAN: f64 = 0.08;
@@ -17,23 +17,23 @@ const LEAST_SPAN: f64 = 0.08;
 /// A judged night.
 #[derive(Debug, Clone)]
 pub struct SparkDot {
-    /// Its place among the nights that are shown.
+    /// Its index among the nights shown.
     pub at: usize,
     /// Logarithm of the time.
     pub value: f64,
-    /// What hovering says.
+    /// Text on hover.
     pub title: String,
 }
 
 /// One cell's line.
 #[derive(Debug, Clone, Default)]
 pub struct Spark {
-    /// Nights that are shown.
+    /// Number of nights shown.
     pub nights: usize,
     pub dots: Vec<SparkDot>,
-    /// Nights that were not judged, with why.
+    /// Nights that were not judged, with the reason.
     pub hollow: Vec<(usize, String)>,
-    /// Where the next night is expected, logarithms.
+    /// The expected range of the next night, logarithms.
     pub band: Option<(f64, f64)>,
     /// Half of the last night's interval.
     pub whisker: Option<f64>,
@@ -78,7 +78,7 @@ impl Spark {
         })
     }
 
-    /// Slow is up. Half-widths of wild nights do not flatten the rest: the scale holds the dots and the band.
+    /// Slow is up. Half-widths of wild nights do not flatten the rest: the scale includes only the dots and the band.
     fn scale(&self) -> impl Fn(f64) -> f64 {
         let values = self.dots.iter().map(|d| d.value).chain(self.band.into_iter().flat_map(|(l, h)| [l, h]));
         let (low, high) =

@@ -4,7 +4,7 @@ use super::axis::apart;
 use super::chart::drawing;
 use super::{Anchor, Drawing, WIDTH, cut, family};
 
-/// How a planned or thinkable group ended.
+/// The result of a planned or conceivable group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
     Ran,

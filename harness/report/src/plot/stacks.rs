@@ -1,4 +1,4 @@
-//! Bars of one segment per member, against a capacity; where a group failed, dotted outlines of what it asked for.
+//! Bars of one segment per member, against a capacity; for failed groups, dotted outlines of what they needed.
 
 use super::axis::{Axis, apart};
 use super::chart::{Chart, Frame, Result, charts};
@@ -12,7 +12,7 @@ pub struct Stack {
     pub sharing: String,
     /// One segment per member; empty where there is none.
     pub segments: Vec<f64>,
-    /// Of a group that failed, what its members ask for when they are alone; empty where that is not known.
+    /// For a failed group, its members' solo footprints; empty if unknown.
     pub asked: Vec<f64>,
     /// Interval of the sum.
     pub interval: Option<(f64, f64)>,
@@ -26,7 +26,7 @@ pub struct Stack {
 pub struct Stacks<'a> {
     pub caption: &'a str,
     pub stacks: &'a [Stack],
-    /// What the device has, and how to say it.
+    /// The capacity of the device, and its text.
     pub capacity: Option<(f64, &'a str)>,
     /// Panels of one figure share a scale: the largest value of all of them.
     pub largest: f64,

@@ -1,5 +1,5 @@
-//! The share of requests that are later than a latency, both on logarithmic axes: one line per sharing mode, its tail to the right. In:
-//! lines of shares and latencies in one unit. Out: a drawing.
+//! The share of requests that are later than a latency, both on logarithmic axes: one line per sharing mode, its tail to the
+//! right. In: lines of shares and latencies in one unit. Out: a drawing.
 
 use super::axis::Axis;
 use super::chart::{Frame, charts};
@@ -12,7 +12,7 @@ pub struct Tail {
     pub sharing: String,
     /// The share that is later, and the latency, by falling share.
     pub points: Vec<(f64, f64)>,
-    /// What can be pointed at: share, latency and what hovers there.
+    /// Hover points: share, latency and text.
     pub marks: Vec<(f64, f64, String)>,
     pub informative: bool,
 }
@@ -22,9 +22,9 @@ pub struct Tails<'a> {
     /// `latency, ms`.
     pub below: &'a str,
     pub tails: &'a [Tail],
-    /// The limit, and how to say it.
+    /// The limit, and its text.
     pub limit: Option<(f64, &'a str)>,
-    /// Panels of one figure share the range of latencies. What lies beyond it is not drawn.
+    /// Panels of one figure share the range of latencies. Points beyond it are not drawn.
     pub range: (f64, f64),
 }
 

@@ -1,6 +1,6 @@
-//! The backend that plotters draws with: SVG without a single literal colour, to which the page's style sheet, or the one of a file,
-//! gives the look. plotters knows only colours and whole pixels. So a colour stands for a class here, and a pixel is a tenth of a unit.
-//! Rows and grids, which have no axes, draw with it directly, in units.
+//! The backend that plotters draws with: SVG without a single literal colour, styled by the page's style sheet or a file's own.
+//! plotters knows only colours and whole pixels. So a colour stands for a class here, and a pixel is a tenth of a unit. Rows and
+//! grids, which have no axes, draw with it directly, in units.
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -11,14 +11,14 @@ use plotters_backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyl
 
 use super::cut;
 
-/// Characters of a text in a figure, at most: no panel is as wide.
+/// Maximum characters of a text in a figure: no panel is as wide.
 pub const LONGEST: usize = 160;
-/// plotters' pixels in a unit: a tenth is as fine as anybody sees.
+/// plotters' pixels in a unit: finer than a tenth is not visible.
 pub const FINE: f64 = 10.0;
-/// Width of a character, where nobody has laid the text out.
+/// Estimated width of a character, without layout.
 const CHARACTER: f64 = 7.2;
 
-/// The classes that plotters draws with: the colour (0, 0, 3) is the one at place 3.
+/// The classes that plotters draws with: the colour (0, 0, 3) is the one at index 3.
 const CLASSES: [&str; 12] = ["gr", "ax", "ref", "pub", "capl", "ideal", "ln", "ln thin", "band", "area", "layer", "within"];
 
 /// A class as plotters' style.
@@ -35,12 +35,12 @@ fn units((x, y): BackendCoord) -> (f64, f64) {
     (f64::from(x) / FINE, f64::from(y) / FINE)
 }
 
-/// What a text takes of a line, about.
+/// The approximate width of a text.
 pub fn text_width(text: &str) -> f64 {
     CHARACTER * text.chars().count() as f64
 }
 
-/// Text made safe for markup, in content and in attributes. Control characters, which XML forbids, become `\x1b`.
+/// Escape text for markup, in content and in attributes. Control characters, which XML forbids, become `\x1b`.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -66,7 +66,7 @@ fn n(x: f64) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_string)
 }
 
-/// Where a text's x lies in it.
+/// The anchor of a text's x.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
     Start,
@@ -85,7 +85,7 @@ pub enum Shape {
     Plus,
 }
 
-/// A drawing of so many units that grows at the end of a text.
+/// A drawing of given size in units that is appended to a text.
 pub struct ThemedSvg<'t> {
     out: &'t mut String,
     width: f64,
@@ -102,7 +102,7 @@ impl<'t> ThemedSvg<'t> {
         let _ = self.out.write_fmt(markup);
     }
 
-    /// A line through points, or what it encloses.
+    /// A line through points, or the area it encloses.
     fn path(&mut self, class: &str, points: impl IntoIterator<Item = (f64, f64)>, end: &str) {
         let d: Vec<String> = points.into_iter().map(|(x, y)| format!("{} {}", n(x), n(y))).collect();
         if !d.is_empty() {
@@ -110,7 +110,7 @@ impl<'t> ThemedSvg<'t> {
         }
     }
 
-    /// Straight lines that are one.
+    /// Straight lines as one path.
     pub fn strokes(&mut self, class: &str, strokes: &[[(f64, f64); 2]]) {
         let d: String = strokes.iter().map(|[a, b]| format!("M{} {}L{} {}", n(a.0), n(a.1), n(b.0), n(b.1))).collect();
         self.put(format_args!(r#"<path class="{class}" d="{d}"/>"#));
@@ -136,7 +136,7 @@ impl<'t> ThemedSvg<'t> {
         self.put(format_args!(r#"<circle class="{class}" cx="{}" cy="{}" r="{radius}"/>"#, n(x), n(y)));
     }
 
-    /// A text, escaped, and cut where nobody would read on: to lay a text out takes time by the square of its length.
+    /// A text, escaped, and truncated beyond readable length: laying it out takes time by the square of its length.
     pub fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",
@@ -147,7 +147,7 @@ impl<'t> ThemedSvg<'t> {
         self.put(format_args!(r#"<text class="{class}" x="{x}" y="{y}"{anchor}>{text}</text>"#));
     }
 
-    /// `✕ OOM`, in the class of how it failed.
+    /// `✕ OOM`, in the class of the failure.
     pub fn failure(&mut self, (x, y): (f64, f64), anchor: Anchor, why: &str, text: &str) {
         self.text(failure_class(why), (x, y), anchor, text);
     }
@@ -163,7 +163,7 @@ impl<'t> ThemedSvg<'t> {
         self.put(format_args!(r#"<g class="h {class}"><title>{}</title>"#, escape(title)));
     }
 
-    /// What is drawn inside says something on hover.
+    /// Anything drawn inside has a hover text.
     pub fn titled(&mut self, title: &str, draw: impl FnOnce(&mut Self)) {
         self.put(format_args!("<g><title>{}</title>", escape(title)));
         draw(self);
@@ -242,7 +242,7 @@ impl DrawingBackend for ThemedSvg<'_> {
         Ok(())
     }
 
-    /// Axes without a line of their own are transparent ones.
+    /// Axes without a line of their own are transparent.
     fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, path: I, style: &S) -> Written {
         if style.color().alpha == 0.0 {
             return Ok(());
@@ -261,7 +261,7 @@ impl DrawingBackend for ThemedSvg<'_> {
         Ok(())
     }
 
-    /// The family of the font is the class. What would stand out at the left or right is moved inside.
+    /// The font family is the class. A text that would overflow at the left or right is moved inside.
     fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, at: BackendCoord) -> Written {
         let (x, y) = units(at);
         let (x, anchor) = match style.anchor().h_pos {

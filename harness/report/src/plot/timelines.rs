@@ -1,4 +1,4 @@
-//! The members' lives over what they used, on one time axis.
+//! The members' lives above their resource usage, on one time axis.
 
 use plotters::element::Polygon;
 
@@ -14,7 +14,7 @@ pub struct Lane {
     pub epochs: Vec<(f64, f64, bool)>,
 }
 
-/// What was used, stacked where there is a series per member.
+/// A resource used, stacked if there is a series per member.
 pub struct Area<'a> {
     pub caption: &'a str,
     /// `(seconds from go, value)`.
@@ -33,7 +33,7 @@ pub fn peak(series: &[Vec<(f64, f64)>]) -> f64 {
 pub struct Timelines<'a> {
     pub sharing: &'a str,
     pub lanes: &'a [Lane],
-    /// Lanes of the panel that has most, so that panels beside each other line up.
+    /// Lanes of the panel with the most, so that panels beside each other line up.
     pub lanes_high: usize,
     /// Areas below the lives.
     pub areas: &'a [Area<'a>],
@@ -46,10 +46,10 @@ pub struct Timelines<'a> {
 const LANE: f64 = 15.0;
 const AREA: f64 = 62.0;
 const NAME: usize = 8;
-/// Room for the texts of the time axis.
+/// Height of the texts of the time axis.
 const FOOT: f64 = 20.0;
 
-/// What is drawn of a life: one epoch, or several that are too short to be told apart.
+/// A drawn part of a life: one epoch, or several that are too short to be distinguished.
 #[derive(Debug, PartialEq)]
 struct Mark {
     start: f64,
@@ -58,7 +58,7 @@ struct Mark {
     epochs: usize,
 }
 
-/// The marks of a lane, none narrower than one is seen unless it stands alone: a life of a million epochs has hundreds.
+/// The marks of a lane, each wide enough to be visible unless it stands alone: a life of a million epochs has hundreds.
 fn marks(epochs: &[(f64, f64, bool)], px: &dyn Fn(f64) -> f64) -> Vec<Mark> {
     const SEEN: f64 = 1.0;
     let mut marks: Vec<Mark> = Vec::new();

@@ -1,4 +1,4 @@
-//! The tables of `docs/guide/metrics.md`, written from the definitions and compared with what stands there.
+//! The tables of `docs/guide/metrics.md`, generated from the definitions and compared with the file.
 
 use super::{Better, Key, Subject, Trait};
 
@@ -20,7 +20,7 @@ fn table(subject: Subject) -> String {
     out
 }
 
-/// The guide with its tables as they should be.
+/// The guide with its generated tables.
 fn written(guide: &str) -> String {
     let mut out = guide.to_string();
     for (name, subject) in [("training", Subject::Training), ("requests", Subject::Requests), ("card", Subject::Card)] {

@@ -1,5 +1,5 @@
-//! What there is to know of each quantity that is measured: its name, its words, its unit, which way is better, who has it, why it may be
-//! absent. One table, [`table`], that everything which computes, prints, exports or compares reads. It holds no numbers.
+//! All properties of each measured quantity: its name, its words, its unit, which direction is better, who has it, why it may be
+//! absent. One table, [`table`], read by everything that computes, prints, exports or compares. It has no numbers.
 
 #[cfg(test)]
 mod guide;
@@ -20,71 +20,71 @@ pub struct Definition {
     pub name: &'static str,
     /// In running text.
     pub label: &'static str,
-    /// Over a column, where the text around it says what it is about; the label where it is empty.
+    /// Over a column, if the context names the subject; if empty, the label.
     pub short: &'static str,
     pub unit: Unit,
     pub better: Better,
     pub subject: Subject,
     pub traits: &'static [Trait],
-    /// Why a cell that was measured lacks it, where nothing that its traits tell is the cause.
+    /// Why a measured cell lacks it, unless one of its traits is the cause.
     pub absent: &'static str,
-    /// How it is computed, and where that comes from: a row of `docs/guide/metrics.md`.
+    /// How it is computed, and the source: a row of `docs/guide/metrics.md`.
     pub definition: &'static str,
     pub source: &'static str,
 }
 
-/// Which way a quantity is better.
+/// Which direction of a quantity is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
     Larger,
     Smaller,
-    /// A change is told, and judged by nobody.
+    /// A change is reported, but not judged.
     Neither,
 }
 
-/// What a quantity is about.
+/// The subject of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// A cell or a member that trains.
     Training,
-    /// The requests to members that serve.
+    /// The requests to serving members.
     Requests,
-    /// The card: a metric that its samples add up to. Metrics that no definition knows are shown by their name.
+    /// The GPU: a metric from its samples. Metrics without a definition are shown by their name.
     Card,
 }
 
-/// What holds of some quantities.
+/// Properties of some quantities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trait {
     /// A cell has it, a member has it.
     Cell,
     Member,
-    /// Others are computed from what a solo cell has of it.
+    /// Others are computed from a solo cell's value of it.
     Baseline,
     /// It is computed from baselines, and absent without them.
     NeedsBaseline,
-    /// A workload alone has it as 1, whatever was measured.
+    /// By definition 1 for a workload alone.
     OneAlone,
-    /// It takes company: a workload alone has none of it.
+    /// It requires several members: a workload alone has none of it.
     Company,
-    /// Members of different workloads have it one by one, and their cell does not.
+    /// Members of different workloads have it individually, and their cell does not.
     Uniform,
-    /// It is told by epochs, and means nothing where a member has none because it serves.
+    /// It is based on epochs, and meaningless for a member that has none because it serves.
     PerEpoch,
     /// It grows with the length of an epoch.
     EpochLength,
-    /// A time, an energy or a rate that means nothing beside that of another card.
+    /// A time, an energy or a rate that cannot be compared with that of another GPU model.
     OneCard,
-    /// A time, or a rate of work: what a slower machine makes worse.
+    /// A time, or a rate of work: worse on a slower machine.
     Speed,
     /// It cannot exceed 1, nor can its interval.
     AtMostOne,
-    /// Nobody misses it: it is absent with another, or on every CPU.
+    /// Its absence is not reported: it is absent together with another, or on every CPU.
     Unmissed,
 }
 
 impl Definition {
-    /// Its word over a column.
+    /// Its text over a column.
     pub fn head(&self) -> &'static str {
         if self.short.is_empty() { self.label } else { self.short }
     }
@@ -93,7 +93,7 @@ impl Definition {
         self.traits.contains(&what)
     }
 
-    /// Its name without the unit, which does not end every name: `epoch_time`, `energy_above_idle`.
+    /// Its name without the unit, which not every name ends with: `epoch_time`, `energy_above_idle`.
     pub fn stem(&self) -> String {
         let unit = self.unit.suffix;
         self.name.strip_suffix(unit).map_or_else(|| self.name.replacen(unit, "", 1), str::to_string)
@@ -135,8 +135,8 @@ impl PartialOrd for Key {
 }
 
 impl Key {
-    /// Those that share their variance between cells or members. Quantities of requests do not: how much a latency scatters depends on
-    /// how near to its capacity a server is, so one cell's says nothing of another's.
+    /// Those that share their variance between cells or members. Quantities of requests do not: how much a latency scatters
+    /// depends on how near to its capacity a server is, so one cell's says nothing about another's.
     pub fn is_pooled(self) -> bool {
         self.subject != Subject::Requests
     }
@@ -147,7 +147,7 @@ pub fn all(what: Trait) -> impl Iterator<Item = Key> {
     Key::ALL.iter().copied().filter(move |key| key.has(what))
 }
 
-/// Of requests, in the same order, those that a cell has.
+/// Quantities of requests, in the same order, those that a cell has.
 pub fn of_requests() -> impl Iterator<Item = Key> {
     all(Trait::Cell).filter(|key| key.subject == Subject::Requests)
 }

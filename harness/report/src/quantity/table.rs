@@ -1,4 +1,4 @@
-//! The table. To add a quantity, add it here at its place in `report.json`; whoever computes it names its key.
+//! The table. To add a quantity, add it here at its place in `report.json`; the code that computes it uses its key.
 
 use super::Better::{Larger, Neither, Smaller};
 use super::Trait::*;

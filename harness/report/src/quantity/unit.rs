@@ -1,14 +1,14 @@
-//! Units: how each ends a name, how it is printed, and what monitoring calls it.
+//! Units: each one's suffix in names, how it is printed, and its name in monitoring.
 
-/// What a quantity is measured in.
+/// The unit of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Unit {
-    /// The end of a name; empty for what is no more than a ratio.
+    /// The end of a name; empty for a plain ratio.
     pub suffix: &'static str,
-    /// As it is printed, and what to multiply by for that.
+    /// The printed unit, and the factor to it.
     pub symbol: &'static str,
     pub factor: f64,
-    /// The base unit in OpenMetrics, and what to multiply by for that.
+    /// The base unit in OpenMetrics, and the factor to it.
     pub base: &'static str,
     pub to_base: f64,
 }
@@ -34,7 +34,7 @@ pub const WATT: Unit = unit("_w", "W", "watts");
 pub const MEGAHERTZ: Unit = Unit { to_base: 1e6, ..unit("_mhz", "MHz", "hertz") };
 pub const CELSIUS: Unit = unit("_c", "°C", "celsius");
 
-/// By which a metric that no definition knows is recognised. The first that fits counts.
+/// Suffixes by which a metric without a definition is recognised. The first match counts.
 const BY_SUFFIX: [Unit; 17] = [
     BYTE_PER_ITEM,
     BYTE_PER_S,

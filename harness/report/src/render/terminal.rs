@@ -1,4 +1,4 @@
-//! The summary table at the end of a run, and one cell in full. In: an analysis. Out: plain text of so many columns.
+//! The summary table at the end of a run, and one cell in full. In: an analysis. Out: plain text of limited width.
 
 use collo_store::{Features, text};
 
@@ -65,7 +65,7 @@ fn table(analysis: &Analysis) -> Table {
     table
 }
 
-/// Everything about one cell: only rows for which there is something to say; what is absent has its reason.
+/// Everything about one cell: only rows with content; absent values have their reason.
 pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     let campaign = &analysis.campaign;
     let last = campaign.id.rsplit('-').next().unwrap_or(&campaign.id);

@@ -1,5 +1,5 @@
-//! The report's files. In: an analysis and the folder of reports. Out: `NAME/CAMPAIGN/` with the page, Markdown, JSON, CSV and plots, and
-//! copies of all but the plots in `NAME/`, which so shows the latest.
+//! The report's files. In: an analysis and the folder of reports. Out: `NAME/CAMPAIGN/` with the page, Markdown, JSON, CSV and
+//! plots, and copies of all but the plots in `NAME/`, which thus shows the latest.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,13 +10,13 @@ use crate::document::{self, Block, Figure, Written, replace};
 use crate::report_json::ReportJson;
 use crate::{Report, Result, plot, section};
 
-/// What a figure's file shows of it.
+/// The parts of a figure for its file.
 fn sheet(figure: &Figure) -> plot::Sheet<'_> {
     let Figure { title, legend, panels, simulated, tags, .. } = figure;
     plot::Sheet { title, legend, panels, simulated: *simulated, tags }
 }
 
-/// Write everything. Each file is written aside and renamed, so that a reader sees the old one or the new one.
+/// Write everything. Each file is written under a temporary name and renamed, so that a reader sees the old one or the new one.
 pub fn write(of: &Report, reports: &Path) -> Result<Written> {
     let campaign = &of.analysis.campaign;
     let experiment = reports.join(&campaign.experiment);

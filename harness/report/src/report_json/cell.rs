@@ -1,5 +1,5 @@
-//! A cell of `report.json`, and its members. A quantity stands among a cell's fields under its own name, so that it can be asked for
-//! without knowing which there are.
+//! A cell of `report.json`, and its members. A quantity is among a cell's fields under its own name, so that it can be looked up
+//! without knowing which ones exist.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::analysis::Regime;
 use crate::quantity::{self, Trait};
 use crate::stats::Quantity;
 
-/// Quantities by name; null where nothing was measured.
+/// Quantities by name; null if nothing was measured.
 pub type Quantities = Ordered<Option<Quantity>>;
 
 /// A cell over its repetitions.
@@ -44,7 +44,7 @@ pub struct Cell {
     pub validity: String,
     /// Why it is not valid.
     pub reasons: Vec<String>,
-    /// What looks odd and was not left out.
+    /// Unusual but not left out.
     pub suspicious: Vec<String>,
     #[serde(flatten, deserialize_with = "quantities")]
     #[schemars(schema_with = "of_cells")]
@@ -53,14 +53,14 @@ pub struct Cell {
     pub throughput_gain_by: Option<String>,
     pub throughput_gain_verdict: Option<GainVerdict>,
     pub memory_kind: Option<String>,
-    /// Means of what is not a member's.
+    /// Means of metrics that are not a member's.
     #[serde(deserialize_with = "quantities")]
     pub metrics: Quantities,
     /// Why a quantity is absent.
     pub absent: Texts,
 }
 
-/// The throughput gain held against 1, corrected for the number of groups.
+/// The throughput gain compared with 1, corrected for the number of groups.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
@@ -79,11 +79,11 @@ pub struct Member {
     pub workload: String,
     pub batch_size: Option<u64>,
     pub settings: BTreeMap<String, Value>,
-    /// What it told of the regime that it trained in.
+    /// The regime that it reported.
     pub regime: Option<Regime>,
     /// The label of its own solo cell.
     pub solo: String,
-    /// How it is asked, where it serves instead of training.
+    /// Its load, if it serves instead of training.
     #[schemars(with = "Option<Map<String, Value>>")]
     pub serving: Option<Serving>,
     #[serde(flatten, deserialize_with = "quantities")]
@@ -122,7 +122,7 @@ fn void() -> String {
     "void".into()
 }
 
-/// Whatever is a quantity; another collo's field that is none is passed over.
+/// All quantities; a field of another version that is not one is ignored.
 fn quantities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Quantities, D::Error> {
     let all = Ordered::<Value>::deserialize(deserializer)?;
     Ok(all.iter().filter_map(|(name, value)| Some((name, Option::<Quantity>::deserialize(value).ok()?))).collect())

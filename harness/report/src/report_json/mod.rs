@@ -1,8 +1,8 @@
-//! `report.json`: the one set of types that it is written and read through, and that its JSON Schema is derived from. Every measured
+//! `report.json`: the types through which it is written and read, and from which its JSON Schema is derived. Every measured
 //! quantity is an object with `estimate`, `low`, `high`, `repetitions` and `df`, or null. `collo compare` reads nothing else.
 //!
-//! What is written is whole; what is read may come from an earlier collo, so what is absent is as it is by default. Without its
-//! campaign, its device or a cell's label it is no report: `read` looks.
+//! Written files are complete; files read may come from an earlier version, so absent fields have their defaults. Without its
+//! campaign, its device or a cell's label it is not a report: `read` checks this.
 
 mod cell;
 mod of;
@@ -42,7 +42,7 @@ pub struct ReportJson {
     pub shortened: Vec<Shortened>,
     /// Why every number of the campaign is informative at best.
     pub informative: Vec<String>,
-    /// What may explain that another campaign differs.
+    /// Possible explanations of differences to another campaign.
     pub environment: Ordered<String>,
     pub thresholds: Thresholds,
     /// How the intervals were made.
@@ -54,7 +54,7 @@ pub struct ReportJson {
     pub refusals: Vec<Refusal>,
     pub cells: Vec<Cell>,
     pub guidelines: Vec<Advice>,
-    /// What lay in the campaign's folder and could not be read.
+    /// Unreadable entries of the campaign's folder.
     pub problems: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ pub struct Device {
     pub cores: Option<u64>,
 }
 
-/// A workload whose epochs were cut short, with the batches that were left.
+/// A workload whose epochs were cut short, with the remaining batches.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
@@ -80,7 +80,7 @@ pub struct Shortened {
     pub limit_batches: u64,
 }
 
-/// What counts as relevant; what the report does not have is as it is by default.
+/// Thresholds of relevance; absent ones have their defaults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
@@ -132,7 +132,7 @@ pub struct Evidence {
     pub repetitions: usize,
 }
 
-/// What the literature says, never ours.
+/// Results from the literature, never ours.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
@@ -150,7 +150,7 @@ impl Default for Thresholds {
     }
 }
 
-/// The JSON Schema of `report.json`: of what is written, which has every field.
+/// The JSON Schema of `report.json`: of written files, which have every field.
 pub fn schema() -> Value {
     // What a field is read as where it is absent is nothing that a report says.
     let without_defaults = RecursiveTransform(|schema: &mut Schema| drop(schema.remove("default")));

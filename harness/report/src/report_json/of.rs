@@ -1,4 +1,4 @@
-//! From a report to what its file says. A number that is not finite is no reading.
+//! From a report to the contents of its file. A number that is not finite is absent.
 
 use super::{Advice, Cell, Device, Evidence, Member, Published, Refusal, ReportJson, SCHEMA, Shortened, Thresholds};
 use crate::Report;

@@ -1,4 +1,4 @@
-//! A JSON object whose keys are data: they keep the order in which they were written.
+//! A JSON object whose keys are data: they keep their written order.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Reading a `report.json`, whoever wrote it: what is not one is refused with the place in it and what was expected there.
+//! Reads a `report.json` from any source: an invalid one is refused with the place of the error and what was expected there.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ impl ReportJson {
         ReportJson::of(value, &what)
     }
 
-    /// A report that was just made, or read; `what` names it in errors.
+    /// A report just made, or read; `what` names it in errors.
     pub fn of(report: Value, what: &str) -> Result<ReportJson> {
         let not = |reason: String| Error::NotAReport { what: what.into(), reason };
         if !report.is_object() {

@@ -1,9 +1,9 @@
-//! Sections that have nothing to show, and why.
+//! Sections without content, and why.
 
 use crate::analysis::Analysis;
 use crate::document::Section;
 
-/// A section that has nothing to show.
+/// A section without content.
 pub fn without(id: &'static str, title: &'static str, why: impl Into<String>) -> Section {
     Section { id, title, chip: None, finding: why.into(), blocks: Vec::new() }
 }

@@ -1,4 +1,4 @@
-//! Guidelines as the page prints them: the first screen's, and behind a title the others.
+//! Guidelines as the page prints them: those of the first screen, and the others folded under a title.
 
 use super::anchor::cell_id;
 use crate::analysis::Analysis;

@@ -1,11 +1,11 @@
-//! What the page has an anchor of: rows of cells, and reasons for their validity.
+//! The anchors of the page: rows of cells, and reasons for their validity.
 
 use crate::analysis::{Analysis, Cell};
 
-/// From here on the page has the most telling rows only.
+/// With more cells the page has only the most informative rows.
 pub const TOO_MANY: usize = 2000;
 
-/// The anchor of a cell's row. Its label may hold anything, its index cannot. Empty where the page has no such row.
+/// The anchor of a cell's row. Its label may contain anything, its index cannot. Empty if the page has no such row.
 pub fn cell_id(analysis: &Analysis, label: &str) -> String {
     if analysis.cells.len() > TOO_MANY {
         // The table has only the most telling rows, and a link must lead somewhere.
@@ -14,7 +14,7 @@ pub fn cell_id(analysis: &Analysis, label: &str) -> String {
     analysis.cells.iter().position(|c| c.name() == label).map_or_else(String::new, |i| format!("c-{i}"))
 }
 
-/// Reasons that the page lists, at most; more are in `report.json`.
+/// Maximum number of reasons that the page lists; more are in `report.json`.
 pub const REASONS: usize = 200;
 
 /// The cells whose validity needs a reason, in the order of the plan, as many as the page lists.

@@ -9,7 +9,7 @@ use crate::number;
 use crate::plot::{Bar, BarGroup, Bars, Panel, mode_order};
 use crate::stats::Quantity;
 
-/// What bars show.
+/// The content of bars.
 pub struct BarSpec<'a> {
     /// On hover: `epoch time`.
     pub what: &'a str,
@@ -17,9 +17,9 @@ pub struct BarSpec<'a> {
     pub caption: &'a str,
     pub get: Get<'a>,
     pub factor: f64,
-    /// A second reading as a tick, and what it is called.
+    /// A second reading as a tick, and its name.
     pub tick: Option<(&'a str, Get<'a>)>,
-    /// What the bar is held against, and what it is called.
+    /// The reference value of the bar, and its name.
     pub reference: Option<(&'a str, Get<'a>)>,
     /// Panels share one scale.
     pub shared: bool,
@@ -95,7 +95,7 @@ pub fn short(q: &Quantity, factor: f64) -> String {
     number::estimate(&times(q, factor))
 }
 
-/// A metric of the device or the host, as bars on one scale, where some cell has it.
+/// A metric of the device or the host, as bars on one scale, if some cell has it.
 pub fn metric_figure(analysis: &Analysis, id: &'static str, title: &str, name: &str, spec: &BarSpec) -> Option<Figure> {
     let (panels, left_out) = bar_panels(analysis, spec);
     let text = format!(

@@ -17,13 +17,13 @@ use crate::stats::Quantity;
 const ID: &str = "cells";
 const TITLE: &str = "All cells";
 
-/// More rows than anybody reads make the page slow: the rest is in `report.json`.
+/// More rows would make the page slow: the rest is in `report.json`.
 const ROWS: usize = 500;
 
 type Get = Box<dyn Fn(&Cell) -> Option<Quantity>>;
 type Text = Box<dyn Fn(&Quantity) -> String>;
 
-/// A column of numbers: its head, what it reads, and how it is written.
+/// A column of numbers: its head, its value, and its format.
 struct Numbers {
     head: String,
     get: Get,
@@ -119,7 +119,7 @@ fn with_percent(q: &Quantity) -> String {
     }
 }
 
-/// All cells, or the most telling ones of very many.
+/// All cells, or the most informative ones of very many.
 fn chosen(analysis: &Analysis) -> Vec<&Cell> {
     let mut cells: Vec<&Cell> = analysis.cells.iter().collect();
     if cells.len() > TOO_MANY {

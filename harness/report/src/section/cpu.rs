@@ -1,4 +1,4 @@
-//! CPU by member, against the cores of the device, and how much members waited for them.
+//! CPU by member, compared with the cores of the device, and how long members waited for them.
 
 use super::absent::{nothing, without};
 use super::figure::{figure, informative_note};

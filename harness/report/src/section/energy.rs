@@ -74,7 +74,7 @@ fn absent(analysis: &Analysis) -> String {
     format!("{counter} was not readable on this machine, so energy is absent, not zero.")
 }
 
-/// The group that saves most and the one that spends most, against the same work in turn.
+/// The group that saves most and the one that costs most, compared with the same work in turn.
 fn finding(analysis: &Analysis, factor: f64, unit: &str) -> String {
     let ratio = |c: &Cell| c.get(Key::EnergyOfSolo).filter(|_| c.record.degree > 1).cloned();
     let mut groups: Vec<(&Cell, Quantity)> = analysis.groups().filter_map(|c| Some((c, ratio(c)?))).collect();

@@ -1,4 +1,4 @@
-//! Slowdown of every member: who pays for the sharing.
+//! Slowdown of every member: which ones pay for the sharing.
 
 use super::absent::{nothing, without};
 use super::figure::{figure, hover, interval, legend, tags, whiskers};

@@ -8,7 +8,7 @@ use crate::number;
 
 const ID: &str = "feasibility";
 const TITLE: &str = "Feasibility";
-/// Failures and refusals that are listed, at most.
+/// Maximum number of failures and refusals listed.
 const NOTES: usize = 60;
 
 pub fn section(analysis: &Analysis) -> Section {
@@ -40,7 +40,7 @@ pub fn section(analysis: &Analysis) -> Section {
     Section { id: ID, title: TITLE, chip: None, finding: finding(analysis), blocks }
 }
 
-/// Every way in which the runs of a cell ended otherwise, with how many did.
+/// Every other outcome of a cell's runs, with its count.
 fn failures(analysis: &Analysis) -> Vec<String> {
     let mut found: Vec<(&str, String, usize)> = Vec::new();
     for r in analysis.cells.iter().flat_map(|c| &c.repetitions).filter(|r| r.record().outcome.word() != "completed") {

@@ -1,4 +1,4 @@
-//! What figures share: tags, legends, captions, what hovers over a mark.
+//! Common parts of figures: tags, legends, captions, hover texts.
 
 use collo_store::Verdict;
 
@@ -9,7 +9,7 @@ use crate::number;
 use crate::plot::{Panel, family, mode_label, mode_order};
 use crate::stats::Quantity;
 
-/// What every face of these numbers must say.
+/// Caveats that every presentation of these numbers must show.
 pub fn tags(analysis: &Analysis) -> Vec<String> {
     let mut tags = Vec::new();
     if analysis.campaign.device.simulated {
@@ -63,7 +63,7 @@ pub fn failure(cell: &Cell) -> Option<String> {
     }
 }
 
-/// What hovers over a mark.
+/// The hover text of a mark.
 pub fn hover(cell: &Cell, what: &str, q: Option<&Quantity>, factor: f64, unit: &str) -> String {
     let mut text = cell.name().to_string();
     match q {
@@ -76,13 +76,13 @@ pub fn hover(cell: &Cell, what: &str, q: Option<&Quantity>, factor: f64, unit: &
     text
 }
 
-/// The sentence of a caption that says how intervals were made.
+/// The sentence of a caption about how intervals were made.
 pub fn whiskers(analysis: &Analysis) -> String {
     crate::section::notes::method(analysis)
         .map_or_else(|| "One repetition carries no interval.".into(), |m| format!("Whiskers: {m}, on logarithms."))
 }
 
-/// What open bars mean, where there are any.
+/// The meaning of open bars, if there are any.
 pub fn informative_note<'a>(cells: impl Iterator<Item = &'a Cell>) -> &'static str {
     if cells.into_iter().any(|c| c.validity.verdict == Verdict::Informative) {
         " Pale, dashed: informative, no guideline rests on it."

@@ -1,4 +1,4 @@
-//! What was found, in one or two sentences: of each workload the mode that gains most.
+//! The findings, in one or two sentences: for each workload the mode that gains most.
 
 use crate::analysis::Analysis;
 use crate::format::words;

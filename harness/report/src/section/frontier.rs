@@ -1,4 +1,4 @@
-//! What fits: workload and mode down, degree across; mixed groups by mode.
+//! Which groups fit: workload and mode down, degree across; mixed groups by mode.
 
 use collo_store::{Sharing, without_mode};
 
@@ -13,12 +13,12 @@ use crate::number;
 use crate::plot::{Fit, Panel, Square, SquareRow, Squares, mode_label, mode_order};
 use crate::quantity::Key;
 
-/// Columns of one panel, at most: a search tries more degrees than fit beside each other.
+/// Maximum columns of one panel: a search tries more degrees than fit beside each other.
 const COLUMNS: usize = 16;
-/// Mixed groups of one panel, at most.
+/// Maximum mixed groups of one panel.
 const GROUPS: usize = 24;
 
-/// The figure, with every cell's end in its table.
+/// The figure, with every cell's result in its table.
 pub fn figure(analysis: &Analysis) -> Figure {
     let of = by_workload(analysis);
     let mut panels: Vec<Panel> = of.iter().take(PANELS).map(|(w, cells)| uniform(analysis, w, cells)).collect();

@@ -17,7 +17,7 @@ use crate::quantity::Key;
 const ID: &str = "gain";
 const TITLE: &str = "Throughput gain";
 
-/// Equal members that train and share; one alone on a slice has nobody to share with.
+/// Equal members that train and share; one alone on a slice shares with none.
 fn shared(cell: &Cell) -> bool {
     cell.record.is_uniform() && cell.record.degree > 1 && !cell.serves()
 }

@@ -8,7 +8,7 @@ use crate::document::{Document, Fact, Line};
 use crate::format::words;
 use crate::number;
 
-/// The report as a document. `plots` is the folder of its figures as files, as the report sees it.
+/// The report as a document. `plots` is the folder of its figures as files, relative to the report.
 pub fn document(report: &Report, plots: Option<String>) -> Document {
     let analysis = &report.analysis;
     let c = &analysis.campaign;
@@ -39,7 +39,7 @@ pub fn document(report: &Report, plots: Option<String>) -> Document {
     }
 }
 
-/// How the planned runs ended, and what their cells are worth.
+/// The outcomes of the planned runs, and the validity of their cells.
 fn accounted(analysis: &Analysis) -> Fact {
     let ended: Vec<(&str, usize)> = analysis.accounted.iter().map(|(word, n)| (*word, *n)).filter(|(_, n)| *n > 0).collect();
     let class = |word: &str| match word {

@@ -1,4 +1,4 @@
-//! Members that serve: how late their answers are, alone and beside training, and what those that train beside them get.
+//! Serving members: the latency of their answers, alone and beside training, and the speed of the training members beside them.
 
 use super::absent::{nothing, without};
 use super::figure::{failure, figure, hover, informative_note, interval, legend_of, tags};
@@ -16,12 +16,12 @@ use crate::stats::Quantity;
 
 const ID: &str = "latency";
 const TITLE: &str = "Latency";
-/// Workloads that serve, and groups of one of them, that are drawn at most.
+/// Maximum number of serving workloads drawn, and of groups of one of them.
 const SERVERS: usize = 6;
 const GROUPS: usize = 9;
 const MS: f64 = 1e3;
 
-/// One workload that serves, with its cells in the order of the plan: alone first.
+/// One serving workload, with its cells in the order of the plan: alone first.
 struct Subject<'a> {
     solo: &'a str,
     servers: Vec<Server<'a>>,
@@ -77,7 +77,7 @@ impl<'a> Subject<'a> {
         self.servers.iter().find(|s| s.cell.is_solo())
     }
 
-    /// Its cells by who else is there: alone, then the groups, each with its modes.
+    /// Its cells by the other members: alone, then the groups, each with its modes.
     fn groups(&self) -> Vec<Group<'a>> {
         let mut found: Vec<Group> = Vec::new();
         for server in &self.servers {
@@ -170,7 +170,7 @@ fn delay(server: &Server) -> Delay {
     }
 }
 
-/// Which share of the requests is later than a latency: alone, and beside the same others under each mode.
+/// The share of the requests that is later than a latency: alone, and beside the same others under each mode.
 fn lateness(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
     let mut panels = Vec::new();
     let mut values = Table::with(&["cell", "server", "#p50, ms", "#p95, ms", "#p99, ms", "runs"]);
@@ -219,7 +219,7 @@ fn lateness(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
     (!fig.panels.is_empty()).then_some(fig)
 }
 
-/// The legend, in which solo is alone.
+/// The legend, in which solo is called alone.
 fn named<'a>(modes: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
     let mut legend = legend_of(modes);
     if let Some((_, label)) = legend.iter_mut().find(|(mode, _)| mode == "solo") {
@@ -314,7 +314,7 @@ fn told(q: &Quantity) -> TableCell {
     TableCell { sort: Some(q.estimate), ..TableCell::with_note(number::estimate(q), number::bounds(q)) }
 }
 
-/// Why there is no p99, in few words.
+/// Why there is no p99, in a few words.
 fn why(server: &Server) -> String {
     match server.leaves_unanswered() {
         true => "some never answered".to_string(),

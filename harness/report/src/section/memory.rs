@@ -1,4 +1,4 @@
-//! Memory by member, against what the device has.
+//! Memory by member, compared with the device's.
 
 use super::absent::{nothing, without};
 use super::bars::by_degree;
@@ -63,7 +63,7 @@ pub fn section(report: &Report) -> Section {
     }
 }
 
-/// Who holds most of what the device has.
+/// The group that uses most of the device's memory.
 fn finding(analysis: &Analysis) -> String {
     let held = |c: &Cell| c.get(Key::Memory).cloned();
     let most = analysis.cells.iter().filter_map(|c| Some((c, held(c)?))).max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));

@@ -1,4 +1,4 @@
-//! Mixed groups: makespan and energy against running in turn, and who pays.
+//! Mixed groups: makespan and energy compared with running in turn, and which members pay.
 
 use super::absent::{nothing, without};
 use super::figure::{failure, figure, hover, interval, whiskers};
@@ -13,7 +13,7 @@ use crate::stats::Quantity;
 
 const ID: &str = "mixed";
 const TITLE: &str = "Mixed workloads";
-/// Groups in one figure, at most.
+/// Maximum groups in one figure.
 const GROUPS: usize = 16;
 
 /// Cells with the same members.
@@ -37,7 +37,7 @@ pub fn section(analysis: &Analysis) -> Section {
     Section { id: ID, title: TITLE, chip: None, finding: finding(&mixed), blocks: vec![plots(analysis, &groups)] }
 }
 
-/// `small×3 + large`; with batch sizes where two groups would read alike.
+/// `small×3 + large`; with batch sizes if two groups would have the same name.
 pub fn members(cell: &Cell, full: bool) -> String {
     let mut counted: Vec<(String, usize)> = Vec::new();
     for m in &cell.record.members {
@@ -73,7 +73,7 @@ fn groups<'a>(mixed: &[&'a Cell]) -> Vec<Group<'a>> {
     found
 }
 
-/// The members' makespans alone, added up, with the interval that those of the terms leave.
+/// The sum of the members' solo makespans, with the interval resulting from those of the terms.
 fn in_turn(analysis: &Analysis, cell: &Cell) -> Option<Quantity> {
     let each: Vec<(&str, Quantity)> = cell
         .record
@@ -103,12 +103,12 @@ fn inverse(q: &Quantity) -> Quantity {
     Quantity { estimate: 1.0 / q.estimate, low: q.high.map(|h| 1.0 / h), high: q.low.map(|l| 1.0 / l), ..q.clone() }
 }
 
-/// Time ÷ time in turn; of groups that keep full company, per unit of work.
+/// Time ÷ time in turn; for groups that all keep training, per unit of work.
 fn of_turn(cell: &Cell) -> Option<Quantity> {
     cell.get(Key::ThroughputGain).map(inverse)
 }
 
-/// The figure; where nothing can be drawn, the table alone.
+/// The figure; if nothing can be drawn, the table alone.
 fn plots(analysis: &Analysis, groups: &[Group]) -> Block {
     let drawn = &groups[..groups.len().min(GROUPS)];
     let all = || drawn.iter().flat_map(|g| &g.cells);

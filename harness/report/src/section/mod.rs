@@ -1,5 +1,5 @@
 //! The sections of a report. In: a report. Out: a document: headings, findings, figures and tables, still without markup. A
-//! section without data says in one sentence why and keeps its place.
+//! section without data gives the reason in one sentence and keeps its place.
 //!
 //! To add one: a file here, and its line in [`all`], which is the order of the page.
 

@@ -1,4 +1,4 @@
-//! Sentences about a campaign as a whole: its title, how its intervals were made, what is absent, what its numbers are not. The
+//! Sentences about a campaign as a whole: its title, how its intervals were made, what is absent, caveats about its numbers. The
 //! terminal, the page, Markdown and exports share them.
 
 use collo_store::AttestationVerdict;
@@ -26,7 +26,7 @@ pub fn title(analysis: &Analysis) -> String {
     format!("{} on {device}: {completed} of {planned} completed{time}{}", campaign.experiment, others.concat())
 }
 
-/// How the intervals were made and what they rest on.
+/// How the intervals were made and what they are based on.
 pub fn method(analysis: &Analysis) -> Option<String> {
     let method = analysis.method?;
     let range = |cells: Vec<usize>| match (cells.iter().min(), cells.iter().max()) {
@@ -49,7 +49,7 @@ pub fn method(analysis: &Analysis) -> Option<String> {
     Some(format!("95 % interval, {method}, {repetitions}"))
 }
 
-/// The lines below the table: the method, what is absent and why, what the numbers are not.
+/// The lines below the table: the method, what is absent and why, caveats about the numbers.
 pub fn notes(analysis: &Analysis) -> Vec<String> {
     let mut lines = Vec::new();
     let gain = analysis.groups().any(|c| c.get(Key::ThroughputGain).is_some());

@@ -1,4 +1,4 @@
-//! A series of the whole card over time: the same members under each mode on one axis, one panel per workload.
+//! A series of the whole GPU over time: the same members under each mode on one axis, one panel per workload.
 
 use super::figure::{figure as finished, legend_of};
 use super::panels::{PANELS, describe};
@@ -7,7 +7,7 @@ use crate::document::{Figure, Table, TableCell};
 use crate::number;
 use crate::plot::{OverTime, Panel, Trace};
 
-/// What is drawn.
+/// The series to draw.
 pub struct Spec<'a> {
     pub id: &'static str,
     pub title: &'a str,
@@ -26,7 +26,7 @@ fn told(line: &[(f64, f64)], factor: f64) -> Option<(f64, f64)> {
     Some((mean, most))
 }
 
-/// The figure, where some run has the series.
+/// The figure, if some run has the series.
 pub fn figure(analysis: &Analysis, spec: &Spec) -> Option<Figure> {
     let drawn: Vec<&Timeline> = analysis.timelines.iter().filter(|t| !(spec.of)(t).is_empty() && !t.in_turn).collect();
     let largest = drawn.iter().filter_map(|t| told((spec.of)(t), spec.factor)).map(|t| t.1).fold(0.0, f64::max);

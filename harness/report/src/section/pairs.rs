@@ -1,4 +1,4 @@
-//! Who disturbs whom: the slowdown of each workload beside each other one, one heat map per sharing mode.
+//! Interference between workloads: the slowdown of each one beside each other one, one heat map per sharing mode.
 
 use super::figure::{figure, legend, tags};
 use crate::analysis::{Analysis, Cell};
@@ -9,9 +9,9 @@ use crate::plot::{Field, Heat, Panel, mode_label, mode_order};
 use crate::quantity::Key;
 use crate::stats::Quantity;
 
-/// Workloads of a map, at most.
+/// Maximum workloads of a map.
 const NAMES: usize = 8;
-/// Maps, at most.
+/// Maximum number of maps.
 const MODES: usize = 6;
 
 /// One direction of a pair.
@@ -38,7 +38,7 @@ fn directions(analysis: &Analysis) -> Vec<Direction<'_>> {
     found
 }
 
-/// The figure, where two different workloads were paired.
+/// The figure, if two different workloads were paired.
 pub fn heat(analysis: &Analysis) -> Option<Figure> {
     let all = directions(analysis);
     if all.iter().all(|d| d.suffers == d.causes) {

@@ -1,12 +1,12 @@
-//! Which workloads a figure has panels of, and what these are called.
+//! The workloads that a figure has panels of, and their titles.
 
 use crate::analysis::{Analysis, Cell};
 use crate::plot::cut;
 
-/// Characters of a name that somebody gave to a model or a data set: some are whole networks, written out.
+/// Maximum characters of the name of a model or a data set: some are whole networks, written out.
 const NAME: usize = 40;
 
-/// A workload's name, and in grey what it is: model, data set, batch size.
+/// A workload's name, and in grey its model, data set and batch size.
 pub fn describe(analysis: &Analysis, workload: &str) -> (String, String) {
     let cell = analysis.of_workload(workload).next();
     let Some(spec) = cell.and_then(|c| c.record.members.first()) else { return (workload.to_string(), String::new()) };
@@ -28,7 +28,7 @@ pub fn describe(analysis: &Analysis, workload: &str) -> (String, String) {
     (spec.workload.clone(), parts.join(", "))
 }
 
-/// Panels of one figure, at most: a page of hundreds is read by nobody.
+/// Maximum panels of one figure: a page of hundreds is unreadable.
 pub const PANELS: usize = 12;
 
 /// Uniform cells by workload, in the order of the plan.

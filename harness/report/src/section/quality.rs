@@ -13,7 +13,7 @@ use crate::quantity::Key;
 const ID: &str = "quality";
 const TITLE: &str = "Measurement quality";
 
-/// One source over all runs: what was asked, and the worst of what was got.
+/// One source over all runs: the requested rate, and the worst achieved values.
 struct Source {
     name: String,
     asked_hz: f64,

@@ -1,4 +1,4 @@
-//! SM activity of the card: what is achieved, beside what the members use alone, added up.
+//! SM activity of the GPU: the achieved one, compared with the sum of the members' solo activity.
 
 use super::absent::{nothing, without};
 use super::bars::{BarSpec, bar_panels};
@@ -79,7 +79,7 @@ pub fn section(analysis: &Analysis) -> Section {
     Section { id: ID, title: TITLE, chip: None, finding: finding(analysis), blocks }
 }
 
-/// The group that keeps the card busiest, and what the same members reach under the other modes.
+/// The group that keeps the GPU busiest, and the activity of the same members under the other modes.
 fn finding(analysis: &Analysis) -> String {
     let groups = || analysis.cells.iter().filter_map(|c| Some((c, achieved(c)?)));
     let Some((most, q)) = groups().max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate)) else { return String::new() };

@@ -1,4 +1,4 @@
-//! What to do: the guidelines, then the decision per workload, then how the numbers were made.
+//! Recommendations: the guidelines, then the decision per workload, then how the numbers were made.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use crate::plot::{mode_label, mode_order};
 use crate::quantity::Key;
 use crate::stats::{Quantity, Verdict};
 
-/// Rows of the decision table: more than this is no first screen any more.
+/// Maximum rows of the decision table: more would not fit the first screen.
 const ROWS: usize = 14;
 
-/// What a verdict on a simulated card is worth.
+/// The caveat of a verdict on a simulated GPU.
 const CIRCULAR: &str = "The simulated card is calibrated on the published study: where a verdict agrees with the study, that is circular; where it \
                         does not, the model is simpler than a card.";
 
@@ -35,16 +35,16 @@ pub fn section(report: &Report) -> Section {
     Section { id: "summary", title: what, chip: None, finding, blocks }
 }
 
-/// Nothing beats one after the other: said with the runner-up.
+/// Nothing beats running in turn: shown with the runner-up.
 fn in_turn(note: String) -> TableCell {
     TableCell { mode: "solo".into(), ..TableCell::with_note("in turn", note) }
 }
 
-/// What somebody wants to run: a workload, or a mix of several.
+/// A subject of a decision: a workload, or a mix of several.
 struct Subject<'a> {
     name: String,
     what: String,
-    /// Its groups, and of them the ones worth choosing for throughput: a workload's knees, all of a mix.
+    /// Its groups, and of them the candidates for throughput: a workload's knees, all of a mix.
     groups: Vec<&'a Cell>,
     for_throughput: Vec<&'a Cell>,
 }
@@ -80,8 +80,8 @@ fn subjects(analysis: &Analysis) -> Vec<Subject<'_>> {
     found
 }
 
-/// Workload against aim. A mode is named only if it beats the simpler ones by more than the threshold; where none beats running in turn,
-/// that is named.
+/// Workload against aim. A mode is named only if it beats the simpler ones by more than the threshold; if none beats running in
+/// turn, that is named.
 fn decisions(analysis: &Analysis) -> Table {
     let within = number::percent(analysis.campaign.thresholds.slowdown - 1.0);
     let gentle_head = format!("slowest member within {within}");
@@ -118,14 +118,14 @@ fn named(cell: &Cell, quantity: Key, what: &str) -> TableCell {
     TableCell { mode: cell.record.sharing.clone(), ..TableCell::with_note(text, number) }
 }
 
-/// Of some cells the one of the simplest mode that no other beats: `beats(a, b)` says that `a` is better than `b`, beyond the threshold and
-/// its interval.
+/// Of these cells the one of the simplest mode that no other beats: `beats(a, b)` says that `a` is better than `b`, beyond the
+/// threshold and its interval.
 fn simplest(mut cells: Vec<&Cell>, beats: impl Fn(&Cell, &Cell) -> bool) -> Option<&Cell> {
     cells.sort_by_key(|c| (mode_order(&c.record.sharing).0, c.record.sharing.as_str(), c.record.degree));
     cells.iter().copied().find(|c| !cells.iter().any(|other| beats(other, c)))
 }
 
-/// True where a ratio is above 1 by more than the threshold, by the whole interval.
+/// True if a ratio is above 1 by more than the threshold, by the whole interval.
 fn clearly(ratio: Option<Quantity>, analysis: &Analysis) -> bool {
     let relevant = 1.0 + analysis.campaign.thresholds.relevant_ratio;
     ratio.is_some_and(|q| q.estimate > relevant && q.low.is_some_and(|low| low > 1.0))
@@ -158,7 +158,7 @@ fn throughput(analysis: &Analysis, subject: &Subject) -> TableCell {
     }
 }
 
-/// The largest group whose slowest member is surely within the experiment's threshold.
+/// The largest group whose slowest member is certainly within the experiment's threshold.
 fn gentle(analysis: &Analysis, subject: &Subject) -> TableCell {
     let limit = analysis.campaign.thresholds.slowdown;
     let slowest = |c: &Cell| {
@@ -201,7 +201,7 @@ fn energy(analysis: &Analysis, subject: &Subject) -> TableCell {
     }
 }
 
-/// The group on instances with most throughput whose members surely do not disturb each other.
+/// The group on instances with most throughput whose members certainly do not disturb each other.
 fn isolation(analysis: &Analysis, subject: &Subject) -> TableCell {
     let of_slices = |c: &&Cell| separated(c) && c.get(Key::SlowdownOnSlice).is_some_and(|q| q.high.is_some());
     let groups: Vec<&Cell> = subject.groups.iter().copied().filter(of_slices).collect();

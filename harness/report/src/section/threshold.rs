@@ -1,4 +1,5 @@
-//! Up to which summed demand members keep their speed: slowdown over the sum of the members' solo SM activity, with the hinge that was fitted.
+//! Up to which summed demand members keep their speed: slowdown over the sum of the members' solo SM activity, with the fitted
+//! hinge.
 
 use super::absent::{nothing, without};
 use super::figure::{figure, hover, interval, legend, tags};

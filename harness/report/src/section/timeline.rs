@@ -1,4 +1,4 @@
-//! The lives of the members of one repetition, with what they used.
+//! The members of one repetition over time, with their resource usage.
 
 use super::absent::{nothing, without};
 use super::figure::{legend_of, tags};

@@ -1,4 +1,4 @@
-//! The values of a figure as a table, and what of a cell they are.
+//! The values of a figure as a table, and the readings of a cell that they come from.
 
 use super::anchor::cell_id;
 use super::figure::{failure, tags};
@@ -18,12 +18,12 @@ pub fn times(q: &Quantity, factor: f64) -> Quantity {
     Quantity { estimate: q.estimate * factor, low: q.low.map(|x| x * factor), high: q.high.map(|x| x * factor), ..q.clone() }
 }
 
-/// A cell's reading, among its quantities or the means of the card.
+/// A cell's reading, among its quantities or the means of the GPU.
 pub fn reading(cell: &Cell, key: Key) -> Option<Quantity> {
     cell.get(key).or_else(|| cell.metric(key)).cloned()
 }
 
-/// Rows of a figure's table, at most: more are in `report.json`.
+/// Maximum rows of a figure's table: more are in `report.json`.
 pub const VALUES: usize = 240;
 
 /// The head of every figure's table: the cell, with a link to its row.
@@ -31,7 +31,7 @@ pub fn label(analysis: &Analysis, cell: &Cell) -> TableCell {
     TableCell { link: cell_id(analysis, cell.name()), ..TableCell::text(cell.name()) }
 }
 
-/// Say in a table's caption what was left out of it.
+/// State in a table's caption what was left out of it.
 pub fn cut_rows(table: &mut Table) {
     let all = table.rows.len();
     if all > VALUES {
@@ -45,7 +45,7 @@ pub fn values(analysis: &Analysis, what: &str, get: Get, factor: f64) -> Table {
     values_of(analysis, &[(what, get, factor)], &|c| c.record.is_uniform())
 }
 
-/// The same for several quantities beside each other, of the cells that are asked for.
+/// The same for several quantities side by side, for the selected cells.
 pub fn values_of(analysis: &Analysis, wanted: &[(&str, Get, f64)], of: &dyn Fn(&Cell) -> bool) -> Table {
     let mut heads = vec!["cell".to_string()];
     heads.extend(wanted.iter().flat_map(|(what, ..)| [format!("#{what}"), "95 % interval".into()]));

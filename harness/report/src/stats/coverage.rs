@@ -1,5 +1,5 @@
-//! How often intervals hold the truth, over thousands of simulated cells: few and many repetitions, normal and heavy tails, members that share
-//! their group's noise.
+//! How often intervals contain the truth, over thousands of simulated cells: few and many repetitions, normal and heavy tails,
+//! members that share their group's noise.
 
 use super::random::Random;
 use super::{Pool, Term, Variance, log_moments, quantity};
@@ -25,8 +25,8 @@ impl Tails {
     }
 }
 
-/// One number per repetition of one cell: `members` of equal speed share the run's noise and have a little of their own; their STP is what
-/// is estimated. One member is a plain epoch time.
+/// One number per repetition of one cell: `members` of equal speed share the run's noise and have a little of their own; the
+/// estimate is their STP. One member is a plain epoch time.
 fn cell(random: &mut Random, tails: Tails, repetitions: usize, members: usize) -> Vec<f64> {
     // The size of the noise differs between cells by e^±0.4.
     let sigma = 0.03 * (0.4 * random.normal()).exp();
@@ -38,7 +38,7 @@ fn cell(random: &mut Random, tails: Tails, repetitions: usize, members: usize) -
     (0..repetitions).map(|_| run(random)).collect()
 }
 
-/// Share of the intervals of cell ÷ baseline that hold 1, over at least 2,000 cells.
+/// Share of the intervals of cell ÷ baseline that contain 1, over at least 2,000 cells.
 fn coverage(cells: usize, campaigns: usize, repetitions: usize, tails: Tails, members: usize) -> (f64, usize) {
     let mut random = Random::seeded(20_261_121);
     let (mut hits, mut total) = (0, 0);

@@ -31,7 +31,7 @@ pub struct Quantity {
     pub df: Option<f64>,
 }
 
-/// One that is not finite is no reading, and null.
+/// A value that is not finite is absent, and null.
 impl Serialize for Quantity {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if !self.estimate.is_finite() {
@@ -48,12 +48,12 @@ impl Serialize for Quantity {
 }
 
 impl Quantity {
-    /// What a baseline is against itself.
+    /// A baseline compared with itself.
     pub fn one(n: usize) -> Self {
         Quantity { estimate: 1.0, low: Some(1.0), high: Some(1.0), n, df: None }
     }
 
-    /// Keep a share within 0 to 1: the logarithm knows no upper end.
+    /// Limit a share to 1: the logarithm has no upper end.
     pub fn capped_at_one(mut self) -> Self {
         self.estimate = self.estimate.min(1.0);
         self.low = self.low.map(|x| x.min(1.0));
@@ -61,8 +61,8 @@ impl Quantity {
         self
     }
 
-    /// This one ÷ another one. What both lean on is not taken out, so the interval is wide rather than narrow; its degrees of freedom are
-    /// those of the weaker.
+    /// This one ÷ another one. Their common dependence is not removed, so the interval is wide rather than narrow; its degrees of
+    /// freedom are those of the weaker.
     pub fn over(&self, other: &Quantity) -> Option<Quantity> {
         let se = (self.log_se()?.powi(2) + other.log_se()?.powi(2)).sqrt();
         let df = self.df?.min(other.df?);
@@ -86,9 +86,10 @@ pub struct Term {
     pub n: usize,
 }
 
-/// The quantity exp(`log_mean`) with the interval that its terms leave.
+/// The quantity exp(`log_mean`) with the interval resulting from its terms.
 ///
-/// The degrees of freedom are those of the weakest term: terms share a prior or a pool, so adding theirs up would promise too much.
+/// The degrees of freedom are those of the weakest term: terms share a prior or a pool, so adding theirs up would promise too
+/// much.
 pub fn quantity(log_mean: f64, n: usize, terms: &[Term]) -> Quantity {
     let estimate = log_mean.exp();
     let used = || terms.iter().filter(|t| t.weight != 0.0);
@@ -118,7 +119,7 @@ pub fn t_p(t: f64, df: f64) -> f64 {
     (2.0 * upper).min(1.0)
 }
 
-/// Mean and variance of logarithms; none if a value is not positive or there is no value.
+/// Mean and variance of logarithms; `None` if a value is not positive or there is no value.
 pub fn log_moments(values: &[f64]) -> Option<(f64, Option<Variance>)> {
     if values.is_empty() || values.iter().any(|v| !v.is_finite() || *v <= 0.0) {
         return None;
@@ -129,7 +130,7 @@ pub fn log_moments(values: &[f64]) -> Option<(f64, Option<Variance>)> {
     Some((mean, (values.len() > 1).then(|| Variance { s2: squares / (n - 1.0), df: n - 1.0 })))
 }
 
-/// The median; none of nothing. The order of the values is lost.
+/// The median; `None` for no values. The order of the values is lost.
 pub fn median(values: &mut [f64]) -> Option<f64> {
     if values.is_empty() {
         return None;
@@ -144,7 +145,7 @@ pub fn median(values: &mut [f64]) -> Option<f64> {
     Some((lower + at) / 2.0)
 }
 
-/// A small generator for simulations in tests: seeded, so that a failure comes back.
+/// A small generator for simulations in tests: seeded, so that a failure is reproducible.
 #[cfg(test)]
 pub(crate) mod random {
     pub struct Random(u64);

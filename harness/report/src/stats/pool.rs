@@ -1,4 +1,4 @@
-//! What cells know of each other's variance. In: one variance per cell. Out: each variance, steadied by the others'.
+//! Shares information about variance between cells. In: one variance per cell. Out: each variance, shrunk towards the others'.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, FisherSnedecor};
 use statrs::function::gamma::digamma;
@@ -10,7 +10,7 @@ pub struct Variance {
     pub df: f64,
 }
 
-/// Below so many variances no prior is fitted: one pooled variance serves all.
+/// With fewer variances no prior is fitted: one pooled variance serves all.
 const CELLS_FOR_A_PRIOR: usize = 8;
 
 /// The variances of one quantity over a campaign's cells.
@@ -23,7 +23,7 @@ pub enum Pool {
 }
 
 impl Pool {
-    /// Fit from the cells that have two repetitions or more; none without such a cell.
+    /// Fit from the cells that have two repetitions or more; `None` without such a cell.
     pub fn fit(variances: &[Variance]) -> Option<Pool> {
         let df: f64 = variances.iter().map(|v| v.df).sum();
         if df <= 0.0 {
@@ -36,7 +36,7 @@ impl Pool {
         Some(Pool::Moderated { prior: prior(variances), cap: df })
     }
 
-    /// A cell's variance after looking at the others'.
+    /// A cell's variance after shrinking.
     pub fn shrink(&self, own: Variance) -> Variance {
         match *self {
             Pool::Pooled(v) => v,
@@ -106,7 +106,7 @@ fn trigamma(mut x: f64) -> f64 {
     sum + 1.0 / x + i / 2.0 + i / x * (1.0 / 6.0 - i * (1.0 / 30.0 - i * (1.0 / 42.0 - i / 30.0)))
 }
 
-/// Where the trigamma function has this value: Newton on its reciprocal, which is nearly a line.
+/// The argument at which the trigamma function has this value: Newton on its reciprocal, which is nearly linear.
 fn trigamma_inverse(y: f64) -> f64 {
     if y > 1e7 {
         return 1.0 / y.sqrt();

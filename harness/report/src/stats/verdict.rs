@@ -1,9 +1,9 @@
-//! What a ratio lets us say. In: ratios to 1 with intervals, one per matched cell, and the threshold from which a difference is
+//! Conclusions from ratios. In: ratios to 1 with intervals, one per matched cell, and the threshold from which a difference is
 //! worth acting on. Out: adjusted p-values and verdicts.
 
 use super::{Quantity, t_p, t_quantile};
 
-/// What a comparison says.
+/// The verdict of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Significant, relevant, and the ratio is above 1.
@@ -12,7 +12,7 @@ pub enum Verdict {
     Worse,
     /// Shown to be smaller than the threshold.
     Same,
-    /// None of these; so many more repetitions would decide, if fewer than a hundred.
+    /// None of these; `more` further repetitions would decide, if fewer than a hundred.
     CannotTell { more: Option<usize> },
 }
 
@@ -40,7 +40,7 @@ impl Verdict {
     }
 }
 
-/// A ratio held against 1.
+/// A ratio compared with 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     pub p: f64,
@@ -49,7 +49,7 @@ pub struct Comparison {
     pub verdict: Verdict,
 }
 
-/// Compare ratios with 1, all at once. None for a ratio without an interval. Above 1 counts as better.
+/// Compare ratios with 1, jointly. `None` for a ratio without an interval. Above 1 counts as better.
 pub fn compare(ratios: &[Option<Quantity>], threshold: f64) -> Vec<Option<Comparison>> {
     let raw: Vec<Option<f64>> = ratios.iter().map(|q| q.as_ref().and_then(p_value)).collect();
     let known: Vec<f64> = raw.iter().flatten().copied().collect();
@@ -87,8 +87,8 @@ fn verdict(q: &Quantity, p_adjusted: f64, family: usize, threshold: f64) -> Verd
     }
 }
 
-/// How many more repetitions would bring a verdict if the estimate and the variance stay as they are. The baselines are assumed to
-/// grow in proportion; a difference beyond the threshold must clear the strictest of Holm's steps.
+/// How many more repetitions would bring a verdict if the estimate and the variance stay as they are. The baselines are assumed
+/// to grow in proportion; a difference beyond the threshold must clear the strictest of Holm's steps.
 fn more_repetitions(q: &Quantity, family: usize, effect: f64, limit: f64) -> Option<usize> {
     let (se, df) = (q.log_se()?, q.df?);
     (1..100).find(|k| {

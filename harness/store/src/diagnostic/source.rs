@@ -1,4 +1,4 @@
-//! A text that somebody wrote, and a line of it with what is wrong underlined.
+//! A source text, and one line of it with the problem underlined.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// A file under the name that people know it by.
+    /// A file, under the name that its user knows.
     pub fn file(name: impl Into<String>, text: impl Into<String>) -> Arc<Source> {
         Arc::new(Source { name: name.into(), text: text.into(), numbered: true })
     }

@@ -11,10 +11,10 @@ use collo_measure::{Driver, sharing};
 use super::patience::PATIENCE;
 use super::{Check, Mark};
 
-/// As NVIDIA's MPS guide asks for.
+/// As recommended in NVIDIA's MPS guide.
 const DESCRIPTORS: u64 = 16_384;
 
-/// Start a daemon of our own, ask it once, and end it. Whatever else runs here is not touched.
+/// Start a daemon of our own, query it once, and end it. Daemons already running here are not touched.
 pub fn mps(driver: &Driver) -> Check {
     if mps::program().is_none() {
         return Check::new(Mark::Fixable, "mps", format!("`{}` is not on the PATH", mps::PROGRAM))

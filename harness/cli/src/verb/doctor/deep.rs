@@ -1,8 +1,9 @@
-//! `collo doctor --deep`: whether numbers of this machine can be believed. Each card is loaded in full, as a tiny experiment that is
-//! planned, staged, run, sampled and attested like any other, and is told what must come of it.
+//! `collo doctor --deep`: whether numbers of this machine can be trusted. Each GPU is fully loaded, by a tiny experiment that is
+//! planned, staged, run, sampled and attested like any other, and with known results.
 //!
-//! A kernel that fills every SM must read as SM activity near 1, on the card or on each instance; two members must share in each mode that
-//! can be had as the card is; and DCGM's stream must have given numbers. Nothing is cut, and nothing is kept.
+//! A kernel that fills every SM must read as SM activity near 1, on the GPU or on each instance; two members must share in each
+//! mode available with the current partition; and DCGM's stream must have given numbers. Nothing is partitioned, and nothing is
+//! kept.
 
 use std::time::Duration;
 
@@ -17,17 +18,18 @@ use super::{Check, Mark, patience};
 use crate::args;
 use crate::progress::words;
 
-/// It multiplies large matrices: nothing is left for others.
+/// It multiplies large matrices and leaves no SM idle.
 const WORKLOAD: &str = "compute-bound";
 const ACTIVITY: &str = "sm_active_ratio";
-/// Below this a full load does not read as one. Launches leave gaps of a few percent.
+/// A full load reads at least this. Launches leave gaps of a few percent.
 const FULL: f64 = 0.85;
-/// The same on an instance, whose waves of blocks are smaller. Beside smaller ones a larger instance reads 0.3 to 0.5 (DCGM #138, #151).
+/// The same on an instance, whose waves of blocks are smaller. Beside smaller ones a larger instance reads 0.3 to 0.5 (DCGM #138,
+/// #151).
 const FULL_INSTANCE: f64 = 0.6;
-/// More than rounding.
+/// More than rounding explains.
 const TOO_MUCH: f64 = 1.05;
 
-/// A row for each thing that was tried on each card.
+/// A row for each check on each GPU.
 pub fn checks(context: &Context<'_>, a: &args::Doctor) -> Result<Vec<Check>, Diagnostics> {
     let driver = driver(context, "doctor --deep")?;
     let gpus = match &a.gpu {
@@ -71,7 +73,7 @@ fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, 
     Ok(judged(gpu, &all, patience::ask("dcgmi", &["--version"]).is_some()))
 }
 
-/// Modes and how many members they are tried with: what can be had as the card is.
+/// The modes available with the current partition, and the degree of each.
 fn cells(gpu: &Gpu) -> Vec<(Vec<String>, usize)> {
     let Some(partition) = gpu.partition.as_ref().filter(|p| p.mig) else {
         let mps = mps::program().map(|_| "mps".to_string());
@@ -113,7 +115,7 @@ fn judged(gpu: &Gpu, tried: &[Tried], dcgm: bool) -> Vec<Check> {
     all
 }
 
-/// Whether the members of a run were where and how they were asked to be.
+/// Whether the members of a run were placed and limited as requested.
 fn shares(label: &str, run: &StoredRun) -> Check {
     let r = &run.record;
     let (cell, members) = (&r.cell.sharing, r.members.len());
@@ -148,7 +150,7 @@ fn hint_of(r: &RunRecord) -> &'static str {
     }
 }
 
-/// SM activity while everybody trained, by scope: a line for each card or instance.
+/// SM activity while all members trained, by scope: a line for each GPU or instance.
 fn activity(label: &str, runs: &[&StoredRun]) -> Vec<Check> {
     const SUBJECT: &str = "full load";
     if runs.is_empty() {
@@ -211,7 +213,7 @@ fn readings(run: &StoredRun) -> Vec<(String, f64)> {
     all
 }
 
-/// Whether DCGM's stream gave numbers while these ran.
+/// Whether DCGM's stream gave numbers during these runs.
 fn stream(label: &str, runs: &[&StoredRun]) -> Check {
     let of_dcgm = || runs.iter().flat_map(|r| &r.record.sampling).filter(|s| s.source.starts_with("dcgm"));
     let ticks: u64 = of_dcgm().map(|s| s.ticks).sum();
@@ -220,7 +222,8 @@ fn stream(label: &str, runs: &[&StoredRun]) -> Check {
     of_stream(label, ticks, unread, why)
 }
 
-/// The same where nothing else needed it, because the driver's profiler tells all: a few rows, since an experiment may ask for it by `sm_source`.
+/// The same if nothing else needed it, because the driver's profiler reports everything: a few rows, since an experiment may
+/// select it by `sm_source`.
 fn asked_alone(gpu: &Gpu, dcgm: bool) -> Check {
     let Some(at) = gpu.at.as_ref().filter(|_| dcgm) else {
         return Check::new(Mark::Absent, STREAM, "`dcgmi` is not on the PATH");

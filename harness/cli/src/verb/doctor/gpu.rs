@@ -1,4 +1,4 @@
-//! The driver and its cards: what they are, who uses them, what may be changed, what would spoil a number.
+//! The driver and its GPUs: models, users, permissions, and what would spoil a number.
 
 use collo_measure::allocation::Allocation;
 use collo_measure::mig::{Card, Cards};
@@ -8,7 +8,7 @@ use collo_measure::{Driver, Gpu, hold, namespace};
 use super::verdict::{gpus as named, ranges};
 use super::{Check, Mark};
 
-/// Said before everything else.
+/// Printed first.
 pub fn simulated(driver: &Driver) -> Option<Check> {
     let any = driver.gpus.iter().any(|gpu| gpu.simulated);
     any.then(|| Check::new(Mark::Changes, "simulated", "every number here is invented by a model"))
@@ -87,12 +87,12 @@ pub fn gpus(driver: &Driver) -> Check {
     }
 }
 
-/// Cards that are listed and do not answer, a sentence each.
+/// GPUs that are listed but do not respond, a sentence each.
 fn silent(driver: &Driver) -> Vec<String> {
     driver.silent.iter().map(|(index, why)| format!("GPU {index} does not answer: {why}")).collect()
 }
 
-/// Cards that a batch system or a container gave to this process, if it says so.
+/// GPUs that a batch system or a container allocated to this process, if known.
 pub fn allocation(driver: &Driver) -> Option<Check> {
     match Allocation::of_environment(driver) {
         Ok(None) => None,
@@ -116,14 +116,14 @@ fn state_words(first: bool, (state, all): &(String, Vec<u32>)) -> String {
     }
 }
 
-/// A line for each who is on a card.
+/// A line for each user of a GPU.
 pub fn in_use(driver: &Driver) -> Vec<Check> {
     let line = |gpu: &Gpu, words: String| Check::new(Mark::Changes, "in use", format!("{}: {words}", gpu.label()));
     driver.gpus.iter().flat_map(|gpu| gpu.company.words().into_iter().map(move |words| line(gpu, words))).collect()
 }
 
-/// Whether this user may cut this card anew. The driver's answer comes first: root in a container may have no right. With the capability
-/// `mig/config` instances may be changed; the MIG mode takes root (nvml.h).
+/// Whether this user may partition this GPU. The driver's answer comes first: root in a container may lack the permission. With
+/// the capability `mig/config` instances may be changed; the MIG mode requires root (nvml.h).
 pub fn may_cut(gpu: &Gpu) -> bool {
     let root = nix::unistd::geteuid().is_root();
     let capability = || std::fs::File::open("/proc/driver/nvidia/capabilities/mig/config").is_ok();
@@ -132,7 +132,7 @@ pub fn may_cut(gpu: &Gpu) -> bool {
     gpu.has_mig && gpu.may_cut.unwrap_or(true) && (root || gpu.simulated || (is_on && capability()))
 }
 
-/// Whether this user may cut the cards here anew.
+/// Whether this user may partition the GPUs here.
 pub fn right(driver: &Driver) -> bool {
     driver.gpus.iter().any(may_cut)
 }
@@ -177,7 +177,7 @@ pub fn persistence(driver: &Driver) -> Check {
     }
 }
 
-/// The files of `mig-profiles/` against what the driver says, a line for each model here.
+/// The files of `mig-profiles/` compared with the driver, a line for each model here.
 pub fn profiles(driver: &Driver, cards: &Cards) -> Vec<Check> {
     let mut told: Vec<&Card> = Vec::new();
     for card in driver.gpus.iter().filter_map(|gpu| gpu.card.as_ref()) {
@@ -210,7 +210,7 @@ fn profile(told: &Card, file: Option<&Card>) -> Check {
     Check::new(Mark::Changes, "profile", text).hint(format!("the driver's word is taken; write it into {place}"))
 }
 
-/// The cores near each card, which `cores = "gpu-local"` pins members to.
+/// The cores near each GPU, which `cores = "gpu-local"` pins members to.
 pub fn near(driver: &Driver) -> Check {
     let mut parts: Vec<String> = Vec::new();
     for gpu in driver.gpus.iter().filter(|g| g.computes()) {
@@ -224,7 +224,7 @@ pub fn near(driver: &Driver) -> Check {
     }
 }
 
-/// Whose pids the driver's lists have. None for a model's cards, which have the pids of where they run.
+/// Which pid namespace the driver's lists use. `None` for simulated GPUs, which use that of the caller.
 pub fn pids(driver: &Driver) -> Option<Check> {
     if driver.gpus.iter().all(|gpu| gpu.simulated) {
         return None;
@@ -232,7 +232,8 @@ pub fn pids(driver: &Driver) -> Option<Check> {
     namespace::is_first().map(of_namespace)
 }
 
-/// From 535.113.01 on the driver lists who has a pid in the caller's namespace (open-gpu-kernel-modules, `_gpuConvertPid`).
+/// From 535.113.01 on the driver lists processes by their pid in the caller's namespace (open-gpu-kernel-modules,
+/// `_gpuConvertPid`).
 fn of_namespace(first: bool) -> Check {
     match first {
         true => Check::new(Mark::Good, "pids", "the host's: the driver lists everybody"),
@@ -245,7 +246,7 @@ fn of_namespace(first: bool) -> Check {
     }
 }
 
-/// Cards that are not as they were found.
+/// GPUs that are not as found.
 pub fn left() -> Vec<Check> {
     let all = match hold::written() {
         Ok(all) => all,

@@ -1,4 +1,4 @@
-//! What a machine has without a GPU: cores, memory, Python, a store.
+//! Checks that need no GPU: cores, memory, Python, a store.
 
 use collo_measure::python::{self, Environment, PinSet};
 use collo_measure::sampler::{NoEnergy, PackageEnergy};

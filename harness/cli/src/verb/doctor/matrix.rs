@@ -1,4 +1,4 @@
-//! Which source tells which metric of which entity, and how often, on this machine.
+//! Which source reports which metric of which entity, and how often, on this machine.
 
 use collo_measure::sampler::gpu;
 pub use collo_measure::sampler::gpu::Probed as Row;
@@ -7,7 +7,7 @@ use collo_measure::{Driver, Gpu, cut, nvml};
 use collo_report::document::{Align, Table};
 use serde_json::{Value, json};
 
-/// Read everything that any source tells of these cards, for as long as the sampler's probe takes.
+/// Read everything that any source reports about these GPUs, for as long as the sampler's probe takes.
 pub fn matrix(driver: &Driver) -> Vec<Row> {
     let board = |gpu: &Gpu| {
         let at = gpu.at.as_ref()?;
@@ -29,8 +29,8 @@ pub fn value(row: &Row) -> Value {
         "moved_every_ns": row.moved_every_ns, "reason": row.reason})
 }
 
-/// A row for each metric: who tells it of a card, of its GPU instances, of members, and how often. Scopes of one kind stand together,
-/// because they are alike; where they differ the slowest is told.
+/// A row for each metric: its sources for a GPU, its GPU instances and members, and how often. Scopes of one kind are merged,
+/// because they are alike; if they differ the slowest is shown.
 pub fn render(rows: &[Row], width: usize) -> String {
     let columns = [
         ("metric", Align::Left),
@@ -55,7 +55,7 @@ pub fn render(rows: &[Row], width: usize) -> String {
     table.render(width)
 }
 
-/// `gpm 5.0 Hz, dcgm 10.0 Hz`; none where nobody tells it.
+/// `gpm 5.0 Hz, dcgm 10.0 Hz`; `None` without a source.
 fn told<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<String> {
     let mut sources: Vec<(&str, f64)> = Vec::new();
     for row in rows {

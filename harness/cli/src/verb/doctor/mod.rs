@@ -1,4 +1,4 @@
-//! `collo doctor`: what this machine can measure, what is missing, and what to do about it. Looks, and leaves nothing behind.
+//! `collo doctor`: what this machine can measure, what is missing, and how to fix it. Reads only, and leaves nothing behind.
 
 mod collect;
 mod daemon;
@@ -23,16 +23,16 @@ use crate::args::{self, Need};
 use crate::exit;
 use crate::say;
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
     /// As it should be.
     Good,
-    /// Changes numbers.
+    /// Affects results.
     Changes,
-    /// Can be put right.
+    /// Can be fixed.
     Fixable,
-    /// Does not exist here.
+    /// Unavailable here.
     Absent,
 }
 
@@ -98,7 +98,7 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
         .into())
 }
 
-/// The driver, if it answers in time.
+/// The driver, if it responds in time.
 fn ask(context: &Context<'_>) -> Result<Driver, NoDriver> {
     let cards = context.project().map(|project| project.cards()).unwrap_or_default();
     let slow = || Err(NoDriver::Silent(format!("nothing within {} s", patience::PATIENCE.as_secs())));
@@ -112,7 +112,7 @@ fn ask(context: &Context<'_>) -> Result<Driver, NoDriver> {
     patience::within(waiting, question).unwrap_or_else(slow)
 }
 
-/// No GPU, or one whose driver does not answer.
+/// No GPU, or one whose driver does not respond.
 fn none(reason: &NoDriver) -> Check {
     match reason {
         NoDriver::Unsafe(_) => Check::new(Mark::Fixable, "driver", reason.to_string()).hint(reason.hint().unwrap_or_default()),
@@ -123,7 +123,7 @@ fn none(reason: &NoDriver) -> Check {
     }
 }
 
-/// The checks of a machine with a driver, what it can measure, and where its numbers come from.
+/// The checks of a machine with a driver, what it can measure, and the sources of its numbers.
 fn on_gpus(context: &Context<'_>, driver: &Driver) -> (Vec<Check>, String, Vec<matrix::Row>) {
     let cards = context.project().map(|project| project.cards()).unwrap_or_default();
     let rows = matrix::matrix(driver);
@@ -141,7 +141,7 @@ fn on_gpus(context: &Context<'_>, driver: &Driver) -> (Vec<Check>, String, Vec<m
     (checks, can, rows)
 }
 
-/// What is required and not there, as it was asked for.
+/// Missing requirements, as they were requested.
 fn missing(required: &[Need], checks: &[Check]) -> Vec<&'static str> {
     let good = |subject: &str| checks.iter().any(|c| c.subject == subject && c.is_good());
     let has_driver = good("driver");

@@ -1,17 +1,17 @@
-//! Questions that may get no answer: each has fifteen seconds, and whoever waits longer than three is told what for.
+//! Queries that may hang: each has a limit of fifteen seconds, and after three the user is told the reason for the wait.
 
 use std::sync::mpsc;
 use std::time::Duration;
 
 use collo_measure::launch::Errand;
 
-/// Without persistence mode the driver starts its cards when it is asked; eight of them take many seconds (NVIDIA's driver persistence
-/// document).
+/// Without persistence mode the driver initialises its GPUs on a query; eight of them take many seconds (NVIDIA's driver
+/// persistence document).
 pub const PATIENCE: Duration = Duration::from_secs(15);
-/// How long anybody waits without asking what for.
+/// A wait longer than this is explained.
 const SOON: Duration = Duration::from_secs(3);
 
-/// The answer, if it comes in time; who waits long is told what for. A question that hangs is left to itself; it ends with this process.
+/// The answer, if it comes in time; a long wait is explained. A query that hangs is abandoned; it ends with this process.
 pub fn within<T: Send + 'static>(waiting: impl FnOnce(), question: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || sender.send(question()));
@@ -24,13 +24,13 @@ pub fn within<T: Send + 'static>(waiting: impl FnOnce(), question: impl FnOnce()
     }
 }
 
-/// What a program said on both streams, and whether it was content; none if it is not there or takes too long.
+/// A program's output on both streams, and whether it succeeded; `None` if it is missing or takes too long.
 pub fn ask(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
     let said = errand(program, arguments, PATIENCE).ask().ok()?;
     said.status.map(|_| (said.success(), said.out() + &said.err()))
 }
 
-/// A question to a program of the driver's, or of DCGM's: what is for programs that compute is not for it, and the newest tools complain.
+/// A query to a program of the driver or of DCGM: without `CUDA_VISIBLE_DEVICES`, about which the newest tools complain.
 pub fn errand(program: &str, arguments: &[&str], patience: Duration) -> Errand {
     Errand::to(program, patience).args(arguments).env("CUDA_VISIBLE_DEVICES", None::<String>)
 }

@@ -1,4 +1,4 @@
-//! Where SM activity comes from: GPM of the driver, or DCGM. Judged by numbers that came, not by programs that are there.
+//! Where SM activity comes from: GPM of the driver, or DCGM. Judged by values received, not by programs installed.
 
 use collo_measure::Driver;
 
@@ -8,15 +8,15 @@ const ACTIVITY: &str = "sm_active_ratio";
 const GPM: &str = "gpm";
 const DCGM: &str = "dcgm";
 
-/// What the sources said of one card.
+/// The sources' results for one GPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Card {
     name: String,
     /// Sources that gave numbers.
     tell: Vec<String>,
-    /// DCGM gave one number again and again.
+    /// DCGM repeated one number.
     is_still: bool,
-    /// Why the others did not, by source.
+    /// Why the others gave none, by source.
     silent: Vec<(String, String)>,
 }
 
@@ -26,7 +26,7 @@ impl Card {
     }
 }
 
-/// From what was just read of each card.
+/// From what was just read of each GPU.
 pub fn check(driver: &Driver, rows: &[matrix::Row]) -> Check {
     let card = |gpu: &collo_measure::Gpu| {
         let scope = format!("gpu:{}", gpu.at.as_ref()?.uuid);
@@ -48,14 +48,14 @@ fn is_installed() -> bool {
     patience::ask("dcgmi", &["--version"]).is_some()
 }
 
-/// Of the program, as it says.
+/// Of the program, as it reports.
 fn version() -> Option<String> {
     let (_, said) = patience::ask("dcgmi", &["--version"])?;
     let is_one = |word: &&str| word.split('.').count() >= 3 && word.chars().all(|c| c.is_ascii_digit() || c == '.');
     said.split_whitespace().find(is_one).map(str::to_string)
 }
 
-/// The state of DCGM's profiling module, as `dcgmi modules -l` says: `| 8         | Profiling          | Failed to load   |`.
+/// The state of DCGM's profiling module, from `dcgmi modules -l`: `| 8         | Profiling          | Failed to load   |`.
 fn profiling_module() -> Option<String> {
     let (_, said) = patience::ask("dcgmi", &["modules", "-l"])?;
     state(&said)

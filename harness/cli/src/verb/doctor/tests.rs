@@ -48,7 +48,7 @@ fn sevenths() -> Partition {
     Partition::on((0..7).map(|start| Slice { profile: "1g.5gb".into(), start: Some(start), compute: vec![1] }).collect())
 }
 
-/// Eight cards, one in use, one cut.
+/// Eight GPUs, one in use, one partitioned.
 fn dgx() -> Driver {
     let mut gpus: Vec<Gpu> = (0..8).map(gpu_at).collect();
     let bob = Holder { pid: 88121, name: Some("python".into()), user: Some("bob".into()), memory_bytes: Some(33_500_000_000) };

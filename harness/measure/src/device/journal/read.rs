@@ -1,7 +1,7 @@
-//! Reading journals: what this user wrote, whole, in the form that this collo writes, and asking for nothing that collo does not do.
+//! Reads journals: written by this user, complete, in the current version, and with valid contents only.
 //!
-//! In: the state folder. Out: journals, and those that cannot be believed with the reason. None is ever taken for nothing: what was found
-//! of a card stands nowhere else.
+//! In: the state folder. Out: journals, and those that cannot be trusted with the reason. None is ever ignored: the original
+//! state of a GPU is recorded nowhere else.
 
 use std::path::{Path, PathBuf};
 
@@ -12,15 +12,15 @@ use super::{Journal, SCHEMA, journal_file};
 use crate::device::partition::Partition;
 use crate::device::{mps, services, state_folder, trust};
 
-/// A journal is some hundred bytes; what is longer is none.
+/// A journal has some hundred bytes; anything longer is not one.
 const LONGEST: u64 = 1 << 20;
-/// Modes of computing, as NVML's names are written down.
+/// Compute modes, by NVML's names.
 const MODES: [&str; 4] = ["Default", "ExclusiveThread", "Prohibited", "ExclusiveProcess"];
 const LONGEST_NAME: usize = 4096;
-/// More instances, or more compute instances, are in no card.
+/// No GPU has more instances or compute instances.
 const MOST: usize = 64;
 
-/// A journal that cannot be believed.
+/// A journal that cannot be trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     pub path: PathBuf,
@@ -40,14 +40,14 @@ impl From<Unread> for Diagnostic {
     }
 }
 
-/// What is written down.
+/// All journals, valid or not.
 #[derive(Debug, Clone, Default)]
 pub struct Written {
     pub journals: Vec<Journal>,
     pub unread: Vec<Unread>,
 }
 
-/// All journals; an error where the folder itself is not to be believed.
+/// All journals; an error if the folder itself cannot be trusted.
 pub fn written() -> Result<Written, Diagnostic> {
     let mut all = Written::default();
     let Some(folder) = state_folder::look()? else { return Ok(all) };
@@ -70,19 +70,19 @@ pub fn written() -> Result<Written, Diagnostic> {
     Ok(all)
 }
 
-/// Cards that are not as they were found, with their journals.
+/// GPUs that are not as found, with their journals.
 pub fn left() -> Vec<Journal> {
     written().map(|all| all.journals).unwrap_or_default()
 }
 
-/// Whether anything is written down of this card, legible or not.
+/// Whether this GPU has a journal, readable or not.
 pub fn is_there(uuid: &str) -> Result<bool, Diagnostic> {
     let folder = state_folder::look()?;
     // A link that leads nowhere is something, too.
     Ok(folder.is_some_and(|folder| journal_file(&folder, uuid).symlink_metadata().is_ok()))
 }
 
-/// The journal of this card, if there is one.
+/// The journal of this GPU, if there is one.
 pub(in crate::device) fn of(uuid: &str) -> Result<Option<Journal>, Diagnostic> {
     let Some(folder) = state_folder::look()? else { return Ok(None) };
     let path = journal_file(&folder, uuid);
@@ -92,7 +92,7 @@ pub(in crate::device) fn of(uuid: &str) -> Result<Option<Journal>, Diagnostic> {
     read(&path).map(Some).map_err(|why| Unread { path, why }.into())
 }
 
-/// One journal, or why it is none.
+/// Read one journal; the error says why it is not valid.
 fn read(path: &Path) -> Result<Journal, String> {
     let text = trust::read_own(path, LONGEST).map_err(|e| e.to_string())?;
     let journal = parse(&text)?;
@@ -123,7 +123,7 @@ fn parse(text: &str) -> Result<Journal, String> {
     Ok(journal)
 }
 
-/// The first field that stands in one of two values and not, or not so, in the other.
+/// The first field that differs between two values.
 fn differs(a: &Value, b: &Value) -> Option<String> {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
@@ -140,7 +140,7 @@ fn differs(a: &Value, b: &Value) -> Option<String> {
     }
 }
 
-/// That it asks for nothing that collo does not do, and says nothing that does something to a terminal.
+/// Check that it only asks for what collo does, and contains nothing that affects a terminal.
 fn sane(journal: &Journal) -> Result<(), String> {
     let texts = [&journal.uuid, &journal.label, &journal.name, &journal.experiment, &journal.campaign, &journal.since_utc];
     if let Some(name) = texts.into_iter().find(|name| name.len() > LONGEST_NAME || name.chars().any(text::is_unseen)) {
@@ -176,7 +176,7 @@ fn is_cut(found: &Partition) -> bool {
     found.instances.len() <= MOST && (found.mig || found.instances.is_empty()) && found.instances.iter().all(is_one)
 }
 
-/// In letters that do nothing to a terminal.
+/// Safe to print on a terminal.
 fn shown(told: &str) -> String {
     text::line(told).chars().take(120).collect()
 }

@@ -1,4 +1,4 @@
-//! A cut that is typed: `7×1g.5gb`, `3g.20gb+2×2g.10gb`, `2×1c.3g.20gb`, perhaps with places: `3g.20gb@4+2g.10gb@0`.
+//! A partition as typed: `7×1g.5gb`, `3g.20gb+2×2g.10gb`, `2×1c.3g.20gb`, optionally with places: `3g.20gb@4+2g.10gb@0`.
 
 use collo_gpus::notation;
 use collo_store::Diagnostic;
@@ -31,7 +31,7 @@ pub fn read(text: &str, card: &Card) -> Result<Wanted, Diagnostic> {
     }
 }
 
-/// A state as a cut that can be typed: with its places, as far as they are known, so that it is the same again.
+/// A state as a partition that can be typed: with its places, as far as they are known, so that it can be reproduced.
 pub fn written(partition: &Partition) -> String {
     match (partition.mig, partition.instances.is_empty()) {
         (false, _) => "off".into(),

@@ -1,4 +1,5 @@
-//! mig-parted's file: configurations by name, each a list of which cards, whether MIG is on, and how many instances of which profile.
+//! mig-parted's file format: configurations by name, each a list of GPUs, whether MIG is on, and the number of instances of each
+//! profile.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -47,7 +48,7 @@ enum OneOrMany {
     Many(Vec<String>),
 }
 
-/// `all`, or cards by their index.
+/// `all`, or GPUs by index.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 enum Devices {
@@ -55,11 +56,11 @@ enum Devices {
     Word(String),
 }
 
-/// The version of the form that is read.
+/// The supported version of the format.
 const VERSION: &str = "v1";
 
 impl Config {
-    /// The configuration of this name; a file that has only one need not be asked for it.
+    /// The configuration of this name; optional if the file has only one.
     pub fn read(source: &Arc<Source>, name: Option<&str>) -> Result<Config, Diagnostic> {
         let document: Document = serde_saphyr::from_str(source.text()).map_err(|e| not_read(source, &e))?;
         let file = source.name();
@@ -88,7 +89,7 @@ impl Config {
         Ok(Config { name, file: file.into(), entries })
     }
 
-    /// What this card is to become; none where no entry is about it.
+    /// The wanted partition of this GPU; `None` if no entry applies to it.
     pub fn of(&self, gpu: &Gpu, pci: Option<u32>) -> Result<Option<Wanted>, Diagnostic> {
         let mut found: Option<Wanted> = None;
         for entry in &self.entries {
@@ -162,7 +163,7 @@ impl Entry {
         Ok(filters.iter().any(|text| pci_id(text) == Some(pci)))
     }
 
-    /// None for a card without MIG that is to have none: there is nothing to say of it.
+    /// `None` for a GPU without MIG that is to have none: nothing to do.
     fn wanted(&self, gpu: &Gpu) -> Result<Option<Wanted>, Diagnostic> {
         if !self.mig_enabled {
             return Ok(gpu.has_mig.then(|| Wanted { partition: Partition::off(), placed: true }));
@@ -180,13 +181,13 @@ impl Entry {
     }
 }
 
-/// `0x233010DE`: the device before the vendor, as NVML has the two in one number.
+/// `0x233010DE`: the device before the vendor, combined in one number as in NVML.
 fn pci_id(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
     u32::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 8)
 }
 
-/// States of cards as a file with one configuration, `current`. It has no places, and no instance that CUDA cannot see.
+/// States of GPUs as a file with one configuration, `current`. It has no places, and no instance that CUDA cannot see.
 pub fn written<'a>(cards: impl IntoIterator<Item = (&'a Gpu, &'a Partition)>) -> String {
     let mut text = format!("version: {VERSION}\nmig-configs:\n  current:\n");
     for (gpu, partition) in cards {

@@ -42,7 +42,7 @@ fn on(layout: &Layout, gpus: &[Gpu], chosen: bool) -> Result<Vec<(u32, Wanted)>,
     Ok(all.into_iter().map(|(gpu, wanted)| (gpu.at.as_ref().expect("it has one").index, wanted)).collect())
 }
 
-/// Every set of instances that fits the card, from one instance to all that there is room for.
+/// Every set of instances that fits the GPU, from one instance to a full GPU.
 fn every_set(card: &Card, plain: &[&str]) -> Vec<Partition> {
     let mut all = Vec::new();
     let mut open: Vec<(usize, Vec<Arc<Profile>>)> = vec![(0, Vec::new())];

@@ -1,4 +1,4 @@
-//! The file of `collo mig export`: a `[layout.NAME]` for each card, `cut` with the place of every instance, or `mig = false`.
+//! The file of `collo mig export`: a `[layout.NAME]` for each GPU, `cut` with the place of every instance, or `mig = false`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use crate::device::gpu::Gpu;
 use crate::device::partition::Partition;
 use crate::nearest::nearest;
 
-/// The layouts of a file that are meant.
+/// The selected layouts of a file.
 #[derive(Debug, Clone)]
 pub struct File {
     source: Arc<Source>,
@@ -31,7 +31,7 @@ struct Document {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Section {
-    /// The model that it is for, if only for one.
+    /// The GPU model that it is for, if restricted to one.
     gpu: Option<Spanned<String>>,
     mig: Option<Spanned<bool>>,
     cut: Option<Vec<Spanned<String>>>,
@@ -62,12 +62,12 @@ impl File {
         Ok(file)
     }
 
-    /// Whether every layout is named after a card: `gpu0`.
+    /// Whether every layout is named after a GPU: `gpu0`.
     pub fn names_cards(&self) -> bool {
         self.layouts.keys().all(|name| index(name).is_some())
     }
 
-    /// What this card is to become; none where each layout has a card of its own and this one has no layout.
+    /// The wanted partition of this GPU; `None` if each layout names a GPU and none names this one.
     pub fn of(&self, gpu: &Gpu, own_cards: bool) -> Result<Option<Wanted>, Diagnostic> {
         let at = gpu.at.as_ref().map(|at| at.index);
         let own = self.layouts.iter().find(|(name, _)| index(name).is_some() && index(name) == at);
@@ -121,7 +121,7 @@ fn index(name: &str) -> Option<u32> {
     name.strip_prefix("gpu").and_then(|n| n.parse().ok())
 }
 
-/// States of cards as a file.
+/// States of GPUs as a file.
 pub fn written<'a>(cards: impl IntoIterator<Item = (&'a Gpu, &'a Partition)>) -> String {
     let mut text = String::new();
     for (gpu, partition) in cards {

@@ -1,4 +1,4 @@
-//! All cards of a project, by name.
+//! All GPU models of a project, by name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use fs_err as fs;
 use super::{Card, read};
 use crate::nearest::nearest;
 
-/// All cards of a project.
+/// All GPU models of a project.
 #[derive(Debug, Clone, Default)]
 pub struct Cards {
     all: BTreeMap<String, Card>,
@@ -19,7 +19,7 @@ pub struct Cards {
 }
 
 impl Cards {
-    /// Read every `NAME.toml` of the folder. A broken one is kept with its mistakes: it matters to who asks for it.
+    /// Read every `NAME.toml` of the folder. A broken one is kept with its mistakes: they matter only if it is requested.
     pub fn load(folder: &Path) -> Result<Cards, Diagnostic> {
         if !folder.is_dir() {
             let root = folder.parent().map(crate::shown::shown).filter(|root| !root.is_empty()).unwrap_or(".".into());
@@ -42,7 +42,7 @@ impl Cards {
         Ok(cards)
     }
 
-    /// Cards by their names, from texts that lie in no folder.
+    /// GPU models by their names, from texts that are not in a folder.
     pub fn of(texts: impl IntoIterator<Item = (String, Arc<Source>)>) -> Cards {
         let mut cards = Cards::default();
         for (name, text) in texts {
@@ -63,12 +63,12 @@ impl Cards {
         self.all.values()
     }
 
-    /// Files that are wrong, with what is wrong.
+    /// Invalid files, with their errors.
     pub fn broken(&self) -> &BTreeMap<String, Diagnostics> {
         &self.broken
     }
 
-    /// The card of this name, or what is wrong: unknown or broken.
+    /// The GPU model of this name, or the error: unknown or broken.
     pub fn find(&self, name: &str) -> Result<&Card, Diagnostics> {
         if let Some(card) = self.all.get(name) {
             return Ok(card);

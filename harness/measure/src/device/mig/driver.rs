@@ -1,4 +1,4 @@
-//! A card as its driver describes it, held beside what is written down of it.
+//! A GPU model as its driver describes it, compared with its file.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{Card, Cards, Engines, Places, Profile};
 use crate::device::nvml::instances;
 
 impl Card {
-    /// From the profiles that NVML tells; layouts are those that are written down and can be placed here.
+    /// From the profiles reported by NVML, with the layouts of the file that can be placed here.
     pub fn of_driver(
         name: String,
         product: &str,
@@ -56,7 +56,7 @@ impl Card {
         card
     }
 
-    /// As its file describes it, still without layouts: for each of them a place has to be found.
+    /// As its file describes it, still without layouts: these have to be placed first.
     pub(super) fn of_model(model: Model) -> Card {
         Card {
             name: model.name,
@@ -72,7 +72,7 @@ impl Card {
         }
     }
 
-    /// A card of which nothing but its name and its slices is known.
+    /// A GPU model of which only its name and its slices are known.
     pub fn bare(name: &str, compute_slices: u32) -> Card {
         Card {
             name: name.into(),
@@ -88,7 +88,7 @@ impl Card {
         }
     }
 
-    /// Where the driver and this file do not say the same: one line each. What the file does not know is no difference.
+    /// The differences between the driver and this file: one line each. What the file does not give is not a difference.
     pub fn differences(&self, driver: &Card) -> Vec<String> {
         let mut all = Vec::new();
         for own in &self.profiles {
@@ -128,12 +128,12 @@ impl Card {
     }
 }
 
-/// A card whose memory differs by more from what is written down is another one.
+/// A GPU whose memory differs by more from the file is another model.
 const SAME_MEMORY: f64 = 0.1;
 
 impl Cards {
-    /// The card that a driver's name or a PCI device id stands for. The name is surer: one id can stand for two sizes. By its id alone a card
-    /// is believed only with the memory that it is sold with.
+    /// The model with this name in the driver or this PCI device id. The name is more reliable: one id can stand for two sizes. A
+    /// match by id alone also requires the memory that it is sold with.
     pub fn of_device(&self, product: &str, pci_device: u32, memory_bytes: Option<u64>) -> Option<&Card> {
         let id = format!("{pci_device:04x}");
         let as_large = |c: &&Card| match (c.memory_gb, memory_bytes) {

@@ -1,4 +1,4 @@
-//! The one list of what a file of `mig-profiles/` may say: the reader, the JSON Schema and the hints all come from it.
+//! The list of all keys in a file of `mig-profiles/`: the reader, the JSON Schema and the hints are all derived from it.
 
 use crate::fields::{Key, Kind, Shape};
 
@@ -8,7 +8,7 @@ const fn key(name: &'static str, kind: Kind, about: &'static str) -> Key {
     Key { name, kind, default: None, about }
 }
 
-/// The solver keeps the grid in one word.
+/// The solver represents the grid as one machine word.
 pub const MOST_UNITS: u64 = 64;
 
 const COUNT: Kind = Kind::Whole { from: 1, to: 10_000 };

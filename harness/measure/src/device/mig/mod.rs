@@ -1,7 +1,7 @@
-//! Cards that can be cut: their profiles, where instances of each may lie, and layouts by name.
+//! GPU models with MIG: their profiles, the places of instances, and layouts by name.
 //!
-//! In: `mig-profiles/NAME.toml`. Out: explicit placements, or why there are none. It touches no device, and a real card's driver may
-//! know better than the file.
+//! In: `mig-profiles/NAME.toml`. Out: explicit placements, or why there are none. It touches no device, and a real GPU's driver
+//! may know better than the file.
 
 mod cards;
 mod driver;
@@ -26,21 +26,21 @@ use collo_store::text::quoted;
 
 use crate::nearest::nearest;
 
-/// A model of GPU. What its file does not know is absent.
+/// A GPU model. What its file does not give is absent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Card {
     /// The name of its file, as in `--gpu a100-40gb`.
     pub name: String,
     pub description: Option<String>,
-    /// What the driver calls it, where that was seen.
+    /// The driver's names for it, as far as known.
     pub product_names: Vec<String>,
     /// PCI device ids, four hexadecimal digits each.
     pub pci_devices: Vec<String>,
-    /// As it is sold; what instances really get is in their profiles.
+    /// The marketed size; the real memory of instances is in their profiles.
     pub memory_gb: Option<u32>,
     pub sms: Option<u32>,
     pub compute_slices: u32,
-    /// Length of the grid on which instances lie.
+    /// Length of the grid on which instances are placed.
     pub memory_units: Option<u32>,
     pub profiles: Vec<Arc<Profile>>,
     pub layouts: Vec<Layout>,
@@ -60,7 +60,7 @@ impl fmt::Display for Instance {
     }
 }
 
-/// Instances under one name, each at its place, in the order of their places.
+/// Named instances, each with its place, sorted by place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layout {
     pub name: String,
@@ -83,7 +83,7 @@ impl Card {
         self.layouts.iter().find(|l| l.name == name).ok_or_else(|| self.unknown("layout", name, names))
     }
 
-    /// What another card's profile is here: as many slices, with the same extras, and the least memory of these.
+    /// The equivalent of another model's profile here: as many slices, with the same extras, and the least memory of these.
     fn alike(&self, name: &str) -> Option<&Arc<Profile>> {
         let asked = Size::parse(name).filter(|asked| asked.compute.is_none())?;
         let is_alike = |size: Size<'_>| (size.slices, size.extras) == (asked.slices, asked.extras);
@@ -100,10 +100,10 @@ impl Card {
         Diagnostic::new(format!("unknown {what} {}", quoted(name))).note(note)
     }
 
-    /// The largest profile of which so many instances fit: what `mig` alone gives each member.
+    /// The largest profile that fits this many times: what `mig` alone gives each member.
     ///
     /// Of profiles with the same slices the one with the least memory counts, so that `mig` at 4 and at 5 members means the same
-    /// instance; the 1g of double memory is asked for by its name.
+    /// instance; the 1g of double memory has to be requested by its name.
     pub fn equal(&self, members: u32) -> Option<&Arc<Profile>> {
         let plain = |p: &&Arc<Profile>| p.is_plain() && p.places.is_some();
         let least = |p: &Arc<Profile>| {

@@ -1,8 +1,8 @@
 //! From profiles to explicit placements.
 //!
-//! Instances must not overlap on the grid, may only start where their profile allows, and share the card's compute slices and engines.
-//! All are placed at once, because one that is placed by itself may take the only place of another: a `3g` at 0 shuts out `2g + 2g`,
-//! which leave it room at 4. The grid has at most 12 units on every known card, so the search tries everything.
+//! Instances must not overlap on the grid, may only start where their profile allows, and share the GPU's compute slices and
+//! engines. All are placed together, because one placed by itself may take the only place of another: a `3g` at 0 shuts out `2g +
+//! 2g`, which leave it room at 4. The grid has at most 12 units on every known GPU, so the search is exhaustive.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use collo_store::Diagnostic;
 
 use super::{Card, Instance, Profile};
 
-/// A limit that the sum of all instances breaks, wherever they lie.
+/// A limit that the sum of all instances exceeds, wherever they are placed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Limit {
-    /// It is not known where this one may lie.
+    /// The possible places of this one are unknown.
     Unplaced(Arc<Profile>),
     Most {
         profile: Arc<Profile>,
@@ -35,12 +35,12 @@ pub(super) enum Limit {
 }
 
 impl Card {
-    /// Where these instances lie, in the order of their places, beside those that are there already; or why not, and what would fit.
+    /// The places of these instances, sorted, beside the existing ones; or why they do not fit, and what would.
     pub fn place(&self, wanted: &[Arc<Profile>], beside: &[Instance]) -> Result<Vec<Instance>, Diagnostic> {
         self.room(wanted, beside).ok_or_else(|| self.why(wanted, beside))
     }
 
-    /// The same, without the words.
+    /// The same, without the message.
     pub(super) fn room(&self, wanted: &[Arc<Profile>], beside: &[Instance]) -> Option<Vec<Instance>> {
         if self.limit(wanted, beside).is_some() {
             return None;
@@ -54,7 +54,7 @@ impl Card {
         Some(placed)
     }
 
-    /// In the one order in which they are tried: what has the fewest places comes first.
+    /// In the order in which they are tried: those with the fewest places first.
     pub(super) fn largest_first(&self, profiles: &[Arc<Profile>]) -> Vec<Arc<Profile>> {
         let mut sorted = profiles.to_vec();
         let rank = |p: &Arc<Profile>| self.profiles.iter().position(|other| other.name == p.name);
@@ -62,7 +62,7 @@ impl Card {
         sorted
     }
 
-    /// The first limit that is broken, before any place is looked for.
+    /// The first limit exceeded, checked before any placement.
     pub(super) fn limit(&self, wanted: &[Arc<Profile>], beside: &[Instance]) -> Option<Limit> {
         if let Some(profile) = wanted.iter().find(|p| p.places.is_none()) {
             return Some(Limit::Unplaced(Arc::clone(profile)));
@@ -92,8 +92,8 @@ impl Card {
     }
 }
 
-/// Place the first of them wherever it leaves room for the others; instances of one profile ascend, so that no two orders of the same
-/// are tried.
+/// Place the first of them wherever it leaves room for the others; instances of one profile ascend, so that no permutations of
+/// the same are tried.
 fn arrange(wanted: &[Arc<Profile>], taken: u64, placed: &mut Vec<Instance>) -> bool {
     let Some((profile, others)) = wanted.split_first() else { return true };
     let Some(places) = &profile.places else { return false };
@@ -112,7 +112,7 @@ fn arrange(wanted: &[Arc<Profile>], taken: u64, placed: &mut Vec<Instance>) -> b
     false
 }
 
-/// The units from `start` on, a bit each; the reader sees to it that they lie inside the grid.
+/// The units from `start` on, a bit each; the reader ensures that they are inside the grid.
 fn bits(start: u32, units: u32) -> u64 {
     (0..units).fold(0, |bits, unit| bits | 1u64.checked_shl(start + unit).unwrap_or(0))
 }

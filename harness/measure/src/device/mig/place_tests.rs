@@ -1,4 +1,4 @@
-//! The solver against a search that shares nothing with it: all sets of instances that can exist on a card, grown one by one.
+//! Tests the solver against an independent search: all sets of instances that can exist on a GPU, grown one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use super::*;
 /// Instances at their places.
 type Set = BTreeSet<(String, u32)>;
 
-/// May these exist together? As the rules are written in the MIG user guide, without sums on a grid in bits.
+/// Whether these can coexist, by the rules of the MIG user guide, without bit sums on a grid.
 fn can_exist(card: &Card, set: &Set) -> bool {
     let all: Vec<(&Arc<Profile>, u32)> = set.iter().map(|(name, start)| (card.profile(name).expect("known"), *start)).collect();
     let mut units: Vec<u32> = Vec::new();
@@ -39,7 +39,7 @@ fn can_exist(card: &Card, set: &Set) -> bool {
         && [engine(|e| e.copy), engine(|e| e.decode), engine(|e| e.encode), engine(|e| e.jpeg), engine(|e| e.ofa)] == [true; 5]
 }
 
-/// Every set that can exist. What is left of one that can exist can exist too, so growing finds all.
+/// Every possible set. Every subset of a possible set is possible, so growing finds all.
 fn all_sets(card: &Card) -> BTreeSet<Set> {
     let mut found = BTreeSet::from([Set::new()]);
     let mut new = found.clone();
@@ -61,7 +61,7 @@ fn all_sets(card: &Card) -> BTreeSet<Set> {
     found
 }
 
-/// The same for every card with a grid, searched once for all tests.
+/// The same for every GPU model with a grid, searched once for all tests.
 fn searched() -> &'static BTreeMap<String, Vec<Set>> {
     static FOUND: OnceLock<BTreeMap<String, Vec<Set>>> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -81,7 +81,7 @@ fn set_of(instances: &[Instance]) -> Set {
     instances.iter().map(|i| (i.profile.name.clone(), i.start)).collect()
 }
 
-/// The card with only the plain profiles of least memory, the classes 7g, 4g, 3g, 2g, 1g.
+/// The GPU model with only the plain profiles of least memory, the classes 7g, 4g, 3g, 2g, 1g.
 fn classes(name: &str) -> Card {
     let mut card = card(name);
     let plain =
@@ -188,7 +188,7 @@ fn the_double_memory_1g_is_placed_as_the_facts_have_it() {
     }
 }
 
-/// A card, a set that can exist on it, part of it being there already, and a few profiles.
+/// A GPU model, a possible set on it, of which a part exists already, and a few profiles.
 fn any_case() -> impl Strategy<Value = (&'static str, Set, Vec<String>)> {
     let names: Vec<&'static str> = searched().keys().map(String::as_str).collect();
     prop::sample::select(names).prop_flat_map(|name| {

@@ -11,7 +11,7 @@ use collo_store::{Diagnostic, Diagnostics, Source};
 use super::{Card, Layout, keys};
 use crate::fields::{self, Fields, Found, Value};
 
-/// The card that a text describes; its name is the file's. What is wrong is found here, the values are read by [`Model::read`].
+/// Parse a GPU model; its name is the file's. Errors are found here, the values are read by [`Model::read`].
 pub fn parse(name: &str, source: &Arc<Source>) -> Result<Card, Diagnostics> {
     let (fields, mistakes) = fields::read(source, &keys::CARD);
     let mut reader = Reader { source, mistakes };

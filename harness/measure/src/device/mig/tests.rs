@@ -5,7 +5,7 @@ use collo_store::Source;
 
 use super::*;
 
-/// The cards of the checkout.
+/// The GPU models of the checkout.
 pub fn cards() -> &'static Cards {
     static CARDS: OnceLock<Cards> = OnceLock::new();
     CARDS.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! Why instances do not fit a card, and what would: words that a person can act on.
+//! Why instances do not fit a GPU, and what would: in words that a person can act on.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Card {
         }
     }
 
-    /// As many of them as fit, the largest first, and those that then find no place.
+    /// As many of them as fit, the largest first, and those left without a place.
     fn kept(&self, wanted: &[Arc<Profile>], beside: &[Instance]) -> (Vec<Arc<Profile>>, Vec<Arc<Profile>>) {
         let (mut kept, mut left_out) = (Vec::new(), Vec::new());
         for profile in wanted {
@@ -55,7 +55,7 @@ impl Card {
         (kept, left_out)
     }
 
-    /// For equal ones as many smaller ones; where one finds no place, the others and a smaller one; else those that fit.
+    /// For equal ones as many smaller ones; if one has no place, the others and a smaller one; else those that fit.
     fn would_fit(
         &self,
         wanted: &[Arc<Profile>],

@@ -1,4 +1,4 @@
-//! Folders of the pipes of our daemons: how they are called, where they lie, and taking them away.
+//! Pipe folders of our daemons: their names, location and removal.
 
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -6,36 +6,36 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::unistd::geteuid;
 
-/// A short path: a Unix socket lies in the folder.
+/// A short path: the folder contains a Unix socket.
 const PLACE: &str = "/tmp";
 const BEGINNING: &str = "collo-mps-";
 
-/// A name that nobody has: this process's number, a count, and the nanoseconds of the clock.
+/// An unused name: this process's pid, a count, and the clock's nanoseconds.
 pub fn free() -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let (count, ns) = (COUNT.fetch_add(1, Ordering::Relaxed), collo_store::monotonic_ns());
     PathBuf::from(format!("{PLACE}/{BEGINNING}{}-{count}-{:x}", std::process::id(), ns & 0xff_ffff))
 }
 
-/// Make it, for this user alone.
+/// Create it, for this user alone.
 pub fn make(pipe: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().mode(0o700).create(pipe)
 }
 
-/// Whether it is a name that we make, where we make it.
+/// Whether it has a name and location of ours.
 pub fn is_named_so(pipe: &Path) -> bool {
     let name = pipe.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix(BEGINNING));
     let plain = name.is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'));
     plain && pipe.parent() == Some(Path::new(PLACE)) && pipe.as_os_str().len() <= super::LONGEST_FOLDER
 }
 
-/// Whether such a folder is there and belongs to us: a real one, no link to another.
+/// Whether such a folder exists and belongs to us: a real one, not a link to another.
 pub fn is_ours(pipe: &Path) -> bool {
     let own = |found: std::fs::Metadata| found.is_dir() && found.uid() == geteuid().as_raw();
     is_named_so(pipe) && std::fs::symlink_metadata(pipe).is_ok_and(own)
 }
 
-/// Take it away, if it is ours: nobody else can put another in its place, because the folder around it is sticky.
+/// Remove it, if it is ours: nobody else can replace it, because its parent folder is sticky.
 pub fn remove(pipe: &Path) {
     if is_ours(pipe) {
         let _ = fs_err::remove_dir_all(pipe);

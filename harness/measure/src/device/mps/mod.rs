@@ -1,6 +1,6 @@
 //! Talking to an MPS control daemon: one command, one bounded answer.
 //!
-//! In: the folder of its pipe. Out: what it says, read into values. It starts no daemon; `launch/service.rs` does.
+//! In: the folder of its pipe. Out: its replies, parsed into values. It starts no daemon; `launch/service.rs` does.
 
 pub mod folder;
 mod replies;
@@ -12,16 +12,16 @@ use crate::launch::{Errand, Said};
 
 pub use replies::{Logged, Status, logged, trouble, understood};
 
-/// The program, looked for on the PATH.
+/// The program, searched on the PATH.
 pub const PROGRAM: &str = "nvidia-cuda-mps-control";
 /// The name of the server's process, which the driver's process list shows.
 pub const SERVER: &str = "nvidia-cuda-mps-server";
-/// A Unix socket lies in the folder; longer paths of one are cut off by the system.
+/// The folder contains a Unix socket, whose path the system truncates if longer.
 pub const LONGEST_FOLDER: usize = 80;
 /// The folder of the state folder in which members without MPS look for a daemon, and find none.
 pub const NO_DAEMON: &str = "no-mps";
 
-/// How long an answer may take. A daemon that hangs must not hang the campaign.
+/// Time limit for an answer. A daemon that hangs must not hang the campaign.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A daemon, by the folder of its pipe.
@@ -46,7 +46,7 @@ impl Control {
         Control { pipe: pipe.into() }
     }
 
-    /// Say one command and read the answer.
+    /// Send one command and read the answer.
     pub fn say(&self, words: &str) -> Result<String, Unanswered> {
         self.say_within(words, PATIENCE)
     }
@@ -64,12 +64,12 @@ impl Control {
         }
     }
 
-    /// True when it answers, and so soon. Where no daemon listens the program says so at once, so this is long only where one is slow.
+    /// True if it answers quickly. Without a daemon the program fails immediately, so this takes long only with a slow one.
     pub fn is_ready(&self) -> bool {
         self.say("get_default_active_thread_percentage").is_ok()
     }
 
-    /// The pids of its servers; none before the first client has come.
+    /// The pids of its servers; empty before the first client has connected.
     pub fn servers(&self) -> Result<Vec<u32>, Unanswered> {
         self.say("get_server_list").map(|answer| replies::pids(&answer))
     }
@@ -83,17 +83,17 @@ impl Control {
         self.say(&format!("get_server_status {server}")).map(|answer| replies::status(&answer))
     }
 
-    /// The share of threads that clients get where nothing else is said.
+    /// The default thread percentage of clients.
     pub fn active_thread_percentage(&self) -> Result<Option<f64>, Unanswered> {
         self.say("get_default_active_thread_percentage").map(|answer| replies::number(&answer))
     }
 
-    /// The memory that each client may have on the daemon's only device, bytes; none where the answer is not understood.
+    /// The memory limit per client on the daemon's only device, bytes; `None` if the answer is not understood.
     pub fn memory_limit_bytes(&self) -> Result<Option<u64>, Unanswered> {
         self.say("get_default_device_pinned_mem_limit 0").map(|answer| replies::size_bytes(&answer))
     }
 
-    /// End it in good order: its clients first, each by the server's own way, then itself, and only so long.
+    /// Shut it down: its clients first, each by the server's own method, then itself, within the time limit.
     pub fn end(&self, patience: Duration) -> Result<(), Unanswered> {
         let deadline = Instant::now() + patience;
         let servers = self.servers()?;
@@ -107,18 +107,18 @@ impl Control {
         self.say_within("quit", left).map(drop)
     }
 
-    /// The daemon's pid, as it wrote it down.
+    /// The daemon's pid, from its pid file.
     pub fn pid(&self) -> Option<u32> {
         std::fs::read_to_string(self.pipe.join(format!("{PROGRAM}.pid"))).ok()?.trim().parse().ok()
     }
 }
 
-/// The place where a daemon is that nobody named another place for.
+/// The default pipe folder of a daemon.
 pub fn usual_place() -> PathBuf {
     std::env::var_os("CUDA_MPS_PIPE_DIRECTORY").filter(|p| !p.is_empty()).map_or("/tmp/nvidia-mps".into(), PathBuf::from)
 }
 
-/// Whether the program is there to be run.
+/// Whether the program is installed.
 pub fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(PROGRAM)).find(|p| is_executable(p))

@@ -1,16 +1,16 @@
-//! Reading the answers of an MPS control daemon. What is not understood is left out, never guessed.
+//! Parses the answers of an MPS control daemon. What is not understood is left out, never guessed.
 
-/// How a server stands.
+/// The status of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Status {
     Active,
     Initializing,
-    /// A client's error has hit all clients; new ones are refused until these are gone.
+    /// A client's error has affected all clients; new ones are refused until these have exited.
     Fault,
     Other(String),
 }
 
-/// One pid a line; anything else on a line makes it none.
+/// One pid per line; a line with anything else is skipped.
 pub fn pids(answer: &str) -> Vec<u32> {
     answer.lines().filter_map(|line| line.trim().parse().ok()).filter(|pid| *pid > 0).collect()
 }
@@ -29,7 +29,7 @@ pub fn number(answer: &str) -> Option<f64> {
     answer.lines().next()?.trim().parse().ok().filter(|n: &f64| n.is_finite())
 }
 
-/// A size alone on the first line, as `4G`, `3814M` or `3814 MB`; what has another form is not guessed at.
+/// A size alone on the first line, as `4G`, `3814M` or `3814 MB`; other forms are not guessed.
 pub fn size_bytes(answer: &str) -> Option<u64> {
     let text = answer.lines().next()?.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -44,9 +44,9 @@ pub fn size_bytes(answer: &str) -> Option<u64> {
     number.checked_shl(shift).filter(|bytes| bytes >> shift == number)
 }
 
-/// The last line of a log of MPS that says what went wrong, without its stamp: what is said later is nearer to the end.
+/// The last line of an MPS log that reports an error, without its timestamp: later ones are nearer to the end.
 ///
-/// `User did not send valid credentials` is none of them. It stands in the control.log of healthy daemons, once for each command, and
+/// `User did not send valid credentials` is not one. It occurs in the control.log of healthy daemons, once for each command, and
 /// `Accepting connection...` follows (k8s-device-plugin #1614, nvidia-container-toolkit #277, dra-driver-nvidia-gpu #1153).
 pub fn trouble(log: &str) -> Option<String> {
     const WORDS: [&str; 5] = ["fatal GPU error", "sticky error", "failed to start", "exited with status", "error"];
@@ -60,20 +60,20 @@ pub fn trouble(log: &str) -> Option<String> {
     log.lines().rev().find_map(said)
 }
 
-/// A line of a log without its stamp, `[2026-11-20 18:42:09.123 Server  4711]`.
+/// A line of a log without its timestamp, `[2026-11-20 18:42:09.123 Server  4711]`.
 fn message(line: &str) -> &str {
     line.split_once("] ").map_or(line, |(_, text)| text).trim()
 }
 
-/// The limits that a server wrote down when it started: what is in force for its clients, whatever the daemon tells of it later.
+/// The limits that a server logged when it started: those in force for its clients, whatever the daemon reports later.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Logged {
     pub active_thread_percent: Option<f64>,
     pub memory_limit_bytes: Option<u64>,
 }
 
-/// As in `Active Threads Percentage set to 33.0` and `Device pinned memory limit for device 0 set to 0x1d4c00000`, the last of each (the
-/// server.log in bottlerocket-os/bottlerocket #415). What has another form is not guessed at.
+/// As in `Active Threads Percentage set to 33.0` and `Device pinned memory limit for device 0 set to 0x1d4c00000`, the last of
+/// each (the server.log in bottlerocket-os/bottlerocket #415). Other forms are not guessed.
 pub fn logged(log: &str) -> Logged {
     let mut found = Logged::default();
     for line in log.lines().map(message) {
@@ -87,7 +87,7 @@ pub fn logged(log: &str) -> Logged {
     found
 }
 
-/// Whether an answer to a command is in the form that is read here; of commands that nobody reads anything will do.
+/// Whether an answer to a command has the expected form; true for any answer to a command that is not parsed.
 pub fn understood(command: &str, answer: &str) -> bool {
     let name = command.split_whitespace().next().unwrap_or_default();
     match name {
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(logged("[x Server 65] Device pinned memory limit for device 1 set to 0x10"), Logged::default());
     }
 
-    /// What holds for any answer: nothing breaks, and no number is made up.
+    /// Properties of any answer: nothing panics, and no number is made up.
     fn is_sane(text: &str) -> bool {
         let made_up = |pid: &u32| !text.contains(&pid.to_string());
         let size_is_there = size_bytes(text).is_none() || text.trim_start().starts_with(|c: char| c.is_ascii_digit());

@@ -1,7 +1,7 @@
-//! GPU instances and compute instances, as the driver has them. The safe calls of the wrapper do not reach them, so this is where the
-//! raw ones are, and nothing else.
+//! GPU instances and compute instances, as reported by the driver. The wrapper's safe calls do not cover them, so this module has
+//! the raw ones, and nothing else.
 //!
-//! NVML knows a profile by two numbers: its index asks for what the profile is, its id does everything else.
+//! NVML identifies a profile by two numbers: its index for queries, its id for everything else.
 
 use std::ffi::CStr;
 use std::os::raw::c_char;
@@ -10,7 +10,7 @@ use nvml_wrapper::error::{NvmlError, nvml_sym, nvml_try};
 use nvml_wrapper::{Device, Nvml};
 use nvml_wrapper_sys::bindings as b;
 
-/// A size of GPU instance that a card offers.
+/// A size of GPU instance that a GPU offers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
     /// `3g.20gb`
@@ -22,9 +22,9 @@ pub struct Profile {
     pub memory_mib: u64,
     /// copy, decode, encode, jpeg, ofa
     pub engines: [u32; 5],
-    /// Where one may begin; empty where the driver does not tell it, as to a normal user.
+    /// Possible start units; empty if the driver does not report them, as to a normal user.
     pub starts: Vec<u32>,
-    /// Units of the grid that one takes.
+    /// Units of the grid per instance.
     pub units: u32,
 }
 
@@ -59,25 +59,25 @@ pub struct MigDevice {
     pub compute_instance: u32,
     pub sms: Option<u32>,
     pub memory_mib: Option<u64>,
-    /// `3g.20gb`, or `1c.3g.20gb` where it is a part: what its name ends with.
+    /// `3g.20gb`, or `1c.3g.20gb` if it is a part: the end of its name.
     pub called: Option<String>,
     /// Compute slices of its GPU instance, and its own.
     pub slices: Option<(u32, u32)>,
 }
 
-/// Profiles are asked for by index, up to here. Their number grows with each driver (`nvml.h` had 15, 17, 18 and 8, 9 in turn), and the header
-/// says to ask until an index is not valid.
+/// Profiles are queried by index, up to this one. Their number grows with each driver (`nvml.h` had 15, 17, 18 and 8, 9 in turn),
+/// and the header says to query until an index is not valid.
 const INDICES: std::ops::Range<u32> = 0..32;
 
 type Result<T> = std::result::Result<T, NvmlError>;
 
-/// A card, by its open library.
+/// A GPU, with its open library.
 pub struct Raw<'a> {
     nvml: &'a Nvml,
     device: &'a Device<'a>,
 }
 
-/// What a profile that this card or driver does not have is answered with.
+/// The errors for a profile that this GPU or driver does not have.
 fn is_absent(e: &NvmlError) -> bool {
     matches!(e, NvmlError::NotSupported | NvmlError::InvalidArg | NvmlError::NotFound)
 }
@@ -92,7 +92,7 @@ impl<'a> Raw<'a> {
         unsafe { self.device.handle() }
     }
 
-    /// Every profile that the card offers.
+    /// Every profile that the GPU offers.
     pub fn profiles(&self) -> Result<Vec<Profile>> {
         let mut all: Vec<Profile> = Vec::new();
         for index in INDICES {
@@ -146,7 +146,7 @@ impl<'a> Raw<'a> {
         Some(name.strip_prefix("MIG ").unwrap_or(&name).to_string()).filter(|n| !n.is_empty())
     }
 
-    /// Whether this user may cut the card, as far as the driver's answers tell: places are closed to whoever may not (nvml.h).
+    /// Whether this user may partition the GPU, as far as the driver shows it: other users cannot read places (nvml.h).
     pub fn may_cut(&self, profiles: &[Profile]) -> Option<bool> {
         match self.placements(profiles.first()?.id) {
             Ok(places) => (!places.is_empty()).then_some(true),
@@ -283,7 +283,7 @@ impl<'a> Raw<'a> {
         nvml_try(unsafe { call(instance.handle) })
     }
 
-    /// What CUDA can see of the card while it is cut. The count is of what could be: gaps are skipped.
+    /// The devices that CUDA can see while the GPU is partitioned. The count is the maximum: gaps are skipped.
     pub fn mig_devices(&self) -> Result<Vec<MigDevice>> {
         let gi_of = nvml_sym(self.nvml.lib().nvmlDeviceGetGpuInstanceId.as_ref())?;
         let ci_of = nvml_sym(self.nvml.lib().nvmlDeviceGetComputeInstanceId.as_ref())?;
@@ -316,8 +316,8 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// The name of a profile that the driver is too old to name. NVIDIA's own rule: memory counts in eighths of the card's, rounded up (go-nvlib,
-/// pkg/nvlib/device/mig_profile.go).
+/// The name of a profile, for drivers too old to report it. NVIDIA's own rule: memory counts in eighths of the GPU's, rounded up
+/// (go-nvlib, pkg/nvlib/device/mig_profile.go).
 fn by_eighths(slices: u32, memory_mib: u64, total_bytes: u64) -> String {
     let total_gb = total_bytes.div_ceil(1 << 30);
     let eighths = ((memory_mib << 20) * 8).div_ceil(total_bytes.max(1));

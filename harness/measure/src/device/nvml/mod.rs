@@ -1,7 +1,7 @@
-//! NVIDIA's management library, opened: the one door to a driver.
+//! Opens NVIDIA's management library: the only access to a driver.
 //!
-//! `COLLO_NVML` names another library file than the system's `libnvidia-ml.so.1`. An open library holds the cards, so whoever cuts one
-//! anew closes it first: open it for a piece of work, and drop it.
+//! `COLLO_NVML` names a library file to use instead of the system's `libnvidia-ml.so.1`. An open library keeps the GPUs open, so
+//! it has to be closed before partitioning: open it for one operation, and drop it.
 
 pub mod instances;
 pub mod probe;
@@ -15,7 +15,7 @@ use nvml_wrapper::error::NvmlError;
 /// The variable that names another library.
 pub const LIBRARY: &str = "COLLO_NVML";
 
-/// Why there is no driver to talk to.
+/// Why there is no driver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoDriver {
     /// What was tried.
@@ -36,7 +36,7 @@ fn named() -> Option<OsString> {
 }
 
 impl NoDriver {
-    /// The way out, where there is a certain one.
+    /// The hint, if there is a certain one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             NoDriver::Unsafe(_) => Some("update the driver to 535.104.05 or later"),
@@ -45,7 +45,7 @@ impl NoDriver {
     }
 }
 
-/// Open the library of this machine. A driver whose answers cannot be read safely is refused before it is asked anything else.
+/// Open the library of this machine. A driver whose answers cannot be read safely is refused before any other query.
 pub fn open() -> Result<Nvml, NoDriver> {
     let named = named();
     let opened = match &named {
@@ -66,7 +66,7 @@ pub fn open() -> Result<Nvml, NoDriver> {
     Ok(nvml)
 }
 
-/// What NVML says went wrong, with the codes that the wrapper has no word for.
+/// NVML's error message, including codes unknown to the wrapper.
 pub fn text(e: &NvmlError) -> String {
     match e {
         NvmlError::UnexpectedVariant(23) => "insufficient resources".into(),

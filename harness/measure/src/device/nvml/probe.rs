@@ -1,17 +1,17 @@
-//! What NVML says of a card, raw: each call with its return code as this user gets it, and the bytes of the process lists.
+//! Raw NVML replies about a GPU: each call with its return code for this user, and the bytes of the process lists.
 //!
-//! In: an open library and a card. Out: JSON that is read far away from the card, to see what a real driver answers. Nothing here is
-//! interpreted; a call that is refused is as telling as one that answers.
+//! In: an open library and a GPU. Out: JSON to be read elsewhere, showing what a real driver answers. Nothing here is
+//! interpreted; a refused call is as informative as an answer.
 
 use nvml_wrapper::Nvml;
 use nvml_wrapper_sys::bindings as b;
 use serde_json::{Map, Value, json};
 
-/// Room for processes, in entries that are twice as long as any driver writes: 535.43 to 535.86 write 32 bytes each where the header
-/// says 24 (nvitop #88), and would write behind a list of the right length.
+/// Room for processes, in entries twice as long as any driver writes: 535.43 to 535.86 write 32 bytes each where the header says
+/// 24 (nvitop #88), and would write past the end of a list of the right length.
 const PROCESSES: u32 = 64;
 const ENTRY: usize = 64;
-/// More than any driver has; what is not there says so.
+/// More than any driver has; missing ones return an error.
 const PROFILES: u32 = 32;
 const MIG_DEVICES: u32 = 16;
 
@@ -24,7 +24,8 @@ fn answer(rc: Option<u32>, value: impl FnOnce() -> Value) -> Value {
     }
 }
 
-/// Call a function of the library, if it has it. Arguments are handles that it gave, and pointers to what lives through the call.
+/// Call a function of the library, if it has it. Arguments are handles from the library, and pointers to values that outlive the
+/// call.
 macro_rules! ask {
     ($nvml:expr, $name:ident, $($argument:expr),*) => {
         match $nvml.lib().$name.as_ref() {
@@ -35,7 +36,7 @@ macro_rules! ask {
     };
 }
 
-/// A number by a function that takes a device and where to put it.
+/// A number from a function that takes a device and an output pointer.
 macro_rules! number {
     ($nvml:expr, $device:expr, $name:ident) => {{
         let mut value = 0;
@@ -44,7 +45,7 @@ macro_rules! number {
     }};
 }
 
-/// Everything that is asked of the card with this UUID, or why it cannot be asked.
+/// All queries about the GPU with this UUID, or why it cannot be queried.
 pub fn probe(nvml: &Nvml, uuid: &str) -> Value {
     let namespace = std::fs::read_link("/proc/self/ns/pid").map(|n| n.to_string_lossy().into_owned()).ok();
     let driver = nvml.sys_driver_version().map_err(|e| e.to_string());
@@ -134,7 +135,7 @@ fn lists(nvml: &Nvml, device: b::nvmlDevice_t) -> Value {
     Value::Object(all)
 }
 
-/// What the driver tells of a size of instance; none where it has none of this number.
+/// The driver's description of a size of instance; `None` if there is none with this number.
 fn profile(nvml: &Nvml, device: b::nvmlDevice_t, index: u32) -> Option<Value> {
     // SAFETY: a plain struct of integers, for which all zeros is a value.
     let mut info: b::nvmlGpuInstanceProfileInfo_t = unsafe { std::mem::zeroed() };
@@ -155,7 +156,7 @@ fn profile(nvml: &Nvml, device: b::nvmlDevice_t, index: u32) -> Option<Value> {
         "nvmlDeviceGetGpuInstances": answer(listed, || json!(count))}))
 }
 
-/// What a MIG device's handle tells, which is open to everybody; none where none has this number.
+/// The properties of a MIG device, readable by every user; `None` if there is none with this number.
 fn mig_device(nvml: &Nvml, parent: b::nvmlDevice_t, index: u32) -> Option<Value> {
     let mut device: b::nvmlDevice_t = std::ptr::null_mut();
     let rc = ask!(nvml, nvmlDeviceGetMigDeviceHandleByIndex, parent, index, &mut device);
@@ -188,7 +189,7 @@ fn mig_device(nvml: &Nvml, parent: b::nvmlDevice_t, index: u32) -> Option<Value>
         "nvmlDeviceGetUUID": uuid, "processes": lists(nvml, device)}))
 }
 
-/// How the energy counter moves: each value that it takes, with the moment, for so long.
+/// How the energy counter moves: each new value, with its time, for this long.
 pub fn energy_steps(nvml: &Nvml, uuid: &str, for_ns: u64) -> Value {
     let card = match nvml.device_by_uuid(uuid) {
         Ok(card) => card,

@@ -1,17 +1,17 @@
-//! Versions of the driver whose lists of processes must not be read.
+//! Driver versions whose lists of processes must not be read.
 //!
-//! 535.43.02 brought a wider entry for lists of processes, 32 bytes with a field of confidential computing, under the old name
-//! `nvmlDeviceGetComputeRunningProcesses_v3`; NVIDIA took it back to 24 bytes, in 535.98 the function is missing, from 535.104.05 on all is
-//! well (XuehaiPan/nvitop #79, #88; NVIDIA/go-nvml #75; wookayin/gpustat #161). Whoever reads 24 bytes finds pids that do not exist, and a
-//! list of the exact length is written beyond its end.
+//! 535.43.02 introduced a wider entry for lists of processes, 32 bytes with a field of confidential computing, under the old name
+//! `nvmlDeviceGetComputeRunningProcesses_v3`; NVIDIA reverted it to 24 bytes, in 535.98 the function is missing, from 535.104.05
+//! on it is correct (XuehaiPan/nvitop #79, #88; NVIDIA/go-nvml #75; wookayin/gpustat #161). Reading 24 bytes yields pids that do
+//! not exist, and the driver writes past the end of a list of the exact length.
 
 use super::NoDriver;
 
-/// The first driver with the wide entries, and the first that is right again.
+/// The first driver with the wide entries, and the first correct one.
 const WIDE: [u32; 3] = [535, 43, 0];
 const RIGHT: [u32; 3] = [535, 104, 5];
 
-/// `535.104.05` → its three numbers; what is missing is 0.
+/// `535.104.05` → its three numbers; missing ones are 0.
 fn numbers(version: &str) -> Option<[u32; 3]> {
     let mut numbers = [0; 3];
     let mut parts = version.split('.');
@@ -21,7 +21,7 @@ fn numbers(version: &str) -> Option<[u32; 3]> {
     Some(numbers)
 }
 
-/// A driver whose lists of processes are wrong is not talked to at all.
+/// A driver with wrong process lists is not used at all.
 pub fn check(version: &str) -> Result<(), NoDriver> {
     match numbers(version).is_some_and(|v| (WIDE..RIGHT).contains(&v)) {
         true => Err(NoDriver::Unsafe(version.into())),

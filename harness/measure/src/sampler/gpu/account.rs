@@ -1,4 +1,4 @@
-//! What one source was asked for: what it gave, and why the rest is absent.
+//! The account of one source: what it gave, and why the rest is absent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use nvml_wrapper::error::NvmlError;
 /// Metric and scope.
 type Reading = (&'static str, Arc<str>);
 
-/// Kept while a source is read; told when it ends.
+/// Kept while a source is read; reported when it ends.
 #[derive(Debug, Clone, Default)]
 pub struct Account {
     given: BTreeSet<Reading>,
@@ -25,7 +25,7 @@ impl Account {
         }
     }
 
-    /// There is no value, and why; what was given before keeps its reason only if it is told that it ended.
+    /// There is no value, and why; if it was given before, only `ended` sets a reason.
     pub fn lacks(&mut self, metric: &'static str, scope: &Arc<str>, why: &str) {
         let reading = (metric, scope.clone());
         if !self.given.contains(&reading) {
@@ -33,14 +33,14 @@ impl Account {
         }
     }
 
-    /// It gave values, and gives none any more.
+    /// It gave values, but no longer does.
     pub fn ended(&mut self, metric: &'static str, scope: &Arc<str>, why: &str) {
         let reading = (metric, scope.clone());
         let text = if self.given.contains(&reading) { format!("ended early: {why}") } else { why.to_string() };
         self.absent.insert(reading, text);
     }
 
-    /// Take in another account of the same source.
+    /// Merge another account of the same source.
     pub fn join(&mut self, other: &Account) {
         self.given.extend(other.given.iter().cloned());
         self.absent.extend(other.absent.iter().map(|(k, v)| (k.clone(), v.clone())));
@@ -55,7 +55,7 @@ impl Account {
         self.absent.iter().map(|((metric, scope), why)| (*metric, scope, why.as_str()))
     }
 
-    /// Reasons by metric where they are one for all, else by `METRIC of SCOPE`.
+    /// Reasons by metric if the same for all scopes, else by `METRIC of SCOPE`.
     pub fn told(&self) -> BTreeMap<String, String> {
         let is_one_for_all = |metric: &str, why: &str| {
             self.given.iter().all(|(m, _)| *m != metric) && self.absent().all(|(m, _, other)| m != metric || other == why)
@@ -68,7 +68,7 @@ impl Account {
     }
 }
 
-/// Whether an answer of NVML's means that it will never tell, so that asking again is idle.
+/// Whether an NVML error is permanent, so that asking again is pointless.
 pub fn is_never(e: &NvmlError) -> bool {
     matches!(e, NvmlError::NotSupported | NvmlError::InvalidArg | NvmlError::FunctionNotFound | NvmlError::FailedToLoadSymbol(_))
 }

@@ -1,4 +1,4 @@
-//! Handles of cards and instances that the sampling threads share, and the memory that a card is lost.
+//! Handles of GPUs and instances that the sampling threads share, including the state of lost GPUs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -11,7 +11,7 @@ use nvml_wrapper_sys::bindings::nvmlDevice_t;
 use super::{Board, Source, SourceChoice, gpu_scope, mig_scope};
 use crate::device::nvml::text;
 
-/// Why a card is lost, as soon as one is.
+/// Why a GPU is lost, as soon as one is.
 #[derive(Debug, Clone, Default)]
 pub struct Lost(Arc<Mutex<Option<String>>>);
 
@@ -25,7 +25,7 @@ impl Lost {
     }
 }
 
-/// The handle of a card or of a MIG device, with the library that it belongs to.
+/// The handle of a GPU or of a MIG device, with its library.
 pub struct Card {
     nvml: Arc<Nvml>,
     handle: nvmlDevice_t,
@@ -49,7 +49,7 @@ impl Card {
         handle.map(card).inspect_err(|e| note(e, board, gone, lost))
     }
 
-    /// Ask the device something. A lost card is remembered, and is not asked again: its driver may take seconds to say so.
+    /// Query the device. A lost GPU is remembered, and not queried again: its driver may take seconds to report it.
     pub fn ask<T>(&self, question: impl FnOnce(&Device<'_>) -> Result<T, NvmlError>) -> Result<T, NvmlError> {
         if self.gone.load(Ordering::Relaxed) {
             return Err(NvmlError::GpuLost);
@@ -72,7 +72,7 @@ fn note(e: &NvmlError, board: &str, gone: &AtomicBool, lost: &Lost) {
     }
 }
 
-/// Who tells the traffic over PCIe of a card; NVML only if nobody better does.
+/// The source of a GPU's PCIe traffic; NVML only if there is no better one.
 #[derive(Debug, Default)]
 pub struct Turn(AtomicU8);
 
@@ -91,13 +91,13 @@ impl Turn {
         let _ = self.0.compare_exchange(OPEN, DCGM, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// DCGM does not tell it, or not any more.
+    /// DCGM does not report it, or no longer.
     pub fn dcgm_does_not(&self) {
         let next = |turn| (turn == OPEN || turn == DCGM).then_some(COUNTERS);
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
     }
 
-    /// Nor has NVML the counters.
+    /// NVML does not have the counters either.
     pub fn no_counters(&self) {
         self.0.store(QUERY, Ordering::Relaxed);
     }
@@ -117,28 +117,28 @@ pub struct Part {
     pub gpu_instance: u32,
     /// The handle of its MIG device (the first, if there are several), or why there is none.
     pub card: Result<Card, String>,
-    /// How many compute slices it has; none where the driver does not tell.
+    /// Its compute slices; `None` if the driver does not report them.
     pub slices: Option<u32>,
-    /// Its compute instances, where it is shared by several.
+    /// Its compute instances, if it has several.
     pub compute_instances: Vec<(u32, Arc<str>)>,
 }
 
-/// A card that is open for sampling.
+/// A GPU opened for sampling.
 pub struct Opened {
     pub uuid: String,
     pub scope: Arc<str>,
     pub card: Card,
-    /// Its compute capability; none where the driver does not tell.
+    /// Its compute capability; `None` if the driver does not report it.
     pub capability: Option<(i32, i32)>,
     pub parts: Vec<Part>,
     pub sources: SourceChoice,
     pub pcie: Arc<Turn>,
-    /// DCGM gave a number of this card or a part of it.
+    /// DCGM gave a number of this GPU or a part of it.
     pub dcgm_tells: Arc<AtomicBool>,
 }
 
 impl Opened {
-    /// Find a card and its instances by their UUIDs.
+    /// Find a GPU and its instances by their UUIDs.
     pub fn open(nvml: &Arc<Nvml>, board: &Board, lost: &Lost) -> Result<Opened, String> {
         let gone = Arc::new(AtomicBool::new(false));
         let find = |uuid: &str| Card::find(nvml, uuid, &board.uuid, &gone, lost).map_err(|e| format!("`{uuid}`: {}", text(&e)));
@@ -166,7 +166,7 @@ impl Opened {
     }
 }
 
-/// The MIG devices of a card by their GPU instance.
+/// The MIG devices of a GPU by their GPU instance.
 fn by_gpu_instance(board: &Board) -> BTreeMap<u32, Vec<&super::BoardInstance>> {
     let mut found = BTreeMap::<u32, Vec<_>>::new();
     board.instances.iter().for_each(|i| found.entry(i.gpu_instance).or_default().push(i));

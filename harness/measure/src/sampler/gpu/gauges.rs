@@ -1,4 +1,4 @@
-//! NVML's gauges: memory, power, energy, clocks, temperature, throttling and utilisation of each card, memory of each instance.
+//! NVML's gauges: memory, power, energy, clocks, temperature, throttling and utilisation of each GPU, memory of each instance.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::pcie::{Traffic, read_counters};
 use crate::device::nvml::text;
 use crate::sampler::Sampler;
 
-/// One number of a card.
+/// One metric of a GPU.
 struct Gauge {
     metric: &'static str,
-    /// What the driver averages over; 0 for a moment or a counter.
+    /// The driver's averaging window; 0 for an instantaneous value or a counter.
     window_ns: u64,
     read: fn(&Device<'_>) -> Result<f64, NvmlError>,
 }
@@ -27,14 +27,14 @@ struct Gauge {
 const ENERGY: Gauge =
     Gauge { metric: "energy_j", window_ns: 0, read: |d| d.total_energy_consumption().map(|mj| mj as f64 / 1e3) };
 
-/// Field 186, the power of the moment.
+/// Field 186, the instantaneous power.
 const POWER_NOW: Gauge = Gauge { metric: "power_w", window_ns: 0, read: power_now_w };
 
 /// A mean over a second from Ampere on, except on GA100.
 const POWER_MEAN: Gauge =
     Gauge { metric: "power_w", window_ns: 1_000_000_000, read: |d| d.power_usage().map(|mw| f64::from(mw) / 1e3) };
 
-/// The same call on GA100 and older cards, where it is of the moment.
+/// The same call on GA100 and older GPUs, where it is instantaneous.
 const POWER_USAGE: Gauge = Gauge { window_ns: 0, ..POWER_MEAN };
 
 const OTHERS: [Gauge; 6] = [
@@ -55,7 +55,7 @@ const OTHERS: [Gauge; 6] = [
 /// The only gauge of an instance.
 pub const OF_INSTANCES: &str = OTHERS[0].metric;
 
-/// All metrics of a card.
+/// All metrics of a GPU.
 pub fn metrics() -> impl Iterator<Item = &'static str> {
     [&ENERGY, &POWER_NOW].into_iter().chain(&OTHERS).map(|g| g.metric)
 }
@@ -72,7 +72,7 @@ fn power_now_w(device: &Device<'_>) -> Result<f64, NvmlError> {
     }
 }
 
-/// Which of the three ways to ask for power is right for a card.
+/// Which of the three power queries is right for a GPU.
 fn power_gauge(opened: &Opened) -> &'static Gauge {
     // A card in use draws something: a zero here is a field that is not filled.
     if opened.card.ask(power_now_w).is_ok_and(|w| w > 0.0) {
@@ -84,7 +84,7 @@ fn power_gauge(opened: &Opened) -> &'static Gauge {
     }
 }
 
-/// Reads all cards at each tick.
+/// Reads all GPUs at each tick.
 pub struct Gauges {
     boards: Vec<Watched>,
     account: Account,
@@ -92,14 +92,14 @@ pub struct Gauges {
 
 struct Watched {
     opened: Arc<Opened>,
-    /// Those that the driver did not refuse for good.
+    /// Those that the driver did not refuse permanently.
     gauges: Vec<&'static Gauge>,
     parts: Vec<usize>,
     traffic: Traffic,
 }
 
 impl Gauges {
-    /// Ask once for everything, and leave out what will never be told.
+    /// Query everything once, and leave out what will never be reported.
     pub fn of(boards: &[Arc<Opened>]) -> Gauges {
         let mut account = Account::default();
         let boards = boards.iter().map(|opened| {

@@ -1,7 +1,7 @@
-//! GPM, the profiler inside NVML from Hopper on: means between two readings of a card or a GPU instance.
+//! GPM, the profiler inside NVML from Hopper on: means between two readings of a GPU or a GPU instance.
 //!
-//! Two readings must be more than 100 ms apart, so it has a thread and a cadence of its own. The first reading only seeds. After a few
-//! pairs it is settled which metric of which entity it tells; whoever waits to step in for the others is told then.
+//! Two readings must be more than 100 ms apart, so it has a thread and a cadence of its own. The first reading only seeds. After
+//! a few pairs it is settled which metrics of which entity it reports; fallback sources for the others are notified then.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,19 +23,19 @@ pub const RATE_HZ: f64 = 5.0;
 /// NVML refuses pairs of 100 ms and less.
 const LEAST_NS: u64 = 105_000_000;
 
-/// After so many pairs another source is to step in for a metric that gave no number, if others of the entity gave one.
+/// After this many pairs a fallback source takes over a metric that gave no number, if others of the entity gave one.
 const SETTLED_PAIRS: u32 = 3;
 
-/// An entity that gave nothing at all is waited for so long.
+/// Pairs to wait for an entity that gave nothing at all.
 const PATIENT_PAIRS: u32 = 10;
 
-/// Hears, once for each card, which metrics of which scopes GPM does not tell.
+/// Called once for each GPU, with the metrics and scopes that GPM does not report.
 pub type Settled = Box<dyn FnMut(usize, Vec<Missing>) + Send>;
 
-/// A metric of a scope that another source may tell.
+/// A metric of a scope for a fallback source.
 pub type Missing = (Arc<str>, &'static Profiled);
 
-/// Whether a card has GPM that may be read, or why not.
+/// Whether a GPU has readable GPM, or why not.
 pub fn supported(opened: &Opened) -> Result<(), String> {
     match opened.card.ask(|d| d.gpm_support()) {
         Ok(true) => permitted(opened),
@@ -49,7 +49,8 @@ pub fn supported(opened: &Opened) -> Result<(), String> {
     }
 }
 
-/// A card may have it and keep it to the privileged: in containers, and where the driver restricts profiling (DCGM #214). One reading tells.
+/// A GPU may restrict it to privileged users: in containers, and if the driver restricts profiling (DCGM #214). Tested with one
+/// reading.
 fn permitted(opened: &Opened) -> Result<(), String> {
     let reading = Buffer::new(opened.card.nvml()).and_then(|buffer| opened.card.ask(|device| buffer.fill(device, None)));
     match reading {
@@ -99,11 +100,11 @@ impl Drop for Buffer {
     }
 }
 
-/// A card or a GPU instance.
+/// A GPU or a GPU instance.
 struct Entity {
     board: usize,
     scope: Arc<str>,
-    /// NVML's number of the instance on the card; none for the card.
+    /// NVML's id of the instance on the GPU; `None` for the GPU.
     gpu_instance: Option<u32>,
     older: Buffer,
     newer: Buffer,
@@ -114,14 +115,14 @@ struct Entity {
     settled: bool,
 }
 
-/// A metric that is asked for.
+/// A requested metric.
 struct Asked {
     profiled: &'static Profiled,
-    /// The driver refused it in a way that will not change; a value that is not a number may become one, as on a card that slept.
+    /// The driver refused it permanently; a value that is not a number may become one, as on a GPU that slept.
     is_never: bool,
 }
 
-/// Reads all cards that have GPM.
+/// Reads all GPUs that have GPM.
 pub struct Gpm {
     boards: Vec<Arc<Opened>>,
     entities: Vec<Entity>,
@@ -138,7 +139,7 @@ pub struct Gpm {
 unsafe impl Send for Gpm {}
 
 impl Gpm {
-    /// Cards that are known to have GPM, by their number among all.
+    /// GPUs known to have GPM, by their index among all.
     pub fn of(boards: &[Arc<Opened>], having: &[usize], mut settled: Settled) -> Gpm {
         let mut entities = Vec::new();
         let mut account = Account::default();
@@ -183,7 +184,7 @@ impl Gpm {
         Gpm { boards: boards.to_vec(), entities, request, account, settled, open, missing }
     }
 
-    /// Tell of cards whose entities are all settled.
+    /// Report GPUs whose entities are all settled.
     fn settle(&mut self) {
         let entities = &self.entities;
         let (open, done): (Vec<_>, Vec<_>) =
@@ -229,7 +230,7 @@ impl Entity {
     }
 }
 
-/// A value of GPM's in our unit.
+/// A GPM value in our unit.
 fn number(value: f64, profiled: &Profiled) -> Result<f64, String> {
     // A share above one is rounding at the most.
     let most = if profiled.is_ratio { 105.0 } else { f64::MAX };

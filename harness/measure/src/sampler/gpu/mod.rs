@@ -1,9 +1,9 @@
-//! What the driver, its profiler (GPM) and DCGM say of the cards and their instances.
+//! Samples GPUs and their instances, from the driver, its profiler (GPM) and DCGM.
 //!
-//! In: the cards of a run, as staging left them. Out: samples of the scopes `gpu:UUID`, `mig:UUID` and, for GPU memory, `member:N`;
-//! and of each source how well it was read and why what is absent is absent. NVML is opened when sampling begins and closed when it
-//! ends, because whoever holds a card keeps it from being cut anew. Power and energy are of the whole board and are read of nothing
-//! else; values of instances are never added up.
+//! In: the GPUs of a run, as staged. Out: samples of the scopes `gpu:UUID`, `mig:UUID` and, for GPU memory, `member:N`; and for
+//! each source how well it was read and why missing values are absent. NVML is opened when sampling begins and closed when it
+//! ends, because an open GPU cannot be partitioned. Power and energy are only read of the whole board; values of instances are
+//! never added up.
 
 mod account;
 mod card;
@@ -27,12 +27,12 @@ pub use dcgm::replay as dcgm_texts;
 pub use probe::{Probed, probe};
 pub(super) use session::{Session, Setting};
 
-/// One card to sample in one run, and how it is cut.
+/// One GPU to sample in one run, and its partition.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Board {
     /// `GPU-…`
     pub uuid: String,
-    /// None where MIG is off.
+    /// Empty with MIG off.
     pub instances: Vec<BoardInstance>,
     pub sources: SourceChoice,
 }
@@ -42,13 +42,13 @@ pub struct Board {
 pub struct BoardInstance {
     /// `MIG-…`
     pub uuid: String,
-    /// NVML's number of its GPU instance on the card.
+    /// NVML's id of its GPU instance on the GPU.
     pub gpu_instance: u32,
-    /// NVML's number of its compute instance in there; none where it is the only one.
+    /// NVML's id of its compute instance in there; `None` if it is the only one.
     pub compute_instance: Option<u32>,
 }
 
-/// Who tells of a card.
+/// A source of GPU metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
     Gpm,
@@ -57,7 +57,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// As it stands in the column `source` of samples.
+    /// Its name in the column `source` of samples.
     pub fn word(self) -> &'static str {
         match self {
             Source::Gpm => "gpm",
@@ -67,14 +67,14 @@ impl Source {
     }
 }
 
-/// Which sources a profiler's metrics are to come from.
+/// The sources for a profiler's metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SourceChoice {
-    /// The only one to read. None: for each metric of each entity the first that answers, of GPM, DCGM and (PCIe alone) NVML.
+    /// The only one to read. `None`: for each metric of each entity the first that answers, of GPM, DCGM and (PCIe alone) NVML.
     pub sm: Option<Source>,
-    /// Read and store GPM and DCGM side by side, to compare them. `sm` says nothing then.
+    /// Read and store GPM and DCGM side by side, to compare them. `sm` is ignored then.
     pub both: bool,
-    /// Have DCGM read the FP64 and FP16 pipes too, where it reads them and SM activity by turns.
+    /// Have DCGM read the FP64 and FP16 pipes too, where it alternates between them and SM activity.
     pub pipes: bool,
 }
 
@@ -105,7 +105,7 @@ impl SourceChoice {
     }
 }
 
-/// The scope of a whole card.
+/// The scope of a whole GPU.
 pub fn gpu_scope(uuid: &str) -> Arc<str> {
     format!("gpu:{uuid}").into()
 }
@@ -115,14 +115,14 @@ pub fn mig_scope(uuid: &str) -> Arc<str> {
     format!("mig:{uuid}").into()
 }
 
-/// How a source was read, now that it is not read any more.
+/// The result of reading a source, after its end.
 pub struct Finished {
     pub quality: SamplingQuality,
     pub account: Account,
 }
 
 impl Finished {
-    /// Of a thread that did not end, because a call to the driver does not return.
+    /// For a thread that did not end, because a call to the driver does not return.
     pub fn stuck(waited: Duration) -> Finished {
         let mut finished = Finished::without_reading("driver", 0.0, Account::default());
         finished
@@ -132,7 +132,7 @@ impl Finished {
         finished
     }
 
-    /// Of a source that gave nothing, or of which the caller fills in the rest.
+    /// For a source that gave nothing, or whose caller fills in the rest.
     fn without_reading(source: &str, asked_hz: f64, account: Account) -> Finished {
         let quality = SamplingQuality {
             source: source.into(),

@@ -1,4 +1,4 @@
-//! The traffic over PCIe where neither GPM nor DCGM tells it: NVML's byte counters, and last the driver's own measurement of 20 ms.
+//! PCIe traffic if neither GPM nor DCGM reports it: NVML's byte counters, and last the driver's own measurement of 20 ms.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use super::profiled::{PCIE_RX, PCIE_TX};
 use crate::device::nvml::text;
 use crate::sampler::Sampler;
 
-/// Bytes sent and received, by the fields of NVML's.
+/// Bytes sent and received, by NVML field.
 const FIELDS: [FieldId; 2] = [FieldId(197), FieldId(198)];
 const METRICS: [&str; 2] = [PCIE_TX, PCIE_RX];
 
-/// Both counters of a card; none if it has not both.
+/// Both counters of a GPU; `None` unless it has both.
 pub fn read_counters(device: &Device<'_>) -> Result<Option<[u64; 2]>, NvmlError> {
     let mut counted = Vec::new();
     for field in device.field_values_for(&FIELDS)? {
@@ -34,24 +34,24 @@ pub fn read_counters(device: &Device<'_>) -> Result<Option<[u64; 2]>, NvmlError>
     Ok(<[u64; 2]>::try_from(counted).ok())
 }
 
-/// The readings before, from which a rate comes.
+/// The readings before, for computing a rate.
 #[derive(Debug, Default)]
 pub struct Traffic {
     before: Option<(u64, [u64; 2])>,
     /// A counter that was seen above 32 bits does not wrap there.
     is_wide: [bool; 2],
-    /// How often in a row the readings were too far apart.
+    /// Number of consecutive readings that were too far apart.
     unsure: u32,
 }
 
 const WRAP: u64 = 1 << 32;
 
-/// A counter of 32 bits that is read further apart could have wrapped twice: PCIe 4 ×16 moves 2³² bytes in 136 ms. (Cards with a
-/// faster bus have GPM.)
+/// A 32-bit counter read at longer intervals could have wrapped twice: PCIe 4 ×16 moves 2³² bytes in 136 ms. (GPUs with a faster
+/// bus have GPM.)
 const SURE_NS: u64 = 130_000_000;
 
 impl Traffic {
-    /// Metric, window and rate since the reading before; nothing at the first.
+    /// Metric, window and rate since the reading before; empty at the first.
     pub fn since(&mut self, at_ns: u64, counted: [u64; 2]) -> Vec<(&'static str, u64, Option<f64>)> {
         let before = self.before.replace((at_ns, counted));
         for (wide, now) in self.is_wide.iter_mut().zip(counted) {
@@ -76,7 +76,7 @@ impl Traffic {
     }
 }
 
-/// By how much a counter grew; none where that cannot be told.
+/// The growth of a counter; `None` if unknown.
 fn grown(then: u64, now: u64, is_wide: bool, window_ns: u64) -> Option<u64> {
     if is_wide {
         // Less than before: it was reset.
@@ -85,7 +85,7 @@ fn grown(then: u64, now: u64, is_wide: bool, window_ns: u64) -> Option<u64> {
     (window_ns <= SURE_NS).then(|| if now >= then { now - then } else { now + WRAP - then })
 }
 
-/// The driver's query, which blocks for its 20 ms, twice a card: for the slow thread, and only where nothing else is.
+/// The driver's query, which blocks for its 20 ms, twice a GPU: for the slow thread, and only without another source.
 pub struct LastResort {
     pub boards: Vec<Arc<Opened>>,
     pub account: Account,

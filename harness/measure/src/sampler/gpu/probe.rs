@@ -1,4 +1,4 @@
-//! What each source tells of each entity of a machine, how often, and how often it moves: read for a moment, stored nowhere.
+//! What each source reports of each entity of a machine, how often, and how often it changes: read for a moment, stored nowhere.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,24 +18,24 @@ pub struct Probed {
     pub scope: String,
     pub metric: String,
     pub source: String,
-    /// How often it gave a value; none where it gave fewer than two.
+    /// Rate of its values; `None` for fewer than two.
     pub rate_hz: Option<f64>,
-    /// How far apart the value changed; none where it never did.
+    /// Interval between changes of the value; `None` if it never changed.
     pub moved_every_ns: Option<u64>,
-    /// Why there is no value, or none any more.
+    /// Why there is no value, or no longer any.
     pub reason: Option<String>,
 }
 
-/// Fast enough to see how often the driver renews its numbers.
+/// Fast enough to see how often the driver updates its numbers.
 const NVML_HZ: f64 = 50.0;
 const SLOW_HZ: f64 = 2.0;
 
 const TIME: Duration = Duration::from_millis(1500);
 
-/// DCGM is slow to begin, above all where the driver must be woken first: it is waited for until this long after the beginning.
+/// DCGM is slow to start, above all if the driver has to be initialised first: the maximum wait after the start.
 const DCGM_TIME: Duration = Duration::from_secs(15);
 
-/// Read everything that any source tells of these cards, for a second and a half (longer where DCGM begins late).
+/// Read everything that any source reports about these GPUs, for a second and a half (longer if DCGM starts late).
 pub fn probe(boards: &[Board]) -> Vec<Probed> {
     let all = SourceChoice { both: true, ..SourceChoice::default() };
     let boards: Vec<Board> = boards.iter().map(|b| Board { sources: all, ..b.clone() }).collect();

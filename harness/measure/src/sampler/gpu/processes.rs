@@ -19,10 +19,10 @@ use crate::sampler::member::Trees;
 
 const METRIC: &str = "gpu_memory_bytes";
 
-/// What a process holds of one card or GPU instance; none where the driver does not say how much.
+/// Memory of a process on one GPU or GPU instance; `None` if the driver does not report how much.
 type Held = BTreeMap<(usize, u32, Option<u32>), Option<u64>>;
 
-/// Reads the lists of all cards.
+/// Reads the lists of all GPUs.
 pub struct Processes {
     boards: Vec<Arc<Opened>>,
     trees: Trees,
@@ -34,7 +34,7 @@ impl Processes {
         Processes { boards: boards.to_vec(), trees, account: Account::default() }
     }
 
-    /// The processes of all cards, clients of MPS as well.
+    /// The processes of all GPUs, including MPS clients.
     fn held(&self) -> Result<Held, NvmlError> {
         let mut held = Held::new();
         for (board, opened) in self.boards.iter().enumerate() {
@@ -56,7 +56,7 @@ impl Processes {
     }
 }
 
-/// Both lists of a card or an instance.
+/// Both lists of a GPU or an instance.
 fn list(card: &Card) -> Result<Vec<ProcessInfo>, NvmlError> {
     let mut processes = card.ask(|d| d.running_compute_processes())?;
     // Not every driver has this list; those without show the clients in the other, or their memory as the server's.
@@ -64,7 +64,7 @@ fn list(card: &Card) -> Result<Vec<ProcessInfo>, NvmlError> {
     Ok(processes)
 }
 
-/// A process that stands in both lists is one.
+/// A process that is in both lists counts once.
 fn gather(held: &mut Held, board: usize, processes: Vec<ProcessInfo>) {
     for p in processes {
         let bytes = match p.used_gpu_memory {
@@ -76,7 +76,7 @@ fn gather(held: &mut Held, board: usize, processes: Vec<ProcessInfo>) {
     }
 }
 
-/// What the processes of a member hold together: none if one of them is not told, nothing if none of them is there.
+/// Total GPU memory of a member's processes: `Some(None)` if any is unreported, `None` if none of them is listed.
 fn of_member(held: &Held, pids: &[u32]) -> Option<Option<u64>> {
     let pids: BTreeSet<u32> = pids.iter().copied().collect();
     let mut ours = held.iter().filter(|((_, pid, _), _)| pids.contains(pid)).map(|(_, bytes)| *bytes).peekable();

@@ -1,8 +1,8 @@
-//! The metrics that a profiler of the GPU gives, as GPM and DCGM number and name them.
+//! The GPU profiler's metrics, with their numbers and names in GPM and DCGM.
 //!
 //! Directions are the GPU's own: `pcie_rx` is what it receives from the host, `pcie_tx` what it sends.
 
-/// What a row is about, from the whole card down.
+/// The level of a row's entity, from the whole GPU down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     Gpu,
@@ -14,10 +14,10 @@ pub enum Level {
 #[derive(Debug, PartialEq)]
 pub struct Profiled {
     pub metric: &'static str,
-    /// Its number in GPM, and what one unit of GPM's is in ours.
+    /// Its number in GPM, and GPM's unit in ours.
     pub gpm: u32,
     pub gpm_unit: f64,
-    /// Its field number in DCGM, and the head of its column in `dcgmi dmon`.
+    /// Its field number in DCGM, and its column head in `dcgmi dmon`.
     pub dcgm: u16,
     pub tag: &'static str,
     /// The lowest level at which DCGM defines it.
@@ -39,7 +39,7 @@ const fn traffic(metric: &'static str, gpm: u32, dcgm: u16, tag: &'static str) -
 pub const PCIE_TX: &str = "pcie_tx_bytes_per_s";
 pub const PCIE_RX: &str = "pcie_rx_bytes_per_s";
 
-/// All that is read, in the order in which DCGM numbers them.
+/// All metrics read, in DCGM's order.
 pub const PROFILED: [Profiled; 10] = [
     ratio("graphics_active_ratio", 1, 1001, "GRACT", Level::ComputeInstance),
     ratio("sm_active_ratio", 2, 1002, "SMACT", Level::ComputeInstance),
@@ -54,13 +54,13 @@ pub const PROFILED: [Profiled; 10] = [
 ];
 
 impl Profiled {
-    /// Whether there is such a number of so small a part of a card. What GPM says of an instance's PCIe traffic is not confirmed, and
-    /// DCGM says nothing of it: there is none.
+    /// Whether the metric exists for so small a part of a GPU. GPM's values for an instance's PCIe traffic are not confirmed, and
+    /// DCGM has none: it does not exist.
     pub fn exists_at(&self, level: Level) -> bool {
         level <= self.lowest
     }
 
-    /// The metric with this head of a column.
+    /// The metric with this column head.
     pub fn of_tag(tag: &str) -> Option<&'static Profiled> {
         PROFILED.iter().find(|p| p.tag == tag)
     }

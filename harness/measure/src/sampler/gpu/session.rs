@@ -1,4 +1,4 @@
-//! The threads that read cards: which of them there are, and who steps in for whom.
+//! The threads that read GPUs: which ones there are, and the fallbacks between them.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
@@ -21,35 +21,35 @@ use crate::sampler::member::Trees;
 use crate::sampler::reader::Reader;
 use crate::sampler::threads::thread;
 
-/// How cards are to be read.
+/// How to read the GPUs.
 pub struct Setting {
     pub nvml_hz: f64,
     pub slow_hz: f64,
     pub trees: Trees,
     pub outlet: Outlet,
     pub stop: Arc<AtomicBool>,
-    /// Ask NVML for what better sources tell, too.
+    /// Query NVML even for what better sources report.
     pub everything: bool,
 }
 
-/// Cards that are being read.
+/// GPUs being read.
 #[derive(Default)]
 pub struct Session {
     pub readers: Vec<JoinHandle<Vec<Finished>>>,
-    /// Of sources that could not even be begun.
+    /// Of sources that could not be started.
     pub unread: Vec<Finished>,
     pub lost: Lost,
-    /// Why a thread could not be started, if one could not.
+    /// Why a thread could not be started, if so.
     pub not_begun: Option<std::io::Error>,
 }
 
-/// The threads begin so much after the tick of the fast one, so that they do not all want a core at once.
+/// Delay of the threads after the tick of the fast one, so that they do not all need a core together.
 const NVML_AFTER: Duration = Duration::from_millis(25);
 const GPM_AFTER: Duration = Duration::from_millis(40);
 const SLOW_AFTER: Duration = Duration::from_millis(75);
 
 impl Session {
-    /// Open the library and begin to read; with no cards, nothing is opened and nothing begins.
+    /// Open the library and start reading; without GPUs, nothing is opened or started.
     pub fn start(boards: &[Board], setting: &Setting) -> Session {
         let mut session = Session::default();
         if boards.is_empty() {
@@ -64,7 +64,7 @@ impl Session {
         session
     }
 
-    /// The cards that can be opened; why the others cannot is kept.
+    /// The GPUs that can be opened; the errors of the others are kept.
     fn open(&mut self, boards: &[Board], setting: &Setting) -> Vec<Arc<Opened>> {
         let mut account = Account::default();
         let mut opened = Vec::new();
@@ -103,7 +103,7 @@ impl Session {
         self.begin("nvml-slow", move || vec![slow.run("nvml-slow", slow_hz, SLOW_AFTER, None)]);
     }
 
-    /// GPM where it is wanted and there; DCGM for what is left, or at once where GPM is not, or is to be compared with it.
+    /// GPM if wanted and available; DCGM for the rest, or immediately if GPM is missing, or is to be compared with it.
     fn begin_profilers(&mut self, opened: &[Arc<Opened>], setting: &Setting) {
         let (sender, wanted) = mpsc::channel();
         let mut account = Account::default();
@@ -160,7 +160,7 @@ impl Session {
     }
 }
 
-/// Nothing of a card can be read.
+/// Nothing of a GPU can be read.
 fn lack(account: &mut Account, board: &Board, why: &str) {
     let gpu = gpu_scope(&board.uuid);
     gauges::metrics().for_each(|metric| account.lacks(metric, &gpu, why));

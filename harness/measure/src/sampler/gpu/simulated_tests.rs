@@ -1,4 +1,4 @@
-//! By hand, against a library named by `COLLO_NVML` (and its programs on the PATH): whatever cards it shows.
+//! Run by hand, against a library named by `COLLO_NVML` (and its programs on the PATH): whatever GPUs it shows.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -10,7 +10,7 @@ use super::*;
 use crate::sampler::latest::{Latest, Outlet};
 use crate::sampler::member::Trees;
 
-/// The cards of the library, as they are cut.
+/// The GPUs of the library, as partitioned.
 fn boards() -> Vec<Board> {
     let nvml = crate::device::nvml::open().unwrap();
     let sources = std::env::var("SM_SOURCE").map_or(SourceChoice::default(), |word| SourceChoice::named(&word).unwrap());

@@ -1,4 +1,4 @@
-//! What is brought home: files in a folder, each masked as it is put there, and an account of every step that was taken.
+//! The collected bundle: files in a folder, each masked when it is added, and a record of every step taken.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use super::mask::Mask;
 
 /// The folder of the bundle inside its archive.
 pub const NAME: &str = "collo-card";
-/// How long a program may take that asks a driver which has many cards to set up.
+/// Time limit for a program that queries a driver with many GPUs to initialise.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// A bundle that is being filled.
+/// A bundle being filled.
 pub struct Bundle {
     folder: tempfile::TempDir,
     mask: Mask,
@@ -39,7 +39,7 @@ impl Bundle {
         self.folder.path().join(NAME).join(file)
     }
 
-    /// Where a program may write what is masked later, by [`Bundle::take`].
+    /// A path for a program's output, masked later by [`Bundle::take`].
     pub fn aside(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -50,7 +50,7 @@ impl Bundle {
         fs::write(place, self.mask.text(text))
     }
 
-    /// Put a text there; what cannot be written is noted.
+    /// Add a text; a failure to write is recorded.
     pub fn text(&mut self, file: &str, text: &str) {
         if let Err(e) = self.write(file, text) {
             self.note(file, json!({"not_written": e.to_string()}));
@@ -61,7 +61,7 @@ impl Bundle {
         self.text(file, &format!("{}\n", serde_json::to_string_pretty(value).unwrap_or_default()));
     }
 
-    /// A file that somebody wrote, if it is there.
+    /// Add a file, if it exists.
     pub fn take(&mut self, file: &str, from: &Path) {
         match fs::read(from) {
             Ok(bytes) => self.text(file, &String::from_utf8_lossy(&bytes)),
@@ -69,13 +69,13 @@ impl Bundle {
         }
     }
 
-    /// Write down what was done, or why it was not.
+    /// Record a step, or why it was not taken.
     pub fn note(&mut self, what: &str, mut value: Value) {
         value["step"] = what.into();
         self.steps.push(value);
     }
 
-    /// What a program prints: the file has its stdout and nothing else, the account the rest.
+    /// Add a program's output: the file has its stdout and nothing else, the record the rest.
     pub fn command(&mut self, file: &str, program: &str, arguments: &[&str]) {
         self.command_within(file, program, arguments, PATIENCE);
     }
@@ -97,7 +97,7 @@ impl Bundle {
         }
     }
 
-    /// How many steps there were, and those that did not go well.
+    /// The number of steps, and those that failed.
     pub fn troubles(&self) -> (usize, Vec<String>) {
         let wrong = |step: &Value| {
             let name = step["step"].as_str().unwrap_or_default();
@@ -115,7 +115,7 @@ impl Bundle {
         (self.steps.len(), self.steps.iter().filter_map(wrong).map(|line| self.mask.text(&line)).collect())
     }
 
-    /// Write the account, and put everything into one file.
+    /// Write the record, and pack everything into one file.
     pub fn pack(mut self, to: &Path) -> Result<(), Diagnostics> {
         let steps = std::mem::take(&mut self.steps);
         self.json("steps.json", &json!({"schema": 1, "collo": env!("CARGO_PKG_VERSION"), "steps": steps}));

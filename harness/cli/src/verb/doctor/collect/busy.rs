@@ -1,4 +1,4 @@
-//! Something that runs on the card while it is looked at: a workload of ours that multiplies matrices, by hand, in collo's own Python.
+//! A load on the GPU during the collection: a workload of ours that multiplies matrices, started directly, in collo's own Python.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use super::Card;
 use super::bundle::Bundle;
 use crate::args;
 
-/// It presses on the SMs and needs no data.
+/// It loads the SMs and needs no data.
 pub const WORKLOAD: &str = "compute-bound";
-/// How long the first import of torch and a first context may take.
+/// Time limit for the first import of torch and a first context.
 const COMES_WITHIN: Duration = Duration::from_secs(90);
-/// Values are a moment old, and the first are of the time before.
+/// Values lag a moment; the first ones are from before the load.
 const SETTLES: Duration = Duration::from_secs(2);
 
 /// What every load of this collection needs.
@@ -27,11 +27,11 @@ pub struct Busy {
     project: Project,
     workload: Arc<Workload>,
     interpreters: Interpreters,
-    /// How long each is looked at.
+    /// Observation time of each load.
     pub seconds: u32,
 }
 
-/// A load that runs, and what it prints.
+/// A running load, and its output.
 pub struct Running {
     load: Load,
     file: String,
@@ -55,7 +55,7 @@ impl Busy {
         (self.seconds * 10).clamp(5, 50)
     }
 
-    /// Start one and wait until the driver sees it; none, and a note of the reason, if it does not come.
+    /// Start one and wait until the driver sees it; `None`, and a recorded reason, if it does not appear.
     pub fn start(&self, bundle: &mut Bundle, card: &Card, file: &str, device: &str, more: &[(&str, String)]) -> Option<Running> {
         let before = seen(&card.uuid);
         let running = self.launch(bundle, file, device, more)?;
@@ -75,7 +75,7 @@ impl Busy {
         }
     }
 
-    /// Wait until the driver sees as many processes more as were started; those that ended meanwhile are noted and left out.
+    /// Wait until the driver sees as many new processes as were started; those that ended meanwhile are recorded and left out.
     pub fn wait(&self, bundle: &mut Bundle, card: &Card, mut all: Vec<Running>, before: usize) -> Vec<Running> {
         let begun = Instant::now();
         loop {
@@ -106,14 +106,14 @@ impl Busy {
 }
 
 impl Running {
-    /// End it, and keep what it printed.
+    /// End it, and keep its output.
     pub fn stop(self, bundle: &mut Bundle) {
         self.load.stop();
         bundle.take(&self.file, &self.log);
     }
 }
 
-/// How many processes the driver sees on the card.
+/// How many processes the driver sees on the GPU.
 pub fn seen(uuid: &str) -> usize {
     nvml::open().ok().and_then(|nvml| holders::computing(&nvml, uuid)).map_or(0, |all| all.len())
 }

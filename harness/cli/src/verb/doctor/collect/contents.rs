@@ -1,4 +1,4 @@
-//! What will be inside, said before anything is collected: every file, what is in it, and which question it answers.
+//! The contents, printed before anything is collected: every file, what is in it, and which question it answers.
 
 /// A file of the bundle, or several of a kind.
 pub struct Part {
@@ -64,7 +64,7 @@ pub static PARTS: [Part; 17] = [
     ),
 ];
 
-/// The list as it is printed and kept.
+/// The list as printed and kept.
 pub fn listed(mig: bool) -> Vec<String> {
     let wanted = |p: &&Part| mig || !p.file.starts_with("mig/");
     let width = PARTS.iter().map(|p| p.file.len()).max().unwrap_or(0);
@@ -75,7 +75,7 @@ pub fn listed(mig: bool) -> Vec<String> {
     PARTS.iter().filter(wanted).map(line).collect()
 }
 
-/// What is done to all of it before it is written.
+/// How all of it is masked before it is written.
 pub const MASKED: &str =
     "hosts, users, paths and command lines of others are replaced, UUIDs and serial numbers hashed, alike each time";
 

@@ -1,5 +1,5 @@
-//! MIG as it answers here: the card is cut three ways, each instance is loaded, and it goes back to how it was found, through the same
-//! journal as a campaign's: whatever happens to this process, `collo restore` finds it there.
+//! MIG behaviour here: the GPU is partitioned in three ways, each instance is loaded, and the partition is restored, through the
+//! same journal as a campaign's: if this process is killed, `collo restore` finds it.
 
 use std::cell::Cell;
 
@@ -16,7 +16,7 @@ use super::busy::{self, Busy};
 use super::{Card, dmon, nvml_of};
 use crate::say;
 
-/// Signals that would end this process are held back while this lives, and asked for between two steps.
+/// Defers signals that would end this process until dropped; they are checked between two steps.
 pub struct Quiet {
     came: Option<SignalFd>,
     heard: Cell<bool>,
@@ -32,7 +32,7 @@ impl Quiet {
         Quiet { came: came.ok(), heard: Cell::new(false) }
     }
 
-    /// Whether one of them came meanwhile.
+    /// Whether one arrived meanwhile.
     pub fn heard(&self) -> bool {
         let now = self.came.as_ref().is_some_and(|came| came.read_signal().is_ok_and(|signal| signal.is_some()));
         self.heard.set(self.heard.get() || now);
@@ -40,7 +40,8 @@ impl Quiet {
     }
 }
 
-/// Ways to cut a card that tell most: equal small ones; larger beside smaller (DCGM #151: shares under-reported before Hopper); all sizes.
+/// The most informative layouts: equal small ones; larger beside smaller (DCGM #151: shares under-reported before Hopper); all
+/// sizes.
 fn layouts(card: &Card) -> Vec<(String, Partition)> {
     let Some(model) = &card.gpu.card else { return Vec::new() };
     let plain =
@@ -60,7 +61,7 @@ fn layouts(card: &Card) -> Vec<(String, Partition)> {
     texts.into_iter().filter_map(placed).collect()
 }
 
-/// Cut, look, and put back; false if it could not be put back.
+/// Partition, collect, and restore; false if the restore failed.
 pub fn collect(bundle: &mut Bundle, card: &Card, busy: Option<&Busy>, interrupted: &dyn Fn() -> bool) -> bool {
     const STATE: &str = "mig/state.json";
     let layouts = layouts(card);
@@ -112,14 +113,14 @@ pub fn collect(bundle: &mut Bundle, card: &Card, busy: Option<&Busy>, interrupte
     }
 }
 
-/// How the card stands, with what a change of mode may lose.
+/// The GPU's state, including what a change of mode may lose.
 fn state(card: &Card, when: &str, refused: Option<&str>) -> Value {
     let is = cut::read(&card.uuid, &card.gpu.label()).map(|c| c.partition.to_string());
     json!({"when": when, "is": is.as_ref().ok(), "unread": is.as_ref().err().map(|e| e.line()), "refused": refused,
         "limits": limits(card)})
 }
 
-/// Limits and clocks: a reset of the card loses them.
+/// Limits and clocks: a reset of the GPU loses them.
 fn limits(card: &Card) -> Option<String> {
     let names =
         "power.limit,power.default_limit,clocks.applications.graphics,clocks.max.graphics,mig.mode.current,mig.mode.pending";
@@ -160,14 +161,14 @@ fn look(bundle: &mut Bundle, card: &Card, name: &str, busy: Option<&Busy>) {
     running.into_iter().for_each(|load| load.stop(bundle));
 }
 
-/// Another card of this machine, by its index.
+/// Another GPU of this machine, by its index.
 fn another(card: &Card) -> Option<u32> {
     let own: u32 = card.index.parse().ok()?;
     let count = collo_measure::nvml::open().ok()?.device_count().ok().filter(|count| *count > 1)?;
     Some((own + 1) % count)
 }
 
-/// The card and its instances, as dmon is asked for them: rows such as `| -> I 0/2 | GPU Instance (EntityID: 1) |`.
+/// The GPU and its instances, as arguments for dmon: from rows such as `| -> I 0/2 | GPU Instance (EntityID: 1) |`.
 fn entities(hierarchy: Option<String>, index: &str) -> String {
     let mut all = vec![format!("gpu:{index}")];
     if let Ok(row) = Regex::new(&format!(r"I {index}/\d+\s.*GPU Instance \(EntityID: (\d+)\)")) {

@@ -1,4 +1,5 @@
-//! What is on the machine besides collo: the card's own account, kernel modules, services, and who has device files open.
+//! The machine besides collo: `nvidia-smi`'s own report of the GPU, kernel modules, services, and processes with device files
+//! open.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +9,10 @@ use super::super::patience;
 use super::Card;
 use super::bundle::Bundle;
 
-/// Services of NVIDIA that a server may run; DCGM 2 calls its own `dcgm`.
+/// NVIDIA services that a server may run; DCGM 2 calls its own `dcgm`.
 const SERVICES: [&str; 7] =
     ["nvidia-dcgm", "dcgm", "dcgm-exporter", "nvsm", "nvidia-persistenced", "nvidia-fabricmanager", "nvidia-mps"];
-/// Processes that may be called by their names: they belong to these.
+/// Processes that may be named: they belong to these.
 const NAMES: [&str; 8] =
     ["nv-hostengine", "nvsm_core", "dcgm-exporter", "nvidia-persiste", "nv-fabricmanage", "nvidia-cuda-mps", "Xorg", "collo"];
 
@@ -24,7 +25,7 @@ pub fn collect(bundle: &mut Bundle, card: &Card) {
     bundle.json("machine/holders.json", &json!(holders()));
 }
 
-/// Lines of `/proc/modules` that are of NVIDIA.
+/// NVIDIA's lines of `/proc/modules`.
 fn modules() -> String {
     let all = std::fs::read_to_string("/proc/modules").unwrap_or_default();
     // Name, size and users; the rest is addresses.
@@ -39,7 +40,7 @@ fn service(name: &str) -> Value {
     }
 }
 
-/// By process: its device files of NVIDIA. Names only of what belongs to the driver; others are counted.
+/// NVIDIA device files by process. Names only of what belongs to the driver; others are counted.
 fn holders() -> Vec<Value> {
     let mut all = Vec::new();
     let mut unreadable = 0;

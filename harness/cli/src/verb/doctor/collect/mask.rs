@@ -1,14 +1,14 @@
-//! What nobody but this machine's people need to know, made unknowable: names, paths and numbers become others, the same each time.
+//! Anonymises texts: names, paths and numbers that identify the machine or its users are replaced, the same way each time.
 //!
-//! In: texts as programs print them. Out: the same texts, in which a host, a user, a path, a UUID and a serial number can still be told
-//! from another one, and no longer be recognised. UUIDs keep their form, so that what reads them here reads them there.
+//! In: texts as programs print them. Out: the same texts, in which hosts, users, paths, UUIDs and serial numbers can still be
+//! distinguished, but no longer recognised. UUIDs keep their form, so that they parse the same everywhere.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use regex::{Captures, Regex};
 
-/// Paths that say nothing of anybody.
+/// Paths that identify nobody.
 const PUBLIC: [&str; 12] = [
     "/usr/",
     "/dev/",
@@ -23,7 +23,7 @@ const PUBLIC: [&str; 12] = [
     "/run/nvidia",
     "/tmp/collo-mps-",
 ];
-/// Programs that a list of processes may name: they belong to the driver.
+/// Programs that may be named in a list of processes: they belong to the driver.
 const PROGRAMS: [&str; 7] = [
     "nvidia-cuda-mps-server",
     "nvidia-cuda-mps-control",
@@ -34,19 +34,19 @@ const PROGRAMS: [&str; 7] = [
     "nvsm_core",
 ];
 
-/// Knows what is to be hidden here.
+/// What has to be masked here.
 pub struct Mask {
-    /// Different each time: nobody can try out numbers.
+    /// Different each time, so that numbers cannot be found by trial.
     salt: String,
     uuid: Regex,
     short_uuid: Regex,
     secret_line: Regex,
     process_line: Regex,
     path: Regex,
-    /// Names of this machine and its people, and what each becomes.
+    /// Names of this machine and its users, with their replacements.
     names: Option<Regex>,
     named: BTreeMap<String, String>,
-    /// Paths that were met, in order.
+    /// Paths seen so far, in order.
     paths: Mutex<Vec<String>>,
 }
 
@@ -82,7 +82,7 @@ impl Mask {
         })
     }
 
-    /// The text without what identifies anybody or anything.
+    /// The text without anything that identifies the machine or its users.
     pub fn text(&self, text: &str) -> String {
         let text = self.secret_line.replace_all(text, |c: &Captures<'_>| match c[2].trim() {
             none @ ("N/A" | "0" | "None") => format!("{}{none}", &c[1]),
@@ -110,7 +110,7 @@ impl Mask {
         collo_store::sha256_text(&format!("{}{text}", self.salt))
     }
 
-    /// The first part of a UUID, which also stands alone. Its last digits mark it as made here.
+    /// The first part of a UUID, which also occurs alone. Its last digits mark it as made here.
     fn first(&self, digits: &str) -> String {
         format!("{}{}", &self.hash(&digits.to_lowercase())[..5], &self.mark())
     }
@@ -142,7 +142,7 @@ impl Mask {
     }
 }
 
-/// People of this machine: whoever has an account as people have, and whoever runs this.
+/// Users of this machine: people's accounts, and the user running this.
 fn users() -> Vec<String> {
     let passwd = fs_err::read_to_string("/etc/passwd").unwrap_or_default();
     let person = |line: &str| {

@@ -1,7 +1,7 @@
-//! `collo doctor --collect`: what a real card, its driver and its tools answer, in one file to be sent to whoever works on collo.
+//! `collo doctor --collect`: how a real GPU, its driver and its tools behave, in one file to send to collo's developers.
 //!
-//! Its list of contents is printed before anything is done. Every step has its own bounded time, and one that fails is written down and
-//! no more. Without `--mig` nothing of the card is changed; with it, the card named is held, cut and put back as for a campaign.
+//! Its list of contents is printed first. Every step has its own time limit, and a failed one is only recorded. Without `--mig`
+//! nothing on the GPU is changed; with it, the selected GPU is leased, partitioned and restored as for a campaign.
 
 mod bundle;
 mod busy;
@@ -29,10 +29,10 @@ use bundle::Bundle;
 use busy::Busy;
 use collo_measure::shown;
 
-/// How long the energy counter is watched.
+/// Observation time of the energy counter.
 const ENERGY: Duration = Duration::from_secs(3);
 
-/// The card that is looked at.
+/// The selected GPU.
 struct Card {
     gpu: Gpu,
     uuid: String,
@@ -92,7 +92,7 @@ fn step(what: &str) {
     say::remark(format!("collecting: {what}"));
 }
 
-/// The one that was named, or the first that is made for computing.
+/// The GPU that was named, or the first that is suitable for compute.
 fn card(driver: &Driver, a: &args::Doctor) -> Result<Card, Diagnostics> {
     let gpu = match &a.gpu {
         Some(text) => match &GpuChoice::parse(text).of(driver)?[..] {
@@ -122,7 +122,7 @@ fn to(context: &Context<'_>, a: &args::Doctor) -> Result<PathBuf, Diagnostics> {
     }
 }
 
-/// What DCGM's command says of itself and of the card, idle.
+/// DCGM's output about itself and the idle GPU.
 fn dcgm(bundle: &mut Bundle, card: &Card) {
     bundle.command("dcgm/version.txt", "dcgmi", &["--version"]);
     bundle.command("dcgm/modules-l.txt", "dcgmi", &["modules", "-l"]);
@@ -131,13 +131,13 @@ fn dcgm(bundle: &mut Bundle, card: &Card) {
     bundle.command("dcgm/profile-l.txt", "dcgmi", &["profile", "-l", "-i", &card.index]);
 }
 
-/// `dcgmi dmon` of these entities and fields, for so many rows each.
+/// `dcgmi dmon` of these entities and fields, for `rows` rows each.
 fn dmon(bundle: &mut Bundle, file: &str, entities: &str, fields: &str, rows: u32) {
     let rows = rows.to_string();
     bundle.command(file, "dcgmi", &["dmon", "-i", entities, "-e", fields, "-d", "100", "-c", &rows]);
 }
 
-/// NVML raw, dmon and the energy counter while something runs; idle where nothing can.
+/// Raw NVML, dmon and the energy counter under load; idle if no load can be started.
 fn under_load(bundle: &mut Bundle, card: &Card, busy: Option<&Busy>) {
     nvml_of(bundle, card, "nvml/idle.json");
     let load = busy.and_then(|busy| busy.start(bundle, card, "load/alone.txt", &card.uuid, &[]));
@@ -163,7 +163,7 @@ fn under_load(bundle: &mut Bundle, card: &Card, busy: Option<&Busy>) {
     }
 }
 
-/// NVML raw, as it is now.
+/// Raw NVML, as it is now.
 fn nvml_of(bundle: &mut Bundle, card: &Card, file: &str) {
     match nvml::open() {
         Ok(nvml) => bundle.json(file, &probe::probe(&nvml, &card.uuid)),

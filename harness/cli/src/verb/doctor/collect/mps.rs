@@ -1,4 +1,4 @@
-//! MPS as it answers here: a daemon of our own, what it says before anybody comes, with two clients under limits, and what it logs.
+//! MPS behaviour here: a daemon of our own, its replies before any client connects, with two clients under limits, and its logs.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use super::bundle::Bundle;
 use super::busy::{self, Busy};
 use super::{Card, nvml_of};
 
-/// How long a daemon may take until it answers.
+/// Time limit for a daemon to answer.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
-/// Two clients that share, and the shares whose SMs are to be seen.
+/// The shares of two clients, whose SMs are recorded.
 const SHARES: [u32; 2] = [50, 25];
 const ALONE: [u32; 4] = [10, 25, 50, 75];
 
@@ -76,7 +76,7 @@ fn ask(control: &Control, words: &str, replies: &mut Vec<Value>) -> Option<Strin
     answer.ok()
 }
 
-/// Everything that can be asked while no client is there.
+/// All queries possible without a client.
 fn before(control: &Control, replies: &mut Vec<Value>) {
     for words in [
         "get_default_active_thread_percentage",

@@ -1,4 +1,4 @@
-//! One `dcgmi` at work: its lines as they come, and its end.
+//! A running `dcgmi`: its output lines, and its end.
 //!
 //! It dies with the thread that started it, so that no stream outlives collo; that thread is the one that reads it.
 
@@ -16,13 +16,13 @@ use nix::unistd::Pid;
 use crate::launch::children::{self, Own};
 use crate::launch::{Errand, mark};
 
-/// How long it may take to end when it is asked to.
+/// Grace period after it is asked to end.
 const GRACE: Duration = Duration::from_millis(700);
 
-/// A line that is longer is none of dmon's.
+/// Longer lines are not dmon output.
 const LONGEST_LINE: usize = 16 * 1024;
 
-/// It is for programs that compute: DCGM numbers cards itself, and its newest tools complain of it (dcgmi/Environment.cpp).
+/// Meant for compute programs: DCGM numbers GPUs itself, and its newest tools complain about it (dcgmi/Environment.cpp).
 const NOT_FOR_DCGM: &str = "CUDA_VISIBLE_DEVICES";
 
 fn not_started(program: &str, e: &std::io::Error) -> String {
@@ -46,7 +46,7 @@ struct Lines<P> {
     rest: Vec<u8>,
 }
 
-/// What a command printed since it was last asked.
+/// A command's output since the last call.
 #[derive(Debug, Default)]
 pub struct Printed {
     pub out: Vec<String>,
@@ -56,7 +56,7 @@ pub struct Printed {
 }
 
 impl<P: Read> Lines<P> {
-    /// Read once what is there; call it when there is something, or the pipe is closed.
+    /// Read once; call it when there is data, or the pipe is closed.
     fn read(&mut self, lines: &mut Vec<String>) {
         let mut buffer = [0; 8192];
         let Some(pipe) = &mut self.pipe else { return };
@@ -79,7 +79,7 @@ impl<P: Read> Lines<P> {
 }
 
 impl Running {
-    /// Start it, or say why it does not start.
+    /// Start it; the error says why it does not start.
     pub fn start<S: AsRef<OsStr>>(program: &str, arguments: impl IntoIterator<Item = S>) -> Result<Running, String> {
         let mut command = std::process::Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -95,7 +95,7 @@ impl Running {
         Ok(Running { child, _own: own, out, err })
     }
 
-    /// Wait for lines, at most so long.
+    /// Wait for lines, at most this long.
     pub fn wait(&mut self, at_most: Duration) -> Printed {
         let mut printed = Printed::default();
         let (out, err) = (self.out.pipe.as_ref().map(AsFd::as_fd), self.err.pipe.as_ref().map(AsFd::as_fd));
@@ -122,12 +122,12 @@ impl Running {
         printed
     }
 
-    /// Wait for it to end by itself, now that its pipes are closed; if it does not, end it.
+    /// Wait for its own end, now that its pipes are closed; otherwise end it.
     pub fn finish(&mut self) -> Option<ExitStatus> {
         self.exits().or_else(|| self.end())
     }
 
-    /// How it ended, if it does within the grace.
+    /// How it ended, if it does within the grace period.
     fn exits(&mut self) -> Option<ExitStatus> {
         let deadline = Instant::now() + GRACE;
         loop {
@@ -139,7 +139,7 @@ impl Running {
         }
     }
 
-    /// End it: ask, then kill. Returns how it ended.
+    /// End it: first SIGTERM, then kill. Returns how it ended.
     pub fn end(&mut self) -> Option<ExitStatus> {
         if let Ok(Some(status)) = self.child.try_wait() {
             return Some(status);
@@ -164,21 +164,21 @@ impl Drop for Running {
 /// A command that ends by itself.
 pub struct Command<'a> {
     pub program: &'a str,
-    /// How long it may take.
+    /// Its time limit.
     pub at_most: Duration,
-    /// Whether the answer is not wanted any more.
+    /// Whether the answer is no longer wanted.
     pub stop: &'a dyn Fn() -> bool,
 }
 
-/// What a command said.
+/// A command's output.
 pub struct Answer {
     pub out: String,
-    /// Why it did not end well, if it did not.
+    /// Why it failed, if it did.
     pub failed: Option<String>,
 }
 
 impl Command<'_> {
-    /// What it says to these arguments, or why it says nothing.
+    /// Its output for these arguments, or why there is none.
     pub fn ask(&self, arguments: &[&str]) -> Result<Answer, String> {
         let errand = Errand::to(self.program, self.at_most).args(arguments).env(NOT_FOR_DCGM, None::<String>);
         let said = errand.ask_until(self.stop).map_err(|e| not_started(self.program, &e))?;
@@ -192,8 +192,7 @@ impl Command<'_> {
     }
 }
 
-/// Why a command failed, in its own words: what it wrote as an error, else what it wrote (DCGM complains of its connection there), else
-/// how it ended.
+/// Why a command failed, in its own words: its stderr, else its stdout (DCGM reports connection errors there), else how it ended.
 pub fn reason(err: &[String], out: &[String], status: Option<ExitStatus>) -> String {
     let text = |lines: &[String]| {
         let bare = |l: &String| l.trim().trim_start_matches("Error: ").trim_end_matches('.').to_string();

@@ -1,7 +1,7 @@
-//! What `dcgmi discovery -c` prints: which entity of DCGM's is which GPU instance or compute instance. A card stands there only because it has
+//! Parses `dcgmi discovery -c`: which entity of DCGM's is which GPU instance or compute instance. A GPU is listed only if it has
 //! some (DcgmCacheManager.cpp, `PopulateMigHierarchy`; dcgmi/Query.cpp, `FormatMigHierarchy`).
 //!
-//! DCGM numbers its entities itself, across all cards and in its own order; NVML's numbers stand in the first column of the table.
+//! DCGM numbers its entities itself, across all GPUs and in its own order; NVML's numbers are in the first column of the table.
 
 use super::dmon::whole;
 
@@ -20,7 +20,7 @@ pub struct Gpu {
     pub entity: u32,
 }
 
-/// A GPU instance, by the number of its card and NVML's number on it.
+/// A GPU instance, by the index of its GPU and NVML's id on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instance {
     pub gpu: u32,
@@ -44,7 +44,7 @@ enum Line {
 }
 
 impl Hierarchy {
-    /// Read the whole table; lines that are not understood are left out. A number that two lines claim is nobody's.
+    /// Read the whole table; lines that are not understood are left out, as is a number in two lines.
     pub fn parse(text: &str) -> Hierarchy {
         let mut all = Hierarchy::default();
         for line in text.lines() {
@@ -64,18 +64,18 @@ impl Hierarchy {
         all
     }
 
-    /// The entity of a card.
+    /// The entity of a GPU.
     pub fn gpu(&self, uuid: &str) -> Option<&Gpu> {
         self.gpus.iter().find(|g| g.uuid == uuid)
     }
 
-    /// The entity of a GPU instance of a card.
+    /// The entity of a GPU instance of a GPU.
     pub fn instance(&self, uuid: &str, id: u32) -> Option<u32> {
         let gpu = self.gpu(uuid)?.index;
         self.instances.iter().find(|i| (i.gpu, i.id) == (gpu, id)).map(|i| i.entity)
     }
 
-    /// The entity of a compute instance in a GPU instance of a card.
+    /// The entity of a compute instance in a GPU instance of a GPU.
     pub fn compute_instance(&self, uuid: &str, gpu_instance: u32, id: u32) -> Option<u32> {
         let gpu = self.gpu(uuid)?.index;
         let wanted = |c: &&ComputeInstance| (c.gpu, c.gpu_instance, c.id) == (gpu, gpu_instance, id);
@@ -83,7 +83,7 @@ impl Hierarchy {
     }
 }
 
-/// Those that are the same as no other.
+/// Those that occur only once.
 fn alone<T: Clone>(all: Vec<T>, same: impl Fn(&T, &T) -> bool) -> Vec<T> {
     let claims = |x: &T| all.iter().filter(|y| same(x, y)).count();
     all.iter().filter(|x| claims(x) == 1).cloned().collect()
@@ -114,7 +114,8 @@ mod tests {
 
     use super::*;
 
-    /// By the rules of dcgmi/Query.cpp and DcgmiOutput.cpp, as dcgmi/tests/OutputTests.cpp has them; GPU 2 is not cut and so not in it.
+    /// By the rules of dcgmi/Query.cpp and DcgmiOutput.cpp, as in dcgmi/tests/OutputTests.cpp; GPU 2 is not partitioned and so
+    /// missing.
     const TABLE: &str = "\
 +-------------------+--------------------------------------------------------------------+
 | Instance Hierarchy                                                                     |

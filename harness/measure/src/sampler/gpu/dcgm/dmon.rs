@@ -1,11 +1,13 @@
-//! What `dcgmi dmon` prints, line by line.
+//! Parses `dcgmi dmon`, line by line.
 //!
-//! In: one line after the other. Out: a [`Row`] of values, or why the line is [`NotARow`]. Columns are known by their heads, so their
-//! order does not matter. A row with empty cells (DCGM 4 leaves the cell of a field that the entity does not have empty) is read by
-//! where its values stand under the heads, and is refused where they stand under none: a value is never guessed into a column.
+//! In: one line after the other. Out: a [`Row`] of values, or why the line is [`NotARow`]. Columns are identified by their heads,
+//! so their order does not matter. A row with empty cells (DCGM 4 leaves the cell of a field that the entity does not have empty)
+//! is read by the position of its values under the heads, and refused if they are under none: a value is never guessed into a
+//! column.
 //!
-//! Layouts, by dcgmi/DeviceMonitor.cpp of the tags v2.1.4 to v4.6.0: to the right and packed until 2.3.4 (`# Entity`); to the left and packed
-//! behind a first column of 10 in 2.4.7 to 3.3.9 (`#Entity`); to the left with empty cells behind one of 11 in 4.0 to 4.4.2, of 16 from 4.5 on.
+//! Layouts, by dcgmi/DeviceMonitor.cpp of the tags v2.1.4 to v4.6.0: right-aligned and packed until 2.3.4 (`# Entity`);
+//! left-aligned and packed after a first column of 10 in 2.4.7 to 3.3.9 (`#Entity`); left-aligned with empty cells after one of
+//! 11 in 4.0 to 4.4.2, of 16 from 4.5 on.
 
 use super::super::profiled::{Level, Profiled};
 
@@ -15,14 +17,14 @@ pub struct Row {
     pub level: Level,
     /// DCGM's own number of the entity.
     pub entity: u32,
-    /// By column, in the order printed; columns of other fields are left out. None where the cell is empty or says `N/A`.
+    /// By column, in the order printed; columns of other fields are left out. `None` if the cell is empty or says `N/A`.
     pub values: Vec<(&'static Profiled, Option<f64>)>,
 }
 
-/// A line without values, or one whose values are not to be had.
+/// A line without usable values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotARow {
-    /// Nothing stands there.
+    /// An empty line.
     Blank,
     /// The heads of the columns; they are remembered.
     Heads,
@@ -32,16 +34,16 @@ pub enum NotARow {
     Other,
     /// A row before the heads of its columns.
     NoHeads,
-    /// It has fewer values than heads, and its layout moves those after a missing one up: whose they are cannot be told.
+    /// It has fewer values than heads, and its layout shifts those after a missing one: their columns are unknown.
     Short,
-    /// Its values do not stand under the heads.
+    /// Its values are not under the heads.
     Misaligned,
-    /// A cell holds something else than a number.
+    /// A cell is not a number.
     Garbled,
 }
 
 impl NotARow {
-    /// Whether such a line belongs to what dmon prints when all is well.
+    /// Whether such a line is part of dmon's normal output.
     pub fn is_expected(self) -> bool {
         matches!(self, NotARow::Blank | NotARow::Heads | NotARow::Units)
     }
@@ -55,17 +57,17 @@ pub struct Parser {
     is_packed: bool,
 }
 
-/// How wide the first column is in the packed layout that stands to the left.
+/// Width of the first column in the packed, left-aligned layout.
 const PACKED_FIRST: usize = 10;
 
 #[derive(Debug)]
 struct Head {
     start: usize,
-    /// None for a column that nobody asked for.
+    /// `None` for a column that was not requested.
     profiled: Option<&'static Profiled>,
 }
 
-/// A word of a line and where it stands, in bytes.
+/// A word of a line and its position, in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Word<'a> {
     text: &'a str,
@@ -141,7 +143,7 @@ impl Parser {
     }
 }
 
-/// The number in a cell; none where DCGM has none.
+/// The number in a cell; `None` if DCGM has none.
 fn value(text: &str, profiled: &Profiled) -> Result<Option<f64>, NotARow> {
     if text == "N/A" {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Rows by the layout rules of all generations, written at random and read back, and torn lines.
+//! Random rows in the layouts of all generations, written and read back, and torn lines.
 
 use proptest::prelude::*;
 
@@ -8,13 +8,13 @@ use super::*;
 /// The layout of a generation, by dcgmi/DeviceMonitor.cpp at its tags.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Layout {
-    /// 4.5 on: to the left of columns, the cell of a field that is not there empty, a first column of 16.
+    /// 4.5 on: left-aligned, the cell of a missing field empty, a first column of 16.
     Four,
     /// 4.0 to 4.4: one of 11.
     EarlyFour,
-    /// 2.4 to 3.3: to the left behind a first column of 10, and packed.
+    /// 2.4 to 3.3: left-aligned after a first column of 10, and packed.
     Three,
-    /// Until 2.3: to the right, and packed.
+    /// Until 2.3: right-aligned, and packed.
     Two,
 }
 
@@ -26,7 +26,7 @@ impl Layout {
     }
 }
 
-/// What a cell of the generator holds.
+/// A generated cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Cell {
     Value(f64),
@@ -103,7 +103,7 @@ fn written(cell: &Cell) -> Option<f64> {
     }
 }
 
-/// What is read must be what was written, whatever is blank; where nothing is read, that is said.
+/// What is read must be what was written, whatever is blank; if nothing is read, there must be an error.
 fn check(layout: Layout, table: &[(usize, Cell)], entity: u32) {
     let columns: Vec<&Profiled> = table.iter().map(|(i, _)| &PROFILED[*i]).collect();
     let values: Vec<Cell> = table.iter().map(|(_, c)| *c).collect();
@@ -121,7 +121,7 @@ fn check(layout: Layout, table: &[(usize, Cell)], entity: u32) {
     }
 }
 
-/// A row whose cells stand elsewhere than under their heads gives the values of their own columns, or is refused.
+/// A row whose cells are not under their heads gives the values of their own columns, or is refused.
 fn check_shifted(layout: Layout, table: &[(usize, Cell)], by: usize) {
     let columns: Vec<&Profiled> = table.iter().map(|(i, _)| &PROFILED[*i]).collect();
     let values: Vec<Cell> = table.iter().map(|(_, c)| *c).collect();
@@ -278,7 +278,7 @@ impl Dice {
         order.into_iter().map(|i| (i, cell(i))).collect()
     }
 
-    /// Pieces of what dcgmi prints, in any order.
+    /// Pieces of `dcgmi` output, in any order.
     fn junk(&mut self) -> String {
         const PIECES: [&str; 24] = [
             "#Entity",
@@ -313,7 +313,7 @@ impl Dice {
     }
 }
 
-/// As many random inputs as `COLLO_TORTURE` says, 10⁶ without it; each is a row in some layout, a shifted row and junk.
+/// Number of random inputs: `COLLO_TORTURE`, by default 10⁶; each is a row in some layout, a shifted row and junk.
 #[test]
 #[ignore = "for `just torture`"]
 fn fuzz_what_dmon_and_discovery_print() {

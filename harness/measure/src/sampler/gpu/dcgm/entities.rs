@@ -1,7 +1,7 @@
-//! Which entities of DCGM's are to be read, and why others cannot be.
+//! Which entities of DCGM's to read, and why others cannot be.
 //!
-//! In: what is wanted of which cards. Out: targets by level, and what is lost. Cards are looked up in `discovery -l`, which lists all of them;
-//! `discovery -c` lists instances, and only cards that have some (DcgmCacheManager.cpp, `PopulateMigHierarchy`).
+//! In: the wanted metrics of each GPU. Out: targets by level, and what is lost. GPUs are looked up in `discovery -l`, which lists
+//! all of them; `discovery -c` lists instances, and only GPUs that have some (DcgmCacheManager.cpp, `PopulateMigHierarchy`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use super::stream::Target;
 use super::version::Version;
 use super::{Lost, Scopes};
 
-/// DCGM notices new instances seconds after they were made.
+/// DCGM detects new instances seconds after their creation.
 const NOTICED: Duration = Duration::from_secs(8);
 const ASKED_EVERY: Duration = Duration::from_millis(500);
 
-/// What is to be found.
+/// The entities to find.
 pub struct Entities<'a> {
     pub boards: &'a [Arc<Opened>],
     pub wanted: &'a Scopes,
@@ -43,7 +43,7 @@ impl Found {
 }
 
 impl Entities<'_> {
-    /// Ask DCGM. Instances are waited for, but not for ever, and not where none are wanted.
+    /// Query DCGM. Waits for instances, within a limit, and only if some are wanted.
     pub fn find(&self, command: &Command<'_>) -> Result<Found, String> {
         let listed = command.ask(&["discovery", "-l"])?;
         let inventory = Inventory::parse(&listed.out);
@@ -69,7 +69,7 @@ impl Entities<'_> {
         scopes.into_iter().any(|scope| self.wanted.contains_key(scope))
     }
 
-    /// The instances, as soon as all that are wanted are there.
+    /// The instances, as soon as all wanted ones exist.
     fn hierarchy(&self, command: &Command<'_>, inventory: &Inventory) -> Result<Hierarchy, String> {
         let deadline = Instant::now() + NOTICED;
         loop {
@@ -94,7 +94,7 @@ impl Entities<'_> {
         }
     }
 
-    /// Every scope that is wanted, with its card and its entity.
+    /// Every wanted scope, with its GPU and its entity.
     fn scopes<'b>(&'b self, inventory: &Inventory, hierarchy: &Hierarchy) -> Vec<(Level, &'b Opened, &'b Arc<str>, Option<u32>)> {
         let mut scopes: Vec<(Level, &Opened, &Arc<str>, Option<u32>)> = Vec::new();
         for opened in self.boards {
@@ -134,7 +134,7 @@ impl Entities<'_> {
         found
     }
 
-    /// Why a card that is not cut has no row, in versions that leave such cards out as soon as another one is cut.
+    /// Why an unpartitioned GPU has no row, in versions that omit such GPUs as soon as another one is partitioned.
     fn silent(&self, opened: &Opened, hierarchy: &Hierarchy) -> Option<String> {
         let version = self.version.filter(|_| self.silences_whole_cards() && opened.parts.is_empty())?;
         let other = hierarchy.instances.first()?.gpu;
@@ -144,7 +144,7 @@ impl Entities<'_> {
     }
 }
 
-/// Why an entity is not there.
+/// Why an entity is missing.
 fn missing(level: Level) -> String {
     match level {
         Level::Gpu => "`dcgmi discovery -l` does not list the card".into(),

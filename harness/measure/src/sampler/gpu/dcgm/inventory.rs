@@ -1,11 +1,11 @@
-//! What `dcgmi discovery -l` prints: which entity of DCGM's is which card.
+//! Parses `dcgmi discovery -l`: which entity of DCGM's is which GPU.
 //!
-//! Every card stands there, whether it is cut or not (DCGM 2.1.4 to 4.6.0, dcgmi/Query.cpp, `DisplayDiscoveredDevices`): its GPU ID is the number
-//! of its entity. Lines before the table count the cards; tables of switches, network cards and processors follow.
+//! Every GPU is listed, partitioned or not (DCGM 2.1.4 to 4.6.0, dcgmi/Query.cpp, `DisplayDiscoveredDevices`): its GPU ID is the
+//! number of its entity. Lines before the table count the GPUs; tables of switches, network cards and processors follow.
 
 use super::dmon::whole;
 
-/// The cards that the host engine knows.
+/// The GPUs that the host engine knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inventory {
     /// Entity and UUID.
@@ -13,7 +13,7 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// Read the table of cards; lines that are not understood are left out. A number or a UUID that two cards claim is nobody's.
+    /// Read the table of GPUs; lines that are not understood are left out, as is a number or a UUID of two GPUs.
     pub fn parse(text: &str) -> Inventory {
         let mut cards: Vec<(u32, String)> = Vec::new();
         let mut entity = None;
@@ -34,7 +34,7 @@ impl Inventory {
         Inventory { cards: cards.iter().filter(|card| claims(card) == 1).cloned().collect() }
     }
 
-    /// The entity of a card.
+    /// The entity of a GPU.
     pub fn card(&self, uuid: &str) -> Option<u32> {
         self.cards.iter().find(|(_, own)| own == uuid).map(|(entity, _)| *entity)
     }
@@ -51,7 +51,7 @@ fn cells(line: &str) -> Option<(&str, &str)> {
 mod tests {
     use super::*;
 
-    /// By the rules of DCGM 4.6.0: columns of 8 and 70, a line after each card, further tables.
+    /// By the rules of DCGM 4.6.0: columns of 8 and 70, a line after each GPU, further tables.
     const TABLE: &str = "\
 2 GPUs found (Active).
 Note: Use -a flag to show all GPUs, including those that are not active.

@@ -1,7 +1,7 @@
-//! DCGM, through its command `dcgmi`: on Ampere the only profiler there is, later a second source.
+//! DCGM, through its command `dcgmi`: on Ampere the only profiler, later a second source.
 //!
-//! In: which metrics of which scopes it is to tell. Out: their samples. `dcgmi discovery -l` says which of DCGM's entities is which card,
-//! `discovery -c` which is which instance; one `dcgmi dmon` for each level of entities prints its values, and a thread reads each.
+//! In: the metrics to read of each scope. Out: their samples. `dcgmi discovery -l` maps DCGM's entities to GPUs, `discovery -c`
+//! to instances; one `dcgmi dmon` for each level of entities prints its values, and a thread reads each.
 
 mod command;
 mod discovery;
@@ -31,26 +31,26 @@ use entities::{Entities, Found};
 use stream::Stream;
 use version::Version;
 
-/// The name that is looked for on the PATH.
+/// The program's name, searched on the PATH.
 const PROGRAM: &str = "dcgmi";
 
-/// DCGM renews its profiling values ten times a second and no faster.
+/// DCGM updates its profiling values ten times a second and no faster.
 pub const EVERY: Duration = Duration::from_millis(100);
 
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// The compute capability from which on DCGM reads through GPM: any metrics at once, and shares of instances that are their own.
+/// The compute capability from which on DCGM reads through GPM: any metrics together, and each instance's own shares.
 const HOPPER: i32 = 9;
 
-/// What is wanted of a card, by the card's number.
+/// Wanted metrics of a GPU, by the GPU's number.
 pub type Wanted = (usize, Vec<Missing>);
 
-/// Everything that is asked of DCGM for a card.
+/// Everything requested from DCGM for a GPU.
 pub fn everything(opened: &Opened) -> Vec<Missing> {
     everywhere(opened).filter(|(_, p)| !is_by_turns(opened, p)).collect()
 }
 
-/// Everything that DCGM could tell of a card.
+/// Everything that DCGM could report about a GPU.
 fn everywhere(opened: &Opened) -> impl Iterator<Item = Missing> {
     let parts = opened.parts.iter().flat_map(|part| {
         let compute = part.compute_instances.iter().map(|(_, scope)| (scope, Level::ComputeInstance));
@@ -60,17 +60,18 @@ fn everywhere(opened: &Opened) -> impl Iterator<Item = Missing> {
     scopes.flat_map(|(scope, level)| PROFILED.iter().filter(move |p| p.exists_at(level)).map(|p| (scope.clone(), p)))
 }
 
-/// Whether DCGM would read this metric and SM activity by turns. Before Hopper the counters of the FP64 and the FP16 pipe do not fit into one pass
-/// with the others (DCGM user guide, "Concurrent metrics"; DCGM #144), so each is left out unless it is asked for.
+/// Whether DCGM would alternate between this metric and SM activity. Before Hopper the counters of the FP64 and the FP16 pipe do
+/// not fit into one pass with the others (DCGM user guide, "Concurrent metrics"; DCGM #144), so each is left out unless
+/// requested.
 fn is_by_turns(opened: &Opened, profiled: &Profiled) -> bool {
     let is_before_hopper = opened.capability.is_some_and(|(major, _)| major < HOPPER);
     is_before_hopper && !opened.sources.pipes && [1006, 1008].contains(&profiled.dcgm)
 }
 
-/// What starts DCGM, once it is known what it is to tell.
+/// Starts DCGM, once its metrics are known.
 pub struct Conductor {
     pub boards: Vec<Arc<Opened>>,
-    /// A message from each card, when it is settled there what is wanted.
+    /// A message from each GPU, once its wanted metrics are settled.
     pub wanted: mpsc::Receiver<Wanted>,
     pub expected: usize,
     pub stop: Arc<AtomicBool>,
@@ -111,7 +112,7 @@ impl Conductor {
         finished
     }
 
-    /// What no stream was begun for.
+    /// Metrics for which no stream was started.
     fn untold(&self, lost: &BTreeMap<Arc<str>, Lost>) -> Account {
         let mut account = Account::default();
         for (scope, Lost { metrics, why }) in lost {
@@ -125,7 +126,7 @@ impl Conductor {
         account
     }
 
-    /// What is wanted of all cards; none if sampling stops before.
+    /// The wanted metrics of all GPUs; `None` if sampling stops before.
     fn collect(&self) -> Option<Scopes> {
         let mut wanted = Scopes::new();
         for _ in 0..self.expected {
@@ -157,13 +158,13 @@ impl Conductor {
 /// Metrics by scope.
 type Scopes = BTreeMap<Arc<str>, Vec<&'static Profiled>>;
 
-/// What is wanted of a scope that cannot be read, and why it cannot.
+/// The wanted metrics of an unreadable scope, and why it is unreadable.
 pub struct Lost {
     metrics: Vec<&'static Profiled>,
     why: String,
 }
 
-/// What DCGM is asked with, and about which cards.
+/// The DCGM version, and the GPUs it reads.
 fn instrument(boards: &[Arc<Opened>], version: Option<Version>) -> Instrument {
     let card = |opened: &Arc<Opened>| {
         let compute_capability = opened.capability.map(|(major, minor)| format!("{major}.{minor}"));

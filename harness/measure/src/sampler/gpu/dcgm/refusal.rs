@@ -1,6 +1,6 @@
-//! What DCGM's refusals mean: what else to ask for, whether to ask again, and what a person can do.
+//! Interprets DCGM's refusals: which other fields to request, whether to retry, and what a person can do.
 
-/// The fields to ask for, and what to ask for if DCGM refuses them: one field that a card does not have makes it refuse all.
+/// The fields to request, and fallbacks if DCGM refuses them: one field that a GPU does not have makes it refuse all.
 pub fn falling(fields: &[u16]) -> Vec<Vec<u16>> {
     // Double precision, then all pipes, then occupancy and tensor cores.
     const LEFT_OUT: [&[u16]; 4] = [&[], &[1006], &[1006, 1007, 1008], &[1003, 1004, 1006, 1007, 1008]];
@@ -12,8 +12,8 @@ pub fn falling(fields: &[u16]) -> Vec<Vec<u16>> {
     sets
 }
 
-/// A refusal that has nothing to do with the fields, by the words of DCGM (dcgmlib/src/dcgm_errors.c, dcgmi/DeviceMonitor.cpp) and ours, and
-/// what there is to say of it.
+/// Refusals unrelated to the fields, by DCGM's messages (dcgmlib/src/dcgm_errors.c, dcgmi/DeviceMonitor.cpp) and ours, each with
+/// an explanation.
 const HOPELESS: [(&str, &str); 10] = [
     ("on the path", ""),
     ("does not start", ""),
@@ -39,7 +39,7 @@ fn known(why: &str) -> Option<&'static str> {
     HOPELESS.iter().find(|(words, _)| why.contains(words)).map(|(_, advice)| *advice)
 }
 
-/// Whether asking for fewer fields, or again, is idle.
+/// Whether requesting fewer fields, or retrying, is pointless.
 pub fn is_hopeless(why: &str) -> bool {
     known(why).is_some()
 }

@@ -1,20 +1,20 @@
-//! A text that a `dcgmi` printed somewhere, read as the sampler reads it while it runs: for texts that were brought home from real cards.
+//! Recorded `dcgmi` output, parsed as the sampler does while it runs: for texts collected from real GPUs.
 
 use super::discovery::Hierarchy;
 use super::dmon::Parser;
 
-/// What was understood of a text.
+/// The parsed content of a text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Understood {
     /// Rows with values.
     pub rows: usize,
     /// Numbers in them; cells without one do not count.
     pub values: usize,
-    /// Lines that are not read and should be, with the reason.
+    /// Lines that should be understood but are not, with the reason.
     pub unread: Vec<String>,
 }
 
-/// What `dcgmi dmon` printed on stdout.
+/// Parse the stdout of `dcgmi dmon`.
 pub fn dmon(text: &str) -> Understood {
     let mut understood = Understood::default();
     let mut parser = Parser::default();
@@ -31,7 +31,7 @@ pub fn dmon(text: &str) -> Understood {
     understood
 }
 
-/// Whether what `dcgmi discovery -c` printed knows this card, by its UUID.
+/// Whether the output of `dcgmi discovery -c` has this GPU, by its UUID.
 pub fn hierarchy_has(text: &str, uuid: &str) -> bool {
     Hierarchy::parse(text).gpu(uuid).is_some()
 }

@@ -19,32 +19,32 @@ use crate::sampler::clockwork::thread_cpu_ns;
 use crate::sampler::latest::Outlet;
 use crate::sampler::quality::Movement;
 
-/// An entity of DCGM's and what is wanted of it.
+/// An entity of DCGM's and its wanted metrics.
 pub struct Target {
     pub entity: u32,
     pub scope: Arc<str>,
     pub metrics: Vec<&'static Profiled>,
     pub pcie: Arc<Turn>,
-    /// To be set when it gives a number.
+    /// Set when it gives a number.
     pub tells: Arc<AtomicBool>,
 }
 
 /// The first readings of an entity are 0 or nothing: DCGM has no mean yet.
 const DROPPED_ROWS: u64 = 2;
 
-/// A card that shows no PCIe traffic for so many rows shows none.
+/// A GPU without PCIe traffic in this many rows reports none.
 const PCIE_ROWS: u64 = 20;
 
-/// How long the first row may take.
+/// Time limit for the first row.
 const FIRST_ROW_NS: u64 = 6_000_000_000;
 
-/// How often a stream that broke off is begun again.
+/// Maximum number of restarts of a broken stream.
 const RESTARTS: u32 = 3;
 
-/// An entity whose shares are 0 in so many rows one after another, after they were not, is looked at again.
+/// The stream is restarted if an entity's shares are 0 in this many consecutive rows, after they were not.
 const ZERO_ROWS: u64 = 30;
 
-/// Why a `dcgmi` is not read any more.
+/// Why a `dcgmi` is no longer read.
 enum End {
     Stopped,
     /// It reads 0 where it did not.
@@ -62,9 +62,9 @@ pub struct Stream {
     targets: Vec<Target>,
     /// Rows seen of each entity since dcgmi was started.
     rows: BTreeMap<u32, u64>,
-    /// Of entities whose shares were not 0, how many rows ago that was.
+    /// For entities whose shares were not 0, rows since then.
     zeros: BTreeMap<u32, u64>,
-    /// It was begun again because of zeros.
+    /// It was restarted because of zeros.
     zeroed: bool,
     stop: Arc<AtomicBool>,
     outlet: Outlet,
@@ -76,7 +76,7 @@ pub struct Stream {
     unread_lines: u64,
 }
 
-/// The times at which rows of one entity came.
+/// The arrival times of one entity's rows.
 #[derive(Default)]
 struct Beat {
     entity: Option<u32>,
@@ -88,7 +88,7 @@ struct Beat {
 }
 
 impl Beat {
-    /// Take in that a row of an entity came; only those of the first entity count.
+    /// Record the arrival of a row; only those of the first entity count.
     fn see(&mut self, entity: u32, at_ns: u64) {
         if *self.entity.get_or_insert(entity) != entity {
             return;
@@ -125,7 +125,7 @@ impl Stream {
         }
     }
 
-    /// Read until sampling stops, or DCGM gives up; returns how well it went.
+    /// Read until sampling stops, or DCGM gives up; returns the result.
     pub fn run(mut self) -> Finished {
         let (began_ns, cpu_before_ns) = (monotonic_ns(), thread_cpu_ns());
         let sets = falling(&self.fields());
@@ -280,7 +280,7 @@ impl Stream {
         let _ = self.outlet.send(std::mem::take(&mut self.pending));
     }
 
-    /// Be quiet for so long; false if sampling stopped.
+    /// Pause; false if sampling stopped.
     fn pause(&self, time: Duration) -> bool {
         let until = monotonic_ns() + time.as_nanos() as u64;
         while monotonic_ns() < until && !self.stop.load(Ordering::Relaxed) {
@@ -289,7 +289,7 @@ impl Stream {
         !self.stop.load(Ordering::Relaxed)
     }
 
-    /// DCGM tells nothing, or nothing more.
+    /// DCGM reports nothing, or nothing more.
     fn give_up(&mut self, why: &str) {
         let why = &explained(why);
         for target in &self.targets {

@@ -17,7 +17,7 @@ fn a_gap_counts_the_rows_that_did_not_come() {
     assert_eq!((beat.ticks, beat.missed, beat.longest_gap_ns), (5, 3, 401_000_000));
 }
 
-/// What a stream read, and how long it took to end once it was to stop.
+/// The result of a stream, and how long it took to stop.
 struct Read {
     samples: Vec<Sample>,
     finished: Finished,
@@ -31,7 +31,7 @@ impl Read {
     }
 }
 
-/// Read two instances through a script until so many values came, it ended, or the time is over.
+/// Read two instances through a script until there are enough values, it has ended, or the time is over.
 fn read(script: &str, enough: usize, time: Duration) -> Read {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("dcgmi");

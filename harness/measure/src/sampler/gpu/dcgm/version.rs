@@ -1,4 +1,4 @@
-//! Which DCGM it is, and what its version changes in what can be read.
+//! The DCGM version, and how it affects what can be read.
 
 use super::command::Command;
 
@@ -7,7 +7,7 @@ use super::command::Command;
 pub struct Version(pub u32, pub u32, pub u32);
 
 impl Version {
-    /// What `dcgmi --version` says; none where it does not.
+    /// The version that `dcgmi --version` prints; `None` if it prints none.
     pub fn ask(command: &Command<'_>) -> Option<Version> {
         let answer = command.ask(&["--version"]).ok()?;
         Version::parse(&answer.out)
@@ -22,8 +22,8 @@ impl Version {
         said.split_ascii_whitespace().find_map(number)
     }
 
-    /// `dcgmi dmon` goes through the hierarchy of instances alone as soon as any card of the machine has one, so a card that is not cut has
-    /// no row (DCGM 2.4.7 to 3.3.9, dcgmi/DeviceMonitor.cpp, `sortedEntities`); 4.0 puts such cards in.
+    /// `dcgmi dmon` lists only the hierarchy of instances as soon as any GPU of the machine has one, so an unpartitioned GPU has
+    /// no row (DCGM 2.4.7 to 3.3.9, dcgmi/DeviceMonitor.cpp, `sortedEntities`); 4.0 adds such GPUs.
     pub fn silences_whole_cards(self) -> bool {
         self >= Version(2, 4, 0) && self < Version(4, 0, 0)
     }
