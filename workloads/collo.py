@@ -78,7 +78,7 @@ class Member:
         self.stopped = False  # collo said stop, or is gone
         self._leaving = False  # and the script obeys
         self._said = set()  # of what is said once, and in this order: hello, ready
-        self._go = {"epochs": EPOCHS_BY_HAND, "tail": "release"}
+        self._go = {"epochs": EPOCHS_BY_HAND, "after_measured": "exit"}
         self._commands = queue.SimpleQueue()
         if channel:
             threading.Thread(target=self._listen, daemon=True).start()
@@ -116,11 +116,11 @@ class Member:
         self._go = self._wait_for("go") or self._go
 
     def epochs(self, by_hand=EPOCHS_BY_HAND):
-        """The epochs to train: a warm-up, the measured ones, and under `hold` more of them until stop."""
+        """The epochs to train: a warm-up, the measured ones, and under `keep-running` more of them until stop."""
         self._after("ready", "epochs")
         count = self._go["epochs"] if self.channel else by_hand
         index = 0
-        while index < count or self._go["tail"] == "hold":
+        while index < count or self._go["after_measured"] == "keep-running":
             epoch = Epoch(self, index, measured=index < count and (index > 0 or count == 1))
             yield epoch
             if epoch.end_ns is None:

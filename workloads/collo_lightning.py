@@ -4,7 +4,7 @@
 
 In: one `fit`, of the Lightning that the script imported before, by either of its names. Out: what every member tells,
 see `collo.py`. By hand the script trains as ever and prints a line per epoch. Under collo it trains collo's number of
-epochs and, under `hold`, more of them until stop: `max_epochs`, `max_steps` and early stopping end nothing then. Where
+epochs and, under `keep-running`, more of them until stop: `max_epochs`, `max_steps` and early stopping end nothing then. Where
 the script's own training would be over, the learning rate stays as it is.
 
 An epoch is a training epoch of Lightning, from `on_train_epoch_start` to `on_train_epoch_end`, with the GPU idle at

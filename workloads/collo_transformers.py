@@ -3,7 +3,7 @@
     trainer = Trainer(model, args, train_dataset=data, callbacks=[collo_transformers.Collo()])
 
 In: one `train`. Out: what every member tells, see `collo.py`. By hand the script trains as ever and prints a line per
-epoch. Under collo it trains collo's number of epochs and, under `hold`, more of them until stop, whatever
+epoch. Under collo it trains collo's number of epochs and, under `keep-running`, more of them until stop, whatever
 `num_train_epochs` says; the learning rate follows the script's own schedule. `Collo()` stands last in the list, so that
 no other callback stops the training.
 

@@ -37,7 +37,7 @@ def trained(workload, *arguments, epochs=2, data=""):
     """(messages by event, how it ended) of a member that trains to its end."""
     with script(workload, *arguments, data=data) as member:
         member.tell("warm_up")
-        member.tell("go", epochs=epochs, tail="release")
+        member.tell("go", epochs=epochs, after_measured="exit")
         messages = member.hear_all()
         ended = member.end()
     return {event: [m for m in messages if m["event"] == event] for event in {m["event"] for m in messages}}, ended

@@ -55,7 +55,7 @@ def trained(member, epochs=2):
     member.tell("warm_up")
     said.append(member.hear())
     assert [message["event"] for message in said] == ["hello", "features", "ready"], said
-    member.tell("go", epochs=epochs, tail="release")
+    member.tell("go", epochs=epochs, after_measured="exit")
     *epochs, done = member.hear_all()
     assert done == {"event": "done"}
     assert member.end() == (0, "", "")

@@ -79,7 +79,7 @@ def test_the_guide_shows_the_lines_that_are_tested_here():
 
 def test_a_fit_says_what_a_member_says_and_trains_on_until_stop():
     with Forked(SCRIPT) as member:
-        hello = member.start(epochs=3, tail="hold")
+        hello = member.start(epochs=3, after_measured="keep-running")
         epochs = member.hear_epochs(3)
         assert member.hear() == {"event": "done"}
         epochs += [member.hear() for _ in range(2)]
@@ -99,7 +99,7 @@ def test_a_fit_says_what_a_member_says_and_trains_on_until_stop():
 
 def test_an_epoch_has_the_validation_in_it_but_not_what_comes_between_two():
     with Forked(SCRIPT) as member:
-        member.start(epochs=2, tail="release")
+        member.start(epochs=2, after_measured="exit")
         epochs = member.hear_epochs(2)
         member.hear_all()
         stdout = member.end()[1]
@@ -138,7 +138,7 @@ def test_nothing_is_trained_before_go():
 )
 def test_under_release_it_trains_as_many_epochs_as_collo_says_and_the_script_goes_on(settings, batches):
     with Forked(asking_for(settings) + "print('after')") as member:
-        hello = member.start(epochs=3, tail="release")
+        hello = member.start(epochs=3, after_measured="exit")
         epochs = member.hear_epochs(3)
         assert member.hear_all() == [{"event": "done"}]
         status, stdout, _ = member.end()
@@ -160,7 +160,7 @@ ONE_CYCLE = """        optimiser = torch.optim.SGD(self.parameters(), 0.1)
 def test_a_callback_that_stops_early_stops_nothing(where):
     callbacks = [STOPS_EARLY, "collo_lightning.Collo()"][:: 1 if where == "before" else -1]
     with Forked(SCRIPT.replace("collo_lightning.Collo()", ", ".join(callbacks))) as member:
-        member.start(epochs=4, tail="release")
+        member.start(epochs=4, after_measured="exit")
         member.hear_epochs(4)
         assert member.hear_all() == [{"event": "done"}]
         assert member.end()[0] == 0
@@ -170,7 +170,7 @@ def test_a_callback_that_stops_early_stops_nothing(where):
 def test_a_schedule_that_has_an_end_is_not_asked_beyond_it(settings):
     net = NET.replace("        return torch.optim.SGD(self.parameters(), 0.1)\n", ONE_CYCLE)
     with Forked(asking_for(settings, net)) as member:
-        member.start(epochs=4, tail="release")
+        member.start(epochs=4, after_measured="exit")
         member.hear_epochs(4)
         assert member.hear_all() == [{"event": "done"}]
         assert member.end()[0] == 0
@@ -202,7 +202,7 @@ def test_stop_ends_it_between_any_two_batches(loop):
     program = NET + ENDLESS.format(loop=loop) + THREE_LINES.replace("max_epochs=2", "num_sanity_val_steps=0")
     program = program.replace("trainer.fit(net, loader, validation)", SEEN_LEAVING)
     with os.fdopen(read) as output, os.fdopen(write, "w") as theirs, Forked(program, output=theirs) as member:
-        member.start(epochs=2, tail="hold")
+        member.start(epochs=2, after_measured="keep-running")
         while "in the midst" not in output.readline():
             pass
         member.tell("stop")
@@ -214,7 +214,7 @@ def test_stop_ends_it_between_any_two_batches(loop):
 
 def test_an_exception_in_training_is_told_before_the_traceback():
     with Forked(SCRIPT.replace("torch.nn.Linear(8, 2)", "torch.nn.Linear(9, 2)")) as member:
-        member.start(epochs=2, tail="release")
+        member.start(epochs=2, after_measured="exit")
         (error,) = member.hear_all()
         status, _, stderr = member.end()
     assert (error["event"], error["kind"]) == ("error", "other")
@@ -225,7 +225,7 @@ def test_an_exception_in_training_is_told_before_the_traceback():
 def test_running_out_of_memory_is_told_as_such():
     program = SCRIPT.replace("images, labels = batch", "raise torch.OutOfMemoryError('CUDA out of memory')")
     with Forked(program) as member:
-        member.start(epochs=2, tail="release")
+        member.start(epochs=2, after_measured="exit")
         assert [(message["event"], message["kind"]) for message in member.hear_all()] == [("error", "out_of_memory")]
 
 
@@ -248,7 +248,7 @@ def test_what_cannot_be_measured_is_refused(settings, message):
 
 def test_a_second_fit_is_the_scripts_own_affair():
     with Forked(SCRIPT + "Trainer(max_epochs=1, callbacks=trainer.callbacks[:1]).fit(Net(), loader)") as member:
-        member.start(epochs=2, tail="release")
+        member.start(epochs=2, after_measured="exit")
         assert [message["event"] for message in member.hear_all()] == ["epoch", "epoch", "done"]
         status, stdout, _ = member.end()
     assert (status, len(printed(stdout))) == (0, 3)
@@ -259,7 +259,7 @@ def test_the_gpu_is_told_as_torch_sees_it_and_the_rest_as_the_script_says():
     as_if = f"import types, collo_torch\ncollo_torch.gpu = lambda device: types.SimpleNamespace({seen})\n"
     told = "name='resnet26', dataset={'name': 'mine', 'synthetic': False, 'items': 50}"
     with Forked(as_if + SCRIPT.replace("Collo()", f"Collo({told})")) as member:
-        hello = member.start(epochs=1, tail="release")
+        hello = member.start(epochs=1, after_measured="exit")
     assert (hello["device"], hello["sm_count"], hello["memory_bytes"]) == ("GPU-5a1f", 108, 85_000_000_000)
     assert hello["model"]["name"] == "resnet26" and hello["dataset"] == {"name": "mine", "synthetic": False, "items": 50}
 
@@ -303,7 +303,7 @@ def test_by_its_other_name_and_in_a_process_of_its_own_it_is_a_member_too():
     program = SCRIPT.replace("lightning.pytorch", "pytorch_lightning").replace("max_epochs=2", "max_epochs=1")
     path = os.pathsep.join([str(WORKLOADS), *filter(None, [os.environ.get("PYTHONPATH")])])
     with Started("sleep", program="import sys; sys.dont_write_bytecode = True" + program, PYTHONPATH=path) as member:
-        hello = member.start(epochs=2, tail="hold")
+        hello = member.start(epochs=2, after_measured="keep-running")
         assert [member.hear()["event"] for _ in range(3)] == ["epoch", "epoch", "done"]
         member.tell("stop")
         member.hear_all()

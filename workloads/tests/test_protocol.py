@@ -41,7 +41,7 @@ def shape(message):
 
 def test_what_a_member_says_has_the_shape_of_the_examples():
     with Started("sleep", program=ALL_IT_CAN_SAY) as member:
-        hello = member.start(epochs=2, tail="release")
+        hello = member.start(epochs=2, after_measured="exit")
         said = [hello, member.features, member.capacity, {"event": "ready"}, *member.hear_all()]
     said = {message["event"]: message for message in said}
     examples = {}
@@ -55,7 +55,7 @@ def test_what_a_member_says_has_the_shape_of_the_examples():
 def test_many_requests_are_told_in_lines_that_can_be_read():
     program = ALL_IT_CAN_SAY.replace("[1, 2, 3], [2, 3, None], [3, None, None]", "*[[10**14] * 5001] * 3")
     with Started("sleep", program=program) as member:
-        member.start(epochs=1, tail="release")
+        member.start(epochs=1, after_measured="exit")
         epoch, *told = (member.hear() for _ in range(4))
     assert [len(line["arrival_ns"]) for line in told] == [2000, 2000, 1001]
     assert all(len(json.dumps(line)) < 1 << 18 and line["start_ns"] == line["end_ns"] for line in told)
@@ -67,10 +67,10 @@ def test_a_member_understands_every_command_of_the_examples():
     stop = next(c for c in commands if c["command"] == "stop")
     for go in (c for c in commands if c["command"] == "go"):
         with Started("sleep", *QUICK) as member:
-            member.start(go["epochs"], go["tail"])
+            member.start(go["epochs"], go["after_measured"])
             events = [member.hear() for _ in range(go["epochs"] + 1)]
             assert [e["event"] for e in events] == ["epoch"] * go["epochs"] + ["done"]
-            if go["tail"] == "hold":
+            if go["after_measured"] == "keep-running":
                 member.channel.send(json.dumps(stop).encode() + b"\n")
             assert member.end() == QUIET_END
 
@@ -78,7 +78,7 @@ def test_a_member_understands_every_command_of_the_examples():
 def test_under_hold_a_member_trains_on_unmeasured_until_stop():
     before_ns = time.monotonic_ns()
     with Started("sleep", *QUICK) as member:
-        hello = member.start(epochs=3, tail="hold")
+        hello = member.start(epochs=3, after_measured="keep-running")
         assert hello["pid"] == member.process.pid
         assert hello["protocol"] == 1 and hello["device"] == "cpu" and hello["sm_count"] is None
         assert hello["versions"] == {"python": "%d.%d.%d" % sys.version_info[:3]}
@@ -96,14 +96,14 @@ def test_under_hold_a_member_trains_on_unmeasured_until_stop():
 
 def test_under_release_a_member_leaves_when_it_is_done():
     with Started("sleep", *QUICK) as member:
-        member.start(epochs=2, tail="release")
+        member.start(epochs=2, after_measured="exit")
         assert [e["event"] for e in member.hear_all()] == ["epoch", "epoch", "done"]
         assert member.end() == QUIET_END
 
 
 def test_the_only_epoch_is_measured():
     with Started("sleep", *QUICK) as member:
-        member.start(epochs=1, tail="release")
+        member.start(epochs=1, after_measured="exit")
         assert member.hear()["measured"] is True
 
 
@@ -116,7 +116,7 @@ def test_it_ends_at_once_and_quietly(moment, what):
             member.tell("warm_up")
             assert member.hear() == {"event": "ready"}
         if moment == "in an epoch":
-            member.tell("go", epochs=2, tail="hold")
+            member.tell("go", epochs=2, after_measured="keep-running")
             time.sleep(0.1)
         start = time.monotonic()
         if what == "stop":
@@ -132,7 +132,7 @@ def test_an_epoch_cut_short_by_the_script_itself_is_not_reported():
     loop = "    while not member.stopped: pass\n"
     program = ALL_IT_CAN_SAY.replace("    for item in epoch.batches(range(2)):\n        pass\n", loop)
     with Started("sleep", program=program) as member:
-        member.start(epochs=2, tail="hold")
+        member.start(epochs=2, after_measured="keep-running")
         time.sleep(0.1)  # now it is in its first epoch
         member.tell("stop")
         assert member.hear_all() == []
@@ -141,7 +141,7 @@ def test_an_epoch_cut_short_by_the_script_itself_is_not_reported():
 
 def test_stop_ends_a_member_that_is_stuck_in_a_batch():
     with Started("faulty", *QUICK, "--fail-at", "epoch1", "--how", "hang") as member:
-        member.start(epochs=2, tail="hold")
+        member.start(epochs=2, after_measured="keep-running")
         assert member.hear()["index"] == 0
         time.sleep(0.1)
         start = time.monotonic()
@@ -170,14 +170,14 @@ for epoch in member.epochs():
 @pytest.mark.parametrize("synchronize", ["pass", "raise RuntimeError('CUDA error: unspecified launch failure')"])
 def test_a_member_on_a_gpu_leaves_when_its_gpu_has_done_what_it_was_given(synchronize):
     with Started("sleep", program=USES_A_GPU.format(synchronize=synchronize, batch_s=0.01)) as member:
-        member.start(epochs=2, tail="hold")
+        member.start(epochs=2, after_measured="keep-running")
         member.tell("stop")
         assert member.end() == (0, "waits for the GPU\n", "")
 
 
 def test_on_a_gpu_stop_leaves_more_time_yet_less_than_the_harness_does():
     with Started("sleep", program=USES_A_GPU.format(synchronize="pass", batch_s=60)) as member:
-        member.start(epochs=2, tail="hold")
+        member.start(epochs=2, after_measured="keep-running")
         time.sleep(0.1)  # now it is stuck in a batch
         start = time.monotonic()
         member.tell("stop")
@@ -190,7 +190,7 @@ def test_on_a_gpu_stop_leaves_more_time_yet_less_than_the_harness_does():
 
 def test_a_harness_that_dies_between_two_messages_is_no_error_of_the_member():
     with Started("sleep", *QUICK) as member:
-        member.start(epochs=100, tail="hold")
+        member.start(epochs=100, after_measured="keep-running")
         member.hear()
         member.channel.close()
         assert member.end() == QUIET_END
@@ -203,14 +203,14 @@ def test_unknown_commands_and_keys_are_ignored():
         member.tell("warm_up", since="protocol 2")
         assert member.hear() == {"event": "ready"}
         member.tell("sing")
-        member.tell("go", epochs=1, tail="release", mood="good")
+        member.tell("go", epochs=1, after_measured="exit", mood="good")
         assert [e["event"] for e in member.hear_all()] == ["epoch", "done"]
 
 
 def test_a_stream_will_do_too():
     with Started("sleep", *QUICK, kind=socket.SOCK_STREAM) as member:
         member.tell("warm_up")
-        member.tell("go", epochs=1, tail="release")
+        member.tell("go", epochs=1, after_measured="exit")
         assert member.end() == QUIET_END
         lines = member.channel.makefile().read().splitlines()
         assert [json.loads(line)["event"] for line in lines] == ["hello", "ready", "epoch", "done"]
@@ -283,14 +283,14 @@ def test_an_exception_is_told_before_the_traceback(statement, kind, message):
 def test_a_loss_that_is_no_number_is_absent():
     program = ALL_IT_CAN_SAY.replace("loss=0.5", "loss=float('nan')")
     with Started("sleep", program=program) as member:
-        member.start(epochs=1, tail="release")
+        member.start(epochs=1, after_measured="exit")
         assert member.hear()["loss"] is None
 
 
 def test_an_epoch_without_an_end_is_an_error_of_the_script():
     program = ALL_IT_CAN_SAY.replace("epoch.finish(items=2, loss=0.5)", "pass")
     with Started("sleep", program=program) as member:
-        member.start(epochs=1, tail="release")
+        member.start(epochs=1, after_measured="exit")
         errors = [e for e in member.hear_all() if e["event"] == "error"]
     assert errors[0]["message"] == "epoch 0 has no end: call `epoch.finish()` after its last batch"
 
@@ -330,5 +330,5 @@ def test_items_may_be_counted_by_another_library():
     program = "import collo\nmember = collo.connect()" + IN_ORDER.replace("items=2", "items=Two()")
     program = "class Two:\n    def __index__(self): return 2\n" + program
     with Started("sleep", program=program) as member:
-        member.start(epochs=1, tail="release")
+        member.start(epochs=1, after_measured="exit")
         assert member.hear()["items"] == 2

@@ -312,7 +312,7 @@ def test_a_member_serves_its_epochs_and_tells_every_request(settings):
 def test_under_hold_it_serves_on_until_stop_and_every_request_is_told_once():
     with script("serve", *few()) as member:
         member.tell("warm_up")
-        member.tell("go", epochs=1, tail="hold")
+        member.tell("go", epochs=1, after_measured="keep-running")
         heard = []
         while [message["event"] for message in heard].count("epoch") < 2:
             heard.append(member.hear())

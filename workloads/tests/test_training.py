@@ -5,7 +5,7 @@ from harness import Started, arguments
 
 def test_tiny_learns(stand_in):
     with Started("tiny", *arguments("tiny", images=512), COLLO_DATA=stand_in) as member:
-        hello = member.start(epochs=3, tail="release")
+        hello = member.start(epochs=3, after_measured="exit")
         epochs = [member.hear() for _ in range(3)]
         assert member.hear() == {"event": "done"}
         assert member.end() == (0, "", "")
@@ -23,6 +23,6 @@ def test_two_at_once_have_the_very_same_losses(stand_in):
     few = arguments("tiny", images=64)
     with Started("tiny", *few, COLLO_DATA=stand_in) as one, Started("tiny", *few, COLLO_DATA=stand_in) as other:
         for member in (one, other):
-            member.start(epochs=2, tail="release")
+            member.start(epochs=2, after_measured="exit")
         losses = [[member.hear()["loss"] for _ in range(2)] for member in (one, other)]
     assert losses[0] == losses[1]

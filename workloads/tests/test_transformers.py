@@ -70,7 +70,7 @@ def test_the_guide_shows_the_lines_that_are_tested_here():
 
 def test_a_training_says_what_a_member_says_and_trains_on_until_stop():
     with Forked(SCRIPT) as member:
-        hello = member.start(epochs=3, tail="hold")
+        hello = member.start(epochs=3, after_measured="keep-running")
         epochs = member.hear_epochs(3)
         assert member.hear() == {"event": "done"}
         epochs += [member.hear() for _ in range(2)]
@@ -91,7 +91,7 @@ def test_a_training_says_what_a_member_says_and_trains_on_until_stop():
 def test_an_epoch_has_nothing_in_it_that_comes_between_two():
     program = NET.replace("=2, **", "=2, eval_strategy='epoch', **") + THREE_LINES.replace("Collo()", "Collo(), Seen()")
     with Forked(program) as member:
-        member.start(epochs=2, tail="release")
+        member.start(epochs=2, after_measured="exit")
         epochs = member.hear_epochs(2)
         member.hear_all()
         stdout = member.end()[1]
@@ -129,7 +129,7 @@ def test_nothing_is_trained_before_go():
 def test_under_release_it_trains_as_many_epochs_as_collo_says_and_the_script_goes_on(settings, items, own_steps):
     program = asking_for(settings).replace("disable_tqdm=True, ", "" if "tqdm" in settings else "disable_tqdm=True, ")
     with Forked(program + "print('after', args.num_train_epochs, trainer.state.max_steps)") as member:
-        member.start(epochs=3, tail="release")
+        member.start(epochs=3, after_measured="exit")
         epochs = member.hear_epochs(3)
         assert member.hear_all() == [{"event": "done"}]
         status, stdout, _ = member.end()
@@ -144,7 +144,7 @@ def test_the_learning_rate_follows_the_schedule_of_the_script():
     program += "print([log.get('learning_rate') for log in trainer.state.log_history])"
     by_itself = by_hand(program.replace("callbacks=[Seen(), collo_transformers.Collo()]", "callbacks=[Seen()]"))[1]
     with Forked(program) as member:
-        member.start(epochs=4, tail="release")
+        member.start(epochs=4, after_measured="exit")
         member.hear_epochs(4)
         stdout = member.hear_all() and member.end()[1]
     own, under_collo = (eval(text.splitlines()[-1])[:-1] for text in (by_itself, stdout))  # the last is the training's
@@ -155,7 +155,7 @@ def test_beyond_its_own_epochs_the_script_evaluates_as_often_as_before():
     says = "    def on_evaluate(self, args, state, control, **others):\n        print('evaluated')\n"
     program = asking_for("num_train_epochs=1, eval_strategy='steps', eval_steps=3")
     with Forked(program.replace("class Seen(TrainerCallback):\n", f"class Seen(TrainerCallback):\n{says}\n")) as member:
-        member.start(epochs=3, tail="release")
+        member.start(epochs=3, after_measured="exit")
         member.hear_epochs(3)
         stdout = member.hear_all() and member.end()[1]
     assert stdout.splitlines().count("evaluated") == 3 * 7 // 3
@@ -172,7 +172,7 @@ def test_a_callback_that_stops_early_stops_nothing():
     early = stops("on_step_end", "on_evaluate", "on_epoch_end")
     program = STOP + asking_for("num_train_epochs=2, eval_strategy='epoch'").replace("Seen(), ", f"{early}, ")
     with Forked(program) as member:
-        member.start(epochs=3, tail="release")
+        member.start(epochs=3, after_measured="exit")
         assert [epoch["items"] for epoch in member.hear_epochs(3)] == [50] * 3
         assert member.hear_all() == [{"event": "done"}]
         assert member.end()[0] == 0
@@ -190,7 +190,7 @@ def test_a_training_that_ends_before_collo_wants_it_to_is_an_error(settings, cal
     callbacks = callbacks.replace("Collo()", "collo_transformers.Collo()")
     program = asking_for(settings).replace("[Seen(), collo_transformers.Collo()])", callbacks)
     with Forked(STOP + program) as member:
-        member.start(epochs=3, tail="hold")
+        member.start(epochs=3, after_measured="keep-running")
         error = member.hear_all()[-1]
         status, _, stderr = member.end()
     way_out = "make `Collo()` the last of the `callbacks=[…]` that the Trainer is given"
@@ -231,7 +231,7 @@ def test_stop_ends_it_between_any_two_batches(loop):
     program = program.replace("\nimport collo_transformers", ENDLESS.format(loop=loop) + "\nimport collo_transformers")
     program = program.replace("trainer.train()", SEEN_LEAVING)
     with os.fdopen(read) as output, os.fdopen(write, "w") as theirs, Forked(program, output=theirs) as member:
-        member.start(epochs=2, tail="hold")
+        member.start(epochs=2, after_measured="keep-running")
         while "in the midst" not in output.readline():
             pass
         member.tell("stop")
@@ -243,7 +243,7 @@ def test_stop_ends_it_between_any_two_batches(loop):
 
 def test_an_exception_in_training_is_told_before_the_traceback():
     with Forked(SCRIPT.replace("torch.nn.Linear(8, 2)", "torch.nn.Linear(9, 2)")) as member:
-        member.start(epochs=2, tail="release")
+        member.start(epochs=2, after_measured="exit")
         (error,) = member.hear_all()
         status, _, stderr = member.end()
     assert (error["event"], error["kind"]) == ("error", "other")
@@ -269,7 +269,7 @@ def test_what_cannot_be_measured_is_refused(settings, what):
 
 def test_a_second_training_is_the_scripts_own_affair():
     with Forked(SCRIPT + "trainer.train()") as member:
-        member.start(epochs=3, tail="release")
+        member.start(epochs=3, after_measured="exit")
         assert [message["event"] for message in member.hear_all()] == ["epoch"] * 3 + ["done"]
         status, stdout, _ = member.end()
     assert (status, len(printed(stdout))) == (0, 3 + 2)
@@ -280,7 +280,7 @@ def test_the_gpu_is_told_as_torch_sees_it_and_the_rest_as_the_script_says():
     as_if = f"import types, collo_torch\ncollo_torch.gpu = lambda device: types.SimpleNamespace({seen})\n"
     told = "name='bert-base', dataset={'name': 'mine', 'synthetic': False, 'items': 50}"
     with Forked(as_if + SCRIPT.replace("Collo()", f"Collo({told})")) as member:
-        hello = member.start(epochs=1, tail="release")
+        hello = member.start(epochs=1, after_measured="exit")
     assert (hello["device"], hello["sm_count"], hello["memory_bytes"]) == ("GPU-5a1f", 108, 85_000_000_000)
     assert hello["model"]["name"] == "bert-base" and hello["dataset"] == {"name": "mine", "synthetic": False, "items": 50}
 
@@ -325,7 +325,7 @@ def test_in_a_process_of_its_own_it_is_a_member_too():
     path = os.pathsep.join([str(WORKLOADS), *filter(None, [os.environ.get("PYTHONPATH")])])
     program = "import sys; sys.dont_write_bytecode = True" + SCRIPT
     with Started("sleep", program=program, PYTHONPATH=path) as member:
-        member.start(epochs=2, tail="hold")
+        member.start(epochs=2, after_measured="keep-running")
         assert [member.hear()["event"] for _ in range(3)] == ["epoch", "epoch", "done"]
         member.tell("stop")
         member.hear_all()

@@ -124,13 +124,13 @@ def shown(monkeypatch):
     monkeypatch.setattr(timm, "create_model", with_print)
 
 
-def trained(member, epochs, tail="release"):
+def trained(member, epochs, after_measured="exit"):
     """(hello, epochs) of a member that trains until it is done."""
     hello, features = member.hear(), member.hear()
     assert [hello["event"], features["event"]] == ["hello", "features"], (hello, features)
     member.tell("warm_up")
     assert member.hear() == {"event": "ready"}
-    member.tell("go", epochs=epochs, tail=tail)
+    member.tell("go", epochs=epochs, after_measured=after_measured)
     epochs = [member.hear() for _ in range(epochs)]
     assert member.hear() == {"event": "done"}
     return hello, epochs
@@ -151,7 +151,7 @@ def run(data):
         said = [member.hear(), member.hear()]
         member.tell("warm_up")
         said.append(member.hear())
-        member.tell("go", epochs=3, tail="release")
+        member.tell("go", epochs=3, after_measured="exit")
         said += member.hear_all()
         assert member.end() == (0, "", "")
     return said
@@ -366,7 +366,7 @@ def test_a_network_of_ours_and_one_of_torchvision_train_like_those_of_timm(data,
 
 def test_data_loader_workers_end_with_their_member(data):
     with script("vision", *words(**FEW, workers=2), data=data) as member:
-        trained(member, epochs=1, tail="hold")
+        trained(member, epochs=1, after_measured="keep-running")
         workers = children(member.pid)
         assert len(workers) == 2
         ends = [os.pidfd_open(worker) for worker in workers]

@@ -61,7 +61,7 @@ def test_all_workloads_are_there():
 
 def test_an_epoch_of_sleep_lasts_as_long_as_asked():
     with Started("sleep", "--seconds", 0.3, "--items", 100) as member:
-        member.start(epochs=2, tail="release")
+        member.start(epochs=2, after_measured="exit")
         epoch = member.hear()
     assert epoch["items"] == 100
     assert 0.3 <= (epoch["end_ns"] - epoch["start_ns"]) / 1e9 < 0.5
@@ -70,7 +70,7 @@ def test_an_epoch_of_sleep_lasts_as_long_as_asked():
 @pytest.mark.parametrize("spin, least, most", [("true", 0.15, 2), ("false", 0, 0.15)])
 def test_sleep_burns_cpu_only_when_told_to(spin, least, most):
     with Started("sleep", "--seconds", 1, "--spin", spin) as member:
-        member.start(epochs=1, tail="hold")
+        member.start(epochs=1, after_measured="keep-running")
         before = cpu_s(member.process.pid)
         member.hear()
         assert least <= cpu_s(member.process.pid) - before <= most
@@ -119,7 +119,7 @@ def test_faulty_without_a_point_to_fail_at_is_well():
 def test_faulty_fails_at_the_point_that_is_meant(point, heard):
     with Started("faulty", *QUICK, "--fail-at", point) as member:
         member.tell("warm_up")
-        member.tell("go", epochs=2, tail="hold")
+        member.tell("go", epochs=2, after_measured="keep-running")
         assert [message["event"] for message in member.hear_all()] == heard
         assert member.end()[0] == 3
 
@@ -182,7 +182,7 @@ def test_ways_to_say_nothing_for_ever(how):
 def test_a_daemon_gets_away_and_the_member_works_on():
     faulty = Started("faulty", *QUICK, "--fail-at", "epoch0", "--how", "daemon")
     with faulty as member, leftovers_killed(member) as left:
-        member.start(epochs=2, tail="release")
+        member.start(epochs=2, after_measured="exit")
         left.append(int(member.process.stdout.readline().split()[-1]))
         assert [member.hear()["event"] for _ in range(3)] == ["epoch", "epoch", "done"]
         assert member.process.wait(10) == 0

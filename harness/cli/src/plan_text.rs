@@ -4,7 +4,7 @@
 
 use collo_measure::{DeviceFacts, Plan, PlannedCell, units};
 use collo_report::document::{Align, Table};
-use collo_store::{CellRecord, RefusalRecord, Tail};
+use collo_store::{AfterMeasured, CellRecord, RefusalRecord};
 
 /// More cells than this are shown as one row per mode and degree.
 const MOST_ROWS: usize = 40;
@@ -175,15 +175,15 @@ fn runs_line(plan: &Plan) -> String {
         1 => "1 epoch (measured)".into(),
         n => format!("{n} epochs (1 warm-up, {} measured)", n - 1),
     };
-    let has = |tail: Tail| plan.cells.iter().any(|c| c.record.tail == tail);
-    let usual = plan.cells.iter().all(|c| (c.record.tail == Tail::Hold) == c.record.is_uniform());
-    let tail = match (has(Tail::Hold), has(Tail::Release)) {
-        (true, true) if usual => "tail hold, of mixed groups release",
-        (true, true) => "tail hold or release",
-        (false, true) => "tail release",
-        _ => "tail hold",
+    let has = |after: AfterMeasured| plan.cells.iter().any(|c| c.record.after_measured == after);
+    let usual = plan.cells.iter().all(|c| (c.record.after_measured == AfterMeasured::KeepRunning) == c.record.is_uniform());
+    let finished = match (has(AfterMeasured::KeepRunning), has(AfterMeasured::Exit)) {
+        (true, true) if usual => "finished members keep running, in mixed groups they exit",
+        (true, true) => "finished members keep running or exit",
+        (false, true) => "finished members exit",
+        _ => "finished members keep running",
     };
-    format!("{} × {epochs}; {tail}; baselines open and close a block", plan.order.len())
+    format!("{} × {epochs}; {finished}; baselines open and close a block", plan.order.len())
 }
 
 fn forecast_line(plan: &Plan) -> String {
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_plan_shows_cells_order_runs_forecast_and_refusals() {
         let plan = planned("[axes]\nworkload = \"tiny\"\ndegree = [1, 2, 3]\n");
-        insta::assert_snapshot!(text(&plan, &facts(), 100), @r"
+        insta::assert_snapshot!(text(&plan, &facts(), 100), @"
         mine on cpu (2 cores, 24 GiB)
 
            cell              sharing  degree  slots                memory  runs  each  total  against
@@ -265,7 +265,8 @@ mod tests {
         3  tiny×3 naive b32  naive         3  whole CPU, shared   2.2 GiB     3  0:09   0:26  1
 
         order     1 2 3 1 · 1 3 2 1 · 1 3 2 1     3 blocks, shuffled by seed 42
-        runs      12 × 2 epochs (1 warm-up, 1 measured); tail hold; baselines open and close a block
+        runs      12 × 2 epochs (1 warm-up, 1 measured); finished members keep running;
+                  baselines open and close a block
         forecast  about 2 min: 1:31 above, 0:11 between runs
         refused   none
         ");
@@ -276,7 +277,7 @@ mod tests {
     fn what_is_refused_is_listed_with_its_reason_once() {
         let plan =
             planned("[axes]\nworkload = [\"tiny\", \"sleep\"]\nsharing = [\"naive\", \"mps\", \"mig\"]\ndegree = [2, 40]\n");
-        insta::assert_snapshot!(text(&plan, &facts(), 100), @r"
+        insta::assert_snapshot!(text(&plan, &facts(), 100), @"
         mine on cpu (2 cores, 24 GiB)
 
            cell              sharing  degree  slots                memory  runs  each  total  against
@@ -287,7 +288,8 @@ mod tests {
         5  sleep×40 naive    naive        40  whole CPU, shared         –     3     –      –  3
 
         order     1 3 4 5 2 3 1 · 3 1 4 2 5 1 3 · 3 1 5 2 4 3 1     3 blocks, shuffled by seed 42
-        runs      21 × 2 epochs (1 warm-up, 1 measured); tail hold; baselines open and close a block
+        runs      21 × 2 epochs (1 warm-up, 1 measured); finished members keep running;
+                  baselines open and close a block
         forecast  unknown for 3 of 5 cells (no earlier measurements);
                   the others take 1:05, 0:20 between runs
         refused   9 of 14 cells
@@ -327,7 +329,7 @@ mod tests {
     fn past_forty_cells_there_is_a_row_per_mode_and_degree() {
         let batches: Vec<u32> = (1..=15).collect();
         let plan = planned(&format!("epochs = 3\n[axes]\nworkload = \"tiny\"\nbatch_size = {batches:?}\ndegree = [1, 2, 3]\n"));
-        insta::assert_snapshot!(text(&plan, &facts(), 100), @r"
+        insta::assert_snapshot!(text(&plan, &facts(), 100), @"
         mine on cpu (2 cores, 24 GiB)
 
         sharing  degree  cells      memory  runs  total
@@ -336,7 +338,8 @@ mod tests {
         naive         3     15   ≤ 2.2 GiB    45   8:24
 
         order     3 blocks, shuffled by seed 42; `--order` lists every repetition
-        runs      180 × 3 epochs (1 warm-up, 2 measured); tail hold; baselines open and close a block
+        runs      180 × 3 epochs (1 warm-up, 2 measured); finished members keep running;
+                  baselines open and close a block
         forecast  about 31 min: 28:12 above, 2:59 between runs
         refused   none
         ");
@@ -356,7 +359,7 @@ mod tests {
         3  tiny:b32+tiny:b128×2 naive  naive         3  whole CPU, shared   2.2 GiB     1  0:06   0:06
 
         order     1 2 3 2 1     1 block, shuffled by seed 42
-        runs      5 × 1 epoch (measured); tail hold, of mixed groups release;
+        runs      5 × 1 epoch (measured); finished members keep running, in mixed groups they exit;
                   baselines open and close a block
         forecast  about 35 s: 0:29 above, 0:04 between runs
         refused   none
@@ -366,7 +369,7 @@ mod tests {
     #[test]
     fn a_narrow_screen_keeps_the_labels() {
         let plan = planned("[axes]\nworkload = \"tiny\"\ndegree = [1, 2]\n");
-        insta::assert_snapshot!(text(&plan, &facts(), 60), @r"
+        insta::assert_snapshot!(text(&plan, &facts(), 60), @"
         mine on cpu (2 cores, 24 GiB)
 
            cell              sharing  degree  slots
@@ -375,7 +378,8 @@ mod tests {
 
         order     1 2 1 · 1 2 1 · 1 2 1
                   3 blocks, shuffled by seed 42
-        runs      9 × 2 epochs (1 warm-up, 1 measured); tail hold;
+        runs      9 × 2 epochs (1 warm-up, 1 measured);
+                  finished members keep running;
                   baselines open and close a block
         forecast  about 75 s: 1:05 above, 0:08 between runs
         refused   none

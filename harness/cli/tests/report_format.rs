@@ -22,7 +22,7 @@ fn each_format_is_printed_or_written_and_nothing_else_is() {
         ("junit", "<?xml version=\"1.0\"", "</testsuites>\n"),
         ("openmetrics", "# TYPE collo_campaign info", "# EOF\n"),
         ("dataset", "experiment,campaign,", "\n"),
-        ("json", "{\n  \"schema\": 1", "}\n"),
+        ("json", "{\n  \"schema\": 2", "}\n"),
         ("markdown", "# ", "\n"),
     ] {
         let printed = bench.collo(&["report", "--format", format]).exits(0);

@@ -41,7 +41,7 @@ fn serves(run: &StoredRun, rate_per_s: f64) {
 #[test]
 fn a_server_beside_a_trainer_is_measured_and_its_window_is_shown_as_no_epoch_time() {
     let bench = Bench::of(
-        "tail = \"hold\"\n[thresholds]\nstart_skew = \"5s\"\n[[group]]\nmembers = [{ workload = \"serve\", rate = 30.0, \
+        "after_measured = \"keep-running\"\n[thresholds]\nstart_skew = \"5s\"\n[[group]]\nmembers = [{ workload = \"serve\", rate = 30.0, \
          image_size = 32, window = \"1500ms\" }, { workload = \"sleep\", seconds = 0.5 }]\n",
     );
     let answer = bench.run(&[]).exits(0).says("99 % answered within");
@@ -49,7 +49,7 @@ fn a_server_beside_a_trainer_is_measured_and_its_window_is_shown_as_no_epoch_tim
         serves(run, 30.0);
     }
     let mixed = bench.run_of(2);
-    assert_eq!(mixed.record.cell.tail, collo_store::Tail::Hold);
+    assert_eq!(mixed.record.cell.after_measured, collo_store::AfterMeasured::KeepRunning);
     let said = |line: &&str| line.contains("serve solo") && line.contains("completed");
     let line = answer.stderr.lines().find(said).unwrap_or_else(|| panic!("{}", answer.stderr));
     assert!(!line.contains("per epoch"), "{line}");
@@ -74,7 +74,7 @@ fn a_server_can_be_tried() {
 /// A server beside one that trains, on a simulated card.
 fn beside(sharing: &str, settings: &str) -> String {
     format!(
-        "tail = \"hold\"\nslices = {{ serve-resnet50 = \"2g.10gb\", small = \"3g.20gb\" }}\n[axes]\nsharing = \"{sharing}\"\n\
+        "after_measured = \"keep-running\"\nslices = {{ serve-resnet50 = \"2g.10gb\", small = \"3g.20gb\" }}\n[axes]\nsharing = \"{sharing}\"\n\
          [[group]]\nmembers = [{{ workload = \"serve-resnet50\"{settings} }}, {{ workload = \"small\" }}]\n"
     )
 }

@@ -120,7 +120,7 @@ fn under_release_who_is_done_leaves() {
     );
     bench.run(&[]).exits(0);
     let run = bench.run_of(2);
-    assert_eq!(run.record.cell.tail, collo_store::Tail::Release);
+    assert_eq!(run.record.cell.after_measured, collo_store::AfterMeasured::Exit);
     let seconds = |m: &collo_store::MemberRecord| m.spec.settings["seconds"].as_f64().expect("a number");
     let end = |s: f64| {
         let member = run.record.members.iter().find(|m| seconds(m) == s).expect("it is there");
@@ -137,7 +137,7 @@ fn a_script_that_only_prints_lines_is_measured_unedited() {
     bench.run(&[]).exits(0);
     let run = bench.run_of(2);
     assert_eq!(run.record.outcome, Outcome::Completed);
-    assert_eq!(run.record.cell.tail, collo_store::Tail::Release);
+    assert_eq!(run.record.cell.after_measured, collo_store::AfterMeasured::Exit);
     for (index, member) in run.record.members.iter().enumerate() {
         assert!(!member.barrier && member.hello.is_none() && member.ready_ns.is_none());
         let epochs = epochs(&run);
@@ -156,7 +156,7 @@ fn a_script_that_only_prints_lines_is_measured_unedited() {
 #[test]
 fn a_member_with_the_protocol_and_one_without_share_a_group() {
     let bench = Bench::of(
-        "tail = \"hold\"\n[[group]]\nmembers = [{ workload = \"lines\", rows = 20000 }, { workload = \"sleep\", seconds = 0.3 }]",
+        "after_measured = \"keep-running\"\n[[group]]\nmembers = [{ workload = \"lines\", rows = 20000 }, { workload = \"sleep\", seconds = 0.3 }]",
     );
     bench.run(&[]).exits(0);
     let run = bench.run_of(2);
@@ -164,7 +164,7 @@ fn a_member_with_the_protocol_and_one_without_share_a_group() {
     let barriers: Vec<(&str, bool)> = run.record.members.iter().map(|m| (&*m.spec.workload, m.barrier)).collect();
     assert!(barriers.contains(&("lines", false)) && barriers.contains(&("sleep", true)), "{barriers:?}");
     // One that cannot be held releases the whole group.
-    assert_eq!(run.record.cell.tail, collo_store::Tail::Release);
+    assert_eq!(run.record.cell.after_measured, collo_store::AfterMeasured::Exit);
     for member in 0..2 {
         assert_eq!(epochs(&run).iter().filter(|e| e.member == member && e.measured).count(), 1);
     }

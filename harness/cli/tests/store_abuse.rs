@@ -104,11 +104,11 @@ fn what_is_no_campaign_is_named_and_left_alone() {
 fn a_campaign_of_a_newer_collo_is_said_to_be_newer() {
     let bench = measured();
     let manifest = bench.campaign().path().join("campaign.json");
-    let text = fs_err::read_to_string(&manifest).expect("it is there").replacen("\"schema\": 1", "\"schema\": 7", 1);
+    let text = fs_err::read_to_string(&manifest).expect("it is there").replacen("\"schema\": 2", "\"schema\": 7", 1);
     let id = bench.campaign().manifest().id.clone();
     let short = id.rsplit('-').next().expect("it has parts").to_string();
     fs_err::write(&manifest, &text).expect("written");
-    let newer = format!("campaign `{short}` has schema 7, this collo reads up to 1");
+    let newer = format!("campaign `{short}` has schema 7, this collo reads up to 2");
     bench.collo(&["list"]).exits(0).says(&newer);
     bench.collo(&["show", &short]).exits(3).says(&newer).says("hint: update collo; nothing was changed");
     bench.collo(&["verify", &format!("runs/x/{id}")]).exits(3).says(&newer);

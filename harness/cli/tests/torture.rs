@@ -29,7 +29,7 @@ seconds = 0.1
 items = 10
 degree = [1, 3]
 [[group]]
-tail = \"hold\"
+after_measured = \"keep-running\"
 members = [
     { workload = \"faulty\", seconds = 0.2, items = 10, fail_at = \"epoch0\", how = \"daemon\" },
     { workload = \"sleep\", seconds = 0.1, items = 10 },

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use collo_store::Diagnostic;
 use serde_json::Value as Json;
 
-use crate::cell::{Cell, Member, Tail};
+use crate::cell::{AfterMeasured, Cell, Member};
 use crate::experiment::{Axes, Experiment, Sharing};
 use crate::select::Selection;
 
@@ -42,19 +42,20 @@ pub fn expand(experiment: &Experiment, selection: Option<&Selection>) -> Result<
             Diagnostic::new(format!("{candidates} cells ({}) are more than {MOST_CELLS}", product(&experiment.axes))).hint(hint)
         );
     }
-    let mut expansion = Expansion { experiment, selection, cells: Vec::new(), places: HashMap::new(), tails: HashMap::new() };
+    let mut expansion =
+        Expansion { experiment, selection, cells: Vec::new(), places: HashMap::new(), after_measured: HashMap::new() };
     matrix(&experiment.axes, |member, sharing, degree| {
-        expansion.add(Cell::new([(member.clone(), degree)], sharing.mode.clone(), experiment.tail))
+        expansion.add(Cell::new([(member.clone(), degree)], sharing.mode.clone(), experiment.after_measured))
     })?;
     for group in &experiment.groups {
         for sharing in &group.sharing {
             if sharing.solo {
                 for (member, _) in &group.members {
-                    expansion.add(Cell::solo(member, experiment.tail))?;
+                    expansion.add(Cell::solo(member, experiment.after_measured))?;
                 }
             } else {
-                let tail = group.tail.or(experiment.tail);
-                expansion.add(Cell::new(group.members.iter().cloned(), sharing.mode.clone(), tail))?;
+                let after_measured = group.after_measured.or(experiment.after_measured);
+                expansion.add(Cell::new(group.members.iter().cloned(), sharing.mode.clone(), after_measured))?;
             }
         }
     }
@@ -112,8 +113,8 @@ struct Expansion<'a> {
     cells: Vec<Expanded>,
     /// Index of the baseline of each member.
     places: HashMap<String, usize>,
-    /// The tail of each cell by label, to detect the same cell with another one.
-    tails: HashMap<String, Tail>,
+    /// What finished members do, by label of the cell, to notice the same cell with another choice.
+    after_measured: HashMap<String, AfterMeasured>,
 }
 
 impl Expansion<'_> {
@@ -122,9 +123,12 @@ impl Expansion<'_> {
             return Ok(());
         }
         // The baselines come into being with the first cell that they serve, so a selection may mean them alone.
-        let tail = self.experiment.tail;
-        let solos: Vec<Cell> =
-            if cell.is_baseline() { Vec::new() } else { cell.terms().iter().map(|t| Cell::solo(&t.member, tail)).collect() };
+        let after_measured = self.experiment.after_measured;
+        let solos: Vec<Cell> = if cell.is_baseline() {
+            Vec::new()
+        } else {
+            cell.terms().iter().map(|t| Cell::solo(&t.member, after_measured)).collect()
+        };
         let selected = self.selects(&cell);
         for solo in solos {
             let asked = self.selection.is_some() && self.selects(&solo);
@@ -139,10 +143,10 @@ impl Expansion<'_> {
             self.baseline(cell, true);
             return self.check_room();
         }
-        match self.tails.insert(cell.label(), cell.tail()) {
-            Some(tail) if tail != cell.tail() => {
+        match self.after_measured.insert(cell.label(), cell.after_measured()) {
+            Some(after) if after != cell.after_measured() => {
                 return Err(Diagnostic::new(format!(
-                    "cell `{}` is asked for with tail `hold` and with tail `release`",
+                    "cell `{}` is asked for with `after_measured` both `keep-running` and `exit`",
                     cell.label()
                 ))
                 .hint("leave one out: both would have the same name"));

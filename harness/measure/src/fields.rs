@@ -35,6 +35,14 @@ pub struct Key {
     /// As it would be written; absent without a default.
     pub default: Option<&'static str>,
     pub about: &'static str,
+    /// What it was called before, and how its values are written now.
+    pub former: Option<(&'static str, &'static str)>,
+}
+
+impl Key {
+    pub const fn formerly(self, name: &'static str, now: &'static str) -> Key {
+        Key { former: Some((name, now)), ..self }
+    }
 }
 
 /// The kind of a key's value.
@@ -207,9 +215,11 @@ impl Reader<'_> {
             let name = key.get_ref().as_ref();
             let kind = shape.keys.iter().find(|k| k.name == name).map(|k| &k.kind).or(shape.others);
             let Some(kind) = kind else {
-                let note = match nearest(name, shape.keys.iter().map(|k| k.name)) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("all keys: `{}`", shape.help),
+                let renamed = shape.keys.iter().find_map(|k| k.former.filter(|f| f.0 == name).map(|(_, now)| (k.name, now)));
+                let note = match (renamed, nearest(name, shape.keys.iter().map(|k| k.name))) {
+                    (Some((key, now)), _) => format!("it is `{key}` now: {now}"),
+                    (None, Some(near)) => format!("did you mean `{near}`?"),
+                    (None, None) => format!("all keys: `{}`", shape.help),
                 };
                 self.wrong(format!("unknown key {}", quoted(name)), key.span(), Some(note));
                 continue;

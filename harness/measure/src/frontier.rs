@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use collo_store::{CellRecord, Diagnostic, Outcome, StoredRun};
+use collo_store::{CellRecord, Diagnostic, Outcome, StoredRun, without_mode};
 
 use crate::cell::Cell;
 use crate::device::DeviceFacts;
@@ -53,8 +53,6 @@ impl Combination {
 #[derive(Debug, Clone, Default)]
 pub struct Frontier {
     known: BTreeMap<Combination, BTreeMap<u32, Fits>>,
-    /// Names of members, by the labels of their solo cells.
-    names: BTreeMap<String, String>,
 }
 
 /// The degree to try next; `None` once the largest is found.
@@ -131,9 +129,6 @@ impl Frontier {
         let mut wide = experiment.clone();
         wide.axes.degree = (least..=most).collect();
         let all = expand(&wide, selection)?;
-        for member in all.iter().flat_map(|e| e.cell.terms()).map(|term| &term.member) {
-            self.names.insert(member.solo().to_string(), member.name());
-        }
         loop {
             let mut wanted: BTreeMap<Combination, u32> = BTreeMap::new();
             for Expanded { cell, .. } in &all {
@@ -178,7 +173,7 @@ impl Frontier {
     pub fn answers(&self) -> Vec<String> {
         let line = |(of, known): (&Combination, &BTreeMap<u32, Fits>)| {
             let Found { fits, too_many, unknown } = Found::of(known);
-            let name = format!("{} {}", self.names.get(&of.solo).unwrap_or(&of.solo), of.mode);
+            let name = format!("{} {}", without_mode(&of.solo), of.mode);
             match (fits, too_many, unknown) {
                 (Some(f), _, Some(d)) if known[&d] == Fits::Host => {
                     format!("{name}: {f} fit, {d} are more than the memory of this machine holds, which says nothing of the card")

@@ -43,7 +43,7 @@ pub mod units;
 pub mod workload;
 
 pub use campaign::is_want_of_threads;
-pub use cell::{Cell, Member, Tail, Term, find_cell};
+pub use cell::{AfterMeasured, Cell, Member, Term};
 pub use device::{
     Address as GpuAddress, Choice as GpuChoice, Cores, DeviceFacts, DeviceKind, Driver, Gpu, Partition, allocation, apply,
     company, cut, fixed, has_gpu, hold, holders, layout, mig, mps, namespace, nvml, partition, services, trust,

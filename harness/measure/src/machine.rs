@@ -45,14 +45,14 @@ pub fn describe(project: &Path, cores: u32, memory_bytes: u64, python: BTreeMap<
     }
 }
 
-/// The commit that last touched a path (or of the whole checkout), with `-dirty` if the path has changes; absent outside git.
+/// The commit that last touched a path (or of the whole checkout), with `-dirty` where the path has changes; absent outside git, and where git does not answer.
 pub fn git_version(folder: &Path, path: Option<&Path>) -> Option<String> {
     let answer = |arguments: &[&str]| {
         let asked = git(folder).args(arguments).args(path.iter().flat_map(|path| [OsStr::new("--"), path.as_os_str()]));
         Some(asked.ask().ok().filter(Said::success)?.out().trim().to_string())
     };
     let commit = answer(&["log", "-1", "--format=%h"]).filter(|c| !c.is_empty())?;
-    let dirty = answer(&["status", "--porcelain"]).is_some_and(|changes| !changes.is_empty());
+    let dirty = !answer(&["status", "--porcelain"])?.is_empty();
     Some(if dirty { format!("{commit}-dirty") } else { commit })
 }
 

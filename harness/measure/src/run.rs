@@ -12,7 +12,7 @@ use collo_store::{
 };
 use tokio::sync::watch;
 
-use crate::cell::{Cell, Tail};
+use crate::cell::{AfterMeasured, Cell};
 use crate::device::hold::Hold;
 use crate::device::{DeviceFacts, DeviceKind, Gpu, nvml};
 use crate::experiment::{Experiment, FailureRule};
@@ -155,13 +155,13 @@ impl Bench<'_> {
     fn rules(&self, cell: &Cell) -> Rules {
         let foreign = cell.members().any(|m| m.workload().epochs.is_some());
         // A foreign script cannot be held.
-        let tail = match cell.tail() {
-            Tail::Hold if !foreign => Tail::Hold,
-            _ => Tail::Release,
+        let after_measured = match cell.after_measured() {
+            AfterMeasured::KeepRunning if !foreign => AfterMeasured::KeepRunning,
+            _ => AfterMeasured::Exit,
         };
         Rules {
             epochs: self.experiment.epochs,
-            tail,
+            after_measured,
             set_up_timeout: self.set_up_timeout(cell),
             stall_timeout: self.experiment.stall_timeout,
             timeout: self.experiment.timeout,
@@ -231,7 +231,7 @@ impl Bench<'_> {
             .take()
             .unwrap_or_else(|| Attestation::absent("the run ended before the evidence could be gathered"));
         if record.members.iter().any(|m| !m.barrier) {
-            record.cell.tail = Tail::Release;
+            record.cell.after_measured = AfterMeasured::Exit;
         }
         judge(&mut record, observation.skew_ns, &self.campaign.manifest().thresholds);
         let after = self.files.borrow_mut().after_run();

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use collo_store::{EpochRecord, MemberRecord, Outcome, RunRecord, Serving};
+use collo_store::{AfterMeasured, EpochRecord, MemberRecord, Outcome, RunRecord, Serving};
 use serde_json::Value as Json;
 
 use crate::sharing::CPU_TIME;
@@ -38,10 +38,11 @@ pub fn experiment(workload: &Workload, given: &[(String, Json)]) -> String {
         axes.push(("window".into(), WINDOW.into()));
     }
     axes.extend(given.iter().cloned());
-    let tail = if workload.epochs.is_some() { "release" } else { "hold" };
+    let after_measured = if workload.epochs.is_some() { AfterMeasured::Exit } else { AfterMeasured::KeepRunning };
     let axes: Vec<String> = axes.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
     format!(
-        "name = \"trial\"\ndevice = \"cpu\"\nrepetitions = 1\nepochs = 2\ntail = \"{tail}\"\n[axes]\nsharing = \"solo\"\n{}",
+        "name = \"trial\"\ndevice = \"cpu\"\nrepetitions = 1\nepochs = 2\nafter_measured = \"{}\"\n[axes]\nsharing = \"solo\"\n{}",
+        after_measured.word(),
         axes.concat()
     )
 }

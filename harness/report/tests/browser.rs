@@ -141,7 +141,7 @@ fn card() -> Fixture {
         f = f.on_card(mode, &[("small", 1.3 * stretch); 3], truth(1.4 * sm, 190.0), 0.01);
         f = f.on_card(mode, &two("large", 1.9 * stretch, "large", 1.9 * stretch), truth(0.9, 350.0), 0.01);
         f = f.on_card(mode, &two("small", 1.4 * stretch, "large", 1.5 * stretch), truth(0.9, 340.0), 0.01);
-        f.cells.last_mut().unwrap().record.tail = collo_store::Tail::Release;
+        f.cells.last_mut().unwrap().record.after_measured = collo_store::AfterMeasured::Exit;
     }
     f = f.on_card("naive", &[("large", 3.0); 7], truth(0.9, 350.0), 0.01);
     f = f.ends(Outcome::OutOfMemory { member: 3, message: "tried to allocate 2 GiB".into() });
@@ -264,7 +264,7 @@ fn hostile_names_and_logs_do_nothing() {
     let hostile = "x<script>alert(1)</script><img src=x onerror=alert(2)>\"'&|`";
     let mode = "naive\" onload=\"alert(3)\"><svg onload=alert(4)>";
     let mut f = Fixture::named("hostile").solo(hostile, 32, 1.0).group(hostile, 32, 2, mode, 1.1);
-    f = f.mixed((hostile, 1.1), ("</script><script>alert(5)</script>", 1.2), mode, "hold");
+    f = f.mixed((hostile, 1.1), ("</script><script>alert(5)</script>", 1.2), mode, "keep-running");
     f = f.ends(Outcome::Crashed {
         member: 0,
         status: "</pre><script>alert(6)</script>".into(),

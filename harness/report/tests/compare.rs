@@ -19,7 +19,7 @@ fn cell(&(label, sharing, degree, batch, estimate, half): &Made) -> Value {
     let solo = format!("small solo b{batch}");
     let member = json!({ "workload": "small", "batch_size": batch, "settings": {}, "solo": solo });
     json!({
-        "cell": label, "sharing": sharing, "degree": degree, "tail": "hold", "slots": null, "outcome": "completed",
+        "cell": label, "sharing": sharing, "degree": degree, "after_measured": "keep-running", "slots": null, "outcome": "completed",
         "validity": "valid", "reasons": [], "members": vec![member; degree as usize], "metrics": {},
         "epoch_time_s": { "estimate": estimate, "low": estimate - half, "high": estimate + half, "repetitions": 3, "df": 9.0 },
     })

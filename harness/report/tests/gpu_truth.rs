@@ -222,11 +222,11 @@ fn overlap_is_the_share_of_an_epoch_in_which_all_train() {
     let (_, truth, _) = group(&card, &["small", "medium"], "mps").unwrap();
     let mut fixture = on(&card, "overlap").on_card("mps", &[("small", 3.0), ("medium", 5.0)], truth, 0.0);
     (fixture.samples_hz, fixture.member_noise) = (5.0, 0.0);
-    fixture.cells[0].record.tail = collo_store::Tail::Release;
+    fixture.cells[0].record.after_measured = collo_store::AfterMeasured::Exit;
     // Warm-up epochs take a tenth longer: the short one leaves after 6.3 s, when the long one's measured epoch is 0.8 s old.
     let whole = analysed(&fixture);
     let told = whole.analysis.cells[0].get(Key::Overlap).unwrap().estimate;
     assert!((told - (1.0 + 0.8 / 5.0) / 2.0).abs() < 2e-4, "{told}");
-    fixture.cells[0].record.tail = collo_store::Tail::Hold;
+    fixture.cells[0].record.after_measured = collo_store::AfterMeasured::KeepRunning;
     assert_eq!(analysed(&fixture).analysis.cells[0].get(Key::Overlap).unwrap().estimate, 1.0);
 }

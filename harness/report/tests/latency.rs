@@ -147,7 +147,7 @@ fn what_is_made_of_epochs_is_absent_where_a_member_serves() {
 #[test]
 fn under_release_neither_a_gain_nor_a_makespan_is_made_of_service() {
     let mut fixture = campaign();
-    fixture.cells.iter_mut().for_each(|c| c.record.tail = collo_store::Tail::Release);
+    fixture.cells.iter_mut().for_each(|c| c.record.after_measured = collo_store::AfterMeasured::Exit);
     let report = json(&analysed(&fixture));
     let c = cell(&report, "serve+tiny mps");
     assert!(c["throughput_gain"].is_null() && c["makespan_s"].is_null());

@@ -77,7 +77,7 @@ fn the_report_keeps_to_its_schema() {
     let mut failed = Fixture::quickstart().ends(Outcome::OutOfMemory { member: 2, message: "1 GiB".into() });
     failed.repetitions = 1;
     let mixed =
-        Fixture::named("mixed").solo("tiny", 32, 1.0).solo("big", 32, 2.0).mixed(("tiny", 1.2), ("big", 2.4), "mps", "release");
+        Fixture::named("mixed").solo("tiny", 32, 1.0).solo("big", 32, 2.0).mixed(("tiny", 1.2), ("big", 2.4), "mps", "exit");
     let mut empty = Fixture::named("empty");
     empty.repetitions = 0;
     for fixture in [Fixture::quickstart(), failed, mixed, empty] {
@@ -125,7 +125,7 @@ fn intervals_of_slowdowns_cover_the_truth_through_the_store() {
 #[test]
 fn under_release_the_makespan_counts_and_slowdowns_need_company() {
     let mut fixture =
-        Fixture::named("mixed").solo("tiny", 32, 1.0).solo("big", 32, 3.0).mixed(("tiny", 1.2), ("big", 3.0), "mps", "release");
+        Fixture::named("mixed").solo("tiny", 32, 1.0).solo("big", 32, 3.0).mixed(("tiny", 1.2), ("big", 3.0), "mps", "exit");
     (fixture.shared_noise, fixture.member_noise) = (1e-4, 1e-5);
     let report = json(&analysed(&fixture));
     let mix = cell(&report, "tiny+big mps b32");
@@ -139,8 +139,12 @@ fn under_release_the_makespan_counts_and_slowdowns_need_company() {
 
 #[test]
 fn under_hold_a_mixed_group_has_company_throughout() {
-    let mut fixture =
-        Fixture::named("mixed").solo("tiny", 32, 1.0).solo("big", 32, 3.0).mixed(("tiny", 1.25), ("big", 4.0), "mps", "hold");
+    let mut fixture = Fixture::named("mixed").solo("tiny", 32, 1.0).solo("big", 32, 3.0).mixed(
+        ("tiny", 1.25),
+        ("big", 4.0),
+        "mps",
+        "keep-running",
+    );
     (fixture.shared_noise, fixture.member_noise) = (1e-4, 1e-5);
     let report = json(&analysed(&fixture));
     let mix = cell(&report, "tiny+big mps b32");

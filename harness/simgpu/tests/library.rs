@@ -83,7 +83,7 @@ fn members_show_in_the_lists_and_in_what_the_card_draws() {
             assert_eq!(hello["device"], device.uuid().unwrap());
             assert_eq!(hello["sm_count"], 108);
         }
-        members.iter_mut().for_each(|m| m.go(2, "hold"));
+        members.iter_mut().for_each(|m| m.go(2, "keep-running"));
         std::thread::sleep(Duration::from_millis(300));
         let mut pids: Vec<u32> = device.running_compute_processes().unwrap().iter().map(|p| p.pid).collect();
         pids.sort_unstable();

@@ -18,7 +18,7 @@ fn gpm_measures_the_card_and_its_instances() {
         let half = device.mig_device_by_index(0).unwrap().uuid().unwrap();
         let mut member = machine.large_member(&[("CUDA_VISIBLE_DEVICES", &half)]);
         assert_eq!(member.warm_up()["sm_count"], 60);
-        member.go(50, "hold");
+        member.go(50, "keep-running");
         std::thread::sleep(Duration::from_millis(100));
         let ids = [GpmMetricId::SmUtil, GpmMetricId::DramBwUtil, GpmMetricId::PcieRxPerSec];
         let (card, own) = (device.gpm_sample().unwrap(), device.gpm_mig_sample(1).unwrap());
@@ -46,7 +46,7 @@ fn a_lost_gpu_answers_nothing_and_its_members_die() {
         let mut member = machine.member(&[]);
         member.warm_up();
         assert!(device.power_usage().is_ok());
-        member.go(50, "hold");
+        member.go(50, "keep-running");
         assert!(member.hear("error")["message"].as_str().unwrap().contains("CUDA error"));
         assert_eq!(member.child.wait().unwrap().code(), Some(1));
         assert!(matches!(device.power_usage(), Err(NvmlError::GpuLost)));
@@ -128,7 +128,7 @@ fn a_killed_member_leaves_the_card() {
         let before_mj = device.total_energy_consumption().unwrap();
         let mut member = machine.member(&[]);
         member.warm_up();
-        member.go(50, "hold");
+        member.go(50, "keep-running");
         std::thread::sleep(Duration::from_millis(400));
         assert!(device.total_energy_consumption().unwrap() < before_mj);
         assert_eq!(device.current_throttle_reasons().unwrap().bits(), 4);

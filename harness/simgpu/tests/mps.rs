@@ -47,7 +47,7 @@ fn members_are_clients_of_the_server_and_gain_what_the_model_says() {
         let all = device.running_compute_processes().unwrap();
         assert!(all.len() == 4 && all.iter().any(|p| p.pid == server), "{all:?}");
         assert!(all.iter().all(|p| matches!(p.used_gpu_memory, UsedGpuMemory::Used(_))));
-        members.iter_mut().for_each(|m| m.go(2, "hold"));
+        members.iter_mut().for_each(|m| m.go(2, "keep-running"));
         members[0].epoch_s();
         let together_s = members[0].epoch_s();
         // Three small ones side by side lose two percent.
@@ -87,7 +87,7 @@ fn a_fault_kills_every_client_and_is_over_when_they_are_gone() {
         let mut members = [machine.member(&[]), machine.member(&[])];
         members.iter_mut().for_each(|m| drop(m.warm_up()));
         let (_, servers) = tell(&machine, "get_server_list");
-        members.iter_mut().for_each(|m| m.go(9, "hold"));
+        members.iter_mut().for_each(|m| m.go(9, "keep-running"));
         for member in &mut members {
             let said = member.hear("error");
             assert!(said["message"].as_str().unwrap().contains("fatal fault"), "{said}");
@@ -123,7 +123,7 @@ fn a_daemon_that_dies_takes_its_server_and_its_clients_along() {
         start(&machine);
         let mut member = machine.member(&[]);
         member.warm_up();
-        member.go(9, "hold");
+        member.go(9, "keep-running");
         assert!(member.hear("error")["message"].as_str().unwrap().contains("MPS"));
         assert_eq!(tell(&machine, "get_server_list"), (1, NOBODY.into()));
         let nvml = machine.nvml();
@@ -137,7 +137,7 @@ fn quit_waits_for_clients_only_as_long_as_it_is_told() {
         start(&machine);
         let mut member = machine.member(&[]);
         member.warm_up();
-        member.go(2, "hold");
+        member.go(2, "keep-running");
         assert_eq!(tell(&machine, "quit -t 1"), (0, String::new()));
         assert!(member.hear("error")["message"].as_str().unwrap().contains("810"));
         assert_eq!(tell(&machine, "get_server_list"), (1, NOBODY.into()));
@@ -173,7 +173,7 @@ fn a_daemon_on_an_instance_serves_that_instance() {
         assert!(seen.len() == 3 && seen.iter().all(|p| p.gpu_instance_id.is_some()), "{seen:?}");
         let all = device.mps_running_compute_processes().unwrap();
         assert!(all.len() == 2 && all.iter().all(|p| p.compute_instance_id == Some(0)), "{all:?}");
-        members.iter_mut().for_each(|m| m.go(2, "hold"));
+        members.iter_mut().for_each(|m| m.go(2, "keep-running"));
         members[0].epoch_s();
         let together_s = members[0].epoch_s();
         // 0.34 of the card are 0.87 of 42 SMs: both fit, and being served costs two percent.

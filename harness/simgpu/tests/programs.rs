@@ -20,7 +20,7 @@ fn dcgm_sees_what_a_member_does() {
     on("a100-40gb,noise=0", "dcgm_sees_what_a_member_does", |machine| {
         let mut member = machine.member(&[]);
         member.warm_up();
-        member.go(50, "hold");
+        member.go(50, "keep-running");
         let rows = monitor(&machine, "1001,1002,1005,1009,155", "0", "4");
         assert!(rows[0].starts_with("#Entity") && rows[1].starts_with("ID"), "{rows:?}");
         assert!(rows[2].contains("N/A"), "the first row has no window: {}", rows[2]);
@@ -55,7 +55,7 @@ fn the_host_engine_has_numbers_of_its_own_for_instances() {
         let mut member = machine.member(&[("CUDA_VISIBLE_DEVICES", &half)]);
         let hello = member.warm_up();
         assert_eq!((hello["device"].as_str().unwrap(), hello["sm_count"].as_u64().unwrap()), (half.as_str(), 42));
-        member.go(50, "hold");
+        member.go(50, "keep-running");
         let rows = monitor(&machine, "1002,155,252", "0/*", "3");
         let last: Vec<&String> = rows.iter().rev().take(2).collect();
         assert!(last[1].starts_with("GPU-I 1 ") && last[0].starts_with("GPU-I 0 "), "{rows:?}");

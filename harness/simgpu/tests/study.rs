@@ -9,7 +9,7 @@ const CONTROL: &str = env!("CARGO_BIN_EXE_nvidia-cuda-mps-control");
 /// Sum of the paces of all members in their second epoch.
 fn gain(mut members: Vec<Member>) -> f64 {
     members.iter_mut().for_each(|m| drop(m.warm_up()));
-    members.iter_mut().for_each(|m| m.go(2, "hold"));
+    members.iter_mut().for_each(|m| m.go(2, "keep-running"));
     let times: Vec<f64> = members
         .iter_mut()
         .map(|m| {

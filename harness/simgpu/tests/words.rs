@@ -67,7 +67,7 @@ fn members_misbehave_as_the_scenario_says() {
         for ready in [0, 2, 3, 5] {
             members[ready].hear("ready");
         }
-        members.iter_mut().for_each(|m| m.go(50, "hold"));
+        members.iter_mut().for_each(|m| m.go(50, "keep-running"));
         assert!(members[5].hear("error")["message"].as_str().unwrap().contains("illegal memory access"));
         let silent = members.remove(4);
         assert!(silent.stop() < Duration::from_millis(100));
@@ -117,7 +117,7 @@ fn a_log_that_has_grown_is_begun_anew_and_nothing_is_forgotten() {
         for _ in 0..4 {
             let mut member = machine.member(&[]);
             member.warm_up();
-            member.go(1, "release");
+            member.go(1, "exit");
             member.hear("done");
             member.child.wait().unwrap();
             // As if a hundred more had come and gone.
@@ -201,7 +201,7 @@ fn two_compute_instances_of_one_gpu_instance_are_two_devices_with_one_memory() {
         assert!(parts[0].name().unwrap().ends_with("MIG 1c.3g.20gb") && parts[1].name().unwrap().ends_with("MIG 2c.3g.20gb"));
         let mut members = parts.each_ref().map(|p| machine.member(&[("CUDA_VISIBLE_DEVICES", &p.uuid().unwrap())]));
         assert_eq!(members.each_mut().map(|m| m.warm_up()["sm_count"].as_u64()), [Some(14), Some(28)]);
-        members.iter_mut().for_each(|m| m.go(2, "hold"));
+        members.iter_mut().for_each(|m| m.go(2, "keep-running"));
         for (part, member) in parts.iter().zip(&members) {
             let seen = part.running_compute_processes().unwrap();
             assert_eq!(seen.iter().map(|p| p.pid).collect::<Vec<_>>(), [member.pid()]);

@@ -115,8 +115,10 @@ pub struct CellRecord {
     /// Labels of the solo cells that this one is compared with, one per distinct member; empty for a baseline itself.
     pub against: Vec<String>,
     pub repetitions: u32,
-    pub tail: Tail,
-    /// The members' shares of the device: `whole GPU, shared`, `3×2g.10gb`; absent if planned without a device.
+    /// Called `tail` by schema 1.
+    #[serde(alias = "tail")]
+    pub after_measured: AfterMeasured,
+    /// What the members get of the device: `whole GPU, shared`, `3×2g.10gb`; absent where it was not planned for one.
     #[serde(default)]
     pub slots: Option<String>,
     /// By member: the label of the cell in which it is alone on a slice of the same size; empty without partitioning.
@@ -153,7 +155,7 @@ impl CellRecord {
             "sharing" => Some(self.sharing.as_str().into()),
             "degree" => Some(self.degree.into()),
             "baseline" => Some(self.baseline.into()),
-            "tail" => Some(self.tail.word().into()),
+            "after_measured" => Some(self.after_measured.word().into()),
             "workload" => {
                 let mut names: Vec<&str> = self.members.iter().map(|m| m.workload.as_str()).collect();
                 names.dedup();
@@ -167,26 +169,40 @@ impl CellRecord {
     }
 }
 
-/// What a member does after it has finished, while others have not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Tail {
-    /// It keeps training, unmeasured, so that the load in every measured epoch does not change.
-    Hold,
+/// What a member does after its measured epochs, while others still measure. Schema 1 called the two `hold` and `release`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AfterMeasured {
+    /// It trains on, unmeasured, so that the load in every measured epoch does not change.
+    #[default]
+    #[serde(alias = "hold")]
+    KeepRunning,
     /// It exits, and the makespan is the result.
-    Release,
+    #[serde(alias = "release")]
+    Exit,
 }
 
-impl Tail {
+impl AfterMeasured {
+    /// As experiments write them, in the order of the variants.
+    pub const WORDS: &'static [&'static str] = &["keep-running", "exit"];
+
+    /// What schema 1 called them, for those who still write so.
+    pub const FORMER: &'static str = "`keep-running` was `hold`, `exit` was `release`";
+
     pub fn word(self) -> &'static str {
+        Self::WORDS[self as usize]
+    }
+
+    /// The word of schema 1. It stays in digests by which stored things are found again: folders of cells, cells of kept nights.
+    pub fn digest_word(self) -> &'static str {
         match self {
-            Tail::Hold => "hold",
-            Tail::Release => "release",
+            AfterMeasured::KeepRunning => "hold",
+            AfterMeasured::Exit => "release",
         }
     }
 
-    pub fn from_word(word: &str) -> Option<Tail> {
-        [Tail::Hold, Tail::Release].into_iter().find(|tail| tail.word() == word)
+    pub fn from_word(word: &str) -> Option<AfterMeasured> {
+        [AfterMeasured::KeepRunning, AfterMeasured::Exit].into_iter().find(|after| after.word() == word)
     }
 }
 
@@ -283,7 +299,7 @@ mod tests {
             baseline: false,
             against: Vec::new(),
             repetitions,
-            tail: Tail::Hold,
+            after_measured: AfterMeasured::KeepRunning,
             slots: None,
             alone_on_slice: Vec::new(),
         }

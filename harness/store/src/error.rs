@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::diagnostic::Diagnostic;
+use crate::names::last_part;
 
 /// Errors of the store; every variant names the file or campaign it is about.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +77,7 @@ impl From<Error> for Diagnostic {
         match e {
             Error::NotFound { .. } => shown.hint("all of them: `collo list`"),
             Error::Ambiguous { candidates, .. } => {
-                let last = candidates.first().and_then(|c| c.rsplit('-').next()).unwrap_or_default();
+                let last = candidates.first().map_or("", |c| last_part(c));
                 shown.hint(format!("give the last part, `{last}`, or `last`"))
             }
             Error::NewerSchema { .. } => shown.of_machine().hint("update collo; nothing was changed"),

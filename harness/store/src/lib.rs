@@ -41,8 +41,8 @@ pub mod text;
 mod verify;
 
 pub use campaign::{
-    BlockEdge, Campaign, CellRecord, Filing, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord, Tail, Thresholds,
-    without_mode,
+    AfterMeasured, BlockEdge, Campaign, CellRecord, Filing, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord,
+    Thresholds, without_mode,
 };
 pub use caught::caught;
 pub use clock::{monotonic_ns, utc_id, utc_now, utc_text};
@@ -54,6 +54,7 @@ pub use intact::copies;
 pub use journal::{Journal, JournalEntry};
 pub use lock::CampaignLock;
 pub use machine::{DeviceRecord, GpuRecord, Machine};
+pub use names::last_part;
 pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
 pub use place::{place_file, replace_file};
 pub use progress::Progress;
@@ -71,4 +72,4 @@ pub use tables::{
 pub use verify::{Finding, Level, verify};
 
 /// The schema of `campaign.json` and `run.json` that this build writes, and the newest that it reads.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;

@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
 /// The last part of a campaign's id, which is enough to name it.
-pub(crate) fn last_part(id: &str) -> &str {
+pub fn last_part(id: &str) -> &str {
     id.rsplit('-').next().unwrap_or(id)
 }
 

@@ -79,7 +79,7 @@ pub struct MemberRecord {
     pub ready_ns: Option<u64>,
     /// When its first epoch began.
     pub training_start_ns: Option<u64>,
-    /// When it stopped training: on a stop message, on finishing under `release`, or at its exit.
+    /// When it stopped training: it was told to stop, was done under `exit`, or ended.
     pub training_end_ns: Option<u64>,
     /// `exited with 0`, `killed by SIGKILL`.
     pub exit: Option<String>,

@@ -194,7 +194,7 @@ fn broken() -> Vec<(&'static str, Value)> {
         ("/plan/cells/0/slug", json!("../../../etc")),
         ("/plan/cells/0/slug", json!("")),
         ("/plan/cells/0/repetitions", json!(4)),
-        ("/plan/cells/0/tail", json!("linger")),
+        ("/plan/cells/0/after_measured", json!("linger")),
         ("/plan/cells/0/mode/family", json!("mig")),
         ("/plan/cells/1/mode/limited", json!(true)),
         ("/plan/cells/1/mode/isolated", json!(true)),

@@ -67,7 +67,7 @@ class OnDevice(Started):
     def train(self, epochs):
         """All that it says, by event."""
         self.tell("warm_up")
-        self.tell("go", epochs=epochs, tail="release")
+        self.tell("go", epochs=epochs, after_measured="exit")
         said = {}
         for message in self.hear_all():
             said.setdefault(message["event"], []).append(message)

@@ -206,7 +206,7 @@ def test_the_others_run_on_a_card(workload, settings, stand_in):
 def test_a_member_on_a_card_leaves_quietly_in_the_middle_of_an_epoch(cuda_graphs):
     arguments = ("--items", 20_000, "--epochs", 1, "--cuda-graphs", cuda_graphs)
     with OnDevice("cuda", "gpt", arguments) as member:
-        member.start(epochs=1, tail="hold")
+        member.start(epochs=1, after_measured="keep-running")
         member.tell("stop")
         assert member.hear_all() == []
         status, _, stderr = member.end(timeout=5)

@@ -83,6 +83,7 @@ fn measured(
 ) -> Result<(CampaignFolder, Option<u8>), Diagnostics> {
     let session = measuring::planned(project, request, false)?;
     let finished = measuring::measured(context, session, resume)?;
+    finished.answers.iter().for_each(say::line);
     let stopped = ending::stopped(&finished, resume).or((!finished.put_back).then_some(exit::INCOMPLETE));
     Ok((finished.campaign, stopped))
 }

@@ -27,16 +27,11 @@ pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
                 Diagnostic::new(format!("campaign `{}` has no cell `{asked}`", campaign.manifest().id))
                     .hint(format!("its cells: `collo show {}`", a.campaign))
             };
-            // People may type `x` for `×`, and a part of a label that only one cell has.
-            let text = collo_report::terminal_cell(&report, asked)
-                .or_else(|| collo_report::terminal_cell(&report, &with_sign(asked)))
-                .ok_or_else(unknown)?;
+            let label = report.analysis.cell(asked).ok_or_else(unknown)?.name();
             if context.arguments.json {
                 let all = collo_report::json(&report);
-                let cell = |asked: &str| report.analysis.cell(asked);
-                let label = cell(asked).or_else(|| cell(&with_sign(asked))).map(|c| c.record.cell.clone());
                 let cells = all["cells"].as_array().into_iter().flatten();
-                for cell in cells.filter(|c| c["cell"].as_str() == label.as_deref()) {
+                for cell in cells.filter(|c| c["cell"].as_str() == Some(label)) {
                     let mut answer = json!({"schema": all["schema"], "campaign": all["campaign"]});
                     for (key, value) in cell.as_object().into_iter().flatten() {
                         answer[key] = value.clone();
@@ -44,24 +39,11 @@ pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
                     say::json(&answer);
                 }
             } else {
-                say::result(text.trim_end());
+                say::result(collo_report::terminal_cell(&report, label).unwrap_or_default().trim_end());
             }
         }
     }
     Ok(exit::DONE)
-}
-
-/// `tinyx2 naive` → `tiny×2 naive`
-fn with_sign(text: &str) -> String {
-    let mut out = String::new();
-    let mut chars = text.chars().peekable();
-    let mut before = ' ';
-    while let Some(c) = chars.next() {
-        let sign = c == 'x' && before.is_alphanumeric() && chars.peek().is_some_and(char::is_ascii_digit);
-        out.push(if sign { '×' } else { c });
-        before = c;
-    }
-    out
 }
 
 /// Runs that did not complete, each with its reason and its log.
@@ -94,13 +76,4 @@ fn partial(campaign: &CampaignFolder) -> Ended {
         }
     }
     Ok(exit::DONE)
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn an_x_before_a_number_is_a_count_and_any_other_x_is_a_letter() {
-        assert_eq!(super::with_sign("tinyx2 naive"), "tiny×2 naive");
-        assert_eq!(super::with_sign("xlnet x2"), "xlnet x2");
-    }
 }

@@ -3,23 +3,20 @@
 //! In: members and a sharing mode. Out: a label that people read and type, a folder name, the stored record. A cell knows nothing of
 //! repetitions, order or devices.
 
-mod find;
 mod label;
 mod slug;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use collo_store::Tail;
+pub use collo_store::AfterMeasured;
 use collo_store::{CellRecord, Diagnostic, MemberSpec, Sharing};
 use serde_json::Value as Json;
 
 use crate::sharing::SharingMode;
 use crate::workload::{RECIPE, Workload, Workloads};
 
-pub use find::find as find_cell;
-
-/// Maximum number of members in a cell.
+/// The most members that one cell may have.
 pub const MOST_MEMBERS: u64 = 256;
 
 /// A workload with its settings: what one process of a group trains.
@@ -78,12 +75,6 @@ impl Member {
         &self.key
     }
 
-    /// The workload, and the settings that are not its defaults: `tiny b32`.
-    pub fn name(&self) -> String {
-        let (workload, settings) = label::parts(&[Term { member: Arc::new(self.clone()), count: 1 }]);
-        workload + &settings
-    }
-
     /// The label of the cell in which it trains alone.
     pub fn solo(&self) -> &str {
         &self.solo
@@ -121,18 +112,22 @@ pub struct Term {
 pub struct Cell {
     terms: Vec<Term>,
     sharing: Arc<dyn SharingMode>,
-    tail: Tail,
+    after_measured: AfterMeasured,
 }
 
 impl PartialEq for Cell {
     fn eq(&self, other: &Cell) -> bool {
-        self.terms == other.terms && self.sharing.label() == other.sharing.label() && self.tail == other.tail
+        self.terms == other.terms && self.sharing.label() == other.sharing.label() && self.after_measured == other.after_measured
     }
 }
 
 impl Cell {
-    /// A group; without a tail, uniform ones use `hold` and mixed ones `release`. There is at least one member.
-    pub fn new(members: impl IntoIterator<Item = (Arc<Member>, u32)>, sharing: Arc<dyn SharingMode>, tail: Option<Tail>) -> Cell {
+    /// A group of at least one member. Unless said otherwise, finished members keep running in a uniform group and exit in a mixed one.
+    pub fn new(
+        members: impl IntoIterator<Item = (Arc<Member>, u32)>,
+        sharing: Arc<dyn SharingMode>,
+        after_measured: Option<AfterMeasured>,
+    ) -> Cell {
         let mut terms: Vec<Term> = Vec::new();
         for (member, count) in members {
             match terms.iter_mut().find(|term| term.member == member) {
@@ -144,13 +139,14 @@ impl Cell {
             let order = |t: &Term| (t.count, t.member.workload.name.clone(), t.member.batch_size);
             order(a).cmp(&order(b)).then_with(|| a.member.key.cmp(&b.member.key))
         });
-        let tail = tail.unwrap_or(if terms.len() == 1 { Tail::Hold } else { Tail::Release });
-        Cell { terms, sharing, tail }
+        let after_measured =
+            after_measured.unwrap_or(if terms.len() == 1 { AfterMeasured::KeepRunning } else { AfterMeasured::Exit });
+        Cell { terms, sharing, after_measured }
     }
 
     /// A member alone on the whole device.
-    pub fn solo(member: &Arc<Member>, tail: Option<Tail>) -> Cell {
-        Cell::new([(member.clone(), 1)], Arc::new(crate::sharing::Naive), tail)
+    pub fn solo(member: &Arc<Member>, after_measured: Option<AfterMeasured>) -> Cell {
+        Cell::new([(member.clone(), 1)], Arc::new(crate::sharing::Naive), after_measured)
     }
 
     /// Parse a label as people type it: `tinyx2 naive b32` is accepted.
@@ -181,8 +177,8 @@ impl Cell {
         &self.sharing
     }
 
-    pub fn tail(&self) -> Tail {
-        self.tail
+    pub fn after_measured(&self) -> AfterMeasured {
+        self.after_measured
     }
 
     pub fn degree(&self) -> u32 {
@@ -211,7 +207,7 @@ impl Cell {
             "sharing" => Some(self.sharing().into()),
             "degree" => Some(self.degree().into()),
             "baseline" => Some(self.is_baseline().into()),
-            "tail" => Some(self.tail.word().into()),
+            "after_measured" => Some(self.after_measured.word().into()),
             "workload" => {
                 let mut names: Vec<&str> = self.terms.iter().map(|t| t.member.workload.name.as_str()).collect();
                 names.dedup();
@@ -238,7 +234,7 @@ impl Cell {
             baseline,
             against: if baseline { Vec::new() } else { self.terms.iter().map(|t| t.member.solo.clone()).collect() },
             repetitions,
-            tail: self.tail,
+            after_measured: self.after_measured,
             slots: None,
             alone_on_slice: Vec::new(),
         }

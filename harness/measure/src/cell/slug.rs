@@ -21,7 +21,7 @@ pub fn of(cell: &Cell, digits: usize) -> String {
     }
     readable.truncate(LONGEST);
     // The hash covers what the label leaves out, so that a workload's new default is another folder.
-    let mut identity = format!("{label}\n{}", cell.tail.word());
+    let mut identity = format!("{label}\n{}", cell.after_measured.digest_word());
     for term in &cell.terms {
         identity.push_str(&format!("\n{} {}", term.count, term.member.key));
     }

@@ -79,7 +79,7 @@ fn naive_at_degree_one_is_solo_and_its_own_baseline() {
 #[test]
 fn a_mixed_group_is_held_against_each_of_its_members_alone() {
     let record = cell("small:b32+tiny:b128×3 naive").record(3);
-    assert_eq!((record.degree, record.members.len(), record.tail), (4, 4, Tail::Release));
+    assert_eq!((record.degree, record.members.len(), record.after_measured), (4, 4, AfterMeasured::Exit));
     assert_eq!(record.against, ["small solo b32", "tiny solo b128"]);
     assert_eq!(record.axis("workload"), Some(json!("small+tiny")));
     assert_eq!(record.axis("batch_size"), None);
@@ -112,33 +112,6 @@ fn a_name_that_is_none_says_what_is_missing() {
     error: `tiny×99999999999 naive` is not the name of a cell: `tiny×99999999999` is not a member
     hint: as in `tiny×2 naive b32`
     ");
-}
-
-#[test]
-fn a_cell_is_found_by_label_slug_folder_or_the_beginning_of_one() {
-    let cells: Vec<_> = ["tiny solo b32", "tiny×2 naive b32", "tiny×3 naive b32"].map(|l| cell(l).record(3)).into();
-    for (typed, index) in [
-        ("tiny solo b32", 0),
-        ("tiny×2 naive b32", 1),
-        ("tinyx2 NAIVE b32", 1),
-        ("tinyx2_naive_b32", 1),
-        (cells[2].slug.as_str(), 2),
-        (&format!("{}-12", cells[2].slug), 2),
-        ("tiny s", 0),
-        ("tiny×3", 2),
-    ] {
-        assert_eq!(find_cell(&cells, typed).unwrap_or_else(|mistake| panic!("{mistake}")), index, "{typed}");
-    }
-    let said = |typed: &str| find_cell(&cells, typed).expect_err("not one").to_string();
-    insta::assert_snapshot!(said("tinyx"), @r"
-    error: `tinyx` begins 2 cells: `tiny×2 naive b32`, `tiny×3 naive b32`
-    hint: give the slug, as `tinyx2_naive_b32~075d`
-    ");
-    insta::assert_snapshot!(said("tiny×2 naive b33"), @r"
-    error: there is no cell `tiny×2 naive b33`
-    hint: cells are named as `tiny×2 naive b32`
-    ");
-    assert_eq!(find_cell(&[], "x").expect_err("none").to_string(), "error: there is no cell `x`");
 }
 
 fn any_member() -> impl Strategy<Value = Arc<Member>> {

@@ -113,10 +113,10 @@ fn cells_that_are_meant_by_their_labels_bring_their_baselines() {
 
 #[test]
 fn the_same_cell_with_two_tails_is_a_contradiction() {
-    let text = "[[group]]\nmembers = [{ workload = \"tiny\", count = 2 }]\ntail = \"hold\"\n[[group]]\nmembers = [{ workload = \"tiny\", count = 2 }]\ntail = \"release\"\n";
+    let text = "[[group]]\nmembers = [{ workload = \"tiny\", count = 2 }]\nafter_measured = \"keep-running\"\n[[group]]\nmembers = [{ workload = \"tiny\", count = 2 }]\nafter_measured = \"exit\"\n";
     let mistake = expand(&experiment(text), None).expect_err("contradiction");
     insta::assert_snapshot!(mistake, @r"
-    error: cell `tiny×2 naive b32` is asked for with tail `hold` and with tail `release`
+    error: cell `tiny×2 naive b32` is asked for with `after_measured` both `keep-running` and `exit`
     hint: leave one out: both would have the same name
     ");
 }

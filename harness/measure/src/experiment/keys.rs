@@ -1,19 +1,18 @@
 //! The list of all keys of an experiment: the reader, the JSON Schema and the hints are all derived from it.
 
-use crate::cell::MOST_MEMBERS;
+use crate::cell::{AfterMeasured, MOST_MEMBERS};
 use crate::fields::{Key, Kind, Shape};
 
 const fn key(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
-    Key { name, kind, default: Some(default), about }
+    Key { name, kind, default: Some(default), about, former: None }
 }
 
 const fn bare(name: &'static str, kind: Kind, about: &'static str) -> Key {
-    Key { name, kind, default: None, about }
+    Key { name, kind, default: None, about, former: None }
 }
 
 const HELP: &str = "collo schema experiment";
 
-pub const TAILS: &[&str] = &["hold", "release"];
 pub const SEARCHES: &[&str] = &["largest-degree"];
 pub const SM_SOURCES: &[&str] = &["auto", "gpm", "dcgm", "dcgm-pipes", "both"];
 pub const DEVICES: &[&str] = &["auto", "cpu", "gpu"];
@@ -50,10 +49,11 @@ pub static EXPERIMENT: Shape = Shape {
         ),
         key("seed", Kind::Whole { from: 0, to: u64::MAX }, "42", "shuffles the order of the cells inside each block"),
         bare(
-            "tail",
-            Kind::Choice(TAILS),
-            "`hold`: who is done trains on until all are; `release`: who is done leaves. By default mixed groups release",
-        ),
+            "after_measured",
+            Kind::Choice(AfterMeasured::WORDS),
+            "what a finished member does while others still measure: `keep-running` (the default of uniform groups) or `exit` (of mixed ones)",
+        )
+        .formerly("tail", AfterMeasured::FORMER),
         key("timeout", Kind::Duration, "\"30m\"", "the longest that a whole run may take"),
         key(
             "set_up_timeout",
@@ -121,7 +121,8 @@ pub static GROUP: Shape = Shape {
     keys: &[
         bare("members", Kind::Tables(&MEMBER), "who trains together"),
         bare("sharing", SHARING, "sharing modes of this group; by default those of the axes"),
-        bare("tail", Kind::Choice(TAILS), "the tail of this group"),
+        bare("after_measured", Kind::Choice(AfterMeasured::WORDS), "the same, for this group")
+            .formerly("tail", AfterMeasured::FORMER),
     ],
 };
 

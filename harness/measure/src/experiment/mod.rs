@@ -16,7 +16,7 @@ use std::time::Duration;
 use collo_store::{Diagnostic, Diagnostics, Thresholds};
 use serde_json::Value as Json;
 
-use crate::cell::{Member, Tail};
+use crate::cell::{AfterMeasured, Member};
 use crate::device::allocation::Allocation;
 use crate::device::mig::Cards;
 use crate::device::{self, Cores, DeviceFacts, Driver, Gpu};
@@ -44,8 +44,8 @@ pub struct Experiment {
     pub repetitions: u32,
     pub epochs: u32,
     pub seed: u64,
-    /// For all cells; absent is `hold` for uniform and `release` for mixed groups.
-    pub tail: Option<Tail>,
+    /// For all cells; absent is `keep-running` for uniform and `exit` for mixed groups.
+    pub after_measured: Option<AfterMeasured>,
     pub timeout: Duration,
     pub set_up_timeout: Duration,
     /// Additional set-up time for each further member that takes its turn to tune or compile; zero if the file sets the timeout.
@@ -107,7 +107,7 @@ pub struct Sharing {
 pub struct Group {
     pub members: Vec<(Arc<Member>, u32)>,
     pub sharing: Vec<Sharing>,
-    pub tail: Option<Tail>,
+    pub after_measured: Option<AfterMeasured>,
 }
 
 /// Sampling rates.

@@ -11,7 +11,7 @@ use collo_store::{Diagnostic, Diagnostics, Source, Thresholds};
 use serde_json::Value as Json;
 
 use super::{Axes, DeviceChoice, Experiment, FailureRule, Group, SCHEMA, Sampling, Sharing, keys, name};
-use crate::cell::{MOST_MEMBERS, Member, Tail};
+use crate::cell::{AfterMeasured, MOST_MEMBERS, Member};
 use crate::device::{Cores, core_list};
 use crate::fields::{self, Fields, Found, Value};
 use crate::project::Project;
@@ -103,7 +103,7 @@ impl Reader<'_> {
             repetitions: fields.whole_u32("repetitions").unwrap_or(3),
             epochs: fields.whole_u32("epochs").unwrap_or(2),
             seed: fields.whole("seed").unwrap_or(42),
-            tail: fields.text("tail").and_then(Tail::from_word),
+            after_measured: fields.text("after_measured").and_then(AfterMeasured::from_word),
             timeout: duration("timeout", 30 * 60),
             set_up_timeout: duration("set_up_timeout", 5 * 60),
             set_up_turn: if fields.found("set_up_timeout").is_some() { Duration::ZERO } else { SET_UP_TURN },
@@ -307,7 +307,7 @@ impl Reader<'_> {
         Group {
             members,
             sharing: if own.is_empty() { of_axes.to_vec() } else { own },
-            tail: table.text("tail").and_then(Tail::from_word),
+            after_measured: table.text("after_measured").and_then(AfterMeasured::from_word),
         }
     }
 

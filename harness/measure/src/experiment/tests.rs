@@ -17,7 +17,7 @@ tags = ["a", "b"]
 repetitions = 5
 epochs = 3
 seed = 7
-tail = "release"
+after_measured = "exit"
 timeout = "1h"
 set_up_timeout = "90s"
 stall_timeout = "2m"
@@ -36,7 +36,7 @@ where = "degree == 2 && batch_size == 128"
 [[group]]
 members = [{ workload = "small", count = 2, batch_size = 128, amp = "bf16" }, { workload = "tiny" }]
 sharing = "streams"
-tail = "hold"
+after_measured = "keep-running"
 [sampling]
 rate_hz = 20
 pss_every = "10s"
@@ -47,7 +47,10 @@ start_skew = "20ms"
 "#,
     );
     assert_eq!((e.name.as_str(), e.description.as_deref(), e.tags.len()), ("mine", Some("d"), 2));
-    assert_eq!((e.device, e.repetitions, e.epochs, e.seed, e.tail), (DeviceChoice::Cpu, 5, 3, 7, Some(Tail::Release)));
+    assert_eq!(
+        (e.device, e.repetitions, e.epochs, e.seed, e.after_measured),
+        (DeviceChoice::Cpu, 5, 3, 7, Some(AfterMeasured::Exit))
+    );
     assert_eq!(
         [e.timeout, e.set_up_timeout, e.stall_timeout, e.cooldown].map(|d| d.as_millis()),
         [3_600_000, 90_000, 120_000, 500]
@@ -58,7 +61,7 @@ start_skew = "20ms"
     assert_eq!(e.axes.sharing.iter().map(|s| s.mode.label()).collect::<Vec<_>>(), ["naive", "mps:50%"]);
     assert_eq!(e.exclude.len(), 1);
     let group = &e.groups[0];
-    assert_eq!((group.members.len(), group.members[0].1, group.tail), (2, 2, Some(Tail::Hold)));
+    assert_eq!((group.members.len(), group.members[0].1, group.after_measured), (2, 2, Some(AfterMeasured::KeepRunning)));
     assert_eq!(group.members[0].0.settings()["amp"], "bf16");
     assert_eq!(group.sharing[0].mode.label(), "naive");
     assert_eq!((e.sampling.rate_hz, e.sampling.slow_rate_hz, e.sampling.pss_every), (20.0, 1.0, Duration::from_secs(10)));
@@ -81,7 +84,7 @@ fn members_that_tune_one_after_another_have_longer_unless_the_file_says_how_long
 #[test]
 fn what_is_not_written_has_its_documented_default() {
     let e = experiment(AXES);
-    assert_eq!((e.repetitions, e.epochs, e.seed, e.tail, e.threads), (3, 2, 42, None, 1));
+    assert_eq!((e.repetitions, e.epochs, e.seed, e.after_measured, e.threads), (3, 2, 42, None, 1));
     assert_eq!((e.device, e.member_failure, &e.cores), (DeviceChoice::Cpu, FailureRule::EndGroup, &Cores::Shared));
     assert_eq!([e.timeout, e.set_up_timeout, e.stall_timeout, e.cooldown].map(|d| d.as_secs()), [1800, 300, 600, 1]);
     assert_eq!((e.axes.degree.as_slice(), e.axes.sharing.len(), e.thresholds), (&[1][..], 1, Thresholds::default()));
@@ -89,6 +92,15 @@ fn what_is_not_written_has_its_documented_default() {
         let documented = keys::EXPERIMENT.keys.iter().find(|k| k.name == key).and_then(|k| k.default);
         assert_eq!(documented, Some(written), "{key}");
     }
+}
+
+#[test]
+fn the_former_word_for_what_finished_members_do_is_refused_with_the_new_one() {
+    insta::assert_snapshot!(said("name = \"mine\"\ntail = \"hold\"\n[axes]\nworkload = \"small\"\n"), @r#"
+    error: unknown key `tail` at experiments/mine.toml:2:1
+     2 | tail = "hold"
+       | ^^^^ it is `after_measured` now: `keep-running` was `hold`, `exit` was `release`
+    "#);
 }
 
 #[test]
@@ -100,7 +112,7 @@ description = "all kinds of mistakes"
 repetition = 3
 repetitions = "3"
 device = "cpu"
-tail = "hld"
+after_measured = "kep-running"
 
 timeout = "30 mins"
 [axes]
@@ -116,9 +128,9 @@ degree = [2, 1000000, 0]
     error: `repetitions` is a whole number, not text, at experiments/mine.toml:5:15
      5 | repetitions = "3"
        |               ^^^ write `3`
-    error: unknown tail `hld` at experiments/mine.toml:7:8
-     7 | tail = "hld"
-       |        ^^^^^ did you mean `hold`?
+    error: unknown after_measured `kep-running` at experiments/mine.toml:7:18
+     7 | after_measured = "kep-running"
+       |                  ^^^^^^^^^^^^^ did you mean `keep-running`?
     error: `30 mins` is not a duration at experiments/mine.toml:9:11
      9 | timeout = "30 mins"
        |           ^^^^^^^^^ write `"30m"`; units are ms, s, m, h

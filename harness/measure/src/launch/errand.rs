@@ -315,7 +315,7 @@ mod tests {
     fn nothing_is_asked_of_a_program_but_by_an_errand_or_by_duct() {
         let harness = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("above");
         let mut folders: Vec<PathBuf> =
-            ["bench", "cli", "measure", "report", "store"].map(|p| harness.join(p).join("src")).into();
+            ["bench", "cli", "gpus", "measure", "report", "store"].map(|p| harness.join(p).join("src")).into();
         let mut found = Vec::new();
         while let Some(folder) = folders.pop() {
             for path in fs_err::read_dir(folder).expect("readable").map(|entry| entry.expect("readable").path()) {

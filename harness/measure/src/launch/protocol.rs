@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use collo_store::{Features, Serving, Tail};
+use collo_store::{AfterMeasured, Features, Serving};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -212,8 +212,8 @@ pub enum Whose {
 pub enum Command {
     /// Your turn to warm up; no other member does.
     WarmUp,
-    /// All members are ready: begin.
-    Go { epochs: u32, tail: Tail },
+    /// Everybody is ready: begin.
+    Go { epochs: u32, after_measured: AfterMeasured },
     /// End now, whatever you are doing.
     Stop,
 }
@@ -328,7 +328,7 @@ mod tests {
             }
         }
         assert!(events >= 6);
-        for command in [Command::WarmUp, Command::Go { epochs: 2, tail: Tail::Hold }, Command::Stop] {
+        for command in [Command::WarmUp, Command::Go { epochs: 2, after_measured: AfterMeasured::KeepRunning }, Command::Stop] {
             let ours: Value = serde_json::from_str(&command.line()).unwrap();
             assert!(commands.contains(&ours), "{ours} is not in protocol.jsonl");
         }

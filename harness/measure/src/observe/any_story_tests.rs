@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use collo_store::{Outcome, Tail};
+use collo_store::{AfterMeasured, Outcome};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
@@ -178,7 +178,7 @@ fn whatever_members_say_no_run_is_complete_with_an_epoch_that_cannot_be() {
     let result = runner.run(&told, |(barrier, wanted, hold, keep_survivors, steps)| {
         let rules = Rules {
             epochs: wanted,
-            tail: if hold && barrier.iter().all(|b| *b) { Tail::Hold } else { Tail::Release },
+            after_measured: if hold && barrier.iter().all(|b| *b) { AfterMeasured::KeepRunning } else { AfterMeasured::Exit },
             set_up_timeout: Duration::from_secs(60),
             stall_timeout: Duration::from_secs(20),
             timeout: Duration::from_secs(300),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use collo_store::{Outcome, Tail};
+use collo_store::{AfterMeasured, Outcome};
 
 use super::seat::{Phase, Seat};
 
@@ -10,7 +10,7 @@ use super::seat::{Phase, Seat};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rules {
     pub epochs: u32,
-    pub tail: Tail,
+    pub after_measured: AfterMeasured,
     pub set_up_timeout: Duration,
     /// The longest that an epoch may take.
     pub stall_timeout: Duration,

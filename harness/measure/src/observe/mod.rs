@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collo_store::{
-    Attestation, Check, EpochRecord, MemberRecord, Outcome, RequestRecord, RunDraft, SamplingQuality, Tail, Timeline,
+    AfterMeasured, Attestation, Check, EpochRecord, MemberRecord, Outcome, RequestRecord, RunDraft, SamplingQuality, Timeline,
     monotonic_ns,
 };
 use tokio::sync::{mpsc, oneshot, watch};
@@ -300,7 +300,7 @@ impl Scene<'_> {
                 Act::Send(member, command) => self.group.send(member, command),
                 Act::Kill(member) => self.group.kill(member),
                 Act::Opened => {
-                    if self.setting.rules.tail == Tail::Release {
+                    if self.setting.rules.after_measured == AfterMeasured::Exit {
                         // Who is done leaves, so there is no later moment with everybody there; epoch 0 is not measured.
                         self.sampling.ask_for_pss();
                     }

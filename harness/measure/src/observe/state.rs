@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use collo_store::{EpochRecord, Outcome, Tail, Timeline};
+use collo_store::{AfterMeasured, EpochRecord, Outcome, Timeline};
 use serde_json::Value;
 
 use super::ending;
@@ -152,9 +152,9 @@ impl Watch {
                 seat.last_progress_ns = Some(now_ns);
                 seat.training_start_ns.get_or_insert(epoch.start_ns);
                 seat.epochs.push(epoch);
-                // Under `release` whoever is done leaves: the evidence is gathered while all are there.
+                // Under `exit` whoever is done leaves: the evidence is gathered while all are there.
                 let trains = |s: &Seat| !s.epochs.is_empty() && s.ended.is_none();
-                if self.rules.tail == Tail::Release
+                if self.rules.after_measured == AfterMeasured::Exit
                     && self.rules.epochs > 1
                     && self.seats.iter().all(trains)
                     && self.stop_ns.is_none()
@@ -231,7 +231,10 @@ impl Watch {
             seat.last_progress_ns = Some(now_ns);
             if seat.barrier {
                 seat.phase = Phase::Measure;
-                acts.push(Act::Send(member, Command::Go { epochs: self.rules.epochs, tail: self.rules.tail }));
+                acts.push(Act::Send(
+                    member,
+                    Command::Go { epochs: self.rules.epochs, after_measured: self.rules.after_measured },
+                ));
             }
         }
         acts.push(Act::Opened);
@@ -247,7 +250,7 @@ impl Watch {
             self.ask_for_evidence(acts);
         }
         let seat = &mut self.seats[member];
-        if self.rules.tail == Tail::Release {
+        if self.rules.after_measured == AfterMeasured::Exit {
             seat.training_end_ns = last_end_ns.or(Some(now_ns));
             if !seat.barrier {
                 // It would train on, and cannot be asked to leave.
@@ -297,7 +300,10 @@ impl Watch {
             if self.evidence_pending && self.seats.iter().any(|s| s.ended.is_none()) {
                 return;
             }
-            if self.rules.tail == Tail::Hold && self.stop_ns.is_none() && self.seats.iter().all(|s| s.ended.is_none()) {
+            if self.rules.after_measured == AfterMeasured::KeepRunning
+                && self.stop_ns.is_none()
+                && self.seats.iter().all(|s| s.ended.is_none())
+            {
                 acts.push(Act::AllDone);
                 return;
             }
@@ -310,7 +316,7 @@ impl Watch {
         let seat = &mut self.seats[member];
         seat.training_end_ns = seat.training_end_ns.or(seat.training_start_ns.map(|_| now_ns));
         let phase = std::mem::replace(&mut seat.phase, Phase::Ended);
-        let asked = seat.stopped_by_us || stopping || (seat.done && self.rules.tail == Tail::Release);
+        let asked = seat.stopped_by_us || stopping || (seat.done && self.rules.after_measured == AfterMeasured::Exit);
         // Whether it fails before or after it is told to stop is a matter of chance, once it is done: a failure it is.
         let by_itself = seat.barrier && seat.done && ended.live != Live::Exited(0) && self.kill_ns.is_none();
         // Nobody knows what went on below a supervisor that did not watch, and whoever stopped it may have touched more.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use collo_store::{Outcome, Tail};
+use collo_store::{AfterMeasured, Outcome};
 use serde_json::json;
 
 use super::limits::Rules;
@@ -20,10 +20,10 @@ struct Story {
     evidence_is_slow: bool,
 }
 
-fn rules(tail: Tail) -> Rules {
+fn rules(after_measured: AfterMeasured) -> Rules {
     Rules {
         epochs: 2,
-        tail,
+        after_measured,
         set_up_timeout: Duration::from_secs(60),
         stall_timeout: Duration::from_secs(20),
         timeout: Duration::from_secs(300),
@@ -98,19 +98,19 @@ fn ended(live: Live) -> Signal {
 
 #[test]
 fn members_warm_up_one_at_a_time_and_go_waits_for_the_last() {
-    let mut s = Story::of(3, rules(Tail::Hold));
+    let mut s = Story::of(3, rules(AfterMeasured::KeepRunning));
     assert_eq!(s.hello(1), [], "the others are still at their set-up, beside which nothing is to be tuned");
     assert_eq!(s.hello(0), []);
     assert_eq!(s.hello(2), [Act::Send(1, Command::WarmUp)]);
     assert_eq!(s.ready(1), [Act::Send(0, Command::WarmUp)]);
     assert_eq!(s.ready(0), [Act::Send(2, Command::WarmUp)]);
-    let go = Command::Go { epochs: 2, tail: Tail::Hold };
+    let go = Command::Go { epochs: 2, after_measured: AfterMeasured::KeepRunning };
     assert_eq!(s.ready(2), [Act::Send(0, go), Act::Send(1, go), Act::Send(2, go), Act::Opened]);
 }
 
 #[test]
 fn the_first_warm_up_does_not_wait_for_members_that_do_not_speak_the_protocol() {
-    let mut w = Watch::begin(rules(Tail::Release), &[true, false, true], 0);
+    let mut w = Watch::begin(rules(AfterMeasured::Exit), &[true, false, true], 0);
     let mut says = |member: usize, message: &str| {
         let (event, raw) = parse(message.as_bytes()).unwrap();
         w.on(member, Signal::Said { event, raw }, S, Traces::default())
@@ -122,14 +122,14 @@ fn the_first_warm_up_does_not_wait_for_members_that_do_not_speak_the_protocol() 
 
 #[test]
 fn who_never_says_hello_is_blamed_and_not_who_waits_for_it() {
-    let mut s = Story::of(3, rules(Tail::Hold));
+    let mut s = Story::of(3, rules(AfterMeasured::KeepRunning));
     s.hello(0);
     s.hello(2);
     s.watch.tick(61 * S);
     let silent = Outcome::TimedOut { member: 1, phase: "set-up".into(), message: "said nothing for 60 s".into() };
     assert_eq!(s.watch.outcome(), silent);
     // So is who hangs in its warm-up, and not who waits for its turn.
-    let mut s = Story::of(3, rules(Tail::Hold));
+    let mut s = Story::of(3, rules(AfterMeasured::KeepRunning));
     for member in [1, 0, 2] {
         s.hello(member);
     }
@@ -140,7 +140,7 @@ fn who_never_says_hello_is_blamed_and_not_who_waits_for_it() {
 
 #[test]
 fn under_hold_nobody_is_stopped_before_the_last_is_done() {
-    let mut s = Story::of(2, rules(Tail::Hold));
+    let mut s = Story::of(2, rules(AfterMeasured::KeepRunning));
     s.all_ready();
     assert_eq!(s.done(1), [Act::FirstDone]);
     assert_eq!(s.epoch(1, 2, false), []);
@@ -155,7 +155,7 @@ fn under_hold_nobody_is_stopped_before_the_last_is_done() {
 
 #[test]
 fn nobody_is_stopped_while_evidence_about_them_is_gathered() {
-    let mut s = Story::of(2, rules(Tail::Hold));
+    let mut s = Story::of(2, rules(AfterMeasured::KeepRunning));
     s.evidence_is_slow = true;
     s.all_ready();
     assert_eq!(s.done(1), [Act::FirstDone]);
@@ -168,7 +168,7 @@ fn nobody_is_stopped_while_evidence_about_them_is_gathered() {
 
 #[test]
 fn a_failure_does_not_wait_for_evidence() {
-    let mut s = Story::of(2, rules(Tail::Hold));
+    let mut s = Story::of(2, rules(AfterMeasured::KeepRunning));
     s.evidence_is_slow = true;
     s.all_ready();
     assert_eq!(s.done(1), [Act::FirstDone]);
@@ -178,7 +178,7 @@ fn a_failure_does_not_wait_for_evidence() {
 
 #[test]
 fn a_group_is_refused_before_it_trains_where_a_member_is_not_where_it_should_be() {
-    let mut s = Story::of(2, rules(Tail::Hold));
+    let mut s = Story::of(2, rules(AfterMeasured::KeepRunning));
     s.hello(0);
     s.hello(1);
     let refused = s.watch.refuse("it is on the CPU".into(), s.now_ns);
@@ -193,7 +193,7 @@ fn a_group_is_refused_before_it_trains_where_a_member_is_not_where_it_should_be(
 
 #[test]
 fn under_release_who_is_done_leaves_and_the_others_go_on() {
-    let mut s = Story::of(2, rules(Tail::Release));
+    let mut s = Story::of(2, rules(AfterMeasured::Exit));
     s.all_ready();
     assert_eq!(s.done(0), [Act::FirstDone]);
     assert_eq!(s.ends(0, Live::Exited(0)), []);
@@ -206,7 +206,7 @@ fn under_release_who_is_done_leaves_and_the_others_go_on() {
 
 #[test]
 fn a_member_that_dies_before_go_ends_its_group_and_go_is_never_sent() {
-    let mut s = Story::of(2, rules(Tail::Hold));
+    let mut s = Story::of(2, rules(AfterMeasured::KeepRunning));
     s.hello(0);
     s.ready(0);
     assert_eq!(s.ends(1, Live::Exited(1)), [Act::Kill(0)]);
@@ -217,7 +217,7 @@ fn a_member_that_dies_before_go_ends_its_group_and_go_is_never_sent() {
 
 #[test]
 fn a_member_that_dies_in_its_warm_up_does_not_hold_the_turn_for_ever() {
-    let mut s = Story::of(2, Rules { keep_survivors: true, ..rules(Tail::Hold) });
+    let mut s = Story::of(2, Rules { keep_survivors: true, ..rules(AfterMeasured::KeepRunning) });
     s.hello(0);
     s.hello(1);
     // Before go there is no survivor to keep: a smaller group would be another cell.
@@ -226,7 +226,7 @@ fn a_member_that_dies_in_its_warm_up_does_not_hold_the_turn_for_ever() {
 
 #[test]
 fn exit_zero_before_done_is_a_crash_that_names_what_it_left_behind() {
-    let mut s = Story::of(1, rules(Tail::Hold));
+    let mut s = Story::of(1, rules(AfterMeasured::KeepRunning));
     s.all_ready();
     s.epoch(0, 0, false);
     let orphans = vec![(4722, "sleep".to_string())];
@@ -237,7 +237,7 @@ fn exit_zero_before_done_is_a_crash_that_names_what_it_left_behind() {
 
 #[test]
 fn survivors_finish_where_the_experiment_says_so() {
-    let mut s = Story::of(2, Rules { keep_survivors: true, ..rules(Tail::Hold) });
+    let mut s = Story::of(2, Rules { keep_survivors: true, ..rules(AfterMeasured::KeepRunning) });
     s.all_ready();
     assert_eq!(s.ends(0, Live::Killed(6)), []);
     assert_eq!(s.done(1), [Act::FirstDone, Act::Send(1, Command::Stop)]);
@@ -248,7 +248,7 @@ fn survivors_finish_where_the_experiment_says_so() {
 #[test]
 fn out_of_memory_is_known_by_the_members_word_its_log_or_the_kernel() {
     let ending = |told: bool, traces: Traces, live: Live| {
-        let mut s = Story::of(1, rules(Tail::Hold));
+        let mut s = Story::of(1, rules(AfterMeasured::KeepRunning));
         s.all_ready();
         if told {
             s.says(0, json!({"event": "error", "kind": "out_of_memory", "message": "tried 1 GiB"}));
@@ -267,7 +267,7 @@ fn out_of_memory_is_known_by_the_members_word_its_log_or_the_kernel() {
 #[test]
 fn memory_of_the_host_is_told_from_memory_of_the_card_where_there_is_a_card() {
     let ending = |on_card: bool, said: serde_json::Value, live: Live, traces: Traces| {
-        let mut s = Story::of(1, Rules { on_card, ..rules(Tail::Hold) });
+        let mut s = Story::of(1, Rules { on_card, ..rules(AfterMeasured::KeepRunning) });
         s.all_ready();
         if !said.is_null() {
             s.says(0, said);
@@ -297,7 +297,7 @@ fn memory_of_the_host_is_told_from_memory_of_the_card_where_there_is_a_card() {
 #[test]
 fn a_symptom_of_exhausted_memory_stays_a_crash_with_what_is_known_of_it() {
     let ending = |said: Option<serde_json::Value>, symptom: Option<&str>| {
-        let mut s = Story::of(1, Rules { on_card: true, ..rules(Tail::Hold) });
+        let mut s = Story::of(1, Rules { on_card: true, ..rules(AfterMeasured::KeepRunning) });
         s.all_ready();
         said.map(|said| s.says(0, said));
         s.watch.on(0, ended(Live::Exited(1)), S, Traces { symptom: symptom.map(str::to_string), ..Traces::default() });
@@ -322,7 +322,7 @@ fn a_symptom_of_exhausted_memory_stays_a_crash_with_what_is_known_of_it() {
 
 #[test]
 fn of_the_allocators_peaks_the_largest_is_kept_and_what_was_not_told_stays_absent() {
-    let mut s = Story::of(1, rules(Tail::Hold));
+    let mut s = Story::of(1, rules(AfterMeasured::KeepRunning));
     s.all_ready();
     assert_eq!(s.watch.seats[0].peaks, None);
     s.says(0, json!({"event": "memory", "allocated_bytes": 5, "reserved_bytes": null}));
@@ -334,7 +334,7 @@ fn of_the_allocators_peaks_the_largest_is_kept_and_what_was_not_told_stays_absen
 
 #[test]
 fn garbage_ends_the_group_at_once() {
-    let mut s = Story::of(2, rules(Tail::Hold));
+    let mut s = Story::of(2, rules(AfterMeasured::KeepRunning));
     s.all_ready();
     let acts = s.hears(0, Signal::Garbage { reason: "line 3 of member 0 is not JSON".into() });
     assert_eq!(acts, [Act::Kill(0), Act::Kill(1)]);
@@ -365,7 +365,7 @@ fn requests(times: &[(u64, Option<u64>, Option<u64>)]) -> serde_json::Value {
 
 #[test]
 fn requests_are_kept_and_what_the_member_can_do_stands_beside_how_it_is_asked() {
-    let (mut s, go) = serving(rules(Tail::Hold));
+    let (mut s, go) = serving(rules(AfterMeasured::KeepRunning));
     assert_eq!(s.says(0, requests(&[(go, Some(go + 1), Some(go + 30)), (go + 9, Some(go + 30), None)])), []);
     assert_eq!(s.says(0, requests(&[(go + 12, None, None)])), []);
     let seat = &s.watch.seats[0];
@@ -387,7 +387,7 @@ fn a_member_that_trains_cannot_send_latencies() {
             "member 1 tells how many requests it can answer, but its hello does not say that it serves",
         ),
     ] {
-        let (mut s, _) = serving(rules(Tail::Hold));
+        let (mut s, _) = serving(rules(AfterMeasured::KeepRunning));
         assert_eq!(s.says(1, said), [Act::Kill(0), Act::Kill(1)]);
         assert_eq!(s.watch.outcome(), Outcome::ProtocolError { member: 1, message: words.into() });
     }
@@ -395,12 +395,12 @@ fn a_member_that_trains_cannot_send_latencies() {
 
 #[test]
 fn requests_of_another_time_are_no_measurement() {
-    let (mut s, go) = serving(rules(Tail::Hold));
+    let (mut s, go) = serving(rules(AfterMeasured::KeepRunning));
     assert_eq!(s.says(0, requests(&[(go - 1, None, None)])).len(), 2);
     let Outcome::ProtocolError { message, .. } = s.watch.outcome() else { panic!("{:?}", s.watch.outcome()) };
     assert_eq!(message, "member 0 sends latencies of requests that arrived before it was told to go");
 
-    let (mut s, go) = serving(rules(Tail::Hold));
+    let (mut s, go) = serving(rules(AfterMeasured::KeepRunning));
     let soon = s.now_ns + S;
     assert_eq!(s.says(0, requests(&[(go, Some(go), Some(soon))])).len(), 2);
     let Outcome::ProtocolError { message, .. } = s.watch.outcome() else { panic!("{:?}", s.watch.outcome()) };
@@ -409,7 +409,7 @@ fn requests_of_another_time_are_no_measurement() {
 
 #[test]
 fn no_member_fills_the_memory_with_its_requests() {
-    let (mut s, go) = serving(rules(Tail::Hold));
+    let (mut s, go) = serving(rules(AfterMeasured::KeepRunning));
     let arrivals = vec![go; 100_000];
     let none: Vec<Option<u64>> = vec![None; 100_000];
     let line = json!({"event": "requests", "arrival_ns": arrivals, "start_ns": none, "end_ns": none});
@@ -424,7 +424,7 @@ fn no_member_fills_the_memory_with_its_requests() {
 
 #[test]
 fn who_answers_requests_does_not_stall_though_its_epoch_is_long() {
-    let (mut s, go) = serving(rules(Tail::Hold));
+    let (mut s, go) = serving(rules(AfterMeasured::KeepRunning));
     s.now_ns = go + 15 * S;
     s.says(0, requests(&[(go, Some(go), Some(go + 1))]));
     s.epoch(1, 0, false);
@@ -439,7 +439,7 @@ fn who_answers_requests_does_not_stall_though_its_epoch_is_long() {
 
 #[test]
 fn silence_times_out_in_set_up_and_a_stall_in_measure() {
-    let mut s = Story::of(2, rules(Tail::Hold));
+    let mut s = Story::of(2, rules(AfterMeasured::KeepRunning));
     s.hello(0);
     s.ready(0);
     assert_eq!(s.watch.tick(59 * S), []);
@@ -447,7 +447,7 @@ fn silence_times_out_in_set_up_and_a_stall_in_measure() {
     let silent = Outcome::TimedOut { member: 1, phase: "set-up".into(), message: "said nothing for 60 s".into() };
     assert_eq!(s.watch.outcome(), silent);
 
-    let mut s = Story::of(2, rules(Tail::Hold));
+    let mut s = Story::of(2, rules(AfterMeasured::KeepRunning));
     s.all_ready();
     s.epoch(0, 0, false);
     let acts = s.watch.tick(s.now_ns + 20 * S - S / 20);
@@ -457,7 +457,7 @@ fn silence_times_out_in_set_up_and_a_stall_in_measure() {
 
 #[test]
 fn who_does_not_heed_stop_is_killed_and_who_cannot_be_killed_does_not_hold_the_campaign() {
-    let mut s = Story::of(1, rules(Tail::Hold));
+    let mut s = Story::of(1, rules(AfterMeasured::KeepRunning));
     s.all_ready();
     let at = s.now_ns;
     assert_eq!(s.watch.interrupt(at), [Act::Send(0, Command::Stop)]);
@@ -471,7 +471,7 @@ fn who_does_not_heed_stop_is_killed_and_who_cannot_be_killed_does_not_hold_the_c
 
 #[test]
 fn an_interrupt_after_a_crash_does_not_hide_the_crash() {
-    let mut s = Story::of(2, rules(Tail::Hold));
+    let mut s = Story::of(2, rules(AfterMeasured::KeepRunning));
     s.all_ready();
     s.ends(0, Live::Exited(3));
     s.watch.kill(s.now_ns);
@@ -480,7 +480,7 @@ fn an_interrupt_after_a_crash_does_not_hide_the_crash() {
 
 #[test]
 fn a_foreign_script_trains_from_its_start_and_is_ended_when_it_has_shown_enough() {
-    let mut w = Watch::begin(rules(Tail::Release), &[false], 0);
+    let mut w = Watch::begin(rules(AfterMeasured::Exit), &[false], 0);
     assert_eq!(w.on(0, Signal::Started { pid: 7 }, S, Traces::default()), [Act::Opened]);
     for (index, measured) in [(0, false), (1, true)] {
         let (start, end) = (S + index * S / 2, S + (index + 1) * S / 2);
@@ -497,7 +497,7 @@ fn a_foreign_script_trains_from_its_start_and_is_ended_when_it_has_shown_enough(
 
 /// The protocol error that a message of member 0 ends a run with, when all members are ready, or none if `early`.
 fn refused(early: bool, messages: &[serde_json::Value]) -> String {
-    let mut s = Story::of(2, rules(Tail::Hold));
+    let mut s = Story::of(2, rules(AfterMeasured::KeepRunning));
     if !early {
         s.all_ready();
     }
@@ -530,7 +530,7 @@ fn who_speaks_out_of_turn_is_told_whose_turn_it_is() {
 
 #[test]
 fn done_is_said_once() {
-    let mut s = Story::of(2, rules(Tail::Hold));
+    let mut s = Story::of(2, rules(AfterMeasured::KeepRunning));
     s.all_ready();
     s.done(0);
     assert_eq!(s.says(0, json!({"event": "done"})), [Act::Kill(0), Act::Kill(1)]);
@@ -540,7 +540,7 @@ fn done_is_said_once() {
 
 #[test]
 fn an_error_of_set_up_and_words_of_a_later_protocol_may_come_at_any_time() {
-    let mut s = Story::of(1, rules(Tail::Hold));
+    let mut s = Story::of(1, rules(AfterMeasured::KeepRunning));
     assert_eq!(s.says(0, json!({"event": "aurora"})), []);
     assert_eq!(s.says(0, json!({"event": "error", "kind": "setting", "message": "`width` is 0"})), []);
     s.ends(0, Live::Exited(1));
@@ -549,7 +549,7 @@ fn an_error_of_set_up_and_words_of_a_later_protocol_may_come_at_any_time() {
 
 #[test]
 fn an_error_that_was_got_over_is_not_why_a_member_ends() {
-    let mut s = Story::of(1, rules(Tail::Hold));
+    let mut s = Story::of(1, rules(AfterMeasured::KeepRunning));
     s.all_ready();
     s.says(0, json!({"event": "error", "kind": "out_of_memory", "message": "tried 1 GiB"}));
     s.epoch(0, 0, false);
@@ -562,7 +562,7 @@ fn an_error_that_was_got_over_is_not_why_a_member_ends() {
 #[test]
 fn a_lie_after_done_is_one_all_the_same() {
     for slow in [true, false] {
-        let mut s = Story::of(1, rules(Tail::Hold));
+        let mut s = Story::of(1, rules(AfterMeasured::KeepRunning));
         s.evidence_is_slow = slow;
         s.all_ready();
         s.done(0);
@@ -577,9 +577,9 @@ fn a_lie_after_done_is_one_all_the_same() {
 fn who_fails_after_done_has_crashed_whether_or_not_it_was_told_to_stop() {
     let crashed =
         |status: &str| Outcome::Crashed { member: 0, status: status.into(), message: "after `done`".into(), place_alone: false };
-    for tail in [Tail::Hold, Tail::Release] {
+    for after in [AfterMeasured::KeepRunning, AfterMeasured::Exit] {
         for (slow, stopped) in [(true, false), (false, false), (false, true)] {
-            let mut s = Story::of(1, rules(tail));
+            let mut s = Story::of(1, rules(after));
             s.evidence_is_slow = slow;
             s.all_ready();
             s.done(0);
@@ -587,11 +587,11 @@ fn who_fails_after_done_has_crashed_whether_or_not_it_was_told_to_stop() {
                 s.watch.stop(s.now_ns);
             }
             s.ends(0, Live::Exited(3));
-            assert_eq!(s.watch.outcome(), crashed("exited with 3"), "{tail:?} {slow} {stopped}");
+            assert_eq!(s.watch.outcome(), crashed("exited with 3"), "{after:?} {slow} {stopped}");
         }
     }
     // By us it is killed because it does not stop: no failure of what it measured.
-    let mut s = Story::of(1, rules(Tail::Hold));
+    let mut s = Story::of(1, rules(AfterMeasured::KeepRunning));
     s.all_ready();
     s.done(0);
     s.watch.stop(s.now_ns);
@@ -602,7 +602,7 @@ fn who_fails_after_done_has_crashed_whether_or_not_it_was_told_to_stop() {
 
 #[test]
 fn under_hold_who_is_done_stays_until_it_is_told_to_stop() {
-    let mut s = Story::of(1, rules(Tail::Hold));
+    let mut s = Story::of(1, rules(AfterMeasured::KeepRunning));
     s.evidence_is_slow = true;
     s.all_ready();
     s.done(0);
@@ -613,7 +613,7 @@ fn under_hold_who_is_done_stays_until_it_is_told_to_stop() {
 
 #[test]
 fn what_passes_while_collo_itself_stands_still_counts_towards_no_limit() {
-    let mut s = Story::of(2, rules(Tail::Hold));
+    let mut s = Story::of(2, rules(AfterMeasured::KeepRunning));
     s.all_ready();
     s.epoch(0, 0, false);
     let stood_still = 400 * S;
@@ -629,7 +629,7 @@ fn what_passes_while_collo_itself_stands_still_counts_towards_no_limit() {
 
 #[test]
 fn lines_from_which_no_epoch_can_be_read_are_a_protocol_error() {
-    let mut w = Watch::begin(rules(Tail::Release), &[false], 0);
+    let mut w = Watch::begin(rules(AfterMeasured::Exit), &[false], 0);
     w.on(0, Signal::Started { pid: 7 }, S, Traces::default());
     let said = json!({"event": "error", "kind": "output", "message": "the output says that epoch 2 took 99999 s"}).to_string();
     let (event, raw) = parse(said.as_bytes()).unwrap();
@@ -641,7 +641,7 @@ fn lines_from_which_no_epoch_can_be_read_are_a_protocol_error() {
 #[test]
 fn last_words_count_where_a_program_gave_up_and_not_where_it_was_killed() {
     let ending = |live: Live| {
-        let mut s = Story::of(1, rules(Tail::Hold));
+        let mut s = Story::of(1, rules(AfterMeasured::KeepRunning));
         s.all_ready();
         let traces = Traces { out_of_memory: Some((Whose::Card, "CUDA out of memory".into())), ..Traces::default() };
         s.watch.on(0, ended(live), S, traces);

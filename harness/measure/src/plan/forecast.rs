@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::PlannedCell;
-use crate::cell::{Cell, Member, Tail, Term};
+use crate::cell::{AfterMeasured, Cell, Member, Term};
 use crate::device::{Cores, DeviceFacts, DeviceKind};
 use crate::experiment::Experiment;
 
@@ -59,11 +59,11 @@ fn each_s(cell: &Cell, experiment: &Experiment, cores: f64) -> Option<f64> {
         slowest_s = slowest_s.max(epoch_s);
         work_s += epoch_s * f64::from(term.count);
     }
-    let epoch_s = match cell.tail() {
+    let epoch_s = match cell.after_measured() {
         // Under hold everybody trains until the slowest is done.
-        Tail::Hold => slowest_s * (f64::from(cell.degree()) * threads / cores).max(1.0),
+        AfterMeasured::KeepRunning => slowest_s * (f64::from(cell.degree()) * threads / cores).max(1.0),
         // Under release the work only has to be done, by whoever is left.
-        Tail::Release => slowest_s.max(work_s * threads / cores),
+        AfterMeasured::Exit => slowest_s.max(work_s * threads / cores),
     };
     Some(set_up_s + f64::from(experiment.epochs) * epoch_s)
 }

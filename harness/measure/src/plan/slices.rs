@@ -40,7 +40,7 @@ fn alone(
 ) -> Option<Cell> {
     // Who is alone already needs no other.
     let slice = seating.slice(member).filter(|_| cell.degree() > 1)?;
-    Some(Cell::new([(own.clone(), 1)], sharing::on_slice(&slice), experiment.tail))
+    Some(Cell::new([(own.clone(), 1)], sharing::on_slice(&slice), experiment.after_measured))
 }
 
 /// The labels of those cells, by member.

@@ -10,11 +10,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use collo_store::text::quoted;
-use collo_store::{Diagnostic, Source};
+use collo_store::{AfterMeasured, Diagnostic, Source};
 use regex::Regex;
 use serde_json::Value as Json;
 
-use crate::fields::listed_all;
+use crate::fields::{listed, listed_all};
 use crate::nearest::nearest;
 
 /// A condition on a cell.
@@ -47,6 +47,18 @@ enum Against {
     Compared(Comparison, Json),
     OneOf(Vec<Json>),
     Matches(Regex),
+}
+
+impl Against {
+    /// The texts that a value is compared with.
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let values = match self {
+            Against::Compared(_, value) => std::slice::from_ref(value),
+            Against::OneOf(values) => values,
+            Against::True | Against::Matches(_) => &[],
+        };
+        values.iter().filter_map(Json::as_str)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,8 +110,8 @@ impl Selection {
     }
 }
 
-/// The axes of every cell; settings are added.
-pub const AXES: [&str; 7] = ["workload", "sharing", "degree", "batch_size", "baseline", "tail", "cell"];
+/// The axes that every cell has; settings come on top.
+pub const AXES: [&str; 7] = ["workload", "sharing", "degree", "batch_size", "baseline", "after_measured", "cell"];
 
 impl Expression {
     /// Read an expression given as an argument, `--where` for example.
@@ -126,6 +138,7 @@ impl Expression {
                 let mistake =
                     Diagnostic::new(format!("unknown axis {}", quoted(&test.axis))).at(&self.source, test.axis_span.clone());
                 return Err(match nearest(&test.axis, known.iter().copied()) {
+                    _ if test.axis == "tail" => mistake.note(format!("it is `after_measured` now: {}", AfterMeasured::FORMER)),
                     Some(near) => mistake.note(format!("did you mean `{near}`?")),
                     None => mistake.hint(format!("axes are {}", listed_all(&known))),
                 });
@@ -140,7 +153,7 @@ impl Expression {
         let (is, fits): (&str, fn(&Json) -> bool) = match test.axis.as_str() {
             "degree" | "batch_size" => ("a number", Json::is_number),
             "baseline" => ("`true` or `false`", Json::is_boolean),
-            "workload" | "sharing" | "tail" | "cell" => ("text, in quotes", Json::is_string),
+            "workload" | "sharing" | "after_measured" | "cell" => ("text, in quotes", Json::is_string),
             _ => return Ok(()),
         };
         let wrong = match &test.against {
@@ -149,8 +162,18 @@ impl Expression {
             Against::OneOf(values) => !values.iter().all(fits),
             Against::Matches(_) => is != "text, in quotes",
         };
-        let mistake = || Diagnostic::new(format!("`{}` is {is}", test.axis)).at(&self.source, test.value_span.clone());
-        if wrong { Err(mistake()) } else { Ok(()) }
+        let mistake = |what: String| Diagnostic::new(what).at(&self.source, test.value_span.clone());
+        if wrong {
+            return Err(mistake(format!("`{}` is {is}", test.axis)));
+        }
+        // Another word would silently never hold.
+        if test.axis == "after_measured"
+            && let Some(word) = test.against.texts().find(|word| AfterMeasured::from_word(word).is_none())
+        {
+            return Err(mistake(format!("unknown after_measured {}", quoted(word)))
+                .note(format!("one of {}", listed(AfterMeasured::WORDS))));
+        }
+        Ok(())
     }
 
     /// Whether a cell with these axes is selected. An axis that a cell lacks equals nothing.

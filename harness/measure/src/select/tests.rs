@@ -72,7 +72,17 @@ fn mistakes_are_shown_where_they_are() {
     error: unknown axis `colour` at column 1 of `--where`
        | colour == 2
        | ^^^^^^
-    hint: axes are `workload`, `sharing`, `degree`, `batch_size`, `baseline`, `tail`, `cell`, `amp` and `rate`
+    hint: axes are `workload`, `sharing`, `degree`, `batch_size`, `baseline`, `after_measured`, `cell`, `amp` and `rate`
+    ");
+    insta::assert_snapshot!(said("tail == 'hold'"), @r"
+    error: unknown axis `tail` at column 1 of `--where`
+       | tail == 'hold'
+       | ^^^^ it is `after_measured` now: `keep-running` was `hold`, `exit` was `release`
+    ");
+    insta::assert_snapshot!(said("after_measured == 'hold'"), @r"
+    error: unknown after_measured `hold` at column 19 of `--where`
+       | after_measured == 'hold'
+       |                   ^^^^^^ one of `keep-running` or `exit`
     ");
     insta::assert_snapshot!(said("degree = 2"), @r"
     error: `=` means nothing here at column 8 of `--where`

@@ -48,7 +48,10 @@ const CUT_HELP: &str = "a cut is a profile such as `3g.20gb` or `2×3g.20gb`, or
 impl Cut {
     fn parse(text: &str) -> Result<Cut, String> {
         let (count, size) = notation::counted(text);
-        let count = count.transpose().map_err(|_| format!("at most {} instances", notation::MOST))?;
+        let count = match count.transpose() {
+            Err(number) if number.is_empty() => return Err(CUT_HELP.into()),
+            counted => counted.map_err(|_| format!("at most {} instances", notation::MOST))?,
+        };
         if notation::is_size(size) {
             Ok(Cut::Profile { count, profile: size.into() })
         } else if count.is_none() && notation::is_layout(text) {

@@ -11,7 +11,7 @@ pub const ADAPTERS: &[&str] = &["timm", "lightning", "huggingface"];
 pub const REQUIREMENTS: &[&str] = &["cuda"];
 
 const fn key(name: &'static str, kind: Kind, default: Option<&'static str>, about: &'static str) -> Key {
-    Key { name, kind, default, about }
+    Key { name, kind, default, about, former: None }
 }
 
 const DESCRIPTION: Key = key("description", Kind::Text, None, "one sentence for lists and reports");

@@ -91,11 +91,6 @@ pub struct EpochsAdapter {
 }
 
 impl Workload {
-    /// The batch size, if the workload has one.
-    pub fn default_batch_size(&self) -> Option<u32> {
-        self.settings.get("batch_size").and_then(Json::as_u64).and_then(|n| u32::try_from(n).ok())
-    }
-
     /// The words to run for a member, placeholders filled in.
     pub fn command_for(&self, member: &MemberSpec) -> Result<Vec<String>, Diagnostic> {
         self.filled(&self.command, &self.values(member)?)

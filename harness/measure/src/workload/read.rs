@@ -286,8 +286,9 @@ fn check_batch_size(source: &Arc<Source>, name: &str, found: &Found, mistakes: &
     }
 }
 
-/// Names of existing axes of the matrix; a setting with such a name could never be swept.
-const TAKEN: [&str; 10] = ["workload", "sharing", "degree", "cell", "count", "tail", "baseline", "members", "where", "settings"];
+/// Names that an axis of the matrix already has; a setting called so could never be swept.
+const TAKEN: [&str; 10] =
+    ["workload", "sharing", "degree", "cell", "count", "after_measured", "baseline", "members", "where", "settings"];
 
 fn is_setting_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic())

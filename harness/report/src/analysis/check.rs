@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use collo_store::{BlockEdge, Campaign, Tail, Verdict};
+use collo_store::{AfterMeasured, BlockEdge, Campaign, Verdict};
 
 use super::repetition::Repetition;
 use crate::number;
@@ -11,7 +11,7 @@ use crate::number;
 /// Lower a run for too little overlap, starts too far apart, or load from others.
 pub fn run(repetition: &mut Repetition, campaign: &Campaign) {
     let t = &campaign.thresholds;
-    let release = repetition.record().cell.tail == Tail::Release;
+    let release = repetition.record().cell.after_measured == AfterMeasured::Exit;
     let mut reasons = Vec::new();
     if let Some(least) = repetition.least_overlap_ratio.filter(|o| !release && *o < t.overlap_ratio) {
         let (found, asked) = (number::percent(least), number::percent(t.overlap_ratio));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use collo_store::{CellRecord, Tail};
+use collo_store::{AfterMeasured, CellRecord};
 
 use super::latency::Latency;
 use super::repetition::Repetition;
@@ -223,8 +223,8 @@ pub enum GainBy {
 impl GainBy {
     /// The definition that fits a cell.
     pub fn of(cell: &CellRecord) -> Self {
-        match (cell.tail, cell.is_uniform()) {
-            (Tail::Release, _) => GainBy::Makespan,
+        match (cell.after_measured, cell.is_uniform()) {
+            (AfterMeasured::Exit, _) => GainBy::Makespan,
             (_, true) => GainBy::EpochTime,
             (_, false) => GainBy::Progress,
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use collo_store::{EpochRecord, Outcome, RunRecord, StoredRun, Tail, Thresholds, Validity, Verdict};
+use collo_store::{AfterMeasured, EpochRecord, Outcome, RunRecord, StoredRun, Thresholds, Validity, Verdict};
 
 use super::latency::{Latency, Requests};
 use super::samples::{self, Summaries, Window};
@@ -49,8 +49,8 @@ pub struct Repetition {
 /// One member of one run.
 #[derive(Debug, Clone, Default)]
 pub struct MemberNumbers {
-    /// Mean of its measured epochs; under `release` only of those overlapping with the others. `None` for a serving member, whose
-    /// epochs have a set length.
+    /// Mean of its measured epochs; under `exit` of those with company only. None for a member that serves, whose epochs are as
+    /// long as they are set.
     pub epoch_s: Option<f64>,
     pub items_per_s: Option<f64>,
     /// For a serving member: the requests due in these epochs.
@@ -219,7 +219,7 @@ impl Repetition {
             self.overlap_ratio = Some(ratios.iter().sum::<f64>() / ratios.len() as f64);
             self.least_overlap_ratio = ratios.iter().copied().reduce(f64::min);
         }
-        let release = record.cell.tail == Tail::Release;
+        let release = record.cell.after_measured == AfterMeasured::Exit;
         let mut latest_start = 0;
         let mut spans = vec![Vec::new(); self.members.len()];
         for (index, member) in self.members.iter_mut().enumerate() {

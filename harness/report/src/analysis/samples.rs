@@ -67,20 +67,20 @@ pub type Summaries = BTreeMap<(String, String), Summary>;
 
 /// Aggregate the trusted readings of every metric of a run. `measured` lies inside `training`.
 pub fn summarise(path: &Path, measured: Window, training: Window, trust: &Trust) -> crate::Result<Summaries> {
-    let mut found = BTreeMap::<(String, String), (usize, Summary)>::new();
+    let mut found = BTreeMap::<(String, String), (usize, String, Summary)>::new();
     for series in read_series(path, |_, _, _| true)? {
         let (rank, key) = (rank(&series.source), (series.scope.clone(), series.metric.clone()));
-        // Where two sources were read side by side, one of them is told: they are not averaged.
-        if found.get(&key).is_some_and(|(before, _)| *before <= rank) {
+        // Of two sources read side by side one is reported, of equal ones the first by name: they are not averaged.
+        if found.get(&key).is_some_and(|(r, s, _)| (*r, s) <= (rank, &series.source)) {
             continue;
         }
         let believed = Columns::of(&series, training, trust);
         if let Some(mut summary) = believed.summary(measured).map_err(io::Error::other)? {
             summary.throttled_ratio = summary.throttled_ratio.filter(|_| key.1 == "throttle_reasons");
-            found.insert(key, (rank, summary));
+            found.insert(key, (rank, series.source.clone(), summary));
         }
     }
-    Ok(found.into_iter().map(|(key, (_, summary))| (key, summary)).collect())
+    Ok(found.into_iter().map(|(key, (_, _, summary))| (key, summary)).collect())
 }
 
 /// Readings of one series that count: a column each, without absent values.
@@ -221,7 +221,7 @@ pub fn thin(path: &Path, window: Window, bins: u32, metrics: &[&str], trust: &Tr
                 parts.entry(bin.min(last)).or_default().push(value);
             }
         }
-        // Of two sources of one metric one is drawn, as one is told.
+        // Of two sources of one metric the same one is drawn.
         let (rank, key) = (rank(&series.source), (series.scope.clone(), series.metric.clone()));
         if parts.is_empty() || found.get(&key).is_some_and(|(r, s, _)| (*r, s) <= (rank, &series.source)) {
             continue;

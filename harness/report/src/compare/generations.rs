@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::brief::more;
 use super::side::{Cell, Side};
 use super::{Head, cards, matching, quantity};
-use crate::document::{Block, Chip, Document, Fact, Line, Look, Present, Row, Section, Table, TableCell, Tone};
+use crate::document::{Block, Chip, Document, Fact, Line, Look, Present, Row, Section, Table, TableCell};
+use crate::guideline::Verdict;
 use crate::number;
 use crate::stats::Quantity;
 use crate::{Error, Result};
@@ -39,8 +40,8 @@ pub struct Card {
 #[derive(Debug)]
 pub struct GuidelineRow {
     pub id: String,
-    /// By GPU model: verdict, statement and finding; `None` if the report does not have it.
-    pub on: Vec<Option<(String, String, String)>>,
+    /// By card: verdict, statement and finding; none where the report has not got it.
+    pub on: Vec<Option<(Verdict, String, String)>>,
     pub changed: bool,
 }
 
@@ -142,28 +143,16 @@ fn guidelines(sides: &[Side]) -> Vec<GuidelineRow> {
         let on: Vec<_> = sides
             .iter()
             .map(|s| {
-                s.advice
-                    .iter()
-                    .find(|a| a.id == id)
-                    .map(|a| (a.verdict.word().to_string(), a.statement.clone(), a.finding.clone()))
+                s.advice.iter().find(|a| a.id == id).and_then(|a| Some((a.verdict?, a.statement.clone(), a.finding.clone())))
             })
             .collect();
-        let mut verdicts: Vec<&str> = on.iter().flatten().map(|(verdict, ..)| verdict.as_str()).collect();
+        let mut verdicts: Vec<Verdict> = on.iter().flatten().map(|(verdict, ..)| *verdict).collect();
         verdicts.dedup();
         GuidelineRow { id: id.into(), changed: verdicts.len() > 1, on }
     };
     let mut rows: Vec<GuidelineRow> = ids.into_iter().map(of).collect();
     rows.sort_by_key(|row| !row.changed);
     rows
-}
-
-/// A report's verdict as shown.
-fn chip(verdict: &str) -> Chip {
-    match verdict {
-        "supported" => Chip::new(Tone::Good, "✓", "supported"),
-        "contradicted" => Chip::new(Tone::Bad, "✕", "contradicted"),
-        _ => Chip::new(Tone::Open, "?", "not enough evidence"),
-    }
 }
 
 impl Share {
@@ -211,7 +200,7 @@ impl Present for Generations {
             Some(s) => json!({ "cell": s.label, "value": s.value, "outcome": s.outcome,
                                "validity": s.validity, "sms": s.sms }),
         };
-        let guideline = |on: &Option<(String, String, String)>| match on {
+        let guideline = |on: &Option<(Verdict, String, String)>| match on {
             None => Value::Null,
             Some((verdict, statement, finding)) => json!({ "verdict": verdict, "statement": statement, "finding": finding }),
         };
@@ -235,13 +224,13 @@ impl Present for Generations {
             lines.push(format!("{}{sms}: {} {}", card.name(), card.head.experiment, card.head.campaign));
         }
         lines.extend(self.warnings.iter().map(|w| format!("warning: {w}")));
-        let open = |row: &&GuidelineRow| !row.changed && row.on.iter().flatten().all(|(v, ..)| v == "not_enough_evidence");
+        let open = |row: &&GuidelineRow| !row.changed && row.on.iter().flatten().all(|(v, ..)| *v == Verdict::NotEnoughEvidence);
         let missing = || "not in this report".to_string();
         for row in self.guidelines.iter().filter(|row| !open(row)) {
             lines.push(format!("{}: {}", row.id, if row.changed { "changed" } else { "the same verdict" }));
             for (card, on) in self.cards.iter().zip(&row.on) {
                 let said = on.as_ref().map_or_else(missing, |(v, statement, finding)| {
-                    format!("{}: {statement} {finding}", chip(v).said()).replace('`', "")
+                    format!("{}: {statement} {finding}", Chip::from(*v).said()).replace('`', "")
                 });
                 lines.push(format!("  {}: {said}", card.name()));
             }
@@ -300,7 +289,7 @@ impl Generations {
             cells.extend(row.on.iter().map(|on| match on {
                 None => TableCell::default(),
                 Some((verdict, statement, finding)) => TableCell {
-                    chip: Some(chip(verdict)),
+                    chip: Some(Chip::from(*verdict)),
                     ..TableCell::with_note(statement.replace('`', ""), finding.replace('`', ""))
                 },
             }));
@@ -311,7 +300,7 @@ impl Generations {
             id: "guidelines",
             title: "Guidelines",
             finding: none.into(),
-            blocks: vec![Block::Table(table)],
+            blocks: table.if_any().into_iter().collect(),
             ..Section::default()
         }
     }
@@ -333,7 +322,7 @@ impl Generations {
         }
         let left_out = self.cells.len() - shown.len();
         let none = if shown.is_empty() { " No group is in two of these reports." } else { "" };
-        let mut blocks = vec![Block::Table(table)];
+        let mut blocks: Vec<Block> = table.if_any().into_iter().collect();
         if left_out > 0 {
             blocks.push(Block::Remark(format!("{left_out} more, which differ least, are in generations.json.")));
         }

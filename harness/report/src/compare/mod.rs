@@ -33,6 +33,8 @@ pub use quantity::Asked;
 pub use ratio::{Finding, More};
 pub use side::Side;
 
+use collo_store::last_part;
+
 use crate::quantity::{Key, Subject, Trait, find};
 use crate::stats::Quantity;
 use crate::{Error, Result};
@@ -306,8 +308,8 @@ fn not_judged(
     if !invalid.is_empty() {
         return not(invalid.join(", "));
     }
-    if left.tail != right.tail {
-        return not(format!("tail {} left, {} right", left.tail, right.tail));
+    if left.after_measured != right.after_measured {
+        return not(format!("finished members {} left, {} right", left.after_measured.word(), right.after_measured.word()));
     }
     fn shorter<'a>(side: &'a Side, cell: &Cell) -> Vec<Option<&'a BTreeSet<u64>>> {
         cell.members.iter().map(|m| side.shortened.get(&m.workload)).collect()
@@ -394,6 +396,6 @@ fn nothing_in_common(left: &Side, right: &Side) -> Error {
             Some(cell) => format!("`{}` and {} more on {device}", cell.label, side.cells.len() - 1),
         }
     };
-    let short = |side: &Side| side.campaign.rsplit('-').next().unwrap_or(&side.campaign).to_string();
+    let short = |side: &Side| last_part(&side.campaign).to_string();
     Error::NothingInCommon { left: short(left), right: short(right), left_has: has(left), right_has: has(right) }
 }

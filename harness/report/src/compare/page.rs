@@ -1,5 +1,7 @@
 //! A comparison as a document: every row with its ratio drawn, worst first.
 
+use collo_store::last_part;
+
 use super::{By, Comparison, Finding, Head, Only, Row, brief, json, words};
 use crate::document::{Align, Block, Chip, Column, Document, Fact, Line, Look, Present, Section, Table, TableCell, Tone};
 use crate::number;
@@ -8,12 +10,7 @@ use crate::plot::{Interval, Ratios, mode_order};
 /// Rows on a page; further ones are in the JSON.
 const ROWS: usize = 500;
 
-/// The last part of a campaign's id, its short name.
-fn short(campaign: &str) -> &str {
-    campaign.rsplit('-').next().unwrap_or(campaign)
-}
-
-/// Worst first: cells that no longer run, worse ones, other changes, undecided ones, the same.
+/// Worst first: what no longer runs, what is worse, other changes, what cannot be told, what is the same.
 fn worst_first(row: &Row) -> (usize, f64) {
     let rank = match row.finding {
         Finding::NoLongerRuns(_) => 0,
@@ -51,7 +48,7 @@ impl Present for Comparison {
 
 fn document(c: &Comparison) -> Document {
     let left = if c.left.experiment == c.right.experiment { String::new() } else { format!("{} ", c.right.experiment) };
-    let title = format!("{} {} → {left}{}", c.left.experiment, short(&c.left.campaign), short(&c.right.campaign));
+    let title = format!("{} {} → {left}{}", c.left.experiment, last_part(&c.left.campaign), last_part(&c.right.campaign));
     let mut sections = vec![environment(c), results(c)];
     if !c.groups.is_empty() {
         sections.push(groups(c));

@@ -1,6 +1,8 @@
 //! The quantity compared. In: the request, and both sides. Out: its name for each pair, its printed unit, and which direction is
 //! better.
 
+use collo_store::AfterMeasured;
+
 use super::Side;
 use super::matching::Pair;
 use crate::quantity::{Better, Key, Trait, find};
@@ -47,12 +49,12 @@ impl Asked {
             Asked::Across if pair.left.serves() || pair.right.serves() => Key::LatencyP99OfSolo.name.into(),
             Asked::Across => ACROSS.name.into(),
             Asked::Time => {
-                let release = pair.right.tail == "release" || pair.left.tail == "release";
+                let exits = [&pair.left, &pair.right].iter().any(|c| c.after_measured == AfterMeasured::Exit);
                 let uniform = pair.right.members.windows(2).all(|w| w[0].is_like(&w[1]));
                 if pair.left.serves() || pair.right.serves() {
                     return Key::LatencyP99.name.into();
                 }
-                if release || !uniform { Key::Makespan.name.into() } else { Key::EpochTime.name.into() }
+                if exits || !uniform { Key::Makespan.name.into() } else { Key::EpochTime.name.into() }
             }
         }
     }

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use collo_store::last_part;
+
 use crate::Result;
 pub use crate::report_json::{Advice, Cell, Member};
 use crate::report_json::{Device, Ordered, Refusal, ReportJson, Thresholds};
@@ -41,7 +43,7 @@ impl From<ReportJson> for Side {
         }
         let relevant_ratio = report.thresholds.relevant_ratio;
         Side {
-            runs_as: report.campaign.rsplit('-').next().unwrap_or(&report.campaign).to_string(),
+            runs_as: last_part(&report.campaign).to_string(),
             experiment: report.experiment,
             campaign: report.campaign,
             created_utc: report.created_utc,

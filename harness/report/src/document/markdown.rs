@@ -8,7 +8,10 @@ use super::model::{Advice, Block, Chip, Document, Fact, Line, Table, TableCell};
 pub fn document(d: &Document) -> String {
     let mut out = format!("# {}\n\n", escape(&d.title));
     let mut paragraph = |text: String| {
-        let _ = writeln!(out, "{}\n", text.trim_end());
+        // What says nothing leaves no gap.
+        if !text.trim().is_empty() {
+            let _ = writeln!(out, "{}\n", text.trim_end());
+        }
     };
     if let Some(what) = &d.simulated {
         paragraph(format!("**SIMULATED:** {}", escape(what)));
@@ -23,11 +26,6 @@ pub fn document(d: &Document) -> String {
         let chip = section.chip.as_ref().map_or_else(String::new, |c| format!("**{}** · ", escape(&c.text)));
         paragraph(format!("{chip}{}", escape(&section.finding)));
         section.blocks.iter().for_each(|b| paragraph(block(b, d.plots.as_deref())));
-    }
-    // What says nothing leaves no gap.
-    while let Some(at) = out.find("\n\n\n") {
-        let end = at + out[at..].len() - out[at..].trim_start_matches('\n').len();
-        out.replace_range(at..end, "\n\n");
     }
     out.truncate(out.trim_end().len());
     out + "\n"
@@ -48,7 +46,11 @@ fn block(block: &Block, plots: Option<&str>) -> String {
             let title = tagged(&f.title, &f.tags);
             // A link to a file that is not beside it would lead nowhere.
             let head = plots.map_or_else(|| format!("**{title}**"), |folder| format!("![{title}]({folder}{}.svg)", f.id));
-            format!("{head}\n\n{}\n\n{}", escape(&f.caption), table(&f.values))
+            [head, escape(&f.caption), table(&f.values)]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join("\n\n")
         }
         Block::Table(t) => table(t),
         Block::Text(text) | Block::Remark(text) => escape(text),

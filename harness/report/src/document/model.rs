@@ -279,7 +279,12 @@ impl Table {
         Table { columns: heads.iter().map(column).collect(), ..Default::default() }
     }
 
-    /// The same with another layout.
+    /// None where it has no row: heads over nothing say nothing.
+    pub fn if_any(self) -> Option<Block> {
+        (!self.rows.is_empty()).then_some(Block::Table(self))
+    }
+
+    /// The same, set in another way.
     pub fn looking(self, look: Look) -> Self {
         Table { look, ..self }
     }

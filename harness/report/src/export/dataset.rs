@@ -66,7 +66,7 @@ static CAMPAIGN: [Column; 28] = [
     column("sharing", Text, |at| Value::text(&at.r.record().cell.sharing)),
     column("degree", Whole, |at| at.r.record().cell.degree.into()),
     column("slots", Text, |at| at.r.record().cell.slots.clone().into()),
-    column("tail", Text, |at| Value::text(at.r.record().cell.tail.word())),
+    column("after_measured", Text, |at| Value::text(at.r.record().cell.after_measured.word())),
     column("baseline", Flag, |at| at.r.record().cell.baseline.into()),
     column("repetition", Whole, |at| at.r.record().repetition.into()),
     column("block", Whole, |at| at.r.record().block.into()),

@@ -18,11 +18,6 @@ pub fn verdict(v: Verdict) -> &'static str {
     }
 }
 
-/// A workload with its settings, from the label of its solo cell: `tiny b32`.
-pub fn workload(solo: &str) -> String {
-    collo_store::without_mode(solo)
-}
-
 /// A p-value: three decimals, `<0.001` below.
 pub fn p(p: f64) -> String {
     if p < 0.001 { "<0.001".into() } else { format!("{p:.3}") }

@@ -1,8 +1,9 @@
 //! Collocate or not, and up to how many members: the knee of the throughput gain.
 
+use collo_store::without_mode;
+
 use super::{Evidence, Guideline, Published, STUDY, Verdict, command, without};
 use crate::analysis::{Analysis, Cell};
-use crate::format::words;
 use crate::number;
 use crate::quantity::Key;
 use crate::stats::{Quantity, Verdict as Said};
@@ -136,9 +137,9 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         (Verdict::Supported, Some(k)) => {
             let degree = number::word(k.cell().record.degree);
             if k.at + 1 < k.groups.len() {
-                format!("Stop at {degree} members of `{}` under {}.", words::workload(k.workload), mode_name(k.sharing))
+                format!("Stop at {degree} members of `{}` under {}.", without_mode(k.workload), mode_name(k.sharing))
             } else {
-                format!("Collocate `{}` under {}, up to {degree} members.", words::workload(k.workload), mode_name(k.sharing))
+                format!("Collocate `{}` under {}, up to {degree} members.", without_mode(k.workload), mode_name(k.sharing))
             }
         }
         (Verdict::Contradicted, _) => "Run these workloads one after another.".into(),

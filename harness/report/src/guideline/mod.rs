@@ -26,6 +26,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Analysis, Cell, GainBy};
+use crate::document::{Chip, Tone};
 use crate::number;
 use crate::quantity::Key;
 use crate::quantity::unit::{BYTE, RATIO, SECOND, SHARE, Unit};
@@ -44,6 +45,17 @@ pub enum Verdict {
     Contradicted,
     #[default]
     NotEnoughEvidence,
+}
+
+impl From<Verdict> for Chip {
+    fn from(v: Verdict) -> Chip {
+        let tone = match v {
+            Verdict::Supported => Tone::Good,
+            Verdict::Contradicted => Tone::Bad,
+            Verdict::NotEnoughEvidence => Tone::Open,
+        };
+        Chip::new(tone, v.sign(), v.text())
+    }
 }
 
 impl Verdict {
@@ -228,7 +240,7 @@ pub(crate) fn matched<'a>(analysis: &'a Analysis, left: &str, right: &str) -> Ve
     }
     let mut found = Vec::new();
     for a in of(left) {
-        let alike = others.get(&who(a)).into_iter().flatten().filter(|b| b.record.tail == a.record.tail);
+        let alike = others.get(&who(a)).into_iter().flatten().filter(|b| b.record.after_measured == a.record.after_measured);
         found.extend(alike.map(|b| Match { left: a, right: b }));
     }
     found

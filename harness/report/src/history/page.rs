@@ -167,11 +167,15 @@ fn line(history: &History, row: &Row) -> Vec<TableCell> {
     });
     let said = if what.is_empty() { "quiet".to_string() } else { what.clone() };
     let label = format!("{} over {}: {said}", track.cell, number::count(points.len(), "night"));
-    let stepped = matches!(row.class, Class::Stepped(_));
+    let tone = match &row.class {
+        Class::Stepped(steps) if steps[0].is_worse() => Tone::Bad,
+        Class::Stepped(_) => Tone::Good,
+        _ => Tone::Plain,
+    };
     vec![
         TableCell { mode: track.sharing.clone(), ..TableCell::with_note(&track.cell, last) },
         TableCell { drawing: Some(spark.draw(family(&track.sharing))), ..TableCell::text(label) },
-        TableCell { tone: if stepped { Tone::Good } else { Tone::Plain }, ..TableCell::with_note(what, why) },
+        TableCell { tone, ..TableCell::with_note(what, why) },
         TableCell::text(words::detects(row)),
     ]
 }

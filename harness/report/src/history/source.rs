@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use collo_store::{Campaign, CampaignFolder, JournalEntry, Runs, Tail, read_small_text, sha256_file, sha256_text};
+use collo_store::{AfterMeasured, Campaign, CampaignFolder, JournalEntry, Runs, read_small_text, sha256_file, sha256_text};
 use fs_err as fs;
 use serde_json::json;
 
@@ -176,7 +176,7 @@ fn planned_blocks(campaign: &Campaign, journal: &[JournalEntry]) -> Option<u32> 
 fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dyn Fn(u32) -> bool) -> CellNight {
     let by = match cell {
         c if c.serves() => Key::LatencyP99,
-        c if c.record.tail == Tail::Release || !c.record.is_uniform() => Key::Makespan,
+        c if c.record.after_measured == AfterMeasured::Exit || !c.record.is_uniform() => Key::Makespan,
         _ => Key::EpochTime,
     };
     // Only valid runs: what is informative never becomes a reference.
@@ -219,7 +219,7 @@ fn content(campaign: &Campaign, cell: &Cell) -> String {
         .collect();
     // A member that fell before it said anything tells nothing of its data.
     let told: Vec<_> = told.iter().filter(|t| t.1.is_some() || t.2.is_some()).collect();
-    let text = json!([members, cell.record.tail, cell.record.slots, campaign.plan.epochs, told]);
+    let text = json!([members, cell.record.after_measured.digest_word(), cell.record.slots, campaign.plan.epochs, told]);
     sha256_text(&text.to_string())[..12].to_string()
 }
 

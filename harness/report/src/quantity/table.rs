@@ -238,8 +238,7 @@ quantities! {
     }
     SmActive: "sm_active_ratio", "SMACT", SHARE, Neither, CARD {
         traits: &[Baseline],
-        definition: "SMACT: share of the card's SMs with at least one warp, mean over the measured window; under MIG of all its SMs \
-            SMACT: share of the card's SMs with at least one warp, mean over the measured window; under MIG of all its SMs",
+        definition: "SMACT: share of the card's SMs with at least one warp, mean over the measured window; under MIG of all its SMs",
         source: "GPM on Hopper and later; else DCGM field 1002",
     }
     SmActiveP95: "sm_active_p95_ratio", "SMACT p95", SHARE, Neither, CARD {

@@ -17,7 +17,8 @@ const fn unit(suffix: &'static str, symbol: &'static str, base: &'static str) ->
     Unit { suffix, symbol, factor: 1.0, base, to_base: 1.0 }
 }
 
-const GIB: f64 = 1.0 / (1u64 << 30) as f64;
+/// GiB of a byte.
+pub const GIB: f64 = 1.0 / (1u64 << 30) as f64;
 
 pub const RATIO: Unit = unit("", "", "ratio");
 /// A part of a whole, or a sum of such parts.

@@ -68,7 +68,7 @@ fn table(analysis: &Analysis) -> Table {
 /// Everything about one cell: only rows with content; absent values have their reason.
 pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     let campaign = &analysis.campaign;
-    let last = campaign.id.rsplit('-').next().unwrap_or(&campaign.id);
+    let last = campaign.short_id();
     let of = number::count(cell.record.repetitions.max(cell.repetitions.len() as u32) as usize, "repetition");
     let device = campaign.device.name_said();
     let verdict = words::verdict(cell.validity.verdict);

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use collo_store::{Features, Serving};
+use collo_store::{AfterMeasured, Features, Serving};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -28,9 +29,10 @@ pub struct Cell {
     #[schemars(range(min = 1))]
     pub degree: u64,
     pub baseline: bool,
-    #[serde(default = "hold")]
-    #[schemars(extend("enum" = ["hold", "release"]))]
-    pub tail: String,
+    /// Called `tail` by schema 1.
+    #[serde(alias = "tail")]
+    #[schemars(with = "String", extend("enum" = AfterMeasured::WORDS))]
+    pub after_measured: AfterMeasured,
     pub slots: Option<String>,
     pub members: Vec<Member>,
     /// Runs that its numbers come from.
@@ -109,10 +111,6 @@ fn one() -> u64 {
     1
 }
 
-fn hold() -> String {
-    "hold".into()
-}
-
 // A cell of which a report says nothing was not run.
 fn missing() -> String {
     "missing".into()
@@ -122,10 +120,14 @@ fn void() -> String {
     "void".into()
 }
 
-/// All quantities; a field of another version that is not one is ignored.
+/// Whatever is a quantity; another collo's field that is none is passed over, one of ours is refused.
 fn quantities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Quantities, D::Error> {
     let all = Ordered::<Value>::deserialize(deserializer)?;
-    Ok(all.iter().filter_map(|(name, value)| Some((name, Option::<Quantity>::deserialize(value).ok()?))).collect())
+    let read = |(name, value)| match Option::<Quantity>::deserialize(value) {
+        Err(why) if quantity::find(name).is_some() => Some(Err(D::Error::custom(format!("{name}: {why}")))),
+        read => Some(Ok((name, read.ok()?))),
+    };
+    all.iter().filter_map(read).collect()
 }
 
 fn of_cells(generator: &mut SchemaGenerator) -> Schema {

@@ -24,7 +24,7 @@ use crate::guideline::Verdict;
 use crate::stats::Quantity;
 
 /// The version of `report.json`.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// A report.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -111,7 +111,8 @@ pub struct Advice {
     pub id: String,
     pub statement: String,
     pub finding: String,
-    pub verdict: Verdict,
+    #[schemars(with = "Verdict")]
+    pub verdict: Option<Verdict>,
     pub tested: String,
     pub evidence: Vec<Evidence>,
     pub published: Option<Published>,

@@ -31,8 +31,8 @@ impl ReportJson {
         // Before all else: the fields of another version may be others.
         match report.get("schema") {
             None => return Err(not("it has no `schema`".into())),
-            Some(found) if found.as_u64() != Some(u64::from(SCHEMA)) => {
-                return Err(not(format!("it has schema {found}, this collo reads schema {SCHEMA}")));
+            Some(found) if !found.as_u64().is_some_and(|n| (1..=u64::from(SCHEMA)).contains(&n)) => {
+                return Err(not(format!("it has schema {found}, this collo reads schema 1 to {SCHEMA}")));
             }
             Some(_) => {}
         }
@@ -53,6 +53,7 @@ impl ReportJson {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use collo_store::AfterMeasured;
     use serde_json::json;
 
     fn why(report: Value) -> String {
@@ -63,7 +64,7 @@ mod tests {
     fn what_is_no_report_is_said_to_be_none() {
         insta::assert_snapshot!(why(json!([1])), @"`x.json` is not a report of collo: it is no JSON object");
         insta::assert_snapshot!(why(json!({})), @"`x.json` is not a report of collo: it has no `schema`");
-        insta::assert_snapshot!(why(json!({ "schema": 7 })), @"`x.json` is not a report of collo: it has schema 7, this collo reads schema 1");
+        insta::assert_snapshot!(why(json!({ "schema": 7 })), @"`x.json` is not a report of collo: it has schema 7, this collo reads schema 1 to 2");
         insta::assert_snapshot!(why(json!({ "schema": 1 })), @"`x.json` is not a report of collo: it has no list `cells`");
         insta::assert_snapshot!(why(json!({ "schema": 1, "cells": [{}] })), @"`x.json` is not a report of collo: cell 1 has no label");
     }
@@ -75,6 +76,7 @@ mod tests {
         };
         insta::assert_snapshot!(with(json!({ "cell": "b", "degree": "two" })), @r#"`x.json` is not a report of collo: `cells[1].degree`: invalid type: string "two", expected u64"#);
         insta::assert_snapshot!(with(json!({ "cell": "b", "members": [{ "workload": 1 }] })), @"`x.json` is not a report of collo: `cells[1].members[0].workload`: invalid type: integer `1`, expected a string");
+        insta::assert_snapshot!(with(json!({ "cell": "b", "epoch_time_s": "fast" })), @r#"`x.json` is not a report of collo: `cells[1]`: epoch_time_s: invalid type: string "fast", expected struct Quantity"#);
         insta::assert_snapshot!(with(json!("b")), @r#"`x.json` is not a report of collo: `cells[1]`: invalid type: string "b", expected struct Cell"#);
     }
 
@@ -90,18 +92,18 @@ mod tests {
 
     #[test]
     fn what_an_earlier_or_later_collo_wrote_is_read_as_far_as_it_goes() {
-        let cell = json!({ "cell": "a", "verdict_of_tomorrow": "fine", "epoch_time_s": { "estimate": 2.0, "low": null, "high": null,
-                           "repetitions": 1, "df": null }, "slowdown": null, "metrics": { "power_w": 3 } });
+        let cell = json!({ "cell": "a", "tail": "release", "verdict_of_tomorrow": "fine", "epoch_time_s": { "estimate": 2.0, "low": null, "high": null,
+                           "repetitions": 1, "df": null }, "slowdown": null, "metrics": { "warmth": 3 } });
         let report =
             ReportJson::of(json!({ "schema": 1, "campaign": "c", "device": { "name": "d" }, "cells": [cell] }), "x").unwrap();
         let cell = &report.cells[0];
         assert_eq!(
-            (cell.degree, cell.tail.as_str(), cell.outcome.as_str(), cell.validity.as_str()),
-            (1, "hold", "missing", "void")
+            (cell.degree, cell.after_measured, cell.outcome.as_str(), cell.validity.as_str()),
+            (1, AfterMeasured::Exit, "missing", "void")
         );
         let known: Vec<_> = cell.quantities.iter().map(|(name, q)| (name, q.as_ref().map(|q| q.estimate))).collect();
         assert_eq!(known, [("epoch_time_s", Some(2.0)), ("slowdown", None)]);
-        assert!(cell.metrics.get("power_w").is_none(), "a bare number is no quantity");
+        assert!(cell.metrics.get("warmth").is_none(), "a bare number is no quantity");
         assert_eq!(report.thresholds.relevant_ratio, 0.05);
     }
 }

@@ -2,23 +2,12 @@
 
 use super::anchor::cell_id;
 use crate::analysis::Analysis;
-use crate::document::{Advice, Block, Chip, Table, TableCell, Tone};
-use crate::guideline::{Evidence, Guideline, Verdict};
+use crate::document::{Advice, Block, Table, TableCell};
+use crate::guideline::{Evidence, Guideline};
 use crate::number;
 
 /// Rows of evidence on the page; all of them are in the JSON.
 const SHOWN: usize = 40;
-
-impl From<Verdict> for Chip {
-    fn from(v: Verdict) -> Chip {
-        let tone = match v {
-            Verdict::Supported => Tone::Good,
-            Verdict::Contradicted => Tone::Bad,
-            Verdict::NotEnoughEvidence => Tone::Open,
-        };
-        Chip::new(tone, v.sign(), v.text())
-    }
-}
 
 /// The blocks of all guidelines.
 pub fn blocks(analysis: &Analysis, guidelines: &[Guideline]) -> Vec<Block> {

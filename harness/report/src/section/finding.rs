@@ -1,7 +1,8 @@
 //! The findings, in one or two sentences: for each workload the mode that gains most.
 
+use collo_store::without_mode;
+
 use crate::analysis::Analysis;
-use crate::format::words;
 use crate::guideline::{Knee, capital, knees};
 use crate::number;
 use crate::quantity::Key;
@@ -21,7 +22,7 @@ pub fn remarks(analysis: &Analysis) -> Vec<String> {
         .filter_map(|k| {
             let valid = k.groups.iter().all(|c| c.is_valid());
             let sentence = format!("{}{}", k.sentence()?, if valid { "" } else { " (informative)" });
-            Some(if several { format!("`{}` under {}: {sentence}", words::workload(k.workload), k.sharing) } else { sentence })
+            Some(if several { format!("`{}` under {}: {sentence}", without_mode(k.workload), k.sharing) } else { sentence })
         })
         .collect();
     let more = found.len().saturating_sub(2);

@@ -69,7 +69,7 @@ fn square(cell: &Cell) -> Square {
 fn uniform(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> Panel {
     let alone = analysis.solo(workload).and_then(|s| s.get(Key::Memory)).map(|q| q.estimate);
     let capacity = analysis.campaign.device.memory_bytes.map(|b| b as f64);
-    let bare = words::workload(workload);
+    let bare = without_mode(workload);
     let name = cells.first().map_or("", |c| c.record.members[0].workload.as_str());
     // What was refused is no cell: its label tells what it was.
     let refusals = &analysis.campaign.plan.refusals;

@@ -47,7 +47,7 @@ pub fn section(report: &Report) -> Section {
     sentences.truncate(2);
     let caption = format!(
         "1: no better than one after the other; dotted: nobody is slowed down. Bands: 95 % intervals. One scale for all \
-                   panels. The gain is Σ solo epoch time ÷ mean epoch time in the group, per repetition; under `release` it is Σ \
+                   panels. The gain is Σ solo epoch time ÷ mean epoch time in the group, per repetition; under `exit` it is Σ \
                    solo makespan ÷ makespan.{left_out}"
     );
     let mut fig = figure(analysis, "throughput-gain", "Throughput gain over running in turn", panels, caption, table(analysis));

@@ -1,5 +1,7 @@
 //! Serving members: the latency of their answers, alone and beside training, and the speed of the training members beside them.
 
+use collo_store::without_mode;
+
 use super::absent::{nothing, without};
 use super::figure::{failure, figure, hover, informative_note, interval, legend_of, tags};
 use super::mixed;
@@ -7,7 +9,6 @@ use super::values::{cut_rows, label, times};
 use crate::Report;
 use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
 use crate::document::{Block, Figure, Section, Table, TableCell};
-use crate::format::words;
 use crate::guideline::serving::{Promise, criterion, kept};
 use crate::number;
 use crate::plot::{Delay, DelayRow, Delays, Panel, Tail, Tails, mode_order};
@@ -127,7 +128,7 @@ fn p99s(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
         let drawing =
             Delays { caption: "p99, ms", rows: &rows, limit: limit.as_ref().map(|(v, t)| (*v, t.as_str())), range: (low, high) }
                 .draw();
-        let title = words::workload(subject.solo);
+        let title = without_mode(subject.solo);
         Panel {
             label: format!("p99 of {title}, alone and beside others, by sharing mode"),
             title,
@@ -204,7 +205,7 @@ fn lateness(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
             let limit = subject.limit();
             let limit = limit.as_ref().map(|(v, t)| (*v, t.as_str()));
             let drawing = Tails { below: "latency, ms", tails: &tails, limit, range: (low, high) }.draw();
-            let title = group.map_or_else(|| words::workload(subject.solo), |g| g.label.clone());
+            let title = group.map_or_else(|| without_mode(subject.solo), |g| g.label.clone());
             let label = format!("share of the requests to {} that are later than a latency, {title}", subject.solo);
             panels.push(Panel { title, subtitle: subject.asked(), label, drawing });
         }

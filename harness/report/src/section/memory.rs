@@ -11,12 +11,10 @@ use crate::document::{Block, Section};
 use crate::number;
 use crate::plot::{Panel, Stack, Stacks};
 use crate::quantity::Key;
+use crate::quantity::unit::GIB;
 
 const ID: &str = "memory";
 const TITLE: &str = "Memory";
-
-/// Bytes to GiB.
-const GIB: f64 = 1.0 / 1073741824.0;
 
 pub fn section(report: &Report) -> Section {
     let analysis = &report.analysis;

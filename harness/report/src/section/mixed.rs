@@ -1,5 +1,7 @@
 //! Mixed groups: makespan and energy compared with running in turn, and which members pay.
 
+use collo_store::without_mode;
+
 use super::absent::{nothing, without};
 use super::figure::{failure, figure, hover, interval, whiskers};
 use super::values::{cut_rows, label};
@@ -41,7 +43,7 @@ pub fn section(analysis: &Analysis) -> Section {
 pub fn members(cell: &Cell, full: bool) -> String {
     let mut counted: Vec<(String, usize)> = Vec::new();
     for m in &cell.record.members {
-        let name = if full { words::workload(&m.solo) } else { m.workload.clone() };
+        let name = if full { without_mode(&m.solo) } else { m.workload.clone() };
         match counted.iter_mut().find(|(n, _)| *n == name) {
             Some((_, n)) => *n += 1,
             None => counted.push((name, 1)),

@@ -1,5 +1,7 @@
 //! Interference between workloads: the slowdown of each one beside each other one, one heat map per sharing mode.
 
+use collo_store::without_mode;
+
 use super::figure::{figure, legend, tags};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Figure, Table, TableCell};
@@ -61,7 +63,7 @@ pub fn heat(analysis: &Analysis) -> Option<Figure> {
     };
     let names: Vec<String> = solos
         .iter()
-        .map(|s| if solos.iter().filter(|o| bare(o) == bare(s)).count() > 1 { words::workload(s) } else { bare(s) })
+        .map(|s| if solos.iter().filter(|o| bare(o) == bare(s)).count() > 1 { without_mode(s) } else { bare(s) })
         .collect();
     let drawn = || all.iter().filter(|d| solos.contains(&d.suffers) && solos.contains(&d.causes));
     let low = drawn().map(|d| d.slowdown.estimate).fold(1.0, f64::min);
@@ -112,8 +114,8 @@ fn table(analysis: &Analysis, all: &[Direction]) -> Table {
     let mut table = Table::with(&["slowdown of", "beside", "sharing", "#slowdown", "95 % interval", "#runs", "validity"]);
     for d in all {
         table.row(vec![
-            TableCell::text(words::workload(d.suffers)),
-            TableCell::text(words::workload(d.causes)),
+            TableCell::text(without_mode(d.suffers)),
+            TableCell::text(without_mode(d.causes)),
             TableCell::text(d.cell.record.sharing.clone()),
             TableCell { sort: Some(d.slowdown.estimate), ..TableCell::text(number::estimate(&d.slowdown)) },
             TableCell::text(number::bounds(&d.slowdown)),
@@ -138,9 +140,9 @@ pub fn finding(analysis: &Analysis) -> Option<String> {
     let returned = back.map_or_else(String::new, |d| format!(", which takes {} in return", number::with_interval(&d.slowdown)));
     Some(format!(
         "Of all pairs {} suffers most: {} times as long beside {} under {}{returned}.",
-        words::workload(worst.suffers),
+        without_mode(worst.suffers),
         number::with_interval(&worst.slowdown),
-        words::workload(worst.causes),
+        without_mode(worst.causes),
         mode_label(&worst.cell.record.sharing)
     ))
 }

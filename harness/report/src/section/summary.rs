@@ -27,9 +27,11 @@ pub fn section(report: &Report) -> Section {
         blocks.push(Block::Table(decisions(analysis)));
     }
     let circular = analysis.campaign.device.simulated && analysis.campaign.device.kind == "gpu";
-    blocks.push(Block::Notes(
-        crate::section::notes::notes(analysis).into_iter().chain(circular.then(|| CIRCULAR.into())).collect(),
-    ));
+    let notes: Vec<String> =
+        crate::section::notes::notes(analysis).into_iter().chain(circular.then(|| CIRCULAR.into())).collect();
+    if !notes.is_empty() {
+        blocks.push(Block::Notes(notes));
+    }
     let finding = nothing(analysis).unwrap_or_default().to_string();
     let what = if analysis.campaign.device.kind == "cpu" { "What to do with these cores" } else { "What to do with this card" };
     Section { id: "summary", title: what, chip: None, finding, blocks }

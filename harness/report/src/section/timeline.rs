@@ -6,6 +6,7 @@ use crate::analysis::{Analysis, MemoryKind, Timeline};
 use crate::document::{Block, Figure, Section, Table, TableCell};
 use crate::number;
 use crate::plot::{Area, Lane, Panel, Timelines, mode_label, peak};
+use crate::quantity::unit::GIB;
 
 const ID: &str = "timelines";
 const TITLE: &str = "Timelines";
@@ -60,7 +61,7 @@ fn figure(analysis: &Analysis, id: &'static str, set: &str, shown: &[&Timeline])
 
 /// Bytes as GiB.
 fn gib(series: &[Vec<(f64, f64)>]) -> Vec<Vec<(f64, f64)>> {
-    series.iter().map(|line| line.iter().map(|(t, b)| (*t, b / 1073741824.0)).collect()).collect()
+    series.iter().map(|line| line.iter().map(|(t, b)| (*t, b * GIB)).collect()).collect()
 }
 
 fn panel(analysis: &Analysis, t: &Timeline, all: &[&Timeline], span_s: (f64, f64), activity: bool) -> Panel {
@@ -81,7 +82,7 @@ fn panel(analysis: &Analysis, t: &Timeline, all: &[&Timeline], span_s: (f64, f64
     let memory = Area {
         caption: "memory, GiB",
         series: gib(&t.memory),
-        capacity: device.memory_bytes.map(|b| b as f64 / 1073741824.0),
+        capacity: device.memory_bytes.map(|b| b as f64 * GIB),
         peak: highest(&|t| peak(&gib(&t.memory))),
     };
     let lanes_high = all.iter().map(|t| t.lives.len()).max().unwrap_or(0);

@@ -37,7 +37,7 @@ impl Target {
         let memory = Path::new("/dev/shm");
         let root = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
         let mut fixture = Fixture::named("shot").repetitions(1).solo("tiny", 32, 1.5).solo("web", 32, 1.0);
-        fixture = fixture.mixed(("tiny", 1.5), ("web", 1.0), "naive", "hold");
+        fixture = fixture.mixed(("tiny", 1.5), ("web", 1.0), "naive", "keep-running");
         fixture.samples_hz = 2.0;
         let server = fixture.cells.iter_mut().filter(|c| c.record.cell.contains("web"));
         server.for_each(|c| *c.serves.last_mut().unwrap() = Some(Serves { rate_per_s: 3.0, window_s: 1.0, ..Serves::usual() }));

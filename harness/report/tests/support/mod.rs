@@ -14,9 +14,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use collo_store::{
-    Attestation, BlockEdge, Campaign, CampaignFolder, CellRecord, Check, DeviceRecord, EpochRecord, Features, Ingredient,
-    Machine, MemberRecord, MemberSpec, Outcome, PlanRecord, PlannedRun, RefusalRecord, RunRecord, Runs, SCHEMA, Sample,
-    SamplingQuality, Sharing, Tail, Thresholds, Timeline, Validity,
+    AfterMeasured, Attestation, BlockEdge, Campaign, CampaignFolder, CellRecord, Check, DeviceRecord, EpochRecord, Features,
+    Ingredient, Machine, MemberRecord, MemberSpec, Outcome, PlanRecord, PlannedRun, RefusalRecord, RunRecord, Runs, SCHEMA,
+    Sample, SamplingQuality, Sharing, Thresholds, Timeline, Validity,
 };
 
 use card::{CardTruth, Life};
@@ -143,10 +143,10 @@ impl Fixture {
     }
 
     /// Two different members that leave when they are done.
-    pub fn mixed(mut self, a: (&str, f64), b: (&str, f64), sharing: &str, tail: &str) -> Self {
+    pub fn mixed(mut self, a: (&str, f64), b: (&str, f64), sharing: &str, after: &str) -> Self {
         let members = vec![spec(a.0, 32), spec(b.0, 32)];
         let mut cell = truth(format!("{}+{} {sharing} b32", a.0, b.0), sharing, members, vec![a.1, b.1], vec![0.7, 0.9]);
-        cell.record.tail = Tail::from_word(tail).expect("a tail");
+        cell.record.after_measured = AfterMeasured::from_word(after).expect("a word");
         self.cells.push(cell);
         self
     }
@@ -269,7 +269,7 @@ impl Fixture {
         }
         let done = *dones.iter().max().expect("a member");
         let ended = done + ns(0.3);
-        let hold = cell.tail == Tail::Hold;
+        let hold = cell.after_measured == AfterMeasured::KeepRunning;
         let trained_until = |i: usize| if hold { done + ns(0.01) } else { dones[i] };
         let draft = campaign.begin(&plan.folder(planned)).expect("a draft");
         let mut samples = draft.samples().expect("a sample writer");
@@ -450,7 +450,7 @@ pub fn truth(label: String, sharing: &str, members: Vec<MemberSpec>, epoch_s: Ve
         baseline: solo,
         against: if solo { vec![] } else { against },
         repetitions: 0,
-        tail: Tail::Hold,
+        after_measured: AfterMeasured::KeepRunning,
         slots: None,
         alone_on_slice: Vec::new(),
     };

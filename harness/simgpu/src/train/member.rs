@@ -199,14 +199,14 @@ impl Member {
         }
         self.channel.say("ready", json!({}));
         let go = self.wait_for("go")?;
-        let (epochs, hold) = match go {
-            Some(go) => (go["epochs"].as_u64().unwrap_or(EPOCHS_BY_HAND), go["tail"] == "hold"),
+        let (epochs, keep_running) = match go {
+            Some(go) => (go["epochs"].as_u64().unwrap_or(EPOCHS_BY_HAND), go["after_measured"] == "keep-running"),
             None => (options.number("epochs").unwrap_or(EPOCHS_BY_HAND), false),
         };
         self.log(Event::Train)?;
         match &serving {
-            Some(serving) => self.serve(serving, epochs, hold)?,
-            None => self.train(epochs, hold)?,
+            Some(serving) => self.serve(serving, epochs, keep_running)?,
+            None => self.train(epochs, keep_running)?,
         }
         let _ = self.log(Event::End);
         Ok(())

@@ -134,8 +134,8 @@ impl Member {
         hello
     }
 
-    pub fn go(&mut self, epochs: u32, tail: &str) {
-        self.say(json!({ "command": "go", "epochs": epochs, "tail": tail }));
+    pub fn go(&mut self, epochs: u32, after: &str) {
+        self.say(json!({ "command": "go", "epochs": epochs, "after_measured": after }));
     }
 
     /// Seconds of its next epoch.

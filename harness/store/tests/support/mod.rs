@@ -83,7 +83,7 @@ fn campaign(id: &str, created_utc: &str) -> Value {
     let solo = json!({"workload": "tiny", "batch_size": 32, "settings": {}, "solo": "tiny solo b32"});
     let cell = |name: &str, slug: &str, sharing: &str, members: usize| {
         json!({"cell": name, "slug": slug, "sharing": sharing, "degree": members, "members": vec![solo.clone(); members],
-            "baseline": members == 1, "against": [], "repetitions": 3, "tail": "hold"})
+            "baseline": members == 1, "against": [], "repetitions": 3, "after_measured": "keep-running"})
     };
     let order: Vec<Value> =
         (1..=3).flat_map(|n| [0, 1].map(|cell| json!({"block": n, "cell": cell, "repetition": n, "edge": null}))).collect();

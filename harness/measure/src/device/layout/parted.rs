@@ -175,7 +175,12 @@ impl Entry {
         let card = card_of(gpu)?;
         let mut items = Items::default();
         for (name, count) in self.mig_devices.iter().flatten() {
-            items.add(*count, &notation::Item::of(name), card)?;
+            let item = notation::Item::of(name);
+            if item.count() != Ok(None) || item.is_placed() {
+                // Counts and places are not part of a name here: `2×1g.5gb: 3` is a mistake, not three.
+                card.profile(name)?;
+            }
+            items.add(*count, &item, card)?;
         }
         items.placed(card).map(Some)
     }

@@ -5,7 +5,7 @@ use crate::fields::{Key, Kind, Shape};
 const HELP: &str = "collo schema gpu";
 
 const fn key(name: &'static str, kind: Kind, about: &'static str) -> Key {
-    Key { name, kind, default: None, about }
+    Key { name, kind, default: None, about, former: None }
 }
 
 /// The solver represents the grid as one machine word.

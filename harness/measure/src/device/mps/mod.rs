@@ -83,12 +83,7 @@ impl Control {
         self.say(&format!("get_server_status {server}")).map(|answer| replies::status(&answer))
     }
 
-    /// The default thread percentage of clients.
-    pub fn active_thread_percentage(&self) -> Result<Option<f64>, Unanswered> {
-        self.say("get_default_active_thread_percentage").map(|answer| replies::number(&answer))
-    }
-
-    /// The memory limit per client on the daemon's only device, bytes; `None` if the answer is not understood.
+    /// The memory that each client may have on the daemon's only device, bytes; none where the answer is not understood.
     pub fn memory_limit_bytes(&self) -> Result<Option<u64>, Unanswered> {
         self.say("get_default_device_pinned_mem_limit 0").map(|answer| replies::size_bytes(&answer))
     }
@@ -113,12 +108,7 @@ impl Control {
     }
 }
 
-/// The default pipe folder of a daemon.
-pub fn usual_place() -> PathBuf {
-    std::env::var_os("CUDA_MPS_PIPE_DIRECTORY").filter(|p| !p.is_empty()).map_or("/tmp/nvidia-mps".into(), PathBuf::from)
-}
-
-/// Whether the program is installed.
+/// Whether the program is there to be run.
 pub fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(PROGRAM)).find(|p| is_executable(p))
