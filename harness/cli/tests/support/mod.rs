@@ -2,8 +2,6 @@
 //!
 //! Every process below carries a mark in its environment, so that a test can ask what is left of it, whoever its parent is now.
 
-#![expect(dead_code, reason = "each test program uses its part of it")]
-
 #[path = "../../../store/tests/support/noted.rs"]
 pub mod noted;
 #[path = "../../../store/tests/support/skip.rs"]
