@@ -1,6 +1,7 @@
 //! What the tests of the Python half will provide is said before any test takes long: this program is the first of all that `cargo test`
 //! runs, and `collo-workloads`, which needs it, the last.
 
+#[expect(dead_code, reason = "each test program uses its part of it")]
 mod support;
 
 use std::io::Write;

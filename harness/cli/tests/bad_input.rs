@@ -1,8 +1,6 @@
 //! A mistake is named with its place, its reason and the way out, and nothing is touched.
 
-mod support;
-
-use support::Bench;
+use crate::support::Bench;
 
 /// An experiment with a mistake: both `plan` and `run` say it, with this exit code and these words, and store nothing.
 #[track_caller]
@@ -155,7 +153,7 @@ fn a_project_whose_path_is_no_text_is_refused() {
         fs_err::create_dir_all(place.join(folder)).expect("a folder");
     }
     let output = bench.command(&["run", "x"]).current_dir(&place).output().expect("collo starts");
-    let answer = support::Answer::from(output).exits(3).says("is not text in UTF-8");
+    let answer = crate::support::Answer::from(output).exits(3).says("is not text in UTF-8");
     answer.says("hint: move the project, or rename the folder it lies in");
 }
 
@@ -166,7 +164,7 @@ fn a_folder_that_is_gone_is_named() {
     fs_err::create_dir(&gone).expect("a folder");
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", "rmdir ../gone && exec \"$0\" list", env!("CARGO_BIN_EXE_collo")]).current_dir(&gone);
-    let answer = support::Answer::from(shell.output().expect("sh starts"));
+    let answer = crate::support::Answer::from(shell.output().expect("sh starts"));
     answer.exits(3).says("the folder that collo was started in is not there any more").says("hint: `cd` to one that is");
 }
 
@@ -190,7 +188,7 @@ fn two_experiments_of_one_name_are_a_mistake() {
 #[test]
 fn a_machine_without_a_gpu_says_so_with_the_ways_out() {
     if collo_measure::has_gpu() {
-        return support::skip::skip("a machine without a GPU", "this machine has a GPU");
+        return crate::support::skip::skip("a machine without a GPU", "this machine has a GPU");
     }
     mistake("device = \"gpu\"\n[axes]\nworkload = \"sleep\"\n", 3, &["just sim mine", "collo run quickstart"]);
 }

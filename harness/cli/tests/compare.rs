@@ -1,9 +1,8 @@
 //! `collo compare`: every way to name a side, what ends with which code, and what is written.
 
-mod support;
-
 use serde_json::{Value, json};
-use support::Bench;
+
+use crate::support::Bench;
 
 const SLEEP: &str = "repetitions = 3\n[axes]\nworkload = \"sleep\"\nseconds = 0.2\nitems = 20\ndegree = [1, 2]\n[thresholds]\nstart_skew = \"5s\"\noverlap = \"50%\"";
 

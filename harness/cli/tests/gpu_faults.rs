@@ -1,26 +1,14 @@
 //! Everything that can go wrong on a GPU, on a simulated one, through the command: each ends in its outcome and its message, with the
 //! card as it was found and nothing left behind.
 
-#[path = "gpu_faults/dcgm.rs"]
 mod dcgm;
-#[path = "gpu_faults/looks.rs"]
 mod looks;
-#[path = "gpu_faults/mps.rs"]
 mod mps;
-#[path = "gpu_faults/others.rs"]
 mod others;
-#[path = "gpu_faults/real.rs"]
 mod real;
-#[path = "gpu_faults/rights.rs"]
 mod rights;
-#[path = "gpu_faults/row.rs"]
 mod row;
-#[path = "support/sim.rs"]
-mod sim;
-#[path = "gpu_faults/strangers.rs"]
 mod strangers;
-mod support;
-#[path = "gpu_faults/switch.rs"]
 mod switch;
 
 use looks::{absent, as_true, informative, is_told};

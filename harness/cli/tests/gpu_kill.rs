@@ -1,11 +1,7 @@
 //! collo is killed at random instants while it holds a simulated card that it cut or put an MPS daemon on: the card goes back to how
 //! it was found, nothing is left running, nothing stored is harmed, and the campaign ends whole. `just torture` does it a hundred times.
 
-#[path = "gpu_kill/kills.rs"]
-mod kills;
-#[path = "support/sim.rs"]
-mod sim;
-mod support;
+pub mod kills;
 
 #[test]
 fn killed_while_it_cuts_and_serves_collo_leaves_a_card_that_the_next_one_puts_right() {

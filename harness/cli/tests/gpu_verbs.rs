@@ -1,16 +1,14 @@
 //! The verbs that are about the card itself, on a simulated one: how it is cut, whether it is as it was found, what it can measure.
 
-#[path = "support/card.rs"]
-mod card;
-mod support;
-
 use std::path::Path;
 use std::sync::Arc;
 
 use collo_measure::hold::Journal;
 use collo_measure::mig::{Card, Cards, Profile};
 use collo_measure::{Partition, layout};
-use support::{Answer, Bench, checkout};
+
+use crate::sim;
+use crate::support::{Answer, Bench, checkout};
 
 /// Every set of plain instances that fits a card, the first of which there is room for and all that can be added to it.
 fn every_set(card: &Card, names: &[&str]) -> Vec<Partition> {
@@ -36,7 +34,7 @@ fn typed(partition: &Partition) -> String {
 
 #[test]
 fn all_37_layouts_are_applied_exported_asserted_and_cleared() {
-    let bench = card::bench("a100-40gb");
+    let bench = sim::bench("a100-40gb");
     let cards = Cards::load(&checkout().join("mig-profiles")).expect("readable");
     let card = cards.find("a100-40gb").expect("it is known");
     let sets = every_set(card, &["7g.40gb", "4g.20gb", "3g.20gb", "2g.10gb", "1g.5gb"]);
@@ -67,7 +65,7 @@ fn all_37_layouts_are_applied_exported_asserted_and_cleared() {
 
 #[test]
 fn a_layout_is_asserted_and_applied_by_its_name() {
-    let bench = card::bench("a100-40gb");
+    let bench = sim::bench("a100-40gb");
     bench.collo(&["mig", "apply", "balanced"]).exits(0);
     let answer = bench.collo(&["mig", "assert", "sevenths"]).exits(1).says("hint: collo mig apply sevenths");
     assert_eq!(answer.stdout, "simulated GPU 0 is not cut as `sevenths`: asked 7×1g.5gb, found 3g.20gb + 2g.10gb + 2×1g.5gb\n");
@@ -83,7 +81,7 @@ fn a_layout_is_asserted_and_applied_by_its_name() {
 
 #[test]
 fn two_compute_instances_in_one_gpu_instance_are_a_layout_too() {
-    let bench = card::bench("a100-40gb");
+    let bench = sim::bench("a100-40gb");
     bench.collo(&["mig", "apply", "2×1c.3g.20gb"]).exits(0).answers("created    2×1c.3g.20gb");
     let text = bench.collo(&["mig", "export"]).exits(0).answers("1c+1c.3g.20gb@").stdout;
     bench.write("divided.toml", &text);
@@ -95,7 +93,7 @@ fn two_compute_instances_in_one_gpu_instance_are_a_layout_too() {
 
 #[test]
 fn of_several_gpus_each_gets_what_its_file_says_and_a_name_alone_is_for_none() {
-    let bench = card::bench("a100-40gb,gpus=2");
+    let bench = sim::bench("a100-40gb,gpus=2");
     bench.collo(&["mig", "apply", "sevenths"]).exits(2).says("2 GPUs can be cut, and none is named");
     bench.collo(&["mig", "apply", "halves", "--gpu", "1"]).exits(0).answers("GPU 1 is cut as `halves`");
     let text = bench.collo(&["mig", "export"]).exits(0).stdout;
@@ -119,7 +117,7 @@ fn of_several_gpus_each_gets_what_its_file_says_and_a_name_alone_is_for_none() {
 #[test]
 fn what_stands_in_the_way_of_a_cut_is_told_and_nothing_is_changed() {
     let refused = |scenario: &str, arguments: &[&str], code: i32| {
-        let bench = card::bench(scenario);
+        let bench = sim::bench(scenario);
         let answer = bench.collo(arguments).exits(code);
         bench.collo(&["restore"]).exits(0).answers("every GPU is as it was found");
         answer
@@ -134,7 +132,7 @@ fn what_stands_in_the_way_of_a_cut_is_told_and_nothing_is_changed() {
     refused("a100-40gb", &["mig", "apply", "none.toml"], 2).says("layout `none.toml` cannot be read");
     refused("a100-40gb", &["mig", "apply", "sevenths", "--gpu", "9"], 3).says("there is no GPU `9` here");
     // What was half done is undone.
-    let bench = card::bench("a100-40gb,ci-fails");
+    let bench = sim::bench("a100-40gb,ci-fails");
     bench.collo(&apply).exits(3);
     bench.collo(&["mig", "assert", "off"]).exits(0);
 }
@@ -190,7 +188,7 @@ fn journals(state: &Path) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn a_card_that_a_killed_collo_left_staged_goes_back_to_what_it_was() {
-    let bench = card::bench("a100-40gb");
+    let bench = sim::bench("a100-40gb");
     let journal = killed(&bench, "sevenths");
     let answer = bench.collo(&["restore"]).exits(0).says("resume: collo run small-7way-mig");
     let process = journal.process;
@@ -211,7 +209,7 @@ GPU 0 is as it was found
 
 #[test]
 fn instances_that_an_administrator_had_made_are_there_again_after_a_restore() {
-    let bench = card::bench("a100-40gb");
+    let bench = sim::bench("a100-40gb");
     bench.collo(&["mig", "apply", "3g.20gb+2g.10gb"]).exits(0);
     killed(&bench, "sevenths");
     bench.collo(&["restore", "--gpu", "0"]).exits(0).answers("2 created again, as found at 02:10:41");
@@ -220,7 +218,7 @@ fn instances_that_an_administrator_had_made_are_there_again_after_a_restore() {
 
 #[test]
 fn a_card_that_was_put_back_by_a_reboot_needs_only_its_journal_forgotten() {
-    let bench = card::bench("a100-40gb");
+    let bench = sim::bench("a100-40gb");
     killed(&bench, "sevenths");
     bench.collo(&["mig", "export", "--json"]).exits(0);
     fs_err::remove_dir_all(bench.at(".sim")).expect("there");
@@ -230,7 +228,7 @@ fn a_card_that_was_put_back_by_a_reboot_needs_only_its_journal_forgotten() {
 
 #[test]
 fn a_card_that_a_living_collo_holds_is_left_alone() {
-    let bench = card::bench("a100-40gb");
+    let bench = sim::bench("a100-40gb");
     let journal = killed(&bench, "sevenths");
     let lock = fs_err::OpenOptions::new().append(true).create(true).open(bench.at(&format!(".state/{}.lock", journal.uuid)));
     let lock = lock.expect("a file").into_file();
@@ -245,7 +243,7 @@ fn a_card_that_a_living_collo_holds_is_left_alone() {
 
 #[test]
 fn a_card_that_cannot_be_put_back_keeps_its_journal() {
-    let bench = card::bench("a100-40gb");
+    let bench = sim::bench("a100-40gb");
     killed(&bench, "sevenths");
     let bench = bench.env("COLLO_SIM", "a100-40gb,mig-no-permission");
     let answer: Answer = bench.collo(&["restore"]).exits(3);
@@ -272,7 +270,7 @@ const DAMAGES: [(&str, Damage); 6] = [
 
 #[test]
 fn a_journal_that_cannot_be_read_is_refused_and_kept() {
-    let bench = card::bench("a100-40gb");
+    let bench = sim::bench("a100-40gb");
     let journal = killed(&bench, "sevenths");
     bench.write(
         "experiments/x.toml",
@@ -309,7 +307,7 @@ fn a_journal_that_cannot_be_read_is_refused_and_kept() {
 
 #[test]
 fn the_doctor_says_what_simulated_cards_can_measure_and_that_they_are_simulated() {
-    let bench = card::bench("a100-40gb,gpus=2");
+    let bench = sim::bench("a100-40gb,gpus=2");
     let answer = bench.collo(&["doctor", "--require", "gpu,mps,mig,smact,energy"]).exits(0);
     assert!(answer.stdout.starts_with("! simulated: every number here is invented by a model\n"), "{}", answer.stdout);
     let answer =
@@ -322,7 +320,7 @@ fn the_doctor_says_what_simulated_cards_can_measure_and_that_they_are_simulated(
 #[test]
 fn the_doctor_names_what_is_required_and_missing() {
     let own = std::process::id();
-    let bench = card::bench(&format!("a100-40gb,no-dcgm,no-persistence,mps-no-start,foreign={own}"));
+    let bench = sim::bench(&format!("a100-40gb,no-dcgm,no-persistence,mps-no-start,foreign={own}"));
     let answer = bench.collo(&["doctor", "--require", "gpu,mps,smact,energy"]).exits(3);
     let answer = answer.says("missing requirements: mps, smact, energy").answers("✗ mps ");
     let answer = answer.answers("hint: `sudo nvidia-smi -pm 1`").answers(&format!("! in use      GPU 0: pid {own}"));
@@ -338,7 +336,7 @@ fn the_doctor_names_what_is_required_and_missing() {
 
 #[test]
 fn a_daemon_that_hangs_does_not_hang_the_doctor() {
-    let bench = card::bench("a100-40gb,mps-slow=30s");
+    let bench = sim::bench("a100-40gb,mps-slow=30s");
     let begun = std::time::Instant::now();
     bench.collo(&["doctor"]).exits(0).answers("✗ mps ");
     assert!(begun.elapsed().as_secs() < 25, "{:?}", begun.elapsed());
@@ -347,7 +345,7 @@ fn a_daemon_that_hangs_does_not_hang_the_doctor() {
 
 #[test]
 fn status_and_doctor_tell_a_card_that_is_not_as_it_was_found() {
-    let bench = card::bench("a100-40gb");
+    let bench = sim::bench("a100-40gb");
     killed(&bench, "sevenths");
     let text = "GPU 0  left staged: 7×1g.5gb; found: MIG off";
     bench.collo(&["status"]).exits(4).answers(text).says("back: collo restore");
@@ -360,19 +358,19 @@ fn status_and_doctor_tell_a_card_that_is_not_as_it_was_found() {
 
 #[test]
 fn a_campaign_that_is_killed_on_a_cut_card_is_put_back_from_its_own_journal() {
-    let bench = card::bench("a100-40gb");
+    let bench = sim::bench("a100-40gb");
     bench.write(
         "experiments/x.toml",
         "schema = 1\ndevice = \"gpu\"\nrepetitions = 1\ncooldown = \"0s\"\n[axes]\nworkload = \"small\"\nbatch_size = 32\ndegree = 7\nsharing = \"mig\"\n",
     );
-    let python = card::program("sim-train").display().to_string();
+    let python = sim::program("sim-train").display().to_string();
     bench.write("before.toml", &bench.collo(&["mig", "export"]).exits(0).stdout);
     let mut running = bench.start(&["run", "x", "--no-report", "--python", &python]);
-    support::wait_for("a journal", || (!journals(&bench.at(".state")).is_empty()).then_some(()));
-    support::wait_for("a cut", || (bench.collo(&["mig", "assert", "off"]).code == Some(1)).then_some(()));
+    crate::support::wait_for("a journal", || (!journals(&bench.at(".state")).is_empty()).then_some(()));
+    crate::support::wait_for("a cut", || (bench.collo(&["mig", "assert", "off"]).code == Some(1)).then_some(()));
     bench.collo(&["restore"]).exits(3).says("GPU 0 is in use by another collo: process");
     // The card is cut before its campaign is begun.
-    support::wait_for("a campaign in the journal", || {
+    crate::support::wait_for("a campaign in the journal", || {
         let text = fs_err::read_to_string(journals(&bench.at(".state")).first()?).ok()?;
         let journal: serde_json::Value = serde_json::from_str(&text).ok()?;
         journal["campaign"].as_str().filter(|name| !name.is_empty()).map(str::to_string)

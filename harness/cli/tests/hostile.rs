@@ -5,18 +5,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on ends here")]
 
-#[path = "hostile/case.rs"]
 mod case;
-#[path = "hostile/cases/mod.rs"]
 mod cases;
-#[path = "hostile/scene.rs"]
-mod scene;
-#[path = "hostile/signals_to.rs"]
+pub mod scene;
 mod signals_to;
-#[path = "support/sim.rs"]
-mod sim;
-mod support;
-#[path = "hostile/table.rs"]
 mod table;
 
 #[test]

@@ -1,15 +1,12 @@
 //! `collo nightly` from end to end: real campaigns on a simulated card, a history before them, and the guide's examples.
 
-#[path = "support/sim.rs"]
-mod sim;
-mod support;
-
 use std::process::Command;
 
 use serde_json::{Value, json};
-use sim::Machine;
-use support::skip::skip;
-use support::{Bench, checkout};
+
+use crate::sim::Machine;
+use crate::support::skip::skip;
+use crate::support::{Bench, checkout};
 
 const CELLS: &str = "repetitions = 2
 [axes]

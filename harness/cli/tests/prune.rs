@@ -1,11 +1,10 @@
 //! `collo prune`: what goes, what stays, and that nothing is ever half gone.
 
-mod support;
-
 use collo_store::{CampaignFolder, Runs};
 use serde_json::{Value, json};
-use support::Bench;
-use support::noted::noted;
+
+use crate::support::Bench;
+use crate::support::noted::noted;
 
 /// A project with one campaign of `x` that was really measured.
 fn bench() -> Bench {

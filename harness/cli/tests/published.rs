@@ -1,11 +1,9 @@
 //! What is published works: experiments plan, `collo init` gives a whole project, and the pages name only what there is.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use support::{Bench, checkout};
+use crate::support::{Bench, checkout};
 
 #[test]
 fn every_experiment_for_gpus_plans_on_every_card_and_says_what_it_refuses() {

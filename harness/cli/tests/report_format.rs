@@ -1,10 +1,8 @@
 //! `collo report --format`: each format printed and written, and what cannot be meant.
 
-mod support;
-
 use std::path::Path;
 
-use support::Bench;
+use crate::support::Bench;
 
 /// A project with a campaign of one cell and its baseline.
 fn measured() -> Bench {

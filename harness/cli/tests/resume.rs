@@ -1,12 +1,11 @@
 //! Whatever stops a campaign, what is stored stays stored, the way back is said, and the next `collo run` does what is missing.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
 use collo_store::Outcome;
 use nix::sys::signal::Signal;
-use support::{Bench, Running, wait_for};
+
+use crate::support::{Bench, Running, wait_for};
 
 const SLEEP: &str = "[axes]\nworkload = \"sleep\"\nseconds = 0.3\nitems = 30\ndegree = 2";
 

@@ -1,12 +1,9 @@
 //! Members that answer requests: on the CPU with the real script, and on a simulated card under every mode.
 
-#[path = "support/sim.rs"]
-mod sim;
-mod support;
-
 use collo_store::{Outcome, RequestRecord, StoredRun, Verdict};
-use sim::Machine;
-use support::{Bench, epochs, events};
+
+use crate::sim::Machine;
+use crate::support::{Bench, epochs, events};
 
 fn requests(run: &StoredRun) -> Vec<RequestRecord> {
     collo_store::read_requests(&run.path.join("requests.parquet")).expect("stored where a member serves")

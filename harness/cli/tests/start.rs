@@ -1,10 +1,9 @@
 //! A group starts together or not at all, keeps its company, and a script that has never heard of collo is measured, too.
 
-mod support;
-
 use collo_store::Outcome;
 use serde_json::Value;
-use support::{Bench, epochs, events};
+
+use crate::support::{Bench, epochs, events};
 
 /// The moments, in order, at which a member said an event.
 fn said(events: &[Value], member: usize, event: &str) -> Vec<u64> {
@@ -62,7 +61,7 @@ for epoch in member.epochs():
     let run = bench.run_of(3);
     let mut warm_ups: Vec<(u64, u64)> = (0..3)
         .map(|member| {
-            let log = support::log(&run, member);
+            let log = crate::support::log(&run, member);
             let ns: Vec<u64> = log.split_whitespace().filter_map(|word| word.parse().ok()).collect();
             (ns[0], ns[1])
         })
@@ -114,8 +113,8 @@ fn the_only_epoch_of_a_run_is_measured() {
 fn under_release_who_is_done_leaves() {
     let bench = Bench::of(
         "[[group]]\nmembers = [
-            { workload = \"sleep\", seconds = 0.1, items = 10 },
-            { workload = \"sleep\", seconds = 0.6, items = 10 },
+            { workload = \"sleep\", seconds = 0.4, items = 10 },
+            { workload = \"sleep\", seconds = 1.0, items = 10 },
         ]",
     );
     bench.run(&[]).exits(0);
@@ -127,7 +126,7 @@ fn under_release_who_is_done_leaves() {
         assert_eq!(member.exit.as_deref(), Some("exited with 0"));
         member.training_end_ns.expect("it trained")
     };
-    assert!(end(0.6) - end(0.1) > 500_000_000, "the fast one left long before the slow one");
+    assert!(end(1.0) - end(0.4) > 500_000_000, "the fast one left long before the slow one");
     assert!(epochs(&run).iter().all(|e| e.index < 2), "nobody trained on");
 }
 
@@ -145,7 +144,7 @@ fn a_script_that_only_prints_lines_is_measured_unedited() {
         assert!(own.len() >= 2, "{own:?}");
         assert_eq!(own.iter().filter(|e| e.measured).map(|e| e.index).collect::<Vec<_>>(), [1]);
         // What the script said of its epoch is what is stored.
-        let log = support::log(&run, index);
+        let log = crate::support::log(&run, index);
         let line = log.lines().find(|l| l.starts_with("epoch 2 done in ")).expect("it printed the epoch");
         let seconds: f64 = line.split_whitespace().nth(4).and_then(|s| s.parse().ok()).expect("a number");
         let stored = (own[1].end_ns - own[1].start_ns) as f64 / 1e9;
@@ -156,7 +155,7 @@ fn a_script_that_only_prints_lines_is_measured_unedited() {
 #[test]
 fn a_member_with_the_protocol_and_one_without_share_a_group() {
     let bench = Bench::of(
-        "after_measured = \"keep-running\"\n[[group]]\nmembers = [{ workload = \"lines\", rows = 20000 }, { workload = \"sleep\", seconds = 0.3 }]",
+        "after_measured = \"keep-running\"\n[[group]]\nmembers = [{ workload = \"lines\", rows = 80000 }, { workload = \"sleep\", seconds = 0.3 }]",
     );
     bench.run(&[]).exits(0);
     let run = bench.run_of(2);

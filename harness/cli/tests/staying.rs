@@ -1,14 +1,13 @@
 //! Nothing stays: whatever collo starts ends with it or before it, however either of them ends.
 
-mod support;
-
 use std::process::Command;
 use std::time::Duration;
 
 use collo_store::{Outcome, Verdict};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use support::{Answer, Bench, Running, crash, is_alive, wait_for};
+
+use crate::support::{Answer, Bench, Running, crash, is_alive, wait_for};
 
 /// How long what a killed collo had started may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -240,7 +239,7 @@ fn a_script_that_prints_much_is_measured() {
     let experiment = "schema = 1\ndevice = \"cpu\"\nrepetitions = 1\ncooldown = \"0s\"\nstall_timeout = \"10s\"\n[axes]\nworkload = \"mine\"\n";
     bench.write("experiments/x.toml", experiment);
     bench.run(&[]).exits(0);
-    assert_eq!(support::epochs(&bench.run_of(1)).len(), 3);
+    assert_eq!(crate::support::epochs(&bench.run_of(1)).len(), 3);
 }
 
 #[test]

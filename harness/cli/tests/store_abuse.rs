@@ -1,13 +1,11 @@
 //! A store that is full, read-only, newer, damaged or full of other things: what is stored is safe, and what is wrong is said.
 
-mod support;
-
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use support::{Answer, Bench};
+use crate::support::{Answer, Bench};
 
 const SLEEP: &str = "[axes]\nworkload = \"sleep\"\nseconds = 0.1\nitems = 5\ndegree = 2";
 
@@ -40,7 +38,7 @@ fn a_file_in_place_of_the_store_is_said_and_left_alone() {
 fn in_small_store(bench: &Bench, kib: u32, script: &str) -> Option<Answer> {
     let namespace = ["--user", "--map-root-user", "--mount"];
     if !Command::new("unshare").args(namespace).args(["mount", "-t", "tmpfs", "tmpfs", "/mnt"]).output().ok()?.status.success() {
-        support::skip::skip("mounts", "this system does not let its users mount anything of their own");
+        crate::support::skip::skip("mounts", "this system does not let its users mount anything of their own");
         return None;
     }
     fs_err::create_dir_all(bench.at("runs")).expect("a folder");
@@ -251,7 +249,7 @@ fn a_clock_that_was_wrong_once_hides_no_campaign_that_came_after_it() {
         let id = old.file_name().expect("named").to_string_lossy().into_owned();
         fs_err::write(&run, text.replace(&id, "20400101-0000-f00d")).expect("written");
     }
-    support::noted::noted(&new);
+    crate::support::noted::noted(&new);
     bench.collo(&["verify"]).exits(0);
     bench.collo(&["list"]).exits(0).says("20400101-0000-f00d is dated 2040-01-01T00:00:00Z, which is still to come");
     bench.run(&["--for", "0s"]).exits(4);

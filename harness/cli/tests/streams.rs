@@ -1,9 +1,5 @@
 //! What collo prints may get lost, and what it is told to print may be hostile: neither ends a campaign, nor deceives anybody.
 
-#[path = "support/sim.rs"]
-mod sim;
-mod support;
-
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -11,7 +7,8 @@ use std::time::Duration;
 use collo_store::{JournalEntry, Outcome};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use support::{Answer, Bench, wait_for};
+
+use crate::support::{Answer, Bench, wait_for};
 
 const SLEEP: &str = "[axes]\nworkload = \"sleep\"\nseconds = 0.3\nitems = 30\ndegree = 2";
 
@@ -85,7 +82,7 @@ fn hung_up(bench: &Bench) -> Option<String> {
         value.map(|value| script.env(name, value));
     }
     let Ok(mut script) = script.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
-        support::skip::skip("script", "no `script` to make a terminal with");
+        crate::support::skip::skip("script", "no `script` to make a terminal with");
         return None;
     };
     trains(bench);
@@ -124,7 +121,8 @@ fn a_terminal_that_is_closed_stops_the_campaign_as_any_signal_does() {
 
 #[test]
 fn a_terminal_that_is_closed_leaves_the_card_as_it_was_found() {
-    let machine = sim::Machine::new("a100-40gb,mig=2×3g.20gb", "[axes]\nworkload = \"small\"\ndegree = 2\nsharing = \"naive\"");
+    let machine =
+        crate::sim::Machine::new("a100-40gb,mig=2×3g.20gb", "[axes]\nworkload = \"small\"\ndegree = 2\nsharing = \"naive\"");
     let before = machine.cards();
     let Some(code) = hung_up(&machine.bench) else { return };
     assert_eq!(code, "4");

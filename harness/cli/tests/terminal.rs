@@ -1,10 +1,8 @@
 //! The live display in a terminal, which `script` provides: it draws, ends with the table, and is plain where that is asked for.
 
-mod support;
-
 use std::process::{Command, Stdio};
 
-use support::{Answer, Bench};
+use crate::support::{Answer, Bench};
 
 /// Run experiment `x` in a terminal of 100 columns; none where there is no `script`.
 fn in_terminal(bench: &Bench, env: &[(&str, &str)]) -> Option<Answer> {
@@ -21,7 +19,7 @@ fn in_terminal(bench: &Bench, env: &[(&str, &str)]) -> Option<Answer> {
     match script.envs(env.iter().copied()).output() {
         Ok(output) => Some(Answer::from(output)),
         Err(e) => {
-            support::skip::skip("script", &format!("no `script` to make a terminal with: {e}"));
+            crate::support::skip::skip("script", &format!("no `script` to make a terminal with: {e}"));
             None
         }
     }

@@ -1,25 +1,16 @@
 //! collo is killed at random instants, as a machine under memory pressure or an impatient administrator would: nothing that it
 //! started survives, nothing that it stored is harmed, and the campaign ends as if nothing had happened.
 
-#[expect(dead_code, reason = "each test program uses its part of it")]
-#[path = "gpu_kill/kills.rs"]
-mod kills;
-#[expect(dead_code, reason = "each test program uses its part of it")]
-#[path = "hostile/scene.rs"]
-mod scene;
-#[path = "support/sim.rs"]
-mod sim;
-#[path = "torture/strikes.rs"]
 mod strikes;
-mod support;
 
 use std::time::{Duration, Instant};
 
-use kills::{Random, intact_runs, is_complete};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use support::{Bench, crash, wait_for};
+
+use crate::gpu_kill::kills::{Random, intact_runs, is_complete};
+use crate::support::{Bench, crash, wait_for};
 
 /// Sleepers alone and in pairs, and one that leaves a daemon behind beside one that does not.
 const CAMPAIGN: &str = "repetitions = 2

@@ -1,9 +1,8 @@
 //! Workloads can be listed, shown and tried, their data checked and written, and one of your own joins with one file.
 
-mod support;
-
 use collo_store::Outcome;
-use support::{Bench, epochs, events};
+
+use crate::support::{Bench, epochs, events};
 
 /// A script that tells what it was given, in the system's Python.
 const TELLS: &str = "import argparse, collo, os, time
@@ -96,7 +95,7 @@ fn other_data_is_another_campaign() {
 fn what_needs_cuda_is_refused_here_and_the_rest_is_measured() {
     let bench = bench("[axes]\nworkload = [\"mine\", \"mine-gpu\"]\n");
     if std::path::Path::new("/dev/nvidiactl").exists() {
-        return support::skip::skip("a machine without a GPU", "this machine has a GPU");
+        return crate::support::skip::skip("a machine without a GPU", "this machine has a GPU");
     }
     let answer = bench
         .run(&[])

@@ -1,5 +1,6 @@
 //! The Python half is tested in the environment that it runs in: provided if need be, with pytest and the libraries of others laid over it.
 
+#[expect(dead_code, reason = "each test program uses its part of it")]
 #[path = "../../cli/tests/support/mod.rs"]
 mod support;
 

@@ -1,5 +1,6 @@
 //! The whole way, small: real PyTorch on the CPU, from an experiment to its report.
 
+#[expect(dead_code, reason = "each test program uses its part of it")]
 #[path = "../../cli/tests/support/mod.rs"]
 mod support;
 

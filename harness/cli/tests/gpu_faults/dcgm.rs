@@ -5,11 +5,11 @@ use collo_report::Analysis;
 use collo_report::quantity::Key;
 use collo_store::StoredRun;
 
-use crate::looks::{absent, as_true, is_told};
-use crate::row::{Look, Row, Scenario, all, all_of, hold, row};
+use super::{HALVES, MIG, MPS, NAIVE, two};
+use crate::gpu_faults::looks::{absent, as_true, is_told};
+use crate::gpu_faults::row::{Look, Row, Scenario, all, all_of, hold, row};
 use crate::sim::Machine;
 use crate::support::Answer;
-use crate::{HALVES, MIG, MPS, NAIVE, two};
 
 const ACTIVITY: &str = "sm_active_ratio";
 /// Instances of a quarter and of two.

@@ -7,7 +7,7 @@ use simgpu::card::Card;
 use simgpu::truth::{Sharing, truth};
 use simgpu::workload::Workload;
 
-use crate::row::hold;
+use crate::gpu_faults::row::hold;
 use crate::sim::Machine;
 use crate::support::Answer;
 

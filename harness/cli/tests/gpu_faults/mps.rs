@@ -6,11 +6,11 @@ use std::process::Stdio;
 
 use collo_store::{AttestationVerdict, Outcome, StoredRun, Verdict};
 
-use crate::looks::is_told;
-use crate::row::{Row, all, hold, row};
+use super::{CUT, MIG, MPS, NAIVE, two};
+use crate::gpu_faults::looks::is_told;
+use crate::gpu_faults::row::{Row, all, hold, row};
 use crate::sim::Machine;
 use crate::support::{Answer, epochs, events, wait_for};
-use crate::{CUT, MIG, MPS, NAIVE, two};
 
 const EACH: &str = "[axes]\nworkload = \"small\"\nsharing = [\"mps:50%\", \"mps:25%,mem=4GB\"]\ndegree = 2";
 const MEMORY: &str = "[axes]\nworkload = \"small\"\nsharing = \"mps:50%,mem=4GB\"\ndegree = 2";
@@ -88,7 +88,7 @@ fn a_result_that_cannot_be_written_is_an_error_and_no_panic() {
 
 /// The logs of the daemon complain of every command, as healthy ones do; that is in no message.
 fn no_harmless_word(machine: &Machine, answer: &Answer) -> Result<(), String> {
-    let text = format!("{}{}{}", answer.stdout, answer.stderr, crate::row::told(machine));
+    let text = format!("{}{}{}", answer.stdout, answer.stderr, crate::gpu_faults::row::told(machine));
     hold(!text.contains("valid credentials"), || format!("a harmless line is blamed: {text}"))?;
     let logs: Vec<String> =
         machine.bench.runs().values().filter_map(|r| std::fs::read_to_string(r.path.join("mps/control.log")).ok()).collect();

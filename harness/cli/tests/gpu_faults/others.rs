@@ -6,10 +6,10 @@ use std::time::Duration;
 use collo_store::{Outcome, Verdict};
 use nix::sys::signal::Signal;
 
-use crate::row::{Scenario, all, all_of, hold, honest, nothing_lies_about, row, watched};
+use super::{BLOCKED, HALVES, MIG, MPS, NAIVE};
+use crate::gpu_faults::row::{Scenario, all, all_of, hold, honest, nothing_lies_about, row, watched};
 use crate::sim::Machine;
 use crate::support::{Answer, Running, wait_for};
-use crate::{BLOCKED, HALVES, MIG, MPS, NAIVE};
 
 /// Long enough to be caught in the middle.
 const LONG: &str = "epochs = 4\n";
@@ -176,7 +176,7 @@ fn the_run_after_a_killed_one_puts_the_card_right_and_finishes() {
         scenario("killed on instances, others were found", "a100-40gb,mig=3g.20gb/2g.10gb", |words| killed(words, HALVES, &[])),
         scenario("killed under MPS", "a100-40gb", |words| killed(words, MPS, &[])),
         scenario("killed under exclusive MPS", "a100-40gb", |words| killed(words, MPS, &["--exclusive"])),
-        scenario("killed with MPS in instances", "a100-40gb", |words| killed(words, &crate::two("mig:2×3g.20gb+mps"), &[])),
+        scenario("killed with MPS in instances", "a100-40gb", |words| killed(words, &super::two("mig:2×3g.20gb+mps"), &[])),
     ]);
 }
 

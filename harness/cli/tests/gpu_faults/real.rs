@@ -9,10 +9,10 @@ use collo_measure::sampler::gpu::dcgm_texts;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::row::{Scenario, all_of, hold, row};
+use super::{NAIVE, all};
+use crate::gpu_faults::row::{Scenario, all_of, hold, row};
 use crate::sim::Machine;
 use crate::support::{Answer, wait_for};
-use crate::{NAIVE, all};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -304,7 +304,7 @@ fn replies_are_read(bundle: &Path) {
 fn collected_texts_play_the_part_of_dcgm() {
     all(vec![
         row("the texts of the simulated card", "a100-40gb,bundle=simulated-a100", NAIVE)
-            .env(crate::SERIAL, "")
+            .env(super::SERIAL, "")
             .env("COLLO_SIM_EPOCH_S", "0.6"),
     ]);
 }

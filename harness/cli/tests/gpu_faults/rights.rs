@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use collo_store::Verdict;
 
-use crate::SERIAL;
-use crate::others::{Somebody, only_informative};
-use crate::row::{Row, Scenario, all, all_of, hold, row};
+use super::SERIAL;
+use super::{BLOCKED, HALVES, MIG, MPS, NAIVE, two};
+use crate::gpu_faults::others::{Somebody, only_informative};
+use crate::gpu_faults::row::{Row, Scenario, all, all_of, hold, row};
 use crate::sim::Machine;
 use crate::support::Answer;
-use crate::{BLOCKED, HALVES, MIG, MPS, NAIVE, two};
 
 const USER: &str = "a100-40gb,user";
 const CUT: &str = "a100-40gb,user,mig=2×3g.20gb";

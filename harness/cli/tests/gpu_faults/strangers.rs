@@ -10,11 +10,11 @@ use std::process::{Command, Stdio};
 use collo_measure::Partition;
 use collo_measure::hold::{Journal, SCHEMA};
 
-use crate::row::{Scenario, all, all_of, hold, nothing_lies_about, row};
+use super::{BLOCKED, HALVES, MIG, MPS, NAIVE};
+use crate::gpu_faults::row::{Scenario, all, all_of, hold, nothing_lies_about, row};
 use crate::sim::Machine;
 use crate::support::skip::skip;
 use crate::support::{Answer, wait_for};
-use crate::{BLOCKED, HALVES, MIG, MPS, NAIVE};
 
 const NOBODY: u32 = 65534;
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 use collo_store::{Outcome, StoredRun};
 use nix::sys::signal::Signal;
 
-use crate::looks::is_told;
-use crate::row::{Scenario, all, all_of, hold, honest, nothing_lies_about, row, watched};
+use super::{BLOCKED, CUT, HALVES, MIG, MPS, NAIVE};
+use crate::gpu_faults::looks::is_told;
+use crate::gpu_faults::row::{Scenario, all, all_of, hold, honest, nothing_lies_about, row, watched};
 use crate::sim::Machine;
 use crate::support::{Answer, wait_for};
-use crate::{BLOCKED, CUT, HALVES, MIG, MPS, NAIVE};
 
 /// Two alike, on the whole card in two ways and on instances.
 const MIXED: &str = "[axes]\nworkload = \"small\"\nsharing = [\"naive\", \"mps\", \"mig:2×2g.10gb\"]\ndegree = 2";

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use collo_store::{Outcome, StoredRun, Verdict};
 
-use crate::scene::{Live, Said, Scene};
+use crate::hostile::scene::{Live, Said, Scene};
 
 /// What collo may end with.
 const DOCUMENTED: [i32; 6] = [0, 1, 2, 3, 4, 130];

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::case::{Check, hold};
-use crate::scene::{Live, Scene};
+use crate::hostile::case::{Check, hold};
+use crate::hostile::scene::{Live, Scene};
 
 /// Wait until this is so; the command must not end before.
 pub fn until(live: &mut Live, what: &str, mut is_so: impl FnMut() -> bool) -> Check {

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::Instant;
 
-use crate::case::{Case, Check};
+use crate::hostile::case::{Case, Check};
 
 struct Tried {
     kind: &'static str,

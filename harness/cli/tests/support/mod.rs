@@ -2,8 +2,6 @@
 //!
 //! Every process below carries a mark in its environment, so that a test can ask what is left of it, whoever its parent is now.
 
-#![expect(dead_code, reason = "each test program uses its part of it")]
-
 #[path = "../../../store/tests/support/noted.rs"]
 pub mod noted;
 #[path = "../../../store/tests/support/skip.rs"]
@@ -157,10 +155,10 @@ impl Bench {
 
     /// Live processes that were started from here, with their command lines.
     pub fn left(&self) -> Vec<(u32, String)> {
-        let mark = format!("COLLO_TEST_MARK={}", self.mark);
+        let mark = format!("COLLO_TEST_MARK={}\0", self.mark);
         let marked = |pid: &u32| {
             let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environ.split(|&b| b == 0).any(|v| v == mark.as_bytes())
+            String::from_utf8_lossy(&environ).contains(&mark)
         };
         processes().filter(marked).filter(|&pid| is_alive(pid)).map(|pid| (pid, command_line(pid))).collect()
     }

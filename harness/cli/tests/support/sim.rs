@@ -2,8 +2,6 @@
 //!
 //! In: words of the simulation and an experiment. Out: a [`Machine`] with the command in it, its card's state, and what is left of it.
 
-#![expect(dead_code, reason = "each test program uses its part of it")]
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 

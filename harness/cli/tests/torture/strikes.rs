@@ -15,8 +15,8 @@ use collo_store::Level;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::kills::Random;
-use crate::scene::{Live, Scene};
+use crate::gpu_kill::kills::Random;
+use crate::hostile::scene::{Live, Scene};
 
 type Check = Result<(), String>;
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::case::{Case, Check, case, end_of, ended, hold};
-use crate::scene::{Live, Scene};
-use crate::signals_to::until;
+use crate::hostile::case::{Case, Check, case, end_of, ended, hold};
+use crate::hostile::scene::{Live, Scene};
+use crate::hostile::signals_to::until;
 
 const KIND: &str = "simulated cards";
 

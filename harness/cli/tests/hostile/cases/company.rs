@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::case::{Case, Check, case, end_of, ended, hold, one};
-use crate::scene::{Live, Scene};
-use crate::signals_to::trains;
+use crate::hostile::case::{Case, Check, case, end_of, ended, hold, one};
+use crate::hostile::scene::{Live, Scene};
+use crate::hostile::signals_to::trains;
 
 const KIND: &str = "company in one project";
 const PATIENCE: Duration = Duration::from_secs(60);

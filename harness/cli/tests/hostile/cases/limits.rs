@@ -3,7 +3,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::case::{Case, case, hold};
+use crate::hostile::case::{Case, case, hold};
 
 const KIND: &str = "limits, full streams and disks";
 
@@ -65,7 +65,9 @@ pub fn cases() -> Vec<Case> {
             cases.push(small(name, "runs", options));
         }
         cases.push(small("reports_on_a_full_disk", "reports", "size=4k").exits(&[0, 1, 3, 4]));
-        cases.push(small("state_on_a_full_disk", ".state", "size=4k,nr_inodes=2").on("a100-40gb").of(crate::cases::cards::MPS));
+        cases.push(
+            small("state_on_a_full_disk", ".state", "size=4k,nr_inodes=2").on("a100-40gb").of(crate::hostile::cases::cards::MPS),
+        );
     } else {
         eprintln!("left out: this system does not let its users mount anything of their own");
     }
@@ -85,8 +87,8 @@ fn verbs_on_a_full_disk() -> Case {
         ] {
             let said = scene.start_under("exec >/dev/full", arguments).ends(std::time::Duration::from_secs(30))?;
             let called = format!("`collo {}`", arguments.join(" "));
-            crate::case::ended(&said).map_err(|e| format!("{called}: {e}"))?;
-            hold(said.code == 3, || format!("{called} ends with {}, not 3\n{}", said.code, crate::case::end_of(&said)))?;
+            crate::hostile::case::ended(&said).map_err(|e| format!("{called}: {e}"))?;
+            hold(said.code == 3, || format!("{called} ends with {}, not 3\n{}", said.code, crate::hostile::case::end_of(&said)))?;
         }
         Ok(())
     })

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::case::{Case, case, hold, member, one};
-use crate::signals_to::trains;
+use crate::hostile::case::{Case, case, hold, member, one};
+use crate::hostile::signals_to::trains;
 
 const MESSAGES: &str = "protocol: raw messages";
 const FLOODS: &str = "floods";
@@ -149,7 +149,9 @@ fn files() -> Vec<Case> {
     let twice = |how: &str| {
         member(FILES, how).looks(|scene, _| {
             let again = scene.collo(&["run", "x", "--new", "--no-report"], Duration::from_secs(60))?;
-            hold(again.code == 0, || format!("a second campaign ends with {}:\n{}", again.code, crate::case::end_of(&again)))
+            hold(again.code == 0, || {
+                format!("a second campaign ends with {}:\n{}", again.code, crate::hostile::case::end_of(&again))
+            })
         })
     };
     let harmed = |how| member(FILES, how).exits_somehow();

@@ -1,6 +1,6 @@
 //! The catalogue, a file for each subject.
 
-use crate::case::Case;
+use crate::hostile::case::Case;
 
 pub mod cards;
 mod company;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::case::{Case, case, hold};
-use crate::scene::Scene;
-use crate::signals_to::until;
+use crate::hostile::case::{Case, case, hold};
+use crate::hostile::scene::Scene;
+use crate::hostile::signals_to::until;
 
 const KIND: &str = "preparing data, looking at Python";
 const X: &str = "[axes]\nworkload = \"prepared\"\n";

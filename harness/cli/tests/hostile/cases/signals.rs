@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::case::{Case, case, hold, one};
-use crate::signals_to::{struck, trains};
+use crate::hostile::case::{Case, case, hold, one};
+use crate::hostile::signals_to::{struck, trains};
 
 const KIND: &str = "signals to collo";
 

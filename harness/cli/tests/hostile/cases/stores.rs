@@ -9,8 +9,8 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::{Value, json};
 
-use crate::case::{Case, Check, case, end_of, ended, hold};
-use crate::scene::{Scene, copy, only_folder, run_folders};
+use crate::hostile::case::{Case, Check, case, end_of, ended, hold};
+use crate::hostile::scene::{Scene, copy, only_folder, run_folders};
 
 const KIND: &str = "damaged stores";
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use crate::case::{Case, Check, case, end_of, ended, hold};
-use crate::scene::Scene;
+use crate::hostile::case::{Case, Check, case, end_of, ended, hold};
+use crate::hostile::scene::Scene;
 
 const KIND: &str = "stray files, command lines";
 const MODE: Mode = Mode::S_IRWXU;

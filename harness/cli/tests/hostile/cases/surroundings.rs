@@ -2,7 +2,7 @@
 
 use std::os::unix::ffi::OsStringExt;
 
-use crate::case::{Case, case, hold};
+use crate::hostile::case::{Case, case, hold};
 
 const KIND: &str = "environments and places";
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::case::{Case, Check, case, ended, hold, member};
-use crate::scene::{Said, Scene};
+use crate::hostile::case::{Case, Check, case, ended, hold, member};
+use crate::hostile::scene::{Said, Scene};
 
 const KIND: &str = "texts that a terminal obeys";
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use nix::unistd::Uid;
 
-use crate::case::{Case, Check, case, end_of, ended, hold};
-use crate::cases::cards::{FOUND, MIG, MPS, left_changed};
-use crate::scene::Scene;
+use crate::hostile::case::{Case, Check, case, end_of, ended, hold};
+use crate::hostile::cases::cards::{FOUND, MIG, MPS, left_changed};
+use crate::hostile::scene::Scene;
 
 const KIND: &str = "two users";
 const CARD: &str = "a100-40gb";

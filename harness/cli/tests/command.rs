@@ -1,0 +1,37 @@
+//! What is tested through the command, in one program: most tests wait for members, and the tests of one program wait at the same time.
+
+mod bad_input;
+mod compare;
+mod gpu_faults;
+mod gpu_kill;
+mod gpu_verbs;
+mod hostile;
+mod nightly;
+mod outcomes;
+mod prune;
+mod published;
+mod report_format;
+mod resume;
+mod serving;
+#[path = "support/sim.rs"]
+mod sim;
+mod start;
+mod staying;
+mod store_abuse;
+mod streams;
+mod support;
+mod terminal;
+mod torture;
+mod workloads;
+
+#[test]
+fn every_file_of_tests_is_in_a_program() {
+    let folder = support::checkout().join("harness/cli");
+    let [manifest, own] = ["Cargo.toml", "tests/command.rs"].map(|f| fs_err::read_to_string(folder.join(f)).expect("there"));
+    for entry in fs_err::read_dir(folder.join("tests")).expect("readable") {
+        let path = entry.expect("readable").path();
+        let Some(name) = path.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_suffix(".rs")) else { continue };
+        let built = own.contains(&format!("\nmod {name};")) || manifest.contains(&format!("name = \"{name}\""));
+        assert!(built, "tests/{name}.rs: add `mod {name};` to tests/command.rs");
+    }
+}
