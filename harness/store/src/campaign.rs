@@ -317,6 +317,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_cell_of_schema_1_says_in_its_words_what_finished_members_do() {
+        for (word, after) in [("hold", AfterMeasured::KeepRunning), ("release", AfterMeasured::Exit)] {
+            let mut old = serde_json::to_value(cell("a", 1)).unwrap();
+            let fields = old.as_object_mut().unwrap();
+            assert_eq!(fields.remove("after_measured"), Some("keep-running".into()));
+            fields.insert("tail".into(), word.into());
+            assert_eq!(serde_json::from_value::<CellRecord>(old).unwrap().after_measured, after);
+        }
+        for after in [AfterMeasured::KeepRunning, AfterMeasured::Exit] {
+            assert_eq!(serde_json::to_value(after).unwrap(), after.word());
+            assert_eq!(AfterMeasured::from_word(after.word()), Some(after));
+        }
+    }
+
     fn plan(cells: Vec<CellRecord>, order: &[(u32, usize, u32)]) -> PlanRecord {
         let run = |&(block, cell, repetition)| PlannedRun { block, cell, repetition, edge: None };
         PlanRecord { seed: 1, epochs: 2, cells, order: order.iter().map(run).collect(), refusals: Vec::new() }
