@@ -89,9 +89,9 @@ fn what_is_no_side_is_said_to_be_none() {
     bench.collo(&["compare", "last", "published:other"]).exits(2).says("hint: there is `published:study`");
     let whole = fs_err::read_to_string(bench.at("reports/x/report.json")).expect("written");
     bench.write("half.json", &whole.chars().take(whole.chars().count() / 2).collect::<String>());
-    bench.collo(&["compare", "last", "half.json"]).exits(3).says("`half.json` is not a report of collo: it ends in the middle");
-    bench.write("new.json", &whole.replacen("\"schema\": 1", "\"schema\": 9", 1));
-    bench.collo(&["compare", "last", "new.json"]).exits(3).says("it has schema 9, this collo reads schema 1");
+    bench.collo(&["compare", "last", "half.json"]).exits(3).says("`half.json` is not a collo report: it is truncated");
+    bench.write("new.json", &whole.replacen("\"schema\": 2", "\"schema\": 9", 1));
+    bench.collo(&["compare", "last", "new.json"]).exits(3).says("it has schema 9, this collo reads 1 to 2");
     bench
         .collo(&["compare", "last-1", "last", "--quantity", "beauty"])
         .exits(2)
@@ -110,6 +110,6 @@ fn what_is_no_side_is_said_to_be_none() {
 fn a_campaign_that_nothing_was_published_of_says_so() {
     let bench = Bench::of(SLEEP);
     bench.collo(&["run", "x", "--no-report"]).exits(0);
-    bench.collo(&["compare", "published:study", "last"]).exits(2).answers("0 published figures about cells of this campaign");
+    bench.collo(&["compare", "published:study", "last"]).exits(2).answers("0 published figures for cells of this campaign");
     bench.collo(&["compare", "last", "published:study", "--fail-on", "worse"]).exits(2).says("no verdict");
 }

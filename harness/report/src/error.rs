@@ -14,13 +14,13 @@ pub enum Error {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// A file or value given as a report is not one, or has a version that this collo does not read.
-    #[error("`{what}` is not a report of collo: {reason}")]
+    #[error("`{what}` is not a collo report: {reason}")]
     NotAReport { what: String, reason: String },
     /// Two sides without a common cell.
     #[error("`{left}` and `{right}` have no cell in common: {left_has}, {right_has}")]
     NothingInCommon { left: String, right: String, left_has: String, right_has: String },
     /// A quantity that is meaningless between different devices.
-    #[error("`{quantity}` of a {left} is not compared with that of a {right}: they are different devices")]
+    #[error("`{quantity}` is not compared between different devices, {left} and {right}")]
     AcrossDevices { quantity: String, left: String, right: String },
     /// A quantity that no cell of either side has.
     #[error("no cell of either side has a quantity `{asked}`")]
@@ -38,7 +38,7 @@ impl From<Error> for Diagnostic {
         let shown = Diagnostic::new(e.to_string());
         match e {
             Error::Store(e) => e.into(),
-            Error::NotAReport { .. } => shown.of_machine().hint("`collo report CAMPAIGN` writes it again"),
+            Error::NotAReport { .. } => shown.of_machine().hint("`collo report CAMPAIGN` rewrites it"),
             Error::NothingInCommon { .. } => shown.hint("what each has: `collo show CAMPAIGN`"),
             Error::AcrossDevices { .. } => shown.hint("`--quantity throughput_gain`, or another ratio"),
             Error::NoQuantity { known, .. } => shown.hint(format!("there are {}", known.join(", "))),

@@ -83,7 +83,7 @@ fn words(comparison: &Comparison) -> Vec<(&str, &str)> {
 #[test]
 fn a_comparison_reads_as_the_manual_has_it() {
     let (left, right) = nights();
-    insta::assert_snapshot!(of(&left, &right).text(100), @r"
+    insta::assert_snapshot!(of(&left, &right).text(100), @"
     small-7way-mps 20261114-0200-11d8 → 20261121-0200-93be, both on a simulated A100-SXM4-40GB
     cell              epoch s left  epoch s right  ratio              p  verdict
     small×7 mps b32   28.9  ±0.5    26.8  ±0.5     0.93  ±0.02   <0.001  better
@@ -94,7 +94,7 @@ fn a_comparison_reads_as_the_manual_has_it() {
     environment  left        right
     driver       535.183.06  580.95.05
     power cap    400 W       350 W      may explain `worse`
-    alike: GPU, kernel, torch
+    identical: GPU, kernel, torch
     1 better, 1 worse, 1 can't tell, 1 same; relevant from 2 %, 95 % intervals, p by Holm over 4
     decide: collo run 93be --where 'degree == 1 && batch_size == 128' --more 9
     decide: collo run 11d8 --where 'degree == 1 && batch_size == 128' --more 9
@@ -156,12 +156,12 @@ fn what_makes_times_incomparable_is_said_and_not_judged() {
     let stand_in = with("synthetic", json!(["CIFAR-10"]));
     assert!(warned(&stand_in, "the left trained on real data, the right on stand-ins for CIFAR-10"), "{:?}", stand_in.warnings);
     let shorter = with("shortened", json!([{ "workload": "small", "limit_batches": 20 }]));
-    assert!(warned(&shorter, "epochs of `small` differ, whole epochs left and 20 batches right"), "{:?}", shorter.warnings);
+    assert!(warned(&shorter, "epochs of `small` differ (whole epochs left, 20 batches right)"), "{:?}", shorter.warnings);
     assert_eq!(shorter.count("not_judged"), 4);
     let mut measured = right["device"].clone();
     measured["simulated"] = json!(false);
     let measured = with("device", measured);
-    assert!(warned(&measured, "the left side is simulated, the other is measured") && measured.count("not_judged") == 4);
+    assert!(warned(&measured, "the left side is simulated, the other measured") && measured.count("not_judged") == 4);
     let mut set = right["environment"].clone();
     set["python set"] = json!("cuda13");
     let set = with("environment", set);
@@ -177,7 +177,7 @@ fn void_informative_and_failed_cells_are_shown_and_never_judged() {
     let (left, mut right) = nights();
     let cells = right["cells"].as_array_mut().unwrap();
     cells[0]["validity"] = json!("informative");
-    cells[0]["reasons"] = json!(["others used 30 % of the cores"]);
+    cells[0]["reasons"] = json!(["other processes used 30 % of the cores"]);
     cells[1]["epoch_time_s"] = json!({ "estimate": 11.0, "low": null, "high": null, "repetitions": 1, "df": null });
     cells[3]["outcome"] = json!("out_of_memory");
     cells[3]["epoch_time_s"] = Value::Null;
@@ -185,7 +185,7 @@ fn void_informative_and_failed_cells_are_shown_and_never_judged() {
         member["settings"] = json!({ "workers": 4 });
     }
     let comparison = of(&left, &right);
-    insta::assert_snapshot!(comparison.text(100), @r"
+    insta::assert_snapshot!(comparison.text(100), @"
     small-7way-mps 20261114-0200-11d8 → 20261121-0200-93be, both on a simulated A100-SXM4-40GB
     cell              epoch s left  epoch s right  ratio               p  verdict
     small×7 mps b128  26.1  ±0.2    27.4  ±0.2     1.050 ±0.014   <0.001  worse
@@ -197,7 +197,7 @@ fn void_informative_and_failed_cells_are_shown_and_never_judged() {
     environment  left        right
     driver       535.183.06  580.95.05
     power cap    400 W       350 W      may explain `worse`
-    alike: GPU, kernel, torch
+    identical: GPU, kernel, torch
     1 worse, 1 no longer runs, 1 can't tell, 1 not judged; relevant from 2 %, 95 % intervals, p by Holm
       over 1
     decide: collo run 93be --where 'degree == 1 && batch_size == 128' --more 2
@@ -255,7 +255,7 @@ fn different_cards_are_compared_by_gain_and_their_slices_by_share() {
     small-7way-mps 20261114-0200-11d8 on a simulated NVIDIA A100-SXM4-40GB → 20261121-0200-93be on a simulated NVIDIA H100
       80GB HBM3
     different devices: compared by throughput gain, each side against its own baseline, never by times; slices are matched
-      by their share of the card
+      by their share of the GPU
     cell                                              gain left   gain right  ratio            p  verdict
     small×7 mig:1g.5gb b32 ↔ small×7 mig:1g.10gb b32  2.90 ±0.06  3.40 ±0.07  1.17 ±0.03  <0.001  better
     small×2 mig b32                                   1.80 ±0.04  1.80 ±0.04  1.00 ±0.03    1.00  can't tell (3 more each)
@@ -268,7 +268,7 @@ fn different_cards_are_compared_by_gain_and_their_slices_by_share() {
     "#);
     let asked = Options { quantity: Some("epoch_time_s".into()), by: None };
     let why = compare(&side(&left), &side(&right), &asked).unwrap_err().to_string();
-    insta::assert_snapshot!(why, @r"`epoch_time_s` of a simulated NVIDIA A100-SXM4-40GB is not compared with that of a simulated NVIDIA H100 80GB HBM3: they are different devices");
+    insta::assert_snapshot!(why, @"`epoch_time_s` is not compared between different devices, simulated NVIDIA A100-SXM4-40GB and simulated NVIDIA H100 80GB HBM3");
 }
 
 /// A side on a card with advice.
@@ -287,7 +287,7 @@ fn generations_stand_beside_each_other_with_what_changed_first() {
         advised("NVIDIA H100 80GB HBM3", "20261121-0200-93be", "small×7 mig:1g.10gb b32", "mig:1g.10gb", 3.4, "contradicted"),
     ];
     let found = generations(&sides, None).unwrap();
-    insta::assert_snapshot!(found.text(100), @r"
+    insta::assert_snapshot!(found.text(100), @"
     simulated A100-SXM4-40GB: small-7way-mps 20261114-0200-11d8
     simulated H100 80GB HBM3: small-7way-mps 20261121-0200-93be
     isolation: changed
@@ -296,15 +296,15 @@ fn generations_stand_beside_each_other_with_what_changed_first() {
     collocate: the same verdict
       simulated A100-SXM4-40GB: ✓ supported: Do collocate. As found.
       simulated H100 80GB HBM3: ✓ supported: Do collocate. As found.
-    not enough evidence on any card: mixing
+    not enough evidence on any GPU: mixing
     small×7 mig:1g.5gb b32
       simulated A100-SXM4-40GB: 2.90 ±0.06, 14 of 108 SMs
       simulated H100 80GB HBM3: 3.40 ±0.07 as small×7 mig:1g.10gb b32, 16 of 132 SMs
     small×7 mps b32
       simulated A100-SXM4-40GB: 5.40 ±0.11
       simulated H100 80GB HBM3: 5.40 ±0.11
-    cells: gain with 95 % intervals, each card against its own baseline; slices are matched by their
-      share of the card; times are not compared
+    cells: gain with 95 % intervals, each GPU against its own baseline; slices are matched by their
+      share of the GPU; times are not compared
     ");
     let folder = tempfile::tempdir().unwrap();
     let page = fs_err::read_to_string(found.write(folder.path()).unwrap().html).unwrap();
@@ -325,19 +325,18 @@ fn a_campaign_stands_beside_what_was_published_without_a_verdict() {
         ],
     );
     let found = beside(&side(&made));
-    insta::assert_snapshot!(found.text(100), @r"
+    insta::assert_snapshot!(found.text(100), @"
     published:study → small-7way-mps 20261121-0200-93be, on a simulated NVIDIA A100-SXM4-40GB
     warning: the device is simulated and was calibrated on these figures: agreement is circular
-    warning: not told by members here, so it may differ from the study's: augmentation, keep cache,
-      label smoothing, nesterov, optimiser, precision, read loss, schedule, validate, weight decay,
-      workers
-    cell               quantity  published  here        ratio  the published value lies
+    warning: not reported by members here, may differ from the study: augmentation, keep cache, label
+      smoothing, nesterov, optimiser, precision, read loss, schedule, validate, weight decay, workers
+    cell               quantity  published  here        ratio  the published value is
     small×7 mps b32    gain      5.35       5.30 ±0.11  0.99   inside our interval
-    small×7 naive b32  gain      1.98       1.70 ±0.03  0.86   outside: ours is at least 12.4 % less
-    2 published figures about cells of this campaign: 1 inside our interval or the same, 1 outside or
-      another, 0 without an interval or a number; nothing was published of 1 cell
-    published by others, without intervals, so that no verdict is given: collocation study on an
-      A100-40GB, PhD thesis, chapter 4; EuroMLSys 2024
+    small×7 naive b32  gain      1.98       1.70 ±0.03  0.86   outside: ours is at least 12.4 % lower
+    2 published figures for cells of this campaign: 1 inside our interval or the same outcome, 1 outside
+      or another outcome, 0 without an interval or a number; nothing was published for 1 cell
+    published by others, without intervals, so no verdict is given: collocation study on an A100-40GB,
+      PhD thesis, chapter 4; EuroMLSys 2024
     ");
     let folder = tempfile::tempdir().unwrap();
     let page = fs_err::read_to_string(found.write(folder.path()).unwrap().html).unwrap();
@@ -367,15 +366,15 @@ fn seven_in(regimes: [Value; 2]) -> Value {
 #[test]
 fn a_campaign_in_the_studys_regime_is_held_against_it_without_a_word_of_conditions() {
     let found = beside(&side(&seven_in([regime_of_the_study(), regime_of_the_study()])));
-    insta::assert_snapshot!(found.text(100), @r"
+    insta::assert_snapshot!(found.text(100), @"
     published:study → small-7way-mps 20261121-0200-93be, on an NVIDIA A100-SXM4-40GB
-    cell               quantity  published  here        ratio  the published value lies
+    cell               quantity  published  here        ratio  the published value is
     small×7 mps b32    gain      5.35       5.30 ±0.11  0.99   inside our interval
-    small×7 naive b32  gain      1.98       1.70 ±0.03  0.86   outside: ours is at least 12.4 % less
-    2 published figures about cells of this campaign: 1 inside our interval or the same, 1 outside or
-      another, 0 without an interval or a number; nothing was published of 0 cells
-    published by others, without intervals, so that no verdict is given: collocation study on an
-      A100-40GB, PhD thesis, chapter 4; EuroMLSys 2024
+    small×7 naive b32  gain      1.98       1.70 ±0.03  0.86   outside: ours is at least 12.4 % lower
+    2 published figures for cells of this campaign: 1 inside our interval or the same outcome, 1 outside
+      or another outcome, 0 without an interval or a number; nothing was published for 0 cells
+    published by others, without intervals, so no verdict is given: collocation study on an A100-40GB,
+      PhD thesis, chapter 4; EuroMLSys 2024
     ");
     assert_eq!(found.json()["figures"][0]["conditions"], json!({ "differ": [], "not_told": [] }));
 }
@@ -389,19 +388,19 @@ fn a_campaign_in_another_regime_says_what_differs_cell_by_cell_and_is_not_held_a
     idle["workers"] = json!(0);
     idle["validate"] = json!(false);
     let found = beside(&side(&seven_in([fp32, idle])));
-    insta::assert_snapshot!(found.text(100), @r"
+    insta::assert_snapshot!(found.text(100), @"
     published:study → small-7way-mps 20261121-0200-93be, on an NVIDIA A100-SXM4-40GB
-    cell               quantity  published  here        ratio  the published value lies
-    small×7 mps b32    gain      5.35       5.30 ±0.11  0.99   not held against it: other conditions
-    small×7 naive b32  gain      1.98       1.70 ±0.03  0.86   not held against it: other conditions
-    other conditions than the published:
+    cell               quantity  published  here        ratio  the published value is
+    small×7 mps b32    gain      5.35       5.30 ±0.11  0.99   not compared: other conditions
+    small×7 naive b32  gain      1.98       1.70 ±0.03  0.86   not compared: other conditions
+    conditions that differ from the published ones:
     small×7 mps b32: precision fp32, published with tf32; loss read each epoch, published each step
     small×7 naive b32: workers 0, published with 4; no validation, published with one
-    2 published figures about cells of this campaign: 0 inside our interval or the same, 0 outside or
-      another, 0 without an interval or a number, 2 published under other conditions; nothing was
-      published of 0 cells
-    published by others, without intervals, so that no verdict is given: collocation study on an
-      A100-40GB, PhD thesis, chapter 4; EuroMLSys 2024
+    2 published figures for cells of this campaign: 0 inside our interval or the same outcome, 0 outside
+      or another outcome, 0 without an interval or a number, 2 published under other conditions; nothing
+      was published for 0 cells
+    published by others, without intervals, so no verdict is given: collocation study on an A100-40GB,
+      PhD thesis, chapter 4; EuroMLSys 2024
     ");
     let row = &found.json()["figures"][0];
     assert_eq!(row["place"], "other_conditions");

@@ -81,7 +81,7 @@ fn of_two_runs_that_are_one_measurement_neither_counts() {
     });
     let report = report.unwrap();
     assert_eq!(report.analysis.cell("tiny×2").unwrap().counted().map(|r| r.record().repetition).collect::<Vec<_>>(), [3]);
-    assert_eq!(report.analysis.problems[0], format!("run `{TWO}-1` is left out: it is the same measurement as another one"));
+    assert_eq!(report.analysis.problems[0], format!("run `{TWO}-1` is left out: it duplicates another run"));
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn under_release_neither_a_gain_nor_a_makespan_is_made_of_service() {
     assert!(c["throughput_gain"].is_null() && c["makespan_s"].is_null());
     // The trainer leaves after 21 s, within the second span of service, so that no span has company all along.
     assert!(c["latency_p99_s"].is_null());
-    assert_eq!(c["absent"]["latency_p99_s"], "none of its epochs was measured with full company");
+    assert_eq!(c["absent"]["latency_p99_s"], "no measured epoch had all members running");
     assert!(!c["members"][1]["slowdown"].is_null(), "the trainer had company");
 }
 
@@ -182,7 +182,7 @@ fn absent_latencies_say_why() {
     let short = one(&Serves { window_s: 3.0, ..usual.clone() });
     assert!(short["latency_p95_s"].is_object() && short["latency_p99_s"].is_null());
     let why = short["absent"]["latency_p99_s"].as_str().unwrap();
-    assert!(why.starts_with("it takes at least 299 requests in a run's measured window, there were 1"), "{why}");
+    assert!(why.starts_with("it needs at least 299 requests in a run's measured window; there were 1"), "{why}");
     let no_limit = one(&Serves { slo_s: None, ..usual.clone() });
     assert_eq!((&no_limit["within_slo_ratio"], &no_limit["goodput_per_s"]), (&Value::Null, &Value::Null));
     assert_eq!(no_limit["absent"]["goodput_per_s"], "no `slo` was set");
@@ -253,7 +253,7 @@ fn equal_servers_are_pooled_and_different_ones_stand_by_themselves() {
     assert!(estimate(alike, "latency_p99_of_solo") > 0.5);
     let apart = cell(&report, "serve+decode+tiny mps");
     assert!(apart["latency_p99_s"].is_null());
-    assert_eq!(apart["absent"]["latency_p99_s"], "its members serve different workloads: each has its own");
+    assert_eq!(apart["absent"]["latency_p99_s"], "its members serve different workloads: see each member");
     near(estimate(&apart["members"][1], "offered_per_s"), 20.0, 0.1);
     assert_eq!(apart["members"][1]["absent"]["within_slo_ratio"], "no `slo` was set");
     assert!(apart["members"][1]["latency_p99_of_solo"].is_object() && apart["members"][0]["within_slo_ratio"].is_object());
@@ -296,7 +296,7 @@ fn the_guideline_says_under_which_mode_training_may_run_beside() {
     let g = serving(&whole);
     assert_eq!(g.verdict, Verdict::Supported, "{}", g.finding);
     insta::assert_snapshot!(g.statement, @"Train beside serving under MPS: `serve+tiny mps`.");
-    insta::assert_snapshot!(g.finding, @"`serve+tiny mps` answers 100.0 [99.7, 100.0] % of the requests within 200 ms; `tiny` takes 1.26 ±0.02 times as long as alone; 1 of 2 groups surely keeps what is asked.");
+    insta::assert_snapshot!(g.finding, @"`serve+tiny mps` answers 100.0 [99.7, 100.0] % of the requests within 200 ms; `tiny` takes 1.26 ±0.02 times as long as alone; 1 of 2 groups certainly meets the requirement.");
     assert_eq!((g.key.as_ref().unwrap().quantity, g.command.as_deref()), (Key::WithinSlo, None));
 
     let whole = analysed(&beside(start(), 60.0, 9.0, "naive"));
@@ -307,13 +307,13 @@ fn the_guideline_says_under_which_mode_training_may_run_beside() {
     let alone = Fixture::named("serving").solo("tiny", 32, 8.0).serves("serve", &too_much);
     let whole = analysed(&beside(alone, 35.0, 9.0, "naive"));
     let g = serving(&whole);
-    assert_eq!((g.verdict, g.statement.as_str()), (Verdict::Contradicted, "Serve less before anybody trains beside it."));
-    assert!(g.finding.starts_with("`serve solo b1` answers ") && g.finding.contains("with nobody beside it"), "{}", g.finding);
+    assert_eq!((g.verdict, g.statement.as_str()), (Verdict::Contradicted, "Reduce the serving load before training beside it."));
+    assert!(g.finding.starts_with("`serve solo b1` answers ") && g.finding.contains("with nothing beside it"), "{}", g.finding);
 
     let nobody = analysed(&start());
     let g = serving(&nobody);
     assert_eq!((g.verdict, g.command.as_deref()), (Verdict::NotEnoughEvidence, Some("collo run serve-cpu")));
-    insta::assert_snapshot!(g.finding, @"Nobody trains beside a member that serves in this experiment.");
+    insta::assert_snapshot!(g.finding, @"No member trains beside a serving one in this experiment.");
 
     let once = analysed(&beside(start(), 110.0, 10.0, "mps").repetitions(1));
     let g = serving(&once);
@@ -365,12 +365,12 @@ fn the_end_of_a_run_says_latency() {
     ± 95 % interval, pooled t, 3 repetitions, 6 solo
     energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
     "#);
-    insta::assert_snapshot!(terminal_cell(&whole, "serve+tiny mps").unwrap(), @r#"
+    insta::assert_snapshot!(terminal_cell(&whole, "serve+tiny mps").unwrap(), @"
     serve+tiny mps of 7f3a, serving, cpu: valid, 3 of 3 repetitions
       fairness   overlap 100 %      skew 0.1 ms
       latency    serve              p50 11.9 ±1.2 ms   p95 48 ±4 ms       p99 75 ±15 ms      p99 1.2 [1.0, 1.5] times that alone
       requests   99.6 % within 100 ms  goodput 49 ±4 per second  49 ±4 due per second
-      memory     1.20 of 24.0 GiB   0.960 ±0 of the sum of solo  PSS, so that shared pages count once
+      memory     1.20 of 24.0 GiB   0.960 ±0 of the sum of solo  PSS, which counts shared pages once
       cpu        198 %              pressure 5 %
       member     0                  serve              p99 75 ±15 ms      99.6 % in time
       member     1                  tiny               9.93 ±0.08 s       slowdown 1.244 ±0.013  loss 2.10
@@ -378,7 +378,7 @@ fn the_end_of_a_run_says_latency() {
       graph      tiny               0.175 M parameters  0.703 MB           0.0256 GFLOP forward per item  0.400 M activations per item  16 layers
       attested   3 of 3 runs by cpu time in the window
       absent     ANTT, energy per epoch, epoch time, fairness, items per second, makespan, slowdown, STP, throughput gain: a member serves
-    "#);
+    ");
 }
 
 #[test]
@@ -387,35 +387,35 @@ fn the_section_stands_in_the_page_and_nowhere_is_an_epoch_of_a_server() {
     let written = write(&analysed(&campaign()), reports.path()).unwrap();
     let text = std::fs::read_to_string(written.markdown).unwrap();
     let section = text.split("## Latency").nth(1).unwrap().split("\n## ").next().unwrap();
-    insta::assert_snapshot!(section.trim(), @r#"
-    **not enough evidence** · `serve+tiny mps` answers 99.7 \[98.7, 100.0\] % of the requests within 100 ms; `tiny` takes 1.244 ±0.013 times as long as alone; none of 2 groups surely keeps what is asked.
+    insta::assert_snapshot!(section.trim(), @r"
+    **not enough evidence** · `serve+tiny mps` answers 99.7 \[98.7, 100.0\] % of the requests within 100 ms; `tiny` takes 1.244 ±0.013 times as long as alone; none of 2 groups certainly meets the requirement.
 
     ![p99 alone and beside others (synthetic data)](20261120-1842-7f3a/plots/latency.svg)
 
-    From when a request was due, whether or not anybody had time for it, to its answer; one request in a hundred is later. Logarithmic. Whiskers: 95 % interval over repetitions, each cell by its own spread.
+    From when a request was due to its answer, waiting included; one request in a hundred is later. Logarithmic. Whiskers: 95 % interval over repetitions, each cell by its own spread.
 
-    | cell | server | due per s | capacity alone | p50, ms | p95, ms | p99, ms | p99 ÷ alone | in time, % | goodput per s | slowdown of who trains | as asked |
+    | cell | server | due per s | capacity alone | p50, ms | p95, ms | p99, ms | p99 ÷ alone | in time, % | goodput per s | training slowdown | as asked |
     |---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|---|
     | serve solo b1 | serve: limit 100 ms | 48.6: \[47.1, 50.2\] | 120.1: \[119.8, 120.5\] | 9.8: \[9.2, 10.5\] | 42: \[38, 47\] | 62: \[57, 67\] | 1: by definition | 99.96: \[99.87, 100.00\] | 48.6: \[47.0, 50.2\] |  | yes |
     | serve+tiny mps | serve: limit 100 ms | 49: \[45, 54\] | 120.1: \[119.8, 120.5\] | 11.9: \[10.7, 13.1\] | 48: \[44, 53\] | 75: \[62, 91\] | 1.2: \[1.0, 1.5\] | 99.7: \[98.7, 100.0\] | 49: \[46, 53\] | tiny 1.244 ±0.013 | open |
     | serve+tiny naive | serve: limit 100 ms | 51: \[48, 54\] | 120.1: \[119.8, 120.5\] | 28: \[20, 38\] | 110: \[50, 240\] | 160: \[80, 330\] | 3: \[1, 5\] | 92: \[82, 100\] | 47: \[40, 55\] | tiny 1.139 ±0.012 | open |
 
-    ![Who is later than what (synthetic data)](20261120-1842-7f3a/plots/lateness.svg)
+    ![Shares of later requests (synthetic data)](20261120-1842-7f3a/plots/lateness.svg)
 
-    The share of the requests whose answer came later, mean over repetitions at equal shares; requests that were never answered are later than any. Both axes are logarithmic. Marks: p50, p95 and p99, the last on the strong line. The earliest third of the requests is not drawn; a line ends where a repetition has too few.
+    The share of requests answered later, mean over repetitions at equal shares; requests never answered are later than any. Both axes are logarithmic. Marks: p50, p95 and p99, the last on the thick line. The earliest third of the requests is not drawn; a line ends where a repetition has too few.
 
     | cell | server | p50, ms | p95, ms | p99, ms | runs |
     |---|---|--:|--:|--:|---|
     | serve solo b1 | serve | 9.8 | 42 | 62 | 6 |
     | serve+tiny naive | serve | 28 | 110 | 160 | 3 |
     | serve+tiny mps | serve | 11.9 | 48 | 75 | 3 |
-    "#);
+    ");
     for id in ["latency", "lateness"] {
         assert!(reports.path().join(format!("serving/20261120-1842-7f3a/plots/{id}.svg")).exists(), "{id}");
     }
     let epochs = text.split("## Time per epoch").nth(1).unwrap().split("\n## ").next().unwrap();
     assert!(!epochs.contains("serve"), "{epochs}");
-    assert!(text.contains("Every mixed group has a member that serves"), "no makespan of it is told");
+    assert!(text.contains("Every mixed group has a serving member"), "no makespan of it is told");
 }
 
 #[test]
@@ -451,7 +451,7 @@ fn a_step_of_the_p99_is_worse_and_another_rate_is_not_judged() {
     let faster = Serves { rate_per_s: 80.0, ..usual.clone() };
     let found = compare(&before, &side(&of(&faster, 3)), &Options::default()).unwrap();
     let row = found.rows.iter().find(|r| r.label == "serve+tiny mps").unwrap();
-    assert_eq!(row.finding.text(), "not judged: requests come at another rate, or have another limit");
+    assert_eq!(row.finding.text(), "not judged: request rates or limits differ");
 }
 
 #[test]

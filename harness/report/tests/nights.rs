@@ -60,8 +60,8 @@ fn history(names: &[&str]) -> History {
 
 #[test]
 fn the_terminal_says_what_stepped_what_is_gone_and_what_could_have_been_seen() {
-    insta::assert_snapshot!(history(&NAMES).text(100), @r"
-    nightly on NVIDIA A100-SXM4-40GB (40 GiB): 20 nights, 19 whole; the last is 20261120-0200-0013
+    insta::assert_snapshot!(history(&NAMES).text(100), @"
+    nightly on NVIDIA A100-SXM4-40GB (40 GiB): 20 nights, 19 complete; the last is 20261120-0200-0013
     slower  medium×3 mps b32  +6.3 % [5.8, 6.7]  p <0.001  since 20 Nov
     gone    medium×2 mps b32  out of memory                since 20 Nov
     environment of 20 Nov: driver 570.124.06 → 580.95.05
@@ -75,13 +75,13 @@ fn a_quiet_night_and_no_night_are_said_in_few_words() {
     let nights = (0..20).map(|i| night(i, &NAMES)).collect();
     let quiet = History::of("nightly", Nights { nights, problems: Vec::new() }, Rules::default());
     assert!(!quiet.has_regression());
-    insta::assert_snapshot!(quiet.text(100), @r"
-    nightly on NVIDIA A100-SXM4-40GB (40 GiB): 20 nights, 20 whole; the last is 20261120-0200-0013
+    insta::assert_snapshot!(quiet.text(100), @"
+    nightly on NVIDIA A100-SXM4-40GB (40 GiB): 20 nights, 20 complete; the last is 20261120-0200-0013
     9 of 9 cells could have shown a step of 5 %
     0 slower, 0 faster, 0 gone, 0 suspicious, of 9 judged
     ");
     let none = History::of("nightly", Nights::default(), Rules::default());
-    assert_eq!(none.text(100), "no night is stored yet\n");
+    assert_eq!(none.text(100), "no nights are stored yet\n");
     assert!(!none.has_regression() && none.json()["rows"].as_array().is_some_and(Vec::is_empty));
     let folder = tempfile::tempdir().expect("a folder");
     let page = fs_err::read_to_string(none.write(folder.path()).expect("written").html).expect("there");

@@ -160,12 +160,12 @@ fn campaigns_with_nothing_in_them_are_whole_pages() {
     let mut empty = Fixture::named("empty");
     empty.repetitions = 0;
     written(&empty, |page, written| {
-        assert!(page.contains("The plan has no cell.") && written.plots.is_empty());
+        assert!(page.contains("The plan has no cells.") && written.plots.is_empty());
         assert!(page.contains("0 planned, 0 accounted for"));
     });
     let mut unrun = Fixture::quickstart();
     unrun.stop_after = 0;
-    written(&unrun, |page, _| assert!(page.contains("Nothing was run yet.") && page.contains("12 planned, 0 accounted for")));
+    written(&unrun, |page, _| assert!(page.contains("Nothing has run yet.") && page.contains("12 planned, 0 accounted for")));
     let oom = || Outcome::OutOfMemory { member: 0, message: "tried to allocate 9 GiB".into() };
     let mut failed = Fixture::quickstart();
     failed.cells.iter_mut().for_each(|c| c.outcome = oom());

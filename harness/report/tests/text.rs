@@ -15,7 +15,7 @@ fn analysed(fixture: &Fixture) -> Report {
 
 #[test]
 fn the_end_of_a_run_is_one_table_with_its_notes() {
-    insta::assert_snapshot!(terminal(&analysed(&Fixture::quickstart()), 100), @r#"
+    insta::assert_snapshot!(terminal(&analysed(&Fixture::quickstart()), 100), @"
     quickstart on cpu: 12 of 12 runs completed in 1 min 27 s
 
     cell              epoch s       slowdown      gain        fairness    memory    cpu  overlap
@@ -25,9 +25,8 @@ fn the_end_of_a_run_is_one_table_with_its_notes() {
 
     ± 95 % interval, pooled t, 3 repetitions, 6 solo; gain is work per second against running in turn
     energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
-    2 together do 1.97 times the work per second of one after the other; a third changes that by less
-      than 5 %
-    "#);
+    2 together do 1.97 times the work per second done in turn; a third changes that by less than 5 %
+    ");
 }
 
 #[test]
@@ -35,7 +34,7 @@ fn failed_cells_keep_their_row_and_say_how_they_ended() {
     let crash = Outcome::Crashed { member: 1, status: "exited with 1".into(), message: "in epoch 1".into(), place_alone: true };
     let mut fixture = Fixture::quickstart().ends(crash);
     fixture.repetitions = 1;
-    insta::assert_snapshot!(terminal(&analysed(&fixture), 100), @r#"
+    insta::assert_snapshot!(terminal(&analysed(&fixture), 100), @"
     quickstart on cpu: 3 of 4 runs completed in 29 s, 1 crashed
 
     cell              epoch s       slowdown      gain          fairness    memory    cpu  overlap
@@ -46,7 +45,7 @@ fn failed_cells_keep_their_row_and_say_how_they_ended() {
     ± 95 % interval, pooled t, 1 repetition, 2 solo; gain is work per second against running in turn
     energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
     `tiny×2 naive b32` is informative: one repetition carries no interval
-    "#);
+    ");
 }
 
 #[test]
@@ -78,13 +77,13 @@ fn nothing_to_say_is_said_shortly() {
 #[test]
 fn one_cell_in_full() {
     let report = analysed(&Fixture::quickstart());
-    insta::assert_snapshot!(terminal_cell(&report, "tinyx3").unwrap(), @r#"
+    insta::assert_snapshot!(terminal_cell(&report, "tinyx3").unwrap(), @"
     tiny×3 naive b32 of 7f3a, quickstart, cpu: valid, 3 of 3 repetitions
       epoch      2.47 ±0.02 s       solo 1.579 ±0.011 s  slowdown 1.564 ±0.018
       gain       1.92 ±0.02         STP 1.92 ±0.02, ANTT 1.564 ±0.018  better (p <0.001)
       fairness   0.994 ±0.005       overlap 100 %      skew 0.2 ms
       makespan   5.20 ±0.05 s
-      memory     1.80 of 24.0 GiB   solo 0.75 GiB      0.800 ±0 of the sum of solo  PSS, so that shared pages count once
+      memory     1.80 of 24.0 GiB   solo 0.75 GiB      0.800 ±0 of the sum of solo  PSS, which counts shared pages once
       cpu        200 %              solo 99 %          pressure 30 %
       items      1244 ±12 per second
       member     0                  tiny               2.47 ±0.02 s       slowdown 1.563 ±0.017  loss 2.10
@@ -93,7 +92,7 @@ fn one_cell_in_full() {
       graph      tiny               0.175 M parameters  0.703 MB           0.0256 GFLOP forward per item  0.400 M activations per item  16 layers
       attested   3 of 3 runs by cpu time in the window
       absent     energy per epoch: no readable counter
-    "#);
+    ");
     assert_eq!(terminal_cell(&report, "tiny×3 naive b32"), terminal_cell(&report, "tinyx3"));
     assert_eq!(terminal_cell(&report, "tiny"), None, "three cells begin so");
     assert_eq!(terminal_cell(&report, "medium"), None);
@@ -115,7 +114,7 @@ fn shortened_epochs_and_mixed_data_are_said_on_every_face() {
     fixture.real_from_block = Some(2);
     let report = analysed(&fixture);
     let said = terminal(&report, 200);
-    let why = "CIFAR-10 was real in some runs of this campaign and synthetic in others: their times do not belong together";
+    let why = "CIFAR-10 was real in some runs of this campaign and synthetic in others: their times are not comparable";
     assert!(said.contains(why), "{said}");
     assert!(report.analysis.cells.iter().all(|c| c.validity.verdict != collo_store::Verdict::Valid), "{said}");
 }
@@ -126,7 +125,7 @@ fn markdown_begins_with_what_to_do() {
     let written = write(&analysed(&Fixture::quickstart()), reports.path()).unwrap();
     let text = std::fs::read_to_string(written.markdown).unwrap();
     let head: Vec<&str> = text.lines().take(32).collect();
-    insta::assert_snapshot!(head.join("\n"), @r#"
+    insta::assert_snapshot!(head.join("\n"), @"
     # How to share two cores
 
     One small network, alone, twice and three times on the same cores: experiment `quickstart`
@@ -135,14 +134,14 @@ fn markdown_begins_with_what_to_do() {
     - Campaign: 2026-11-20 18:42:09 UTC; `20261120-1842-7f3a`
     - 12 planned, 12 accounted for: 12 completed in 1 min 27 s; 3 cells valid, 0 informative, 0 void
 
-    ## What to do with these cores
+    ## How to use these cores
 
     | verdict | guideline | here, 95 % interval | published |
     |---|---|---|---|
     | supported | **Stop at two members of `tiny b32` under naive sharing.** Two do 1.97 times the work of running in turn; a third changes that by less than 5 %. | 1.97× [1.95, 2.00] (`tiny×2 naive b32`) | two small ones in about the time of one |
     | contradicted | **Plan for less memory than the sum of the footprints.** `tiny×3 naive b32` needs 0.800 ±0 times the sum of its solo footprints; shared pages count once. | 0.800× [0.800, 0.800] (`tiny×3 naive b32`) | = sum of footprints |
-    | supported | **Share naively rather than run in turn.** Least of 2 groups: `tiny×3 naive b32` does 1.92 ±0.02 times the work of running in turn. | 1.92× [1.90, 1.94] (`tiny×3 naive b32`) | large: about 1.0×; small: up to 1.98× |
-    | supported | **Count on equal members progressing equally.** The slowest member of `tiny×3 naive b32` makes 0.994 ±0.005 of the fastest's progress. | 0.994× [0.989, 1.000] (`tiny×3 naive b32`) | not studied |
+    | supported | **Share naively rather than run in turn.** Lowest of 2 groups: `tiny×3 naive b32` does 1.92 ±0.02 times the work of running in turn. | 1.92× [1.90, 1.94] (`tiny×3 naive b32`) | large: about 1.0×; small: up to 1.98× |
+    | supported | **Expect equal members to progress equally.** The slowest member of `tiny×3 naive b32` makes 0.994 ±0.005 of the fastest's progress. | 0.994× [0.989, 1.000] (`tiny×3 naive b32`) | not studied |
 
     What to run (synthetic data)
 
@@ -158,7 +157,7 @@ fn markdown_begins_with_what_to_do() {
     An epoch takes 1.013 ±0.012 times as long as alone in `tiny×2 naive b32`, and 1.564 ±0.018 times in `tiny×3 naive b32`.
 
     ![Time per epoch by degree and mode (synthetic data)](20261120-1842-7f3a/plots/epoch-time.svg)
-    "#);
+    ");
     for figure in text.lines().filter_map(|l| l.strip_prefix("![")?.split_once("](")) {
         let path = figure.1.trim_end_matches(')');
         assert!(reports.path().join("quickstart").join(path).exists(), "{path}");

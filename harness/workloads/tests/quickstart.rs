@@ -76,7 +76,9 @@ fn reported(report: &Value) {
         // A test machine may be busy, which the report says of itself, and a repetition that is left out for it may have been one of two;
         // nothing else may be wrong.
         let reasons: Vec<&str> = cell["reasons"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
-        let busy = |r: &&str| r.split("; ").all(|r| r.starts_with("others used ") || r.contains("left out: others used "));
+        let busy = |r: &&str| {
+            r.split("; ").all(|r| r.starts_with("other processes used ") || r.contains("left out: other processes used "))
+        };
         let alone = |r: &&str| *r == "one repetition carries no interval";
         let only_busy = reasons.iter().any(busy) && reasons.iter().all(|r| busy(r) || alone(r));
         assert!(cell["validity"] == "valid" || only_busy, "{cell}");

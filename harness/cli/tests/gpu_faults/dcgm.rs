@@ -167,7 +167,7 @@ fn cells_lack_none(analysis: &Analysis) -> Result<(), String> {
 
 #[test]
 fn what_dcgm_gets_wrong_is_in_the_samples_and_in_no_number() {
-    let zero: Look = |m, _| cells_lack(m, any, "DCGM said 0 of the card throughout");
+    let zero: Look = |m, _| cells_lack(m, any, "DCGM reported 0 for the GPU throughout");
     let mixed = UNEQUAL.replace("1g.5gb", "1g.10gb").replace("2g.10gb", "2g.20gb");
     all(vec![
         a100("shares above 1", "sm-over-one", NAIVE).looks(above_one_is_left_out),
@@ -183,7 +183,7 @@ fn what_dcgm_gets_wrong_is_in_the_samples_and_in_no_number() {
         a100("zeros where there is nothing, just before it says so", "dcgm-blank,dcgm=4.4.1", NAIVE).looks(zero),
         a100("zeros of instances", "dcgm-zero", HALVES).looks(|m, _| {
             // With MIG on NVML has no utilisation to hold against it: it is enough that members trained.
-            cells_lack(m, any, "DCGM said 0 of the card throughout")
+            cells_lack(m, any, "DCGM reported 0 for the GPU throughout")
         }),
         a100("nothing where there is nothing", "dcgm-blank,dcgm=4.4", NAIVE).looks(absent),
     ]);
@@ -208,7 +208,7 @@ fn falls_silent(toml: &str) -> Result<(), String> {
     let busy: Vec<f64> = values.iter().copied().filter(|v| *v > 0.0).collect();
     let truth = busy.iter().sum::<f64>() / busy.len() as f64;
     hold((mean / truth - 1.0).abs() < 0.1, || format!("{mean} of {truth}: {:?}", cell.suspicious))?;
-    hold(cell.suspicious.iter().any(|s| s.contains("DCGM said 0")), || format!("{:?}", cell.suspicious))
+    hold(cell.suspicious.iter().any(|s| s.contains("DCGM reported 0")), || format!("{:?}", cell.suspicious))
 }
 
 #[test]

@@ -18,16 +18,16 @@ pub fn of_cell(cell: &Cell, baselines: &Baselines) -> BTreeMap<Key, String> {
         _ if key.subject == Subject::Requests => requests.get(&key).cloned().unwrap_or_default(),
         _ if cell.serves() && key.has(Trait::PerEpoch) => "a member serves".into(),
         (_, Some(solo)) if key.has(Trait::NeedsBaseline) => format!("its baseline `{solo}` has no usable run"),
-        _ if key.has(Trait::Company) && cell.record.members.len() < 2 => "one member has no company".into(),
+        _ if key.has(Trait::Company) && cell.record.members.len() < 2 => "it has a single member".into(),
         _ if key.has(Trait::Uniform) && !cell.record.is_uniform() => "its members train different workloads".into(),
         (Key::EnergyPerEpoch | Key::Cpu, _) if cell.counted().all(|r| r.measured.is_none()) => {
-            "there was no time in which all members trained past their warm-up".into()
+            "at no time were all members training past their warm-up".into()
         }
         (Key::EnergyPerEpochAboveIdle, _) if cell.get(Key::EnergyPerEpoch).is_some() => {
-            "the card's power was not read while nobody was on it".into()
+            "the GPU's idle power was not read".into()
         }
-        (Key::SlowdownOnSlice, _) if cell.record.alone_on_slice.is_empty() => "its members are not on slices".into(),
-        (Key::MemoryOfSolo, _) if cell.get(Key::Memory).is_some() => "its baseline's memory was read in another way".into(),
+        (Key::SlowdownOnSlice, _) if cell.record.alone_on_slice.is_empty() => "its members do not run on slices".into(),
+        (Key::MemoryOfSolo, _) if cell.get(Key::Memory).is_some() => "its baseline's memory was read differently".into(),
         _ => key.absent.into(),
     };
     let mut found: BTreeMap<Key, String> =
@@ -47,7 +47,7 @@ fn of_servers(cell: &Cell, baselines: &Baselines) -> BTreeMap<Key, String> {
     match solos[..] {
         [] => all(NOBODY_SERVES),
         [solo] => of_requests(cell, None, solo, &cell.quantities, baselines),
-        _ => all("its members serve different workloads: each has its own"),
+        _ => all("its members serve different workloads: see each member"),
     }
 }
 

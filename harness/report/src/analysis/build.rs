@@ -38,14 +38,14 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
     // One of them is the measurement, and nothing tells which.
     let copies = collo_store::copies(&stored);
     let mut problems: Vec<String> =
-        foreign.iter().filter(|f| !f.changed).map(|f| format!("`{}` is left alone: {}", name(&f.path), f.reason)).collect();
+        foreign.iter().filter(|f| !f.changed).map(|f| format!("`{}` is ignored: {}", name(&f.path), f.reason)).collect();
 
     let mut by_word = BTreeMap::<&'static str, usize>::new();
     let mut repetitions = Vec::new();
     let mut outcomes: Vec<BTreeMap<&'static str, usize>> = vec![BTreeMap::new(); campaign.plan.cells.len()];
     for planned in &campaign.plan.order {
         let Some(counts) = outcomes.get_mut(planned.cell) else {
-            problems.push(format!("the plan names cell {}, which it does not have", planned.cell));
+            problems.push(format!("the plan refers to cell {}, which it does not have", planned.cell));
             continue;
         };
         let run = stored.remove(&campaign.plan.folder(planned));
@@ -57,15 +57,15 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
             repetitions.push((planned.cell, run));
         }
     }
-    problems.extend(stored.keys().map(|name| format!("run `{name}` is not in the plan, left alone")));
+    problems.extend(stored.keys().map(|name| format!("run `{name}` is not in the plan: ignored")));
 
     let (cell_of, mut read): (Vec<usize>, Vec<Repetition>) =
         repetitions.into_iter().map(|(cell, run)| (cell, Repetition::read(run, &campaign.thresholds))).unzip();
     for r in &mut read {
         let folder = name(&r.run.path);
         if copies.contains(&folder) {
-            r.validity.lower(Verdict::Void, "it is the same measurement as another run");
-            problems.push(format!("run `{folder}` is left out: it is the same measurement as another one"));
+            r.validity.lower(Verdict::Void, "it duplicates another run");
+            problems.push(format!("run `{folder}` is left out: it duplicates another run"));
         }
         if r.damaged {
             changed.push(folder);
@@ -269,7 +269,7 @@ fn judge(cell: &mut Cell, campaign: &Campaign) {
         if ratio > limit {
             let found = number::percent(ratio - 1.0);
             let allowed = number::percent(limit - 1.0);
-            cell.validity.lower(Verdict::Informative, format!("its repetitions disagree by {found}, {allowed} are allowed"));
+            cell.validity.lower(Verdict::Informative, format!("its repetitions differ by {found} (limit {allowed})"));
         }
     }
     // Beside a member that serves each one that trains is judged by itself.

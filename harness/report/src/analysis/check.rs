@@ -15,18 +15,18 @@ pub fn run(repetition: &mut Repetition, campaign: &Campaign) {
     let mut reasons = Vec::new();
     if let Some(least) = repetition.least_overlap_ratio.filter(|o| !release && *o < t.overlap_ratio) {
         let (found, asked) = (number::percent(least), number::percent(t.overlap_ratio));
-        reasons.push(format!("in one measured epoch all members trained for {found} of the time, {asked} are asked for"));
+        reasons.push(format!("in one measured epoch all members trained for only {found} of the time ({asked} required)"));
     }
     if let Some(skew) = repetition.start_skew_s.filter(|s| *s > t.start_skew_s) {
         let (found, asked) = (number::milliseconds(skew), number::milliseconds(t.start_skew_s));
-        reasons.push(format!("members started {found} apart, at most {asked} are asked for"));
+        reasons.push(format!("members started {found} apart (limit {asked})"));
     }
     if let Some(others) = others_cores(repetition) {
         let cores = f64::from(campaign.machine.cpu_cores.max(1));
         if others > OTHERS_RATIO * cores {
             // Without the number, which is another in each repetition: the reasons of a cell are gathered by their words.
             let allowed = number::percent(OTHERS_RATIO);
-            reasons.push(format!("others used more than {allowed} of the cores while it was measured"));
+            reasons.push(format!("other processes used more than {allowed} of the cores while it was measured"));
         }
     }
     for why in &campaign.informative {
@@ -97,8 +97,7 @@ pub fn drift(repetitions: &mut [Repetition], campaign: &Campaign) -> Vec<Drift> 
     for d in found.iter().filter(|d| d.void) {
         let change = format!("{:+.0} %", (d.ratio - 1.0) * 100.0);
         let allowed = number::percent(limit);
-        let why =
-            format!("`{}` changed by {change} from the start to the end of block {}, {allowed} are allowed", d.cell, d.block);
+        let why = format!("`{}` changed by {change} from the start to the end of block {} (limit {allowed})", d.cell, d.block);
         let leans = |r: &Repetition| r.record().cell.members.iter().any(|m| m.solo == d.cell);
         for r in repetitions.iter_mut().filter(|r| r.record().block == d.block && r.counts() && leans(r)) {
             r.validity.lower(Verdict::Void, why.clone());

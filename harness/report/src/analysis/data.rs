@@ -53,5 +53,5 @@ pub fn lower(repetitions: &mut [Repetition], mixed: &BTreeSet<String>) -> Vec<St
             repetition.validity.lower(Verdict::Informative, why(name));
         }
     }
-    mixed.iter().map(|name| format!("{}: their times do not belong together", why(name))).collect()
+    mixed.iter().map(|name| format!("{}: their times are not comparable", why(name))).collect()
 }

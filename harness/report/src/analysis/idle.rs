@@ -26,5 +26,5 @@ pub fn level(repetitions: &mut [Repetition]) -> BTreeMap<&'static str, f64> {
 }
 
 fn state(r: &Repetition) -> &'static str {
-    if r.record().cell.mode.partitioned { "cut" } else { "whole" }
+    if r.record().cell.mode.partitioned { "partitioned" } else { "whole" }
 }

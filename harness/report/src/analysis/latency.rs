@@ -190,7 +190,7 @@ impl Latency {
             return Some("no `slo` was set".into());
         }
         if !self.measured {
-            return Some("none of its epochs was measured with full company".into());
+            return Some("no measured epoch had all members running".into());
         }
         let p = match name {
             Key::LatencyP99OfSolo => 0.99,
@@ -200,7 +200,7 @@ impl Latency {
         Some(if n == 0 {
             "no request was due in its measured window".into()
         } else if n < least {
-            format!("it takes at least {least} requests in a run's measured window, there were {n}")
+            format!("it needs at least {least} requests in a run's measured window; there were {n}")
         } else {
             format!("more than {:.0} % of the requests were never answered", (1.0 - p) * 100.0)
         })
@@ -254,7 +254,7 @@ mod tests {
         let few = summary(&requests(0, 298, 298), None);
         assert!(few.get(Key::LatencyP95).is_some() && few.get(Key::LatencyP99).is_none());
         let why = few.why_absent(Key::LatencyP99).unwrap();
-        assert_eq!(why, "it takes at least 299 requests in a run's measured window, there were 298");
+        assert_eq!(why, "it needs at least 299 requests in a run's measured window; there were 298");
         assert!(summary(&requests(0, 299, 299), None).get(Key::LatencyP99).is_some());
     }
 
@@ -294,7 +294,7 @@ mod tests {
         assert_eq!((found.impossible, found.arrived), (1, 0));
         let unmeasured = Requests::of(requests(0, 400, 400).iter(), &[], &serving(Some(1.0))).summary();
         assert!(quantity::of_requests().all(|name| unmeasured.get(name).is_none()));
-        assert!(unmeasured.why_absent(Key::Offered).unwrap().contains("full company"));
+        assert!(unmeasured.why_absent(Key::Offered).unwrap().contains("all members running"));
     }
 
     #[test]

@@ -109,8 +109,8 @@ impl MemoryKind {
     pub fn text(self) -> &'static str {
         match self {
             MemoryKind::Gpu => "GPU memory by process",
-            MemoryKind::Pss => "PSS, so that shared pages count once",
-            MemoryKind::Rss => "RSS, so that shared pages count once per member",
+            MemoryKind::Pss => "PSS, which counts shared pages once",
+            MemoryKind::Rss => "RSS, which counts shared pages once per member",
             MemoryKind::PeakRss => "VmHWM of each member's first process; no sample was taken while it trained",
         }
     }

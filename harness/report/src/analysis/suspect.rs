@@ -26,14 +26,14 @@ pub fn all(cells: &mut [Cell]) {
     for (cell, far) in cells.iter_mut().zip(outliers(&deviations)) {
         for (repetition, log) in far {
             let change = (log.exp() - 1.0) * 100.0;
-            cell.suspicious.push(format!("repetition {repetition} lies {change:+.1} % from the cell's median"));
+            cell.suspicious.push(format!("repetition {repetition} deviates {change:+.1} % from the cell's median"));
         }
         if let Some((source, share)) = thinnest(cell).filter(|(_, share)| *share < COVERED) {
             let share = number::percent(share);
-            cell.suspicious.push(format!("`{source}` was read at {share} of the rate that was asked for in one of its runs"));
+            cell.suspicious.push(format!("`{source}` was read at {share} of the requested rate in one of its runs"));
         }
         if let Some(q) = cell.metrics.get(Key::TemperatureDrift.name).filter(|q| q.estimate.abs() >= WARMER_C) {
-            cell.suspicious.push(format!("the card changed by {:+.0} °C between the halves of its runs", q.estimate));
+            cell.suspicious.push(format!("GPU temperature changed by {:+.0} °C between the halves of its runs", q.estimate));
         }
         if let Some(q) = cell.metrics.get(Key::SmClockDrift.name).filter(|q| (q.estimate - 1.0).abs() >= SLOWER) {
             cell.suspicious
@@ -43,7 +43,7 @@ pub fn all(cells: &mut [Cell]) {
             cell.suspicious.push(odd);
         }
         if let Some(q) = cell.get(Key::Throttled).filter(|q| q.estimate > 0.0) {
-            cell.suspicious.push(format!("something held the clocks down for {} of the time", number::percent(q.estimate)));
+            cell.suspicious.push(format!("clocks were throttled for {} of the time", number::percent(q.estimate)));
         }
     }
 }

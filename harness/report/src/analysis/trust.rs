@@ -120,7 +120,7 @@ impl Trust {
         self.unequal.extend(read.slices.keys().cloned());
         let sizes: Vec<String> = sizes.iter().map(|n| format!("{n}g")).collect();
         let sizes = sizes.join(" and ");
-        let why = format!("before Hopper DCGM relates SM shares to the smallest instance of an unequal cut, here of {sizes}");
+        let why = format!("before Hopper, DCGM relates SM shares to the smallest of unequal instances, here {sizes}");
         self.odd.push(format!("{why}: they are left out"));
         self.why_absent = Some(why);
     }
@@ -147,16 +147,16 @@ impl Trust {
                 Some(worked) => format!("while NVML's utilisation was {}", number::percent(worked)),
                 None => "while its members trained".into(),
             };
-            let of = if scope.starts_with("gpu:") { "the card" } else { "an instance" };
+            let of = if scope.starts_with("gpu:") { "the GPU" } else { "an instance" };
             if leads && ends {
-                let why = format!("DCGM said 0 of {of} throughout, {beside}");
+                let why = format!("DCGM reported 0 for {of} throughout, {beside}");
                 if scope.starts_with("gpu:") {
                     self.why_absent = Some(why.clone());
                 }
                 self.odd.push(format!("{why}: it is left out"));
             } else if long_ns >= JUDGED_NS {
                 let seconds = long_ns as f64 * 1e-9;
-                self.odd.push(format!("DCGM said 0 of {of} for {seconds:.1} s, {beside}: they are left out"));
+                self.odd.push(format!("DCGM reported 0 for {of} during {seconds:.1} s, {beside}: left out"));
             }
         }
     }
@@ -219,7 +219,7 @@ mod tests {
         let (spans, why) = doubted(&"0".repeat(30), "gpu:A", Some(0.97));
         assert_eq!(
             (spans, why.as_deref()),
-            (vec![(0, END)], Some("DCGM said 0 of the card throughout, while NVML's utilisation was 97 %"))
+            (vec![(0, END)], Some("DCGM reported 0 for the GPU throughout, while NVML's utilisation was 97 %"))
         );
         assert_eq!(doubted(&"0".repeat(30), "gpu:A", Some(0.0)), (vec![], None));
         let middle = format!("{0}{1}{0}", "9".repeat(10), "0".repeat(15));

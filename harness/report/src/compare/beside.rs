@@ -52,16 +52,16 @@ pub fn beside(side: &Side) -> Beside {
     }
     if !same_card {
         warnings.push(format!(
-            "the study measured a {}, this is a {}: times are left out, ratios stand beside each other all the same",
+            "the devices differ ({} published, {} here): ratios are compared, times are not",
             bare(&study.device),
             side.device_said()
         ));
     }
     if !side.synthetic.is_empty() {
-        warnings.push(format!("trained on stand-ins for {}, the study on the data themselves", side.synthetic.join(", ")));
+        warnings.push(format!("trained on stand-ins for {}; the study used the real data", side.synthetic.join(", ")));
     }
     if !side.shortened.is_empty() {
-        warnings.push("epochs were cut short here; those of the study were whole".into());
+        warnings.push("epochs were shortened here; those of the study were whole".into());
     }
     let (mut rows, mut others) = (Vec::new(), 0);
     for cell in &side.cells {
@@ -94,7 +94,7 @@ pub fn beside(side: &Side) -> Beside {
     let silent: BTreeSet<String> = silent.map(|name| name.replace('_', " ")).collect();
     if !silent.is_empty() {
         let names = silent.into_iter().collect::<Vec<_>>().join(", ");
-        warnings.push(format!("not told by members here, so it may differ from the study's: {names}"));
+        warnings.push(format!("not reported by members here, may differ from the study: {names}"));
     }
     Beside { head: Head::of(side), rows, warnings, others }
 }
@@ -123,7 +123,7 @@ impl Row {
     }
 
     fn place_text(&self) -> String {
-        let text = self.place.as_ref().map_or_else(|| "nothing to hold against it".into(), Place::text);
+        let text = self.place.as_ref().map_or_else(|| "nothing to compare".into(), Place::text);
         if self.validity == "valid" { text } else { format!("{text} ({})", self.validity) }
     }
 
@@ -141,7 +141,7 @@ impl Row {
     }
 }
 
-const HEADS: [&str; 6] = ["cell", "quantity", "published", "here", "ratio", "the published value lies"];
+const HEADS: [&str; 6] = ["cell", "quantity", "published", "here", "ratio", "the published value is"];
 
 impl Beside {
     fn title(&self) -> String {
@@ -163,7 +163,7 @@ impl Beside {
         };
         let about = number::count(self.rows.len(), "published figure");
         format!(
-            "{about} about cells of this campaign: {inside} inside our interval or the same, {} outside or another, {} without an interval or a number{otherwise}; nothing was published of {}",
+            "{about} for cells of this campaign: {inside} inside our interval or the same outcome, {} outside or another outcome, {} without an interval or a number{otherwise}; nothing was published for {}",
             of("outside") + of("other"),
             of("no_interval") + self.rows.len() - judged,
             number::count(self.others, "cell")
@@ -175,7 +175,7 @@ impl Beside {
         sources.dedup();
         sources.sort_unstable();
         sources.dedup();
-        format!("published by others, without intervals, so that no verdict is given: {}", sources.join("; "))
+        format!("published by others, without intervals, so no verdict is given: {}", sources.join("; "))
     }
 
     /// Each cell whose conditions differ from the published ones, with the differences: once for all its figures.
@@ -228,9 +228,9 @@ impl Present for Beside {
         let otherwise = self.otherwise();
         if !otherwise.is_empty() {
             let shown = otherwise.into_iter().take(ROWS).collect();
-            blocks.extend([Block::Text("other conditions than the published:".into()), Block::Notes(shown)]);
+            blocks.extend([Block::Text("conditions that differ from the published ones:".into()), Block::Notes(shown)]);
         }
-        let study = "the study measured small, medium, large and others of `collo list workloads`: collo run study-uniform";
+        let study = "the study measured small, medium, large and others (`collo list workloads`): collo run study-uniform";
         let last = if self.rows.is_empty() { study.into() } else { self.note() };
         blocks.push(Block::Notes(vec![self.counts(), last]));
         blocks
@@ -253,7 +253,7 @@ impl Present for Beside {
         let others = vec![Block::Notes(study.others.iter().map(about).collect())];
         Document {
             name: format!("collo compare: {}", self.title()),
-            title: "Beside what was published".into(),
+            title: "Compared with published results".into(),
             subtitle: self.title(),
             facts: vec![Fact::new("The study", format!("{}, {}", study.device, study.software))],
             files: vec![("Markdown", "published.md"), ("JSON", "published.json")],
@@ -266,7 +266,7 @@ impl Present for Beside {
                     blocks: figures,
                     ..Section::default()
                 },
-                Section { id: "others", title: "About no cell", blocks: others, ..Section::default() },
+                Section { id: "others", title: "Without a matching cell", blocks: others, ..Section::default() },
             ],
             ..Document::default()
         }

@@ -32,11 +32,11 @@ pub fn blocks(c: &Comparison) -> Vec<Block> {
     if !c.environment.different.is_empty() {
         blocks.push(Block::Table(words::environment(c, |text| cut(text, VALUE))));
     }
-    let mut lines: Vec<String> = words::alike(c).map(|names| format!("alike: {names}")).into_iter().collect();
+    let mut lines: Vec<String> = words::alike(c).map(|names| format!("identical: {names}")).into_iter().collect();
     for group in &c.groups {
         let mean = group.mean_ratio.map_or(String::new(), |m| {
             let of = number::count(group.judged, "cell");
-            format!("; geometric mean of the ratios of {of} {m:.3}, without an interval since they are not independent")
+            format!("; geometric mean ratio of {of} {m:.3}, without an interval as they are not independent")
         });
         lines.push(format!("{}: {}{mean}", group.name, words::counted(&group.counts)));
     }

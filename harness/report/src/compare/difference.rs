@@ -84,12 +84,10 @@ pub fn cautions(left: &Side, right: &Side) -> Cautions {
     let mut warn = |text: String| found.warnings.push(text);
     if left.device.simulated != right.device.simulated {
         let who = if left.device.simulated { "left" } else { "right" };
-        warn(format!(
-            "the {who} side is simulated, the other is measured: nothing is judged between a model's numbers and a card's"
-        ));
+        warn(format!("the {who} side is simulated, the other measured: simulated and measured numbers get no verdict"));
         found.withheld = Some("simulated against measured".into());
     } else if left.campaign == right.campaign {
-        warn(format!("both sides are of campaign {} and share runs: nothing is judged", right.campaign));
+        warn(format!("both sides are from campaign {} and share runs: no verdict is given", right.campaign));
         found.withheld = Some("both sides share runs".into());
     }
     let mut warn = |text: String| found.warnings.push(text);
@@ -101,7 +99,7 @@ pub fn cautions(left: &Side, right: &Side) -> Cautions {
     let mut data_sets = left.environment.iter().filter(|(name, _)| name.starts_with("data "));
     let differs = |(name, l): (&str, &String)| right.environment.get(name).is_some_and(|r| stand_in(l) != stand_in(r));
     if left.synthetic.is_empty() != right.synthetic.is_empty() || data_sets.any(differs) {
-        warn(format!("the left trained on {}, the right on {}: times may differ for that alone", data(left), data(right)));
+        warn(format!("the left trained on {}, the right on {}: times may differ for that reason alone", data(left), data(right)));
     }
     let mut workloads: Vec<&String> = left.shortened.keys().chain(right.shortened.keys()).collect();
     workloads.sort();
@@ -117,13 +115,17 @@ pub fn cautions(left: &Side, right: &Side) -> Cautions {
         if l != r {
             let way = if different_devices(left, right) { "" } else { ", `--quantity items_per_s` is" };
             let (l, r) = (text(l), text(r));
-            warn(format!("epochs of `{workload}` differ, {l} left and {r} right: times per epoch are not judged{way}"));
+            warn(format!("epochs of `{workload}` differ ({l} left, {r} right): times per epoch are not judged{way}"));
         }
     }
     let python = |side: &Side| side.fact("python set").or(side.fact("own")).unwrap_or("none").to_string();
     if python(left) != python(right) {
         let word = |side: &Side| format!("`{}`, torch {}", python(side), side.fact("torch").unwrap_or("unknown"));
-        warn(format!("the sides ran in different Python sets ({} and {}): a difference may be theirs", word(left), word(right)));
+        warn(format!(
+            "the sides ran in different Python sets ({} and {}), which may explain a difference",
+            word(left),
+            word(right)
+        ));
     }
     if left.fact("epochs").zip(right.fact("epochs")).is_some_and(|(l, r)| l != r) {
         warn("the sides measured different numbers of epochs: makespans are not judged".into());

@@ -106,15 +106,15 @@ pub fn generations(sides: &[Side], asked: Option<&str>) -> Result<Generations> {
     let mut warnings = Vec::new();
     for (i, side) in sides.iter().enumerate() {
         if sides[..i].iter().any(|other| other.device == side.device) {
-            warnings.push(format!("{} is there more than once", side.device_said()));
+            warnings.push(format!("{} appears more than once", side.device_said()));
         }
         warnings.extend(side.informative.iter().map(|why| format!("{} is informative: {why}", side.device_said())));
     }
     if sides.iter().any(|s| s.device.simulated) && sides.iter().any(|s| !s.device.simulated) {
-        warnings.push("some of these cards are simulated: their numbers were invented by a model".into());
+        warnings.push("some of these GPUs are simulated: a model invented their numbers".into());
     }
     if sides.iter().any(|s| s.synthetic != sides[0].synthetic) {
-        warnings.push("the cards trained on different data, real and stand-ins".into());
+        warnings.push("the GPUs trained on different data, real and stand-ins".into());
     }
     let cards = sides.iter().map(|s| Card { head: Head::of(s), sms: s.fact("SMs").map(str::to_string) }).collect();
     Ok(Generations { cards, quantity: name, guidelines, cells, warnings })
@@ -178,7 +178,7 @@ impl Generations {
 
     fn note(&self) -> String {
         format!(
-            "cells: {} with 95 % intervals, each card against its own baseline; slices are matched by their share of the card; times are not compared",
+            "cells: {} with 95 % intervals, each GPU against its own baseline; slices are matched by their share of the GPU; times are not compared",
             self.words()
         )
     }
@@ -237,7 +237,7 @@ impl Present for Generations {
         }
         let without: Vec<&str> = self.guidelines.iter().filter(open).map(|row| row.id.as_str()).collect();
         if !without.is_empty() {
-            lines.push(format!("not enough evidence on any card: {}", without.join(", ")));
+            lines.push(format!("not enough evidence on any GPU: {}", without.join(", ")));
         }
         for row in self.cells.iter().take(ROWS) {
             lines.push(row.label.clone());
@@ -271,7 +271,7 @@ impl Present for Generations {
             sections: vec![self.advice(), self.shares()],
             ..Document::default()
         }
-        .simulated(self.simulated().then_some("A model invented the numbers of every card that is called simulated."))
+        .simulated(self.simulated().then_some("A model invented the numbers of every GPU marked simulated."))
     }
 }
 
@@ -327,6 +327,6 @@ impl Generations {
             blocks.push(Block::Remark(format!("{left_out} more, which differ least, are in generations.json.")));
         }
         let finding = format!("{}.{none}", self.note());
-        Section { id: "cells-by-share", title: "Cells by share of the card", finding, blocks, ..Section::default() }
+        Section { id: "cells-by-share", title: "Cells by share of the GPU", finding, blocks, ..Section::default() }
     }
 }

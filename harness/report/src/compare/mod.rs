@@ -315,13 +315,13 @@ fn not_judged(
         cell.members.iter().map(|m| side.shortened.get(&m.workload)).collect()
     }
     if quantity::has(name, Trait::EpochLength) && shorter(sides.0, left) != shorter(sides.1, right) {
-        return not("epochs of different length".into());
+        return not("epochs differ in length".into());
     }
     if find(name).is_some_and(|q| q.subject == Subject::Requests) && left.served() != right.served() {
-        return not("requests come at another rate, or have another limit".into());
+        return not("request rates or limits differ".into());
     }
     if name == Key::Makespan.name && sides.0.fact("epochs").zip(sides.1.fact("epochs")).is_some_and(|(l, r)| l != r) {
-        return not("different numbers of epochs".into());
+        return not("numbers of epochs differ".into());
     }
     // What a gain is of, or how memory was read.
     let kind = |cell: &'_ Cell| match name {
@@ -391,7 +391,7 @@ fn nothing_in_common(left: &Side, right: &Side) -> Error {
         let some = side.cells.iter().find(|c| !c.is_solo()).or(side.cells.first());
         let device = if side.device.kind == "cpu" { "a CPU".to_string() } else { format!("a {}", side.device_said()) };
         match some {
-            None => format!("no cell at all on {device}"),
+            None => format!("no cell on {device}"),
             Some(cell) if side.cells.len() == 1 => format!("`{}` on {device}", cell.label),
             Some(cell) => format!("`{}` and {} more on {device}", cell.label, side.cells.len() - 1),
         }

@@ -88,11 +88,11 @@ fn environment(c: &Comparison) -> Section {
     let mut blocks = Vec::new();
     let mut finding = words::across(c).map_or_else(String::new, |text| format!("{text}."));
     if table.rows.is_empty() {
-        finding = format!("{finding} Nothing that is stored of both environments differs.").trim().to_string();
+        finding = format!("{finding} The stored environments do not differ.").trim().to_string();
     } else {
         blocks.push(Block::Table(table.looking(Look::Narrow)));
     }
-    blocks.extend(words::alike(c).map(|names| Block::Remark(format!("Alike: {names}."))));
+    blocks.extend(words::alike(c).map(|names| Block::Remark(format!("Identical: {names}."))));
     Section { id: "environment", title: "Environment", finding, blocks, ..Section::default() }
 }
 
@@ -130,14 +130,14 @@ fn results(c: &Comparison) -> Section {
     let rows = sorted(c);
     let mut blocks = vec![Block::Chips(chips(c)), Block::Table(table(c, &rows[..rows.len().min(ROWS)]))];
     blocks.push(Block::Remark(format!(
-        "Grey band: {}. Whiskers: 95 % intervals of the difference of logarithms, one number per repetition, with the degrees of freedom of the weaker side; they are not widened for the number of cells, p is. An arrow goes on beyond the axis.",
+        "Grey band: {}. Whiskers: 95 % intervals of the difference of logarithms, one number per repetition, with the degrees of freedom of the weaker side; p is corrected for the number of cells, they are not. An arrow continues beyond the axis.",
         words::rests_on(c)
     )));
     if rows.len() > ROWS {
         let (left_out, all) = (number::count(rows.len() - ROWS, "row"), rows.len());
-        blocks.push(Block::Remark(format!("{left_out} with the least to say are left out here; compare.json has all {all}.")));
+        blocks.push(Block::Remark(format!("Left out here: the last {left_out}; compare.json has all {all}.")));
     }
-    blocks.extend(c.decide.iter().map(|command| Block::Command("What would decide", command.clone())));
+    blocks.extend(c.decide.iter().map(|command| Block::Command("To decide", command.clone())));
     Section { id: "results", title: "Results", finding: finding(c), blocks, ..Section::default() }
 }
 
@@ -202,7 +202,7 @@ fn groups(c: &Comparison) -> Section {
         let mean = g.mean_ratio.map_or(String::new(), |m| format!("{m:.3} of {}", number::count(g.judged, "cell")));
         table.texts([g.name.clone(), words::counted(&g.counts), mean]);
     }
-    let why = "A mean of ratios has no interval here: its cells are not independent. There is no mean over everything.";
+    let why = "A mean of ratios has no interval here: its cells are not independent. There is no overall mean.";
     let title = if c.by == Some(By::Workload) { "By workload" } else { "By mode" };
     Section { id: "groups", title, blocks: vec![Block::Table(table), Block::Remark(why.into())], ..Section::default() }
 }

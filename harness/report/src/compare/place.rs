@@ -21,12 +21,12 @@ impl Place {
     pub fn text(&self) -> String {
         match self {
             Place::Inside => "inside our interval".into(),
-            Place::Outside(by) if *by > 1.0 => format!("outside: ours is at least {:.1} % more", (by - 1.0) * 100.0),
-            Place::Outside(by) => format!("outside: ours is at least {:.1} % less", (1.0 - by) * 100.0),
+            Place::Outside(by) if *by > 1.0 => format!("outside: ours is at least {:.1} % higher", (by - 1.0) * 100.0),
+            Place::Outside(by) => format!("outside: ours is at least {:.1} % lower", (1.0 - by) * 100.0),
             Place::NoInterval => "one run has no interval".into(),
             Place::Same => "the same outcome".into(),
             Place::Other => "another outcome".into(),
-            Place::OtherConditions => "not held against it: other conditions".into(),
+            Place::OtherConditions => "not compared: other conditions".into(),
         }
     }
 

@@ -261,7 +261,7 @@ mod tests {
             df: Some(9.0),
         };
         assert_eq!(figure.place(&q(5.2, 5.5)), Some(Place::Inside));
-        assert_eq!(figure.place(&q(5.4, 5.6)).unwrap().text(), "outside: ours is at least 0.9 % more");
-        assert_eq!(figure.place(&q(4.0, 5.0)).unwrap().text(), "outside: ours is at least 6.5 % less");
+        assert_eq!(figure.place(&q(5.4, 5.6)).unwrap().text(), "outside: ours is at least 0.9 % higher");
+        assert_eq!(figure.place(&q(4.0, 5.0)).unwrap().text(), "outside: ours is at least 6.5 % lower");
     }
 }

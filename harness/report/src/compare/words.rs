@@ -57,7 +57,7 @@ pub fn unit(rows: &[Row]) -> (String, &'static str, f64) {
 pub fn rests_on(comparison: &Comparison) -> String {
     let percent = comparison.threshold * 100.0;
     let percent = if (percent - percent.round()).abs() < 1e-9 { format!("{percent:.0}") } else { number::three(percent) };
-    let smaller = if comparison.thresholds_differ { " (the smaller of both sides' thresholds)" } else { "" };
+    let smaller = if comparison.thresholds_differ { " (the smaller of the two sides' thresholds)" } else { "" };
     format!("relevant from {percent} %{smaller}, 95 % intervals, p by Holm over {}", comparison.family)
 }
 
@@ -65,7 +65,7 @@ pub fn rests_on(comparison: &Comparison) -> String {
 pub fn across(comparison: &Comparison) -> Option<String> {
     comparison.different_devices.then(|| {
         format!(
-            "different devices: compared by {}, each side against its own baseline, never by times; slices are matched by their share of the card",
+            "different devices: compared by {}, each side against its own baseline, never by times; slices are matched by their share of the GPU",
             comparison.asked.said()
         )
     })

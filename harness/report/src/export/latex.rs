@@ -120,15 +120,15 @@ fn caption(analysis: &Analysis, columns: &[&Column]) -> String {
     said.extend(notes::method(analysis).map(|m| format!("±: {m}")));
     said.push("gain: work per second against running in turn".into());
     if has(Key::SmActive) {
-        said.push("SMACT: share of the card's SMs that are active".into());
+        said.push("SMACT: share of the GPU's SMs that are active".into());
     }
     if has(Key::WithinSlo) {
-        said.push("in time: share of the requests that were answered within the limit; goodput: those per second".into());
+        said.push("in time: share of requests answered within the limit; goodput: those per second".into());
     }
     let informative: Vec<&Cell> = analysis.cells.iter().filter(|c| !c.counted.is_empty() && !c.is_valid()).collect();
     let mut caption = said.iter().map(|s| escape(s)).collect::<Vec<_>>().join("; ");
     if !informative.is_empty() {
-        caption.push_str("; \\textsuperscript{i} informative: shown, and carries no conclusion");
+        caption.push_str("; \\textsuperscript{i} informative: shown, supports no conclusion");
     }
     if !analysis.campaign.plan.refusals.is_empty() {
         let n = number::count(analysis.campaign.plan.refusals.len(), "cell");

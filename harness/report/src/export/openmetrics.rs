@@ -53,7 +53,7 @@ pub fn exposition(analysis: &Analysis) -> String {
     head(&mut out, "collo_campaign", "info", None, "The campaign behind the samples below.");
     let _ = writeln!(out, "collo_campaign_info{} 1", labels(&about));
 
-    head(&mut out, "collo_runs", "gauge", None, "Runs of the plan by outcome; those that were never made are `missing`.");
+    head(&mut out, "collo_runs", "gauge", None, "Planned runs by outcome; those never made are `missing`.");
     for (outcome, n) in &analysis.accounted {
         let mut of = common.clone();
         of.push(("outcome", outcome.to_string()));
@@ -63,7 +63,7 @@ pub fn exposition(analysis: &Analysis) -> String {
     let _ = writeln!(out, "collo_refused_cells{} {}", labels(&common), analysis.campaign.plan.refusals.len());
 
     let cells: Vec<(&Cell, String)> = analysis.cells.iter().map(|cell| (cell, labels(&of_cell(&common, cell)))).collect();
-    head(&mut out, "collo_cell_repetitions", "gauge", None, "Repetitions that a cell's numbers come from.");
+    head(&mut out, "collo_cell_repetitions", "gauge", None, "Repetitions behind a cell's numbers.");
     for (cell, labels) in &cells {
         let _ = writeln!(out, "collo_cell_repetitions{labels} {}", cell.counted.len());
     }

@@ -8,7 +8,7 @@ use crate::number;
 use crate::quantity::Key;
 
 const PUBLISHED: Published = Published {
-    statement: "MPS and MIG have negligible overhead when one model has the whole card.",
+    statement: "MPS and MIG have negligible overhead when one model has the whole GPU.",
     short: "negligible",
     source: STUDY,
 };
@@ -36,12 +36,12 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let slowdown = |c: &&&Cell| c.get(Key::Slowdown).map_or(0.0, |q| q.estimate);
     let most = cells.iter().max_by(|a, b| slowdown(a).total_cmp(&slowdown(b)));
     let statement = match verdict {
-        Verdict::Supported => "Leave MPS or a whole-card instance on when one trains alone.",
-        Verdict::Contradicted => "Turn sharing off when one trains alone.",
-        Verdict::NotEnoughEvidence => "Whether a mode costs something when one trains alone is open.",
+        Verdict::Supported => "Leave MPS or a whole-GPU instance on when one member trains alone.",
+        Verdict::Contradicted => "Turn sharing off when one member trains alone.",
+        Verdict::NotEnoughEvidence => "Whether a mode slows down one member alone is open.",
     };
     let finding = most.map_or_else(String::new, |c| {
-        format!("Slowest of {} against the plain card: `{}`.", number::count(cells.len(), "single member"), c.name())
+        format!("Slowest of {} relative to the plain GPU: `{}`.", number::count(cells.len(), "single member"), c.name())
     });
     Some(Guideline {
         id: "alone-overhead",

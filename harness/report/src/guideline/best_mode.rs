@@ -9,7 +9,7 @@ use crate::quantity::Key;
 use crate::stats::Verdict as Said;
 
 const PUBLISHED: Published = Published {
-    statement: "MPS performs best across the board; MIG is sub-optimal against it. Seven small ones gain 5.35× under MPS, 2.9× under MIG, \
+    statement: "MPS performs best across the board; MIG is sub-optimal compared with it. Seven small models gain 5.35× under MPS, 2.9× under MIG, \
                 1.98× naively.",
     short: "MPS best; small ×7: 5.35 / 2.9 / 1.98×",
     source: STUDY,
@@ -33,8 +33,8 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     };
     let statement = match verdict {
         Verdict::Supported => "Choose MPS for throughput.",
-        Verdict::Contradicted => "Choose the mode by the workload: MPS is not always ahead.",
-        Verdict::NotEnoughEvidence => "Which mode gives most throughput is open.",
+        Verdict::Contradicted => "Choose the mode per workload: MPS is not always ahead.",
+        Verdict::NotEnoughEvidence => "Which mode gives the most throughput is open.",
     };
     let key = if behind > 0 {
         all().filter(|h| h.said == Said::Worse).min_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate))
@@ -42,7 +42,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         all().max_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate))
     };
     let finding = match key {
-        None => "No group was measured under MPS and, with the same members, in another mode.".to_string(),
+        None => "No group was measured under MPS and in another mode with the same members.".to_string(),
         Some(h) => {
             let what = format!("`{}` against `{}`", h.left.name(), h.right.name());
             let sides = [side(&naive, "naive"), side(&mig, "MIG")].into_iter().flatten().collect::<Vec<_>>().join(" and ");

@@ -42,17 +42,19 @@ impl Knee<'_> {
         Some(self.next().map_or_else(|| format!("{first}."), |next| format!("{first}; {next}.")))
     }
 
-    /// `2 together do 1.96 times the work per second of one after the other; a third adds nothing measurable`.
+    /// `2 together do 1.96 times the work per second done in turn; a third adds nothing measurable`.
     pub fn sentence(&self) -> Option<String> {
         let cell = self.cell();
         let gain = number::estimate(cell.get(Key::ThroughputGain)?);
         let degree = cell.record.degree;
         let first = match cell.gain_verdict.as_ref()?.verdict {
-            Said::Better => format!("{degree} together do {gain} times the work per second of one after the other"),
-            Said::Worse => format!("{degree} together do only {gain} times the work per second of one after the other"),
-            Said::Same => format!("{degree} together cannot be told from one after the other ({gain} times the work per second)"),
+            Said::Better => format!("{degree} together do {gain} times the work per second done in turn"),
+            Said::Worse => format!("{degree} together do only {gain} times the work per second done in turn"),
+            Said::Same => {
+                format!("{degree} together cannot be distinguished from running in turn ({gain} times the work per second)")
+            }
             Said::CannotTell { .. } => {
-                format!("whether {degree} together do more work per second than one after the other is open")
+                format!("whether {degree} together do more work per second than in turn is open")
             }
         };
         Some(self.next().map_or_else(|| first.clone(), |next| format!("{first}; {next}")))
@@ -142,8 +144,8 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
                 format!("Collocate `{}` under {}, up to {degree} members.", without_mode(k.workload), mode_name(k.sharing))
             }
         }
-        (Verdict::Contradicted, _) => "Run these workloads one after another.".into(),
-        _ => "Whether sharing pays here is open.".into(),
+        (Verdict::Contradicted, _) => "Run these workloads in turn.".into(),
+        _ => "Whether sharing pays off here is open.".into(),
     };
     let finding = best.and_then(Knee::brief).unwrap_or_else(|| without(analysis, "a throughput gain"));
     Some(Guideline {

@@ -8,7 +8,7 @@ use crate::quantity::Key;
 use crate::stats::{self, Verdict as Said};
 
 const PUBLISHED: Published = Published {
-    statement: "MPS draws more power and spends less energy than naive sharing; MIG spends least energy, at lower power, when the instances \
+    statement: "MPS draws more power and uses less energy than naive sharing; MIG uses the least energy, at lower power, when the instances \
                 fit the workload.",
     short: "MIG least, then MPS, then naive",
     source: STUDY,
@@ -36,8 +36,8 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let saving = groups.iter().zip(&saves).filter(|(_, v)| v.as_ref().is_some_and(|v| v.verdict == Said::Worse)).map(|(c, _)| *c);
     let best = saving.min_by(|a, b| estimate(a).total_cmp(&estimate(b)));
     let statement = match (best, verdict) {
-        (Some(c), Verdict::Contradicted) => format!("Choose the mode by the workload for energy; `{}` saves most.", c.name()),
-        (Some(c), _) => format!("Choose {} for least energy.", mode_name(super::family(c))),
+        (Some(c), Verdict::Contradicted) => format!("For energy, choose the mode per workload; `{}` saves most.", c.name()),
+        (Some(c), _) => format!("Choose {} for the least energy.", mode_name(super::family(c))),
         (None, Verdict::NotEnoughEvidence) => "Whether sharing saves energy here is open.".into(),
         (None, _) => "Do not share to save energy.".into(),
     };
@@ -45,11 +45,9 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         Some((c, q)) => {
             let order = match (pairs.len(), more) {
                 (0, _) => String::new(),
-                (n, 0) => format!("; no pair of modes out of {n} is against the published order"),
-                (all, n) => format!(
-                    "; {} out of {all} against the published order",
-                    if n == 1 { "1 pair of modes".into() } else { format!("{n} pairs of modes") }
-                ),
+                (all, n) => {
+                    format!("; the published order is contradicted in {n} of {}", number::count(all, "mode pair"))
+                }
             };
             format!("`{}` needs {} of the energy of the same work in turn{order}.", c.name(), number::percent(q.estimate))
         }

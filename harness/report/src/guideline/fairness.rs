@@ -25,8 +25,8 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         Verdict::NotEnoughEvidence
     };
     let statement = match verdict {
-        Verdict::Supported => "Count on equal members progressing equally.",
-        Verdict::Contradicted => "Do not count on equal members progressing equally.",
+        Verdict::Supported => "Expect equal members to progress equally.",
+        Verdict::Contradicted => "Do not expect equal members to progress equally.",
         Verdict::NotEnoughEvidence => "Whether equal members progress equally is open.",
     };
     let finding = match worst {

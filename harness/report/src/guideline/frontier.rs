@@ -6,8 +6,8 @@ use crate::number;
 use crate::quantity::Key;
 
 const PUBLISHED: Published = Published {
-    statement: "Aggregate memory must not exceed the device: seven of the large model run out of 40 GB.",
-    short: "the sum must not exceed the card",
+    statement: "Aggregate memory must not exceed the device's: seven large models run out of 40 GB.",
+    short: "the sum must fit the GPU",
     source: STUDY,
 };
 
@@ -31,13 +31,13 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let largest = asked.iter().filter(|a| a.ran).max_by(|a, b| a.sum_bytes.total_cmp(&b.sum_bytes));
     let smallest = asked.iter().filter(|a| !a.ran).min_by(|a, b| a.sum_bytes.total_cmp(&b.sum_bytes))?;
     let statement = match verdict {
-        Verdict::Supported => "Let the sum of the solo footprints decide how many fit.",
+        Verdict::Supported => "Use the sum of the solo footprints to decide how many fit.",
         _ => "Do not rely on the sum of the solo footprints alone.",
     };
     let what = |a: &Asked| format!("`{}` ({})", a.cell.name(), number::gib(a.sum_bytes));
     let ran = largest.map_or_else(|| "no group ran".into(), |a| format!("the largest that ran is {}", what(a)));
     let finding = format!(
-        "Of {} the sum against {} foretold {right}; {ran}, the smallest that ran out {}.",
+        "Comparing the sum with {1} predicted {right} of {0}; {ran}, the smallest that ran out {2}.",
         number::count(asked.len(), "group"),
         number::gib(room),
         what(smallest)
@@ -47,7 +47,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         statement: statement.into(),
         finding,
         key: largest.and_then(|a| Evidence::of(a.cell, Key::Memory)),
-        tested: "of groups on the undivided card, those ran out of memory whose solo footprints add up to more than the card has"
+        tested: "on the undivided GPU, exactly the groups ran out of memory whose solo footprints add up to more than it has"
             .into(),
         verdict,
         evidence: asked.iter().filter_map(|a| Evidence::of(a.cell, Key::Memory)).collect(),

@@ -7,8 +7,8 @@ use crate::number;
 use crate::quantity::Key;
 
 const PUBLISHED: Published = Published {
-    statement: "Use MIG when strict separation is required; it is sub-optimal against MPS in throughput.",
-    short: "MIG separates",
+    statement: "Use MIG when strict separation is required; its throughput is sub-optimal compared with MPS.",
+    short: "MIG isolates",
     source: STUDY,
 };
 
@@ -25,13 +25,13 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let most = cells.iter().max_by(|a, b| slowdown(a).total_cmp(&slowdown(b)));
     let statement = match verdict {
         Verdict::Supported => "Use MIG where members must not disturb each other.",
-        Verdict::Contradicted => "Do not count on MIG to keep neighbours apart.",
-        Verdict::NotEnoughEvidence => "Whether instances keep members apart is open.",
+        Verdict::Contradicted => "Do not rely on MIG to isolate members.",
+        Verdict::NotEnoughEvidence => "Whether instances isolate members is open.",
     };
     let finding = match most {
         None => "No group on slices has a baseline alone on the same slice.".into(),
         Some(c) => format!(
-            "Most disturbed of {}: `{}`, against itself alone on the same slice.",
+            "Most disturbed of {}: `{}`, relative to itself alone on the same slice.",
             number::count(cells.len(), "group"),
             c.name()
         ),

@@ -6,8 +6,7 @@ use crate::number;
 use crate::quantity::Key;
 
 const PUBLISHED: Published = Published {
-    statement: "The aggregate memory is about the sum of the individual footprints and must not exceed the device; on MIG it is a \
-                little lower, because the allocator sizes itself to the memory that it sees.",
+    statement: "The aggregate memory is about the sum of the individual footprints and must not exceed the device's; on MIG it is slightly lower, because the allocator adapts to the memory it sees.",
     short: "= sum of footprints",
     source: STUDY,
 };
@@ -40,7 +39,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         Verdict::NotEnoughEvidence => "Whether memory footprints add up is open.",
     };
     let finding = match furthest {
-        None => without(analysis, "a memory footprint beside its solo footprints"),
+        None => without(analysis, "a ratio of its memory to its solo footprints"),
         Some(c) => {
             let ratio = c.get(Key::MemoryOfSolo).map_or_else(String::new, number::with_interval);
             let shared = if c.memory_kind == Some(MemoryKind::Pss) && !more { "; shared pages count once" } else { "" };

@@ -7,7 +7,7 @@ use crate::quantity::Key;
 use crate::stats::Verdict as Said;
 
 const PUBLISHED: Published = Published {
-    statement: "A recommender (DLRM) and a vision model (ResNet152) together need less time than one after the other: 5 % less naively, 13 % \
+    statement: "A recommender (DLRM) and a vision model (ResNet152) together need less time than in turn: 5 % less naively, 13 % \
                 less under MPS, and 13 % less on two compute instances.",
     short: "DLRM + ResNet152: 5 to 13 % less time",
     source: "collocation study on an A100-40GB, thesis, table 4.2",
@@ -34,10 +34,12 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let best = mixed.iter().max_by(|a, b| gain(a).total_cmp(&gain(b)));
     let worst = mixed.iter().min_by(|a, b| gain(a).total_cmp(&gain(b)));
     let statement = match (verdict, best) {
-        (Verdict::Supported, Some(c)) => format!("Mix different workloads, first `{}`.", c.name()),
-        (Verdict::Contradicted, Some(c)) if pays > 0 => format!("Mix only what was measured to gain, first `{}`.", c.name()),
+        (Verdict::Supported, Some(c)) => format!("Mix different workloads, starting with `{}`.", c.name()),
+        (Verdict::Contradicted, Some(c)) if pays > 0 => {
+            format!("Mix only workloads measured to gain, starting with `{}`.", c.name())
+        }
         (Verdict::Contradicted, _) => "Do not mix these workloads to save time.".into(),
-        _ => "Whether mixing workloads pays is open.".into(),
+        _ => "Whether mixing workloads pays off is open.".into(),
     };
     let said = |c: &Cell| c.get(Key::ThroughputGain).map_or_else(String::new, number::with_interval);
     let finding = match (best, worst) {

@@ -44,7 +44,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             let gain = c.get(Key::ThroughputGain).map_or_else(String::new, number::with_interval);
             let groups = number::count(cells.len(), "group");
             match losers {
-                0 => format!("Least of {groups}: `{}` does {gain} times the work of running in turn.", c.name()),
+                0 => format!("Lowest of {groups}: `{}` does {gain} times the work of running in turn.", c.name()),
                 n => format!("{n} of {groups} lost, most `{}`: {gain} times the work of running in turn.", c.name()),
             }
         }

@@ -9,7 +9,7 @@ use crate::stats::Verdict as Said;
 const METRIC: Key = Key::PcieRx;
 
 const PUBLISHED: Published = Published {
-    statement: "MPS needs more interconnect bandwidth: naive traffic is linear in the degree and sub-linear at seven, that of MPS super-linear.",
+    statement: "MPS needs more interconnect bandwidth: naive traffic grows linearly with the degree and sub-linearly at seven, MPS traffic super-linearly.",
     short: "MPS needs more",
     source: STUDY,
 };
@@ -33,14 +33,14 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     };
     let most = pairs.iter().max_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate));
     let statement = match verdict {
-        Verdict::Supported => "Leave room on PCIe for MPS.",
-        Verdict::Contradicted => "Do not expect MPS to need more of PCIe.",
-        Verdict::NotEnoughEvidence => "Whether MPS needs more of PCIe is open.",
+        Verdict::Supported => "Leave PCIe headroom for MPS.",
+        Verdict::Contradicted => "Do not expect MPS to need more PCIe bandwidth.",
+        Verdict::NotEnoughEvidence => "Whether MPS needs more PCIe bandwidth is open.",
     };
     let finding = most.map_or_else(String::new, |h| {
         let gibs = h.left.metric(METRIC).map_or_else(String::new, |q| format!(", {} GiB/s", number::gib_number(q.estimate)));
         format!(
-            "Bytes per second into the card: most `{}` against `{}`{gibs}; more in {more} of {}.",
+            "Bytes per second into the GPU: most `{}` against `{}`{gibs}; more in {more} of {}.",
             h.left.name(),
             h.right.name(),
             number::count(pairs.len(), "pair")
@@ -52,8 +52,8 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         finding,
         key: most.map(|h| Evidence::between(h.left, h.right, METRIC, h.ratio.clone())),
         tested: format!(
-            "bytes per second into the card under MPS ÷ naive, same members, against 1 by more than {}; Holm-corrected over the pairs. Faster members \
-             read more per second: the bytes per item are in the section on PCIe",
+            "bytes per second into the GPU under MPS ÷ naive, same members, differ from 1 by more than {}; Holm-corrected over the pairs. Faster members \
+             read more per second: bytes per item are in the PCIe section",
             number::percent(analysis.campaign.thresholds.relevant_ratio)
         ),
         verdict,

@@ -15,10 +15,9 @@ pub const IN_TIME_RATIO: f64 = 0.99;
 pub const LATER: f64 = 2.0;
 
 const PUBLISHED: Published = Published {
-    statement: "A scheduler that holds back kernels of training by what they ask for (Orion) leaves a serving job a better tail latency than \
-                what was known before, and saves up to 1.49 times the cost of training on a card of its own.",
-    short: "a scheduler of kernels: up to 1.49× cheaper training",
-    source: "Strati and others, EuroSys 2024, doi 10.1145/3627703.3629578",
+    statement: "A scheduler that delays training kernels by their resource demands (Orion) gives a serving job a better tail latency than earlier methods, and saves up to 1.49 times the cost of training on a GPU of its own.",
+    short: "kernel scheduler: up to 1.49× cheaper training",
+    source: "Strati et al., EuroSys 2024, doi 10.1145/3627703.3629578",
 };
 
 /// Whether the requirement on requests is met.
@@ -104,7 +103,7 @@ fn trained(cell: &Cell) -> Option<String> {
     let known = cell.trainers().filter_map(|m| Some((slowdown(&m)?, m)));
     let (_, slowest) = known.max_by(|a, b| a.0.total_cmp(&b.0))?;
     let name = &slowest.spec.workload;
-    let who = if cell.trainers().count() > 1 { format!("the slowest that trains, `{name}`,") } else { format!("`{name}`") };
+    let who = if cell.trainers().count() > 1 { format!("the slowest training member, `{name}`,") } else { format!("`{name}`") };
     Some(format!("{who} takes {} times as long as alone", number::with_interval(slowest.get(Key::Slowdown)?)))
 }
 
@@ -142,24 +141,24 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let shown = best.or(alone.filter(|_| verdict == Verdict::Contradicted)).or(nearest);
     let statement = match (verdict, best) {
         (Verdict::Supported, Some(c)) => format!("Train beside serving under {}: `{}`.", mode_name(&c.record.sharing), c.name()),
-        (Verdict::Contradicted, _) if alone.is_some() => "Serve less before anybody trains beside it.".into(),
+        (Verdict::Contradicted, _) if alone.is_some() => "Reduce the serving load before training beside it.".into(),
         (Verdict::Contradicted, _) => "Do not train beside serving here.".into(),
         _ => "Whether training may run beside serving is open.".into(),
     };
     let finding = match (shown, verdict) {
         (None, _) if analysis.groups().any(|c| beside(&c) && c.counted.len() == 1) => super::ONCE.into(),
-        (None, _) if analysis.groups().any(|c| beside(&c)) => "No valid group serves and trains.".into(),
-        (None, _) => "Nobody trains beside a member that serves in this experiment.".into(),
+        (None, _) if analysis.groups().any(|c| beside(&c)) => "No valid group both serves and trains.".into(),
+        (None, _) => "No member trains beside a serving one in this experiment.".into(),
         (Some(cell), _) => {
             let server = weakest(cell);
             let first = server.map_or_else(String::new, |s| format!("`{}` {}", cell.name(), said(&s)));
-            let alone = if cell.is_solo() { ", with nobody beside it" } else { "" };
+            let alone = if cell.is_solo() { ", with nothing beside it" } else { "" };
             let beside = trained(cell).map_or_else(String::new, |t| format!("; {t}"));
             let kept = match (groups.len(), of(Promise::Kept).count()) {
                 (0 | 1, _) => String::new(),
-                (all, 0) => format!("; none of {} surely keeps what is asked", number::count(all, "group")),
-                (all, 1) => format!("; 1 of {} surely keeps what is asked", number::count(all, "group")),
-                (all, n) => format!("; {n} of {} surely keep what is asked", number::count(all, "group")),
+                (all, 0) => format!("; none of {} certainly meets the requirement", number::count(all, "group")),
+                (all, 1) => format!("; 1 of {} certainly meets the requirement", number::count(all, "group")),
+                (all, n) => format!("; {n} of {} certainly meet the requirement", number::count(all, "group")),
             };
             format!("{first}{alone}{beside}{kept}.")
         }

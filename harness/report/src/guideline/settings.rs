@@ -31,13 +31,13 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let away = |h: &&super::Held| h.ratio.estimate.ln().abs();
     let most = pairs.iter().max_by(|a, b| away(a).total_cmp(&away(b)))?;
     let statement = match verdict {
-        Verdict::Supported => "Decide at the batch size and precision that you train with.",
-        Verdict::Contradicted => "One batch size or precision stands for the other here.",
+        Verdict::Supported => "Decide at the batch size and precision you train with.",
+        Verdict::Contradicted => "One batch size or precision represents the other here.",
         Verdict::NotEnoughEvidence => "Whether batch size or precision changes the gain is open.",
     };
     let gain = |c: &Cell| c.get(Key::ThroughputGain).map_or_else(String::new, number::with_interval);
     let finding = format!(
-        "`{}` gains {}, `{}` {}; a change in {changed} of {}.",
+        "`{}` gains {}, `{}` {}; a difference in {changed} of {}.",
         most.right.name(),
         gain(most.right),
         most.left.name(),
@@ -50,7 +50,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         finding,
         key: Some(Evidence::between(most.left, most.right, Key::ThroughputGain, most.ratio.clone())),
         tested: format!(
-            "throughput gains of groups that differ in batch size or precision alone differ by more than {}; Holm-corrected over the pairs",
+            "throughput gains of groups that differ only in batch size or precision differ by more than {}; Holm-corrected over the pairs",
             number::percent(analysis.campaign.thresholds.relevant_ratio)
         ),
         verdict,

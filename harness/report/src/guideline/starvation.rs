@@ -26,11 +26,11 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let worst = cells.iter().min_by(|a, b| fairness(a).total_cmp(&fairness(b)));
     let who = worst.and_then(|c| ends(c));
     let statement = match (verdict, &who) {
-        (Verdict::Supported, _) => "Count on members of a mixed group paying about alike.".to_string(),
+        (Verdict::Supported, _) => "Expect members of a mixed group to slow down about equally.".to_string(),
         (Verdict::Contradicted, Some((slow, fast))) => {
-            format!("Expect `{}` to pay where `{}` is beside it.", slow.spec.workload, fast.spec.workload)
+            format!("Expect `{}` to starve beside `{}`.", slow.spec.workload, fast.spec.workload)
         }
-        _ => "Who pays in a mixed group is open.".into(),
+        _ => "Whether a member of a mixed group starves is open.".into(),
     };
     let finding = match (worst, who) {
         (Some(c), Some((slow, fast))) => {

@@ -134,17 +134,17 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         Some(f) => {
             let percent = number::percent(f.threshold.estimate);
             (
-                format!("Add up solo SM activity, and stop at {percent}."),
+                format!("Add up solo SM activity and stop at {percent}."),
                 format!("Beyond it members lose more than {limit} under {}.", super::collocate::mode_name(f.sharing),),
             )
         }
         None => (
-            "At which summed SM activity collocation stops paying is open.".into(),
+            "The summed SM activity at which collocation stops paying off is open.".into(),
             match all {
                 _ if super::measured_once(analysis) => super::ONCE.into(),
-                0 => "No group under MPS or naive sharing has SM activity together with its baselines.".into(),
+                0 => "No group under MPS or naive sharing has baselines with SM activity.".into(),
                 n if n < GROUPS => format!("{} with SM activity; a fit needs {GROUPS}.", number::count(n, "group")),
-                _ => format!("All groups but at most one lie on the same side of a slowdown of {limit}."),
+                _ => format!("All groups, or all but one, are on the same side of a slowdown of {limit}."),
             },
         ),
     };

@@ -8,10 +8,10 @@ use crate::number;
 
 /// The last night.
 pub fn blocks(history: &History) -> Vec<Block> {
-    let Some((night, judged)) = history.tonight() else { return vec![Block::Text("no night is stored yet".into())] };
+    let Some((night, judged)) = history.tonight() else { return vec![Block::Text("no nights are stored yet".into())] };
     let nights = number::count(history.nights.len(), "night");
     let (experiment, whole) = (&history.experiment, history.whole());
-    let title = format!("{experiment} on {}: {nights}, {whole} whole; the last is {}", night.device, night.id);
+    let title = format!("{experiment} on {}: {nights}, {whole} complete; the last is {}", night.device, night.id);
     let mut table = Table::with(&[""; 5]);
     let mut changed: Vec<usize> = Vec::new();
     for (track, step) in history.steps_of(judged) {
@@ -37,7 +37,7 @@ pub fn blocks(history: &History) -> Vec<Block> {
     let mut lines = Vec::new();
     for since in changed {
         let what = words::explains(history, since, 4);
-        let what = if what.is_empty() { "as it was before".into() } else { what };
+        let what = if what.is_empty() { "as before".into() } else { what };
         lines.push(format!("environment of {}: {what}", words::day_of(history, since)));
     }
     let rows = history.rows();

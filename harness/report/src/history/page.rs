@@ -23,16 +23,21 @@ const KINDS: [Kind; 5] = [
         false,
         |c| matches!(c, Class::Stepped(_)),
     ),
-    ("unstable", "Unstable", "Cells in which a step of 5 % cannot be told from noise.", "No cell is unstable.", false, |c| {
-        matches!(c, Class::Unstable(_))
-    }),
+    (
+        "unstable",
+        "Unstable",
+        "Cells in which a step of 5 % cannot be distinguished from noise.",
+        "No cell is unstable.",
+        false,
+        |c| matches!(c, Class::Unstable(_)),
+    ),
     ("gone", "No longer running", "Cells that ran before and do not run now.", "Every cell that ran still runs.", false, |c| {
         matches!(c, Class::Gone { .. })
     }),
     ("learning", "Learning", "Cells with fewer than five nights, not judged yet.", "No cell is learning.", true, |c| {
         matches!(c, Class::Learning(_))
     }),
-    ("quiet", "Quiet", "Cells whose nights cannot be told from each other.", "No cell is quiet.", true, |c| {
+    ("quiet", "Quiet", "Cells without a detectable change between nights.", "No cell is quiet.", true, |c| {
         matches!(c, Class::Quiet)
     }),
 ];
@@ -61,7 +66,7 @@ pub fn document(history: &History) -> Document {
     Document {
         name: format!("collo nights: {} on {device}", history.experiment),
         title: format!("Nights of {}", history.experiment),
-        subtitle: "Each cell against its own history; how it is judged is in the guide to the nightly.".into(),
+        subtitle: "Each cell compared with its own history; the nightly guide explains how.".into(),
         facts: vec![Fact::new("Device", device), last, Fact::new(judged, counts.join(", "))],
         files: vec![("Markdown", "history.md"), ("JSON", "history.json")],
         sections,
@@ -90,7 +95,7 @@ fn section(history: &History, &(id, title, about, none, folded, _): &Kind, rows:
 /// The meaning of the drawings, and the nights that were not judged.
 fn legend(history: &History) -> Section {
     let how = format!(
-        "A dot is a night, the oldest left, at most {NIGHTS_SHOWN} of them; up is slower. The whisker on the last dot is its 95 % interval, the band is where a quiet night is expected. What moved all cells alike is taken out of the dots. A vertical line stands before the first night after a step; a hollow tick at the foot is a night that was not whole and is not judged, a cross one on which the cell did not run. “Detects” is the smallest step that is found within three nights in four of five cases."
+        "Each dot is a night, oldest left, at most {NIGHTS_SHOWN}; up is slower. The whisker on the last dot is its 95 % interval, the band the expected range of a quiet night. Changes common to all cells are removed from the dots. A vertical line precedes the first night after a step; a hollow tick at the foot is an incomplete night, not judged, a cross one on which the cell did not run. “Detects” is the smallest step found within three nights in four of five cases."
     );
     let mut blocks = vec![Block::Remark(how)];
     let shown = history.nights.iter().skip(history.first_shown());
@@ -98,7 +103,7 @@ fn legend(history: &History) -> Section {
     if !hollow.is_empty() {
         blocks.push(Block::Folded("Nights that were not judged".into(), vec![Block::Notes(hollow)]));
     }
-    Section { id: "nights", title: "How to read a line", blocks, ..Section::default() }
+    Section { id: "nights", title: "How to read the plots", blocks, ..Section::default() }
 }
 
 /// The verdict on the last night.

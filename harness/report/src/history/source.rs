@@ -60,7 +60,7 @@ pub fn read(runs: &Runs, reports: &Path, experiment: &str, last: Option<&str>) -
     if let [.., before, tonight] = &found.nights[..]
         && tonight.created_utc < before.created_utc
     {
-        found.problems.push(format!("the clock went back: {} was begun before {}", tonight.id, before.id));
+        found.problems.push(format!("the clock went back: {} started before {}", tonight.id, before.id));
     }
     same_place(&mut found.nights);
     Ok(found)

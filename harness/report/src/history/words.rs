@@ -75,10 +75,10 @@ pub fn detects(row: &Row) -> String {
 
 /// The sentences above all rows: the amount of history, the detectable change, moves common to all cells.
 pub fn head(history: &History) -> Vec<String> {
-    let Some((night, judged)) = history.tonight() else { return vec!["No night is stored yet.".into()] };
+    let Some((night, judged)) = history.tonight() else { return vec!["No nights are stored yet.".into()] };
     let mut lines = Vec::new();
     if let Some(why) = &night.incomplete {
-        lines.push(format!("The last night, {}, is not whole and not judged: {why}.", night.id));
+        lines.push(format!("The last night, {}, is incomplete and not judged: {why}.", night.id));
     }
     let (able, all) = history.could_show();
     let learning = history.rows().iter().filter(|r| matches!(r.class, Class::Learning(_))).count();
@@ -88,15 +88,15 @@ pub fn head(history: &History) -> Vec<String> {
         let why = explains(history, judged.night, 3);
         let why = if why.is_empty() { String::new() } else { format!("; {why}") };
         let moved = change(common.ratio);
-        lines.push(format!("The machine moved: all cells {moved} against the nights before, taken out of each cell{why}."));
+        lines.push(format!("The machine moved: all cells {moved} relative to earlier nights, removed from each cell{why}."));
     }
     if let Some(factor) = judged.disturbed {
         lines.push(format!(
-            "The night was restless: its cells scatter {factor:.1} times as much as usual, and are judged by that."
+            "The night was noisy: its cells scatter {factor:.1} times as much as usual, and are judged accordingly."
         ));
     }
     if night.simulated {
-        lines.push("Simulated: every number is invented by a model.".into());
+        lines.push("Simulated: a model invented every number.".into());
     }
     lines.extend(history.problems.iter().map(|p| format!("Warning: {p}.")));
     lines

@@ -47,12 +47,12 @@ quantities! {
     EpochTime: "epoch_time_s", "epoch time", SECOND, Smaller, TRAINING {
         short: "epoch",
         traits: &[Cell, Member, Baseline, Uniform, PerEpoch, EpochLength, OneCard, Speed],
-        absent: "no epoch had full company",
+        absent: "no epoch had all members training",
         definition: "mean of *eᵢ* over members; null for mixed groups, whose members are listed one by one",
     }
     Slowdown: "slowdown", "slowdown", RATIO, Smaller, TRAINING {
         traits: &[Cell, Member, NeedsBaseline, OneAlone, PerEpoch],
-        absent: "no epoch had full company",
+        absent: "no epoch had all members training",
         definition: "mean of *eᵢ ÷ bᵢ*. Per member: *eᵢ ÷ bᵢ*",
         source: "Eyerman and Eeckhout, IEEE Micro 28(3), 2008",
     }
@@ -61,30 +61,28 @@ quantities! {
         traits: &[Cell, PerEpoch, Unmissed],
         absent: "its members were not measured alone on such slices",
         definition: "mean of *eᵢ ÷ sᵢ*, where *sᵢ* is the epoch time of the same workload alone on a slice of the same size: what the \
-            neighbours cost. *sᵢ ÷ bᵢ*, the slowdown of that other cell, is what the smaller slice costs. Null where nothing \
-            is cut",
+            neighbours cost. *sᵢ ÷ bᵢ*, the slowdown of that other cell, is what the smaller slice costs. Null without slices",
     }
     ThroughputGain: "throughput_gain", "throughput gain", RATIO, Larger, TRAINING {
         short: "gain",
         traits: &[Cell, NeedsBaseline, OneAlone, PerEpoch],
-        definition: "work per second against running in turn, by one of the three definitions below; which one is \
-            `throughput_gain_by`",
+        definition: "work per second relative to running in turn, by one of the three definitions below, named by `throughput_gain_by`",
     }
     Stp: "stp", "STP", RATIO, Larger, TRAINING {
         traits: &[Cell, NeedsBaseline, OneAlone, PerEpoch],
-        absent: "no epoch had full company",
+        absent: "no epoch had all members training",
         definition: "Σ *pᵢ*: system throughput, in units of one undisturbed member",
         source: "Eyerman and Eeckhout, IEEE Micro 28(3), 2008",
     }
     Antt: "antt", "ANTT", RATIO, Smaller, TRAINING {
         traits: &[Cell, NeedsBaseline, OneAlone, PerEpoch],
-        absent: "no epoch had full company",
-        definition: "average normalised turnaround time, which is the slowdown under the name of the literature",
+        absent: "no epoch had all members training",
+        definition: "average normalised turnaround time: the literature's name for the slowdown",
         source: "Eyerman and Eeckhout, IEEE Micro 28(3), 2008",
     }
     Fairness: "fairness", "fairness", RATIO, Larger, TRAINING {
         traits: &[Cell, NeedsBaseline, Company, PerEpoch, AtMostOne],
-        absent: "no epoch had full company",
+        absent: "no epoch had all members training",
         definition: "least ÷ largest *pᵢ*; equal members need no baseline, it cancels",
         source: "Eyerman and Eeckhout, IEEE Micro 28(3), 2008 (min/max progress)",
     }
@@ -94,7 +92,7 @@ quantities! {
     }
     StartSkew: "start_skew_s", "start skew", SECOND, Smaller, TRAINING {
         traits: &[Cell, Company],
-        definition: "last minus first start of training",
+        definition: "last less first start of training",
     }
     Makespan: "makespan_s", "makespan", SECOND, Smaller, TRAINING {
         traits: &[Cell, Baseline, PerEpoch, EpochLength, OneCard, Speed],
@@ -103,7 +101,7 @@ quantities! {
     Memory: "memory_bytes", "memory", BYTE, Smaller, TRAINING {
         traits: &[Cell, Member, Baseline],
         absent: "no sample was taken",
-        definition: "sum over members of each one's peak while it trained: an upper bound of what they held at once",
+        definition: "sum of the members' peaks while they trained: an upper bound of their simultaneous use",
     }
     MemoryOfSolo: "memory_of_solo", "memory ÷ sum of solo", RATIO, Smaller, TRAINING {
         short: "memory ÷ solo",
@@ -113,7 +111,7 @@ quantities! {
     }
     MemoryHeadroom: "memory_headroom_bytes", "free memory", BYTE, Larger, TRAINING {
         traits: &[Cell, Unmissed],
-        definition: "memory of the device − `memory_bytes`; null where nothing is left",
+        definition: "memory of the device − `memory_bytes`; null if none is left",
     }
     Cpu: "cpu_ratio", "CPU", CORES, Neither, TRAINING {
         short: "cpu",
@@ -124,7 +122,7 @@ quantities! {
     Items: "items_per_s", "items per second", PER_S, Larger, TRAINING {
         short: "items",
         traits: &[Cell, Member, PerEpoch, OneCard, Speed],
-        absent: "the workload does not tell its items",
+        absent: "the workload does not report its items",
         definition: "sum over members of items ÷ time of the measured epochs",
     }
     EnergyPerEpoch: "energy_j_per_epoch", "energy per epoch", JOULE_PER_EPOCH, Smaller, TRAINING {
@@ -136,7 +134,7 @@ quantities! {
     EnergyPerEpochAboveIdle: "energy_j_per_epoch_above_idle", "energy above idle per epoch", JOULE_PER_EPOCH, Smaller, TRAINING {
         traits: &[Cell, PerEpoch, EpochLength, OneCard, Unmissed],
         absent: "no readable counter",
-        definition: "the same after taking off the card's idle power (see below), which is taken as known",
+        definition: "the same less the GPU's idle power (see below), which is treated as known",
     }
     EnergyPerItem: "energy_j_per_item", "energy per item", JOULE_PER_ITEM, Smaller, TRAINING {
         traits: &[Cell, PerEpoch, OneCard, Unmissed],
@@ -147,22 +145,22 @@ quantities! {
         traits: &[Cell, NeedsBaseline, OneAlone, PerEpoch, Unmissed],
         absent: "no readable counter",
         definition: "joules of the group ÷ joules of the same work in turn: *P* ÷ Σ *(Eᵢ ÷ eᵢ)*, with the group's power *P* from the \
-            counter and *Eᵢ* the joules of an epoch of member *i* alone; below 1 the group saves",
+            counter and *Eᵢ* the joules of an epoch of member *i* alone; below 1 the group saves energy",
     }
     SoloSmActiveSum: "solo_sm_active_sum_ratio", "sum of solo SMACT", SHARE, Neither, TRAINING {
         traits: &[Cell, NeedsBaseline, Unmissed],
         absent: "the SM activity of its baselines was not read",
-        definition: "Σ of the members' solo SMACT, beside `sm_active_ratio`, which was achieved",
+        definition: "Σ of the members' solo SMACT; `sm_active_ratio` is what was achieved",
     }
     PcieRxPerItem: "pcie_rx_bytes_per_item", "PCIe in per item", BYTE_PER_ITEM, Neither, TRAINING {
         traits: &[Cell, Baseline, PerEpoch, Unmissed],
         absent: "the traffic or the items were not recorded",
-        definition: "traffic into the card ÷ `items_per_s`",
+        definition: "traffic into the GPU ÷ `items_per_s`",
     }
     PcieTxPerItem: "pcie_tx_bytes_per_item", "PCIe out per item", BYTE_PER_ITEM, Neither, TRAINING {
         traits: &[Cell, PerEpoch, Unmissed],
         absent: "the traffic or the items were not recorded",
-        definition: "traffic out of the card ÷ `items_per_s`",
+        definition: "traffic out of the GPU ÷ `items_per_s`",
     }
     PcieRxOfSolo: "pcie_rx_of_solo", "PCIe in per item ÷ solo", RATIO, Neither, TRAINING {
         short: "PCIe in ÷ solo",
@@ -173,8 +171,8 @@ quantities! {
     Throttled: "throttled_ratio", "throttled share", SHARE, Smaller, TRAINING {
         short: "throttled",
         traits: &[Cell, Unmissed],
-        definition: "share of the readings of NVML's throttle reasons in which one holds the clocks down: power cap, hardware \
-            slowdown, sync boost, thermal slowdown by hardware or software, power brake. Idle and set clocks are none",
+        definition: "share of the readings of NVML's throttle reasons with one that reduces the clocks: power cap, hardware \
+            slowdown, sync boost, thermal slowdown by hardware or software, power brake. Idle and set clocks do not count",
         source: "NVML",
     }
     ReadRate: "read_bytes_per_s", "read", BYTE_PER_S, Neither, TRAINING {
@@ -214,8 +212,7 @@ quantities! {
     WithinSlo: "within_slo_ratio", "share within the SLO", SHARE, Larger, REQUESTS {
         short: "in time",
         traits: &[Cell, Member, OneCard, AtMostOne],
-        definition: "share of the requests that were answered within the limit (`slo`); who was never answered was not. Null without \
-            a limit",
+        definition: "share of the requests, unanswered ones included, that were answered within the limit (`slo`). Null without a limit",
     }
     Goodput: "goodput_per_s", "goodput", PER_S, Larger, REQUESTS {
         traits: &[Cell, Member, OneCard],
@@ -229,50 +226,46 @@ quantities! {
     Answered: "answered_per_s", "answers per second", PER_S, Larger, REQUESTS {
         short: "answered",
         traits: &[Cell, Member, OneCard],
-        definition: "answers in the measured epochs ÷ their length, whenever the requests were due: where it is below `offered_per_s` \
-            for long, the queue grows without end",
+        definition: "answers in the measured epochs ÷ their length, whenever the requests were due; as long as it is below `offered_per_s`, the queue grows",
     }
     Capacity: "capacity_per_s", "capacity", PER_S, Larger, REQUESTS {
         traits: &[Member, OneCard],
-        definition: "of a member: requests per second that it answers when none ever waits, as it measured before the start",
+        definition: "of a member: requests per second that it answers when none waits, as it measured before the start",
     }
     SmActive: "sm_active_ratio", "SMACT", SHARE, Neither, CARD {
         traits: &[Baseline],
-        definition: "SMACT: share of the card's SMs with at least one warp, mean over the measured window; under MIG of all its SMs",
+        definition: "SMACT: share of the GPU's SMs with at least one warp, mean over the measured window; under MIG of all its SMs",
         source: "GPM on Hopper and later; else DCGM field 1002",
     }
     SmActiveP95: "sm_active_p95_ratio", "SMACT p95", SHARE, Neither, CARD {
-        definition: "what 95 % of the readings of `sm_active_ratio` that lie wholly in the window do not exceed (linear \
-            interpolation), mean over repetitions",
+        definition: "95th percentile of the readings of `sm_active_ratio` wholly in the window (linear interpolation), mean over repetitions",
     }
     SmOccupancy: "sm_occupancy_ratio", "SMOCC", SHARE, Neither, CARD {
-        definition: "SMOCC: warps on the SMs ÷ the warps that they have room for",
+        definition: "SMOCC: warps on the SMs ÷ the most they can hold",
         source: "GPM; DCGM 1003",
     }
     SmOccupancyP95: "sm_occupancy_p95_ratio", "SMOCC p95", SHARE, Neither, CARD {
-        definition: "what 95 % of the readings of `sm_occupancy_ratio` that lie wholly in the window do not exceed (linear \
-            interpolation), mean over repetitions",
+        definition: "95th percentile of the readings of `sm_occupancy_ratio` wholly in the window (linear interpolation), mean over repetitions",
     }
     DramActive: "dram_active_ratio", "DRAMA", SHARE, Neither, CARD {
         definition: "DRAMA: share of cycles in which the memory interface moved data",
         source: "GPM; DCGM 1005",
     }
     DramActiveP95: "dram_active_p95_ratio", "DRAMA p95", SHARE, Neither, CARD {
-        definition: "what 95 % of the readings of `dram_active_ratio` that lie wholly in the window do not exceed (linear \
-            interpolation), mean over repetitions",
+        definition: "95th percentile of the readings of `dram_active_ratio` wholly in the window (linear interpolation), mean over repetitions",
     }
     PcieRx: "pcie_rx_bytes_per_s", "PCIe in", BYTE_PER_S, Neither, CARD {
-        definition: "traffic into the card",
+        definition: "traffic into the GPU",
         source: "GPM; DCGM 1010; NVML's counters; last the driver's 20 ms sample",
     }
     PcieTx: "pcie_tx_bytes_per_s", "PCIe out", BYTE_PER_S, Neither, CARD {
-        definition: "traffic out of the card",
+        definition: "traffic out of the GPU",
         source: "GPM; DCGM 1009; NVML's counters; last the driver's 20 ms sample",
     }
     Power: "power_w", "power", WATT, Neither, CARD {
         traits: &[OneCard],
         definition: "board power",
-        source: "NVML field 186 where it answers (instantaneous); else the driver's mean over a second",
+        source: "NVML field 186 where available (instantaneous); else the driver's mean over a second",
     }
     SmClock: "sm_clock_mhz", "SM clock", MEGAHERTZ, Neither, CARD {
         definition: "clock of the SMs",

@@ -16,7 +16,7 @@ impl ReportJson {
         let what = path.display().to_string();
         let text = collo_store::read_small(path, LIMIT_BYTES)?;
         let value = serde_json::from_slice(&text).map_err(|e| {
-            let reason = if e.is_eof() { format!("it ends in the middle, {e}") } else { format!("it is not JSON, {e}") };
+            let reason = if e.is_eof() { format!("it is truncated, {e}") } else { format!("it is not JSON, {e}") };
             Error::NotAReport { what: what.clone(), reason }
         })?;
         ReportJson::of(value, &what)
@@ -26,13 +26,13 @@ impl ReportJson {
     pub fn of(report: Value, what: &str) -> Result<ReportJson> {
         let not = |reason: String| Error::NotAReport { what: what.into(), reason };
         if !report.is_object() {
-            return Err(not("it is no JSON object".into()));
+            return Err(not("it is not a JSON object".into()));
         }
         // Before all else: the fields of another version may be others.
         match report.get("schema") {
             None => return Err(not("it has no `schema`".into())),
             Some(found) if !found.as_u64().is_some_and(|n| (1..=u64::from(SCHEMA)).contains(&n)) => {
-                return Err(not(format!("it has schema {found}, this collo reads schema 1 to {SCHEMA}")));
+                return Err(not(format!("it has schema {found}, this collo reads 1 to {SCHEMA}")));
             }
             Some(_) => {}
         }
@@ -62,11 +62,11 @@ mod tests {
 
     #[test]
     fn what_is_no_report_is_said_to_be_none() {
-        insta::assert_snapshot!(why(json!([1])), @"`x.json` is not a report of collo: it is no JSON object");
-        insta::assert_snapshot!(why(json!({})), @"`x.json` is not a report of collo: it has no `schema`");
-        insta::assert_snapshot!(why(json!({ "schema": 7 })), @"`x.json` is not a report of collo: it has schema 7, this collo reads schema 1 to 2");
-        insta::assert_snapshot!(why(json!({ "schema": 1 })), @"`x.json` is not a report of collo: it has no list `cells`");
-        insta::assert_snapshot!(why(json!({ "schema": 1, "cells": [{}] })), @"`x.json` is not a report of collo: cell 1 has no label");
+        insta::assert_snapshot!(why(json!([1])), @"`x.json` is not a collo report: it is not a JSON object");
+        insta::assert_snapshot!(why(json!({})), @"`x.json` is not a collo report: it has no `schema`");
+        insta::assert_snapshot!(why(json!({ "schema": 7 })), @"`x.json` is not a collo report: it has schema 7, this collo reads 1 to 2");
+        insta::assert_snapshot!(why(json!({ "schema": 1 })), @"`x.json` is not a collo report: it has no list `cells`");
+        insta::assert_snapshot!(why(json!({ "schema": 1, "cells": [{}] })), @"`x.json` is not a collo report: cell 1 has no label");
     }
 
     #[test]
@@ -74,10 +74,10 @@ mod tests {
         let with = |cell: Value| {
             why(json!({ "schema": 1, "campaign": "c", "device": { "name": "d" }, "cells": [{ "cell": "a" }, cell] }))
         };
-        insta::assert_snapshot!(with(json!({ "cell": "b", "degree": "two" })), @r#"`x.json` is not a report of collo: `cells[1].degree`: invalid type: string "two", expected u64"#);
-        insta::assert_snapshot!(with(json!({ "cell": "b", "members": [{ "workload": 1 }] })), @"`x.json` is not a report of collo: `cells[1].members[0].workload`: invalid type: integer `1`, expected a string");
-        insta::assert_snapshot!(with(json!({ "cell": "b", "epoch_time_s": "fast" })), @r#"`x.json` is not a report of collo: `cells[1]`: epoch_time_s: invalid type: string "fast", expected struct Quantity"#);
-        insta::assert_snapshot!(with(json!("b")), @r#"`x.json` is not a report of collo: `cells[1]`: invalid type: string "b", expected struct Cell"#);
+        insta::assert_snapshot!(with(json!({ "cell": "b", "degree": "two" })), @r#"`x.json` is not a collo report: `cells[1].degree`: invalid type: string "two", expected u64"#);
+        insta::assert_snapshot!(with(json!({ "cell": "b", "members": [{ "workload": 1 }] })), @"`x.json` is not a collo report: `cells[1].members[0].workload`: invalid type: integer `1`, expected a string");
+        insta::assert_snapshot!(with(json!({ "cell": "b", "epoch_time_s": "fast" })), @r#"`x.json` is not a collo report: `cells[1]`: epoch_time_s: invalid type: string "fast", expected struct Quantity"#);
+        insta::assert_snapshot!(with(json!("b")), @r#"`x.json` is not a collo report: `cells[1]`: invalid type: string "b", expected struct Cell"#);
     }
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
         fs_err::write(&path, r#"{"schema": 1, "cells": [{"cell": "a", "#).unwrap();
-        assert!(ReportJson::read(&path).unwrap_err().to_string().contains("it ends in the middle"));
+        assert!(ReportJson::read(&path).unwrap_err().to_string().contains("it is truncated"));
         fs_err::write(&path, r#"{"schema": 1, "cells": [{"cell": "a", "epoch_time_s": {"estimate": NaN}}]}"#).unwrap();
         assert!(ReportJson::read(&path).unwrap_err().to_string().contains("it is not JSON, expected value at line 1"));
     }

@@ -23,7 +23,7 @@ pub fn blocks(analysis: &Analysis, guidelines: &[Guideline]) -> Vec<Block> {
 fn advice(analysis: &Analysis, g: &Guideline) -> Advice {
     let mut evidence = Vec::new();
     if g.evidence.is_empty() {
-        evidence.push(Block::Remark("No valid cell carries this yet.".into()));
+        evidence.push(Block::Remark("No valid cell supports this yet.".into()));
     } else {
         evidence.push(Block::Table(table(analysis, &g.evidence)));
     }
@@ -34,7 +34,7 @@ fn advice(analysis: &Analysis, g: &Guideline) -> Advice {
     evidence.extend(
         g.published.map(|p| Block::Remark(format!("Published: “{}” ({}). Not measured by collo.", p.statement, p.source))),
     );
-    evidence.extend(g.command.clone().map(|c| Block::Command("What would decide", c)));
+    evidence.extend(g.command.clone().map(|c| Block::Command("To decide", c)));
     Advice {
         id: g.id.into(),
         verdict: g.verdict.into(),

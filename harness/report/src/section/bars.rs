@@ -99,7 +99,7 @@ pub fn short(q: &Quantity, factor: f64) -> String {
 pub fn metric_figure(analysis: &Analysis, id: &'static str, title: &str, name: &str, spec: &BarSpec) -> Option<Figure> {
     let (panels, left_out) = bar_panels(analysis, spec);
     let text = format!(
-        "Mean over the time in which all members train past their warm-up. {} All panels share one scale.{}{left_out}",
+        "Mean over the time when all members train past their warm-up. {} All panels share one scale.{}{left_out}",
         whiskers(analysis),
         informative_note(analysis.cells.iter())
     );

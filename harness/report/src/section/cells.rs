@@ -34,7 +34,7 @@ struct Numbers {
 
 pub fn section(analysis: &Analysis) -> Section {
     if analysis.cells.is_empty() {
-        return without(ID, TITLE, "The plan has no cell.");
+        return without(ID, TITLE, "The plan has no cells.");
     }
     let mut numbers = numbers(analysis);
     // A column that nobody fills says nothing.
@@ -45,9 +45,9 @@ pub fn section(analysis: &Analysis) -> Section {
     let mut table = Table::with(&heads.iter().map(String::as_str).collect::<Vec<_>>());
     table.look = Look::Interactive;
     table.tags = tags(analysis);
-    table.caption = "Time: one member's epoch, of mixed groups the makespan, none where a member serves. Slowdown: mean over members, with the half-width of its 95 % \
-                     interval; the drawing is logarithmic, its line marks 1. Empty: absent, with its reason in report.json; 0 is printed \
-                     only when measured"
+    table.caption = "Time: one member's epoch; the makespan of mixed groups; absent where a member serves. Slowdown: mean over members, with the half-width of its \
+                     95 % interval; the plot is logarithmic, its line marks 1. \
+                     Empty: absent, reason in report.json; 0 is printed only when measured"
         .into();
     let reasons: HashMap<&str, usize> = with_reasons(analysis).enumerate().map(|(i, c)| (c.name(), i)).collect();
     let chosen = chosen(analysis);

@@ -29,7 +29,7 @@ pub fn section(analysis: &Analysis) -> Section {
     }
     let get = |c: &Cell| c.get(Key::Cpu).cloned();
     let caption = format!(
-        "Mean over the time in which all members train past their warm-up; a member counts with all its threads and descendants. Whiskers: 95 % interval of the sum.{}{left_out}",
+        "Mean over the time when all members train past their warm-up; a member counts with all its threads and descendants. Whiskers: 95 % interval of the sum.{}{left_out}",
         informative_note(analysis.cells.iter())
     );
     let fig = figure(analysis, "cpu", "CPU by member", panels, caption, values(analysis, "% of one core", &get, 100.0));
@@ -44,7 +44,7 @@ fn finding(analysis: &Analysis, cores: Option<u32>) -> String {
     };
     let of = cores.map_or_else(String::new, |n| format!(" of the {n}00 % that {} have", number::count(n as usize, "core")));
     let waited = most.metrics.get("cpu_pressure_some_ratio").map_or_else(String::new, |q| {
-        format!(" Somebody waited for a core during {} of that time.", number::percent(q.estimate))
+        format!(" Some process waited for a core during {} of that time.", number::percent(q.estimate))
     });
     format!("`{}` uses {}{of}.{waited}", most.name(), number::percent(used(&most)))
 }

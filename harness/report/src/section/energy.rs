@@ -43,7 +43,7 @@ pub fn section(analysis: &Analysis) -> Section {
     let meaning = "Energy of the whole device over the measured window, divided by the epochs that all members trained in it.";
     bars("energy", "Energy per member and epoch", &format!("{word} per member and epoch"), get, meaning);
     let idle: Vec<String> = analysis.idle_w.iter().map(|(state, w)| format!("{} W {state}", number::three(*w))).collect();
-    let meaning = format!("The same, less what the card draws when nobody is on it ({}).", idle.join(", "));
+    let meaning = format!("The same, less the GPU's idle power ({}).", idle.join(", "));
     bars("energy-above-idle", "Energy above idle", &format!("{word} above idle, per member and epoch"), above, &meaning);
     let cap = analysis.campaign.machine.gpus.first().and_then(|g| g.power_limit_w);
     let text = cap.map(|w| format!("power cap {w:.0} W"));
@@ -59,13 +59,13 @@ pub fn section(analysis: &Analysis) -> Section {
     };
     blocks.extend(over_time::figure(analysis, &traces).map(Block::Figure));
     let spec = BarSpec { shared: true, limit, ..BarSpec::of("power", "average power, watts", power, 1.0) };
-    blocks.extend(metric_figure(analysis, "power", "Average power of the card", "watts", &spec).map(Block::Figure));
+    blocks.extend(metric_figure(analysis, "power", "Average power of the GPU", "watts", &spec).map(Block::Figure));
     Section { id: ID, title: TITLE, chip: None, finding: finding(analysis, factor, unit), blocks }
 }
 
 fn absent(analysis: &Analysis) -> String {
     if analysis.campaign.device.persistence == Some(false) {
-        return "Without persistence mode the driver's energy counter can begin anew at any time, so energy is absent, not zero. \
+        return "Without persistence mode the driver's energy counter can restart at any time, so energy is absent, not zero. \
                 `nvidia-smi -pm 1` turns it on."
             .into();
     }
@@ -81,7 +81,7 @@ fn finding(analysis: &Analysis, factor: f64, unit: &str) -> String {
     groups.sort_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
     let said = |(cell, q): &(&Cell, Quantity)| {
         let against = match q.low.zip(q.high) {
-            Some((low, high)) if low <= 1.0 && high >= 1.0 => ", which cannot be told from 1",
+            Some((low, high)) if low <= 1.0 && high >= 1.0 => ", indistinguishable from 1",
             _ => "",
         };
         format!("{} in `{}`{against}", number::with_interval(q), cell.name())

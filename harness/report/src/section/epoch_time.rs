@@ -23,7 +23,7 @@ pub fn section(analysis: &Analysis) -> Section {
     let get = |c: &Cell| c.get(Key::EpochTime).cloned();
     let (panels, left_out) = bar_panels(analysis, &BarSpec::of("epoch time", &caption, &get, factor));
     if panels.is_empty() && analysis.cells.iter().filter(|c| !c.counted.is_empty()).all(Cell::serves) {
-        return without(ID, TITLE, "Only groups with a member that serves completed: see Latency.");
+        return without(ID, TITLE, "Only groups with a serving member completed: see Latency.");
     }
     if panels.is_empty() {
         return without(
@@ -64,7 +64,7 @@ fn finding(analysis: &Analysis) -> String {
     groups.sort_by(|a, b| slowdown(a).total_cmp(&slowdown(b)));
     let text = |c: &Cell| c.get(Key::Slowdown).map_or_else(String::new, number::with_interval);
     match groups[..] {
-        [] => "No group can be held against a baseline.".into(),
+        [] => "No group can be compared with a baseline.".into(),
         [only] => format!("An epoch of `{}` takes {} times as long as alone.", only.name(), text(only)),
         [first, .., last] => format!(
             "An epoch takes {} times as long as alone in `{}`, and {} times in `{}`.",

@@ -29,7 +29,7 @@ pub fn section(report: &Report) -> Section {
         .filter(|c| c.record.degree > 1 && !c.serves() && c.members.iter().any(|m| m.get(Key::Slowdown).is_some()))
         .collect();
     if groups.is_empty() && analysis.groups().any(Cell::serves) && analysis.groups().all(Cell::serves) {
-        return without(ID, TITLE, "In every group a member serves: what it costs those that train stands under Latency.");
+        return without(ID, TITLE, "Every group has a serving member: see Latency for the cost to training members.");
     }
     if groups.is_empty() {
         let why = analysis.groups().find_map(|c| c.absent.get(&Key::Slowdown));

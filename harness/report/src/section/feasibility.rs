@@ -14,7 +14,7 @@ const NOTES: usize = 60;
 pub fn section(analysis: &Analysis) -> Section {
     let refusals = &analysis.campaign.plan.refusals;
     if analysis.cells.is_empty() && refusals.is_empty() {
-        return without(ID, TITLE, "The plan has no cell and no refusal.");
+        return without(ID, TITLE, "The plan has no cells and no refusals.");
     }
     let mut blocks = vec![];
     if !analysis.cells.is_empty() {
@@ -87,7 +87,7 @@ fn finding(analysis: &Analysis) -> String {
     }
     match refused {
         0 => text += "; none was refused.",
-        n => text += &format!("; {} beside them {} refused.", number::count(n, "cell"), if n == 1 { "was" } else { "were" }),
+        n => text += &format!("; {} {} refused.", number::count(n, "further cell"), if n == 1 { "was" } else { "were" }),
     }
     text
 }

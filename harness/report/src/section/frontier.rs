@@ -25,7 +25,7 @@ pub fn figure(analysis: &Analysis) -> Figure {
     let (together, beyond) = groups(analysis);
     panels.extend(together);
     let mut caption = String::from(
-        "Filled: ran. Dashed: not run. ✕ in a solid frame: ran out of memory. ✕ grey: refused, or failed otherwise; in a dashed frame: would not fit by the sum of footprints.",
+        "Filled: ran. Dashed: not run. ✕ in a solid frame: ran out of memory; grey: refused, or failed otherwise; in a dashed frame: would not fit by the sum of footprints.",
     );
     if of.len() > PANELS {
         caption += &format!(" Drawn: the first {PANELS} of {} workloads.", of.len());
@@ -110,7 +110,7 @@ fn uniform(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> Panel {
                 let too_much = asks.zip(capacity).filter(|(a, c)| a > c && !Sharing::of_label(mode).partitioned);
                 let (fit, title) = match too_much {
                     Some((asks, has)) => {
-                        (Fit::TooLarge, format!("{what}\nasks for {}, there are {}", number::gib(asks), number::gib(has)))
+                        (Fit::TooLarge, format!("{what}\nneeds {}, there are {}", number::gib(asks), number::gib(has)))
                     }
                     None => (Fit::NotRun, format!("{what}\nnot run")),
                 };

@@ -46,7 +46,7 @@ pub fn section(report: &Report) -> Section {
     let mut sentences = super::finding::sentences(analysis);
     sentences.truncate(2);
     let caption = format!(
-        "1: no better than one after the other; dotted: nobody is slowed down. Bands: 95 % intervals. One scale for all \
+        "1: no better than in turn; dotted: no member slows down. Bands: 95 % intervals. One scale for all \
                    panels. The gain is Σ solo epoch time ÷ mean epoch time in the group, per repetition; under `exit` it is Σ \
                    solo makespan ÷ makespan.{left_out}"
     );
@@ -57,7 +57,7 @@ pub fn section(report: &Report) -> Section {
         title: TITLE,
         chip: report.guideline("collocate").map(|g| g.verdict.into()),
         finding: if sentences.is_empty() {
-            "No gain has an interval: a group or its baseline has one repetition.".into()
+            "No gain has an interval: a group or its baseline has only one repetition.".into()
         } else {
             sentences.join(" ")
         },

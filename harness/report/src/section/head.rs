@@ -53,7 +53,7 @@ fn accounted(analysis: &Analysis) -> Fact {
     let time = analysis.measured_for_s.filter(|_| analysis.count("completed") > 0);
     let time = time.map_or_else(String::new, |s| format!(" in {}", number::duration(s)));
     let refused = analysis.campaign.plan.refusals.len();
-    let beside = if refused == 0 { String::new() } else { format!("; {refused} refused beside") };
+    let beside = if refused == 0 { String::new() } else { format!("; {} refused", number::count(refused, "cell")) };
     let of = |v: Verdict| analysis.cells.iter().filter(|c| c.validity.verdict == v).count();
     let (valid, informative, void) = (of(Verdict::Valid), of(Verdict::Informative), of(Verdict::Void));
     Fact {

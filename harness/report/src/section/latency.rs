@@ -138,7 +138,7 @@ fn p99s(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
     });
     let panels: Vec<Panel> = panels.collect();
     let mut caption = format!(
-        "From when a request was due, whether or not anybody had time for it, to its answer; one request in a hundred is later. Logarithmic. \
+        "From when a request was due to its answer, waiting included; one request in a hundred is later. Logarithmic. \
          Whiskers: 95 % interval over repetitions, each cell by its own spread.{}",
         informative_note(analysis.cells.iter().filter(|c| c.serves()))
     );
@@ -206,16 +206,15 @@ fn lateness(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
             let limit = limit.as_ref().map(|(v, t)| (*v, t.as_str()));
             let drawing = Tails { below: "latency, ms", tails: &tails, limit, range: (low, high) }.draw();
             let title = group.map_or_else(|| without_mode(subject.solo), |g| g.label.clone());
-            let label = format!("share of the requests to {} that are later than a latency, {title}", subject.solo);
+            let label = format!("share of requests to {} that exceed a latency, {title}", subject.solo);
             panels.push(Panel { title, subtitle: subject.asked(), label, drawing });
         }
     }
     cut_rows(&mut values);
     values.tags = tags(analysis);
-    let text = "The share of the requests whose answer came later, mean over repetitions at equal shares; requests that were never answered are later \
-                than any. Both axes are logarithmic. Marks: p50, p95 and p99, the last on the strong line. The earliest third of the requests \
+    let text = "The share of requests answered later, mean over repetitions at equal shares; requests never answered are later than any. Both axes are logarithmic. Marks: p50, p95 and p99, the last on the thick line. The earliest third of the requests \
                 is not drawn; a line ends where a repetition has too few.";
-    let mut fig = figure(analysis, "lateness", "Who is later than what", panels, text.into(), values);
+    let mut fig = figure(analysis, "lateness", "Shares of later requests", panels, text.into(), values);
     fig.legend = named(modes.iter().map(String::as_str));
     (!fig.panels.is_empty()).then_some(fig)
 }
@@ -269,7 +268,7 @@ fn table(analysis: &Analysis, subjects: &[Subject]) -> Table {
         "#p99 ÷ alone",
         "#in time, %",
         "#goodput per s",
-        "slowdown of who trains",
+        "training slowdown",
         "as asked",
     ]);
     table.tags = tags(analysis);

@@ -40,9 +40,9 @@ pub fn section(report: &Report) -> Section {
     kinds.sort_unstable();
     kinds.dedup();
     let caption = format!(
-        "Each member's peak while it trained, warm-up included, added up: an upper bound of what they held at once. Read as {}. Whiskers: 95 % interval of the sum.{}{}{left_out}",
+        "Each member's peak while it trained, warm-up included, added up: an upper bound of their simultaneous use. Read as {}. Whiskers: 95 % interval of the sum.{}{}{left_out}",
         kinds.join("; or as "),
-        if outlines { " Dotted outlines: what the members of a group that ran out of memory hold alone." } else { "" },
+        if outlines { " Dotted outlines: solo use of the members of a group that ran out of memory." } else { "" },
         informative_note(analysis.cells.iter())
     );
     Section {
@@ -67,7 +67,7 @@ fn finding(analysis: &Analysis) -> String {
     let most = analysis.cells.iter().filter_map(|c| Some((c, held(c)?))).max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
     let Some((cell, q)) = most else { return String::new() };
     let of = analysis.campaign.device.memory_bytes.map_or_else(String::new, |b| format!(" of {}", number::gib(b as f64)));
-    format!("`{}` holds most: {} GiB{of}.", cell.name(), number::scaled(&q, GIB))
+    format!("`{}` uses most: {} GiB{of}.", cell.name(), number::scaled(&q, GIB))
 }
 
 /// Panels of stacks, one per workload, from a quantity that members and cells both have; and the sentence about what is left out.
@@ -95,7 +95,7 @@ fn stack(cell: &Cell, key: Key, factor: f64, alone: Option<f64>) -> Stack {
     let asked = alone.filter(|_| q.is_none() && key == Key::Memory && failed.as_deref() == Some("OOM"));
     let mut title = hover(cell, "sum", q, factor, "");
     if let Some(each) = asked {
-        title += &format!("\nalone its members hold {}, added up", number::three(each * f64::from(cell.record.degree)));
+        title += &format!("\nalone its members use {}, added up", number::three(each * f64::from(cell.record.degree)));
     }
     Stack {
         label: format!("×{}", cell.record.degree),

@@ -27,7 +27,7 @@ struct Group<'a> {
 pub fn section(analysis: &Analysis) -> Section {
     let mixed: Vec<&Cell> = analysis.groups().filter(|c| !c.record.is_uniform() && !c.serves()).collect();
     if mixed.is_empty() && analysis.groups().any(Cell::serves) {
-        return without(ID, TITLE, "Every mixed group has a member that serves and is never done: see Latency.");
+        return without(ID, TITLE, "Every mixed group has a serving member, which never finishes: see Latency.");
     }
     if mixed.is_empty() {
         return without(ID, TITLE, "There is no mixed group in this experiment.");
@@ -129,15 +129,15 @@ fn plots(analysis: &Analysis, groups: &[Group]) -> Block {
         });
     }
     let time = if release { "Makespan ÷ in turn" } else { "Time per work ÷ in turn" };
-    panels.extend(ratios(drawn, time, "left of 1: done sooner", &of_turn));
+    panels.extend(ratios(drawn, time, "left of 1: less time", &of_turn));
     panels.extend(ratios(drawn, "Energy ÷ in turn", "left of 1: less energy", &|c| c.get(Key::EnergyOfSolo).cloned()));
     if panels.is_empty() {
         return Block::Table(table(analysis, groups, factor, unit));
     }
     let mut caption = String::from(if release {
-        "In turn: the members' makespans alone, added up. The left panel starts at zero; ratios do not, and mark 1."
+        "In turn: the members' makespans alone, added up. The left panel starts at zero; those of ratios do not, and mark 1."
     } else {
-        "Each keeps full company, so the ratio is one over the summed progress (STP). Ratios mark 1 and need no zero."
+        "All members train throughout, so the ratio is one over the summed progress (STP). The axes mark 1 and need no zero."
     });
     caption += &format!(" {}", whiskers(analysis));
     if groups.len() > drawn.len() {
@@ -254,7 +254,7 @@ fn finding(mixed: &[&Cell]) -> String {
     let said =
         |(cell, q): &(&Cell, Quantity)| format!("`{}` needs {} of the time in turn", cell.name(), number::with_interval(q));
     match &known[..] {
-        [] => "No mixed group can be held against running in turn.".into(),
+        [] => "No mixed group can be compared with running in turn.".into(),
         [only] => format!("{}.", said(only)),
         [first, .., last] => format!("{}, {}.", said(first), said(last)),
     }

@@ -69,7 +69,7 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
     facts.extend(synthetic(analysis).map(|s| format!("data: {s}")));
     facts.extend(shortened(analysis));
     if analysis.campaign.device.simulated {
-        facts.push("simulated: every number is invented by a model".into());
+        facts.push("simulated: a model invented every number".into());
     }
     if !facts.is_empty() {
         lines.push(facts.join("; "));

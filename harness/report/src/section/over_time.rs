@@ -67,7 +67,7 @@ pub fn figure(analysis: &Analysis, spec: &Spec) -> Option<Figure> {
     }
     table.tags = super::tags(analysis);
     let text = "One repetition of each mode, from go to the end of training, warm-up included; at most 60 points a line, each the mean of \
-        its span. All panels share the upward scale; the mark stands where the run ended."
+        its span. All panels share the vertical scale; the mark is the end of the run."
         .to_string();
     let mut fig = finished(analysis, spec.id, spec.title, panels, text, table);
     fig.legend = legend_of(drawn.iter().map(|t| t.sharing.as_str()));

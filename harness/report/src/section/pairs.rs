@@ -85,13 +85,12 @@ pub fn heat(analysis: &Analysis) -> Option<Figure> {
         Panel {
             title: mode_label(mode),
             subtitle: String::new(),
-            label: format!("slowdown of each workload beside each other one under {mode}"),
+            label: format!("slowdown of each workload beside each other under {mode}"),
             drawing: heat.draw(),
         }
     });
     let mut caption = String::from(
-        "Row: who is slowed down; column: beside whom; below it the 95 % interval. The darker, the slower, on one logarithmic scale for \
-         all modes; dashed: not measured. On the diagonal two copies of the same workload. On MIG slices the smaller slice slows down, too.",
+        "Row: the workload slowed down; column: the one beside it; below: the 95 % interval. Darker is slower, on one logarithmic scale for all modes; dashed: not measured. Diagonal: two copies of one workload. On MIG, the smaller slice itself slows a member down too.",
     );
     if beyond > 0 {
         caption += &format!(" Drawn: the first {NAMES} workloads; {beyond} more are in the table.");
@@ -139,7 +138,7 @@ pub fn finding(analysis: &Analysis) -> Option<String> {
     let back = all.iter().find(|d| d.cell.name() == worst.cell.name() && d.suffers == worst.causes && d.causes == worst.suffers);
     let returned = back.map_or_else(String::new, |d| format!(", which takes {} in return", number::with_interval(&d.slowdown)));
     Some(format!(
-        "Of all pairs {} suffers most: {} times as long beside {} under {}{returned}.",
+        "Of all pairs {} slows down most: {} times as long beside {} under {}{returned}.",
         without_mode(worst.suffers),
         number::with_interval(&worst.slowdown),
         without_mode(worst.causes),

@@ -23,7 +23,7 @@ pub fn section(analysis: &Analysis) -> Section {
     let has = |get: Get| analysis.cells.iter().any(|c| get(c).is_some());
     if !has(item) && !has(rate) {
         let why = if analysis.campaign.device.kind == "cpu" {
-            "Training on the CPU moves nothing over PCIe to a card."
+            "Training on the CPU moves nothing over PCIe to a GPU."
         } else {
             "No PCIe counter could be read during this campaign."
         };
@@ -32,11 +32,11 @@ pub fn section(analysis: &Analysis) -> Section {
     let largest = analysis.cells.iter().filter_map(item).map(|q| q.estimate).fold(0.0, f64::max);
     let (factor, unit) = if largest >= 2e6 { (1e-6, "MB") } else { (1e-3, "kB") };
     let mut blocks = Vec::new();
-    let caption = format!("{unit} per item, into the card");
+    let caption = format!("{unit} per item, into the GPU");
     let (panels, left_out) = bar_panels(analysis, &BarSpec::of("PCIe per item", &caption, item, factor));
     if !panels.is_empty() {
         let text = format!(
-            "What the card received during the measured window, divided by the items trained in it. {}{} Each panel has its own scale.{left_out}",
+            "What the GPU received during the measured window, divided by the items trained in it. {}{} Each panel has its own scale.{left_out}",
             whiskers(analysis),
             informative_note(analysis.cells.iter())
         );
@@ -46,7 +46,7 @@ pub fn section(analysis: &Analysis) -> Section {
     let traces = over_time::Spec {
         id: "pcie",
         title: "PCIe traffic over time",
-        caption: "MB/s into the card",
+        caption: "MB/s into the GPU",
         of: &|t| &t.pcie_rx_bytes_per_s,
         factor: 1e-6,
         unit: "MB/s",
@@ -55,8 +55,8 @@ pub fn section(analysis: &Analysis) -> Section {
     match over_time::figure(analysis, &traces) {
         Some(figure) => blocks.push(Block::Figure(figure)),
         None if has(rate) => {
-            let spec = BarSpec { shared: true, ..BarSpec::of("PCIe", "MB/s into the card", rate, 1e-6) };
-            let figure = super::bars::metric_figure(analysis, "pcie", "PCIe traffic into the card", "MB/s", &spec);
+            let spec = BarSpec { shared: true, ..BarSpec::of("PCIe", "MB/s into the GPU", rate, 1e-6) };
+            let figure = super::bars::metric_figure(analysis, "pcie", "PCIe traffic into the GPU", "MB/s", &spec);
             blocks.extend(figure.map(Block::Figure));
         }
         None => {}
@@ -81,14 +81,14 @@ fn finding(analysis: &Analysis, factor: f64, unit: &str) -> String {
         }
         let percent = number::percent(relevant);
         return format!(
-            "No group surely needs {percent} more bytes per item than its members alone; the most is {said} times, in `{}`.",
+            "No group certainly needs {percent} more bytes per item than its members alone; the most is {said} times, in `{}`.",
             cell.name()
         );
     }
     let rate = |c: &Cell| reading(c, Key::PcieRx);
     let most = analysis.cells.iter().filter_map(|c| Some((c, rate(c)?))).max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
     most.map_or_else(String::new, |(cell, q)| {
-        format!("`{}` asks most of the link: {} MB/s into the card on average.", cell.name(), number::scaled(&q, 1e-6))
+        format!("`{}` loads the link most: {} MB/s into the GPU on average.", cell.name(), number::scaled(&q, 1e-6))
     })
 }
 

@@ -22,7 +22,7 @@ pub fn section(analysis: &Analysis) -> Section {
     );
     put("virtualization", m.virtualization.clone());
     put("cpu governor", m.governor.clone());
-    put("load when it began", m.load_1min.map(|l| format!("{l:.2}")));
+    put("load at the start", m.load_1min.map(|l| format!("{l:.2}")));
     put("git", m.git.clone());
     put("collo", Some(format!("{}, {} build", m.collo, m.build)));
     for (name, version) in &m.python {
@@ -39,6 +39,6 @@ pub fn section(analysis: &Analysis) -> Section {
         title: "Provenance",
         chip: None,
         finding: "What these numbers were measured on, and what they depend on.".into(),
-        blocks: vec![Block::Facts(facts), Block::Verbatim("the experiment, as it was read".into(), c.source_toml.clone())],
+        blocks: vec![Block::Facts(facts), Block::Verbatim("the experiment, as read".into(), c.source_toml.clone())],
     }
 }

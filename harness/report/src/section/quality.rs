@@ -29,7 +29,7 @@ struct Source {
 pub fn section(analysis: &Analysis) -> Section {
     let records: Vec<_> = analysis.cells.iter().flat_map(|c| &c.repetitions).map(|r| r.record()).collect();
     if records.is_empty() {
-        return without(ID, TITLE, "Nothing was run yet.");
+        return without(ID, TITLE, "Nothing has run yet.");
     }
     let mut sources: Vec<Source> = Vec::new();
     for q in records.iter().flat_map(|r| &r.sampling) {
@@ -75,13 +75,13 @@ pub fn section(analysis: &Analysis) -> Section {
 fn table(analysis: &Analysis, sources: &[Source]) -> Table {
     let mut table = Table::with(&[
         "source",
-        "#asked Hz",
+        "#set Hz",
         "#slowest run Hz",
         "#longest gap s",
         "#lateness p99 ms",
         "#missed",
         "#sampler % of a core",
-        "moved least",
+        "changed least",
     ]);
     table.caption = "The worst of all runs".into();
     table.tags = tags(analysis);
@@ -129,21 +129,20 @@ fn notes(analysis: &Analysis) -> Vec<String> {
     }));
     if analysis.cells.iter().any(crate::analysis::Cell::serves) {
         notes.push(
-            "Latencies and shares of requests: each cell by its own spread, since how much they scatter depends on the load."
-                .into(),
+            "Latencies and shares of requests: each cell by its own spread, since their scatter depends on the load.".into(),
         );
     }
     let skews = analysis.cells.iter().flat_map(|c| &c.repetitions).filter_map(|r| r.start_skew_s);
     if let Some(worst) = skews.reduce(f64::max) {
         let allowed = number::milliseconds(analysis.campaign.thresholds.start_skew_s);
-        notes.push(format!("Start skew: {} at worst, {allowed} are allowed.", number::milliseconds(worst)));
+        notes.push(format!("Start skew: {} at worst (limit {allowed}).", number::milliseconds(worst)));
     }
     let drifts = &analysis.drifts;
     if let Some(worst) = drifts.iter().max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs())) {
         let void = drifts.iter().filter(|d| d.void).count();
         let allowed = number::percent(analysis.campaign.thresholds.baseline_drift_ratio);
         notes.push(format!(
-            "Baseline drift: {:+.1} % at worst (`{}`, block {}), {allowed} are allowed, {void} void.",
+            "Baseline drift: {:+.1} % at worst (`{}`, block {}; limit {allowed}), {void} void.",
             (worst.ratio - 1.0) * 100.0,
             worst.cell,
             worst.block
@@ -156,10 +155,7 @@ fn notes(analysis: &Analysis) -> Vec<String> {
     let odd: Vec<&crate::analysis::Cell> = analysis.cells.iter().filter(|c| !c.suspicious.is_empty()).collect();
     notes.extend(odd.iter().take(REASONS).map(|c| format!("`{}` is suspicious: {}.", c.name(), c.suspicious.join("; "))));
     if odd.len() > REASONS {
-        notes.push(format!(
-            "{} more are suspicious; all of them are in `report.json`.",
-            number::count(odd.len() - REASONS, "cell")
-        ));
+        notes.push(format!("{} more are suspicious; all are in `report.json`.", number::count(odd.len() - REASONS, "cell")));
     }
     notes.extend(analysis.campaign.informative.iter().map(|w| format!("The whole campaign is informative: {w}.")));
     if let Some(s) = crate::section::notes::synthetic(analysis) {

@@ -42,17 +42,16 @@ pub fn section(analysis: &Analysis) -> Section {
         reference: Some(("sum of the members alone", sum)),
         shared: true,
         ceiling: Some(1.0),
-        ..BarSpec::of("SMACT", "SM activity of the card (SMACT)", &achieved, 1.0)
+        ..BarSpec::of("SMACT", "SM activity of the GPU (SMACT)", &achieved, 1.0)
     };
     let (panels, left_out) = bar_panels(analysis, &spec);
     let has = |get: Get| analysis.cells.iter().any(|c| get(c).is_some());
-    let mut caption = String::from("Mean over the time in which all members train past their warm-up.");
+    let mut caption = String::from("Mean over the time when all members train past their warm-up.");
     if has(p95) {
         caption += " Thin line: the 95th percentile of its readings.";
     }
     if has(sum) {
-        caption +=
-            " Dotted: the sum of the members' SMACT alone, what they would use if nobody disturbed them; above 1 it is written.";
+        caption += " Dotted: the sum of the members' SMACT alone, what they would use undisturbed; above 1 it is written.";
     }
     caption += &format!(" {}{}{left_out}", whiskers(analysis), informative_note(analysis.cells.iter()));
     let mut wanted: Vec<(&str, Get, f64)> = vec![("SMACT", &achieved, 1.0)];
@@ -83,7 +82,7 @@ pub fn section(analysis: &Analysis) -> Section {
 fn finding(analysis: &Analysis) -> String {
     let groups = || analysis.cells.iter().filter_map(|c| Some((c, achieved(c)?)));
     let Some((most, q)) = groups().max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate)) else { return String::new() };
-    let mut text = format!("`{}` keeps {} of the card's SMs busy", most.name(), number::with_interval(&q));
+    let mut text = format!("`{}` keeps {} of the GPU's SMs busy", most.name(), number::with_interval(&q));
     if let Some(sum) = alone(most) {
         text += &format!("; its members alone use {}, added up", number::with_interval(&sum));
     }

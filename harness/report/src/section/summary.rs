@@ -17,8 +17,7 @@ use crate::stats::{Quantity, Verdict};
 const ROWS: usize = 14;
 
 /// The caveat of a verdict on a simulated GPU.
-const CIRCULAR: &str = "The simulated card is calibrated on the published study: where a verdict agrees with the study, that is circular; where it \
-                        does not, the model is simpler than a card.";
+const CIRCULAR: &str = "The simulated GPU is calibrated on the published study: where a verdict agrees with the study, that is circular; where it does not, the model is simpler than a GPU.";
 
 pub fn section(report: &Report) -> Section {
     let analysis = &report.analysis;
@@ -33,7 +32,7 @@ pub fn section(report: &Report) -> Section {
         blocks.push(Block::Notes(notes));
     }
     let finding = nothing(analysis).unwrap_or_default().to_string();
-    let what = if analysis.campaign.device.kind == "cpu" { "What to do with these cores" } else { "What to do with this card" };
+    let what = if analysis.campaign.device.kind == "cpu" { "How to use these cores" } else { "How to use this GPU" };
     Section { id: "summary", title: what, chip: None, finding, blocks }
 }
 
@@ -97,7 +96,7 @@ fn decisions(analysis: &Analysis) -> Table {
     table.tags = tags(analysis);
     let subjects = subjects(analysis);
     if subjects.len() > ROWS {
-        table.caption = format!("What to run: the first {ROWS} of {}; all cells stand below", subjects.len());
+        table.caption = format!("What to run: the first {ROWS} of {}; all cells are below", subjects.len());
     }
     for subject in subjects.iter().take(ROWS) {
         let mut row = vec![
@@ -213,6 +212,6 @@ fn isolation(analysis: &Analysis, subject: &Subject) -> TableCell {
     match groups.iter().filter(apart).max_by(|a, b| gain(a).total_cmp(&gain(b))) {
         Some(cell) => named(cell, Key::SlowdownOnSlice, "÷ alone there"),
         None if groups.is_empty() => TableCell::with_note("–", "no group on slices"),
-        None => in_turn("no group on slices is surely undisturbed".into()),
+        None => in_turn("no group on slices is certainly undisturbed".into()),
     }
 }

@@ -26,9 +26,9 @@ pub fn section(report: &Report) -> Section {
     if cells.is_empty() {
         let solo_activity = analysis.cells.iter().any(|c| c.is_solo() && c.metric(Key::SmActive).is_some());
         let why = if solo_activity {
-            "There is no group on the undivided card to hold against the sum of its members' solo SM activity."
+            "No group on the undivided GPU can be compared with the sum of its members' solo SM activity."
         } else {
-            "A threshold of summed solo SM activity needs a card that tells it; this campaign has none."
+            "A threshold of summed solo SM activity needs a GPU that reports it; this campaign has none."
         };
         return without(ID, TITLE, why);
     }
@@ -38,9 +38,8 @@ pub fn section(report: &Report) -> Section {
     let panels = modes.iter().filter_map(|mode| panel(analysis, mode, &cells)).collect();
     let limit = number::percent(analysis.campaign.thresholds.slowdown - 1.0);
     let caption = format!(
-        "One mark per group on the undivided card: mean slowdown of its members over the sum of what each keeps busy alone, in percent of the \
-         card's SMs. The line is a hinge: flat, then a power of the sum; the threshold is where it passes a slowdown of {limit}, its band the 95 % \
-         interval (F test on the fit; groups of one workload are not independent, which the band does not know). Dashed: published."
+        "One mark per group on the undivided GPU: mean slowdown of its members over the sum of what each keeps busy alone, in percent of the GPU's SMs. The line is a hinge: flat, then a power of the sum; the threshold is where it passes a slowdown of {limit}, its band the 95 % \
+         interval (F test on the fit; groups of one workload are not independent, which the band ignores). Dashed: published."
     );
     let mut fig =
         figure(analysis, "threshold", "Slowdown over summed solo SM activity", panels, caption, table(analysis, &cells));
@@ -96,7 +95,7 @@ fn panel(analysis: &Analysis, mode: &str, cells: &[&Cell]) -> Option<Panel> {
     let accepted = format!("accepted: {}", number::three(limit));
     let drawing = Scatter {
         caption: "slowdown against running alone",
-        below: "sum of solo SM activity, % of the card",
+        below: "sum of solo SM activity, % of the GPU",
         points: &points,
         line: (!line.is_empty()).then_some((mode, line.as_slice())),
         references: &references,

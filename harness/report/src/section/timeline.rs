@@ -19,7 +19,7 @@ pub fn section(analysis: &Analysis) -> Section {
     }
     let shown: Vec<&Timeline> = analysis.timelines.iter().filter(|t| t.lives_shown).collect();
     if shown.is_empty() {
-        return without(ID, TITLE, "No run tells when its members trained.");
+        return without(ID, TITLE, "No run recorded when its members trained.");
     }
     let mut sets: Vec<&str> = shown.iter().map(|t| t.set.as_str()).collect();
     sets.dedup();
@@ -33,12 +33,12 @@ fn figure(analysis: &Analysis, id: &'static str, set: &str, shown: &[&Timeline])
     let starts = shown.iter().map(|t| t.start_s).fold(0.0, f64::min);
     let activity = shown.iter().any(|t| !t.sm_active_ratio.is_empty());
     let memory = if shown.iter().any(|t| t.memory_kind == Some(MemoryKind::Gpu)) {
-        "that of the card, by process, as the driver tells it"
+        "that of the GPU, by process, as the driver reports it"
     } else {
         "RSS, which counts shared pages once per member"
     };
     let turn = if shown.iter().any(|t| t.in_turn) { " In turn: the members' solo runs, one after the other." } else { "" };
-    let used = if activity { "SMACT is that of the whole card" } else { "CPU in cores, members stacked" };
+    let used = if activity { "SMACT is that of the whole GPU" } else { "CPU in cores, members stacked" };
     let what = if activity { "SM activity" } else { "CPU" };
     let mut legend = legend_of(shown.iter().map(|t| t.sharing.as_str()));
     if let Some((_, label)) = legend.iter_mut().find(|(mode, _)| mode == "solo" && shown.iter().any(|t| t.in_turn)) {
@@ -46,7 +46,7 @@ fn figure(analysis: &Analysis, id: &'static str, set: &str, shown: &[&Timeline])
     }
     Figure {
         id,
-        title: format!("{set}: members' lives, {what} and memory"),
+        title: format!("{set}: members' lifetimes, {what} and memory"),
         legend,
         panels: shown.iter().map(|t| panel(analysis, t, shown, (starts, ends), activity)).collect(),
         caption: format!(
@@ -91,7 +91,7 @@ fn panel(analysis: &Analysis, t: &Timeline, all: &[&Timeline], span_s: (f64, f64
     Panel {
         title,
         subtitle: format!("{}, repetition {}", number::duration(t.end_s - t.start_s.min(0.0)), t.repetition),
-        label: format!("lives, activity and memory of the members of {}", t.cell),
+        label: format!("lifetimes, activity and memory of the members of {}", t.cell),
         drawing: Timelines { sharing: &t.sharing, lanes: &lanes, lanes_high, areas: &areas, span_s, end_s: t.end_s }.draw(),
     }
 }
@@ -129,13 +129,13 @@ fn finding(analysis: &Analysis, shown: &[&Timeline]) -> String {
     let starts = || t.lives.iter().filter_map(|l| l.epochs.first().map(|e| e.0));
     let (low, high) = starts().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), s| (l.min(s), h.max(s)));
     let apart = if high >= low {
-        format!(" They began within {} of each other.", number::milliseconds(high - low))
+        format!(" They started within {} of each other.", number::milliseconds(high - low))
     } else {
         String::new()
     };
     let members = number::count(t.lives.len(), "member");
     if analysis.cells.iter().any(|c| c.name() == t.cell && c.serves()) {
-        return format!("One repetition of `{}`, second by second: it serves as long as it is told to.{apart}", t.cell);
+        return format!("One repetition of `{}`, second by second: it serves until stopped.{apart}", t.cell);
     }
-    format!("The {members} of `{}` were done after {}, warm-up included{turn}.{apart}", t.cell, number::duration(length(t)))
+    format!("The {members} of `{}` finished after {}, warm-up included{turn}.{apart}", t.cell, number::duration(length(t)))
 }

@@ -36,7 +36,7 @@ pub fn cut_rows(table: &mut Table) {
     let all = table.rows.len();
     if all > VALUES {
         table.rows.truncate(VALUES);
-        table.caption = format!("The first {VALUES} of {all} cells; all of them are in report.json");
+        table.caption = format!("The first {VALUES} of {all} cells; all are in report.json");
     }
 }
 
@@ -60,7 +60,7 @@ pub fn values_of(analysis: &Analysis, wanted: &[(&str, Get, f64)], of: &dyn Fn(&
     let of = |c: &Cell| of(c) && c.workload().is_none_or(|w| read.contains(&w));
     let all = analysis.cells.iter().filter(|c| of(c)).count();
     if all > VALUES {
-        table.caption = format!("The first {VALUES} of {all} cells; all of them are in report.json");
+        table.caption = format!("The first {VALUES} of {all} cells; all are in report.json");
     }
     for cell in analysis.cells.iter().filter(|c| of(c)).take(VALUES) {
         let mut row = vec![label(analysis, cell)];
