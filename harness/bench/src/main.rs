@@ -66,7 +66,7 @@ fn asked(arguments: impl Iterator<Item = String>) -> Result<Asked> {
                 Some(bench) => benches.push(bench),
                 None => {
                     let names = BENCHES.iter().map(|b| format!("  {:<13} {}", b.name, b.about)).collect::<Vec<_>>().join("\n");
-                    bail!("`{word}` is no benchmark\nusage: collo-bench [--smoke] [--minutes=N] [NAME…]\n{names}");
+                    bail!("unknown benchmark `{word}`\nusage: collo-bench [--smoke] [--minutes=N] [NAME…]\n{names}");
                 }
             },
         }
@@ -133,6 +133,6 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_those_that_there_are() {
         let said = of("sampel").err().unwrap().to_string();
-        assert!(said.starts_with("`sampel` is no benchmark") && said.contains("\n  sampler "), "{said}");
+        assert!(said.starts_with("unknown benchmark `sampel`") && said.contains("\n  sampler "), "{said}");
     }
 }

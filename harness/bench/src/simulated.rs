@@ -45,7 +45,7 @@ impl Room {
     pub fn new(ground: &Ground, name: &str, words: &str) -> Result<Room> {
         let programs = beside()?;
         let library = library(&programs)
-            .with_context(|| format!("the simulated GPU is not beside this program; hint: {}", build("collo-simgpu")))?;
+            .with_context(|| format!("the simulated GPU is not next to this program; hint: {}", build("collo-simgpu")))?;
         let folder = ground.path().join(name);
         fs::create_dir_all(folder.join("work"))?;
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -66,7 +66,7 @@ impl Room {
     /// The built `collo`, or how to build it.
     pub fn collo(&self) -> Result<PathBuf> {
         let collo = self.programs.join("collo");
-        ensure!(collo.is_file(), "`collo` is not beside this program; hint: {}", build("collo"));
+        ensure!(collo.is_file(), "`collo` is not next to this program; hint: {}", build("collo"));
         Ok(collo)
     }
 
@@ -84,7 +84,7 @@ impl Room {
         let words = [VERB.as_ref(), part.as_ref(), amount.as_ref(), work.as_os_str()];
         let command = self.command(&std::env::current_exe()?, words);
         let output = more.iter().fold(command, |command, (name, value)| command.env(name, value)).stdout_capture().run()?;
-        ensure!(output.status.success(), "inside the simulated machine it ended with {}", output.status);
+        ensure!(output.status.success(), "inside the simulated machine it exited with {}", output.status);
         serde_json::from_slice(&output.stdout).context("what was measured inside the simulated machine cannot be read")
     }
 }

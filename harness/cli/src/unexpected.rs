@@ -35,22 +35,22 @@ fn hook(info: &PanicHookInfo<'_>) {
 /// The message of a panic.
 fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|s| s.to_string()).or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "it said nothing".into())
+    text.unwrap_or_else(|| "it gave no message".into())
 }
 
 fn failure(said: &str) -> Diagnostic {
     if collo_measure::is_want_of_threads(said) {
-        return Diagnostic::new("this machine lets collo start no further thread")
+        return Diagnostic::new("this machine lets collo start no more threads")
             .of_machine()
             .caused_by(said)
-            .hint("`ulimit -u`, or the limit of processes of the container, is too low; what is stored is safe");
+            .hint("`ulimit -u`, or the container's process limit, is too low; what is stored is safe");
     }
     let place = PLACE.lock().unwrap_or_else(PoisonError::into_inner).take();
     let place = place.map(|p| format!(" at {p}")).unwrap_or_default();
-    Diagnostic::new(format!("collo met something that nobody planned{place}"))
+    Diagnostic::new(format!("an unexpected error in collo{place}"))
         .of(ExitClass::Incomplete)
         .caused_by(said)
-        .hint("what is stored is safe; `collo status` says how things stand, and RUST_BACKTRACE=1 shows more for a bug report")
+        .hint("what is stored is safe; `collo status` shows it, and RUST_BACKTRACE=1 shows more for a bug report")
 }
 
 /// Make exceeding `ulimit -f` an error of the write, EFBIG, instead of an end by SIGXFSZ: that takes a handler for the signal

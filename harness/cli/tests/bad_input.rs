@@ -24,7 +24,7 @@ fn toml_that_does_not_end_is_shown_where_it_breaks() {
 fn no_time_at_all_is_no_time_limit() {
     for key in ["timeout", "set_up_timeout", "stall_timeout"] {
         let toml = format!("device = \"cpu\"\n{key} = \"0s\"\n[axes]\nworkload = \"sleep\"\n");
-        mistake(&toml, 2, &[&format!("`{key}` is no time at all, so every run would end at once, at experiments/mine.toml:2:")]);
+        mistake(&toml, 2, &[&format!("`{key}` is zero, so every run would end at once, at experiments/mine.toml:2:")]);
     }
 }
 
@@ -32,17 +32,17 @@ fn no_time_at_all_is_no_time_limit() {
 fn what_is_no_number_and_what_no_process_can_be_told_is_refused() {
     for value in ["nan", "inf", "99999999999999999999"] {
         let toml = format!("device = \"cpu\"\n[axes]\nworkload = \"sleep\"\nseconds = [{value}]\n");
-        mistake(&toml, 2, &[&format!("`seconds` {value} is no number to measure with at experiments/mine.toml:4:12")]);
+        mistake(&toml, 2, &[&format!("`seconds` {value} is not a finite number at experiments/mine.toml:4:12")]);
     }
     let toml = "device = \"cpu\"\n[axes]\nworkload = \"faulty\"\nhow = \"a\\u0000b\"\n";
-    mistake(toml, 2, &["`how` holds a NUL character at experiments/mine.toml:4:"]);
+    mistake(toml, 2, &["`how` contains a NUL character at experiments/mine.toml:4:"]);
 }
 
 #[test]
 fn an_experiment_is_not_called_as_campaigns_are() {
     for name in ["last", "last-1", "20261120-1842-7f3a", "x.toml"] {
         let toml = format!("name = \"{name}\"\ndevice = \"cpu\"\n[axes]\nworkload = \"sleep\"\n");
-        mistake(&toml, 2, &[&format!("invalid experiment name `{name}`"), "named on the command line"]);
+        mistake(&toml, 2, &[&format!("invalid experiment name `{name}`"), "named so on the command line"]);
     }
 }
 
@@ -61,7 +61,7 @@ fn a_wrong_type_is_said_with_what_to_write() {
 #[test]
 fn a_wrong_unit_is_no_duration() {
     let toml = "device = \"cpu\"\ntimeout = \"30 mins\"\n[axes]\nworkload = \"sleep\"\n";
-    mistake(toml, 2, &["`30 mins` is not a duration at experiments/mine.toml:2:11", "write `\"30m\"`; units are ms, s, m, h"]);
+    mistake(toml, 2, &["invalid duration `30 mins` at experiments/mine.toml:2:11", "write `\"30m\"`; units are ms, s, m, h"]);
 }
 
 #[test]
@@ -111,10 +111,10 @@ fn a_workload_without_its_file_is_named() {
 fn a_command_without_a_program_and_variables_without_a_name_are_refused() {
     let toml = "command = [\"\", \"train.py\"]\n[variables]\n\"\" = \"1\"\n\"A=B\" = \"1\"\n";
     let bench = Bench::of("[axes]\nworkload = \"mynet\"").file("workloads/mynet/workload.toml", toml);
-    let answer = bench.collo(&["run", "x"]).exits(2).says("`command` begins with an empty word, and that is no program");
+    let answer = bench.collo(&["run", "x"]).exits(2).says("`command` begins with an empty word, not a program");
     answer.says("invalid variable name ``").says("invalid variable name `A=B`");
     bench.write("workloads/mynet/workload.toml", "command = [\"python\"]\noutputs = [\"../x\"]\n");
-    bench.collo(&["run", "x"]).exits(2).says("`../x` is no name in the workload's folder");
+    bench.collo(&["run", "x"]).exits(2).says("`../x` is not a name in the workload's folder");
     assert!(!bench.at("runs").exists());
 }
 
@@ -135,10 +135,10 @@ fn what_lies_about_in_a_project_holds_nobody_up() {
     let large = fs_err::File::create(bench.at("workloads/large/workload.toml")).expect("a file");
     large.set_len(1 << 40).expect("a hole");
     bench.collo(&["plan", "x"]).exits(0);
-    bench.collo(&["plan", "zero"]).exits(2).says("there is no experiment `zero`");
+    bench.collo(&["plan", "zero"]).exits(2).says("unknown experiment `zero`");
     bench.collo(&["plan", "large"]).exits(2).says("is larger than 1000000 bytes");
-    let listed = bench.collo(&["list", "experiments"]).exits(0).says("is a named pipe, not a file that can be read");
-    listed.says("is a device, not a file that can be read");
+    let listed = bench.collo(&["list", "experiments"]).exits(0).says("is a named pipe, not a readable file");
+    listed.says("is a device, not a readable file");
     bench.collo(&["list", "workloads"]).exits(0).says("workload `large` cannot be read");
     bench.collo(&["list", "gpus"]).exits(0);
     bench.run(&[]).exits(0);
@@ -153,8 +153,8 @@ fn a_project_whose_path_is_no_text_is_refused() {
         fs_err::create_dir_all(place.join(folder)).expect("a folder");
     }
     let output = bench.command(&["run", "x"]).current_dir(&place).output().expect("collo starts");
-    let answer = crate::support::Answer::from(output).exits(3).says("is not text in UTF-8");
-    answer.says("hint: move the project, or rename the folder it lies in");
+    let answer = crate::support::Answer::from(output).exits(3).says("is not UTF-8");
+    answer.says("hint: move the project, or rename its folder");
 }
 
 #[test]
@@ -165,13 +165,13 @@ fn a_folder_that_is_gone_is_named() {
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", "rmdir ../gone && exec \"$0\" list", env!("CARGO_BIN_EXE_collo")]).current_dir(&gone);
     let answer = crate::support::Answer::from(shell.output().expect("sh starts"));
-    answer.exits(3).says("the folder that collo was started in is not there any more").says("hint: `cd` to one that is");
+    answer.exits(3).says("the folder in which collo was started no longer exists").says("hint: `cd` to an existing one");
 }
 
 #[test]
 fn where_a_report_cannot_be_written_the_runs_are_safe_and_that_is_said() {
     let bench = Bench::of("[axes]\nworkload = \"sleep\"\nseconds = 0.1\nitems = 2").file("reports", "somebody's");
-    let answer = bench.collo(&["run", "x"]).exits(4).says("and the report of them cannot be written");
+    let answer = bench.collo(&["run", "x"]).exits(4).says("but their report cannot be written");
     let answer = answer.says("error: all 2 runs are stored").says("hint: `collo report ");
     assert!(!answer.stderr.contains("panicked"), "{}", answer.stderr);
     assert_eq!(bench.runs().len(), 2);

@@ -81,12 +81,12 @@ fn the_page_is_written_where_it_is_asked_for() {
 #[test]
 fn what_is_no_side_is_said_to_be_none() {
     let bench = two();
-    bench.collo(&["compare", "last", "last"]).exits(2).says("are the same campaign").says("hint: the one before the newest");
+    bench.collo(&["compare", "last", "last"]).exits(2).says("are the same campaign").says("hint: previous and newest");
     bench.collo(&["compare", "last"]).exits(2);
     bench.collo(&["compare", "last-1", "last", "last"]).exits(2).says("has two sides, not 3").says("--generations");
-    bench.collo(&["compare", "last", "nowhere.json"]).exits(2).says("there is no `nowhere.json`");
+    bench.collo(&["compare", "last", "nowhere.json"]).exits(2).says("no `nowhere.json` here");
     bench.collo(&["compare", "last", "none/last"]).exits(2);
-    bench.collo(&["compare", "last", "published:other"]).exits(2).says("hint: there is `published:study`");
+    bench.collo(&["compare", "last", "published:other"]).exits(2).says("hint: available: `published:study`");
     let whole = fs_err::read_to_string(bench.at("reports/x/report.json")).expect("written");
     bench.write("half.json", &whole.chars().take(whole.chars().count() / 2).collect::<String>());
     bench.collo(&["compare", "last", "half.json"]).exits(3).says("`half.json` is not a collo report: it is truncated");

@@ -35,11 +35,11 @@ const BLOCKED: i32 = 3;
 #[test]
 fn a_card_that_is_lost_ends_the_campaign_and_no_time_of_it_is_used() {
     all(vec![
-        row("a lost card is not there", "dgx-a100,lost", NAIVE).exits(3).says("GPU 0 does not answer"),
+        row("a lost card is not there", "dgx-a100,lost", NAIVE).exits(3).says("GPU 0 does not respond"),
         row("lost while the first one trains", "dgx-a100,lost@200ms", NAIVE)
             .exits(4)
             .ends("solo", "device_lost")
-            .says("the GPU went away"),
+            .says("the GPU was lost"),
         row("lost under naive sharing", "dgx-a100,lost@200ms", NAIVE).once_opened().exits(4).ends("naive", "device_lost"),
         row("lost under MPS", "dgx-a100,lost@200ms", MPS)
             .once_opened()
@@ -67,10 +67,10 @@ fn a_card_that_is_lost_ends_the_campaign_and_no_time_of_it_is_used() {
 fn a_cut_that_is_refused_names_the_reason_and_leaves_the_card_as_it_was() {
     let refused = |name, words: &str| row(name, format!("dgx-a100,{words}"), MIG).exits(BLOCKED);
     all(vec![
-        refused("somebody uses the card", "mig-in-use").says("stays off").says("left on pending, which was taken back"),
+        refused("somebody uses the card", "mig-in-use").says("stays off").says("left MIG on pending; undone"),
         refused("it takes a reset", "mig-pending").says("this machine cannot reset the GPU by itself"),
         refused("no right to it", "mig-no-permission").says("no permission").says("--as-found"),
-        row("a card without MIG", "dgx-a100,mig-not-supported", MIG).exits(3).says("cannot be cut: it has no MIG"),
+        row("a card without MIG", "dgx-a100,mig-not-supported", MIG).exits(3).says("cannot be partitioned: it has no MIG"),
         refused("no resources for an instance", "no-resources").says("insufficient resources"),
         refused("compute instances cannot be made", "ci-fails"),
         row("instances are busy for a moment", "dgx-a100,gi-busy=2", MIG),
@@ -121,7 +121,7 @@ fn an_mps_that_is_not_in_force_gives_no_number() {
         row("the daemon is too slow", "dgx-a100,mps-slow=60s", MPS)
             .exits(1)
             .ends("mps", "not_staged")
-            .says("did not answer within"),
+            .says("did not respond within"),
         at("the daemon dies", "mps-dies@200ms").ends("mps", "mode_lost").says("MPS daemon"),
         at("the server is in FAULT", "mps-fault@200ms").ends("mps", "mode_lost").says("atal"),
         row("member 0 does not attach", "dgx-a100,mps-no-attach=0", MPS)
@@ -166,7 +166,7 @@ fn what_a_source_cannot_tell_is_absent_and_what_it_tells_is_true() {
         hopper("activity of instances by GPM", "no-dcgm", &two("mig:2×1g.10gb")).looks(is_told).looks(as_true),
         hopper("no GPM", "no-gpm,no-dcgm", NAIVE).looks(absent),
         hopper("DCGM where GPM is missing", "no-gpm", NAIVE).looks(is_told).looks(as_true),
-        hopper("GPM gives no numbers", "gpm-nan,no-dcgm", NAIVE).looks(absent),
+        hopper("GPM reports no numbers", "gpm-nan,no-dcgm", NAIVE).looks(absent),
         row("the energy counter starts again", "dgx-a100,energy-reset@300ms", NAIVE),
         row("no energy counter", "dgx-a100,no-energy", NAIVE).looks(looks::no_energy),
         row("no power sensor", "dgx-a100,no-power", NAIVE).looks(looks::no_power),
@@ -203,11 +203,9 @@ fn a_call_of_nvml_that_fails_never_leaves_a_number_under_another_mode() {
     let lists = "nvmlDeviceGetComputeRunningProcesses_v3=999,nvml:nvmlDeviceGetMPSComputeRunningProcesses_v3";
     let mut rows: Vec<Row> = absent.collect();
     rows.extend([
-        unseen(lists, NAIVE).exits(BLOCKED).says("the driver does not tell who computes on it"),
+        unseen(lists, NAIVE).exits(BLOCKED).says("the driver does not report its processes"),
         unseen(lists, MPS).with(&["--foreign", "allow"]).exits(1).ends("solo", "mode_lost").ends("mps", "mode_lost"),
-        unseen("nvmlDeviceGetComputeRunningProcesses_v3", NAIVE)
-            .exits(BLOCKED)
-            .says("the driver does not tell who computes on it"),
+        unseen("nvmlDeviceGetComputeRunningProcesses_v3", NAIVE).exits(BLOCKED).says("the driver does not report its processes"),
         unseen("nvmlDeviceGetMPSComputeRunningProcesses_v3", MPS),
         unseen("nvmlDeviceGetComputeRunningProcesses_v3@200ms", MIG)
             .exits(1)
@@ -221,7 +219,7 @@ fn a_call_of_nvml_that_fails_never_leaves_a_number_under_another_mode() {
         unseen("nvmlDeviceGetName", NAIVE).exits(3),
         unseen("nvmlDeviceGetCount_v2", NAIVE).exits(3),
         unseen("nvmlSystemGetDriverVersion", NAIVE).exits(3),
-        unseen("nvmlInit_v2", NAIVE).exits(3).says("does not answer"),
+        unseen("nvmlInit_v2", NAIVE).exits(3).says("does not respond"),
         unseen("nvmlDeviceGetHandleByUUID", NAIVE).exits(BLOCKED),
         unseen("nvmlDeviceGetAttributes_v2", MIG),
         unseen("nvmlDeviceGetNumGpuCores", NAIVE),
@@ -237,7 +235,7 @@ fn a_member_that_goes_wrong_ends_its_group_with_its_own_reason() {
             .exits(1)
             .ends("naive", "host_out_of_memory")
             .ends("solo", "completed")
-            .says("host out of memory, which says nothing of the card"),
+            .says("host out of memory, which says nothing about the GPU"),
         row("one runs out of memory on an instance", "dgx-a100,oom=1", MIG).ends(CUT, "out_of_memory"),
         row("five large ones", "dgx-a100", two("naive").replace("small", "large").replace("= 2", "= 5"))
             .ends("naive", "out_of_memory"),
@@ -294,8 +292,8 @@ fn the_card_that_is_asked_for_is_the_one_that_is_used() {
         row("a place on the bus where none is", "dgx-a100,gpus=2", NAIVE)
             .with(&["--gpu", "00000000:7F:00.0"])
             .exits(3)
-            .says("there is no GPU `00000000:7F:00.0` here"),
-        row("one that is not there", "dgx-a100,gpus=2", NAIVE).with(&["--gpu", "7"]).exits(3).says("there is no GPU `7` here"),
+            .says("no GPU `00000000:7F:00.0` here"),
+        row("one that is not there", "dgx-a100,gpus=2", NAIVE).with(&["--gpu", "7"]).exits(3).says("no GPU `7` here"),
         row("no library", "dgx-a100", NAIVE).env("COLLO_NVML", "/nowhere/libnvidia-ml.so").exits(3).says("cannot be opened"),
         row("a driver that is too old for this torch", "dgx-a100,driver=535.183.06", NAIVE).exits(3).says("built for CUDA 13.0"),
         row("a driver that is too old for any", "dgx-a100,driver=470.57.02", NAIVE).exits(3),

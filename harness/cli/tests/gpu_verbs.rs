@@ -41,8 +41,8 @@ fn all_37_layouts_are_applied_exported_asserted_and_cleared() {
     assert_eq!(sets.len(), 37);
     for (number, set) in sets.iter().enumerate() {
         let cut = typed(set);
-        bench.collo(&["mig", "assert", &cut]).exits(1).answers("is not cut as");
-        bench.collo(&["mig", "apply", &cut]).exits(0).answers(&format!("GPU 0 is cut as `{cut}`"));
+        bench.collo(&["mig", "assert", &cut]).exits(1).answers("does not have layout");
+        bench.collo(&["mig", "apply", &cut]).exits(0).answers(&format!("GPU 0 has layout `{cut}`"));
         bench.collo(&["mig", "assert", &cut]).exits(0);
         // What is exported is exactly what there is, and makes it again after everything was taken away.
         let exported = bench.collo(&["mig", "export"]).exits(0).stdout;
@@ -68,10 +68,13 @@ fn a_layout_is_asserted_and_applied_by_its_name() {
     let bench = sim::bench("a100-40gb");
     bench.collo(&["mig", "apply", "balanced"]).exits(0);
     let answer = bench.collo(&["mig", "assert", "sevenths"]).exits(1).says("hint: collo mig apply sevenths");
-    assert_eq!(answer.stdout, "simulated GPU 0 is not cut as `sevenths`: asked 7×1g.5gb, found 3g.20gb + 2g.10gb + 2×1g.5gb\n");
+    assert_eq!(
+        answer.stdout,
+        "simulated GPU 0 does not have layout `sevenths`: asked 7×1g.5gb, found 3g.20gb + 2g.10gb + 2×1g.5gb\n"
+    );
     let answer = bench.collo(&["mig", "apply", "sevenths"]).exits(0).answers("  ✓ created    ");
     let back = answer.last_line().strip_prefix("back: collo ").expect("it names the way back").to_string();
-    bench.collo(&["mig", "assert", "sevenths"]).exits(0).answers("GPU 0 is cut as `sevenths`");
+    bench.collo(&["mig", "assert", "sevenths"]).exits(0).answers("GPU 0 has layout `sevenths`");
     bench.collo(&back.split(' ').collect::<Vec<_>>()).exits(0);
     bench.collo(&["mig", "assert", "balanced"]).exits(0);
     let value = bench.collo(&["mig", "export", "--json"]).exits(0).json();
@@ -94,8 +97,8 @@ fn two_compute_instances_in_one_gpu_instance_are_a_layout_too() {
 #[test]
 fn of_several_gpus_each_gets_what_its_file_says_and_a_name_alone_is_for_none() {
     let bench = sim::bench("a100-40gb,gpus=2");
-    bench.collo(&["mig", "apply", "sevenths"]).exits(2).says("2 GPUs can be cut, and none is named");
-    bench.collo(&["mig", "apply", "halves", "--gpu", "1"]).exits(0).answers("GPU 1 is cut as `halves`");
+    bench.collo(&["mig", "apply", "sevenths"]).exits(2).says("2 GPUs can be partitioned, and none is named");
+    bench.collo(&["mig", "apply", "halves", "--gpu", "1"]).exits(0).answers("GPU 1 has layout `halves`");
     let text = bench.collo(&["mig", "export"]).exits(0).stdout;
     assert!(text.contains("[layout.gpu0]\ngpu = \"a100-40gb\"\nmig = false"), "{text}");
     bench.write("both.toml", &text);
@@ -123,14 +126,14 @@ fn what_stands_in_the_way_of_a_cut_is_told_and_nothing_is_changed() {
         answer
     };
     let apply = ["mig", "apply", "sevenths"];
-    refused("a100-40gb,mig-no-permission", &apply, 3).says("it takes root or the capability `mig/config`");
+    refused("a100-40gb,mig-no-permission", &apply, 3).says("it requires root or the capability `mig/config`");
     refused("a100-40gb,no-resources", &apply, 3).says("insufficient resources");
     let own = std::process::id();
     refused(&format!("a100-40gb,foreign={own}"), &apply, 3).says(&format!("GPU 0 is in use: pid {own}"));
     refused("a100-40gb", &["mig", "apply", "8×1g.5gb"], 2).says("`7×1g.5gb` would fit");
     refused("a100-40gb", &["mig", "apply", "seventh"], 2).says("did you mean `sevenths`?");
     refused("a100-40gb", &["mig", "apply", "none.toml"], 2).says("layout `none.toml` cannot be read");
-    refused("a100-40gb", &["mig", "apply", "sevenths", "--gpu", "9"], 3).says("there is no GPU `9` here");
+    refused("a100-40gb", &["mig", "apply", "sevenths", "--gpu", "9"], 3).says("no GPU `9` here");
     // What was half done is undone.
     let bench = sim::bench("a100-40gb,ci-fails");
     bench.collo(&apply).exits(3);
@@ -199,7 +202,7 @@ fn a_card_that_a_killed_collo_left_staged_goes_back_to_what_it_was() {
   ✓ members        none left
   ✓ GPU instances  7 destroyed, with their compute instances
   ✓ MIG mode       on → off, as found at 02:10:41
-  ! locked clocks  what somebody locked with `nvidia-smi -lgc` is free since the reset; nobody can read it back
+  ! locked clocks  clocks locked with `nvidia-smi -lgc` were unlocked by the reset and cannot be read back
 GPU 0 is as it was found
 "
         )
@@ -222,7 +225,7 @@ fn a_card_that_was_put_back_by_a_reboot_needs_only_its_journal_forgotten() {
     killed(&bench, "sevenths");
     bench.collo(&["mig", "export", "--json"]).exits(0);
     fs_err::remove_dir_all(bench.at(".sim")).expect("there");
-    bench.collo(&["restore"]).exits(0).answers("MIG off, as found at 02:10:41: nothing was left to do");
+    bench.collo(&["restore"]).exits(0).answers("MIG off, as found at 02:10:41: nothing had to be done");
     is_as_before(&bench);
 }
 
@@ -248,7 +251,7 @@ fn a_card_that_cannot_be_put_back_keeps_its_journal() {
     let bench = bench.env("COLLO_SIM", "a100-40gb,mig-no-permission");
     let answer: Answer = bench.collo(&["restore"]).exits(3);
     let answer = answer.says("error: GPU 0 is not as it was found (MIG off)");
-    answer.says("it takes root or the capability `mig/config`").says("the journal is kept");
+    answer.says("it requires root or the capability `mig/config`").says("the journal is kept");
     assert_eq!(journals(&bench.at(".state")).len(), 1);
     let bench = bench.env("COLLO_SIM", "a100-40gb");
     bench.collo(&["restore"]).exits(0);
@@ -260,11 +263,11 @@ type Damage = fn(&str) -> String;
 
 /// What can become of one, and what is said of it.
 const DAMAGES: [(&str, Damage); 6] = [
-    ("it is no JSON", |text| text[..text.len() / 2].into()),
+    ("it is not JSON", |text| text[..text.len() / 2].into()),
     ("it is empty", |_| String::new()),
-    ("it is no JSON", |_| "\u{1}garbage".into()),
+    ("it is not JSON", |_| "\u{1}garbage".into()),
     ("its schema is 999, and this collo reads 1", |text| text.replace("\"schema\":1", "\"schema\":999")),
-    ("`stuck` is missing, or not known here", |text| text.replace("\"schema\":1", "\"schema\":1,\"stuck\":true")),
+    ("`stuck` is missing or unknown", |text| text.replace("\"schema\":1", "\"schema\":1,\"stuck\":true")),
     ("missing field `found`", |text| text.replace("\"found\":", "\"was\":")),
 ];
 
@@ -281,7 +284,7 @@ fn a_journal_that_cannot_be_read_is_refused_and_kept() {
     let refused = |why: &str| {
         for arguments in [&["run", "x", "--no-report"][..], &["restore"], &["mig", "apply", "halves"]] {
             let answer =
-                bench.collo(arguments).exits(3).says("cannot be read, so what was found of that GPU is not known").says(why);
+                bench.collo(arguments).exits(3).says("cannot be read, so the original state of that GPU is unknown").says(why);
             assert_eq!(answer.stdout, "", "no all-clear");
         }
         bench.collo(&["status"]).exits(4).says(why).says(&format!("`rm {}`", path.display()));
@@ -309,9 +312,9 @@ fn a_journal_that_cannot_be_read_is_refused_and_kept() {
 fn the_doctor_says_what_simulated_cards_can_measure_and_that_they_are_simulated() {
     let bench = sim::bench("a100-40gb,gpus=2");
     let answer = bench.collo(&["doctor", "--require", "gpu,mps,mig,smact,energy"]).exits(0);
-    assert!(answer.stdout.starts_with("! simulated: every number here is invented by a model\n"), "{}", answer.stdout);
+    assert!(answer.stdout.starts_with("! simulated: every number here comes from a model\n"), "{}", answer.stdout);
     let answer =
-        answer.answers("gpus        0 and 1 NVIDIA A100-SXM4-40GB; MIG off").answers("a private daemon starts and answers in");
+        answer.answers("gpus        0 and 1 NVIDIA A100-SXM4-40GB; MIG off").answers("a private daemon starts and responds in");
     let answer = answer.answers("agree on 7 of 7 profiles");
     assert!(answer.stdout.ends_with("can measure: naive, mps, mig on GPUs 0 and 1\n"), "{}", answer.stdout);
     assert!(bench.left().is_empty(), "{:?}", bench.left());

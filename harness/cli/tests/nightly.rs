@@ -55,7 +55,7 @@ fn a_slower_card_is_found_measured_again_and_told_once_and_a_quiet_night_is_quie
     // From now on everybody is a fifth slower, under another driver.
     let machine = machine.anew("a100-40gb,driver=580.2,throttle");
     let found = machine.collo(&["nightly", "x", "--more", "4"]).exits(1);
-    let found = found.says("measuring again, 4 repetitions more and their baselines").answers("slower  small×2 naive");
+    let found = found.says("re-measuring, 4 more repetitions and their baselines").answers("slower  small×2 naive");
     assert!(found.stdout.contains("driver 580.1 → 580.2"), "{}", found.stdout);
     let told = history(&machine.bench);
     assert_eq!((told["schema"].as_u64(), told["regression"].as_bool()), (Some(1), Some(true)));

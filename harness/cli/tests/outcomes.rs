@@ -98,7 +98,7 @@ fn what_is_not_the_protocol_is_quoted() {
 #[test]
 fn latencies_of_a_member_that_trains_are_a_protocol_error() {
     let (bench, answer, run) = pair("epoch1", "latencies", "");
-    let words = "member 1 sends latencies, but its hello does not say that it serves";
+    let words = "member 1 sends latencies, but its hello has no `serving`";
     answer.exits(1).says(&format!("protocol error: {words}"));
     assert_eq!(run.record.outcome, Outcome::ProtocolError { member: 1, message: words.into() });
     assert!(!run.path.join("requests.parquet").exists(), "nobody serves");
@@ -108,21 +108,21 @@ fn latencies_of_a_member_that_trains_are_a_protocol_error() {
 #[test]
 fn half_a_line_at_the_end_is_no_message() {
     let (_bench, answer, run) = pair("epoch1", "half", "");
-    answer.exits(1).says("its last line on the channel was cut off");
+    answer.exits(1).says("its last line on the channel was truncated");
     assert!(crash(&run).2.contains("before `done`"));
 }
 
 #[test]
 fn a_line_without_end_is_given_up_and_its_member_ended() {
     let (_bench, answer, run) = pair("epoch1", "huge", "");
-    answer.exits(1).says("line 4 of member 1 has more than 1 MiB");
+    answer.exits(1).says("line 4 of member 1 exceeds 1 MiB");
     assert!(matches!(run.record.outcome, Outcome::ProtocolError { member: 1, .. }), "{:?}", run.record.outcome);
 }
 
 #[test]
 fn a_member_that_says_nothing_times_out_in_set_up() {
     let (_bench, answer, run) = pair("hello", "silent", "set_up_timeout = \"2s\"");
-    answer.exits(1).says("timed out: member 1").says("said nothing for 2 s");
+    answer.exits(1).says("timed out: member 1").says("sent nothing for 2 s");
     let Outcome::TimedOut { member, phase, .. } = &run.record.outcome else { panic!("{:?}", run.record.outcome) };
     assert_eq!((*member, &**phase), (1, "set-up"));
 }
@@ -132,7 +132,7 @@ fn a_member_that_hangs_times_out_and_obeys_stop() {
     let (_bench, answer, run) = pair("epoch1", "hang", "stall_timeout = \"1s\"");
     answer.exits(1).says("timed out: member 1");
     let Outcome::TimedOut { member, phase, message } = &run.record.outcome else { panic!("{:?}", run.record.outcome) };
-    assert_eq!((*member, &**phase, &**message), (1, "measure", "ended no epoch for 1 s"));
+    assert_eq!((*member, &**phase, &**message), (1, "measure", "finished no epoch for 1 s"));
     assert_eq!(run.record.members[1].exit.as_deref(), Some("exited with 0"));
 }
 
@@ -343,17 +343,17 @@ fn lies(how: &[&str]) -> (Bench, Vec<StoredRun>) {
 #[test]
 fn what_cannot_be_true_is_a_protocol_error_and_is_not_stored() {
     let rows = [
-        ("no hello", "says `ready` before its `hello`"),
-        ("no ready", "says `epoch` before it was told to go"),
-        ("done before go", "says `done` "),
-        ("all of time", "before it was told to go: times are those of `time.monotonic_ns()`"),
-        ("far future", "epoch 1 of member 0 ends 10800 s after it was told of"),
+        ("no hello", "sends `ready` before its `hello`"),
+        ("no ready", "sends `epoch` before `go`"),
+        ("done before go", "sends `done` "),
+        ("all of time", "before `go`: times must be of `time.monotonic_ns()`"),
+        ("far future", "epoch 1 of member 0 ends 10800 s after its report"),
         ("the wall clock", "not of `time.time_ns()`"),
         ("no length", "ends when it begins"),
         ("overlap", "before epoch 0 ends"),
-        ("unmeasured", "calls epoch 1 unmeasured"),
+        ("unmeasured", "reports epoch 1 as unmeasured"),
         ("too many items", "18446744073709551615 items"),
-        ("one more", "calls epoch 2 measured, but epoch 1 alone is measured"),
+        ("one more", "reports epoch 2 as measured, but epoch 1 alone is measured"),
     ];
     let (_bench, runs) = lies(&rows.map(|(how, _)| how));
     for ((how, wanted), run) in rows.iter().zip(&runs) {
@@ -384,7 +384,7 @@ fn no_member_talks_so_much_that_nobody_looks_at_the_time() {
         let Outcome::ProtocolError { member: 0, message } = &run.record.outcome else { panic!("{:?}", run.record.outcome) };
         assert!(message.starts_with("member 0 floods the channel: "), "{message}");
     }
-    let stalled = Outcome::TimedOut { member: 0, phase: "measure".into(), message: "ended no epoch for 5 s".into() };
+    let stalled = Outcome::TimedOut { member: 0, phase: "measure".into(), message: "finished no epoch for 5 s".into() };
     assert_eq!(runs[2].record.outcome, stalled);
 }
 

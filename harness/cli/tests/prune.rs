@@ -57,10 +57,10 @@ fn ids(bench: &Bench) -> Vec<String> {
 fn without_yes_everything_stays_and_the_command_to_do_it_is_said() {
     let bench = bench();
     copy(&bench, "20260101-0200-aaaa", "2026-01-01T02:00:00Z", PLAIN);
-    let said = bench.collo(&["prune"]).exits(0).answers("1 would be deleted, 1 stay").says("collo prune --yes");
-    assert!(said.stdout.contains("stays: the newest of its experiment"), "{}", said.stdout);
+    let said = bench.collo(&["prune"]).exits(0).answers("1 would be deleted, 1 kept").says("collo prune --yes");
+    assert!(said.stdout.contains("kept: the newest of its experiment"), "{}", said.stdout);
     assert_eq!(ids(&bench).len(), 2);
-    bench.collo(&["prune", "--yes"]).exits(0).answers("1 deleted, 1 stay");
+    bench.collo(&["prune", "--yes"]).exits(0).answers("1 deleted, 1 kept");
     assert_eq!(ids(&bench).len(), 1);
     bench.collo(&["list"]).exits(0).answers("complete");
     bench.collo(&["report"]).exits(0);
@@ -80,10 +80,10 @@ fn baselines_kept_ones_unfinished_ones_and_running_ones_stay() {
     let lock = running.lock().expect("free");
     copy(&bench, "20260101-0200-0005", "someday", PLAIN);
     copy(&bench, "20260101-0200-0006", old, PLAIN);
-    bench.collo(&["prune", "--older-than", "30d", "--yes"]).exits(0).answers("1 deleted, 6 stay");
+    bench.collo(&["prune", "--older-than", "30d", "--yes"]).exits(0).answers("1 deleted, 6 kept");
     assert!(!ids(&bench).iter().any(|id| id.ends_with("0006")));
     drop(lock);
-    bench.collo(&["prune", "--older-than", "30d", "--unfinished", "--yes"]).exits(0).answers("2 deleted, 4 stay");
+    bench.collo(&["prune", "--older-than", "30d", "--unfinished", "--yes"]).exits(0).answers("2 deleted, 4 kept");
     // Another device has a newest one of its own.
     copy(&bench, "20260102-0200-0007", "2026-01-02T02:00:00Z", &|m| m["device"]["name"] = json!("another"));
     let said = bench.collo(&["prune", "--yes"]).exits(0);
@@ -96,9 +96,9 @@ fn count_and_age_must_both_say_so() {
     for day in 1..=5 {
         copy(&bench, &format!("2026010{day}-0200-000{day}"), &format!("2026-01-0{day}T02:00:00Z"), PLAIN);
     }
-    bench.collo(&["prune", "--keep", "3", "--older-than", "100w", "--yes"]).exits(0).answers("0 deleted, 6 stay");
+    bench.collo(&["prune", "--keep", "3", "--older-than", "100w", "--yes"]).exits(0).answers("0 deleted, 6 kept");
     bench.collo(&["prune", "--keep", "3", "--experiment", "y", "--yes"]).exits(0).answers("0 deleted");
-    bench.collo(&["prune", "--keep", "3", "--yes"]).exits(0).answers("3 deleted, 3 stay");
+    bench.collo(&["prune", "--keep", "3", "--yes"]).exits(0).answers("3 deleted, 3 kept");
     let left = ids(&bench);
     assert!(left[0].ends_with("0004") && left[1].ends_with("0005"), "{left:?}");
     let json = bench.collo(&["prune", "--keep", "0", "--json"]).exits(0).json();

@@ -166,7 +166,7 @@ fn every_gpu_of_the_checkout_reads_and_every_layout_of_it_can_be_placed() {
 #[test]
 fn gpus_and_layouts_are_listed_for_people_and_one_of_them_in_full() {
     let bench = Bench::new();
-    bench.collo(&["list", "gpus"]).exits(2).says("there is no `mig-profiles/` in .").says("hint: `collo init .` writes it");
+    bench.collo(&["list", "gpus"]).exits(2).says("no `mig-profiles/` in .").says("hint: `collo init .` writes it");
     bench.collo(&["init", "."]).exits(0);
     bench.collo(&["list", "gpus"]).exits(0).answers("1: 7g.40gb  2: 3g.20gb  3: 2g.10gb  4–7: 1g.5gb");
     bench.collo(&["list", "gpus", "--gpu", "a30-24gb"]).exits(0).answers("1g.6gb+me").says("collo list layouts --gpu a30-24gb");

@@ -57,6 +57,6 @@ fn what_cannot_be_meant_is_refused_before_anything_is_read() {
         .says("error: `reports` is a folder, and `--format` makes one file")
         .says("hint: name a file in it");
     refused(&["--format", "csv", "--to", "x.parquet"]).says("error: only the data set is written as Parquet");
-    refused(&["--format", "csv", "--json"]).says("error: `--json` and `--format` ask for two formats");
-    refused(&["--format", "csv"]).says("hint: all of them: `collo list`");
+    refused(&["--format", "csv", "--json"]).says("error: `--json` and `--format` request two formats");
+    refused(&["--format", "csv"]).says("hint: all: `collo list`");
 }

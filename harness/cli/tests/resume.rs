@@ -38,7 +38,7 @@ fn ctrl_c_stops_the_run_and_the_next_collo_does_what_is_missing() {
     let mut running = bench.start(&["run", "x", "--no-report"]);
     trains(&bench, 1);
     running.signal_group(Signal::SIGINT);
-    let answer = running.ends().exits(130).says("stopping: `sleep×2 naive").says("is told to stop and recorded");
+    let answer = running.ends().exits(130).says("stopping: `sleep×2 naive").says("is asked to stop and recorded");
     bench.nothing_is_left(Duration::ZERO);
     assert!(answer.stderr.contains(": 1 of 3 runs stored"), "{}", answer.stderr);
     assert!(answer.last_line().starts_with("resume: collo run x  "), "{}", answer.stderr);
@@ -62,7 +62,7 @@ fn a_workload_that_is_edited_meanwhile_ends_the_campaign_and_voids_the_run() {
     let script = bench.at("workloads/sleep/train.py");
     let text = fs_err::read_to_string(&script).expect("there");
     fs_err::write(&script, format!("{text}\n# edited\n")).expect("written");
-    let answer = running.ends().exits(4).says("cannot go on; 2 of 3 runs are safe");
+    let answer = running.ends().exits(4).says("cannot continue; 2 of 3 runs are safe");
     let answer = answer.says("caused by: `workloads/sleep/train.py` changed while the campaign ran").says("resume: collo run x");
     let void: Vec<_> = bench.runs().into_values().filter(|r| !r.record.validity.reasons.is_empty()).collect();
     assert_eq!(void.len(), 1, "{}", answer.stderr);
@@ -101,7 +101,7 @@ fn writes(outputs: &str) -> Bench {
 #[test]
 fn a_script_that_writes_into_its_own_folder_is_measured_again_and_resumed() {
     let bench = writes("");
-    let told = "`workloads/writes/checkpoint.pt` was written while it ran: no ingredient";
+    let told = "`workloads/writes/checkpoint.pt` was written while it ran: not an ingredient";
     let first = bench.run(&[]).exits(0).says(told).says("`workloads/writes/logs/` was written");
     assert_eq!(first.stderr.matches(told).count(), 1, "it is told once: {}", first.stderr);
     // Another campaign finds what the first one left, and one that was killed finds its own.
@@ -157,7 +157,7 @@ fn what_a_killed_collo_was_doing_can_be_looked_at() {
     bench.nothing_is_left(Duration::from_secs(2));
     bench.collo(&["show", "--partial"]).exits(0).answers("sleepx2_naive").answers("\"ready\"");
     bench.collo(&["status"]).exits(4).says("resume: collo run x");
-    bench.run(&[]).exits(0).says("resuming ").says("1 run was cut off by the end of an earlier collo and begins again");
+    bench.run(&[]).exits(0).says("resuming ").says("1 run was cut off when an earlier collo ended, and begins again");
     complete(&bench);
     bench.collo(&["verify"]).exits(0);
 }
@@ -228,7 +228,7 @@ fn ctrl_c_is_heard_while_members_set_up_and_between_runs() {
 #[test]
 fn the_allowed_time_ends_a_campaign_between_two_runs() {
     let bench = Bench::of(SLEEP);
-    let answer = bench.run(&["--for", "10ms"]).exits(4).says("the allowed time is over: 1 of 3 runs stored");
+    let answer = bench.run(&["--for", "10ms"]).exits(4).says("time limit reached: 1 of 3 runs stored");
     assert!(answer.last_line().starts_with("resume: collo run x"));
     assert_eq!((bench.runs().len(), interrupted(&bench)), (1, 0));
     // By the campaign's own name.

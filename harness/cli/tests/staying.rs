@@ -59,7 +59,7 @@ fn collo_that_is_stopped_while_data_is_prepared_says_so_and_leaves_nothing() {
     for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 4), (Signal::SIGHUP, 4)] {
         let bench = preparing("sleep 600", "");
         let answer = signalled(&bench, "workloads/mine/there", signal).exits(code);
-        answer.says(&format!("error: stopped while the data of `mine` was prepared\n  caused by: {} came", signal.as_str()));
+        answer.says(&format!("error: stopped while preparing the data of `mine`\n  caused by: received {}", signal.as_str()));
         assert!(!bench.at("runs").exists(), "nothing was measured");
     }
 }
@@ -88,8 +88,8 @@ fn a_preparation_that_kills_its_supervisor_leaves_nothing() {
 fn data_that_are_never_ready_are_given_up_with_the_key_that_gives_them_longer() {
     let bench = preparing("sleep 600", "prepare_timeout = \"1s\"");
     let answer =
-        bench.run(&[]).exits(3).says("error: the data of `mine` cannot be prepared\n  caused by: it did not end within 1 s");
-    assert_eq!(answer.last_line(), "hint: `prepare_timeout = \"12h\"` in workloads/mine/workload.toml gives it longer");
+        bench.run(&[]).exits(3).says("error: the data of `mine` cannot be prepared\n  caused by: it did not finish within 1 s");
+    assert_eq!(answer.last_line(), "hint: `prepare_timeout = \"12h\"` in workloads/mine/workload.toml allows longer");
     bench.nothing_is_left(Duration::ZERO);
 }
 
@@ -103,7 +103,7 @@ fn an_interpreter_that_hangs_goes_with_collo() {
         let answer = signalled(&bench, "there", signal);
         assert_eq!(answer.code, code, "{}", answer.stderr);
         if code.is_some() {
-            answer.says("error: stopped while Python was provided, by SIGTERM");
+            answer.says("error: stopped while providing Python, by SIGTERM");
         }
     }
 }
@@ -126,9 +126,9 @@ fn a_supervisor_that_was_stopped_is_killed_and_its_members_number_is_none() {
     for (bench, running) in benches.iter().zip(running) {
         let answer = running.ends();
         bench.nothing_is_left(Duration::ZERO);
-        answer.exits(1).says("its supervisor did nothing any more and was killed");
+        answer.exits(1).says("its supervisor stopped responding and was killed");
         let run = bench.run_of(1);
-        assert_eq!(crash(&run).1, "its supervisor did nothing any more and was killed");
+        assert_eq!(crash(&run).1, "its supervisor stopped responding and was killed");
         assert_eq!(run.record.validity.verdict, Verdict::Void);
     }
 }
@@ -160,7 +160,7 @@ fn ended_by(arguments: &[&str]) {
         bench.nothing_is_left(Duration::ZERO);
         let again = bench.collo(&["restore"]).exits(0);
         assert!(!again.stderr.contains(&daemon.to_string()), "it is said once: {}", again.stderr);
-        answer.stderr.contains(&format!("that a killed collo had left behind: {daemon} `sleep`"))
+        answer.stderr.contains(&format!("left behind by a killed collo: {daemon} `sleep`"))
     });
     assert!(said, "`collo {}` says nothing", arguments.join(" "));
 }
@@ -260,7 +260,7 @@ fn a_project_below_a_folder_with_a_colon_is_refused_with_the_way_out_that_works(
         fs_err::rename(bench.at(folder), colon.join(folder)).expect("moved");
     }
     let by = |folder: &str| bench.collo(&["-C", folder, "run", "x", "--no-report"]);
-    by("a:b").exits(3).says("a:b/workloads` has a colon in it").says("hint: reach it by another name: `ln -s ");
+    by("a:b").exits(3).says("a:b/workloads` contains a colon").says("hint: use another name: `ln -s ");
     std::os::unix::fs::symlink(&colon, bench.at("link")).expect("linked");
     by("link").exits(0);
 }

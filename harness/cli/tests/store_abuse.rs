@@ -62,7 +62,7 @@ fn on_a_full_disk_what_is_stored_is_safe_and_the_last_line_resumes() {
     let answer = answer.exits(0).says("exit 4\n").says("of 3 runs are safe").says("No space left on device").answers("complete");
     let (full, then) = answer.stderr.split_once("exit 4\n").expect("it said so");
     assert_eq!(full.trim_end().lines().last(), Some("resume: collo run x"), "{full}");
-    assert!(full.contains("error: no room in runs/x/"), "{full}");
+    assert!(full.contains("error: no space in runs/x/"), "{full}");
     assert!(then.contains("resuming "), "what was stored before is continued: {then}");
     assert!(answer.stdout.contains("unfinished"), "{}", answer.stdout);
 }
@@ -188,9 +188,9 @@ fn a_campaign_that_was_edited_is_neither_reported_nor_continued() {
     replaced(&bench, "campaign.json", "\"slowdown\": 1.1", "\"slowdown\": 9.1");
     let changed = "was changed after collo wrote it";
     bench.collo(&["verify"]).exits(1).answers(changed);
-    bench.collo(&["list"]).exits(0).answers("changed by somebody");
+    bench.collo(&["list"]).exits(0).answers("modified");
     for verb in ["report", "show"] {
-        bench.collo(&[verb]).exits(3).says(changed).says("hint: put the file back as it was");
+        bench.collo(&[verb]).exits(3).says(changed).says("hint: restore the file");
     }
     fs_err::remove_dir_all(a_run(&bench)).expect("removed");
     bench.run(&[]).exits(3).says(changed);
@@ -206,11 +206,11 @@ fn a_campaign_that_names_a_place_outside_is_read_nowhere_and_writes_nowhere() {
         let folder = bench.campaign().path().to_path_buf();
         replaced(&bench, "campaign.json", from, to);
         for verb in ["report", "verify", "show", "status"] {
-            let code = bench.collo(&[verb, &folder.display().to_string()]).says("is no name of a folder").code;
+            let code = bench.collo(&[verb, &folder.display().to_string()]).says("is not a folder name").code;
             assert_eq!(code, Some(3), "{verb}");
         }
-        bench.collo(&["report"]).exits(3).says("is no name of a folder");
-        bench.collo(&["list"]).exits(0).says("is no name of a folder");
+        bench.collo(&["report"]).exits(3).says("is not a folder name");
+        bench.collo(&["list"]).exits(0).says("is not a folder name");
         assert!(!bench.at("reports").exists() && !bench.at("../collo-was-here").exists() && !bench.at("collo-was-here").exists());
     }
 }
@@ -251,7 +251,7 @@ fn a_clock_that_was_wrong_once_hides_no_campaign_that_came_after_it() {
     }
     crate::support::noted::noted(&new);
     bench.collo(&["verify"]).exits(0);
-    bench.collo(&["list"]).exits(0).says("20400101-0000-f00d is dated 2040-01-01T00:00:00Z, which is still to come");
+    bench.collo(&["list"]).exits(0).says("20400101-0000-f00d has a date in the future, 2040-01-01T00:00:00Z");
     bench.run(&["--for", "0s"]).exits(4);
     bench.run(&[]).exits(0).says("resuming");
     assert_eq!(bench.campaigns(), 2, "the interrupted one was finished, and no third begun");

@@ -157,7 +157,7 @@ fn a_limit_on_the_size_of_files_is_told_as_a_disk_that_is_full() {
     let set = unsafe { nix::libc::prlimit(pid, nix::libc::RLIMIT_FSIZE, &limit, std::ptr::null_mut()) };
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
     let answer = running.ends();
-    let answer = answer.exits(4).says("no room in runs/x/").says("runs are safe").says("File too large");
+    let answer = answer.exits(4).says("no space in runs/x/").says("runs are safe").says("File too large");
     assert!(answer.stderr.contains("resume: collo run x"), "{}", answer.stderr);
     bench.nothing_is_left(Duration::from_secs(2));
     bench.run(&[]).exits(0).says("resuming ");

@@ -157,7 +157,7 @@ fn one_workload_is_shown_in_full() {
       python       the system's
       data         python prepare.py {width}
       variable     MOOD=rate {rate}
-      epochs       told by the script itself
+      epochs       reported by the script itself
       settings     amp            false
                    batch_size     4
                    limit_batches  0
@@ -186,7 +186,7 @@ fn a_trial_says_what_a_workload_tells_and_what_it_does_not() {
     assert!(!bench.at("runs").exists(), "a trial is not kept");
     bench.collo(&["workload", "check", "mine", "--set", "widht=1"]).exits(2).says("did you mean `width`?");
     bench.collo(&["workload", "check", "mine", "--set", "width=wide"]).exits(2).says("is a whole number, not text");
-    bench.collo(&["workload", "check", "lines"]).exits(0).answers("`lines` can be measured by the lines that it prints");
+    bench.collo(&["workload", "check", "lines"]).exits(0).answers("`lines` can be measured by its output lines");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_workload_that_breaks_the_protocol_fails_its_trial() {
     let silent = "import time\nfor _ in range(2):\n    print('loss 1')\n";
     let bench = bench("").file("workloads/mine/train.py", silent);
     let answer = bench.collo(&["workload", "check", "mine"]).exits(1);
-    assert!(answer.stdout.contains("✗ hello    it never said hello: call `collo.connect()`"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("✗ hello    it sent no hello: call `collo.connect()`"), "{}", answer.stdout);
     assert!(answer.stdout.contains("`mine` cannot be measured as it is"), "{}", answer.stdout);
     answer.says("│ loss 1");
     bench.write("workloads/mine/train.py", &TELLS.replace("limit_batches=3,", "limit_batches=3, threads=4,"));
@@ -227,7 +227,7 @@ fn a_workload_may_bring_a_python_of_its_own() {
     assert!(!epochs(&run).is_empty());
     assert!(bench.campaign().manifest().ingredients.contains_key("python of own"));
     bench.write("workloads/own/workload.toml", "command = [\"python\", \"train.py\"]\nenvironment = \"no/such/python\"\n");
-    bench.run(&["--new"]).exits(3).says("no/such/python` is not a Python that can be used");
+    bench.run(&["--new"]).exits(3).says("no/such/python` is not a usable Python");
 }
 
 #[test]
@@ -267,7 +267,7 @@ for epoch in member.epochs():
         .env("NVIDIA_TF32_OVERRIDE", "1")
         .env("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
         .env("TORCH_HOME", "/weights");
-    let told = "NVIDIA_TF32_OVERRIDE, PYTORCH_CUDA_ALLOC_CONF are set here and not passed on to members";
+    let told = "NVIDIA_TF32_OVERRIDE, PYTORCH_CUDA_ALLOC_CONF are set here but not passed on to members";
     bench.run(&[]).exits(0).says(told);
     for member in [0, 1] {
         let hello = bench.run_of(2).record.members[member].hello.clone().expect("it said hello");

@@ -146,7 +146,7 @@ impl Expansion<'_> {
         match self.after_measured.insert(cell.label(), cell.after_measured()) {
             Some(after) if after != cell.after_measured() => {
                 return Err(Diagnostic::new(format!(
-                    "cell `{}` is asked for with `after_measured` both `keep-running` and `exit`",
+                    "cell `{}` is requested with `after_measured` both `keep-running` and `exit`",
                     cell.label()
                 ))
                 .hint("leave one out: both would have the same name"));

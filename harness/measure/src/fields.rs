@@ -217,7 +217,7 @@ impl Reader<'_> {
             let Some(kind) = kind else {
                 let renamed = shape.keys.iter().find_map(|k| k.former.filter(|f| f.0 == name).map(|(_, now)| (k.name, now)));
                 let note = match (renamed, nearest(name, shape.keys.iter().map(|k| k.name))) {
-                    (Some((key, now)), _) => format!("it is `{key}` now: {now}"),
+                    (Some((key, now)), _) => format!("it is now `{key}`: {now}"),
                     (None, Some(near)) => format!("did you mean `{near}`?"),
                     (None, None) => format!("all keys: `{}`", shape.help),
                 };
@@ -237,7 +237,7 @@ impl Reader<'_> {
             && text.contains('\0')
         {
             // Neither a word of a command nor a variable can carry it.
-            self.wrong(format!("`{name}` holds a NUL character"), span, Some("leave it out".into()));
+            self.wrong(format!("`{name}` contains a NUL character"), span, Some("leave it out".into()));
             return None;
         }
         let value = match (kind, value.get_ref()) {
@@ -265,7 +265,7 @@ impl Reader<'_> {
                     other => number(other),
                 };
                 let Some(ratio) = ratio.filter(|r| (0.0..=10.0).contains(r)) else {
-                    self.wrong(format!("{} is not a share", self.shown(value)), span, Some("write `\"5%\"` or `0.05`".into()));
+                    self.wrong(format!("invalid share {}", self.shown(value)), span, Some("write `\"5%\"` or `0.05`".into()));
                     return None;
                 };
                 Value::Number(ratio)
@@ -274,7 +274,7 @@ impl Reader<'_> {
                 let Some(duration) = units::duration(text) else {
                     let meant = units::duration_meant(text).unwrap_or_else(|| "30m".into());
                     let note = format!("write `\"{meant}\"`; {}", units::DURATION_HELP);
-                    self.wrong(format!("{} is not a duration", quoted(text)), span, Some(note));
+                    self.wrong(format!("invalid duration {}", quoted(text)), span, Some(note));
                     return None;
                 };
                 Value::Duration(duration)
@@ -292,7 +292,7 @@ impl Reader<'_> {
             }
             (Kind::Setting, value) if setting(value).is_some() => Value::Setting(setting(value)?),
             (Kind::Setting, DeValue::Float(_) | DeValue::Integer(_)) => {
-                let what = format!("{} {} is no number to measure with", quoted(name), self.as_written(&span));
+                let what = format!("{} {} is not a finite number", quoted(name), self.as_written(&span));
                 self.wrong(what, span, Some("write a finite one".into()));
                 return None;
             }
@@ -306,7 +306,7 @@ impl Reader<'_> {
                 for (i, item) in found.iter().enumerate() {
                     if found[..i].iter().any(|before| same(&before.value, &item.value)) {
                         let text = self.as_written(&item.span).trim_matches(['"', '\'']).to_string();
-                        self.wrong(format!("axis `{name}` holds {text} twice"), item.span.clone(), Some("leave one out".into()));
+                        self.wrong(format!("axis `{name}` has {text} twice"), item.span.clone(), Some("leave one out".into()));
                     }
                 }
                 Value::List(found)

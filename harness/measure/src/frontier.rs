@@ -176,19 +176,19 @@ impl Frontier {
             let name = format!("{} {}", without_mode(&of.solo), of.mode);
             match (fits, too_many, unknown) {
                 (Some(f), _, Some(d)) if known[&d] == Fits::Host => {
-                    format!("{name}: {f} fit, {d} are more than the memory of this machine holds, which says nothing of the card")
+                    format!("{name}: {f} fit, {d} exceed the memory of this machine, which says nothing about the GPU")
                 }
                 (None, _, Some(d)) if known[&d] == Fits::Host => {
-                    format!("{name}: not known, the memory of this machine holds not even {d}")
+                    format!("{name}: unknown, the memory of this machine does not hold even {d}")
                 }
-                (_, _, Some(d)) => format!("{name}: not known, degree {d} failed"),
+                (_, _, Some(d)) => format!("{name}: unknown, degree {d} failed"),
                 (Some(f), Some(n), _) if known[&n] == Fits::Unsure => {
                     format!("{name}: {f} fit, {n} probably do not: a member crashed before it trained")
                 }
                 (Some(f), Some(n), _) => format!("{name}: {f} fit, {n} do not"),
                 (Some(f), None, _) => format!("{name}: {f} fit, more were not tried"),
                 (None, Some(n), _) => format!("{name}: not even {n} fit"),
-                (None, None, None) => format!("{name}: not known"),
+                (None, None, None) => format!("{name}: unknown"),
             }
         };
         self.known.iter().map(line).collect()
@@ -266,9 +266,9 @@ mod tests {
         let unsure = "small mps: 1 fit, 2 probably do not: a member crashed before it trained";
         assert_eq!(answer(&[(1, Fits::Yes), (2, Fits::Unsure)]), unsure);
         assert_eq!(answer(&[(1, Fits::Yes), (2, Fits::Unsure), (2, Fits::No)]), "small mps: 1 fit, 2 do not");
-        assert_eq!(answer(&[(1, Fits::Unsure)]), "small mps: not known, degree 1 failed");
-        let host = "small mps: 1 fit, 2 are more than the memory of this machine holds, which says nothing of the card";
+        assert_eq!(answer(&[(1, Fits::Unsure)]), "small mps: unknown, degree 1 failed");
+        let host = "small mps: 1 fit, 2 exceed the memory of this machine, which says nothing about the GPU";
         assert_eq!(answer(&[(1, Fits::Yes), (2, Fits::Host)]), host);
-        assert_eq!(answer(&[(1, Fits::Host)]), "small mps: not known, the memory of this machine holds not even 1");
+        assert_eq!(answer(&[(1, Fits::Host)]), "small mps: unknown, the memory of this machine does not hold even 1");
     }
 }

@@ -160,7 +160,7 @@ mod tests {
     fn packages_that_no_search_path_can_name_are_refused_with_the_way_out() {
         assert!(searchable(Path::new("/home/me/.cache/collo/python-1")).is_ok());
         let error = searchable(Path::new("/home/me/a:b/python-1")).expect_err("it has a colon");
-        assert_eq!(error.to_string(), "`/home/me/a:b/python-1` has a colon in it, at which Python's search path is taken apart");
+        assert_eq!(error.to_string(), "`/home/me/a:b/python-1` contains a colon, which separates Python's search path");
         assert_eq!(error.hint().expect("one"), "`COLLO_CACHE=DIR` puts it elsewhere");
     }
 

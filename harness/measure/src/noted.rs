@@ -16,7 +16,7 @@ extern "C" fn note(signal: i32) {
 
 /// A signal asked collo to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{} came", .0.as_str())]
+#[error("received {}", .0.as_str())]
 pub struct Stopped(pub Signal);
 
 impl Stopped {

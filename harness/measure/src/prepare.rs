@@ -40,13 +40,13 @@ pub fn prepare(project: &Project, member: &Member, interpreters: &Interpreters) 
     }
     let what = || Diagnostic::new(format!("the data of `{}` cannot be prepared", workload.name)).of_machine();
     let answer = errand.run().map_err(|why| match why {
-        Unanswered::Stopped(stopped) => Diagnostic::new(format!("stopped while the data of `{}` was prepared", workload.name))
+        Unanswered::Stopped(stopped) => Diagnostic::new(format!("stopped while preparing the data of `{}`", workload.name))
             .caused_by(format!("{stopped}; nothing was measured, no process is left"))
-            .hint("the same command goes on where it was")
+            .hint("the same command resumes")
             .of(stopped.class()),
         Unanswered::TimedOut(_) => {
             let file = crate::shown::shown(&workload.folder.join("workload.toml"));
-            what().caused_by(format!("{why}")).hint(format!("`prepare_timeout = \"12h\"` in {file} gives it longer"))
+            what().caused_by(format!("{why}")).hint(format!("`prepare_timeout = \"12h\"` in {file} allows longer"))
         }
         other => what().caused_by(other.to_string()),
     })?;
@@ -99,7 +99,7 @@ impl Prepared {
 fn with_words_of(stderr: &str, mistake: Diagnostic) -> Diagnostic {
     let lines: Vec<&str> = stderr.lines().filter(|l| !l.trim().is_empty()).collect();
     let after = |word: &str| lines.iter().rev().find_map(|l| l.strip_prefix(word)).map(str::trim);
-    let cause = after("error:").or(lines.last().copied()).unwrap_or("it ended with an error and said nothing");
+    let cause = after("error:").or(lines.last().copied()).unwrap_or("it failed without a message");
     let mistake = mistake.caused_by(cause);
     match after("hint:") {
         Some(hint) => mistake.hint(hint),

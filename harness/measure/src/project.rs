@@ -21,14 +21,14 @@ impl Project {
         let found = from.ancestors().find(|f| f.join("experiments").is_dir() && f.join("workloads").is_dir());
         let Some(root) = found else {
             return Err(Diagnostic::new(format!("no `experiments/` and `workloads/` in {} or above it", from.display()))
-                .hint("`collo init DIR` writes them; `-C DIR` goes there"));
+                .hint("`collo init DIR` writes them; `-C DIR` works in another"));
         };
         // Members are told of folders in variables, and what is stored is JSON.
         if root.to_str().is_some() {
             return Ok(Project::at(root));
         }
-        Err(Diagnostic::new(format!("the path of this project, {}, is not text in UTF-8", root.display()))
-            .hint("move the project, or rename the folder it lies in")
+        Err(Diagnostic::new(format!("the path of this project, {}, is not UTF-8", root.display()))
+            .hint("move the project, or rename its folder")
             .of_machine())
     }
 
@@ -95,7 +95,7 @@ mod tests {
     fn outside_any_project_the_way_in_is_said() {
         let folder = tempfile::tempdir().expect("a folder");
         let mistake = Project::find(folder.path()).expect_err("nothing here");
-        assert!(mistake.to_string().ends_with("hint: `collo init DIR` writes them; `-C DIR` goes there"));
+        assert!(mistake.to_string().ends_with("hint: `collo init DIR` writes them; `-C DIR` works in another"));
         assert_eq!(mistake.class().code(), 2);
     }
 }

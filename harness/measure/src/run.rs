@@ -229,7 +229,7 @@ impl Bench<'_> {
         record.attestation = observation
             .attestation
             .take()
-            .unwrap_or_else(|| Attestation::absent("the run ended before the evidence could be gathered"));
+            .unwrap_or_else(|| Attestation::absent("the run ended before the evidence was gathered"));
         if record.members.iter().any(|m| !m.barrier) {
             record.cell.after_measured = AfterMeasured::Exit;
         }
@@ -293,7 +293,7 @@ fn lost(uuid: &str) -> Option<String> {
     use nvml_wrapper::error::NvmlError;
     let gone = |e: &NvmlError| matches!(e, NvmlError::GpuLost | NvmlError::ResetRequired);
     let answer = nvml::open().ok()?.device_by_uuid(uuid).and_then(|device| device.memory_info()).err()?;
-    gone(&answer).then(|| format!("the driver says: {}", nvml::text(&answer)))
+    gone(&answer).then(|| format!("the driver reports: {}", nvml::text(&answer)))
 }
 
 /// The environment of every process of a workload, for members and preparation alike.
@@ -337,8 +337,8 @@ fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) 
         record.validity.lower(Verdict::Informative, "the memory limit of MPS could not be read back");
     }
     let others = record.attestation.checks.iter().find(|c| c.what == OTHERS && c.holds);
-    if let Some(who) = others.and_then(|c| c.found.clone()).filter(|who| who != "nobody") {
-        record.validity.lower(Verdict::Informative, format!("{who} computed on the same card"));
+    if let Some(who) = others.and_then(|c| c.found.clone()).filter(|who| who != "none") {
+        record.validity.lower(Verdict::Informative, format!("{who} computed on the same GPU"));
     }
     let barrier = record.members.iter().all(|m| m.barrier);
     if let Some(skew_s) = skew_ns.map(|ns| ns as f64 / 1e9).filter(|s| barrier && *s > thresholds.start_skew_s) {
@@ -350,7 +350,7 @@ fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) 
 /// The first check that fails, in words.
 fn unmet(attestation: &Attestation) -> String {
     match attestation.checks.iter().find(|c| !c.holds) {
-        None => "there is no evidence that the mode was in force".into(),
+        None => "no evidence that the mode was in force".into(),
         Some(check) => sharing::words(check),
     }
 }

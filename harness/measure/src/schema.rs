@@ -21,7 +21,7 @@ pub fn workload() -> Json {
 
 /// The schema of `mig-profiles/NAME.toml`.
 pub fn gpu() -> Json {
-    document("A GPU that collo can cut with MIG", &CARD, &["compute_slices", "profiles"])
+    document("A GPU that collo can partition with MIG", &CARD, &["compute_slices", "profiles"])
 }
 
 fn document(title: &str, shape: &Shape, required: &[&str]) -> Json {

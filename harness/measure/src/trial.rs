@@ -79,7 +79,7 @@ pub fn findings(workload: &Workload, run: &RunRecord, epochs: &[EpochRecord]) ->
     let Some(member) = run.members.first() else { return vec![Finding::new("start", false, run.outcome.text())] };
     let mut all = Vec::new();
     if workload.epochs.is_some() {
-        all.push(Finding::absent("hello", "a foreign script: it has no barrier, and says nothing of device, model and data"));
+        all.push(Finding::absent("hello", "a foreign script: it has no barrier, and reports no device, model or data"));
     } else {
         all.push(hello(member));
         if member.serving.is_none() {
@@ -102,7 +102,7 @@ pub fn findings(workload: &Workload, run: &RunRecord, epochs: &[EpochRecord]) ->
         all.push(stop(run));
     }
     let ending = match workload.epochs.is_some() && run.outcome == Outcome::Completed {
-        true => "after the last epoch that was wanted it was ended: a foreign script cannot be asked to".into(),
+        true => "ended after the last epoch: a foreign script cannot be asked to stop".into(),
         false => ending(member, &run.outcome),
     };
     all.push(match &run.outcome {
@@ -111,7 +111,7 @@ pub fn findings(workload: &Workload, run: &RunRecord, epochs: &[EpochRecord]) ->
         Outcome::ModeLost { reason }
             if run.attestation.checks.iter().all(|c| c.holds || c.found.is_none() || c.what == CPU_TIME) =>
         {
-            Finding::absent("end", format!("in epochs so short the mode could not be attested: {reason}"))
+            Finding::absent("end", format!("with such short epochs the mode could not be attested: {reason}"))
         }
         Outcome::ModeLost { reason } => Finding::new("end", false, format!("mode lost: {reason}")),
         outcome => Finding::new("end", *outcome == Outcome::Completed, ending),
@@ -121,7 +121,7 @@ pub fn findings(workload: &Workload, run: &RunRecord, epochs: &[EpochRecord]) ->
 
 fn hello(member: &MemberRecord) -> Finding {
     let Some(hello) = &member.hello else {
-        return Finding::new("hello", false, "it never said hello: call `collo.connect()` and `member.hello(…)`");
+        return Finding::new("hello", false, "it sent no hello: call `collo.connect()` and `member.hello(…)`");
     };
     let text = |path: &str| hello.pointer(path).and_then(Json::as_str).map(str::to_string);
     let mut parts: Vec<String> = text("/model/name").into_iter().collect();
@@ -134,7 +134,7 @@ fn hello(member: &MemberRecord) -> Finding {
 
 fn data(member: &MemberRecord) -> Finding {
     let set = member.hello.as_ref().and_then(|h| h.get("dataset")).filter(|d| !d.is_null());
-    let Some(set) = set else { return Finding::absent("data", "none is named: the report cannot say whether it is synthetic") };
+    let Some(set) = set else { return Finding::absent("data", "not named: the report cannot state whether it is synthetic") };
     let kind = if member.synthetic == Some(true) { "synthetic" } else { "real" };
     let items = set["items"].as_u64().map(|n| format!(", {n} items")).unwrap_or_default();
     Finding::new("data", true, format!("{}, {kind}{items}", set["name"].as_str().unwrap_or("?")))
@@ -142,7 +142,7 @@ fn data(member: &MemberRecord) -> Finding {
 
 fn features(member: &MemberRecord) -> Finding {
     let Some(f) = &member.features else {
-        return Finding::absent("graph", "no features of its computation graph: predictors will miss them");
+        return Finding::absent("graph", "no features of its computation graph: predictors will lack them");
     };
     let layers: u64 = f.layers.values().sum();
     let flops = f.flops_per_item.map_or("FLOPs unknown".into(), |n| format!("{:.3} GFLOP forward per item", n / 1e9));
@@ -164,7 +164,7 @@ fn epoch_times(epochs: &[EpochRecord]) -> Finding {
 }
 
 fn counts(epochs: &[EpochRecord]) -> Finding {
-    let Some(last) = epochs.iter().rfind(|e| e.measured) else { return Finding::absent("items", "none was told") };
+    let Some(last) = epochs.iter().rfind(|e| e.measured) else { return Finding::absent("items", "none was reported") };
     let losses: Vec<f64> = epochs.iter().take(2).filter_map(|e| e.loss).collect();
     let loss = match losses[..] {
         [first, second] => format!(", loss {first:.3} → {second:.3}"),
@@ -173,14 +173,14 @@ fn counts(epochs: &[EpochRecord]) -> Finding {
     match last.items {
         Some(0) => Finding::new("items", false, "0 in an epoch: nothing was trained"),
         Some(n) => Finding::new("items", true, format!("{n} in an epoch{loss}")),
-        None => Finding::absent("items", "not told: energy and traffic per item will be absent"),
+        None => Finding::absent("items", "not reported: energy and traffic per item will be absent"),
     }
 }
 
 /// The answers of a serving member.
 fn answers(serving: &Serving, epochs: &[EpochRecord]) -> Finding {
     let asked = format!("asked {} a second", serving.rate_per_s);
-    let most = serving.capacity_per_s.map_or("what it can do is not told".into(), |n| format!("it can answer {n:.1}"));
+    let most = serving.capacity_per_s.map_or("its capacity is not reported".into(), |n| format!("it can answer {n:.1}"));
     match epochs.iter().rfind(|e| e.measured).and_then(|e| e.items) {
         None | Some(0) => Finding::absent("answers", format!("none in a measured epoch: {asked}, {most}")),
         Some(n) => Finding::new("answers", true, format!("{n} in an epoch: {asked}, {most}")),
@@ -188,11 +188,11 @@ fn answers(serving: &Serving, epochs: &[EpochRecord]) -> Finding {
 }
 
 fn stop(run: &RunRecord) -> Finding {
-    let Some(done) = run.timeline.done_ns else { return Finding::new("stop", false, "it never said done") };
+    let Some(done) = run.timeline.done_ns else { return Finding::new("stop", false, "it sent no `done`") };
     let took = Duration::from_nanos(run.timeline.ended_ns.saturating_sub(done));
-    let said = format!("it was gone {:.1} s after its last measured epoch", took.as_secs_f64());
+    let said = format!("it exited {:.1} s after its last measured epoch", took.as_secs_f64());
     let late = took > LEAVES_WITHIN;
-    let hint = if late { ": ask `epoch.batches(…)` for the batches, so that it can leave between them" } else { "" };
+    let hint = if late { ": get the batches from `epoch.batches(…)`, so that it can exit between them" } else { "" };
     Finding::new("stop", !late, format!("{said}{hint}"))
 }
 

@@ -89,7 +89,7 @@ fn a_campaign_that_was_edited_has_no_report() {
     let error = altered(|c| edit(&c.join("campaign.json"), |m| m["thresholds"]["slowdown"] = 9.0.into())).unwrap_err();
     insta::assert_snapshot!(error, @"`campaign.json` of `20261120-1842-7f3a` was changed after collo wrote it");
     let error = altered(|c| std::fs::remove_file(c.join("journal.jsonl")).unwrap()).unwrap_err();
-    insta::assert_snapshot!(error, @"the journal of `20261120-1842-7f3a` is gone or damaged: it has no digest of `campaign.json`");
+    insta::assert_snapshot!(error, @"the journal of `20261120-1842-7f3a` is missing or damaged: it has no digest of `campaign.json`");
 }
 
 #[test]

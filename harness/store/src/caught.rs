@@ -28,7 +28,7 @@ pub fn caught<T>(read: impl FnOnce() -> T) -> Result<T, String> {
 
 fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|s| s.to_string());
-    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it did not say why".into())
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it gave no reason".into())
 }
 
 #[cfg(test)]

@@ -13,13 +13,13 @@ pub enum Error {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// A file exists, but is not what its name says.
-    #[error("{path} is not what its name says: {reason}")]
+    #[error("{path} does not match its name: {reason}")]
     Corrupt { path: PathBuf, reason: String },
     /// The manifest was modified since collo wrote it.
     #[error("`campaign.json` of `{campaign}` was changed after collo wrote it")]
     Changed { campaign: String },
     /// The journal has no digest of its campaign's manifest.
-    #[error("the journal of `{campaign}` is gone or damaged: it has no digest of `campaign.json`")]
+    #[error("the journal of `{campaign}` is missing or damaged: it has no digest of `campaign.json`")]
     NoDigest { campaign: String },
     /// Written by a newer version of collo.
     #[error("campaign `{campaign}` has schema {found}, this collo reads up to {known}")]
@@ -75,7 +75,7 @@ impl From<Error> for Diagnostic {
     fn from(e: Error) -> Diagnostic {
         let shown = Diagnostic::new(e.to_string());
         match e {
-            Error::NotFound { .. } => shown.hint("all of them: `collo list`"),
+            Error::NotFound { .. } => shown.hint("all: `collo list`"),
             Error::Ambiguous { candidates, .. } => {
                 let last = candidates.first().map_or("", |c| last_part(c));
                 shown.hint(format!("give the last part, `{last}`, or `last`"))
@@ -83,7 +83,7 @@ impl From<Error> for Diagnostic {
             Error::NewerSchema { .. } => shown.of_machine().hint("update collo; nothing was changed"),
             Error::Busy { campaign, .. } => shown.of_machine().hint(format!("watch it with `collo status {campaign}`")),
             Error::Changed { .. } | Error::NoDigest { .. } => {
-                shown.of_machine().hint("put the file back as it was; what else is not as it was recorded: `collo verify`")
+                shown.of_machine().hint("restore the file; for other changes since recording: `collo verify`")
             }
             Error::Corrupt { .. } => shown.of_machine().hint("move it out of `runs/`; nothing was changed"),
             Error::Io(_) | Error::Table { .. } => shown.of_machine(),

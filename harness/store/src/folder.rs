@@ -70,7 +70,7 @@ impl CampaignFolder {
         let manifest = parse::<Campaign>(&file, &bytes)?;
         shape::campaign(&manifest).map_err(|why| Error::corrupt(&file, why))?;
         if let Some(name) = path.canonicalize()?.file_name().filter(|name| **name != *manifest.id) {
-            return Err(Error::corrupt(&file, format!("its id is {:?}, and its folder is called {name:?}", manifest.id)));
+            return Err(Error::corrupt(&file, format!("its id is {:?}, but its folder is {name:?}", manifest.id)));
         }
         let recorded = Digests::read(path).manifest(&digest::sha256_bytes(&bytes));
         Ok(CampaignFolder { path: path.to_path_buf(), manifest, recorded })
@@ -81,7 +81,7 @@ impl CampaignFolder {
         let opened = Self::open(path)?;
         let of = &opened.manifest.experiment;
         match experiment.file_name().filter(|name| **name != **of) {
-            Some(name) => Err(Error::corrupt(path.join(MANIFEST), format!("it is of {of:?}, and lies under {name:?}"))),
+            Some(name) => Err(Error::corrupt(path.join(MANIFEST), format!("it is of {of:?}, but lies under {name:?}"))),
             None => Ok(opened),
         }
     }

@@ -56,7 +56,7 @@ impl Progress {
             parts.push("informative".to_string());
         }
         if self.changed {
-            parts.push("changed by somebody".to_string());
+            parts.push("modified".to_string());
         }
         parts.join(", ")
     }
@@ -72,6 +72,6 @@ mod tests {
         assert_eq!([at(3, 0).text(), at(3, 1).text(), at(2, 1).text()], ["complete", "1 failed", "unfinished, 1 failed"]);
         assert_eq!(Progress { running: true, ..at(3, 0) }.text(), "running");
         let changed = Progress { informative: true, changed: true, ..at(3, 0) };
-        assert_eq!(changed.text(), "complete, informative, changed by somebody");
+        assert_eq!(changed.text(), "complete, informative, modified");
     }
 }

@@ -26,7 +26,7 @@ pub fn open_regular(path: &Path) -> Result<fs::File> {
 pub fn read_small(path: &Path, limit_bytes: u64) -> Result<Vec<u8>> {
     let file = open_regular(path)?;
     let too_large = || {
-        let text = format!("`{}` is larger than {limit_bytes} bytes, which is too much for what it is", path.display());
+        let text = format!("`{}` is larger than {limit_bytes} bytes, too large for its purpose", path.display());
         // Not `FileTooLarge`: that is what a full disk says.
         Error::new(ErrorKind::InvalidData, text)
     };
@@ -53,7 +53,7 @@ fn regular(path: &Path, found: &Metadata) -> Result<()> {
         return Ok(());
     }
     let what = kind(found.file_type());
-    Err(Error::new(ErrorKind::InvalidInput, format!("`{}` is {what}, not a file that can be read", path.display())))
+    Err(Error::new(ErrorKind::InvalidInput, format!("`{}` is {what}, not a readable file", path.display())))
 }
 
 /// What a non-regular file is: `a folder`, `a named pipe`.
@@ -91,7 +91,7 @@ mod tests {
         std::fs::write(&file, "twelve bytes").unwrap();
         assert_eq!(read_small_text(&file, 12).unwrap(), "twelve bytes");
         let refused = read_small(&file, 11).unwrap_err();
-        assert!(refused.to_string().ends_with("a` is larger than 11 bytes, which is too much for what it is"), "{refused}");
+        assert!(refused.to_string().ends_with("a` is larger than 11 bytes, too large for its purpose"), "{refused}");
         std::fs::write(&file, b"a\xff").unwrap();
         assert!(read_small_text(&file, 12).unwrap_err().to_string().ends_with("is not text: byte 1 is not UTF-8"));
         std::os::unix::fs::symlink(&file, dir.path().join("link")).unwrap();
@@ -108,11 +108,11 @@ mod tests {
         std::os::unix::fs::symlink(at("pipe"), at("link")).unwrap();
         std::os::unix::fs::symlink(at("self"), at("self")).unwrap();
         let said = |path: &Path| read_small(path, 1 << 20).unwrap_err().to_string();
-        assert!(said(&at("pipe")).ends_with("pipe` is a named pipe, not a file that can be read"), "{}", said(&at("pipe")));
-        assert!(said(&at("link")).ends_with("link` is a named pipe, not a file that can be read"));
-        assert!(said(&at("socket")).ends_with("is a socket, not a file that can be read"));
-        assert!(said(&at("zero")).ends_with("zero` is a device, not a file that can be read"));
-        assert!(said(dir.path()).ends_with("is a folder, not a file that can be read"));
+        assert!(said(&at("pipe")).ends_with("pipe` is a named pipe, not a readable file"), "{}", said(&at("pipe")));
+        assert!(said(&at("link")).ends_with("link` is a named pipe, not a readable file"));
+        assert!(said(&at("socket")).ends_with("is a socket, not a readable file"));
+        assert!(said(&at("zero")).ends_with("zero` is a device, not a readable file"));
+        assert!(said(dir.path()).ends_with("is a folder, not a readable file"));
         assert!(said(&at("self")).contains("self"), "{}", said(&at("self")));
         assert!(said(&at("absent")).contains("absent"));
     }

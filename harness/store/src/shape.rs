@@ -9,7 +9,7 @@ use crate::{Campaign, CellRecord, MemberRecord, Outcome, PlanRecord, RunRecord, 
 pub(crate) fn campaign(c: &Campaign) -> Result<(), String> {
     for (what, name) in [("id", &c.id), ("experiment", &c.experiment)] {
         if !names::is_plain(name) {
-            return Err(format!("its {what}, {name:?}, is no name of a folder"));
+            return Err(format!("its {what}, {name:?}, is not a folder name"));
         }
     }
     thresholds(&c.thresholds)?;
@@ -20,7 +20,7 @@ pub(crate) fn campaign(c: &Campaign) -> Result<(), String> {
 fn thresholds(t: &Thresholds) -> Result<(), String> {
     let all = [t.relevant_ratio, t.slowdown, t.overlap_ratio, t.start_skew_s, t.baseline_drift_ratio];
     match all.iter().find(|x| !x.is_finite() || **x < 0.0) {
-        Some(x) => Err(format!("{x} is no threshold")),
+        Some(x) => Err(format!("invalid threshold {x}")),
         None => Ok(()),
     }
 }
@@ -46,7 +46,7 @@ fn plan(plan: &PlanRecord, counts: bool) -> Result<(), String> {
     }
     match plan.cells.iter().zip(&counted).find(|(cell, count)| counts && cell.repetitions != **count) {
         Some((cell, count)) => {
-            Err(format!("its plan says {} repetitions of {:?} and orders {count}", cell.repetitions, cell.cell))
+            Err(format!("its plan has {} repetitions of {:?}, but orders {count}", cell.repetitions, cell.cell))
         }
         None => Ok(()),
     }
@@ -54,11 +54,11 @@ fn plan(plan: &PlanRecord, counts: bool) -> Result<(), String> {
 
 fn cell(c: &CellRecord) -> Result<(), String> {
     if !names::is_plain(&c.slug) {
-        return Err(format!("the slug of a cell, {:?}, is no name of a folder", c.slug));
+        return Err(format!("the slug of a cell, {:?}, is not a folder name", c.slug));
     }
     let known = Sharing::of_label(&c.sharing);
     if c.mode.family != known.family || (c.mode.isolated && !c.mode.partitioned) || (c.mode.limited && !c.mode.mps) {
-        return Err(format!("its cell {:?} is said to share in a way that its mode {:?} does not", c.cell, c.sharing));
+        return Err(format!("its cell {:?} does not match its sharing mode {:?}", c.cell, c.sharing));
     }
     if c.members.is_empty() || c.members.len() != c.degree as usize {
         return Err(format!("its cell {:?} of degree {} has {} members", c.cell, c.degree, c.members.len()));
@@ -87,13 +87,13 @@ pub(crate) fn run(r: &RunRecord, folder: &str, campaign: &Campaign) -> Result<()
             a.cell == b.cell && a.sharing == b.sharing && a.mode == b.mode && a.members == b.members
         };
         if !same(planned, &r.cell) {
-            return Err(format!("its cell {:?} is not the one that was planned under that name", r.cell.cell));
+            return Err(format!("its cell {:?} differs from the planned one of that name", r.cell.cell));
         }
     }
     cell(&r.cell)?;
     let (told, members) = (r.members.len(), r.cell.members.len());
     if told != members && !(told == 0 && r.outcome != Outcome::Completed) {
-        return Err(format!("it tells of {told} members, and its cell has {members}"));
+        return Err(format!("it has {told} members, but its cell has {members}"));
     }
     Ok(())
 }

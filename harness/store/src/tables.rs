@@ -296,7 +296,7 @@ fn batches(path: &Path, schema: &Schema) -> Result<Vec<RecordBatch>> {
     let err = table_error(path);
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(&err)?;
     if builder.schema().fields() != schema.fields() {
-        return Err(Error::corrupt(path, "its columns are not those of this table"));
+        return Err(Error::corrupt(path, "its columns do not match this table"));
     }
     let reader = builder.build().map_err(&err)?;
     reader.map(|b| b.map_err(|e| err(e.into()))).collect()

@@ -71,8 +71,8 @@ fn intact(campaign: &CampaignFolder, runs: &BTreeMap<String, StoredRun>, foreign
     let planned: BTreeSet<String> = plan.order.iter().map(|p| plan.folder(p)).collect();
     bad.extend(digests.runs.keys().filter(|f| !planned.contains(*f) || !(here(f) || on_its_way.contains(*f))).map(|folder| {
         match here(folder) {
-            true => format!("{folder} was recorded and is not in the plan"),
-            false => format!("{folder} was recorded and is not there"),
+            true => format!("{folder} was recorded but is not in the plan"),
+            false => format!("{folder} was recorded but is missing"),
         }
     }));
     bad.extend(

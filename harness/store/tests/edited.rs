@@ -69,13 +69,13 @@ fn a_repetition_that_was_taken_out_of_folder_and_plan_is_missed() {
         edit(&c.join("campaign.json"), |m| drop(m.as_object_mut().unwrap().remove("filing")));
         edit_journal(c, |line| !line.contains("manifest"));
     };
-    insta::assert_snapshot!(after(|c, _| old(c)), @"tinyx2_naive_b32~0001-3 was recorded and is not there");
+    insta::assert_snapshot!(after(|c, _| old(c)), @"tinyx2_naive_b32~0001-3 was recorded but is missing");
 }
 
 #[test]
 fn without_its_journal_a_campaign_is_not_intact() {
-    insta::assert_snapshot!(after(|c, _| std::fs::remove_file(c.join("journal.jsonl")).unwrap()), @"the journal of `20261120-1842-7f3a` is gone or damaged: it has no digest of `campaign.json` and 6 more");
-    insta::assert_snapshot!(after(|c, _| std::fs::write(c.join("journal.jsonl"), [0xff, 0, b'\n', 7]).unwrap()), @"the journal of `20261120-1842-7f3a` is gone or damaged: it has no digest of `campaign.json` and 6 more");
+    insta::assert_snapshot!(after(|c, _| std::fs::remove_file(c.join("journal.jsonl")).unwrap()), @"the journal of `20261120-1842-7f3a` is missing or damaged: it has no digest of `campaign.json` and 6 more");
+    insta::assert_snapshot!(after(|c, _| std::fs::write(c.join("journal.jsonl"), [0xff, 0, b'\n', 7]).unwrap()), @"the journal of `20261120-1842-7f3a` is missing or damaged: it has no digest of `campaign.json` and 6 more");
     let half = |c: &Path| {
         let text = std::fs::read_to_string(c.join("journal.jsonl")).unwrap();
         std::fs::write(c.join("journal.jsonl"), &text[..text.len() / 2]).unwrap();
@@ -217,7 +217,7 @@ fn a_manifest_that_cannot_be_is_named_and_the_other_campaigns_are_read() {
         edit(&bad.path().join("campaign.json"), |m| *m.pointer_mut(place).unwrap() = value.clone());
         let (found, foreign) = store.runs().campaigns().unwrap();
         assert_eq!(found.len(), 1, "{place} {value}");
-        assert!(foreign.len() == 1 && foreign[0].reason.contains("campaign.json is not what its name says: "), "{foreign:?}");
+        assert!(foreign.len() == 1 && foreign[0].reason.contains("campaign.json does not match its name: "), "{foreign:?}");
         let error = store.runs().find("7f3a").unwrap_err().to_string();
         assert!(error.contains("campaign.json"), "{error}");
     }
@@ -270,7 +270,7 @@ fn pipes_devices_and_endless_files_in_place_of_a_manifest_hold_nobody_up() {
     std::fs::File::create(&bad).unwrap().set_len(1 << 40).unwrap();
     looks("is larger than");
     std::fs::write(&bad, format!("{{\"schema\": 1, \"plan\": {}{}}}", "[".repeat(1_000_000), "]".repeat(1_000_000))).unwrap();
-    looks("campaign.json is not what its name says");
+    looks("campaign.json does not match its name");
     std::fs::write(&bad, b"{\"schema\": 1, \"id\": \"\xff\"}").unwrap();
     looks("campaign.json");
 }
@@ -314,7 +314,7 @@ fn killed_between_the_digest_and_the_file_a_campaign_is_still_its_own() {
     let kept = campaign.path().join(".superseded/x");
     std::fs::create_dir_all(campaign.path().join(".superseded")).unwrap();
     std::fs::rename(&folder, &kept).unwrap();
-    assert!(said(campaign.path()).1.contains("is not there"));
+    assert!(said(campaign.path()).1.contains("is missing"));
     std::fs::rename(&kept, &folder).unwrap();
     measure(&campaign, 5, "interrupted");
     let first = campaign.path().join(format!(".superseded/{PAIR}-3.1"));

@@ -57,12 +57,12 @@ fn figures(m: &Measured) -> Vec<Figure> {
     let costs: Option<Vec<f64>> = THREADS.iter().map(|(name, _)| m.thread(name)?.cpu_ratio).collect();
     let each = m.instances.checked_div(m.boards).unwrap_or_default();
     let mut all = vec![Figure {
-        name: format!("GPU sampling threads, {} cards × {each}", m.boards),
+        name: format!("GPU sampling threads, {} GPUs × {each}", m.boards),
         unit: Unit::Share,
         value: costs.map(|c| c.iter().sum()),
         count: m.thread(THREADS[0].0).map_or(0, |q| q.ticks as usize),
         limit: Some((MOST, Asked::Value)),
-        note: Some("all three, with what the simulated library does in them".into()),
+        note: Some("all three, including the simulated library's work in them".into()),
         ..Figure::default()
     }];
     all.extend(THREADS.iter().map(|(name, asked_hz)| match m.thread(name) {
@@ -100,10 +100,14 @@ pub fn inside(job: &Job) -> Result<Measured> {
     let checkout = Project::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
     let driver = Driver::ask(&Cards::load(&checkout.mig_profiles())?)?;
     let facts = DeviceFacts::on_gpus(driver.gpus.clone(), Some(&driver));
-    ensure!(facts.gpus.iter().all(|g| g.simulated), "there is a real card, and these are to be simulated ones");
+    ensure!(facts.gpus.iter().all(|g| g.simulated), "there is a real GPU, and these must be simulated");
     let boards: Vec<Board> = facts.gpus.iter().map(board).collect::<Result<_>>()?;
     let instances = boards.iter().map(|b| b.instances.len()).sum();
-    ensure!(boards.len() == CARDS && instances == 7 * CARDS, "{} cards and {instances} instances are not as asked", boards.len());
+    ensure!(
+        boards.len() == CARDS && instances == 7 * CARDS,
+        "{} GPUs and {instances} instances are not as requested",
+        boards.len()
+    );
     // One trains on each card, so that there is something to read; more of them would want the cores that are measured.
     let mut members = Members::start(&boards)?;
     std::thread::sleep(Duration::from_secs(1));
@@ -134,7 +138,7 @@ pub fn inside(job: &Job) -> Result<Measured> {
 
 /// A GPU as partitioned. DCGM is another process, which is not measured here.
 fn board(gpu: &collo_measure::Gpu) -> Result<Board> {
-    let uuid = gpu.at.as_ref().context("the card has a place")?.uuid.clone();
+    let uuid = gpu.at.as_ref().context("the GPU has a place")?.uuid.clone();
     let devices = cut::read(&uuid, &gpu.label())?.instances.into_iter().flat_map(|part| part.devices);
     let instances =
         devices.map(|d| BoardInstance { uuid: d.uuid, gpu_instance: d.gpu_instance, compute_instance: Some(d.compute_instance) });
@@ -146,8 +150,8 @@ struct Members(Vec<Child>);
 
 impl Members {
     fn start(boards: &[Board]) -> Result<Members> {
-        let folder = std::env::var_os(TRAINS).context("nobody said who trains")?;
-        let program = std::env::var_os("COLLO_PYTHON").context("nobody said what trains")?;
+        let folder = std::env::var_os(TRAINS).context("no training folder")?;
+        let program = std::env::var_os("COLLO_PYTHON").context("no training program")?;
         let mut members = Members(Vec::new());
         for board in boards {
             let instance = board.instances.first().context("an instance")?;
@@ -213,7 +217,7 @@ mod tests {
         m.quality = vec![quality("nvml", Some(0.008)), quality("gpm", Some(0.009)), quality("nvml-slow", Some(0.001))];
         let found = figures(&m);
         assert!((found[0].value.expect("a sum") - 0.018).abs() < 1e-12);
-        assert_eq!(found[0].name, "GPU sampling threads, 8 cards × 7");
+        assert_eq!(found[0].name, "GPU sampling threads, 8 GPUs × 7");
         let note = found[1].note.as_deref().expect("a note");
         assert!(note.starts_with("9.90 Hz achieved; 2 values") && note.contains("2 of 302 ticks missed"), "{note}");
         m.quality.pop();

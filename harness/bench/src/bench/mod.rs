@@ -29,13 +29,13 @@ pub static BENCHES: [Bench; 10] = [
     Bench { name: "plan", about: "a plan of 10⁴ cells, and the help", run: plan::run },
     Bench { name: "overhead", about: "the fixed cost of a run", run: overhead::run },
     Bench { name: "skew", about: "how far apart members start", run: skew::run },
-    Bench { name: "sampler", about: "what sampling costs, and how punctual it is", run: sampler::run },
-    Bench { name: "staging", about: "cutting a simulated card in seven, an MPS daemon, and back", run: staging::run },
-    Bench { name: "gpu-sampler", about: "what sampling eight simulated cards costs", run: gpu_sampler::run },
-    Bench { name: "orchestration", about: "a simulated campaign beside its members", run: orchestration::run },
+    Bench { name: "sampler", about: "the cost of sampling, and how punctual it is", run: sampler::run },
+    Bench { name: "staging", about: "partitioning a simulated GPU in seven, an MPS daemon, and back", run: staging::run },
+    Bench { name: "gpu-sampler", about: "the cost of sampling eight simulated GPUs", run: gpu_sampler::run },
+    Bench { name: "orchestration", about: "a simulated campaign and its members", run: orchestration::run },
     Bench { name: "report", about: "reports of 10⁶ to 10⁸ samples, if that benchmark was built", run: report::run },
     Bench { name: "peer", about: "radT and collo on the same two scripts", run: peer::run },
-    Bench { name: "perturbation", about: "what being measured costs a training", run: perturbation::run },
+    Bench { name: "perturbation", about: "the cost of being measured to a training", run: perturbation::run },
 ];
 
 /// How much to repeat.

@@ -122,9 +122,9 @@ fn figures(begun_ns: u64, lives: &[Life], ended_ns: u64, cells: usize) -> Vec<Fi
             largest.map_or("there was one run".into(), |(s, cell)| format!("median; the largest {s:.3} s, before `{cell}`")),
         ),
         told(
-            "from the last epoch until nobody is left",
+            "from the last epoch until no process is left",
             &farewells_s,
-            "median; members are told to stop and end: inside their lives, so not in the figures above".into(),
+            "median; members are asked to stop and exit: inside their lives, so not in the figures above".into(),
         ),
     ]
 }

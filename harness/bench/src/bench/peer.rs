@@ -27,13 +27,13 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
         Ok(begin.elapsed().as_secs_f64())
     };
     if effort.smoke {
-        let note = Some("a smoke run leaves radT alone".into());
+        let note = Some("a smoke run skips radT".into());
         return Ok(vec![Figure { name: name.into(), value: Some(collo(0)?), count: 1, note, ..Figure::default() }]);
     }
     let folder = python::cache_folder().join("bench-radt");
     let interpreter = match provide(&folder) {
         Ok(interpreter) => interpreter,
-        Err(error) => return Ok(vec![Figure::absent(name, format!("radT cannot be had here: {error:#}"))]),
+        Err(error) => return Ok(vec![Figure::absent(name, format!("radT is unavailable here: {error:#}"))]),
     };
     let work = ground.path().join("radt");
     fs::create_dir(&work)?;

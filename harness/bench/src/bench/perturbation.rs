@@ -33,7 +33,7 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
     let workload = if effort.smoke { "spin-timed" } else { "tiny-timed" };
     if !effort.smoke {
         if !ground.interpreters.has(&collo_measure::workload::Environment::Torch) {
-            let why = "there is no Python environment yet: `cargo run -- run quickstart --prepare` provides it";
+            let why = "no Python environment yet: `cargo run -- run quickstart --prepare` provides it";
             return Ok(vec![Figure::absent(name, why)]);
         }
         ground.prepare("tiny")?;

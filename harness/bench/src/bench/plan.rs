@@ -12,10 +12,7 @@ use crate::statistics::{median, quantile};
 
 pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
     let Some((collo, build)) = find(ground.checkout().root()) else {
-        return Ok(vec![Figure::absent(
-            "collo plan, 10⁴ cells",
-            "there is no `collo` yet: `cargo build`, or `cargo build --release`",
-        )]);
+        return Ok(vec![Figure::absent("collo plan, 10⁴ cells", "no `collo` yet: `cargo build`, or `cargo build --release`")]);
     };
     let list = |n: u32| (1..=n).map(|i| i.to_string()).collect::<Vec<_>>().join(", ");
     // 500 × 5 × 4 cells; those of degree 1 are the baselines of the others.

@@ -21,7 +21,7 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
         return Ok(vec![Figure::absent(name, "`cargo bench -p collo-report` builds and measures it, in about half an hour")]);
     };
     if effort.smoke {
-        return Ok(vec![Figure::absent(name, "it is built; a smoke run leaves it alone")]);
+        return Ok(vec![Figure::absent(name, "it is built; a smoke run skips it")]);
     }
     let command = duct::cmd!(&benchmark).dir(root.join("harness/report")).stdin_null().stdout_null();
     let output = command.stderr_capture().unchecked().run()?;
@@ -85,7 +85,7 @@ fn read(text: &str) -> Result<Vec<Figure>> {
             note: Some(note),
             ..Figure::default()
         },
-        None => Figure::absent(name, "this part was not asked for"),
+        None => Figure::absent(name, "this part was not requested"),
     };
     Ok(vec![
         of_samples,

@@ -28,7 +28,7 @@ const TIMES: usize = 40;
 pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
     let room = match Room::new(ground, PART, "a100-40gb") {
         Ok(room) => room,
-        Err(why) => return Ok(vec![Figure::absent("a card cut in seven", format!("{why:#}"))]),
+        Err(why) => return Ok(vec![Figure::absent("a GPU partitioned in seven", format!("{why:#}"))]),
     };
     Ok(figures(&room.ask(PART, effort.times(TIMES), &[])?))
 }
@@ -70,7 +70,12 @@ fn figures(m: &Measured) -> Vec<Figure> {
         ..Figure::default()
     };
     let parts = |cut: &[f64]| {
-        format!("median of {}; without the journal {}, one look at the card cut in seven {}", cut.len(), ms(cut), ms(&m.look_s))
+        format!(
+            "median of {}; without the journal {}, one read of the GPU partitioned in seven {}",
+            cut.len(),
+            ms(cut),
+            ms(&m.look_s)
+        )
     };
     let calls = "the calls alone";
     let hand = "by hand";
@@ -93,11 +98,11 @@ pub fn inside(job: &Job) -> Result<Measured> {
     let checkout = Project::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
     let driver = Driver::ask(&Cards::load(&checkout.mig_profiles())?)?;
     let facts = DeviceFacts::on_gpus(GpuChoice::Auto.of(&driver)?, Some(&driver));
-    let gpu = facts.gpu().context("there is no card")?;
-    ensure!(gpu.simulated, "{} is a real card, and this is to be done to a simulated one", gpu.label());
+    let gpu = facts.gpu().context("there is no GPU")?;
+    ensure!(gpu.simulated, "{} is a real GPU, and this needs a simulated one", gpu.label());
     let who = Who { experiment: "bench".into(), campaign: "bench".into() };
     let (mut hold, _) = Hold::take(gpu, &who, false)?;
-    let seven = seating(&facts, "mig")?.partition.context("a card with MIG is cut")?;
+    let seven = seating(&facts, "mig")?.partition.context("a GPU with MIG is partitioned")?;
     let found = hold.found().clone();
     let mut m = Measured { there: seven.to_string(), back: found.to_string(), ..Measured::default() };
     for time in 0..job.amount {
@@ -109,7 +114,7 @@ pub fn inside(job: &Job) -> Result<Measured> {
                 _ => calls(gpu, &seven, &mut m.calls)?,
             }
             let now = cut::read(hold.uuid(), &gpu.label())?.partition;
-            ensure!(now == found, "the card was not put back: it is {now}");
+            ensure!(now == found, "the GPU was not restored: it is {now}");
         }
         let stand = Stand { facts: &facts, gpu, folder: &job.folder };
         for way in [time % 2, 1 - time % 2] {
@@ -145,7 +150,7 @@ fn timed<T, E>(seconds: &mut Vec<f64>, work: impl FnOnce() -> std::result::Resul
 fn held(hold: &mut Hold, seven: &Partition, m: &mut Measured) -> Result<()> {
     timed(&mut m.held.there_s, || hold.bring(seven))?;
     let label = hold.uuid().to_string();
-    timed(&mut m.look_s, || cut::read(&label, "the card"))?;
+    timed(&mut m.look_s, || cut::read(&label, "the GPU"))?;
     let restored = timed(&mut m.held.back_s, || hold.restore())?;
     ensure!(restored.destroyed == MEMBERS, "{} instances were destroyed, not {MEMBERS}", restored.destroyed);
     Ok(())
@@ -160,7 +165,7 @@ fn bare_cut(hold: &mut Hold, gpu: &Gpu, seven: &Partition, found: &Partition, m:
 
 /// The indispensable calls: open the library, switch the mode, create seven instances of each kind; and undo it.
 fn calls(gpu: &Gpu, seven: &Partition, both: &mut Both) -> Result<()> {
-    let uuid = &gpu.at.as_ref().context("the card has a place")?.uuid;
+    let uuid = &gpu.at.as_ref().context("the GPU has a place")?.uuid;
     let profile = seven.instances.first().and_then(|s| gpu.card.as_ref()?.profile(&s.profile).ok()).context("a profile")?;
     let (id, units) = (profile.id.context("a number")?, profile.places.as_ref().context("places")?.units);
     let begin = Instant::now();

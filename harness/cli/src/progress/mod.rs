@@ -42,17 +42,17 @@ fn notice(event: &Event<'_>) -> Vec<Line> {
             let last = m.short_id();
             let mut lines = vec![Line::of(Label::Warning, format!("{} is not continued, its ingredients changed", m.id))];
             lines.extend(changes.iter().map(|c| Line::plain(format!("  {}   {} → {}", c.name, c.before, c.after))));
-            lines.push(Line::plain(format!("  to continue it all the same, marked informative: collo run {last} --force")));
+            lines.push(Line::plain(format!("  to continue anyway, marked informative: collo run {last} --force")));
             lines
         }
         Event::Partials { count, .. } => {
             let (runs, again) =
                 if *count == 1 { ("1 run was".into(), "begins") } else { (format!("{count} runs were"), "begin") };
-            plain(format!("{runs} cut off by the end of an earlier collo and {again} again"))
+            plain(format!("{runs} cut off when an earlier collo ended, and {again} again"))
         }
         Event::Wrote { files } => {
             const SHOWN: usize = 5;
-            let written = |name: &String| Line::plain(format!("`{name}` was written while it ran: no ingredient"));
+            let written = |name: &String| Line::plain(format!("`{name}` was written while it ran: not an ingredient"));
             let mut lines: Vec<Line> = files.iter().take(SHOWN).map(written).collect();
             let more = files.len().saturating_sub(SHOWN);
             lines.extend((more > 0).then(|| Line::plain(format!("and {more} more were"))));
@@ -108,14 +108,14 @@ pub fn put_back(restored: &Restored) -> String {
     if !restored.services.is_empty() {
         parts.push(format!("{} started again", services::names(&restored.services)));
     }
-    if parts.is_empty() { "nothing was left to do".into() } else { parts.join(", ") }
+    if parts.is_empty() { "nothing had to be done".into() } else { parts.join(", ") }
 }
 
 /// The immediate reply to a Ctrl-C.
 fn stopping(run: Option<&str>, now: bool) -> String {
     match run {
-        _ if now => "killing what runs".into(),
-        Some(run) => format!("stopping: `{run}` is told to stop and recorded; Ctrl-C again kills it at once"),
+        _ if now => "killing the run".into(),
+        Some(run) => format!("stopping: `{run}` is asked to stop and recorded; Ctrl-C again kills it at once"),
         None => "stopping".into(),
     }
 }

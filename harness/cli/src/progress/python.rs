@@ -13,7 +13,7 @@ pub fn line(progress: &Progress) -> Option<String> {
             Some(format!("python  another collo builds {}; waiting for it", collo_measure::shown(folder)))
         }
         Progress::OnDisk { .. } => None,
-        Progress::Compiles => Some("python  compiling bytecode, so that no member has to".into()),
+        Progress::Compiles => Some("python  compiling bytecode, so that members need not".into()),
         Progress::Ends { elapsed } => Some(format!("✓ python provided in {}", about(elapsed.as_secs_f64()))),
     }
 }
@@ -24,5 +24,5 @@ pub fn arriving(progress: &Progress) -> Option<String> {
     let (gb, of) = (*bytes as f64 / 1e9, *of_about as f64 / 1e9);
     let rate = gb * 1000.0 / elapsed.as_secs_f64().max(1.0);
     // pip keeps every wheel until all are unpacked, so there may be more on the way than in the end.
-    Some(format!("        {gb:.1} GB on disk, about {of:.1} GB in the end · {rate:.0} MB/s"))
+    Some(format!("        {gb:.1} GB on disk, about {of:.1} GB at the end · {rate:.0} MB/s"))
 }

@@ -35,7 +35,7 @@ pub fn outcome(run: &StoredRun) -> String {
         }
         Outcome::OutOfMemory { member, message } => format!("out of memory: member {member}: {message}"),
         Outcome::HostOutOfMemory { member, message } => {
-            format!("host out of memory, which says nothing of the card: member {member}: {message}")
+            format!("host out of memory, which says nothing about the GPU: member {member}: {message}")
         }
         Outcome::Crashed { member, status, message, place_alone } => {
             let joint = if *place_alone { " " } else { ": " };
@@ -46,7 +46,7 @@ pub fn outcome(run: &StoredRun) -> String {
             let pid = pid.map(|p| format!(" (pid {p})")).unwrap_or_default();
             format!("timed out: member {member}{pid} {message}, in {phase}")
         }
-        Outcome::ModeLost { reason } => format!("void: mode lost, no number is kept: {reason}"),
+        Outcome::ModeLost { reason } => format!("void: mode lost, no numbers are kept: {reason}"),
         Outcome::NotStaged { reason } => format!("not staged: {reason}"),
         Outcome::DeviceLost { reason } => format!("device lost: {reason}"),
         Outcome::ProtocolError { message, .. } => format!("protocol error: {message}"),
@@ -97,8 +97,7 @@ pub fn trace(run: &StoredRun) -> Vec<String> {
         && member.hello.is_none()
     {
         let workload = &member.spec.workload;
-        lines
-            .push(format!("      hint: let it `import collo`, or give `workloads/{workload}/workload.toml` an `[epochs]` table"));
+        lines.push(format!("      hint: `import collo` in it, or give `workloads/{workload}/workload.toml` an `[epochs]` table"));
     }
     lines
 }

@@ -45,7 +45,7 @@ pub fn layouts(context: &Context<'_>, name: Option<&str>) -> Ended {
         say::json(&json!({"schema": 1, "layouts": list}));
     } else if list.is_empty() {
         let file = name.map_or("a file of mig-profiles/".to_string(), |name| format!("mig-profiles/{name}.toml"));
-        say::remark(format!("no layout is known; they are lines of `[layouts]` in {file}"));
+        say::remark(format!("no known layout; layouts are lines of `[layouts]` in {file}"));
     } else {
         say::result(table.render(say::width()).trim_end());
     }
@@ -84,7 +84,7 @@ fn overview(cards: &[&Card]) -> Table {
         ("SMs", Align::Right),
         ("slices", Align::Right),
         ("layouts", Align::Right),
-        ("`mig` gives each of so many members", Align::Left),
+        ("`mig` profile by number of members", Align::Left),
     ];
     let mut table = Table::new(&columns, 1).with_prose_last();
     for card in cards {

@@ -22,7 +22,7 @@ pub fn run(context: &Context<'_>, a: &Compare) -> Ended {
     }
     let [left, right] = &a.sides[..] else {
         return Err(Diagnostic::new(format!("a comparison has two sides, not {}", a.sides.len()))
-            .hint("several cards beside each other: `collo compare --generations A B C`")
+            .hint("to compare several GPU models: `collo compare --generations A B C`")
             .into());
     };
     match (left == STUDY, right == STUDY) {
@@ -38,7 +38,7 @@ pub fn run(context: &Context<'_>, a: &Compare) -> Ended {
     let (l, r) = (side(&runs, left)?, side(&runs, right)?);
     if l.campaign == r.campaign && is_stored(&runs, left) && is_stored(&runs, right) {
         return Err(Diagnostic::new(format!("`{left}` and `{right}` are the same campaign, {}", r.campaign))
-            .hint("the one before the newest: `collo compare last-1 last`")
+            .hint("previous and newest: `collo compare last-1 last`")
             .into());
     }
     let by = a.by.map(|by| match by {
@@ -67,15 +67,13 @@ fn show(context: &Context<'_>, a: &Compare, found: &impl Present) -> Result<(), 
 fn side(runs: &Runs, asked: &str) -> Result<Side, Diagnostics> {
     let path = Path::new(asked);
     if asked.starts_with("published:") {
-        return Err(Diagnostic::new(format!("nothing published is called `{asked}`")).hint(format!("there is `{STUDY}`")).into());
+        return Err(Diagnostic::new(format!("unknown publication `{asked}`")).hint(format!("available: `{STUDY}`")).into());
     }
     if path.is_file() {
         return Ok(Side::read(path)?);
     }
     if path.extension().is_some_and(|e| e == "json") {
-        return Err(Diagnostic::new(format!("there is no `{asked}`"))
-            .hint("`collo report` writes reports/NAME/report.json")
-            .into());
+        return Err(Diagnostic::new(format!("no `{asked}` here")).hint("`collo report` writes reports/NAME/report.json").into());
     }
     if path.is_dir() && !path.join("campaign.json").is_file() && path.join("report.json").is_file() {
         return Ok(Side::read(&path.join("report.json"))?);
@@ -107,11 +105,9 @@ fn generations(context: &Context<'_>, a: &Compare, runs: &Runs) -> Ended {
 
 fn published(context: &Context<'_>, a: &Compare, side: &Side) -> Ended {
     if a.quantity.is_some() || a.by.is_some() || a.fail_on.is_some() {
-        return Err(Diagnostic::new(
-            "figures that were published have no interval: there is no verdict to choose, count or fail on",
-        )
-        .hint(format!("`collo compare {STUDY} last` shows each beside this campaign's"))
-        .into());
+        return Err(Diagnostic::new("published figures have no interval: there is no verdict to choose, count or fail on")
+            .hint(format!("`collo compare {STUDY} last` compares each with this campaign's"))
+            .into());
     }
     let beside = compare::beside(side);
     show(context, a, &beside)?;

@@ -31,7 +31,7 @@ pub fn failure(Unfinished { error, campaign }: Unfinished, resume: &str) -> Diag
         Ok(progress) => format!("{} of {} runs are safe", progress.stored, campaign.manifest().plan.order.len()),
         Err(_) => "what is stored is safe".into(),
     };
-    let what = if no_room(&error) { format!("no room in {folder}; {safe}") } else { format!("cannot go on; {safe}") };
+    let what = if no_room(&error) { format!("no space in {folder}; {safe}") } else { format!("cannot continue; {safe}") };
     Diagnostic::from(error).under(what).of(ExitClass::Incomplete).resume(resume)
 }
 
@@ -46,11 +46,11 @@ pub fn stopped(finished: &Finished, resume: &str) -> Option<u8> {
     say::remark(match finished.end {
         End::Complete => return None,
         End::Interrupted { killed: true } => format!("killed: {stored}, this one is dropped; no process is left"),
-        End::TimeOver => format!("the allowed time is over: {stored}"),
-        End::DeviceLost => format!("the GPU went away: {stored}; no process is left"),
+        End::TimeOver => format!("time limit reached: {stored}"),
+        End::DeviceLost => format!("the GPU was lost: {stored}; no process is left"),
         End::Interrupted { killed: false } | End::Terminated => {
             let after = finished.stopping.map(|d| format!(" after {:.1} s", d.as_secs_f64())).unwrap_or_default();
-            format!("stopped{after}: {stored}, what ran is recorded as interrupted; no process is left")
+            format!("stopped{after}: {stored}, the current run is recorded as interrupted; no process is left")
         }
     });
     say::remark(format!("resume: {resume}          {}", words::runs(total - finished.stored)));

@@ -28,11 +28,11 @@ pub fn run(context: &Context<'_>, a: &args::Init) -> Ended {
             Diagnostic::new(format!("{} cannot be written", shown(&place)))
                 .of_machine()
                 .caused_by(e)
-                .hint("`collo init` again writes what is missing; what is there is left alone")
+                .hint("`collo init` again writes the missing files; existing ones are kept")
         })?;
         written += 1;
     }
-    let there = if kept == 0 { String::new() } else { format!(", {kept} were there and are left alone") };
+    let there = if kept == 0 { String::new() } else { format!(", {kept} already there, unchanged") };
     say::result(format!("{written} files written to {}{there}", a.place.display()));
     let first = if a.place == Path::new(".") { String::new() } else { format!("cd {} && ", a.place.display()) };
     say::remark(format!("next: {first}collo run quickstart"));

@@ -11,7 +11,7 @@ use crate::{exit, say};
 
 pub fn run(context: &Context<'_>, a: &args::List) -> Ended {
     if a.gpu.is_some() && !matches!(a.what, What::Gpus | What::Layouts) {
-        let why = "`--gpu` chooses among gpus and layouts, not here";
+        let why = "`--gpu` is for `list gpus` and `list layouts`";
         return Err(Diagnostic::new(why).hint("`collo list layouts --gpu NAME`").into());
     }
     match a.what {
@@ -51,8 +51,8 @@ fn campaigns(context: &Context<'_>, a: &args::List) -> Ended {
             }
         };
         if prune::age_s(&m.created_utc).is_some_and(|age| age < -TO_COME_S) {
-            let when = "the clock was wrong then, or is now; what was begun after it counts as newer all the same";
-            broken.push(format!("{} is dated {}, which is still to come: {when}", m.id, m.created_utc));
+            let when = "the clock was or is wrong; campaigns begun later count as newer anyway";
+            broken.push(format!("{} has a date in the future, {}: {when}", m.id, m.created_utc));
         }
         let count = format!("{}/{}", state.stored, m.plan.order.len());
         table.values([m.id.clone(), m.experiment.clone(), m.device.text(), count, state.text()].map(Some));
@@ -121,8 +121,8 @@ fn workloads(context: &Context<'_>) -> Ended {
 }
 
 fn modes(context: &Context<'_>) -> Ended {
-    let mut table = Table::new(&[("mode", Align::Left), ("written as", Align::Left), ("how members share", Align::Left)], 1)
-        .with_prose_last();
+    let mut table =
+        Table::new(&[("mode", Align::Left), ("syntax", Align::Left), ("how members share", Align::Left)], 1).with_prose_last();
     let mut list = Vec::new();
     for family in sharing::MODES {
         table.values([family.name.to_string(), family.examples.join("  "), family.about.to_string()].map(Some));

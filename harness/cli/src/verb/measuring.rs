@@ -62,7 +62,7 @@ fn check(session: &Session) -> Result<(), Diagnostics> {
         let (class, what, hint) = match (plan.refusals.len(), session.selection()) {
             (0, Some(s)) => (ExitClass::Usage, format!("`{}` selects no cell of `{name}`", s.text()), "shows all of them"),
             (0, None) => (ExitClass::Usage, format!("`{name}` has no cell to run"), "shows what is left out"),
-            (n, _) => (ExitClass::Machine, format!("every cell of `{name}` is refused here, {n} of {n}"), "says why"),
+            (n, _) => (ExitClass::Machine, format!("every cell of `{name}` is refused here, {n} of {n}"), "shows why"),
         };
         return Err(Diagnostic::new(what).of(class).hint(format!("`collo plan {name}` {hint}")).into());
     }
@@ -82,7 +82,7 @@ fn warn_of_scale(session: &Session) {
     let load = f64::from(degree) * session.experiment().sampling.rate_hz;
     let samples = plan.forecast.runs_s.unwrap_or(0.0) * load * 7.0;
     if load > MEMBERS_HZ || samples > SAMPLES {
-        say::warning("this is a dev build, and this campaign samples so much that a release build matters");
+        say::warning("this is a dev build, and this campaign samples so much that it needs a release build");
         say::hint("`just install`, or `cargo install --locked --path harness/cli`");
     }
 }
@@ -93,7 +93,7 @@ fn report_withheld() {
     if !names.is_empty() {
         let them = if names.len() == 1 { "is" } else { "are" };
         say::remark(format!(
-            "{} {them} set here and not passed on to members; `[variables]` of a workload.toml sets theirs",
+            "{} {them} set here but not passed on to members; `[variables]` of a workload.toml sets theirs",
             names.join(", ")
         ));
     }

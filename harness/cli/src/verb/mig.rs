@@ -23,7 +23,7 @@ pub fn run(context: &Context<'_>, a: &args::Mig) -> Ended {
         }
         MigVerb::Clear => {
             let meant = meant(context, a, "off")?;
-            change(context, a, &meant, |gpu| Words { is: format!("{} is not cut: MIG is off", simply(gpu)) })
+            change(context, a, &meant, |gpu| Words { is: format!("{} is not partitioned: MIG is off", simply(gpu)) })
         }
     }
 }
@@ -46,9 +46,9 @@ fn meant(context: &Context<'_>, a: &args::Mig, text: &str) -> Result<Vec<(Gpu, W
 
 fn state(gpu: &Gpu) -> Result<&Partition, Diagnostic> {
     gpu.partition.as_ref().ok_or_else(|| {
-        Diagnostic::new(format!("the driver does not tell how {} is cut", gpu.label()))
+        Diagnostic::new(format!("the driver does not report the partition of {}", gpu.label()))
             .of_machine()
-            .hint("`nvidia-smi mig -lgi` asks the same of it")
+            .hint("`nvidia-smi mig -lgi` queries it too")
     })
 }
 
@@ -100,7 +100,7 @@ fn assert(context: &Context<'_>, a: &args::Mig, layout: &str) -> Ended {
         let met = wanted.is_met_by(found);
         all &= met;
         if met && wanted.placed && !found.has_places() {
-            say::remark(format!("the driver tells this user no places on {}: sizes were compared", gpu.label()));
+            say::remark(format!("the driver reports no places on {} to this user: sizes were compared", gpu.label()));
         }
         if context.arguments.json {
             list.push(json!({"gpu": index(&gpu), "simulated": gpu.simulated, "is": met, "asked": wanted.partition.to_string(),
@@ -120,7 +120,7 @@ fn assert(context: &Context<'_>, a: &args::Mig, layout: &str) -> Ended {
     Ok(if all { exit::DONE } else { exit::FAILED })
 }
 
-/// `GPU 0 is not cut as `sevenths`: asked 7×1g.5gb, found 3g.20gb + 2g.10gb + 2×1g.5gb`
+/// `GPU 0 does not have layout `sevenths`: asked 7×1g.5gb, found 3g.20gb + 2g.10gb + 2×1g.5gb`
 fn differs(gpu: &Gpu, layout: &str, wanted: &Wanted, found: &Partition) -> String {
     let label = simply(gpu);
     // The same instances in other places read alike without their places.
@@ -128,7 +128,7 @@ fn differs(gpu: &Gpu, layout: &str, wanted: &Wanted, found: &Partition) -> Strin
         true => (places(&wanted.partition), places(found)),
         false => (wanted.partition.to_string(), found.to_string()),
     };
-    format!("{label} is not cut as `{layout}`: asked {asked}, found {found}")
+    format!("{label} does not have layout `{layout}`: asked {asked}, found {found}")
 }
 
 fn places(partition: &Partition) -> String {
@@ -142,7 +142,7 @@ struct Words {
 
 impl Words {
     fn of_layout(gpu: &Gpu, layout: &str) -> Words {
-        Words { is: format!("{} is cut as `{layout}`", simply(gpu)) }
+        Words { is: format!("{} has layout `{layout}`", simply(gpu)) }
     }
 }
 
@@ -151,7 +151,7 @@ fn change(context: &Context<'_>, a: &args::Mig, meant: &[(Gpu, Wanted)], words: 
     for (gpu, wanted) in meant {
         let applied = apply::apply(gpu, wanted, a.services.into())?;
         if let Some(restored) = &applied.restored {
-            say::remark(format!("{} was left staged and is put back first: {}", gpu.label(), progress::put_back(restored)));
+            say::remark(format!("{} was left staged and is restored first: {}", gpu.label(), progress::put_back(restored)));
         }
         if context.arguments.json {
             list.push(json!({"gpu": index(gpu), "simulated": gpu.simulated, "changed": applied.before != applied.now,

@@ -47,10 +47,10 @@ impl Context<'_> {
         match &self.arguments.folder {
             Some(folder) => Ok(folder.clone()),
             None => std::env::current_dir().map_err(|e| {
-                Diagnostic::new("the folder that collo was started in is not there any more")
+                Diagnostic::new("the folder in which collo was started no longer exists")
                     .of_machine()
                     .caused_by(e)
-                    .hint("`cd` to one that is, or name it with `-C DIR`")
+                    .hint("`cd` to an existing one, or name it with `-C DIR`")
             }),
         }
     }
@@ -75,8 +75,8 @@ pub fn end_left_behind() {
     let more = if left.len() > named.len() { " …" } else { "" };
     match left.len() {
         0 => {}
-        1 => say::warning(format!("ended a process that a killed collo had left behind: {}", named.join(", "))),
-        n => say::warning(format!("ended {n} processes that a killed collo had left behind: {}{more}", named.join(", "))),
+        1 => say::warning(format!("ended a process left behind by a killed collo: {}", named.join(", "))),
+        n => say::warning(format!("ended {n} processes left behind by a killed collo: {}{more}", named.join(", "))),
     }
 }
 
@@ -88,10 +88,7 @@ fn believed_cards(context: &Context<'_>) -> Cards {
     match nix::unistd::geteuid().is_root().then(|| trust::files(&folder, "toml")) {
         None | Some(Ok(())) => project.cards(),
         Some(Err(why)) => {
-            say::remark(format!(
-                "{} is not used, for whoever calls collo as root may not own it: {why}; the layouts that collo carries are",
-                folder.display()
-            ));
+            say::remark(format!("{} is not used by root: {why}; the built-in layouts are", folder.display()));
             carried_cards()
         }
     }
@@ -111,7 +108,7 @@ pub fn driver(context: &Context<'_>, verb: &str) -> Result<Driver, Diagnostic> {
     Driver::ask(&believed_cards(context)).map_err(|e| {
         Diagnostic::new(format!("`collo {verb}` needs an NVIDIA GPU: {e}"))
             .of_machine()
-            .hint(e.hint().unwrap_or("what this machine has: `collo doctor`"))
+            .hint(e.hint().unwrap_or("check this machine: `collo doctor`"))
     })
 }
 

@@ -52,7 +52,7 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
         if !suspects.is_empty() {
             let cells: Vec<String> = suspects.iter().map(|s| format!("`{}`", s.cell)).collect();
             let more = a.more;
-            say::remark(format!("measuring again, {more} repetitions more and their baselines: {}", cells.join(", ")));
+            say::remark(format!("re-measuring, {more} more repetitions and their baselines: {}", cells.join(", ")));
             let again = Request {
                 selection: Some(Selection::Cells(suspects.into_iter().map(|s| s.cell).collect())),
                 choice: Choice { campaign: Some(tonight), more: Some(more), ..night.choice.clone() },

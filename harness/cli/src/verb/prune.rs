@@ -60,7 +60,7 @@ pub fn run(context: &Context<'_>, a: &args::Prune) -> Ended {
             }
             Fate::Stays(why) => {
                 kept += 1;
-                format!("stays: {why}")
+                format!("kept: {why}")
             }
         };
         let age = age_s(&m.created_utc);
@@ -82,11 +82,11 @@ pub fn run(context: &Context<'_>, a: &args::Prune) -> Ended {
         say::result(table.render(say::width()).trim_end());
         let megabytes = freed as f64 / 1e6;
         say::result(match a.yes {
-            true => format!("{gone} deleted, {kept} stay, {megabytes:.1} MB freed"),
-            false => format!("{gone} would be deleted, {kept} stay, {megabytes:.1} MB would be freed"),
+            true => format!("{gone} deleted, {kept} kept, {megabytes:.1} MB freed"),
+            false => format!("{gone} would be deleted, {kept} kept, {megabytes:.1} MB would be freed"),
         });
         if !a.yes && gone > 0 {
-            say::remark(format!("nothing was deleted; do it with: collo prune{} --yes", again(a)));
+            say::remark(format!("nothing was deleted; to delete: collo prune{} --yes", again(a)));
         }
     }
     super::list::left_alone(&foreign);
@@ -123,10 +123,10 @@ fn fates(campaigns: &[CampaignFolder], a: &args::Prune) -> Result<Vec<Fate>, Dia
             return stays("another experiment");
         }
         if state.running {
-            return stays("it is being measured");
+            return stays("being measured");
         }
         if !complete && !a.unfinished {
-            return stays("unfinished; `--unfinished` takes it too");
+            return stays("unfinished; `--unfinished` includes it");
         }
         if let Some(tag) = m.tags.iter().find(|t| KEPT_TAGS.contains(&t.as_str())) {
             return Ok(Fate::Stays(format!("tagged `{tag}`")));
@@ -153,7 +153,7 @@ fn fates(campaigns: &[CampaignFolder], a: &args::Prune) -> Result<Vec<Fate>, Dia
 fn delete(campaign: &CampaignFolder, reports: &Path) -> Result<Fate, Diagnostics> {
     // Whoever holds the lock measures; while we hold it nobody begins to.
     let Ok(_lock) = campaign.lock() else {
-        return Ok(Fate::Stays("it is being measured".into()));
+        return Ok(Fate::Stays("being measured".into()));
     };
     let m = campaign.manifest();
     let nightly = history::folder(reports, &m.experiment).is_dir() || m.tags.iter().any(|t| t == "nightly");

@@ -46,10 +46,10 @@ pub fn of_new_runs(campaign: &CampaignFolder, reports: &Path, runs: usize) -> Re
     write().map_err(|e| {
         let id = campaign.manifest().short_id();
         let stored = if runs == 1 { "the run is stored".to_string() } else { format!("all {runs} runs are stored") };
-        Diagnostic::new(format!("{stored}, and the report of them cannot be written"))
+        Diagnostic::new(format!("{stored}, but their report cannot be written"))
             .of(ExitClass::Incomplete)
             .caused_by(e)
-            .hint(format!("`collo report {id}` writes it, and with `--to DIR` elsewhere"))
+            .hint(format!("`collo report {id}` writes it, with `--to DIR` elsewhere"))
     })
 }
 
@@ -58,7 +58,7 @@ fn format(context: &Context<'_>, asked: Asked, to: Option<&Path>) -> Result<Form
     let wrong = |what: String, hint: String| Err(Diagnostic::new(what).hint(hint).into());
     let is_parquet = to.is_some_and(|path| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(PARQUET)));
     if context.arguments.json && asked != Asked::Json {
-        return wrong("`--json` and `--format` ask for two formats".into(), "leave one of them out".into());
+        return wrong("`--json` and `--format` request two formats".into(), "leave one of them out".into());
     }
     if let Some(path) = to.filter(|path| path.is_dir()) {
         let hint =

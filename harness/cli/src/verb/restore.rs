@@ -22,7 +22,7 @@ pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
         if context.arguments.json {
             say::json(&json!({"schema": 1, "restored": []}));
         } else if unread.is_empty() {
-            say::result("every GPU is as it was found: no collo left one otherwise");
+            say::result("every GPU is as it was found: nothing to restore");
         }
         return Ok(code);
     }
@@ -54,7 +54,7 @@ pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
     if context.arguments.json {
         say::json(&json!({"schema": 1, "restored": list}));
     } else if count == 0 {
-        say::result("that GPU is as it was found: no collo left it otherwise");
+        say::result("that GPU is as it was found: nothing to restore");
     }
     resumes.dedup();
     resumes.iter().for_each(|name| say::remark(format!("resume: collo run {name}")));
@@ -69,7 +69,7 @@ fn one(context: &Context<'_>, journal: &Journal, driver: &Driver) -> Result<(Val
     let gpu = driver.gpus.iter().find(|gpu| gpu.at.as_ref().is_some_and(|at| at.uuid == journal.uuid)).ok_or_else(|| {
         Diagnostic::new(format!("{} ({}) of {} is not here", journal.label, journal.uuid, journal.campaign))
             .of_machine()
-            .hint("when it is back, `collo restore` again; the journal is kept")
+            .hint("run `collo restore` again when it is back; the journal is kept")
     })?;
     let text = !context.arguments.json;
     if text {
@@ -106,7 +106,7 @@ fn held(journal: &Journal) -> Diagnostic {
         journal.experiment,
         clock(&journal.since_utc)
     );
-    Diagnostic::new(what).of_machine().hint("it puts the card back when it ends: `collo status`")
+    Diagnostic::new(what).of_machine().hint("it restores the GPU when it ends: `collo status`")
 }
 
 /// What prevents the restore, and that nothing is lost.
@@ -158,14 +158,14 @@ fn lines(journal: &Journal, restored: &Restored, mig_before: Option<bool>, other
         add(
             '!',
             "locked clocks",
-            "what somebody locked with `nvidia-smi -lgc` is free since the reset; nobody can read it back".into(),
+            "clocks locked with `nvidia-smi -lgc` were unlocked by the reset and cannot be read back".into(),
         );
     }
     if !restored.services.is_empty() {
         add('✓', "services", format!("{} started again", services::names(&restored.services)));
     }
     if *restored == Restored::default() {
-        add('✓', "state", format!("{}, {at}: nothing was left to do", journal.found));
+        add('✓', "state", format!("{}, {at}: nothing had to be done", journal.found));
     }
     all
 }
@@ -230,7 +230,7 @@ mod tests {
         let text = lines(&journal(), &Restored::default(), Some(false), &["pid 9 `python` of bob".into()]).join("\n");
         insta::assert_snapshot!(text, @"
           ! in use         pid 9 `python` of bob
-          ✓ state          MIG off, as found at 02:10:41: nothing was left to do
+          ✓ state          MIG off, as found at 02:10:41: nothing had to be done
         ");
     }
 

@@ -64,11 +64,11 @@ fn failures(campaign: &CampaignFolder) -> Result<(), Diagnostics> {
 fn partial(campaign: &CampaignFolder) -> Ended {
     let partials = campaign.partials()?;
     if partials.is_empty() {
-        say::remark(format!("nothing of `{}` was cut off", campaign.manifest().id));
+        say::remark(format!("no run of `{}` was cut off", campaign.manifest().id));
     }
     for folder in partials {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().replace(".partial-", "");
-        say::line(format!("{name}, cut off; no number of it is used ({})", shown(&folder)));
+        say::line(format!("{name}, cut off; none of its numbers is used ({})", shown(&folder)));
         let events = read_small(&folder.join("events.jsonl"), LIMIT_BYTES).unwrap_or_default();
         let events = String::from_utf8_lossy(&events);
         for line in events.lines() {

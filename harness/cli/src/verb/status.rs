@@ -148,7 +148,7 @@ impl StagedCard {
             n => staged.push(format!("{n} MPS daemons")),
         }
         let staged = match (&self.now, staged.is_empty()) {
-            (None, true) => "the driver does not tell".into(),
+            (None, true) => "the driver does not report it".into(),
             (Some(_), true) => "nothing".into(),
             _ => staged.join(", "),
         };
@@ -211,7 +211,7 @@ mod tests {
             mps.line(),
             "  GPU 0  staged: compute mode ExclusiveProcess, MPS daemon; found: MIG off, compute mode Default, no MPS"
         );
-        assert_eq!(staged(false, None).line(), "  GPU 0  left staged: the driver does not tell; found: MIG off");
+        assert_eq!(staged(false, None).line(), "  GPU 0  left staged: the driver does not report it; found: MIG off");
         assert_eq!(staged(false, Some(Partition::off())).line(), "  GPU 0  left staged: nothing; found: MIG off");
     }
 }

@@ -22,11 +22,11 @@ pub fn run(context: &Context<'_>, a: &args::Verify) -> Ended {
         if says_no(true) {
             // What is moved away is missing, and what is missing is measured again.
             say::remark(
-                "a run that is not as it was recorded is never used; put its files back, or move its folder away to measure it again",
+                "a run that differs from its record is never used; restore its files, or move its folder away to measure it again",
             );
         }
         if says_no(false) {
-            say::remark(format!("next: collo run {name} --only failed     or what is missing: collo run {name}"));
+            say::remark(format!("next: collo run {name} --only failed     or the missing ones: collo run {name}"));
         }
     }
     Ok(if no { exit::FAILED } else { exit::DONE })

@@ -109,7 +109,7 @@ fn in_full(w: &Workload, base: Option<&Workload>) -> String {
     add(
         "epochs",
         match &w.epochs {
-            None => "told by the script itself".to_string(),
+            None => "reported by the script itself".to_string(),
             Some(adapter) => format!("read from its output by {}", adapter.pattern.as_str()),
         },
     );
@@ -149,7 +149,7 @@ fn check(
         return Err(Diagnostic::new(reason).of_machine().into());
     }
     let given = settings.iter().map(|text| setting(workload, text)).collect::<Result<Vec<_>, _>>()?;
-    say::remark(format!("trying {name} on the CPU: two tiny epochs, of which nothing is kept"));
+    say::remark(format!("trying {name} on the CPU: two tiny epochs, nothing is kept"));
     let (run, epochs) = tried(context, project, workloads, workload, &given, python)?;
     let findings = trial::findings(workload, &run, &epochs);
     let passes = trial::passes(&findings);
@@ -160,7 +160,7 @@ fn check(
     } else {
         say::result(table(&findings));
         say::result(match passes {
-            true if workload.epochs.is_some() => format!("`{name}` can be measured by the lines that it prints"),
+            true if workload.epochs.is_some() => format!("`{name}` can be measured by its output lines"),
             true => format!("`{name}` speaks the protocol"),
             false => format!("`{name}` cannot be measured as it is"),
         });
@@ -176,7 +176,7 @@ fn check(
 fn setting(workload: &Workload, text: &str) -> Result<(String, Json), Diagnostics> {
     let usage = |what: String| Diagnostic::new(what);
     let (name, value) =
-        text.split_once('=').ok_or_else(|| usage(format!("`{text}` is no setting")).hint("as in `--set batch_size=8`"))?;
+        text.split_once('=').ok_or_else(|| usage(format!("invalid setting `{text}`")).hint("as in `--set batch_size=8`"))?;
     let default = workload.settings.get(name).ok_or_else(|| Diagnostics::from(workload.unknown_setting(name)))?;
     let value =
         if default.is_string() { Json::from(value) } else { serde_json::from_str(value).unwrap_or_else(|_| value.into()) };

@@ -196,7 +196,7 @@ fn falls_silent(toml: &str) -> Result<(), String> {
     hold(answer.code == Some(0), || format!("{answer:?}"))?;
     let runs = machine.bench.runs();
     let first = runs.values().next().ok_or("no run")?;
-    let again = first.record.sampling.iter().flat_map(|q| &q.remarks).filter(|r| r.contains("begun again once")).count();
+    let again = first.record.sampling.iter().flat_map(|q| &q.remarks).filter(|r| r.contains("restarted once")).count();
     hold(again == 1, || format!("{again} times, {:?}", first.record.sampling))?;
     let values = raw(first);
     let zeros = values.iter().filter(|v| **v == 0.0).count();
@@ -228,8 +228,8 @@ fn what_dcgm_cannot_tell_has_its_reason_and_the_way_out() {
     let owner: Look = |m, _| each_says(m, &["third-party Profiling module", "nsys", "dcgmi profile --pause"]);
     let module: Look = |m, _| each_says(m, &["not currently loaded", "datacenter-gpu-manager-4-proprietary"]);
     let engine: Look = |m, _| each_says(m, &["connect to host engine", "systemctl start nvidia-dcgm"]);
-    let other: Look = |m, _| each_says(m, &["`dcgmi` 3.3.9 shows no card that is not cut", "GPU 1 is"]);
-    let other_2: Look = |m, _| each_says(m, &["`dcgmi` 2.4.7 shows no card that is not cut", "GPU 1 is"]);
+    let other: Look = |m, _| each_says(m, &["`dcgmi` 3.3.9 shows no unpartitioned GPU", "GPU 1 is"]);
+    let other_2: Look = |m, _| each_says(m, &["`dcgmi` 2.4.7 shows no unpartitioned GPU", "GPU 1 is"]);
     all(vec![
         a100("somebody else has the counters", "profiler-owned", NAIVE).looks(absent).looks(owner),
         a100("somebody else has the counters, 2.3", "profiler-owned,dcgm=2.3", NAIVE).looks(absent).looks(owner),
@@ -253,7 +253,7 @@ fn pipes_are_left_out(machine: &Machine, _: &Answer) -> Result<(), String> {
     machine.bench.runs().iter().try_for_each(|(folder, run)| {
         let all: Vec<String> =
             run.record.sampling.iter().flat_map(|q| &q.absent).map(|(key, why)| format!("{key}: {why}")).collect();
-        let said = |pipe: &str| all.iter().any(|a| a.starts_with(pipe) && a.contains("by turns"));
+        let said = |pipe: &str| all.iter().any(|a| a.starts_with(pipe) && a.contains("alternate it with"));
         hold(said("fp64_active_ratio") && said("fp16_active_ratio"), || format!("{folder}: {all:?}"))?;
         hold(pipes(run) == 0, || "they are read".into())
     })
@@ -303,13 +303,13 @@ fn the_doctor_believes_in_sm_activity_when_numbers_come() {
             "no profiling module",
             "a100-40gb,dcgm-no-profiling",
             3,
-            &["✗ smact", "`Profiling` is: failed to load", "-4-proprietary"],
+            &["✗ smact", "`Profiling` as: failed to load", "-4-proprietary"],
         ),
         of("the counters are somebody else's", "a100-40gb,profiler-owned", 3, &["✗ smact", "nsys"]),
-        of("every field is blank", "a100-40gb,dcgm-blank", 3, &["✗ smact", "shows no value"]),
+        of("every field is blank", "a100-40gb,dcgm-blank", 3, &["✗ smact", "prints no value"]),
         of("GPM is not permitted", "h100-80gb,nvml:nvmlGpmSampleGet=4,no-dcgm", 3, &["✗ smact", "permission"]),
         of("a driver without GPM", "h100-80gb,nvml:nvmlGpmQueryDeviceSupport=13,no-dcgm", 3, &["✗ smact", "driver is too old"]),
-        of("zeros where there is nothing", "a100-40gb,dcgm-blank,dcgm=3.3", 0, &["✓ smact", "the number stands still"]),
+        of("zeros where there is nothing", "a100-40gb,dcgm-blank,dcgm=3.3", 0, &["✓ smact", "the number is constant"]),
         of("the oldest", "a100-40gb,dcgm=2.3", 0, &["✓ smact", "dcgm 2.3.4"]),
         of("no switches", "a100-40gb,dcgm-no-switches", 0, &["✓ smact"]),
         Scenario {
@@ -320,7 +320,7 @@ fn the_doctor_believes_in_sm_activity_when_numbers_come() {
                 let cut = machine.collo(&["mig", "apply", "2×3g.20gb", "--gpu", "1"]);
                 hold(cut.code == Some(0), || format!("{cut:?}"))?;
                 let answer = machine.collo(&["doctor", "--require", "smact"]);
-                let said = ["✗ smact", "of GPU 0", "shows no card that is not cut", "and GPU 1 is"];
+                let said = ["✗ smact", "of GPU 0", "shows no unpartitioned GPU", "and GPU 1 is"];
                 let missing = said.iter().find(|t| !answer.stdout.contains(**t));
                 hold(answer.code == Some(3) && missing.is_none(), || format!("{missing:?}: {answer:?}"))
             }),

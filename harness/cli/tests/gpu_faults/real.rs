@@ -165,7 +165,7 @@ fn what_cannot_be_had_is_written_down_and_the_rest_is_collected() {
         without("no Python with torch", "a100-40gb", &[], &["\"without\""]),
         without("no dcgmi", "a100-40gb", &[], &["dcgm/discovery-l.txt", "\"absent\""]),
         without("no host engine", "a100-40gb,no-dcgm", &[], &["unable to establish a connection"]),
-        without("a daemon that does not start", "a100-40gb,mps-no-start", &[], &["the daemon did not answer"]),
+        without("a daemon that does not start", "a100-40gb,mps-no-start", &[], &["the daemon did not respond"]),
         without("a control program that is slow", "a100-40gb,slow-control=200ms", &[], &["dcgm/version.txt"]),
         without("members that find no CUDA", "a100-40gb,no-cuda", &[], &["dcgm/version.txt"]),
         without("no right to cut", "a100-40gb,mig-no-permission", &["--mig", "--gpu", "0"], &["no permission"]),
@@ -179,9 +179,9 @@ fn what_cannot_be_had_is_written_down_and_the_rest_is_collected() {
 fn a_collection_that_cannot_be_begun_says_why_and_touches_nothing() {
     let machine = Machine::new("a100-40gb,gpus=2", NAIVE);
     collect(&machine, &["--mig"]).exits(2).says("so it must be named");
-    collect(&machine, &["--gpu", "0,1"]).exits(2).says("looks at one GPU");
+    collect(&machine, &["--gpu", "0,1"]).exits(2).says("takes one GPU");
     machine.bench.write("card.tgz", "somebody's");
-    collect(&machine, &[]).exits(2).says("is there already");
+    collect(&machine, &[]).exits(2).says("already exists");
     let none = machine.env("COLLO_NVML", "/nowhere/libnvidia-ml.so");
     none.collo(&["doctor", "--collect", "--to", "other.tgz"]).exits(3).says("needs an NVIDIA GPU");
     none.collo(&["doctor", "--mig"]).exits(2);

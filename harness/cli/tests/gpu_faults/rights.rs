@@ -48,24 +48,24 @@ fn a_user_measures_what_needs_no_right_and_is_told_the_way_to_the_rest() {
         row("as found, MIG off", USER, NAIVE).with(&["--as-found"]),
         row("instances of a card that is not cut", USER, MIG)
             .exits(3)
-            .says("this user may not cut it")
+            .says("this user may not partition it")
             .says("`sudo collo mig apply 2×2g.10gb")
             .says(" --as-found --gpu 0`"),
         row("instances as found of a card that is not cut", USER, MIG).with(&["--as-found"]).exits(3).says("is used as found"),
         row("naive and instances: what can run does", USER, two("naive").replace("\"naive\"", "[\"naive\", \"mig:2×2g.10gb\"]"))
-            .says("this user may not cut it"),
+            .says("this user may not partition it"),
         row("exclusive MPS takes a right", USER, MPS)
             .with(&["--exclusive"])
             .exits(1)
             .ends("mps", "not_staged")
-            .says("it takes root"),
+            .says("this requires root"),
         row("the card is cut as needed", CUT, HALVES),
         row("the card is cut as needed, as found", CUT, HALVES).with(&["--as-found"]),
         row("MPS in the instances that are there", CUT, two("mig:2×3g.20gb+mps").replace("degree = 2", "degree = 4")),
         row("one of two instances", CUT, two("mig:3g.20gb").replace("degree = 2", "degree = 1")),
         row("another layout is there", CUT, MIG)
             .exits(3)
-            .says("this needs 2×2g.10gb, GPU 0 has 2×3g.20gb, and this user may not cut it"),
+            .says("this needs 2×2g.10gb, GPU 0 has 2×3g.20gb, and this user may not partition it"),
         row("another layout is there, as found", CUT, MIG).with(&["--as-found"]).exits(3).says("is used as found, 2×3g.20gb"),
         row("the card is cut, and naive needs it whole", CUT, NAIVE)
             .exits(3)
@@ -87,19 +87,21 @@ fn a_user_measures_what_needs_no_right_and_is_told_the_way_to_the_rest() {
 fn a_user_is_told_how_a_card_is_cut_and_never_that_it_has_no_mig() {
     all_of(vec![
         answers("doctor, MIG off", USER, &["doctor"], |a| {
-            says(a, 0, &["MIG off", "no right to change GPU 0: the driver does not permit it", "Cannot: mig"])?;
+            says(a, 0, &["MIG off", "no permission to change GPU 0: the driver does not permit it", "Cannot: mig"])?;
             hold(!a.stdout.contains("no MIG"), || "it says that there is no MIG".into())
         }),
         answers("doctor, cut", CUT, &["doctor"], |a| {
             says(a, 0, &["MIG on (2×3g.20gb)", "mig on GPU 0 as found", "`--as-found`"])
         }),
         answers("doctor asks for MIG", USER, &["doctor", "--require", "mig"], |a| says(a, 3, &["missing requirements: mig"])),
-        answers("doctor asks for MIG of root", "a100-40gb", &["doctor", "--require", "mig"], |a| says(a, 0, &["can be cut by"])),
+        answers("doctor asks for MIG of root", "a100-40gb", &["doctor", "--require", "mig"], |a| {
+            says(a, 0, &["can be partitioned by"])
+        }),
         answers("export", CUT, &["mig", "export"], |a| says(a, 0, &["cut = [\"3g.20gb\", \"3g.20gb\"]"])),
         answers("export for mig-parted", CUT, &["mig", "export", "--format", "mig-parted"], |a| says(a, 0, &["\"3g.20gb\": 2"])),
-        answers("assert what is", CUT, &["mig", "assert", "halves"], |a| says(a, 0, &["is cut as `halves`"])),
+        answers("assert what is", CUT, &["mig", "assert", "halves"], |a| says(a, 0, &["has layout `halves`"])),
         answers("assert with places", CUT, &["mig", "assert", "3g.20gb@0+3g.20gb@4"], |a| {
-            says(a, 0, &["is cut as", "the driver tells this user no places on GPU 0: sizes were compared"])
+            says(a, 0, &["has layout", "the driver reports no places on GPU 0 to this user: sizes were compared"])
         }),
         answers("assert what is not", CUT, &["mig", "assert", "sevenths"], |a| says(a, 1, &["asked 7×1g.5gb, found 2×3g.20gb"])),
         answers("apply what is", CUT, &["mig", "apply", "halves"], |a| says(a, 0, &["nothing was changed"])),
@@ -116,7 +118,7 @@ fn a_driver_whose_lists_cannot_be_read_is_refused_before_they_are() {
     let refused = |name, version: &str| {
         row(name, format!("a100-40gb,driver={version}"), NAIVE)
             .exits(3)
-            .says("writes its lists of processes in a form that was taken back")
+            .says("writes its process lists in a withdrawn format")
             .says("update the driver to 535.104.05 or later")
     };
     all(vec![
@@ -128,7 +130,7 @@ fn a_driver_whose_lists_cannot_be_read_is_refused_before_they_are() {
         row("one before them", "a100-40gb,driver=530.41.03", NAIVE).exits(3),
     ]);
     all_of(vec![answers("doctor says so", "a100-40gb,driver=535.54.03", &["doctor"], |a| {
-        says(a, 0, &["driver 535.54.03 writes its lists", "update the driver to 535.104.05"])
+        says(a, 0, &["driver 535.54.03 writes its process lists", "update the driver to 535.104.05"])
     })]);
 }
 
@@ -143,7 +145,7 @@ fn groups_are_informative(machine: &Machine, _: &Answer) -> Result<(), String> {
     hold(groups.peek().is_some(), || "no group ran".into())?;
     let told = |run: &&collo_store::StoredRun| {
         let why = &run.record.validity;
-        why.verdict == Verdict::Informative && why.reasons.iter().any(|r| r.contains("whom the driver does not list"))
+        why.verdict == Verdict::Informative && why.reasons.iter().any(|r| r.contains("the driver does not list"))
     };
     hold(groups.all(|run| told(&run)), || "a group is not informative, or for another reason".into())
 }
@@ -164,7 +166,7 @@ fn whoever_is_not_listed_is_seen_by_what_is_used() {
     let somebody = Somebody::new();
     let hidden = beside(&somebody, "");
     let later = format!("a100-40gb,pid-namespace,foreign@200ms={}", somebody.pid());
-    let blocked = |name, words: &str, toml: &str| row(name, words, toml).exits(BLOCKED).says("whom the driver does not list");
+    let blocked = |name, words: &str, toml: &str| row(name, words, toml).exits(BLOCKED).says("the driver does not list");
     all(vec![
         blocked("in another container", &hidden, NAIVE).says("2.0 GiB used"),
         blocked("in another container, MPS", &hidden, MPS),
@@ -249,9 +251,9 @@ fn slow_driver() -> Result<(), String> {
 /// One card of two is gone, and is listed all the same.
 fn a_lost_card() -> Result<(), String> {
     let machine = Machine::new("a100-40gb,gpus=2,lost-card=0", NAIVE);
-    says(&machine.collo(&["doctor"]), 0, &["GPU 0 does not answer", "mig on GPU 1"])?;
+    says(&machine.collo(&["doctor"]), 0, &["GPU 0 does not respond", "mig on GPU 1"])?;
     says(&machine.collo(&["doctor", "--require", "gpu"]), 3, &["missing requirements: gpu"])?;
-    says(&machine.collo(&["plan", "x", "--gpu", "0"]), 3, &["GPU 0 does not answer"])
+    says(&machine.collo(&["plan", "x", "--gpu", "0"]), 3, &["GPU 0 does not respond"])
 }
 
 /// A card with MIG that no file is about, whose driver tells no profile while MIG is off.
@@ -259,7 +261,7 @@ fn unknown_profiles() -> Result<(), String> {
     let machine = Machine::new("a100-40gb,no-profiles-off", MIG);
     std::fs::remove_file(machine.bench.at("mig-profiles/a100-40gb.toml")).map_err(|e| e.to_string())?;
     let doctor = machine.collo(&["doctor"]);
-    says(&doctor, 0, &["MIG off, its profiles are known once it is on", "what GPU 0 can be cut into is not known"])?;
+    says(&doctor, 0, &["MIG off, its profiles are known once it is on", "the possible partitions of GPU 0 are unknown"])?;
     hold(!doctor.stdout.contains("no MIG"), || "it says that there is no MIG".into())?;
     says(&machine.run(&[]), 3, &["`sudo collo mig apply on --gpu 0`"])?;
     says(&machine.collo(&["mig", "apply", "halves"]), 3, &["its profiles are known once it is on"])?;

@@ -88,7 +88,7 @@ fn is_refused(machine: &Machine, victim: &Path, why: &str) -> Result<(), String>
 fn asks_for_a_folder() -> Result<(), String> {
     let machine = Machine::new("a100-40gb", NAIVE);
     let (file, victim) = planted(&machine);
-    is_refused(&machine, &victim, "is no folder of an MPS daemon of collo")?;
+    is_refused(&machine, &victim, "is not the folder of an MPS daemon of collo")?;
     hold(file.exists(), || "the journal is gone".into())
 }
 
@@ -110,7 +110,7 @@ fn folder_that_is_open() -> Result<(), String> {
     let machine = Machine::new("a100-40gb", NAIVE);
     let (_, victim) = planted(&machine);
     mode(&machine.state(), 0o777);
-    is_refused(&machine, &victim, "everybody may write in")
+    is_refused(&machine, &victim, "everyone may write in")
 }
 
 fn link_of_a_stranger() -> Result<(), String> {

@@ -14,7 +14,7 @@ use crate::support::{Answer, wait_for};
 /// Two alike, on the whole card in two ways and on instances.
 const MIXED: &str = "[axes]\nworkload = \"small\"\nsharing = [\"naive\", \"mps\", \"mig:2×2g.10gb\"]\ndegree = 2";
 const STOP: &[&str] = &["--services", "stop"];
-const HOLDERS: &str = "`nvidia-dcgm`, `nvsm` and `dcgm-exporter` hold the card";
+const HOLDERS: &str = "`nvidia-dcgm`, `nvsm` and `dcgm-exporter` use the GPU";
 
 fn of(sharing: &str) -> impl Fn(&&StoredRun) -> bool {
     move |run| run.record.cell.sharing.starts_with(sharing)
@@ -29,7 +29,7 @@ fn mig_is_refused(machine: &Machine, _: &Answer) -> Result<(), String> {
     let hints = plan.refusals.iter().filter_map(|r| r.hint.as_deref());
     let way = |hint: &str| {
         // Where something would be lost nobody's right helps.
-        let first = hint.starts_with("set it back to the card's own");
+        let first = hint.starts_with("restore the default");
         let right = hint.contains("sudo collo mig apply") && hint.contains("--as-found");
         first || (right && hint.contains("sudo collo run x --services stop"))
     };
@@ -93,16 +93,16 @@ fn beside_services_only_what_needs_the_switch_is_refused() {
         on("all modes beside services, left pending", "a100-40gb,services,services-pending", MIXED)
             .says(HOLDERS)
             .looks(mig_is_refused),
-        on("a user and all modes", "a100-40gb,user", MIXED).says("this user may not cut it").looks(mig_is_refused),
+        on("a user and all modes", "a100-40gb,user", MIXED).says("this user may not partition it").looks(mig_is_refused),
         on("a user and all modes beside services", "a100-40gb,services,user", MIXED)
-            .says("this user may not cut it")
+            .says("this user may not partition it")
             .looks(mig_is_refused),
         on("a user and instances", "a100-40gb,services,user", MIG)
             .exits(3)
-            .says("this user may not cut it")
+            .says("this user may not partition it")
             .says("sudo collo mig apply"),
         on("a user on a Hopper", "h100-80gb,services,user", &MIXED.replace("2g.10gb", "2g.20gb"))
-            .says("this user may not cut it")
+            .says("this user may not partition it")
             .looks(mig_is_refused),
         on("a Hopper switches beside services", "h100-80gb,services", &MIXED.replace("2g.10gb", "2g.20gb"))
             .looks(no_service_was_touched)
@@ -145,10 +145,10 @@ fn services_are_stopped_for_the_switch_alone_where_that_was_asked_for() {
             .exits(1)
             .ends(CUT, "not_staged")
             .ends("mig:2g.10gb", "not_staged")
-            .says("something holds the card"),
+            .says("something uses the GPU"),
         on("one does not start again", "a100-40gb,services,service-fails=nvsm", MIG)
             .exits(BLOCKED)
-            .says("cannot be started again")
+            .says("cannot be restarted")
             .leaves_what_restore_puts_right("a100-40gb,services"),
     ]);
 }
@@ -158,7 +158,7 @@ fn whoever_is_in_the_way_of_a_switch_is_waited_for_named_or_gone_round() {
     let leaks = "a100-40gb,services,dcgm-leaks,mig=2×3g.20gb";
     all(vec![
         row("somebody lets go in time", "a100-40gb,busy-for=3", MIG),
-        row("the module for displays holds the card", "a100-40gb,nvidia-drm", MIG).exits(BLOCKED).says("nvidia_drm"),
+        row("the module for displays uses the GPU", "a100-40gb,nvidia-drm", MIG).exits(BLOCKED).says("nvidia_drm"),
         row("the module for displays, and naive is measured", "a100-40gb,nvidia-drm", MIXED)
             .exits(1)
             .ends(CUT, "not_staged")
@@ -183,9 +183,9 @@ fn what_a_reset_forgets_is_set_again() {
         row("limit and clocks of all modes", set, MIXED).looks(on_the_clock_that_was_found).looks(turned_once),
         row("limit and clocks beside services", format!("{set},services"), MIXED).with(STOP).looks(on_the_clock_that_was_found),
         row("MIG was found on", format!("{set},mig=2×3g.20gb"), MIXED).looks(on_the_clock_that_was_found),
-        refused("a limit that cannot be set again", MIG).exits(3).says("its reset forgets a power limit of 300 W"),
+        refused("a limit that cannot be set again", MIG).exits(3).says("its reset clears a power limit of 300 W"),
         refused("a limit that cannot be set again, all modes", MIXED)
-            .says("its reset forgets a power limit of 300 W")
+            .says("its reset clears a power limit of 300 W")
             .looks(mig_is_refused),
     ]);
 }

@@ -35,9 +35,8 @@ impl Order<'_> {
         }
         // The plan was made of what was there before the card was ours alone.
         if let Some(planned) = gpu.partition.as_ref().filter(|planned| !planned.is_as(hold.found())) {
-            let what =
-                format!("{} was cut anew while its runs were planned: it was {planned}, it is {}", gpu.label(), hold.found());
-            return Err(Diagnostic::new(what).hint("the same command again plans anew").of_machine().into());
+            let what = format!("{} was repartitioned during planning: it was {planned}, it is {}", gpu.label(), hold.found());
+            return Err(Diagnostic::new(what).hint("run the same command again").of_machine().into());
         }
         let checked = self.check_card(gpu, &mut hold);
         if checked.is_err() {
@@ -54,7 +53,7 @@ impl Order<'_> {
             && let Some(who) = Company::settled(hold.uuid()).words().first()
         {
             return Err(Diagnostic::new(format!("{} is in use: {who}", gpu.label()))
-                .hint("take another with `--gpu`; `--foreign allow` measures all the same, marked informative")
+                .hint("select another with `--gpu`; `--foreign allow` measures anyway, marked informative")
                 .of_machine()
                 .into());
         }

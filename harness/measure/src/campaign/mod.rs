@@ -129,9 +129,9 @@ pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, Ru
     result.unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().cloned().unwrap_or_default();
         match is_want_of_threads(&said) {
-            true => Err(Diagnostic::new("this machine lets collo start no further thread")
+            true => Err(Diagnostic::new("this machine lets collo start no more threads")
                 .caused_by(said)
-                .hint("`ulimit -u`, or the limit of processes of the container, is too low")
+                .hint("`ulimit -u`, or the container's process limit, is too low")
                 .of_machine()
                 .into()),
             false => std::panic::resume_unwind(panic),
@@ -258,14 +258,14 @@ impl Order<'_> {
                 continue;
             }
             let Some(cell) = cells.get(&*record.slug) else {
-                return Err(Diagnostic::new(format!("`{}` is not a cell of `{}` any more", record.cell, self.experiment.name))
+                return Err(Diagnostic::new(format!("`{}` is no longer a cell of `{}`", record.cell, self.experiment.name))
                     .hint("`--new` starts a new campaign")
                     .into());
             };
             let changed = bench.files.borrow_mut().changed();
             if let Some(name) = changed {
                 let what = Diagnostic::new(format!("`{name}` changed while the campaign ran"));
-                let what = what.note("what is run from now on would not belong to it");
+                let what = what.note("further runs would not belong to it");
                 return Err(bench.files.borrow().hint(&name).map_or(what.clone(), |hint| what.hint(hint)).into());
             }
             journal.began(&plan.folder(planned))?;

@@ -80,7 +80,7 @@ fn written(value: &Json) -> String {
 /// The value of a setting from its text, of the type of its default.
 fn read(workload: &Workload, key: &str, text: &str) -> Result<Json, Diagnostic> {
     let default = workload.settings.get(key).ok_or_else(|| workload.unknown_setting(key))?;
-    let text = decoded(text).ok_or_else(|| Diagnostic::new(format!("{} is not a value for `{key}`", quoted(text))))?;
+    let text = decoded(text).ok_or_else(|| Diagnostic::new(format!("invalid value {} for `{key}`", quoted(text))))?;
     let value = match default {
         Json::Bool(_) => text.parse::<bool>().ok().map(Json::from),
         Json::Number(n) if n.is_f64() => text.parse::<f64>().ok().filter(|n| n.is_finite()).map(Json::from),
@@ -88,7 +88,7 @@ fn read(workload: &Workload, key: &str, text: &str) -> Result<Json, Diagnostic> 
         _ => Some(Json::from(text.as_str())),
     };
     value.ok_or_else(|| {
-        Diagnostic::new(format!("{} is not a value for `{key}` of `{}`", quoted(&text), workload.name))
+        Diagnostic::new(format!("invalid value {} for `{key}` of `{}`", quoted(&text), workload.name))
             .hint(format!("its default is `{}`", plain(default)))
     })
 }
@@ -119,12 +119,11 @@ struct TypedTerm<'a> {
 
 /// The cell of a label. A member without a batch size in the label has its workload's default.
 pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Diagnostic> {
-    let not_a_cell = |why: String| {
-        Diagnostic::new(format!("{} is not the name of a cell: {why}", quoted(text))).hint("as in `tiny×2 naive b32`")
-    };
+    let not_a_cell =
+        |why: String| Diagnostic::new(format!("invalid cell name {}: {why}", quoted(text))).hint("as in `tiny×2 naive b32`");
     let mut words = text.split_whitespace();
     let (Some(members), Some(mode)) = (words.next(), words.next()) else {
-        return Err(not_a_cell("it has members, then a sharing mode".into()));
+        return Err(not_a_cell("members first, then a sharing mode".into()));
     };
     let mode_of_label = sharing::parse(mode)?;
     let common =
@@ -133,7 +132,7 @@ pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Diagnostic> {
         .split('+')
         .map(|typed| {
             term(typed, workloads)
-                .ok_or_else(|| not_a_cell(format!("{} is not a member", quoted(typed))))?
+                .ok_or_else(|| not_a_cell(format!("invalid member {}", quoted(typed))))?
                 .map_err(|unknown| Diagnostic::new(unknown).note("all: `collo list workloads`"))
         })
         .collect::<Result<_, Diagnostic>>()?;
@@ -146,7 +145,7 @@ pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Diagnostic> {
     }
     let cell = Cell::new(members, mode_of_label, None);
     if mode == "solo" && cell.degree() > 1 {
-        return Err(not_a_cell(format!("`solo` is one member, here are {}", cell.degree())));
+        return Err(not_a_cell(format!("`solo` is one member, not {}", cell.degree())));
     }
     Ok(cell)
 }

@@ -88,28 +88,28 @@ fn a_mixed_group_is_held_against_each_of_its_members_alone() {
 #[test]
 fn a_name_that_is_none_says_what_is_missing() {
     let said = |text: &str| Cell::parse(text, &workloads()).expect_err("no cell").to_string();
-    insta::assert_snapshot!(said("tiny"), @r"
-    error: `tiny` is not the name of a cell: it has members, then a sharing mode
+    insta::assert_snapshot!(said("tiny"), @"
+    error: invalid cell name `tiny`: members first, then a sharing mode
     hint: as in `tiny×2 naive b32`
     ");
     insta::assert_snapshot!(said("tinny solo b32"), @r"
     error: unknown workload `tinny`
     hint: all: `collo list workloads`
     ");
-    insta::assert_snapshot!(said("tiny solo 32"), @r"
-    error: `tiny solo 32` is not the name of a cell: a setting is `b32` or `key=value`
+    insta::assert_snapshot!(said("tiny solo 32"), @"
+    error: invalid cell name `tiny solo 32`: a setting is `b32` or `key=value`
     hint: as in `tiny×2 naive b32`
     ");
-    insta::assert_snapshot!(said("tiny×2 solo"), @r"
-    error: `tiny×2 solo` is not the name of a cell: `solo` is one member, here are 2
+    insta::assert_snapshot!(said("tiny×2 solo"), @"
+    error: invalid cell name `tiny×2 solo`: `solo` is one member, not 2
     hint: as in `tiny×2 naive b32`
     ");
-    insta::assert_snapshot!(said("tiny solo images=many"), @r"
-    error: `many` is not a value for `images` of `tiny`
+    insta::assert_snapshot!(said("tiny solo images=many"), @"
+    error: invalid value `many` for `images` of `tiny`
     hint: its default is `1024`
     ");
-    insta::assert_snapshot!(said("tiny×99999999999 naive"), @r"
-    error: `tiny×99999999999 naive` is not the name of a cell: `tiny×99999999999` is not a member
+    insta::assert_snapshot!(said("tiny×99999999999 naive"), @"
+    error: invalid cell name `tiny×99999999999 naive`: invalid member `tiny×99999999999`
     hint: as in `tiny×2 naive b32`
     ");
 }

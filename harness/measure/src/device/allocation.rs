@@ -149,7 +149,7 @@ impl Allocation {
         let Some(all) = parts.into_iter().reduce(Allocation::and) else { return Ok(None) };
         match all.cards.is_empty() {
             true => Err(Diagnostic::new(format!("no GPU of this machine is allocated to this process: `{}`", all.source))
-                .hint("ask the batch system for one, as in `sbatch --gres=gpu:1`; `unset` the variable if it means nothing")
+                .hint("request one from the batch system, as in `sbatch --gres=gpu:1`; `unset` the variable if it is stale")
                 .of_machine()),
             false => Ok(Some(all)),
         }
@@ -215,7 +215,7 @@ impl Allocation {
                 let what =
                     format!("{own} of the {all} MIG devices of {} are allocated to this process: `{}`", gpu.label(), self.source);
                 return Err(Diagnostic::new(what)
-                    .hint("a campaign takes all instances of a card; ask for the whole card, or for all its instances")
+                    .hint("a campaign uses all instances of a GPU; request the whole GPU, or all its instances")
                     .of_machine());
             }
         }

@@ -38,7 +38,7 @@ pub fn apply(gpu: &Gpu, wanted: &Wanted, services: Services) -> Result<Applied, 
     }
     if let Some(who) = Company::settled(hold.uuid()).words().first() {
         return Err(Diagnostic::new(format!("{} is in use: {who}", gpu.label()))
-            .hint("stop the processes that use this GPU first; nothing was changed")
+            .hint("stop the processes using this GPU first; nothing was changed")
             .of_machine());
     }
     let now = hold.bring(&wanted.partition).map_err(|e| {
@@ -48,7 +48,7 @@ pub fn apply(gpu: &Gpu, wanted: &Wanted, services: Services) -> Result<Applied, 
             Ok(_) => mistake,
             Err(stays) => {
                 hold.give_up();
-                mistake.caused_by(format!("it could not be put back to {before} either: {}", stays.line()))
+                mistake.caused_by(format!("it could not be restored to {before} either: {}", stays.line()))
             }
         }
     })?;

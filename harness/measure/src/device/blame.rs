@@ -45,18 +45,18 @@ impl Blame {
         self.services.is_empty() && self.processes.is_empty()
     }
 
-    /// `nvidia-dcgm` and `nvsm` hold the card
+    /// `nvidia-dcgm` and `nvsm` use the GPU
     pub fn words(&self) -> String {
         let processes: Vec<String> = self.processes.iter().map(Holder::to_string).collect();
         match (&self.services[..], &processes[..]) {
-            ([], []) => "something holds the card".into(),
-            ([], [one]) => format!("{one} holds the card"),
-            ([], many) => format!("{} hold the card", many.join(", ")),
+            ([], []) => "something uses the GPU".into(),
+            ([], [one]) => format!("{one} uses the GPU"),
+            ([], many) => format!("{} use the GPU", many.join(", ")),
             (units, []) => {
                 let verb = if units.len() == 1 { "holds" } else { "hold" };
-                format!("{} {verb} the card", services::names(units))
+                format!("{} {verb} the GPU", services::names(units))
             }
-            (units, others) => format!("{} and {} hold the card", services::names(units), others.join(", ")),
+            (units, others) => format!("{} and {} use the GPU", services::names(units), others.join(", ")),
         }
     }
 
@@ -64,21 +64,21 @@ impl Blame {
     pub fn hint(&self, reset: bool) -> String {
         let stop = (!self.services.is_empty()).then(|| {
             let units = self.services.join(" ");
-            format!("`--services stop` stops them for the change and starts them again, as `sudo systemctl stop {units}` does")
+            format!("`--services stop` stops them for the change and restarts them; by hand: `sudo systemctl stop {units}`")
         });
-        let end = (!self.processes.is_empty()).then(|| "end it, or take another GPU with `--gpu`".to_string());
+        let end = (!self.processes.is_empty()).then(|| "end it, or select another GPU with `--gpu`".to_string());
         let parts: Vec<String> = stop.into_iter().chain(end).collect();
         if !parts.is_empty() {
             return parts.join("; ");
         }
         let file = self.minor.map_or("*".to_string(), |minor| minor.to_string());
         if !reset {
-            return format!("`sudo lsof /dev/nvidia{file}` names it; stop it and run again");
+            return format!("`sudo lsof /dev/nvidia{file}` names it; stop it and retry");
         }
         // NVIDIA/mig-parted #181: the module for displays keeps the card, and no process is to be seen.
         format!(
-            "`sudo lsof /dev/nvidia{file}` names it; where it names nobody, the kernel module `nvidia_drm` may hold the card: \
-             `sudo rmmod nvidia_drm`, and again"
+            "`sudo lsof /dev/nvidia{file}` names it; if it names none, the kernel module `nvidia_drm` may use the GPU: `sudo \
+             rmmod nvidia_drm`, then retry"
         )
     }
 }
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn only_who_has_this_card_open_is_blamed_and_services_before_all() {
         let first = blamed(0, &["nvidia-dcgm", "nvsm"]);
-        assert_eq!(first.words(), "`nvidia-dcgm` and `nvsm` and `python` (pid 3000) hold the card");
+        assert_eq!(first.words(), "`nvidia-dcgm` and `nvsm` and `python` (pid 3000) use the GPU");
         assert!(first.hint(true).contains("sudo systemctl stop nvidia-dcgm nvsm"), "{}", first.hint(true));
         let pids = |minor| blamed(minor, &["nvidia-dcgm"]).processes.iter().map(|h| h.pid).collect::<Vec<_>>();
         assert_eq!((pids(0), pids(1), pids(11), pids(5)), (vec![3000], vec![3001], vec![3001], vec![]));
@@ -160,15 +160,15 @@ mod tests {
     #[test]
     fn an_engine_without_systemd_is_named_as_a_process() {
         let blame = blamed(0, &[]);
-        assert_eq!(blame.words(), "`nv-hostengine` (pid 2140), `python` (pid 3000) hold the card");
-        assert_eq!(blame.hint(true), "end it, or take another GPU with `--gpu`");
+        assert_eq!(blame.words(), "`nv-hostengine` (pid 2140), `python` (pid 3000) use the GPU");
+        assert_eq!(blame.hint(true), "end it, or select another GPU with `--gpu`");
     }
 
     #[test]
     fn where_nobody_is_found_the_module_for_displays_is_mentioned() {
         let blame = blamed(5, &[]);
         assert!(blame.is_nobody());
-        assert_eq!(blame.words(), "something holds the card");
+        assert_eq!(blame.words(), "something uses the GPU");
         assert!(blame.hint(true).contains("/dev/nvidia5") && blame.hint(true).contains("nvidia_drm"), "{}", blame.hint(true));
         assert!(!blame.hint(false).contains("nvidia_drm"), "{}", blame.hint(false));
     }

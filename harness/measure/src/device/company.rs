@@ -39,13 +39,13 @@ pub struct Unlisted {
     pub busy_percent: Option<u32>,
 }
 
-/// `somebody whom the driver does not list: 12.0 GiB used, 40 % busy`
+/// `a process the driver does not list: 12.0 GiB used, 40 % busy`
 impl fmt::Display for Unlisted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let memory = self.memory_bytes.map(|bytes| format!("{} used", crate::units::gib(bytes)));
         let busy = self.busy_percent.map(|percent| format!("{percent} % busy"));
         let parts: Vec<String> = memory.into_iter().chain(busy).collect();
-        write!(f, "somebody whom the driver does not list: {}", parts.join(", "))
+        write!(f, "a process the driver does not list: {}", parts.join(", "))
     }
 }
 
@@ -90,7 +90,7 @@ impl Company {
 
     /// A line for each; empty if the GPU is free.
     pub fn words(&self) -> Vec<String> {
-        let Some(listed) = &self.listed else { return vec!["the driver does not tell who computes on it".into()] };
+        let Some(listed) = &self.listed else { return vec!["the driver does not report its processes".into()] };
         listed.iter().map(Holder::words).chain(self.unlisted.as_ref().map(Unlisted::to_string)).collect()
     }
 }
@@ -147,10 +147,10 @@ mod tests {
         assert!(Company::nobody().is_nobody() && Company::nobody().words().is_empty());
         let unread = Company { listed: None, unlisted: None };
         assert!(!unread.is_nobody());
-        assert_eq!(unread.words(), ["the driver does not tell who computes on it"]);
+        assert_eq!(unread.words(), ["the driver does not report its processes"]);
         let somebody = Unlisted { memory_bytes: Some(12 << 30), busy_percent: Some(40) };
         let hidden = Company { listed: Some(Vec::new()), unlisted: Some(somebody) };
         assert!(!hidden.is_nobody());
-        assert_eq!(hidden.words(), ["somebody whom the driver does not list: 12.0 GiB used, 40 % busy"]);
+        assert_eq!(hidden.words(), ["a process the driver does not list: 12.0 GiB used, 40 % busy"]);
     }
 }

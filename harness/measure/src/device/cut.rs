@@ -64,16 +64,15 @@ impl NotCut {
 
     /// The administrator's partition is not the one needed.
     pub(super) fn as_found(label: &str, wanted: &Partition, found: &Partition) -> NotCut {
-        let mut error =
-            NotCut::new(format!("{label} is to be used as found, and it is not as needed: asked {wanted}, found {found}"));
-        error.hint = Some("leave out `--as-found`, or `collo mig apply LAYOUT` first".into());
+        let mut error = NotCut::new(format!("{label} is used as found, but does not match: asked {wanted}, found {found}"));
+        error.hint = Some("leave out `--as-found`, or run `collo mig apply LAYOUT` first".into());
         error
     }
 
     pub(super) fn of_mode(label: &str, word: &str, e: &NvmlError) -> NotCut {
         let mut error = NotCut::new(format!("the compute mode of {label} cannot be set to {word}"));
-        error.cause = Some(format!("NVML says {}", nvml::text(e)));
-        error.hint = matches!(e, NvmlError::NoPermission).then(|| "it takes root; leave out `--exclusive`".into());
+        error.cause = Some(format!("NVML reports {}", nvml::text(e)));
+        error.hint = matches!(e, NvmlError::NoPermission).then(|| "this requires root; leave out `--exclusive`".into());
         error
     }
 
@@ -170,7 +169,7 @@ pub fn bring(uuid: &str, label: &str, wanted: &Partition) -> Result<CutCard, Not
     }
     let now = read(uuid, label)?;
     if !now.partition.is_as(wanted) {
-        return Err(NotCut::new(format!("{label} was to become {wanted}, it is {}", now.partition)));
+        return Err(NotCut::new(format!("{label} should be {wanted}, but is {}", now.partition)));
     }
     Ok(now)
 }
@@ -225,7 +224,7 @@ fn turn(uuid: &str, label: &str, on: bool) -> Result<(), NotCut> {
     };
     let what = format!("MIG mode of {label} stays {}: {who}", word(!on));
     let mut error = NotCut::new(what);
-    error.cause = Some(format!("the driver left {} pending, which was taken back", word(on)));
+    error.cause = Some(format!("the driver left MIG {} pending; undone", word(on)));
     error.in_use = status == IN_USE;
     error.hint = Some(hint);
     Err(error)
@@ -252,7 +251,7 @@ pub fn may_turn(uuid: &str, label: &str) -> Result<(), NotCut> {
         return Ok(());
     }
     match device.set_mig_mode(mode.current == 1) {
-        Err(e @ NvmlError::NoPermission) => Err(because(format!("the MIG mode of {label} cannot be turned"), &e, uuid)),
+        Err(e @ NvmlError::NoPermission) => Err(because(format!("the MIG mode of {label} cannot be changed"), &e, uuid)),
         _ => Ok(()),
     }
 }
@@ -283,8 +282,9 @@ fn change(uuid: &str, label: &str, wanted: &Partition) -> Result<(), NotCut> {
     for slice in wanted.instances.iter().filter(|s| kept.iter().all(|(_, k)| k != s)).collect::<Vec<_>>() {
         let Some(profile) = profiles.iter().find(|p| p.name == slice.profile) else {
             if profiles.is_empty() {
-                let mut error = NotCut::new(format!("the driver tells no profile of {label}, so it cannot be cut from here"));
-                error.hint = Some("a virtual machine is given its instances from outside; `--as-found` uses them".into());
+                let mut error =
+                    NotCut::new(format!("the driver reports no profile of {label}, so it cannot be partitioned from here"));
+                error.hint = Some("a virtual machine gets its instances from its host; `--as-found` uses them".into());
                 return Err(error);
             }
             let names: Vec<String> = profiles.iter().map(|p| format!("`{}`", p.name)).collect();
@@ -303,7 +303,7 @@ fn change(uuid: &str, label: &str, wanted: &Partition) -> Result<(), NotCut> {
     }
     for (instance, slice) in &kept {
         divide(&raw, instance, &slice.compute)
-            .map_err(|e| because(format!("the compute instances of {slice} of {label} cannot be made"), &e))?;
+            .map_err(|e| because(format!("the compute instances of {slice} of {label} cannot be created"), &e))?;
     }
     Ok(())
 }
@@ -358,21 +358,21 @@ fn failed(verb: &str, label: &str, e: &NvmlError) -> NotCut {
 /// What prevented it, and the hint.
 fn because(what: String, e: &NvmlError, uuid: &str) -> NotCut {
     let mut error = NotCut::new(what);
-    error.cause = Some(format!("NVML says {}", nvml::text(e)));
+    error.cause = Some(format!("NVML reports {}", nvml::text(e)));
     error.lost = matches!(e, NvmlError::GpuLost);
     error.in_use = matches!(e, NvmlError::InUse);
     error.denied = matches!(e, NvmlError::NoPermission);
     error.hint = match e {
         NvmlError::NoPermission => {
-            error.cause = Some("NVML says no permission; it takes root or the capability `mig/config`".into());
-            Some("`sudo collo mig apply LAYOUT`, then `--as-found`, which needs no right".into())
+            error.cause = Some("NVML reports no permission; it requires root or the capability `mig/config`".into());
+            Some("`sudo collo mig apply LAYOUT`, then `--as-found`, which needs no permission".into())
         }
         NvmlError::InUse => {
             let blame = blame(uuid);
-            error.cause = Some(format!("NVML says in use: {}", blame.words()));
+            error.cause = Some(format!("NVML reports in use: {}", blame.words()));
             Some(blame.hint(false))
         }
-        NvmlError::NotSupported => Some("this card, or this virtual machine, does not let its MIG mode be changed".into()),
+        NvmlError::NotSupported => Some("this GPU, or this virtual machine, does not allow changes of its MIG mode".into()),
         _ => None,
     };
     error

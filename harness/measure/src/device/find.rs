@@ -37,8 +37,8 @@ impl Choice {
                 return Err(Diagnostic::new(format!("{} is named twice", found.label())).hint("leave one out"));
             }
             if let Some(first) = chosen.first().filter(|first| !first.equals(found)) {
-                let what = format!("{} is a {}, {} a {}", first.label(), first.name, found.label(), found.name);
-                return Err(Diagnostic::new(what).hint("a campaign runs on equal cards; give each kind its own"));
+                let what = format!("{} is {}, but {} is {}", first.label(), first.name, found.label(), found.name);
+                return Err(Diagnostic::new(what).hint("a campaign needs identical GPUs; run one for each model"));
             }
             chosen.push(found.clone());
         }
@@ -71,9 +71,9 @@ impl Gpu {
 }
 
 fn does_not_answer(driver: &Driver) -> Diagnostic {
-    let all: Vec<String> = driver.silent.iter().map(|(index, why)| format!("GPU {index} does not answer: {why}")).collect();
+    let all: Vec<String> = driver.silent.iter().map(|(index, why)| format!("GPU {index} does not respond: {why}")).collect();
     Diagnostic::new(all.join("; "))
-        .hint("`nvidia-smi` and the kernel's log (`dmesg`, lines with Xid) tell more; a lost GPU takes a reboot")
+        .hint("see `nvidia-smi` and the kernel log (`dmesg`, lines with Xid); a lost GPU needs a reboot")
         .of_machine()
 }
 
@@ -81,7 +81,7 @@ fn unknown(name: &str, driver: &Driver) -> Diagnostic {
     if driver.silent.iter().any(|(index, _)| name.parse() == Ok(*index)) {
         return does_not_answer(driver);
     }
-    Diagnostic::new(format!("there is no GPU {} here", quoted(name))).hint(format!("there are {}", list(driver))).of_machine()
+    Diagnostic::new(format!("no GPU {} here", quoted(name))).hint(format!("GPUs here: {}", list(driver))).of_machine()
 }
 
 /// `0 (NVIDIA A100-SXM4-40GB), 1 (…)`
@@ -133,10 +133,10 @@ mod tests {
     #[test]
     fn what_is_not_there_or_not_alike_is_refused() {
         insta::assert_snapshot!(indices("7").unwrap_err(), @r"
-        error: there is no GPU `7` here
-        hint: there are 0 (T400), 1 (A100), 2 (A100)
+        error: no GPU `7` here
+        hint: GPUs here: 0 (T400), 1 (A100), 2 (A100)
         ");
-        assert!(indices("0,1").unwrap_err().contains("GPU 0 is a T400, GPU 1 a A100"));
+        assert!(indices("0,1").unwrap_err().contains("GPU 0 is T400, but GPU 1 is A100"));
         assert!(indices("1,1").unwrap_err().contains("GPU 1 is named twice"));
     }
 }

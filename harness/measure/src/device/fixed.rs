@@ -73,7 +73,7 @@ pub fn ask(gpu: &Gpu, wanted: &[&Partition], services: Services) -> Result<Fixed
 /// Try the partition, and restore it immediately; returns why it failed, if it did.
 fn tried(gpu: &Gpu, wanted: &Partition) -> Option<NotCut> {
     let who = Who { experiment: "collo, asking".into(), campaign: String::new() };
-    // Whoever else holds the card is told of when it is taken for the campaign.
+    // Whoever else uses the GPU is told of when it is taken for the campaign.
     let (mut hold, _) = Hold::take(gpu, &who, false).ok()?;
     hold.bring(wanted).err()
 }

@@ -200,7 +200,7 @@ impl Gpu {
     /// Why its profiles are unknown, although it has MIG.
     pub fn why_no_profiles(&self) -> &'static str {
         match self.partition.as_ref().is_some_and(|p| p.mig) {
-            true => "MIG is on, and the driver tells no profile",
+            true => "MIG is on, and the driver reports no profile",
             false => "MIG is off, and its profiles are known once it is on",
         }
     }

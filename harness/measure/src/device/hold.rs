@@ -59,7 +59,7 @@ impl Hold {
     /// Lease a GPU, unless another process has it. What a dead collo left changed is restored first, and returned as the second
     /// value.
     pub fn take(gpu: &Gpu, who: &Who, as_found: bool) -> Result<(Hold, Option<Restored>), Diagnostic> {
-        let at = gpu.at.as_ref().ok_or_else(|| Diagnostic::new(format!("{} is not a card of this machine", gpu.name)))?;
+        let at = gpu.at.as_ref().ok_or_else(|| Diagnostic::new(format!("{} is not a GPU of this machine", gpu.name)))?;
         // Before anything is read of it: what another is about to put back was not found.
         let lock = CardLock::take(&at.uuid, &gpu.label())?;
         let repaired = match journal::of(&at.uuid)? {

@@ -86,9 +86,8 @@ impl Journal {
 
     /// Write and flush it.
     pub(super) fn write(&self) -> Result<(), NotCut> {
-        let not = |why: String| {
-            NotCut::new_with(format!("the state of {} cannot be written down, so nothing is changed", self.label), why)
-        };
+        let not =
+            |why: String| NotCut::new_with(format!("the state of {} cannot be recorded, so nothing is changed", self.label), why);
         let text = serde_json::to_string_pretty(self).map_err(|e| not(e.to_string()))?;
         let folder = state_folder::make().map_err(|e| not(e.what().into()))?;
         state_folder::replace(&journal_file(&folder, &self.uuid), text.as_bytes()).map_err(|e| not(e.to_string()))
@@ -222,8 +221,8 @@ impl Journal {
         }
         let path = self.path();
         let hint = format!(
-            "everything else is as it was found. `rm {}` if {mode} is not needed; it can be had without MIG alone: `sudo collo mig \
-             clear`, then `sudo nvidia-smi -c {mode}`",
+            "everything else is as it was found. `rm {}` if {mode} is not needed; to set it without MIG: `sudo collo mig clear`, \
+             then `sudo nvidia-smi -c {mode}`",
             path.display()
         );
         NotCut { hint: Some(hint), ..e }
@@ -236,10 +235,10 @@ pub(super) fn mode_can_be_set(uuid: &str, label: &str) -> Result<(), NotCut> {
     let Some(mode) = compute_mode(uuid).filter(|mode| mode != DEFAULT) else { return Ok(()) };
     set_compute_mode(uuid, label, &mode).map_err(|e| {
         let what =
-            format!("MIG mode of {label} is not turned: its reset forgets compute mode {mode}, which could not be set again");
+            format!("MIG mode of {label} is not changed: its reset clears compute mode {mode}, which could not be set again");
         let mut error = NotCut::new_with(what, e.reason());
         error.forgets = true;
-        error.hint = Some("`sudo nvidia-smi -c DEFAULT`, or measure on the card as it is: `--as-found`".into());
+        error.hint = Some("`sudo nvidia-smi -c DEFAULT`, or measure on the GPU as it is: `--as-found`".into());
         error
     })
 }

@@ -100,8 +100,8 @@ impl Layout {
             all.extend(wanted.map(|wanted| (gpu, wanted)));
         }
         if all.is_empty() {
-            let what = "the layout speaks of none of these cards".to_string();
-            return Err(Diagnostic::new(what).hint("`devices` and `device-filter` decide; cards here: `collo doctor`"));
+            let what = "the layout covers none of these GPUs".to_string();
+            return Err(Diagnostic::new(what).hint("`devices` and `device-filter` decide; GPUs here: `collo doctor`"));
         }
         Ok(all)
     }
@@ -112,12 +112,12 @@ pub fn one_of(gpus: &[Gpu]) -> Result<&Gpu, Diagnostic> {
     let able: Vec<&Gpu> = gpus.iter().filter(|gpu| gpu.has_mig).collect();
     match able.as_slice() {
         [only] => Ok(only),
-        [] => {
-            Err(Diagnostic::new("no GPU here can be cut: none has MIG").hint("GPUs that have it: `collo list gpus`").of_machine())
-        }
+        [] => Err(Diagnostic::new("no GPU here can be partitioned: none has MIG")
+            .hint("GPUs that have it: `collo list gpus`")
+            .of_machine()),
         [first, .., last] => {
             let number = |gpu: &Gpu| gpu.at.as_ref().map_or(0, |at| at.index);
-            let what = format!("{} GPUs can be cut, and none is named", able.len());
+            let what = format!("{} GPUs can be partitioned, and none is named", able.len());
             Err(Diagnostic::new(what).hint(format!(
                 "name one, as in `--gpu {}`, or several: `--gpu {0},{}`",
                 number(first),
@@ -140,10 +140,11 @@ fn file_and_name(text: &str) -> Option<(PathBuf, Option<String>)> {
 fn card_of(gpu: &Gpu) -> Result<&Card, Diagnostic> {
     gpu.card.as_ref().ok_or_else(|| {
         if gpu.has_mig {
-            let what = format!("what {} ({}) can be cut into is not known: {}", gpu.label(), gpu.name, gpu.why_no_profiles());
-            return Diagnostic::new(what).hint("`collo mig apply on` turns MIG on").of_machine();
+            let what =
+                format!("the possible partitions of {} ({}) are unknown: {}", gpu.label(), gpu.name, gpu.why_no_profiles());
+            return Diagnostic::new(what).hint("`collo mig apply on` switches MIG on").of_machine();
         }
-        let what = format!("{} ({}) has no MIG, so it cannot be cut", gpu.label(), gpu.name);
+        let what = format!("{} ({}) has no MIG, so it cannot be partitioned", gpu.label(), gpu.name);
         Diagnostic::new(what).hint("GPUs that have it: `collo list gpus`").of_machine()
     })
 }
@@ -162,7 +163,7 @@ fn words(text: &str, gpu: &Gpu) -> Result<Wanted, Diagnostic> {
     if text.contains("g.") {
         return cut::read(text, card);
     }
-    let layout = card.layout(text).map_err(|e| e.hint("or a file, or a cut such as `3g.20gb+2×2g.10gb`"))?;
+    let layout = card.layout(text).map_err(|e| e.hint("or a file, or a partition such as `3g.20gb+2×2g.10gb`"))?;
     Ok(Wanted { partition: Partition::of(&layout.instances), placed: false })
 }
 
@@ -184,7 +185,8 @@ fn packed(profile: &Arc<Profile>, sizes: &[u32]) -> Result<Vec<Item>, Diagnostic
     let mut items: Vec<Item> = Vec::new();
     for size in sizes {
         if *size == 0 || *size > profile.slices {
-            let what = format!("`{size}c.{}` cannot be: {} has {} compute slices", profile.name, profile.name, profile.slices);
+            let what =
+                format!("`{size}c.{}` is impossible: {} has {} compute slices", profile.name, profile.name, profile.slices);
             return Err(Diagnostic::new(what));
         }
         let room = items.iter_mut().find(|item| item.compute.iter().sum::<u32>() + size <= profile.slices);
@@ -207,7 +209,7 @@ impl Items {
     /// Add `count` instances of what is written, `3g.20gb` or `1c.3g.20gb`.
     fn add(&mut self, count: u32, written: &notation::Item<'_>, card: &Card) -> Result<(), Diagnostic> {
         let profile = card.profile(written.profile)?;
-        match written.compute().map_err(|text| Diagnostic::new(format!("{} is not a compute instance", quoted(text))))? {
+        match written.compute().map_err(|text| Diagnostic::new(format!("invalid compute instance {}", quoted(text))))? {
             Some(sizes) => {
                 let all = (0..count).flat_map(|_| sizes.iter().copied());
                 self.divided.entry(profile.name.clone()).or_default().extend(all);
@@ -233,19 +235,19 @@ fn checked(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Diagnostic> {
         let profile = card.profile(&slice.profile)?;
         let divided: u32 = slice.compute.iter().sum();
         if divided > profile.slices || slice.compute.contains(&0) {
-            let what = format!("`{}` cannot be: {} has {} compute slices", slice_text(slice), slice.profile, profile.slices);
+            let what = format!("`{}` is impossible: {} has {} compute slices", slice_text(slice), slice.profile, profile.slices);
             return Err(Diagnostic::new(what));
         }
         compute += profile.slices;
         let (Some(places), Some(start)) = (&profile.places, slice.start) else { continue };
         if !places.starts.contains(&start) {
             let starts: Vec<String> = places.starts.iter().map(u32::to_string).collect();
-            let what = format!("`{}` cannot begin at unit {start} of {}", slice.profile, card.name);
-            return Err(Diagnostic::new(what).hint(format!("it can begin at {}", starts.join(", "))));
+            let what = format!("`{}` cannot start at unit {start} of {}", slice.profile, card.name);
+            return Err(Diagnostic::new(what).hint(format!("it can start at {}", starts.join(", "))));
         }
         let own = (0..places.units).fold(0u64, |bits, unit| bits | 1 << ((start + unit) % 64));
         if taken & own != 0 {
-            return Err(Diagnostic::new(format!("`{}` lies over another instance", slice_text(slice))));
+            return Err(Diagnostic::new(format!("`{}` overlaps another instance", slice_text(slice))));
         }
         taken |= own;
     }
@@ -271,9 +273,7 @@ fn arranged(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Diagnostic> {
         return checked(slices, card);
     }
     if with > 0 {
-        return Err(
-            Diagnostic::new("some instances have places, others have none").hint("give places to all of them, or to none")
-        );
+        return Err(Diagnostic::new("some instances have places, others do not").hint("give places to all of them, or to none"));
     }
     let item = |slice: Slice| Ok(Item { profile: Arc::clone(card.profile(&slice.profile)?), compute: slice.compute });
     placed(slices.into_iter().map(item).collect::<Result<_, Diagnostic>>()?, card)
@@ -281,10 +281,8 @@ fn arranged(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Diagnostic> {
 
 /// Reads what [`slice_text`] writes.
 fn slice_of(text: &str, card: &Card) -> Result<Slice, Diagnostic> {
-    let not_one = || {
-        Diagnostic::new(format!("{} is not an instance with its place", quoted(text)))
-            .note("as in `3g.20gb@4` or `1c+1c.3g.20gb@0`")
-    };
+    let not_one =
+        || Diagnostic::new(format!("invalid placed instance {}", quoted(text))).note("as in `3g.20gb@4` or `1c+1c.3g.20gb@0`");
     let written = notation::Item::of(text);
     let start = written.start().map_err(|_| not_one())?;
     let profile = card.profile(written.profile)?;

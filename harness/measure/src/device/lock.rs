@@ -94,13 +94,13 @@ fn taken(label: &str, holder: Option<Holder>, uuid: &str) -> Diagnostic {
     let user = holder.as_ref().and_then(|h| h.user.clone()).map(|user| format!(" of {user}")).unwrap_or_default();
     let who = match pid {
         Some(pid) => format!(": process {pid}{user}"),
-        None if holder.is_some() => format!(": a process{user} that is not seen from here"),
+        None if holder.is_some() => format!(": a process{user} not visible from here"),
         None => String::new(),
     };
     let runs = journal.map(|j| j.experiment).or(holder.and_then(|h| h.command)).filter(|_| !who.is_empty());
     let runs = runs.map(|text| format!(" runs `{text}`")).unwrap_or_default();
     Diagnostic::new(format!("{label} is in use by another collo{who}{runs}"))
-        .hint("watch it with `collo status`, or take another GPU with `--gpu`")
+        .hint("watch it with `collo status`, or select another GPU with `--gpu`")
         .of_machine()
 }
 

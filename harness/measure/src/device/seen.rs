@@ -16,7 +16,7 @@ pub fn by_devices(devices: &[MigDevice], profiles: &[Profile]) -> CutCard {
     for id in ids {
         let mut inside: Vec<&MigDevice> = devices.iter().filter(|d| d.gpu_instance == id).collect();
         inside.sort_by_key(|d| d.compute_instance);
-        let profile = inside.iter().find_map(|d| profile_of(d, profiles)).unwrap_or_else(|| "a profile that is not told".into());
+        let profile = inside.iter().find_map(|d| profile_of(d, profiles)).unwrap_or_else(|| "an unknown profile".into());
         let compute = inside.iter().map(|d| compute_of(d, &profile)).collect();
         let memory_mib = inside.iter().find_map(|d| d.memory_mib);
         slices.push(Slice { profile, start: None, compute });
@@ -106,6 +106,6 @@ mod tests {
         // With `+me` beside it nobody can tell which of the two it is.
         let both = [profile("3g.20gb", 3), profile("3g.20gb+me", 3)];
         let unknown = by_devices(&[device(1, 0, None, Some((3, 3)))], &both);
-        assert!(unknown.partition.to_string().contains("not told"), "{}", unknown.partition);
+        assert!(unknown.partition.to_string().contains("unknown profile"), "{}", unknown.partition);
     }
 }

@@ -49,7 +49,7 @@ const STARTS_WITHIN: Duration = Duration::from_secs(20);
 pub fn active() -> Vec<String> {
     let asked = Errand::to(PROGRAM, ANSWERS_WITHIN).arg("is-active").args(UNITS).ask();
     let text = asked.map(|said| said.out()).unwrap_or_default();
-    // A line for each, in the order in which they were asked for; one that is about to run will hold the card in a moment.
+    // A line for each, in the order in which they were asked for; one that is about to run will use the GPU in a moment.
     let runs = |(_, state): &(&&str, &str)| matches!(state.trim(), "active" | "activating" | "reloading");
     UNITS.iter().zip(text.lines()).filter(runs).map(|(unit, _)| unit.to_string()).collect()
 }
@@ -68,7 +68,7 @@ pub fn is_harmless(name: &str) -> bool {
 pub fn may_stop(units: &[String]) -> Result<(), NotCut> {
     systemctl("start", units).map_err(|why| {
         let mut error = NotCut::new_with(format!("{} cannot be stopped", names(units)), why);
-        error.hint = Some("`--services stop` takes root, as in `sudo collo …`; without it nothing is stopped".into());
+        error.hint = Some("`--services stop` requires root, as in `sudo collo …`; without it nothing is stopped".into());
         error
     })
 }
@@ -80,7 +80,7 @@ pub fn stop(units: &[String]) -> Result<(), NotCut> {
 
 /// Start these, and wait until they run.
 pub fn start(units: &[String]) -> Result<(), NotCut> {
-    let not = |why: String| NotCut::new_with(format!("{} cannot be started again", names(units)), why);
+    let not = |why: String| NotCut::new_with(format!("{} cannot be restarted", names(units)), why);
     systemctl("start", units).map_err(not)?;
     let deadline = Instant::now() + STARTS_WITHIN;
     loop {
@@ -116,12 +116,12 @@ fn systemctl(verb: &str, units: &[String]) -> Result<(), String> {
     let said = said.map_err(|e| format!("`{PROGRAM}` does not start: {e}"))?;
     match said.status {
         Some(status) if status.success() => return Ok(()),
-        None => return Err(format!("`{PROGRAM} {verb}` has not ended after {} s", DONE_WITHIN.as_secs())),
+        None => return Err(format!("`{PROGRAM} {verb}` has not exited after {} s", DONE_WITHIN.as_secs())),
         Some(_) => {}
     }
     let err = said.err();
-    let line = err.lines().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
-    Err(format!("`{PROGRAM} {verb}` says: {}", line.trim()))
+    let line = err.lines().find(|line| !line.trim().is_empty()).unwrap_or("no output");
+    Err(format!("`{PROGRAM} {verb}` reports: {}", line.trim()))
 }
 
 /// Only one collo at a time stops and starts services: another would find those stopped inactive, and those started would block

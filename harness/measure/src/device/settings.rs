@@ -53,9 +53,9 @@ impl Kept {
         self.set(uuid, label).map_err(|e| {
             let why = e.line();
             let mut error =
-                NotCut::new_with(format!("MIG mode of {label} is not turned: its reset forgets {}", self.words()), why);
+                NotCut::new_with(format!("MIG mode of {label} is not changed: its reset clears {}", self.words()), why);
             error.forgets = true;
-            error.hint = Some("set it back to the card's own (`sudo nvidia-smi -pl`, `-rac`), or measure without MIG".into());
+            error.hint = Some("restore the default (`sudo nvidia-smi -pl`, `-rac`), or measure without MIG".into());
             error
         })
     }
@@ -65,7 +65,7 @@ impl Kept {
             return Ok(());
         }
         let not = |what: &str, e: &NvmlError| {
-            NotCut::new_with(format!("{what} of {label} cannot be set"), format!("NVML says {}", nvml::text(e)))
+            NotCut::new_with(format!("{what} of {label} cannot be set"), format!("NVML reports {}", nvml::text(e)))
         };
         let nvml = nvml::open()?;
         let mut device = nvml.device_by_uuid(uuid).map_err(|e| not("the power limit", &e))?;

@@ -63,7 +63,7 @@ pub(super) fn unwritten(path: &Path, e: &std::io::Error) -> Diagnostic {
 fn own(real: &Path) -> Result<(), Diagnostic> {
     let found = std::fs::symlink_metadata(real).map_err(|e| refused(real, e.to_string()))?;
     if !found.is_dir() {
-        return Err(refused(real, "it is no folder"));
+        return Err(refused(real, "it is not a folder"));
     }
     trust::is_own(real, &found).map_err(|e| refused(real, e.to_string()))?;
     if found.mode() & 0o077 != 0 && std::fs::read_dir(real).is_ok_and(|all| all.flatten().all(|e| is_collos(&e.path()))) {
@@ -80,7 +80,7 @@ fn is_collos(path: &Path) -> bool {
 fn refused(path: &Path, why: impl std::fmt::Display) -> Diagnostic {
     Diagnostic::new(format!("the state folder {} is not used: others could have written there", path.display()))
         .caused_by(why)
-        .hint(format!("`chmod 700` where it is yours; `{VARIABLE}=DIR` names another, which nobody else may write"))
+        .hint(format!("`chmod 700` if it is yours; `{VARIABLE}=DIR` selects another, writable only by you"))
         .of_machine()
 }
 

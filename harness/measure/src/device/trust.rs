@@ -68,7 +68,7 @@ impl Eyes {
         }
         let sticky = found.mode() & STICKY != 0;
         if found.mode() & OTHERS_WRITE != 0 && !sticky {
-            return Err(Untrusted(format!("everybody may write in {shown}")));
+            return Err(Untrusted(format!("everyone may write in {shown}")));
         }
         let own_group = found.gid() == 0 || found.gid() == self.gid || Some(found.gid()) == self.unknown;
         if found.mode() & GROUP_WRITES != 0 && !sticky && !own_group {
@@ -104,7 +104,7 @@ fn follow(path: &Path, eyes: &Eyes) -> Result<Place, Untrusted> {
             if found.is_dir() {
                 eyes.folder(&next)?;
             } else if !rest.is_empty() {
-                return Err(Untrusted(format!("{} is no folder", next.display())));
+                return Err(Untrusted(format!("{} is not a folder", next.display())));
             }
             at = next;
             continue;
@@ -166,14 +166,14 @@ pub fn read_own(path: &Path, at_most: u64) -> Result<String, Untrusted> {
     let found = file.metadata().map_err(|e| unseen(path, &e))?;
     is_own(path, &found)?;
     if !found.is_file() {
-        return Err(Untrusted(format!("{shown} is no file")));
+        return Err(Untrusted(format!("{shown} is not a file")));
     }
     if found.len() > at_most {
         return Err(Untrusted(format!("{shown} is longer than {at_most} bytes")));
     }
     let mut bytes = Vec::new();
     file.take(at_most).read_to_end(&mut bytes).map_err(|e| unseen(path, &e))?;
-    String::from_utf8(bytes).map_err(|_| Untrusted(format!("{shown} is no text")))
+    String::from_utf8(bytes).map_err(|_| Untrusted(format!("{shown} is not text")))
 }
 
 /// Check that this belongs to this user, and nobody else may write it.
@@ -209,7 +209,7 @@ pub fn owner(uid: u32) -> String {
 }
 
 fn unseen(path: &Path, e: &std::io::Error) -> Untrusted {
-    Untrusted(format!("{} cannot be looked at: {e}", path.display()))
+    Untrusted(format!("{} cannot be checked: {e}", path.display()))
 }
 
 /// The owner of files of users outside this user namespace, if it is one.
@@ -257,7 +257,7 @@ mod tests {
         let real = root.path().canonicalize().expect("there");
         folder(&real.join("open"), 0o777);
         folder(&real.join("open/own"), 0o700);
-        assert_eq!(refused(&real.join("open/own")), format!("everybody may write in {}/open", real.display()));
+        assert_eq!(refused(&real.join("open/own")), format!("everyone may write in {}/open", real.display()));
         folder(&real.join("sticky"), 0o1777);
         folder(&real.join("sticky/own"), 0o700);
         assert_eq!(follow(&real.join("sticky/own"), &eyes()), Ok(Place::There(real.join("sticky/own"))));
@@ -295,10 +295,10 @@ mod tests {
         symlink("nowhere", at("dangling")).expect("a link");
         assert!(why("dangling").ends_with("dangling is a link"));
         nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::from_bits_truncate(0o600)).expect("a pipe");
-        assert!(why("pipe").contains("is no file"));
+        assert!(why("pipe").contains("is not a file"));
         std::fs::set_permissions(at("own"), std::fs::Permissions::from_mode(0o622)).expect("its mode");
         assert!(why("own").contains("others may write"));
         std::fs::DirBuilder::new().mode(0o700).create(at("folder")).expect("a folder");
-        assert!(why("folder").contains("is no file"));
+        assert!(why("folder").contains("is not a file"));
     }
 }

@@ -116,7 +116,7 @@ fn the_same_cell_with_two_tails_is_a_contradiction() {
     let text = "[[group]]\nmembers = [{ workload = \"tiny\", count = 2 }]\nafter_measured = \"keep-running\"\n[[group]]\nmembers = [{ workload = \"tiny\", count = 2 }]\nafter_measured = \"exit\"\n";
     let mistake = expand(&experiment(text), None).expect_err("contradiction");
     insta::assert_snapshot!(mistake, @r"
-    error: cell `tiny×2 naive b32` is asked for with `after_measured` both `keep-running` and `exit`
+    error: cell `tiny×2 naive b32` is requested with `after_measured` both `keep-running` and `exit`
     hint: leave one out: both would have the same name
     ");
 }

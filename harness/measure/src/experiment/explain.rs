@@ -43,7 +43,7 @@ fn explain(source: &Source, fields: &Fields, shape: &Shape, within: &str, all: &
         let value = match (written, key.and_then(|key| key.default)) {
             (Some(text), _) => text.split_whitespace().collect::<Vec<_>>().join(" "),
             (None, Some(default)) if within.is_empty() && name == "set_up_timeout" => {
-                format!("{default}, or more where members take turns")
+                format!("{default}, or more if members take turns")
             }
             (None, Some(default)) => default.to_string(),
             (None, None) => continue,

@@ -26,14 +26,14 @@ pub static EXPERIMENT: Shape = Shape {
     others: None,
     keys: &[
         key("schema", Kind::Whole { from: 1, to: u64::MAX }, "1", "the version of this format"),
-        bare("name", Kind::Text, "the name of the experiment, which is also the file's; by default the file's"),
+        bare("name", Kind::Text, "the name of the experiment and of its file; by default the file's"),
         bare("description", Kind::Text, "one sentence for lists and reports"),
         key("tags", Kind::List(&Kind::Text), "[]", "words to select experiments by, as in `--tag quick`"),
         key(
             "device",
             Kind::Choice(DEVICES),
             "\"auto\"",
-            "what the members train on; `auto` is a GPU if there is one, else the CPU",
+            "the device to train on; `auto` is a GPU if there is one, else the CPU",
         ),
         key(
             "repetitions",
@@ -45,32 +45,32 @@ pub static EXPERIMENT: Shape = Shape {
             "epochs",
             Kind::Whole { from: 1, to: 10_000 },
             "2",
-            "epochs per run; the first is warm-up where there are two or more",
+            "epochs per run; the first is warm-up if there are two or more",
         ),
-        key("seed", Kind::Whole { from: 0, to: u64::MAX }, "42", "shuffles the order of the cells inside each block"),
+        key("seed", Kind::Whole { from: 0, to: u64::MAX }, "42", "shuffles the order of cells within each block"),
         bare(
             "after_measured",
             Kind::Choice(AfterMeasured::WORDS),
             "what a finished member does while others still measure: `keep-running` (the default of uniform groups) or `exit` (of mixed ones)",
         )
         .formerly("tail", AfterMeasured::FORMER),
-        key("timeout", Kind::Duration, "\"30m\"", "the longest that a whole run may take"),
+        key("timeout", Kind::Duration, "\"30m\"", "the longest a whole run may take"),
         key(
             "set_up_timeout",
             Kind::Duration,
             "\"5m\"",
-            "the longest until every member is ready; left out, it is \
-             1m more for each further member where they tune on a GPU or compile, which they do one after another",
+            "the longest until every member is ready; by default 1m more for each further member if they tune on a GPU or \
+             compile, which they do in turn",
         ),
-        key("stall_timeout", Kind::Duration, "\"10m\"", "the longest that one epoch may take"),
+        key("stall_timeout", Kind::Duration, "\"10m\"", "the longest an epoch may take"),
         key("cooldown", Kind::Duration, "\"1s\"", "the pause between two runs"),
-        key("member_failure", Kind::Choice(FAILURE_RULES), "\"end-group\"", "what becomes of the others when a member dies"),
-        key("threads", Kind::Whole { from: 1, to: 1024 }, "1", "threads that each member computes with"),
+        key("member_failure", Kind::Choice(FAILURE_RULES), "\"end-group\"", "the fate of the others when a member dies"),
+        key("threads", Kind::Whole { from: 1, to: 1024 }, "1", "threads each member computes with"),
         key(
             "cores",
             Kind::Text,
             "\"shared\"",
-            "`shared`: the system decides; `spread`: each member has its own; `gpu-local`: those near the card; or a list such as `0-3,8`",
+            "`shared`: the system decides; `spread`: each member has its own; `gpu-local`: those near the GPU; or a list such as `0-3,8`",
         ),
         bare(
             "limits",
@@ -104,7 +104,7 @@ pub static AXES: Shape = Shape {
             "degree",
             Kind::Axis { of: &Kind::Whole { from: 1, to: MOST_MEMBERS }, empty: "for baselines alone: `[1]`" },
             "[1]",
-            "members that train together",
+            "members training together",
         ),
     ],
 };
@@ -119,7 +119,7 @@ pub static GROUP: Shape = Shape {
     help: HELP,
     others: None,
     keys: &[
-        bare("members", Kind::Tables(&MEMBER), "who trains together"),
+        bare("members", Kind::Tables(&MEMBER), "its members"),
         bare("sharing", SHARING, "sharing modes of this group; by default those of the axes"),
         bare("after_measured", Kind::Choice(AfterMeasured::WORDS), "the same, for this group")
             .formerly("tail", AfterMeasured::FORMER),
@@ -140,13 +140,13 @@ pub static SAMPLING: Shape = Shape {
     help: HELP,
     others: None,
     keys: &[
-        key("rate_hz", Kind::Number { from: 0.1, to: 1000.0 }, "10", "readings per second of what is cheap to read"),
-        key("slow_rate_hz", Kind::Number { from: 0.01, to: 100.0 }, "1", "readings per second of what stalls"),
+        key("rate_hz", Kind::Number { from: 0.1, to: 1000.0 }, "10", "readings per second of cheap sources"),
+        key("slow_rate_hz", Kind::Number { from: 0.01, to: 100.0 }, "1", "readings per second of slow sources"),
         key(
             "sm_source",
             Kind::Choice(SM_SOURCES),
             "\"auto\"",
-            "who tells of a card's SMs: `gpm` (Hopper and later), `dcgm`, `dcgm-pipes` with the FP64 and FP16 pipes of older cards, `both` side by side; `auto` takes the first that answers",
+            "source of a GPU's SM activity: `gpm` (Hopper and later), `dcgm`, `dcgm-pipes` with the FP64 and FP16 pipes of older GPUs, `both` side by side; `auto` takes the first that responds",
         ),
         key("pss_every", Kind::Duration, "\"30s\"", "between two readings of proportional memory, which walks the page tables"),
     ],
@@ -158,7 +158,7 @@ pub static THRESHOLDS: Shape = Shape {
     keys: &[
         key("relevant", Kind::Ratio, "\"5%\"", "a difference of this share is worth acting on"),
         key("slowdown", Kind::Number { from: 1.0, to: 1000.0 }, "1.1", "the slowest member's slowdown that is still acceptable"),
-        key("overlap", Kind::Ratio, "\"95%\"", "an epoch counts when all members trained during this share of it"),
+        key("overlap", Kind::Ratio, "\"95%\"", "an epoch counts if all members trained during this share of it"),
         key("start_skew", Kind::Duration, "\"100ms\"", "spread of the members' starts above which a run is informative only"),
         key("baseline_drift", Kind::Ratio, "\"10%\"", "drift of a block's baselines above which the block is void"),
     ],

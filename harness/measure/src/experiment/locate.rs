@@ -20,9 +20,7 @@ pub fn locate(project: &Project, typed: &str) -> Result<PathBuf, Diagnostics> {
         return if path.is_file() {
             Ok(path)
         } else {
-            Err(Diagnostic::new(format!("there is no experiment at {}", quoted(typed)))
-                .hint("all: `collo list experiments`")
-                .into())
+            Err(Diagnostic::new(format!("no experiment at {}", quoted(typed))).hint("all: `collo list experiments`").into())
         };
     }
     let folder = project.experiments();
@@ -43,7 +41,7 @@ pub fn locate(project: &Project, typed: &str) -> Result<PathBuf, Diagnostics> {
         return Ok((*only).clone());
     }
     let stems: Vec<String> = files.iter().filter_map(|f| Some(f.file_stem()?.to_string_lossy().into_owned())).collect();
-    let mistake = Diagnostic::new(format!("there is no experiment {}", quoted(typed)));
+    let mistake = Diagnostic::new(format!("unknown experiment {}", quoted(typed)));
     Err(match nearest(typed, stems.iter().map(String::as_str)) {
         Some(near) => mistake.hint(format!("did you mean `{near}`? All: `collo list experiments`")).into(),
         None => mistake.hint("all: `collo list experiments`").into(),

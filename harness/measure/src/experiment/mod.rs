@@ -143,7 +143,7 @@ impl Experiment {
         match (self.device, &asked.gpu) {
             (DeviceChoice::Cpu, Some(_)) => {
                 let what = format!("`{}` has `device = \"cpu\"`, so `--gpu` has no meaning for it", self.name);
-                Err(Diagnostic::new(what).hint("`device = \"auto\"` in the experiment takes either").into())
+                Err(Diagnostic::new(what).hint("`device = \"auto\"` in the experiment accepts either").into())
             }
             (DeviceChoice::Cpu, None) => Ok(self.with_its_cores(DeviceFacts::cpu())?),
             (DeviceChoice::Auto, None) if !device::has_gpu() => Ok(self.with_its_cores(DeviceFacts::cpu())?),
@@ -152,8 +152,8 @@ impl Experiment {
                 Ok(self.with_its_cores(DeviceFacts::on_gpus(vec![gpu], None))?)
             }
             (_, Some(model)) if cards.find(model).is_ok() => {
-                Err(Diagnostic::new(format!("`{model}` is a model of GPU, and runs need a card of this machine"))
-                    .hint(format!("`collo plan {} --gpu {model}` plans for one; cards here: `collo doctor`", self.name))
+                Err(Diagnostic::new(format!("`{model}` is a GPU model, and runs need a GPU of this machine"))
+                    .hint(format!("`collo plan {} --gpu {model}` plans for one; GPUs here: `collo doctor`", self.name))
                     .into())
             }
             (_, choice) => {
@@ -165,8 +165,8 @@ impl Experiment {
                     None => choice.of(&driver)?,
                 };
                 if let [first, second, ..] = &chosen[..] {
-                    let what = format!("a campaign runs on one card, and {} and {} are named", first.label(), second.label());
-                    let hint = "start a collo for each: `--gpu 0` and `--gpu 1`, each with a part of the cells by `--where`";
+                    let what = format!("a campaign runs on one GPU, and {} and {} are named", first.label(), second.label());
+                    let hint = "start one collo per GPU: `--gpu 0` and `--gpu 1`, each with a part of the cells by `--where`";
                     return Err(Diagnostic::new(what).hint(hint).into());
                 }
                 let mut facts = DeviceFacts::on_gpus(chosen, Some(&driver));
@@ -194,7 +194,7 @@ impl Experiment {
         {
             let have: Vec<String> = facts.cores.iter().map(u32::to_string).collect();
             return Err(Diagnostic::new(format!("`{}` asks for core {missing}, which collo may not use here", self.name))
-                .hint(format!("cores here are {}; `cores = \"shared\"` takes them all", have.join(",")))
+                .hint(format!("cores here are {}; `cores = \"shared\"` uses them all", have.join(",")))
                 .of_machine());
         }
         Ok(facts)

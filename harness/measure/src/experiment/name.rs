@@ -6,7 +6,7 @@ use collo_store::text::quoted;
 /// The error of an invalid name.
 pub fn wrong(name: &str) -> Option<Diagnostic> {
     let note = if means_something_else(name) {
-        "that is how campaigns and files are named on the command line"
+        "campaigns and files are named so on the command line"
     } else if !is_plain(name) {
         "letters, digits, `-`, `_` and `.`, at most 80"
     } else {

@@ -130,7 +130,7 @@ impl Reader<'_> {
     /// A limit of zero would end every run immediately.
     fn leaves_time(&mut self, fields: &Fields, key: &str) {
         if let Some(found) = fields.found(key).filter(|_| fields.duration(key) == Some(Duration::ZERO)) {
-            let what = format!("`{key}` is no time at all, so every run would end at once");
+            let what = format!("`{key}` is zero, so every run would end at once");
             self.wrong(&found.span, Diagnostic::new(what).note("as in `\"30m\"`, or leave it out"));
         }
     }
@@ -296,7 +296,7 @@ impl Reader<'_> {
         if table.list("members").is_none_or(<[Found]>::is_empty) && self.mistakes.is_empty() {
             self.wrong(
                 &header,
-                Diagnostic::new("a group without members").note("as in `members = [{ workload = \"tiny\", count = 2 }]`"),
+                Diagnostic::new("a group has no members").note("as in `members = [{ workload = \"tiny\", count = 2 }]`"),
             );
         }
         let degree: u64 = members.iter().map(|(_, count)| u64::from(*count)).sum();
@@ -314,10 +314,7 @@ impl Reader<'_> {
     fn member(&mut self, table: &Fields) -> Option<(Arc<Member>, u32)> {
         let Some(found) = table.found("workload") else {
             let header = table.span.start..table.span.start + 1;
-            self.wrong(
-                &header,
-                Diagnostic::new("a member without `workload`").note("as in `{ workload = \"tiny\", count = 2 }`"),
-            );
+            self.wrong(&header, Diagnostic::new("a member has no `workload`").note("as in `{ workload = \"tiny\", count = 2 }`"));
             return None;
         };
         let workload = self.workload(found)?;
@@ -343,7 +340,7 @@ impl Reader<'_> {
         for table in fields.tables("exclude") {
             let Some(found) = table.found("where") else {
                 let header = table.span.start..table.span.start + 2;
-                self.wrong(&header, Diagnostic::new("an exclusion without `where`").note("as in `where = \"degree > 4\"`"));
+                self.wrong(&header, Diagnostic::new("an exclusion has no `where`").note("as in `where = \"degree > 4\"`"));
                 continue;
             };
             let text = found.text().unwrap_or_default();

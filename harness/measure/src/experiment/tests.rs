@@ -75,7 +75,7 @@ fn members_that_tune_one_after_another_have_longer_unless_the_file_says_how_long
     let e = experiment(AXES);
     assert_eq!([minutes(&e, 1, true), minutes(&e, 7, true), minutes(&e, 7, false)], [5.0, 11.0, 5.0]);
     let origin = e.explain().into_iter().find(|o| o.key == "set_up_timeout").unwrap();
-    assert_eq!(origin.value, "\"5m\", or more where members take turns");
+    assert_eq!(origin.value, "\"5m\", or more if members take turns");
     let explicit = experiment(&format!("set_up_timeout = \"3m\"\n{AXES}"));
     assert_eq!([minutes(&explicit, 1, true), minutes(&explicit, 7, true)], [3.0, 3.0]);
     assert_eq!(explicit.explain().into_iter().find(|o| o.key == "set_up_timeout").unwrap().value, "\"3m\"");
@@ -99,7 +99,7 @@ fn the_former_word_for_what_finished_members_do_is_refused_with_the_new_one() {
     insta::assert_snapshot!(said("name = \"mine\"\ntail = \"hold\"\n[axes]\nworkload = \"small\"\n"), @r#"
     error: unknown key `tail` at experiments/mine.toml:2:1
      2 | tail = "hold"
-       | ^^^^ it is `after_measured` now: `keep-running` was `hold`, `exit` was `release`
+       | ^^^^ it is now `after_measured`: `keep-running` was `hold`, `exit` was `release`
     "#);
 }
 
@@ -131,13 +131,13 @@ degree = [2, 1000000, 0]
     error: unknown after_measured `kep-running` at experiments/mine.toml:7:18
      7 | after_measured = "kep-running"
        |                  ^^^^^^^^^^^^^ did you mean `keep-running`?
-    error: `30 mins` is not a duration at experiments/mine.toml:9:11
+    error: invalid duration `30 mins` at experiments/mine.toml:9:11
      9 | timeout = "30 mins"
        |           ^^^^^^^^^ write `"30m"`; units are ms, s, m, h
     error: unknown workload `smal` at experiments/mine.toml:11:13
     11 | workload = ["smal", "tiny"]
        |             ^^^^^^ did you mean `small`? All: `collo list workloads`
-    error: axis `batch_size` holds 32 twice at experiments/mine.toml:12:19
+    error: axis `batch_size` has 32 twice at experiments/mine.toml:12:19
     12 | batch_size = [32, 32]
        |                   ^^ leave one out
     error: unknown sharing mode `msp:50%` at experiments/mine.toml:13:21
@@ -178,7 +178,7 @@ fn empty_axes_and_missing_ones_say_what_to_write() {
     hint: add `[axes]` with `workload = ["tiny"]`, or a `[[group]]`
     "#);
     insta::assert_snapshot!(said(&mine("[[group]]\nsharing = \"naive\"\n")), @r#"
-    error: a group without members at experiments/mine.toml:3:1
+    error: a group has no members at experiments/mine.toml:3:1
      3 | [[group]]
        | ^^ as in `members = [{ workload = "tiny", count = 2 }]`
     "#);
@@ -224,13 +224,13 @@ fn an_expression_in_the_file_is_shown_where_it_stands() {
      6 | where = "degre > 4"
        |          ^^^^^ did you mean `degree`?
     "#);
-    insta::assert_snapshot!(said(&mine(&format!("{AXES}[[exclude]]\nwhere = 'degree = 4'\n"))), @r"
-    error: `=` means nothing here at experiments/mine.toml:6:17
+    insta::assert_snapshot!(said(&mine(&format!("{AXES}[[exclude]]\nwhere = 'degree = 4'\n"))), @"
+    error: unexpected `=` at experiments/mine.toml:6:17
      6 | where = 'degree = 4'
        |                 ^ equal is `==`
     ");
     insta::assert_snapshot!(said(&mine(&format!("{AXES}[[exclude]]\n"))), @r#"
-    error: an exclusion without `where` at experiments/mine.toml:5:1
+    error: an exclusion has no `where` at experiments/mine.toml:5:1
      5 | [[exclude]]
        | ^^ as in `where = "degree > 4"`
     "#);
@@ -329,11 +329,11 @@ fn a_bare_name_is_a_file_of_experiments_and_a_path_is_itself() {
     hint: rename one, or give the path: `collo run /experiments/old/n2.toml`
     ");
     insta::assert_snapshot!(located(&project, "quik"), @r"
-    error: there is no experiment `quik`
+    error: unknown experiment `quik`
     hint: did you mean `quick`? All: `collo list experiments`
     ");
     insta::assert_snapshot!(located(&project, "none/here.toml"), @r"
-    error: there is no experiment at `none/here.toml`
+    error: no experiment at `none/here.toml`
     hint: all: `collo list experiments`
     ");
 }

@@ -96,8 +96,8 @@ impl Translator {
         let name = epoch.map_or_else(|| format!("epoch {} of its output", self.seen), |epoch| format!("epoch {epoch}"));
         let seconds = said.parse::<f64>().ok().filter(|s| s.is_finite() && *s > 0.0);
         let Some(seconds) = seconds else {
-            let more = if said.parse() == Ok(0.0) { ": have it print more digits" } else { "" };
-            return Err(format!("the output says that {name} took `{}` s: an epoch takes a time above 0{more}", shorten(said)));
+            let more = if said.parse() == Ok(0.0) { ": print more digits" } else { "" };
+            return Err(format!("the output reports `{}` s for {name}: an epoch takes a time above 0{more}", shorten(said)));
         };
         // The last digit is rounded, upwards at worst by one.
         let rounded = 10f64.powi(-(said.split_once('.').map_or(0, |(_, digits)| digits.len() as i32)));
@@ -105,14 +105,14 @@ impl Translator {
         let (launched, last) = (since(self.started_ns), since(self.last_end_ns));
         if seconds > launched + rounded {
             return Err(format!(
-                "the output says that {name} took {} s, {launched:.1} s after the script was launched",
+                "the output reports {} s for {name}, {launched:.1} s after the script was launched",
                 shorten(said)
             ));
         }
         if self.seen > 0 && seconds > last + rounded + LATE_S {
-            let flush = "have it print, and flush, the line of each epoch at its end, with the seconds of that epoch alone";
+            let flush = "print, and flush, each epoch's line at its end, with the seconds of that epoch alone";
             return Err(format!(
-                "the output says that {name} took {} s, {last:.1} s after the end of the one before: {flush}",
+                "the output reports {} s for {name}, {last:.1} s after the end of the one before: {flush}",
                 shorten(said)
             ));
         }
@@ -123,7 +123,7 @@ impl Translator {
     fn gap(&self, epoch: Option<&str>) -> Result<(), String> {
         match self.step(epoch) {
             Some((last, epoch)) if epoch != last + 1 => {
-                Err(format!("the output goes from epoch {last} to epoch {epoch}: have it say the end of each"))
+                Err(format!("the output jumps from epoch {last} to epoch {epoch}: print the end of each"))
             }
             _ => Ok(()),
         }
@@ -133,7 +133,7 @@ impl Translator {
     fn backwards(&self, epoch: Option<&str>) -> Result<(), String> {
         match self.step(epoch) {
             Some((last, epoch)) if epoch < last => {
-                Err(format!("the output goes back from epoch {last} to epoch {epoch}: let the pattern match one training alone"))
+                Err(format!("the output goes back from epoch {last} to epoch {epoch}: the pattern must match one training only"))
             }
             _ => Ok(()),
         }
@@ -221,10 +221,10 @@ mod tests {
     #[test]
     fn an_epoch_is_no_longer_than_there_was_time() {
         let error = |lines: &[(f64, &str)]| told(TIMED, lines).unwrap_err();
-        insta::assert_snapshot!(error(&[(1.0, "epoch 1 took 0.4 s"), (2.0, "epoch 2 took 99999 s")]), @"output: the output says that epoch 2 took 99999 s, 2.0 s after the script was launched");
-        insta::assert_snapshot!(error(&[(0.3, "epoch 1 took 5.0 s"), (0.3, "epoch 2 took 5.0 s"), (0.3, "epoch 3 took 5.0 s")]), @"output: the output says that epoch 1 took 5.0 s, 0.3 s after the script was launched");
-        insta::assert_snapshot!(error(&[(20.0, "epoch 1 took 5.0 s"), (20.0, "epoch 2 took 5.0 s")]), @"output: the output says that epoch 2 took 5.0 s, 0.0 s after the end of the one before: have it print, and flush, the line of each epoch at its end, with the seconds of that epoch alone");
-        insta::assert_snapshot!(error(&[(20.0, "epoch 1 took 5.0 s"), (25.0, "epoch 2 took 10.0 s")]), @"output: the output says that epoch 2 took 10.0 s, 5.0 s after the end of the one before: have it print, and flush, the line of each epoch at its end, with the seconds of that epoch alone");
+        insta::assert_snapshot!(error(&[(1.0, "epoch 1 took 0.4 s"), (2.0, "epoch 2 took 99999 s")]), @"output: the output reports 99999 s for epoch 2, 2.0 s after the script was launched");
+        insta::assert_snapshot!(error(&[(0.3, "epoch 1 took 5.0 s"), (0.3, "epoch 2 took 5.0 s"), (0.3, "epoch 3 took 5.0 s")]), @"output: the output reports 5.0 s for epoch 1, 0.3 s after the script was launched");
+        insta::assert_snapshot!(error(&[(20.0, "epoch 1 took 5.0 s"), (20.0, "epoch 2 took 5.0 s")]), @"output: the output reports 5.0 s for epoch 2, 0.0 s after the end of the one before: print, and flush, each epoch's line at its end, with the seconds of that epoch alone");
+        insta::assert_snapshot!(error(&[(20.0, "epoch 1 took 5.0 s"), (25.0, "epoch 2 took 10.0 s")]), @"output: the output reports 10.0 s for epoch 2, 5.0 s after the end of the one before: print, and flush, each epoch's line at its end, with the seconds of that epoch alone");
     }
 
     #[test]
@@ -232,19 +232,18 @@ mod tests {
         for no_time in ["nan", "NaN", "-1.0", "inf", "1e999", "1.2.3", "0", "0.000"] {
             let error = told(TIMED, &[(1.0, "epoch 1 took 0.4 s"), (2.0, &format!("epoch 2 took {no_time} s"))]).unwrap_err();
             assert!(
-                error.starts_with(&format!(
-                    "output: the output says that epoch 2 took `{no_time}` s: an epoch takes a time above 0"
-                )),
+                error
+                    .starts_with(&format!("output: the output reports `{no_time}` s for epoch 2: an epoch takes a time above 0")),
                 "{error}"
             );
-            assert_eq!(error.ends_with("have it print more digits"), no_time.starts_with('0'), "{error}");
+            assert_eq!(error.ends_with("print more digits"), no_time.starts_with('0'), "{error}");
         }
     }
 
     #[test]
     fn epochs_do_not_count_backwards() {
         let back = told(TIMED, &[(1.0, "epoch 3 took 0.4 s"), (2.0, "epoch 2 took 0.4 s")]).unwrap_err();
-        insta::assert_snapshot!(back, @"output: the output goes back from epoch 3 to epoch 2: let the pattern match one training alone");
+        insta::assert_snapshot!(back, @"output: the output goes back from epoch 3 to epoch 2: the pattern must match one training only");
         let done = told(
             TIMED,
             &[(1.0, "epoch 1 took 0.4 s"), (2.0, "epoch 2 took 0.4 s"), (3.0, "epoch 3 took 0.4 s"), (4.0, "epoch 1 took nan s")],
@@ -266,7 +265,7 @@ mod tests {
         assert_eq!(t.line("Epoch 3 finished", 900)[0]["event"], "epoch");
         let gap = t.line("Epoch 6 finished", 1500);
         assert_eq!((gap.len(), &gap[0]["event"]), (1, &json!("error")));
-        assert_eq!(gap[0]["message"], "the output goes from epoch 3 to epoch 6: have it say the end of each");
+        assert_eq!(gap[0]["message"], "the output jumps from epoch 3 to epoch 6: print the end of each");
         let mut t = Translator::new(&adapter(r"^epoch (?P<epoch>\d+) took (?P<seconds>[\d.]+) s"), 0).unwrap();
         assert_eq!(t.line("epoch 10 took 2 s", 5_000_000_000)[0]["event"], "epoch");
         assert_eq!(t.line("epoch 20 took 2 s", 50_000_000_000)[0]["start_ns"], 48_000_000_000u64);

@@ -54,7 +54,7 @@ pub enum Unanswered {
     /// The supervisor could not be started, e.g. because of a process limit.
     #[error("it cannot be supervised: {0}")]
     Unsupervised(#[source] std::io::Error),
-    #[error("it did not end within {} s", .0.as_secs_f64())]
+    #[error("it did not finish within {} s", .0.as_secs_f64())]
     TimedOut(Duration),
     #[error("its supervisor was killed")]
     SupervisorLost,
@@ -356,7 +356,7 @@ mod tests {
         let mut errand = shell("(setsid sleep 600 &) ; sleep 600").env(name, Some(value));
         errand.limit = Duration::from_millis(300);
         let error = errand.run().expect_err("it hangs");
-        assert_eq!(error.to_string(), "it did not end within 0.3 s");
+        assert_eq!(error.to_string(), "it did not finish within 0.3 s");
         assert_eq!(marked(&mark), [0u32; 0]);
     }
 

@@ -32,11 +32,11 @@ impl Allowance {
         let since_s = now_ns.saturating_sub(self.at_ns) as f64 / 1e9;
         self.at_ns = now_ns;
         self.left = (self.left + since_s * PER_S).min(AT_ONCE) - (1 + bytes / BYTES) as f64;
-        let less = "let its epochs last longer, and tell the memory less often";
+        let less = "make epochs longer, and report the memory less often";
         if self.left < 0.0 {
             let seconds = now_ns.saturating_sub(self.first_ns) as f64 / 1e9;
             return Err(format!(
-                "floods the channel: {} messages in {seconds:.1} s, and {PER_S} a second are taken: {less}",
+                "floods the channel: {} messages in {seconds:.1} s, at most {PER_S} a second are accepted: {less}",
                 self.heard
             ));
         }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_flood_is_named_with_its_rate() {
-        insta::assert_snapshot!(taken(5_000, 20, 1_000_000).unwrap_err(), @"floods the channel: 10102 messages in 0.1 s, and 2000 a second are taken: let its epochs last longer, and tell the memory less often");
+        insta::assert_snapshot!(taken(5_000, 20, 1_000_000).unwrap_err(), @"floods the channel: 10102 messages in 0.1 s, at most 2000 a second are accepted: make epochs longer, and report the memory less often");
         assert!(taken(S / 100, 1 << 20, 100_000).is_err(), "of few but long messages as well");
     }
 
@@ -80,6 +80,6 @@ mod tests {
     fn what_fills_the_memory_slowly_is_a_flood_too() {
         let mut allowance = Allowance { heard: IN_A_RUN - 1, ..Allowance::begin(0) };
         assert_eq!(allowance.hear(160, S), Ok(()));
-        insta::assert_snapshot!(allowance.hear(160, 2 * S).unwrap_err(), @"floods the channel: more than 4000000 messages in one run: let its epochs last longer, and tell the memory less often");
+        insta::assert_snapshot!(allowance.hear(160, 2 * S).unwrap_err(), @"floods the channel: more than 4000000 messages in one run: make epochs longer, and report the memory less often");
     }
 }

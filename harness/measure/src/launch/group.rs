@@ -87,7 +87,7 @@ impl std::fmt::Display for Live {
             },
             Live::NotStarted(reason) => write!(f, "not started: {reason}"),
             Live::SupervisorLost => write!(f, "its supervisor was killed"),
-            Live::SupervisorHung => write!(f, "its supervisor did nothing any more and was killed"),
+            Live::SupervisorHung => write!(f, "its supervisor stopped responding and was killed"),
         }
     }
 }
@@ -304,7 +304,7 @@ impl Heard<'_> {
             },
             Line::TooLong => {
                 let limit = LONGEST_LINE >> 20;
-                Err(format!("line {} of member {} has more than {limit} MiB", self.count, self.index))
+                Err(format!("line {} of member {} exceeds {limit} MiB", self.count, self.index))
             }
             Line::Closed { cut_off } => {
                 self.open = false;

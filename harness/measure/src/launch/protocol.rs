@@ -98,10 +98,10 @@ impl Requests {
         }
         self.iter().find_map(|(arrival, start, end)| match (start, end) {
             _ if arrival > i64::MAX as u64 || end.or(start).is_some_and(|t| t > i64::MAX as u64) => {
-                Some("has a time that no clock shows".into())
+                Some("has an impossible time".into())
             }
             (Some(start), _) if start < arrival => Some("starts a request before it arrives".into()),
-            (None, Some(_)) => Some("ends a request that it never started".into()),
+            (None, Some(_)) => Some("ends a request that never started".into()),
             (Some(start), Some(end)) if end < start => Some("ends a request before it starts".into()),
             _ => None,
         })
@@ -119,29 +119,29 @@ fn wrong_hello(hello: &Hello, raw: &Value) -> Option<String> {
 /// What is impossible in a rate, if anything.
 fn wrong_rate(per_s: f64) -> Option<&'static str> {
     match per_s {
-        n if !(n.is_finite() && n > 0.0) => Some("is no number above 0"),
-        n if n > MOST_PER_S => Some("nothing has"),
+        n if !(n.is_finite() && n > 0.0) => Some("is not above 0"),
+        n if n > MOST_PER_S => Some("is impossible"),
         _ => None,
     }
 }
 
 fn wrong_bytes(of: &str, bytes: u64) -> Option<String> {
-    (bytes > MOST_BYTES).then(|| format!("tells of {bytes} bytes of {of}: no machine has so many"))
+    (bytes > MOST_BYTES).then(|| format!("reports {bytes} bytes of {of}: no machine has that much"))
 }
 
 /// What is impossible in a graph, if anything.
 fn wrong_features(features: &Features) -> Option<String> {
     let all = [features.model_mb, features.flops_per_item, features.activations_per_item];
-    all.into_iter().flatten().find(|n| !(n.is_finite() && *n >= 0.0)).map(|n| format!("has {n} where something is counted"))
+    all.into_iter().flatten().find(|n| !(n.is_finite() && *n >= 0.0)).map(|n| format!("has {n} as a count"))
 }
 
 /// What is impossible in the load described in a hello, if anything.
 fn wrong_serving(serving: &Serving) -> Option<String> {
     let positive = |x: f64| x.is_finite() && x > 0.0;
     match serving {
-        s if wrong_rate(s.rate_per_s).is_some() => Some(format!("says that it is asked {} times a second", s.rate_per_s)),
-        s if s.batch_size == 0 => Some("says that it answers 0 requests together".into()),
-        s if s.slo_s.is_some_and(|slo| !positive(slo)) => Some("has an SLO that is no time above 0".into()),
+        s if wrong_rate(s.rate_per_s).is_some() => Some(format!("reports a rate of {} requests a second", s.rate_per_s)),
+        s if s.batch_size == 0 => Some("reports a batch of 0 requests".into()),
+        s if s.slo_s.is_some_and(|slo| !positive(slo)) => Some("has an SLO that is not above 0".into()),
         _ => None,
     }
 }
@@ -356,8 +356,8 @@ mod tests {
         assert_eq!(wrong("5, 6", "5", "7"), Err("has 2 arrivals, 1 starts and 1 ends".into()));
         assert_eq!(wrong("5", "4", "7"), Err("starts a request before it arrives".into()));
         assert_eq!(wrong("5", "6", "5"), Err("ends a request before it starts".into()));
-        assert_eq!(wrong("5", "null", "7"), Err("ends a request that it never started".into()));
-        assert_eq!(wrong("5", "6", "9300000000000000000"), Err("has a time that no clock shows".into()));
+        assert_eq!(wrong("5", "null", "7"), Err("ends a request that never started".into()));
+        assert_eq!(wrong("5", "6", "9300000000000000000"), Err("has an impossible time".into()));
         assert!(wrong("-5", "6", "7").unwrap_err().starts_with("does not fit the protocol"));
         assert!(wrong("null", "6", "7").unwrap_err().starts_with("does not fit the protocol"));
     }
@@ -370,22 +370,22 @@ mod tests {
         };
         assert_eq!(hello("null"), Ok(()));
         assert_eq!(hello(r#"{"rate_per_s":20.0,"batch_size":4,"slo_s":null}"#), Ok(()));
-        let never = Err("says that it is asked 0 times a second".to_string());
+        let never = Err("reports a rate of 0 requests a second".to_string());
         assert_eq!(hello(r#"{"rate_per_s":0,"batch_size":4,"slo_s":null}"#), never);
-        assert_eq!(hello(r#"{"rate_per_s":1,"batch_size":0}"#), Err("says that it answers 0 requests together".into()));
-        assert_eq!(hello(r#"{"rate_per_s":1,"batch_size":1,"slo_s":0}"#), Err("has an SLO that is no time above 0".into()));
+        assert_eq!(hello(r#"{"rate_per_s":1,"batch_size":0}"#), Err("reports a batch of 0 requests".into()));
+        assert_eq!(hello(r#"{"rate_per_s":1,"batch_size":1,"slo_s":0}"#), Err("has an SLO that is not above 0".into()));
         let capacity = parse(br#"{"event":"capacity","requests_per_s":0}"#).unwrap_err();
-        assert!(capacity.starts_with("has a capacity that is no number above 0"), "{capacity}");
+        assert!(capacity.starts_with("has a capacity that is not above 0"), "{capacity}");
     }
 
     #[test]
     fn counters_that_no_machine_reaches_are_named() {
         let wrong = |line: &str| parse(line.as_bytes()).expect_err(line).split(": `").next().unwrap_or_default().to_string();
-        insta::assert_snapshot!(wrong(r#"{"event":"memory","allocated_bytes":9223372036854775808,"reserved_bytes":null}"#), @"tells of 9223372036854775808 bytes of memory: no machine has so many");
-        insta::assert_snapshot!(wrong(r#"{"event":"memory","allocated_bytes":1,"reserved_bytes":2,"warm_up_reserved_bytes":2000000000000000}"#), @"tells of 2000000000000000 bytes of memory: no machine has so many");
-        insta::assert_snapshot!(wrong(r#"{"event":"hello","protocol":1,"pid":1,"device":"cpu","memory_bytes":2000000000000000}"#), @"tells of 2000000000000000 bytes of memory: no machine has so many");
-        insta::assert_snapshot!(wrong(r#"{"event":"features","flops_per_item":-2.0}"#), @"has -2 where something is counted");
-        insta::assert_snapshot!(wrong(r#"{"event":"capacity","requests_per_s":1e30}"#), @"has a capacity that nothing has");
+        insta::assert_snapshot!(wrong(r#"{"event":"memory","allocated_bytes":9223372036854775808,"reserved_bytes":null}"#), @"reports 9223372036854775808 bytes of memory: no machine has that much");
+        insta::assert_snapshot!(wrong(r#"{"event":"memory","allocated_bytes":1,"reserved_bytes":2,"warm_up_reserved_bytes":2000000000000000}"#), @"reports 2000000000000000 bytes of memory: no machine has that much");
+        insta::assert_snapshot!(wrong(r#"{"event":"hello","protocol":1,"pid":1,"device":"cpu","memory_bytes":2000000000000000}"#), @"reports 2000000000000000 bytes of memory: no machine has that much");
+        insta::assert_snapshot!(wrong(r#"{"event":"features","flops_per_item":-2.0}"#), @"has -2 as a count");
+        insta::assert_snapshot!(wrong(r#"{"event":"capacity","requests_per_s":1e30}"#), @"has a capacity that is impossible");
         for negative in ["allocated_bytes", "reserved_bytes"] {
             assert!(wrong(&format!(r#"{{"event":"memory","{negative}":-1}}"#)).starts_with("does not fit the protocol"));
         }

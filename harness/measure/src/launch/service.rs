@@ -46,7 +46,7 @@ impl Service {
         match serde_json::from_str::<Report>(&answer) {
             Ok(Report::Started { pid, .. }) => Ok(Service { supervised, pid }),
             Ok(Report::NotStarted { reason }) => Err(std::io::Error::other(reason)),
-            _ => Err(std::io::Error::other("its supervisor said nothing")),
+            _ => Err(std::io::Error::other("its supervisor sent nothing")),
         }
     }
 

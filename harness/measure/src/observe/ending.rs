@@ -36,14 +36,14 @@ pub fn why(seat: &Seat, member: usize, phase: Phase, ended: &Ended, traces: Trac
     // The killer may also have taken a data-loader worker: torch says so in the words of its signal.
     let loader_killed = seat.told_error.as_ref().is_some_and(|told| told.message.contains("killed by signal: Killed"));
     if (ended.live == Live::Killed(9) || loader_killed) && traces.kernel_oom_kill {
-        let whom = if loader_killed { "a data-loader worker of it" } else { "it" };
+        let whom = if loader_killed { "one of its data-loader workers" } else { "it" };
         return ran_out(Whose::Host, &format!("the kernel's OOM killer ended {whom}"));
     }
     // Of somebody who says nothing, the place is all there is to say.
     let place_alone = seat.told_error.is_none() && phase != Phase::Tail;
     let mut message = match (&ended.live, &seat.told_error) {
         (_, Some(told)) => format!("{}, {place}", told.message),
-        (Live::Exited(0), None) if phase == Phase::Tail => format!("{place}, before it was told to stop"),
+        (Live::Exited(0), None) if phase == Phase::Tail => format!("{place}, before it was asked to stop"),
         (Live::Exited(0), None) => format!("before `done`, {place}"),
         (_, None) => place,
     };
@@ -51,7 +51,7 @@ pub fn why(seat: &Seat, member: usize, phase: Phase, ended: &Ended, traces: Trac
         message.push_str(&format!("; {remark}"));
     }
     if ended.cut_off {
-        message.push_str("; its last line on the channel was cut off");
+        message.push_str("; its last line on the channel was truncated");
     }
     match &ended.orphans[..] {
         [] => {}
@@ -71,14 +71,14 @@ fn remark(told: Option<&Told>, in_the_log: Option<String>) -> Option<String> {
             memory::said(&told.message).filter(|words| !words.sure)?;
             Some(match (told.free_bytes, told.total_bytes) {
                 (Some(free), Some(total)) => {
-                    format!("it often means that memory ran out, but {} of {} were free", gib(free), gib(total))
+                    format!("it often means out of memory, but {} of {} were free", gib(free), gib(total))
                 }
-                _ => "it often means that memory ran out; how much was free is not known".into(),
+                _ => "it often means out of memory; how much was free is unknown".into(),
             })
         }
         None => {
             let line = in_the_log?;
-            Some(format!("its log says `{line}`, which often means that memory ran out; how much was free is not known"))
+            Some(format!("its log reports `{line}`, which often means out of memory; how much was free is unknown"))
         }
     }
 }

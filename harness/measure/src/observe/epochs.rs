@@ -10,7 +10,7 @@ use crate::launch::protocol::Epoch;
 /// Larger numbers of items are not exact in a report.
 const MOST_ITEMS: u64 = 1 << 53;
 /// The usual mistake, if times are far off.
-const CLOCK: &str = "times are those of `time.monotonic_ns()`, not of `time.time_ns()`";
+const CLOCK: &str = "times must be of `time.monotonic_ns()`, not of `time.time_ns()`";
 
 /// The state of a member when it reports an epoch.
 #[derive(Debug, Clone, Copy)]
@@ -33,19 +33,19 @@ impl Known<'_> {
         let (member, index) = (self.member, epoch.index);
         let next = self.before.len() as u64;
         if u64::from(index) != next {
-            return Some(format!("member {member} tells of epoch {index} where epoch {next} comes next"));
+            return Some(format!("member {member} reports epoch {index}, but epoch {next} comes next"));
         }
         if let Some(said) = self.misnamed(epoch) {
             return Some(said);
         }
         if epoch.start_ns < self.since_ns {
-            let than = if self.barrier { "it was told to go" } else { "it was launched" };
+            let than = if self.barrier { "`go`" } else { "it was launched" };
             let early = seconds(self.since_ns - epoch.start_ns);
             return Some(format!("epoch {index} of member {member} begins {early} before {than}: {CLOCK}"));
         }
         if epoch.end_ns > self.now_ns {
             let late = seconds(epoch.end_ns - self.now_ns);
-            return Some(format!("epoch {index} of member {member} ends {late} after it was told of: {CLOCK}"));
+            return Some(format!("epoch {index} of member {member} ends {late} after its report: {CLOCK}"));
         }
         if epoch.end_ns <= epoch.start_ns {
             return Some(format!("epoch {index} of member {member} ends when it begins: nothing was trained in it"));
@@ -59,7 +59,7 @@ impl Known<'_> {
             }
         }
         if epoch.items.is_some_and(|items| items > MOST_ITEMS) {
-            return Some(format!("epoch {index} of member {member} has {} items: nobody counts so many", epoch.items?));
+            return Some(format!("epoch {index} of member {member} has {} items: an impossible count", epoch.items?));
         }
         None
     }
@@ -69,7 +69,7 @@ impl Known<'_> {
         let (told, measured) = (self.before.iter().filter(|e| e.measured).count(), self.measured());
         let epochs = if measured == 1 { "epoch" } else { "epochs" };
         (told as u32 != measured)
-            .then(|| format!("member {} says `done` after {told} of {measured} measured {epochs}", self.member))
+            .then(|| format!("member {} sends `done` after {told} of {measured} measured {epochs}", self.member))
     }
 
     /// The number of measured ones: all but the warm-up, or the only one.
@@ -94,7 +94,7 @@ impl Known<'_> {
             true => format!("epoch {first} alone is measured"),
             false => format!("epochs {first} to {last} are measured"),
         };
-        Some(format!("member {} calls epoch {} {called}, but {measured}", self.member, epoch.index))
+        Some(format!("member {} reports epoch {} as {called}, but {measured}", self.member, epoch.index))
     }
 }
 
@@ -149,11 +149,11 @@ mod tests {
     fn an_epoch_lies_between_go_and_the_moment_at_which_it_is_told() {
         assert_eq!(said(2, &[epoch(0, false, GO, 110 * S)]), None, "at the most");
         let text = |start, end| said(2, &[epoch(0, false, start, end)]).expect("impossible");
-        insta::assert_snapshot!(text(0, u64::MAX), @"epoch 0 of member 1 begins 100 s before it was told to go: times are those of `time.monotonic_ns()`, not of `time.time_ns()`");
-        insta::assert_snapshot!(text(GO - 1, GO + S), @"epoch 0 of member 1 begins 1 ns before it was told to go: times are those of `time.monotonic_ns()`, not of `time.time_ns()`");
-        insta::assert_snapshot!(text(1000, 2000), @"epoch 0 of member 1 begins 100 s before it was told to go: times are those of `time.monotonic_ns()`, not of `time.time_ns()`");
-        insta::assert_snapshot!(text(GO, GO + 1_000_000 * S), @"epoch 0 of member 1 ends 999990 s after it was told of: times are those of `time.monotonic_ns()`, not of `time.time_ns()`");
-        insta::assert_snapshot!(text(GO + 10_800 * S, GO + 10_801 * S), @"epoch 0 of member 1 ends 10791 s after it was told of: times are those of `time.monotonic_ns()`, not of `time.time_ns()`");
+        insta::assert_snapshot!(text(0, u64::MAX), @"epoch 0 of member 1 begins 100 s before `go`: times must be of `time.monotonic_ns()`, not of `time.time_ns()`");
+        insta::assert_snapshot!(text(GO - 1, GO + S), @"epoch 0 of member 1 begins 1 ns before `go`: times must be of `time.monotonic_ns()`, not of `time.time_ns()`");
+        insta::assert_snapshot!(text(1000, 2000), @"epoch 0 of member 1 begins 100 s before `go`: times must be of `time.monotonic_ns()`, not of `time.time_ns()`");
+        insta::assert_snapshot!(text(GO, GO + 1_000_000 * S), @"epoch 0 of member 1 ends 999990 s after its report: times must be of `time.monotonic_ns()`, not of `time.time_ns()`");
+        insta::assert_snapshot!(text(GO + 10_800 * S, GO + 10_801 * S), @"epoch 0 of member 1 ends 10791 s after its report: times must be of `time.monotonic_ns()`, not of `time.time_ns()`");
         insta::assert_snapshot!(text(GO, GO), @"epoch 0 of member 1 ends when it begins: nothing was trained in it");
         insta::assert_snapshot!(text(GO + 2, GO + 1), @"epoch 0 of member 1 ends when it begins: nothing was trained in it");
     }
@@ -164,8 +164,8 @@ mod tests {
         let then = |next: Epoch| said(3, &[warm_up.clone(), next]);
         assert_eq!(then(epoch(1, true, GO + S, GO + 2 * S)), None, "one may begin where the one before ended");
         insta::assert_snapshot!(then(epoch(1, true, GO + S / 2, GO + 2 * S)).expect("impossible"), @"epoch 1 of member 1 begins 0.500 s before epoch 0 ends");
-        insta::assert_snapshot!(then(epoch(0, false, GO + S, GO + 2 * S)).expect("impossible"), @"member 1 tells of epoch 0 where epoch 1 comes next");
-        insta::assert_snapshot!(then(epoch(2, true, GO + S, GO + 2 * S)).expect("impossible"), @"member 1 tells of epoch 2 where epoch 1 comes next");
+        insta::assert_snapshot!(then(epoch(0, false, GO + S, GO + 2 * S)).expect("impossible"), @"member 1 reports epoch 0, but epoch 1 comes next");
+        insta::assert_snapshot!(then(epoch(2, true, GO + S, GO + 2 * S)).expect("impossible"), @"member 1 reports epoch 2, but epoch 1 comes next");
     }
 
     #[test]
@@ -177,10 +177,10 @@ mod tests {
         };
         assert_eq!(run(1, &[true]), None);
         assert_eq!(run(3, &[false, true, true, false, false]), None, "those of the tail are not");
-        insta::assert_snapshot!(run(1, &[false]).expect("impossible"), @"member 1 calls epoch 0 unmeasured, but epoch 0 alone is measured");
-        insta::assert_snapshot!(run(2, &[true]).expect("impossible"), @"member 1 calls epoch 0 measured, but epoch 1 alone is measured");
-        insta::assert_snapshot!(run(2, &[false, false]).expect("impossible"), @"member 1 calls epoch 1 unmeasured, but epoch 1 alone is measured");
-        insta::assert_snapshot!(run(3, &[false, true, true, true]).expect("impossible"), @"member 1 calls epoch 3 measured, but epochs 1 to 2 are measured");
+        insta::assert_snapshot!(run(1, &[false]).expect("impossible"), @"member 1 reports epoch 0 as unmeasured, but epoch 0 alone is measured");
+        insta::assert_snapshot!(run(2, &[true]).expect("impossible"), @"member 1 reports epoch 0 as measured, but epoch 1 alone is measured");
+        insta::assert_snapshot!(run(2, &[false, false]).expect("impossible"), @"member 1 reports epoch 1 as unmeasured, but epoch 1 alone is measured");
+        insta::assert_snapshot!(run(3, &[false, true, true, true]).expect("impossible"), @"member 1 reports epoch 3 as measured, but epochs 1 to 2 are measured");
     }
 
     #[test]
@@ -191,15 +191,15 @@ mod tests {
         let both = [epoch(0, false, GO, GO + S), epoch(1, true, GO + S, GO + 2 * S)];
         assert_eq!(done(2, &both), None);
         assert_eq!(done(1, &[epoch(0, true, GO, GO + S)]), None);
-        insta::assert_snapshot!(done(2, &[]).expect("impossible"), @"member 0 says `done` after 0 of 1 measured epoch");
-        insta::assert_snapshot!(done(3, &both).expect("impossible"), @"member 0 says `done` after 1 of 2 measured epochs");
+        insta::assert_snapshot!(done(2, &[]).expect("impossible"), @"member 0 sends `done` after 0 of 1 measured epoch");
+        insta::assert_snapshot!(done(3, &both).expect("impossible"), @"member 0 sends `done` after 1 of 2 measured epochs");
     }
 
     #[test]
     fn items_are_few_enough_to_be_told_exactly() {
         let items = |items| said(1, &[Epoch { items, ..epoch(0, true, GO, GO + S) }]);
         assert_eq!((items(None), items(Some(0)), items(Some(MOST_ITEMS))), (None, None, None));
-        insta::assert_snapshot!(items(Some(u64::MAX)).expect("impossible"), @"epoch 0 of member 1 has 18446744073709551615 items: nobody counts so many");
+        insta::assert_snapshot!(items(Some(u64::MAX)).expect("impossible"), @"epoch 0 of member 1 has 18446744073709551615 items: an impossible count");
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(foreign(1, &[warm_up.clone(), epoch(1, true, GO + S, GO + 2 * S)]), None);
         let rounded = epoch(1, true, GO + S - 1_000_000, GO + 2 * S);
         assert_eq!(foreign(2, &[warm_up.clone(), rounded]), None, "a script rounds its seconds");
-        insta::assert_snapshot!(foreign(2, &[epoch(0, false, GO - S, GO + S)]).expect("impossible"), @"epoch 0 of member 0 begins 1.000 s before it was launched: times are those of `time.monotonic_ns()`, not of `time.time_ns()`");
+        insta::assert_snapshot!(foreign(2, &[epoch(0, false, GO - S, GO + S)]).expect("impossible"), @"epoch 0 of member 0 begins 1.000 s before it was launched: times must be of `time.monotonic_ns()`, not of `time.time_ns()`");
         insta::assert_snapshot!(foreign(2, &[warm_up, epoch(1, true, GO, GO + S / 2)]).expect("impossible"), @"epoch 1 of member 0 begins 1.000 s before epoch 0 ends");
     }
 }

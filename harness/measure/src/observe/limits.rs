@@ -54,21 +54,21 @@ impl Standing<'_> {
                 let limit = rules.set_up_timeout;
                 // One that never said hello may be in set-up or may not speak the protocol at all: nobody can tell.
                 return Some(match seat.phase {
-                    Phase::Start => timed_out(member, "set-up", limit, "said nothing"),
+                    Phase::Start => timed_out(member, "set-up", limit, "sent nothing"),
                     phase => timed_out(member, phase.word(), limit, "was not ready"),
                 });
             }
         }
         for (member, seat) in self.seats.iter().enumerate().filter(|(_, s)| !s.done && s.ended.is_none()) {
             if self.went && seat.last_progress_ns.is_some_and(|t| since(t) > rules.stall_timeout) {
-                let what = if seat.serving().is_some() { "answered no request" } else { "ended no epoch" };
+                let what = if seat.serving().is_some() { "answered no request" } else { "finished no epoch" };
                 return Some(timed_out(member, "measure", rules.stall_timeout, what));
             }
         }
         if since(self.from_ns) > rules.timeout {
             let slowest = |(_, s): &(usize, &Seat)| (s.ended.is_some(), s.done, s.epochs.len());
             let (member, _) = self.seats.iter().enumerate().min_by_key(slowest)?;
-            return Some(timed_out(member, "total", rules.timeout, "was not done"));
+            return Some(timed_out(member, "total", rules.timeout, "was not finished"));
         }
         None
     }

@@ -234,8 +234,8 @@ async fn gathered(evidence: &mut Option<(oneshot::Receiver<Attestation>, tokio::
     let Some((receiver, until)) = evidence else { return std::future::pending().await };
     match tokio::time::timeout_at(*until, receiver).await {
         Ok(Ok(found)) => found,
-        Ok(Err(_)) => Attestation::absent("the thread that gathers evidence ended without a word"),
-        Err(_) => Attestation::absent(format!("the evidence did not come within {} s", EVIDENCE_PATIENCE.as_secs())),
+        Ok(Err(_)) => Attestation::absent("the thread that gathers evidence ended without a message"),
+        Err(_) => Attestation::absent(format!("the evidence did not arrive within {} s", EVIDENCE_PATIENCE.as_secs())),
     }
 }
 

@@ -163,7 +163,7 @@ impl Seat {
 
     /// Store the capacity of member `member`; the error says why it is impossible.
     pub(super) fn keep_capacity(&mut self, member: usize, requests_per_s: f64) -> Result<(), String> {
-        self.must_serve(member, "tells how many requests it can answer")?;
+        self.must_serve(member, "sends a capacity")?;
         self.capacity_per_s = Some(requests_per_s);
         Ok(())
     }
@@ -181,7 +181,7 @@ impl Seat {
         if let Some(&first) = first
             && go_ns.is_none_or(|go| first < go)
         {
-            return Err(format!("member {member} sends latencies of requests that arrived before it was told to go"));
+            return Err(format!("member {member} sends latencies of requests that arrived before `go`"));
         }
         if said.latest_ns().is_some_and(|last| last > now_ns) {
             return Err(format!("member {member} sends latencies from the future: its clock is not CLOCK_MONOTONIC"));
@@ -199,7 +199,7 @@ impl Seat {
     fn must_serve(&self, member: usize, what: &str) -> Result<(), String> {
         match self.hello.as_ref().and_then(|h| h.serving.as_ref()) {
             Some(_) => Ok(()),
-            None => Err(format!("member {member} {what}, but its hello does not say that it serves")),
+            None => Err(format!("member {member} {what}, but its hello has no `serving`")),
         }
     }
 }

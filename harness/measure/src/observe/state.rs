@@ -434,7 +434,7 @@ impl Watch {
             if since(kill_ns) > PATIENCE {
                 // The kernel does not let go of it; the run must still come to an end.
                 for seat in self.seats.iter_mut().filter(|s| s.ended.is_none()) {
-                    let live = Live::NotStarted("it could not be ended; the kernel holds it".into());
+                    let live = Live::NotStarted("it could not be killed: stuck in the kernel".into());
                     seat.ended = Some(Ended { live, cpu_time_s: None, orphans: Vec::new(), cut_off: false });
                 }
             }

@@ -126,7 +126,7 @@ fn who_never_says_hello_is_blamed_and_not_who_waits_for_it() {
     s.hello(0);
     s.hello(2);
     s.watch.tick(61 * S);
-    let silent = Outcome::TimedOut { member: 1, phase: "set-up".into(), message: "said nothing for 60 s".into() };
+    let silent = Outcome::TimedOut { member: 1, phase: "set-up".into(), message: "sent nothing for 60 s".into() };
     assert_eq!(s.watch.outcome(), silent);
     // So is who hangs in its warm-up, and not who waits for its turn.
     let mut s = Story::of(3, rules(AfterMeasured::KeepRunning));
@@ -307,13 +307,13 @@ fn a_symptom_of_exhausted_memory_stays_a_crash_with_what_is_known_of_it() {
     let cublas = "CUDA error: CUBLAS_STATUS_ALLOC_FAILED";
     let roomy =
         json!({"event": "error", "kind": "other", "message": cublas, "free_bytes": 4u64 << 30, "total_bytes": 40u64 << 30});
-    let often = "it often means that memory ran out, but 4.0 GiB of 40.0 GiB were free";
+    let often = "it often means out of memory, but 4.0 GiB of 40.0 GiB were free";
     assert_eq!(ending(Some(roomy), Some(cublas)), format!("{cublas}, in epoch 0; {often}"));
     let unknown = json!({"event": "error", "kind": "other", "message": cublas, "free_bytes": null});
-    assert!(ending(Some(unknown), None).ends_with("; it often means that memory ran out; how much was free is not known"));
+    assert!(ending(Some(unknown), None).ends_with("; it often means out of memory; how much was free is unknown"));
     let foreign = ending(None, Some(cublas));
     assert!(
-        foreign.starts_with(&format!("in epoch 0; its log says `{cublas}`, which often means that memory ran out")),
+        foreign.starts_with(&format!("in epoch 0; its log reports `{cublas}`, which often means out of memory")),
         "{foreign}"
     );
     let other = json!({"event": "error", "kind": "other", "message": "division by zero"});
@@ -381,11 +381,8 @@ fn requests_are_kept_and_what_the_member_can_do_stands_beside_how_it_is_asked() 
 #[test]
 fn a_member_that_trains_cannot_send_latencies() {
     for (said, words) in [
-        (requests(&[]), "member 1 sends latencies, but its hello does not say that it serves"),
-        (
-            json!({"event": "capacity", "requests_per_s": 84.2}),
-            "member 1 tells how many requests it can answer, but its hello does not say that it serves",
-        ),
+        (requests(&[]), "member 1 sends latencies, but its hello has no `serving`"),
+        (json!({"event": "capacity", "requests_per_s": 84.2}), "member 1 sends a capacity, but its hello has no `serving`"),
     ] {
         let (mut s, _) = serving(rules(AfterMeasured::KeepRunning));
         assert_eq!(s.says(1, said), [Act::Kill(0), Act::Kill(1)]);
@@ -398,7 +395,7 @@ fn requests_of_another_time_are_no_measurement() {
     let (mut s, go) = serving(rules(AfterMeasured::KeepRunning));
     assert_eq!(s.says(0, requests(&[(go - 1, None, None)])).len(), 2);
     let Outcome::ProtocolError { message, .. } = s.watch.outcome() else { panic!("{:?}", s.watch.outcome()) };
-    assert_eq!(message, "member 0 sends latencies of requests that arrived before it was told to go");
+    assert_eq!(message, "member 0 sends latencies of requests that arrived before `go`");
 
     let (mut s, go) = serving(rules(AfterMeasured::KeepRunning));
     let soon = s.now_ns + S;
@@ -444,7 +441,7 @@ fn silence_times_out_in_set_up_and_a_stall_in_measure() {
     s.ready(0);
     assert_eq!(s.watch.tick(59 * S), []);
     assert_eq!(s.watch.tick(61 * S), [Act::Kill(0), Act::Kill(1)]);
-    let silent = Outcome::TimedOut { member: 1, phase: "set-up".into(), message: "said nothing for 60 s".into() };
+    let silent = Outcome::TimedOut { member: 1, phase: "set-up".into(), message: "sent nothing for 60 s".into() };
     assert_eq!(s.watch.outcome(), silent);
 
     let mut s = Story::of(2, rules(AfterMeasured::KeepRunning));
@@ -518,14 +515,14 @@ fn who_speaks_out_of_turn_is_told_whose_turn_it_is() {
     let word = |word: &str| json!({"event": word});
     let hello = json!({"event": "hello", "protocol": 1, "pid": 1, "device": "cpu"});
     let epoch = json!({"event": "epoch", "index": 0, "measured": false, "start_ns": 1, "end_ns": 2});
-    insta::assert_snapshot!(refused(true, &[word("ready")]), @"member 0 says `ready` before its `hello`: call `member.hello(…)` first");
-    insta::assert_snapshot!(refused(true, &[word("done")]), @"member 0 says `done` before its `hello`: call `member.hello(…)` first");
-    insta::assert_snapshot!(refused(true, &[json!({"event": "memory"})]), @"member 0 says `memory` before its `hello`: call `member.hello(…)` first");
-    insta::assert_snapshot!(refused(true, &[hello.clone(), epoch.clone()]), @"member 0 says `epoch` before it was told to go: call `member.ready()` first, which returns when everybody is");
-    insta::assert_snapshot!(refused(true, &[hello.clone(), word("ready"), word("done")]), @"member 0 says `done` before it was told to go: call `member.ready()` first, which returns when everybody is");
-    insta::assert_snapshot!(refused(true, &[hello.clone(), hello.clone()]), @"member 0 says `hello` twice");
-    insta::assert_snapshot!(refused(false, &[word("ready")]), @"member 0 says `ready` twice");
-    insta::assert_snapshot!(refused(false, &[word("done")]), @"member 0 says `done` after 0 of 1 measured epoch");
+    insta::assert_snapshot!(refused(true, &[word("ready")]), @"member 0 sends `ready` before its `hello`: call `member.hello(…)` first");
+    insta::assert_snapshot!(refused(true, &[word("done")]), @"member 0 sends `done` before its `hello`: call `member.hello(…)` first");
+    insta::assert_snapshot!(refused(true, &[json!({"event": "memory"})]), @"member 0 sends `memory` before its `hello`: call `member.hello(…)` first");
+    insta::assert_snapshot!(refused(true, &[hello.clone(), epoch.clone()]), @"member 0 sends `epoch` before `go`: call `member.ready()` first, which returns when all are ready");
+    insta::assert_snapshot!(refused(true, &[hello.clone(), word("ready"), word("done")]), @"member 0 sends `done` before `go`: call `member.ready()` first, which returns when all are ready");
+    insta::assert_snapshot!(refused(true, &[hello.clone(), hello.clone()]), @"member 0 sends `hello` twice");
+    insta::assert_snapshot!(refused(false, &[word("ready")]), @"member 0 sends `ready` twice");
+    insta::assert_snapshot!(refused(false, &[word("done")]), @"member 0 sends `done` after 0 of 1 measured epoch");
 }
 
 #[test]
@@ -534,7 +531,7 @@ fn done_is_said_once() {
     s.all_ready();
     s.done(0);
     assert_eq!(s.says(0, json!({"event": "done"})), [Act::Kill(0), Act::Kill(1)]);
-    let twice = Outcome::ProtocolError { member: 0, message: "member 0 says `done` twice".into() };
+    let twice = Outcome::ProtocolError { member: 0, message: "member 0 sends `done` twice".into() };
     assert_eq!(s.watch.outcome(), twice);
 }
 
@@ -568,7 +565,7 @@ fn a_lie_after_done_is_one_all_the_same() {
         s.done(0);
         s.epoch(0, 2, true);
         assert_eq!(s.watch.seats[0].epochs.len(), 2, "it is not kept");
-        let lie = "member 0 calls epoch 2 measured, but epoch 1 alone is measured".to_string();
+        let lie = "member 0 reports epoch 2 as measured, but epoch 1 alone is measured".to_string();
         assert_eq!(s.watch.outcome(), Outcome::ProtocolError { member: 0, message: lie });
     }
 }
@@ -607,7 +604,7 @@ fn under_hold_who_is_done_stays_until_it_is_told_to_stop() {
     s.all_ready();
     s.done(0);
     s.ends(0, Live::Exited(0));
-    let message = "after `done`, before it was told to stop".to_string();
+    let message = "after `done`, before it was asked to stop".to_string();
     assert_eq!(s.watch.outcome(), Outcome::Crashed { member: 0, status: "exited with 0".into(), message, place_alone: false });
 }
 

@@ -41,7 +41,7 @@ impl Transcript {
         *room = room.saturating_sub(line.to_string().len());
         Some(match *room {
             0 => {
-                json!({"at_ns": at_ns, "member": member, "omitted": format!("what it says from here on: {} MiB are kept", ROOM_BYTES >> 20)})
+                json!({"at_ns": at_ns, "member": member, "omitted": format!("output from here on: {} MiB are kept", ROOM_BYTES >> 20)})
             }
             _ => line,
         })
@@ -65,7 +65,7 @@ mod tests {
         let lines: Vec<String> = (0..20_000).map_while(|_| say(0, &word)).collect();
         let bytes: usize = lines.iter().map(String::len).sum();
         assert!((ROOM_BYTES - 20_000..=ROOM_BYTES).contains(&bytes), "{bytes}");
-        insta::assert_snapshot!(lines.last().unwrap(), @r#"{"at_ns":7,"member":0,"omitted":"what it says from here on: 16 MiB are kept"}"#);
+        insta::assert_snapshot!(lines.last().unwrap(), @r#"{"at_ns":7,"member":0,"omitted":"output from here on: 16 MiB are kept"}"#);
         assert_eq!(say(0, r#"{"event":"done"}"#), None);
         insta::assert_snapshot!(say(1, r#"{"event":"done"}"#).unwrap(), @r#"{"at_ns":7,"member":1,"said":{"event":"done"}}"#);
         let ended = Ended { live: Live::Exited(0), cpu_time_s: None, orphans: Vec::new(), cut_off: false };

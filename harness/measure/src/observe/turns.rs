@@ -31,13 +31,13 @@ pub fn out_of_turn(member: usize, seat: &Seat, event: &Event, told_to_go: bool) 
         _ => false,
     };
     match () {
-        () if again => Some(format!("member {member} says `{word}` twice")),
+        () if again => Some(format!("member {member} sends `{word}` twice")),
         () if seat.hello.is_none() && word != "hello" => {
-            Some(format!("member {member} says `{word}` before its `hello`: call `member.hello(…)` first"))
+            Some(format!("member {member} sends `{word}` before its `hello`: call `member.hello(…)` first"))
         }
         () if trains && !told_to_go => {
-            let first = "call `member.ready()` first, which returns when everybody is";
-            Some(format!("member {member} says `{word}` before it was told to go: {first}"))
+            let first = "call `member.ready()` first, which returns when all are ready";
+            Some(format!("member {member} sends `{word}` before `go`: {first}"))
         }
         () => None,
     }

@@ -132,8 +132,8 @@ fn seat(cell: &Cell, record: &CellRecord, experiment: &Experiment, facts: &Devic
         Some(found) if !facts.as_found => movable(seating, found, experiment, facts),
         Some(found) => seating.inside(found).ok_or_else(|| {
             let asked = seating.partition.map(|p| p.to_string()).unwrap_or_default();
-            let reason = format!("the card is used as found, {found}, and this needs {asked}");
-            Refusal { reason, hint: Some("`collo mig apply LAYOUT` cuts it; without `--as-found` collo does".into()) }
+            let reason = format!("the GPU is used as found, {found}, and this needs {asked}");
+            Refusal { reason, hint: Some("`collo mig apply LAYOUT` partitions it; without `--as-found` collo does".into()) }
         }),
     }
 }
@@ -186,7 +186,7 @@ fn too_large_for_the_host(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {
         return None;
     }
     let reason = format!(
-        "{} need about {} of the machine's own memory, beside the card's; this machine has {}",
+        "{} need about {} of host memory, besides the GPU's; this machine has {}",
         members(cell.degree()),
         units::gib(needed),
         units::gib(there)
@@ -217,9 +217,9 @@ fn far(experiment: &Experiment, facts: &DeviceFacts) -> Option<Refusal> {
     }
     let hint = Some("`cores = \"shared\"`, or a list such as `0-15`".into());
     match facts.gpu() {
-        None => Some(Refusal { reason: "`cores = \"gpu-local\"` needs a GPU to be near to".into(), hint }),
+        None => Some(Refusal { reason: "`cores = \"gpu-local\"` requires a GPU".into(), hint }),
         Some(gpu) if gpu.at.is_some() && gpu.near_cores().is_none() => {
-            Some(Refusal { reason: format!("the kernel does not tell which cores are near {}", gpu.label()), hint })
+            Some(Refusal { reason: format!("the kernel does not report the cores near {}", gpu.label()), hint })
         }
         Some(_) => None,
     }

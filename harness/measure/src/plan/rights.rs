@@ -11,7 +11,7 @@ pub fn against(gpu: &Gpu, found: &Partition, seating: &Seating, fixed: &Fixed) -
     let denied = || {
         let label = gpu.label();
         match asked.mig {
-            true => format!("this needs {asked}, {label} has {found}, and this user may not cut it"),
+            true => format!("this needs {asked}, {label} has {found}, and this user may not partition it"),
             false => format!("this needs MIG off, {label} has it on ({found}), and this user may not change that"),
         }
     };
@@ -63,7 +63,7 @@ mod tests {
         let slice = |profile: &str, start, slices| Slice { profile: profile.into(), start: Some(start), compute: vec![slices] };
         let asked = Partition::on(vec![slice("3g.20gb", 4, 3), slice("1g.5gb", 0, 1), slice("1g.5gb", 1, 1)]);
         insta::assert_snapshot!(refused(&gpu(3), &Partition::off(), asked), @r"
-        this needs 3g.20gb + 2×1g.5gb, GPU 3 has MIG off, and this user may not cut it
+        this needs 3g.20gb + 2×1g.5gb, GPU 3 has MIG off, and this user may not partition it
         `sudo collo mig apply 3g.20gb+2×1g.5gb --services stop --gpu 3`, then `collo run gpu-smoke --new --as-found --gpu 3`; or all of it by `sudo collo run gpu-smoke --services stop --gpu 3`
         ");
         let cut = Partition::on(vec![slice("3g.20gb", 4, 3)]);

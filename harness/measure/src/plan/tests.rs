@@ -224,7 +224,7 @@ fn what_the_machine_beside_a_card_cannot_hold_is_refused_with_the_way_out() {
     let refusals = refused(&facts);
     assert_eq!(refusals.len(), 1);
     assert_eq!(refusals[0].cell, "net-gpu×7 naive b10");
-    let reason = "7 members need about 19.6 GiB of the machine's own memory, beside the card's; this machine has 16.0 GiB";
+    let reason = "7 members need about 19.6 GiB of host memory, besides the GPU's; this machine has 16.0 GiB";
     assert_eq!(refusals[0].reason, reason);
     assert_eq!(refusals[0].hint.as_deref(), Some("`degree` up to 5 fits"));
 }

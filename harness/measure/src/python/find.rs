@@ -63,7 +63,7 @@ fn ask(name: &str) -> Result<Result<Found, String>, PythonError> {
     let mut lines = text.lines();
     let (path, version) = (lines.next().filter(|path| !path.is_empty()), lines.next());
     let found = path.zip(version).map(|(path, version)| Found { path: path.into(), version: version.to_string() });
-    Ok(found.ok_or_else(|| format!("`{name}` does not say where it is")))
+    Ok(found.ok_or_else(|| format!("`{name}` does not report its path")))
 }
 
 fn fits(version: &str) -> bool {
@@ -81,9 +81,9 @@ fn answered(interpreter: Errand, path: &Path) -> Result<BTreeMap<String, String>
     let unusable = |reason: String| PythonError::Unusable { path: path.into(), reason };
     let answer = interpreter.args(["-c", include_str!("facts.py")]).run().map_err(|why| silent(path, why))?;
     if !answer.success() {
-        return Err(unusable(answer.err().lines().last().unwrap_or("it ends with an error").to_string()));
+        return Err(unusable(answer.err().lines().last().unwrap_or("it exits with an error").to_string()));
     }
-    serde_json::from_slice(&answer.out).map_err(|e| unusable(format!("it answers nonsense: {e}")))
+    serde_json::from_slice(&answer.out).map_err(|e| unusable(format!("its reply is invalid: {e}")))
 }
 
 /// Why an interpreter gave no answer.
@@ -111,15 +111,15 @@ mod tests {
         let found = find().unwrap();
         assert_eq!(facts(&found.path, &found.path).unwrap()["python"], found.version);
         let error = facts(Path::new("/bin/false"), Path::new("./own")).unwrap_err();
-        assert_eq!(error.to_string(), "`./own` is not a Python that can be used");
+        assert_eq!(error.to_string(), "`./own` is not a usable Python");
     }
 
     #[test]
     fn an_interpreter_that_hangs_is_given_up_with_the_way_out() {
         let error = answered(Errand::to("sh", Duration::from_millis(200)).args(["-c", "sleep 600"]), Path::new("./hang.sh"));
         let error = error.expect_err("it hangs");
-        assert_eq!(error.to_string(), "`./hang.sh` does not say what it is: it did not end within 0.2 s");
-        assert_eq!(error.hint().expect("one"), "try it by hand, `./hang.sh -c pass`; or have another Python take its place");
+        assert_eq!(error.to_string(), "`./hang.sh` does not identify itself: it did not finish within 0.2 s");
+        assert_eq!(error.hint().expect("one"), "try it by hand, `./hang.sh -c pass`; or put another Python in its place");
     }
 
     /// A torch of metadata only, and the file in which a build records its target.

@@ -70,7 +70,7 @@ impl Misfit {
             None => "update the driver".into(),
         });
         let ways: Vec<String> = set.into_iter().chain(update).collect();
-        if ways.is_empty() { format!("take a torch that is built for CUDA {}", self.cuda / 1000) } else { ways.join(", or ") }
+        if ways.is_empty() { format!("use a torch built for CUDA {}", self.cuda / 1000) } else { ways.join(", or ") }
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(error.to_string(), "torch 2.14.1+cpu is built without CUDA, so its members would train on the CPU");
         assert!(error.hint().expect("one").ends_with("to take the pinned `cuda13` set"));
         let error = fits(&torch("2.14.1+cpu", None), None, 11_040).expect_err("it does not fit");
-        assert_eq!(error.hint().expect("one"), "take a torch that is built for CUDA 11");
+        assert_eq!(error.hint().expect("one"), "use a torch built for CUDA 11");
     }
 
     #[test]

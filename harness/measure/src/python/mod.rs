@@ -63,17 +63,17 @@ pub enum Progress {
 pub enum PythonError {
     #[error("no Python from 3.10 to 3.13 was found{seen}")]
     None { seen: String },
-    #[error("`{path}` is not a Python that can be used")]
+    #[error("`{path}` is not a usable Python")]
     Unusable { path: PathBuf, reason: String },
-    #[error("`{path}` does not say what it is: it did not end within {} s", .limit.as_secs_f64())]
+    #[error("`{path}` does not identify itself: it did not finish within {} s", .limit.as_secs_f64())]
     Hangs { path: PathBuf, limit: Duration },
     #[error("no process can be started for `{}`: {source}", .path.display())]
     Unsupervised { path: PathBuf, source: std::io::Error },
     #[error("PATH is not set, so no Python can be found")]
     NoPath,
-    #[error("`{}` has a colon in it, at which Python's search path is taken apart", .path.display())]
+    #[error("`{}` contains a colon, which separates Python's search path", .path.display())]
     Colon { path: PathBuf },
-    #[error("stopped while Python was provided, by {}", .0.0.as_str())]
+    #[error("stopped while providing Python, by {}", .0.0.as_str())]
     Stopped(#[from] Stopped),
     #[error("the Python environment needs {needed_gb:.1} GB in {folder}, {free_gb:.1} GB are free")]
     NoRoom { folder: PathBuf, needed_gb: f64, free_gb: f64 },
@@ -106,16 +106,16 @@ impl PythonError {
                 "leave out `--python`, or `environment` in a workload.toml, to take the pinned set".into()
             }
             PythonError::Hangs { path, .. } => {
-                format!("try it by hand, `{} -c pass`; or have another Python take its place", path.display())
+                format!("try it by hand, `{} -c pass`; or put another Python in its place", path.display())
             }
-            PythonError::Unsupervised { .. } => "`ulimit -u`, and `pids.max` of a container, say how many there may be".into(),
+            PythonError::Unsupervised { .. } => "`ulimit -u`, and `pids.max` of a container, limit the number".into(),
             PythonError::NoPath => "`PATH=/usr/local/bin:/usr/bin:/bin collo …`".into(),
             PythonError::Colon { path } if path.ends_with("workloads") => {
                 let project = path.parent().unwrap_or(path);
-                format!("reach it by another name: `ln -s '{}' ~/link`, then `collo -C ~/link …`", project.display())
+                format!("use another name: `ln -s '{}' ~/link`, then `collo -C ~/link …`", project.display())
             }
             PythonError::Colon { .. } => "`COLLO_CACHE=DIR` puts it elsewhere".into(),
-            PythonError::Stopped(_) => "the same command goes on where it was".into(),
+            PythonError::Stopped(_) => "the same command resumes".into(),
             PythonError::NoRoom { .. } => "`COLLO_CACHE=DIR` puts it elsewhere, `--python PATH` takes your own".into(),
             PythonError::NoVenv { .. } => "`sudo apt install python3-venv`, or have `uv` on the PATH".into(),
             PythonError::Install { log, .. } => {

@@ -136,7 +136,7 @@ struct Package {
 pub enum NoEnergy {
     #[error("RAPL is there, but only root may read {}", .0.display())]
     Denied(PathBuf),
-    #[error("no readable counter: this machine shows no RAPL")]
+    #[error("no readable counter: this machine has no RAPL")]
     NotThere,
 }
 

@@ -117,7 +117,7 @@ impl Sampling {
         let quality = finished.into_iter().map(|f| f.quality).collect();
         match self.writer.take().map(JoinHandle::join) {
             Some(Ok(written)) => written.map(|()| quality),
-            _ => Err(collo_store::Error::Io(std::io::Error::other("the thread that writes samples ended early"))),
+            _ => Err(collo_store::Error::Io(std::io::Error::other("the thread that writes samples exited early"))),
         }
     }
 
@@ -157,7 +157,7 @@ impl Drop for Sampling {
 /// Start a thread; the error is why there is none: a machine may limit their number (`ulimit -u`, `pids.max`).
 pub fn thread<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> std::io::Result<JoinHandle<T>> {
     let begun = std::thread::Builder::new().name(name.into()).spawn(work);
-    begun.map_err(|e| std::io::Error::new(e.kind(), format!("no thread for sampling can be started: {e}")))
+    begun.map_err(|e| std::io::Error::new(e.kind(), format!("no sampling thread can be started: {e}")))
 }
 
 fn write(received: &mpsc::Receiver<Vec<Sample>>, mut writer: SampleWriter, give_up: &AtomicBool) -> collo_store::Result<()> {

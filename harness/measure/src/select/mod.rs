@@ -138,7 +138,7 @@ impl Expression {
                 let mistake =
                     Diagnostic::new(format!("unknown axis {}", quoted(&test.axis))).at(&self.source, test.axis_span.clone());
                 return Err(match nearest(&test.axis, known.iter().copied()) {
-                    _ if test.axis == "tail" => mistake.note(format!("it is `after_measured` now: {}", AfterMeasured::FORMER)),
+                    _ if test.axis == "tail" => mistake.note(format!("it is now `after_measured`: {}", AfterMeasured::FORMER)),
                     Some(near) => mistake.note(format!("did you mean `{near}`?")),
                     None => mistake.hint(format!("axes are {}", listed_all(&known))),
                 });
@@ -153,14 +153,14 @@ impl Expression {
         let (is, fits): (&str, fn(&Json) -> bool) = match test.axis.as_str() {
             "degree" | "batch_size" => ("a number", Json::is_number),
             "baseline" => ("`true` or `false`", Json::is_boolean),
-            "workload" | "sharing" | "after_measured" | "cell" => ("text, in quotes", Json::is_string),
+            "workload" | "sharing" | "after_measured" | "cell" => ("a quoted string", Json::is_string),
             _ => return Ok(()),
         };
         let wrong = match &test.against {
             Against::True => is != "`true` or `false`",
             Against::Compared(_, value) => !fits(value),
             Against::OneOf(values) => !values.iter().all(fits),
-            Against::Matches(_) => is != "text, in quotes",
+            Against::Matches(_) => is != "a quoted string",
         };
         let mistake = |what: String| Diagnostic::new(what).at(&self.source, test.value_span.clone());
         if wrong {

@@ -50,7 +50,7 @@ fn words(source: &Arc<Source>) -> Result<Vec<(Word, Range<usize>)>, Diagnostic> 
             (Word::Sign(sign), sign.len())
         } else if c == '"' || c == '\'' {
             let Some(end) = rest[1..].find(c) else {
-                return Err(Diagnostic::new("text without its closing quote").at(source, at..text.len()));
+                return Err(Diagnostic::new("string without its closing quote").at(source, at..text.len()));
             };
             (Word::Value(rest[1..=end].into()), end + 2)
         } else if c.is_ascii_digit() || (c == '-' && rest[1..].starts_with(|c: char| c.is_ascii_digit())) {
@@ -60,7 +60,7 @@ fn words(source: &Arc<Source>) -> Result<Vec<(Word, Range<usize>)>, Diagnostic> 
                 .map(Json::from)
                 .ok()
                 .or_else(|| rest[..length].parse::<f64>().ok().filter(|n| n.is_finite()).map(Json::from));
-            let wrong = || Diagnostic::new(format!("{} is not a number", quoted(&rest[..length]))).at(source, at..at + length);
+            let wrong = || Diagnostic::new(format!("invalid number {}", quoted(&rest[..length]))).at(source, at..at + length);
             (Word::Value(number.ok_or_else(|| wrong().note("strings must be quoted"))?), length)
         } else if c.is_alphabetic() || c == '_' {
             let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').unwrap_or(rest.len());
@@ -77,7 +77,7 @@ fn words(source: &Arc<Source>) -> Result<Vec<(Word, Range<usize>)>, Diagnostic> 
                 '|' => "or is `||`",
                 _ => "as in `sharing == \"naive\" && degree <= 2`",
             };
-            let what = format!("{} means nothing here", quoted(&c.to_string()));
+            let what = format!("unexpected {}", quoted(&c.to_string()));
             return Err(Diagnostic::new(what).at(source, at..at + c.len_utf8()).note(note));
         };
         words.push((word, at..at + length));
@@ -183,15 +183,15 @@ impl Reader<'_> {
                 Ok(value)
             }
             Some(Word::Name(name)) => Err(self.expected("a value").note(format!("strings must be quoted: `\"{name}\"`"))),
-            _ => Err(self.expected("a value").note("a number, `true`, `false`, or text in quotes")),
+            _ => Err(self.expected("a value").note("a number, `true`, `false`, or a quoted string")),
         }
     }
 
     fn pattern(&mut self, axis: String, axis_span: Range<usize>) -> Result<Test, Diagnostic> {
         let value_span = self.span();
         let value = self.value()?;
-        let wrong = |why: &str| Diagnostic::new(format!("not a regular expression: {why}")).at(self.source, value_span.clone());
-        let text = value.as_str().ok_or_else(|| wrong("it stands in quotes"))?;
+        let wrong = |why: &str| Diagnostic::new(format!("invalid regular expression: {why}")).at(self.source, value_span.clone());
+        let text = value.as_str().ok_or_else(|| wrong("it must be quoted"))?;
         let last_line =
             |e: regex::Error| e.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_string();
         let pattern = Regex::new(text).map_err(|e| wrong(&last_line(e)))?;

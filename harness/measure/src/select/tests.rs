@@ -77,15 +77,15 @@ fn mistakes_are_shown_where_they_are() {
     insta::assert_snapshot!(said("tail == 'hold'"), @r"
     error: unknown axis `tail` at column 1 of `--where`
        | tail == 'hold'
-       | ^^^^ it is `after_measured` now: `keep-running` was `hold`, `exit` was `release`
+       | ^^^^ it is now `after_measured`: `keep-running` was `hold`, `exit` was `release`
     ");
     insta::assert_snapshot!(said("after_measured == 'hold'"), @r"
     error: unknown after_measured `hold` at column 19 of `--where`
        | after_measured == 'hold'
        |                   ^^^^^^ one of `keep-running` or `exit`
     ");
-    insta::assert_snapshot!(said("degree = 2"), @r"
-    error: `=` means nothing here at column 8 of `--where`
+    insta::assert_snapshot!(said("degree = 2"), @"
+    error: unexpected `=` at column 8 of `--where`
        | degree = 2
        |        ^ equal is `==`
     ");
@@ -97,7 +97,7 @@ fn mistakes_are_shown_where_they_are() {
     insta::assert_snapshot!(said("degree <="), @r"
     error: expected a value at column 10 of `--where`
        | degree <=
-       |          ^ a number, `true`, `false`, or text in quotes
+       |          ^ a number, `true`, `false`, or a quoted string
     ");
     insta::assert_snapshot!(said("degree == \"two\""), @r#"
     error: `degree` is a number at column 11 of `--where`
@@ -115,17 +115,17 @@ fn mistakes_are_shown_where_they_are() {
        |             ^^^^^^
     ");
     insta::assert_snapshot!(said("sharing == 'naive"), @r"
-    error: text without its closing quote at column 12 of `--where`
+    error: string without its closing quote at column 12 of `--where`
        | sharing == 'naive
        |            ^^^^^^
     ");
-    insta::assert_snapshot!(said("degree == 2x"), @r"
-    error: `2x` is not a number at column 11 of `--where`
+    insta::assert_snapshot!(said("degree == 2x"), @"
+    error: invalid number `2x` at column 11 of `--where`
        | degree == 2x
        |           ^^ strings must be quoted
     ");
     insta::assert_snapshot!(said("cell =~ '('"), @r"
-    error: not a regular expression: unclosed group at column 9 of `--where`
+    error: invalid regular expression: unclosed group at column 9 of `--where`
        | cell =~ '('
        |         ^^^
     ");

@@ -15,7 +15,7 @@ use crate::device::{holders, mps, namespace, nvml};
 use crate::launch::protocol::Hello;
 
 /// The check that fails if others use the GPU.
-pub const OTHERS: &str = "others on the card";
+pub const OTHERS: &str = "others on the GPU";
 
 /// The check of a limit set in the MPS daemon.
 pub const MEMORY_LIMIT: &str = "memory limit of the MPS daemon";
@@ -182,7 +182,7 @@ fn judge(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Attestation {
     if hidden {
         let count = seen.others(members).len();
         attestation.checks.push(Check {
-            what: "processes on the card, by count".into(),
+            what: "processes on the GPU, by count".into(),
             member: None,
             asked: format!("{} of members whose pids are hidden here", members.len()),
             found: Some(count.to_string()),
@@ -213,11 +213,11 @@ fn of_others(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Check {
     let others = seen.others(members);
     let name = |pid: &u32| holders::named(*pid);
     let all: Vec<String> = others.iter().map(name).chain(seen.unlisted.as_ref().map(Unlisted::to_string)).collect();
-    let found = if all.is_empty() { "nobody".into() } else { all.join(", ") };
+    let found = if all.is_empty() { "none".into() } else { all.join(", ") };
     Check {
         what: OTHERS.into(),
         member: None,
-        asked: if card.foreign { "allowed".into() } else { "nobody".into() },
+        asked: if card.foreign { "allowed".into() } else { "none".into() },
         found: seen.computing.as_ref().map(|_| found),
         // Who is not listed is only inferred: what was found says so, and the run is informative.
         holds: seen.computing.is_some() && (card.foreign || others.is_empty()),

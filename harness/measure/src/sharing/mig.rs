@@ -15,7 +15,7 @@ use crate::device::{DeviceFacts, DeviceKind};
 pub static MIG: Family = Family {
     name: "mig",
     examples: &["mig", "mig:3g.20gb", "mig:2×3g.20gb", "mig:2×1c.3g.20gb", "mig:balanced", "mig:3g.20gb+mps"],
-    about: "the GPU cut into instances with memory and compute of their own",
+    about: "the GPU partitioned into instances with memory and compute of their own",
     parse: |label| {
         let rest = label.strip_prefix("mig")?;
         let (rest, mps) = rest.strip_suffix("+mps").map_or((rest, false), |rest| (rest, true));
@@ -43,7 +43,7 @@ pub enum Cut {
     Layout(String),
 }
 
-const CUT_HELP: &str = "a cut is a profile such as `3g.20gb` or `2×3g.20gb`, or the name of a layout";
+const CUT_HELP: &str = "a profile such as `3g.20gb` or `2×3g.20gb`, or the name of a layout";
 
 impl Cut {
     fn parse(text: &str) -> Result<Cut, String> {
@@ -90,11 +90,11 @@ impl SharingMode for Mig {
             let name = facts.gpu().map(|g| g.name.as_str()).unwrap_or_default();
             return Err(match facts.gpu().filter(|gpu| gpu.has_mig) {
                 None => Refusal {
-                    reason: format!("{name} cannot be cut: it has no MIG"),
+                    reason: format!("{name} cannot be partitioned: it has no MIG"),
                     hint: Some("`naive` and `mps` share it".into()),
                 },
                 Some(gpu) => Refusal {
-                    reason: format!("{name} has MIG, and what it can be cut into is not known: {}", gpu.why_no_profiles()),
+                    reason: format!("{name} has MIG, but its possible partitions are unknown: {}", gpu.why_no_profiles()),
                     hint: gpu.at.as_ref().map(|at| format!("`sudo collo mig apply on --gpu {}`, then plan again", at.index)),
                 },
             });

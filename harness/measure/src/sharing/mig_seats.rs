@@ -52,7 +52,7 @@ impl Seats<'_> {
         let wanted = if self.mps { self.degree().min(most.unwrap_or(0)) } else { self.degree() };
         let Some(profile) = self.card.equal(wanted) else {
             let hint = most.map(|most| format!("`degree` up to {most} fits; more share an instance with `mig+mps`"));
-            let reason = format!("{} cannot be cut into {wanted} equal instances", self.card.name);
+            let reason = format!("{} cannot be partitioned into {wanted} equal instances", self.card.name);
             return Err(Refusal { reason, hint });
         };
         self.placed(&vec![Arc::clone(profile); wanted as usize])
@@ -136,7 +136,7 @@ impl Seats<'_> {
         let profile = |m: &MemberSpec| {
             let Some(name) = slices.get(&m.workload) else {
                 return Err(Refusal {
-                    reason: format!("`slices` does not say which profile `{}` gets", m.workload),
+                    reason: format!("`slices` has no profile for `{}`", m.workload),
                     hint: Some(format!(
                         "as in `slices = {{ {} = \"1g.5gb\" }}`; all: `collo list gpus --gpu {}`",
                         m.workload, self.card.name

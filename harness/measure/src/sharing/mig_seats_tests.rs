@@ -52,7 +52,7 @@ fn mig_alone_gives_each_member_the_largest_equal_instance() {
     assert_eq!(of, ["7g.40gb", "2×3g.20gb", "3×2g.10gb", "4×1g.5gb", "5×1g.5gb", "6×1g.5gb", "7×1g.5gb"]);
     insta::assert_snapshot!(
         slots("mig", 8),
-        @"a100-40gb cannot be cut into 8 equal instances · `degree` up to 7 fits; more share an instance with `mig+mps`"
+        @"a100-40gb cannot be partitioned into 8 equal instances · `degree` up to 7 fits; more share an instance with `mig+mps`"
     );
     assert_eq!(slots("mig+mps", 8), "6×1g.5gb + 1g.5gb of 2");
 }
@@ -122,7 +122,7 @@ fn the_three_groups_that_are_impossible_on_an_a100_are_refused_with_what_would_f
 #[test]
 fn a_workload_without_a_slice_is_named() {
     let refusal = mixed(&[("small", "1g.5gb")], &["small", "medium"]).expect_err("no word of medium");
-    assert_eq!(refusal.reason, "`slices` does not say which profile `medium` gets");
+    assert_eq!(refusal.reason, "`slices` has no profile for `medium`");
 }
 
 #[test]

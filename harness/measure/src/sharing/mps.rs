@@ -10,7 +10,7 @@ use crate::device::{DeviceFacts, DeviceKind};
 pub static MPS: Family = Family {
     name: "mps",
     examples: &["mps", "mps:50%", "mps:50%,mem=4GB", "mps:mem=4GB", "mps:each"],
-    about: "kernels of all members side by side through NVIDIA's Multi-Process Service, perhaps with limits per member",
+    about: "kernels of all members side by side through NVIDIA's Multi-Process Service, optionally with limits per member",
     parse: |label| {
         let rest = label.strip_prefix("mps")?;
         let mode = match rest {
@@ -74,8 +74,8 @@ fn own(members: &[MemberSpec], each: &Each) -> Result<Vec<Limits>, Refusal> {
     let limits = |m: &MemberSpec| {
         let name = &m.workload;
         each.limits.get(name).copied().filter(|_| mixed).ok_or_else(|| Refusal {
-            reason: format!("`mps:each` gives each workload of a mixed group its limits, and `limits` says none for `{name}`"),
-            hint: Some(format!("as in `limits = {{ {name} = \"50%\" }}`; where all are alike: `mps:50%`")),
+            reason: format!("`mps:each` gives each workload of a mixed group its limits, and `limits` has none for `{name}`"),
+            hint: Some(format!("as in `limits = {{ {name} = \"50%\" }}`; if all are alike: `mps:50%`")),
         })
     };
     members.iter().map(limits).collect()

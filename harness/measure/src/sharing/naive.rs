@@ -10,7 +10,7 @@ use crate::device::DeviceFacts;
 pub static NAIVE: Family = Family {
     name: "naive",
     examples: &["naive"],
-    about: "each member by itself, the device slices the time; on its own, a member is `solo`",
+    about: "each member by itself, time-sliced by the device; on its own, a member is `solo`",
     // `streams` is the study's word for it; one member of it is `solo`.
     parse: |label| matches!(label, "naive" | "streams" | "solo").then(|| Ok(Arc::new(Naive) as Arc<dyn SharingMode>)),
 };
@@ -31,7 +31,7 @@ impl SharingMode for Naive {
         let mode = facts.gpu().and_then(|gpu| gpu.compute_mode.as_deref());
         if let Some(mode) = mode.filter(|mode| members.len() > 1 && *mode != "Default") {
             return Err(Refusal {
-                reason: format!("the card is in compute mode {mode}, which does not let {} processes share it", members.len()),
+                reason: format!("the GPU is in compute mode {mode}, which does not let {} processes share it", members.len()),
                 hint: Some("`sudo nvidia-smi -c DEFAULT`; `mps` shares it as it is".into()),
             });
         }

@@ -94,7 +94,7 @@ pub fn stage(ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotSt
 }
 
 fn on_gpu(ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged> {
-    let Some((gpu, hold)) = ground.card.as_mut() else { return Err(NotStaged::because("no card is held")) };
+    let Some((gpu, hold)) = ground.card.as_mut() else { return Err(NotStaged::because("no GPU is leased")) };
     let mig = seating.partition.as_ref().is_some_and(|p| p.mig);
     let exclusive = seating.daemons && ground.exclusive && !mig;
     if !exclusive {
@@ -158,7 +158,7 @@ fn devices(seating: &Seating, uuid: &str, sms: Option<u32>, cut: Option<&CutCard
         })
     };
     let all: Option<Vec<Visible>> = seating.seats.iter().enumerate().map(visible).collect();
-    all.ok_or_else(|| NotStaged::because("an instance was created, and CUDA does not see it"))
+    all.ok_or_else(|| NotStaged::because("an instance was created, but CUDA does not see it"))
 }
 
 fn instances(seating: &Seating, cut: Option<&CutCard>) -> Vec<(String, u32, u32)> {
@@ -250,7 +250,7 @@ impl Daemon {
                 return Ok(daemon);
             }
             if Instant::now() > deadline {
-                break format!("the MPS daemon did not answer within {} s", READY_WITHIN.as_secs());
+                break format!("the MPS daemon did not respond within {} s", READY_WITHIN.as_secs());
             }
             std::thread::sleep(Duration::from_millis(10));
         };
@@ -273,7 +273,7 @@ impl Daemon {
             return Some(format!("the MPS daemon ended while members ran: {how}{}", self.said()));
         }
         match self.served.control.servers() {
-            Err(e) => Some(format!("the MPS daemon does not answer any more: {e}")),
+            Err(e) => Some(format!("the MPS daemon no longer responds: {e}")),
             Ok(servers) => {
                 let fault = |s: &u32| matches!(self.served.control.status(*s), Ok(Status::Fault));
                 // A server leaves FAULT when its clients are gone, which they are by now; its log stays.

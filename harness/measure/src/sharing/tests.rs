@@ -64,7 +64,7 @@ fn a_mistyped_mode_gets_its_neighbour_and_a_wrong_limit_its_rule() {
     ");
     insta::assert_snapshot!(said("mig:3g"), @r"
     error: unknown sharing mode `mig:3g`
-    hint: a cut is a profile such as `3g.20gb` or `2×3g.20gb`, or the name of a layout
+    hint: a profile such as `3g.20gb` or `2×3g.20gb`, or the name of a layout
     ");
     insta::assert_snapshot!(said("timeslice"), @r"
     error: unknown sharing mode `timeslice`

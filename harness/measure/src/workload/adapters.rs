@@ -23,8 +23,8 @@ pub static PRESETS: &[Preset] = &[
         name: "timm",
         pattern: r"^Train: (?P<epoch>[1-9]\d*) \[ *0/",
         tested_with: "the loop of timm's train.py, timm 1.0.31",
-        about: "from the first update of an epoch to that of the next: training, validation and checkpoint. \
-                The script must be told to train one epoch more than are wanted (`--epochs`)",
+        about: "from the first update of an epoch to that of the next: training, validation and checkpoint. The script must \
+                train one epoch more than wanted (`--epochs`)",
     },
     // A bar is drawn again and again, after the validation too: the first that is full counts. Short of the end its last block
     // is a narrower one, also where 99.6 % are shown as 100 %.
@@ -32,9 +32,9 @@ pub static PRESETS: &[Preset] = &[
         name: "lightning",
         pattern: r"^Epoch (?P<epoch>\d+): 100%\|(?:█+|#+)\|",
         tested_with: "lightning 2.4.0 and 2.6.6",
-        about: "from the last training batch of an epoch to that of the next: the validation and the checkpoint after the former, \
-                and the training of the latter, to the batches that the GPU lags behind. It is read from the progress bar of tqdm; \
-                where `rich` is installed the script must be told to use that one (`callbacks=[TQDMProgressBar()]`)",
+        about: "from the last training batch of an epoch to that of the next: the validation and the checkpoint after the \
+                former, and the training of the latter, to the batches that the GPU lags behind. It is read from the progress \
+                bar of tqdm; if `rich` is installed, the script must select that one (`callbacks=[TQDMProgressBar()]`)",
     },
     // Version 5 quotes the values and shows four digits, version 4 does not. Evaluations and the summary begin otherwise.
     Preset {
@@ -42,8 +42,8 @@ pub static PRESETS: &[Preset] = &[
         pattern: r"^(?:\x1b\[A)?\{'loss': .*'epoch': '?(?P<epoch>\d+)(?:\.0)?'?[,}]",
         tested_with: "transformers 4.57.1 and 5.23.0",
         about: "from the last step of an epoch to that of the next: the evaluation and the checkpoint after the former, and the \
-                training of the latter. The script must be told to log each epoch (`logging_strategy=\"epoch\"`); by default it \
-                logs every 500 steps",
+                training of the latter. The script must log each epoch (`logging_strategy=\"epoch\"`); by default it logs every \
+                500 steps",
     },
 ];
 

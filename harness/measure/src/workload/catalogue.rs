@@ -93,7 +93,7 @@ impl Workloads {
         let broken: Vec<String> = self.broken.keys().map(|b| format!("`{b}`")).collect();
         Err(match broken.is_empty() {
             true => unknown.into(),
-            false => unknown.hint(format!("{} could not be read, `collo list workloads` says why", broken.join(", "))).into(),
+            false => unknown.hint(format!("{} could not be read, see `collo list workloads`", broken.join(", "))).into(),
         })
     }
 }

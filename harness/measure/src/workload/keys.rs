@@ -54,24 +54,19 @@ pub static WORKLOAD: Shape = Shape {
             "outputs",
             Kind::List(&Kind::Text),
             None,
-            "files and folders of the workload's folder that its runs write: no ingredients, whatever they are called",
+            "files and folders of the workload's folder that its runs write: never ingredients, whatever their names",
         ),
         key("settings", Kind::Table(&SETTINGS), None, "the settings with their defaults; each is a placeholder in `command`"),
         key("variables", Kind::Table(&VARIABLES), None, "environment variables of its processes; `{name}` is a setting"),
         FORECASTS,
-        key(
-            "epochs",
-            Kind::Table(&EPOCHS),
-            None,
-            "how to read epochs from the output of a script that does not speak the protocol",
-        ),
+        key("epochs", Kind::Table(&EPOCHS), None, "how to read epochs from the output of a script without the protocol"),
         key(
             "recipes",
             Kind::Table(&RECIPES),
             None,
-            "values for many settings by one word: `recipe = \"NAME\"`; what a preset or an experiment says itself wins",
+            "named values for many settings: `recipe = \"NAME\"`; a preset's or an experiment's own values win",
         ),
-        key("presets", Kind::Table(&PRESETS), None, "further workloads: this one by another name, with other settings"),
+        key("presets", Kind::Table(&PRESETS), None, "further workloads: this one under another name, with other settings"),
     ],
 };
 
@@ -118,7 +113,7 @@ pub static FORECAST_GPU: Shape = Shape {
         "host_memory_bytes",
         Kind::Whole { from: 0, to: u64::MAX },
         None,
-        "memory of the machine that one member needs for itself, beside the card's; what members share does not count",
+        "host memory that one member needs for itself, besides the GPU's; what members share does not count",
     )],
 };
 
@@ -130,7 +125,7 @@ pub static EPOCHS: Shape = Shape {
             "pattern",
             Kind::Text,
             None,
-            "a regular expression over lines, with the named group `epoch`, and `seconds` where the line tells them",
+            "a regular expression over lines, with the named group `epoch`, and `seconds` if the line has them",
         ),
         key("preset", Kind::Choice(ADAPTERS), None, "a pattern for the output of this library, instead of `pattern`"),
         key("items", Kind::Whole { from: 1, to: u64::MAX }, None, "items per epoch"),

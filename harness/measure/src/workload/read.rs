@@ -36,14 +36,14 @@ pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Work
     }
     for key in ["command", "prepare"] {
         if let Some(found) = fields.list(key).and_then(|words| words.first()).filter(|word| word.text() == Some("")) {
-            let what = Diagnostic::new(format!("`{key}` begins with an empty word, and that is no program"));
+            let what = Diagnostic::new(format!("`{key}` begins with an empty word, not a program"));
             mistakes.push(what.at(source, found.span.clone()).note("as in `[\"python\", \"train.py\"]`"));
         }
     }
     let command = fields.texts("command").unwrap_or_default();
     if command.is_empty() && mistakes.is_empty() {
         let missing = Diagnostic::new(format!("`command` is missing in {}", source.name()));
-        mistakes.push(missing.hint("it is the one line that is needed: `command = [\"python\", \"train.py\"]`"));
+        mistakes.push(missing.hint("the only required line: `command = [\"python\", \"train.py\"]`"));
     }
     let settings: BTreeMap<String, Json> = fields.table("settings").map(settings).unwrap_or_default();
     check_placeholders(source, &fields, &settings, &mut mistakes);
@@ -180,8 +180,8 @@ fn environment(source: &Arc<Source>, fields: &Fields, folder: &Path, mistakes: &
 fn packages(source: &Arc<Source>, fields: &Fields, folder: &Path, mistakes: &mut Diagnostics) -> Option<PathBuf> {
     let file = fields.found("packages")?;
     if fields.text("environment").is_some_and(|e| e != "torch") {
-        let what = Diagnostic::new("`packages` are laid over the environment that collo provides").at(source, file.span.clone());
-        mistakes.push(what.note("leave out `environment`, or have them in your own"));
+        let what = Diagnostic::new("`packages` extend the environment that collo provides").at(source, file.span.clone());
+        mistakes.push(what.note("leave out `environment`, or install them in your own"));
     }
     file.text().map(|file| folder.join(file))
 }
@@ -191,7 +191,7 @@ fn outputs(source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) ->
     for found in fields.list("outputs").unwrap_or_default() {
         let name = found.text().unwrap_or_default();
         if !Path::new(name).components().all(|c| matches!(c, Component::Normal(_))) || name.is_empty() {
-            let what = Diagnostic::new(format!("{} is no name in the workload's folder", quoted(name)));
+            let what = Diagnostic::new(format!("{} is not a name in the workload's folder", quoted(name)));
             mistakes.push(what.at(source, found.span.clone()).note("as in `outputs = [\"results.json\", \"logs\"]`"));
             continue;
         }
@@ -223,7 +223,7 @@ fn variables(source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) 
         }
         if is_ours(name) {
             let what = Diagnostic::new(format!("the variable `{name}` is collo's own")).at(source, span.clone());
-            mistakes.push(what.note("it says which device a member gets, and how"));
+            mistakes.push(what.note("it selects a member's device"));
         }
         variables.insert(name.to_string(), found.text().unwrap_or_default().to_string());
     }
@@ -250,7 +250,8 @@ fn check_placeholders(source: &Arc<Source>, fields: &Fields, settings: &BTreeMap
                     Some(near) => format!("did you mean `{{{near}}}`?"),
                     None => format!("add `{name} = …` to `[settings]`"),
                 };
-                mistakes.push(Diagnostic::new(format!("`{{{name}}}` is no setting")).at(source, found.span.clone()).note(note));
+                mistakes
+                    .push(Diagnostic::new(format!("`{{{name}}}` is not a setting")).at(source, found.span.clone()).note(note));
             }
         }
     }
@@ -259,7 +260,7 @@ fn check_placeholders(source: &Arc<Source>, fields: &Fields, settings: &BTreeMap
     }
     for (name, span, _) in fields.table("settings").map(Fields::in_order).unwrap_or_default() {
         if !placed.contains(&name) {
-            let what = format!("setting `{name}` is not in `command`, so it would change nothing");
+            let what = format!("setting `{name}` is not in `command`, so it would have no effect");
             mistakes.push(Diagnostic::new(what).at(source, span.clone()).note(format!("add `{{{name}}}` to `command`")));
         }
     }
@@ -300,7 +301,7 @@ fn adapter(source: &Arc<Source>, table: &Fields, mistakes: &mut Diagnostics) -> 
     let items = table.whole("items");
     if let Some(preset) = table.found("preset") {
         if let Some(span) = table.key_span("pattern") {
-            let both = Diagnostic::new("`pattern` and `preset` are both there").at(source, span);
+            let both = Diagnostic::new("both `pattern` and `preset` are given").at(source, span);
             mistakes.push(both.note("a preset is a pattern: leave one out"));
         }
         let known = preset.text().and_then(adapters::preset)?;
@@ -352,5 +353,5 @@ pub fn without_file(name: &str, folder: &Path) -> Diagnostic {
         Some((last, before)) => format!("only {} and {last}", before.join(", ")),
     };
     Diagnostic::new(format!("workload `{name}` has no `workload.toml`, {only}"))
-        .hint(format!("it needs one line to begin: `command = [\"python\", \"{script}\"]`"))
+        .hint(format!("it needs one line to start: `command = [\"python\", \"{script}\"]`"))
 }

@@ -59,10 +59,9 @@ impl Workload {
 pub fn read(workload: &mut Workload, source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) {
     let Some(table) = fields.table("recipes") else { return };
     let Some(usual) = workload.settings.get(RECIPE).and_then(Json::as_str).map(str::to_string) else {
-        let what = Diagnostic::new("`recipes` are there, and no setting `recipe` to choose one by");
+        let what = Diagnostic::new("`recipes` without a setting `recipe` to choose one");
         let place = table.span.start..table.span.start + 1;
-        mistakes
-            .push(what.at(source, place).note("add `recipe = \"NAME\"` to `[settings]`: NAME is what the defaults are called"));
+        mistakes.push(what.at(source, place).note("add `recipe = \"NAME\"` to `[settings]`: NAME is the name of the defaults"));
         return;
     };
     let mut recipes = BTreeMap::from([(usual.clone(), workload.settings.clone())]);
@@ -72,8 +71,8 @@ pub fn read(workload: &mut Workload, source: &Arc<Source>, fields: &Fields, mist
             mistakes.push(Diagnostic::new("a recipe cannot name another").at(source, at));
         }
         if name == usual {
-            let what = Diagnostic::new(format!("the recipe `{name}` is that of `[settings]` already"));
-            mistakes.push(what.at(source, span.clone()).note("leave it out, or give it another name"));
+            let what = Diagnostic::new(format!("the recipe `{name}` is already that of `[settings]`"));
+            mistakes.push(what.at(source, span.clone()).note("leave it out, or rename it"));
         }
         let mut settings = workload.settings.clone();
         settings.extend(given(workload, Some(values), source, mistakes));

@@ -77,7 +77,7 @@ fn an_adapter_may_be_a_preset() {
        |          ^^^^^^^^^^^^ did you mean `lightning`?
     ");
     insta::assert_snapshot!(said("command = ['x']\n[epochs]\npreset = 'timm'\npattern = 'x'\n"), @r"
-    error: `pattern` and `preset` are both there at workloads/mynet/workload.toml:4:1
+    error: both `pattern` and `preset` are given at workloads/mynet/workload.toml:4:1
      4 | pattern = 'x'
        | ^^^^^^^ a preset is a pattern: leave one out
     ");
@@ -85,16 +85,16 @@ fn an_adapter_may_be_a_preset() {
 
 #[test]
 fn placeholders_and_settings_belong_together() {
-    insta::assert_snapshot!(said("command = ['python', 'train.py', '{image}']\n[settings]\nimages = 1\n"), @r"
-    error: `{image}` is no setting at workloads/mynet/workload.toml:1:34
+    insta::assert_snapshot!(said("command = ['python', 'train.py', '{image}']\n[settings]\nimages = 1\n"), @"
+    error: `{image}` is not a setting at workloads/mynet/workload.toml:1:34
      1 | command = ['python', 'train.py', '{image}']
        |                                  ^^^^^^^^^ did you mean `{images}`?
-    error: setting `images` is not in `command`, so it would change nothing, at workloads/mynet/workload.toml:3:1
+    error: setting `images` is not in `command`, so it would have no effect, at workloads/mynet/workload.toml:3:1
      3 | images = 1
        | ^^^^^^ add `{images}` to `command`
     ");
-    insta::assert_snapshot!(said("command = ['python', '{n}']\n"), @r"
-    error: `{n}` is no setting at workloads/mynet/workload.toml:1:22
+    insta::assert_snapshot!(said("command = ['python', '{n}']\n"), @"
+    error: `{n}` is not a setting at workloads/mynet/workload.toml:1:22
      1 | command = ['python', '{n}']
        |                      ^^^^^ add `n = …` to `[settings]`
     ");
@@ -104,7 +104,7 @@ fn placeholders_and_settings_belong_together() {
 fn a_workload_needs_its_command_and_types_are_told() {
     insta::assert_snapshot!(said("description = 'x'\n"), @r#"
     error: `command` is missing in workloads/mynet/workload.toml
-    hint: it is the one line that is needed: `command = ["python", "train.py"]`
+    hint: the only required line: `command = ["python", "train.py"]`
     "#);
     insta::assert_snapshot!(said("command = 'python train.py'\nenviroment = 'torch'\n"), @r#"
     error: `command` is a list, not text, at workloads/mynet/workload.toml:1:11
@@ -138,7 +138,7 @@ fn a_folder_without_its_file_says_what_one_line_would_do() {
     let workloads = Workloads::load(folder.path()).expect("readable");
     insta::assert_snapshot!(workloads.find("mynet").expect_err("no file"), @r#"
     error: workload `mynet` has no `workload.toml`, only train.py and model.py
-    hint: it needs one line to begin: `command = ["python", "train.py"]`
+    hint: it needs one line to start: `command = ["python", "train.py"]`
     "#);
     assert_eq!(workloads.iter().count() + workloads.broken().len(), 0);
 }
@@ -255,14 +255,14 @@ fn a_preset_has_no_settings_of_its_own() {
 
 #[test]
 fn what_collo_tells_a_member_is_not_for_workloads_to_say() {
-    insta::assert_snapshot!(said("command = ['x']\nenvironment = 'sytem'\n[variables]\nCUDA_MPS_PIPE_DIRECTORY = '/tmp'\nNCCL_P2P = '{p2p}'\n"), @r"
+    insta::assert_snapshot!(said("command = ['x']\nenvironment = 'sytem'\n[variables]\nCUDA_MPS_PIPE_DIRECTORY = '/tmp'\nNCCL_P2P = '{p2p}'\n"), @"
     error: unknown environment `sytem` at workloads/mynet/workload.toml:2:15
      2 | environment = 'sytem'
        |               ^^^^^^^ did you mean `system`?
     error: the variable `CUDA_MPS_PIPE_DIRECTORY` is collo's own at workloads/mynet/workload.toml:4:1
      4 | CUDA_MPS_PIPE_DIRECTORY = '/tmp'
-       | ^^^^^^^^^^^^^^^^^^^^^^^ it says which device a member gets, and how
-    error: `{p2p}` is no setting at workloads/mynet/workload.toml:5:12
+       | ^^^^^^^^^^^^^^^^^^^^^^^ it selects a member's device
+    error: `{p2p}` is not a setting at workloads/mynet/workload.toml:5:12
      5 | NCCL_P2P = '{p2p}'
        |            ^^^^^^^ add `p2p = …` to `[settings]`
     ");
@@ -318,9 +318,9 @@ fn a_recipe_that_cannot_be_is_underlined() {
        | ^^^^^^ did you mean `workers`?
     ");
     insta::assert_snapshot!(with("[recipes.own]\nworkers = 4\n"), @r"
-    error: the recipe `own` is that of `[settings]` already at workloads/mynet/workload.toml:5:10
+    error: the recipe `own` is already that of `[settings]` at workloads/mynet/workload.toml:5:10
      5 | [recipes.own]
-       |          ^^^ leave it out, or give it another name
+       |          ^^^ leave it out, or rename it
     ");
     insta::assert_snapshot!(with("[recipes.timm]\nrecipe = 'own'\n"), @r"
     error: a recipe cannot name another at workloads/mynet/workload.toml:6:1
@@ -333,8 +333,8 @@ fn a_recipe_that_cannot_be_is_underlined() {
        |                       ^^^^^ did you mean `timm`?
     ");
     insta::assert_snapshot!(said("command = ['x', '{workers}']\n[settings]\nworkers = 0\n[recipes.timm]\nworkers = 4\n"), @r#"
-    error: `recipes` are there, and no setting `recipe` to choose one by, at workloads/mynet/workload.toml:4:2
+    error: `recipes` without a setting `recipe` to choose one at workloads/mynet/workload.toml:4:2
      4 | [recipes.timm]
-       |  ^ add `recipe = "NAME"` to `[settings]`: NAME is what the defaults are called
+       |  ^ add `recipe = "NAME"` to `[settings]`: NAME is the name of the defaults
     "#);
 }

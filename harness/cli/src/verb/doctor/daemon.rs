@@ -31,11 +31,11 @@ pub fn mps(driver: &Driver) -> Check {
     let worker = std::thread::spawn(move || try_one(&uuid, &answers));
     let check = match answered.recv_timeout(PATIENCE + Duration::from_millis(500)) {
         Ok(Ok(took)) => {
-            Check::new(Mark::Good, "mps", format!("a private daemon starts and answers in {} ms{modes}", took.as_millis()))
+            Check::new(Mark::Good, "mps", format!("a private daemon starts and responds in {} ms{modes}", took.as_millis()))
         }
         Ok(Err(reason)) => Check::new(Mark::Fixable, "mps", format!("a private daemon does not work: {reason}"))
-            .hint("`nvidia-cuda-mps-control -f` in a shell shows what it says"),
-        Err(_) => Check::new(Mark::Fixable, "mps", format!("a private daemon does not answer within {} s", PATIENCE.as_secs())),
+            .hint("`nvidia-cuda-mps-control -f` in a shell shows its messages"),
+        Err(_) => Check::new(Mark::Fixable, "mps", format!("a private daemon does not respond within {} s", PATIENCE.as_secs())),
     };
     // It ends within this; its supervisor sees to it when we are gone.
     let deadline = Instant::now() + PATIENCE;
@@ -65,7 +65,7 @@ fn try_one(uuid: &str, answers: &mpsc::Sender<Result<Duration, String>>) {
             break Err(format!("{how}{}", said(folder.path())));
         }
         if begun.elapsed() >= PATIENCE {
-            break Err(format!("no answer within {} s{}", PATIENCE.as_secs(), said(folder.path())));
+            break Err(format!("no reply within {} s{}", PATIENCE.as_secs(), said(folder.path())));
         }
         std::thread::sleep(Duration::from_millis(5));
     };
@@ -91,7 +91,7 @@ pub(super) fn orders(uuid: &str, folder: &Path) -> ServiceOrders {
 /// The last line of its log, if there is one.
 fn said(folder: &Path) -> String {
     let text = fs_err::read_to_string(folder.join("daemon.log")).unwrap_or_default();
-    text.lines().rev().find(|l| !l.trim().is_empty()).map(|l| format!(", it said `{}`", l.trim())).unwrap_or_default()
+    text.lines().rev().find(|l| !l.trim().is_empty()).map(|l| format!(", it printed `{}`", l.trim())).unwrap_or_default()
 }
 
 /// How many files a process may open.
@@ -105,7 +105,7 @@ pub fn descriptors() -> Check {
 
 fn of_limit(soft: u64) -> Check {
     match soft < DESCRIPTORS {
-        true => Check::new(Mark::Changes, "files", format!("`ulimit -n` is {soft}: an MPS server may run out with many clients"))
+        true => Check::new(Mark::Changes, "files", format!("`ulimit -n` is {soft}: too few for an MPS server with many clients"))
             .hint(format!("`ulimit -n {DESCRIPTORS}`, in a container `--ulimit nofile=65536`")),
         false => Check::new(Mark::Good, "files", format!("`ulimit -n` is {DESCRIPTORS} or more")),
     }

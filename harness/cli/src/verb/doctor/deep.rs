@@ -45,8 +45,8 @@ pub fn checks(context: &Context<'_>, a: &args::Doctor) -> Result<Vec<Check>, Dia
 
 fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, Diagnostics> {
     if let Some(other) = gpu.company.words().first() {
-        let text = format!("{} is not tried: {}", gpu.label(), other);
-        return Ok(vec![Check::new(Mark::Changes, "full load", text).hint("`--gpu` names another")]);
+        let text = format!("{} is not tested: {}", gpu.label(), other);
+        return Ok(vec![Check::new(Mark::Changes, "full load", text).hint("`--gpu` selects another")]);
     }
     let Some(at) = &gpu.at else { return Ok(Vec::new()) };
     let project = context.project()?;
@@ -54,8 +54,7 @@ fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, 
     workloads.find(WORKLOAD)?;
     let cells = cells(gpu);
     if cells.is_empty() {
-        let check =
-            Check::new(Mark::Fixable, "full load", format!("{} has MIG on and nothing that can be trained on", gpu.label()));
+        let check = Check::new(Mark::Fixable, "full load", format!("{} has MIG on and no instance to train on", gpu.label()));
         return Ok(vec![check.hint("`collo mig apply LAYOUT`, or `collo mig clear`")]);
     }
     let mut all = Vec::new();
@@ -139,14 +138,14 @@ fn shares(label: &str, run: &StoredRun) -> Check {
 fn hint_of(r: &RunRecord) -> &'static str {
     let trained_on_cpu = |check: &collo_store::Check| !check.holds && check.found.as_deref() == Some("cpu");
     match &r.outcome {
-        Outcome::OutOfMemory { .. } => "somebody else's memory on this card? `nvidia-smi` shows it",
-        Outcome::HostOutOfMemory { .. } => "end what else runs on this machine: `free -h` shows what is left",
-        Outcome::NotStaged { .. } => "`nvidia-cuda-mps-control -f` in a shell shows what it says",
+        Outcome::OutOfMemory { .. } => "another user's memory on this GPU? check `nvidia-smi`",
+        Outcome::HostOutOfMemory { .. } => "stop other processes on this machine: `free -h` shows free memory",
+        Outcome::NotStaged { .. } => "`nvidia-cuda-mps-control -f` in a shell shows its messages",
         Outcome::DeviceLost { .. } => "`dmesg | grep -i nvrm`, then a reset or a reboot",
         Outcome::ModeLost { .. } if r.attestation.checks.iter().any(trained_on_cpu) => {
-            "CUDA cannot be used here: fabric manager on HGX, /dev/nvidia-uvm, driver and library that differ"
+            "CUDA is unusable here: fabric manager on HGX, /dev/nvidia-uvm, driver and library mismatch"
         }
-        _ => "`collo run gpu-smoke` keeps what happened, and `collo show last` shows it",
+        _ => "`collo run gpu-smoke` records what happened, `collo show last` shows it",
     }
 }
 
@@ -154,7 +153,7 @@ fn hint_of(r: &RunRecord) -> &'static str {
 fn activity(label: &str, runs: &[&StoredRun]) -> Vec<Check> {
     const SUBJECT: &str = "full load";
     if runs.is_empty() {
-        return vec![Check::new(Mark::Fixable, SUBJECT, format!("{label}: nothing ran to its end, so nothing was read"))];
+        return vec![Check::new(Mark::Fixable, SUBJECT, format!("{label}: no run finished, so nothing was read"))];
     }
     let mut all = Vec::new();
     for run in runs {
@@ -167,15 +166,15 @@ fn activity(label: &str, runs: &[&StoredRun]) -> Vec<Check> {
         if told.is_empty() {
             let absent = run.record.sampling.iter().find_map(|s| s.absent.iter().find(|(m, _)| m.starts_with(ACTIVITY)));
             let why = absent.map_or("no source gave a number".to_string(), |(_, why)| why.clone());
-            let check = Check::new(Mark::Fixable, SUBJECT, format!("{label}, {}: SM activity is not told: {why}", cell.cell));
-            all.push(check.hint("`collo doctor` without `--deep` says what its sources lack"));
+            let check = Check::new(Mark::Fixable, SUBJECT, format!("{label}, {}: SM activity is not reported: {why}", cell.cell));
+            all.push(check.hint("`collo doctor` without `--deep` shows what its sources lack"));
         }
         for (number, (_, mean)) in told.iter().enumerate() {
             let place = if on_instances { format!("{label}, instance {}", number + 1) } else { label.to_string() };
             let text = format!("{place}, {}: SM activity {mean:.2}", cell.cell);
             all.push(match mean {
-                m if *m > TOO_MUCH => Check::new(Mark::Fixable, SUBJECT, format!("{text}: more than there can be"))
-                    .hint("DCGM on A100 with MIG (DCGM #152): shares of instances are not to be compared"),
+                m if *m > TOO_MUCH => Check::new(Mark::Fixable, SUBJECT, format!("{text}: more than possible"))
+                    .hint("DCGM on A100 with MIG (DCGM #152): shares of instances are not comparable"),
                 m if *m < if on_instances { FULL_INSTANCE } else { FULL } => Check::new(
                     Mark::Fixable,
                     SUBJECT,
@@ -183,9 +182,9 @@ fn activity(label: &str, runs: &[&StoredRun]) -> Vec<Check> {
                 )
                 .hint(match on_instances {
                     true => {
-                        "before Hopper DCGM under-reports larger instances beside smaller ones (DCGM #138, #151): cut it equally"
+                        "before Hopper DCGM under-reports larger instances next to smaller ones (DCGM #138, #151): partition it equally"
                     }
-                    false => "somebody else on the card, a lower clock, or a source that repeats old numbers",
+                    false => "another process on the GPU, a lower clock, or a source that repeats old numbers",
                 }),
                 _ => Check::new(Mark::Good, SUBJECT, text),
             });
@@ -248,11 +247,11 @@ fn of_stream(label: &str, rows: u64, unread: u64, why: impl FnOnce() -> Option<S
     match (rows, unread) {
         (0, _) => {
             let why = why().map(|why| format!(": {why}")).unwrap_or_default();
-            Check::new(Mark::Fixable, STREAM, format!("{label}: `dcgmi dmon` gave no numbers{why}"))
+            Check::new(Mark::Fixable, STREAM, format!("{label}: `dcgmi dmon` printed no numbers{why}"))
                 .hint("`sudo systemctl restart nvidia-dcgm`, then `dcgmi dmon -e 1002`")
         }
-        (_, 0) => Check::new(Mark::Good, STREAM, format!("{label}: {rows} rows of `dcgmi dmon`, each understood")),
+        (_, 0) => Check::new(Mark::Good, STREAM, format!("{label}: {rows} rows of `dcgmi dmon`, all understood")),
         _ => Check::new(Mark::Changes, STREAM, format!("{label}: {rows} rows of `dcgmi dmon`, {unread} lines not understood"))
-            .hint("`collo doctor --collect` brings them home"),
+            .hint("`collo doctor --collect` saves them"),
     }
 }

@@ -11,12 +11,12 @@ use super::{Check, Mark};
 /// Printed first.
 pub fn simulated(driver: &Driver) -> Option<Check> {
     let any = driver.gpus.iter().any(|gpu| gpu.simulated);
-    any.then(|| Check::new(Mark::Changes, "simulated", "every number here is invented by a model"))
+    any.then(|| Check::new(Mark::Changes, "simulated", "every number here comes from a model"))
 }
 
 pub fn driver(driver: &Driver) -> Check {
     let version = &driver.version;
-    let cuda = driver.cuda.map(|v| format!("CUDA {}.{}", v / 1000, v % 1000 / 10)).unwrap_or_else(|| "CUDA not told".into());
+    let cuda = driver.cuda.map(|v| format!("CUDA {}.{}", v / 1000, v % 1000 / 10)).unwrap_or_else(|| "CUDA unknown".into());
     // A small card that only shows pictures is not computed on.
     let capability = driver.gpus.iter().filter(|g| g.computes()).filter_map(|g| g.capability).min();
     match PinSet::for_driver(driver.cuda.map(|cuda| Target { cuda, capability })) {
@@ -43,7 +43,7 @@ fn indices<'a>(gpus: impl Iterator<Item = &'a Gpu>) -> Vec<u32> {
 pub fn gpus(driver: &Driver) -> Check {
     if driver.gpus.is_empty() {
         let all = silent(driver).join("; ");
-        let text = if all.is_empty() { "the driver answers, and has no GPU".into() } else { all };
+        let text = if all.is_empty() { "the driver responds, but has no GPU".into() } else { all };
         return Check::new(Mark::Fixable, "gpus", text).hint("`nvidia-smi -L`, `dmesg | grep NVRM`");
     }
     let mut models: Vec<(&str, Vec<u32>)> = Vec::new();
@@ -57,7 +57,7 @@ pub fn gpus(driver: &Driver) -> Check {
     let mut states: Vec<(String, Vec<u32>)> = Vec::new();
     for gpu in driver.gpus.iter().filter(|g| g.has_mig) {
         let state = match &gpu.partition {
-            None => "not told".to_string(),
+            None => "unknown".to_string(),
             Some(p) if gpu.card.is_none() && !p.mig => "off, its profiles are known once it is on".into(),
             Some(p) if !p.mig => "off".into(),
             Some(p) if p.instances.is_empty() => "on, no instance".into(),
@@ -78,18 +78,18 @@ pub fn gpus(driver: &Driver) -> Check {
     let silent = silent(driver);
     if !silent.is_empty() {
         return Check::new(Mark::Fixable, "gpus", format!("{text}; {}", silent.join("; ")))
-            .hint("`nvidia-smi` and the kernel's log (`dmesg`, lines with Xid) tell more; a lost GPU takes a reboot");
+            .hint("see `nvidia-smi` and the kernel log (`dmesg`, lines with Xid); a lost GPU needs a reboot");
     }
     match pending.is_empty() {
         true => Check::new(Mark::Good, "gpus", text),
         false => Check::new(Mark::Fixable, "gpus", format!("{text}; another MIG mode is pending on {}", ranges(&pending)))
-            .hint("`sudo nvidia-smi --gpu-reset`, or a reboot, brings it"),
+            .hint("`sudo nvidia-smi --gpu-reset`, or a reboot, applies it"),
     }
 }
 
 /// GPUs that are listed but do not respond, a sentence each.
 fn silent(driver: &Driver) -> Vec<String> {
-    driver.silent.iter().map(|(index, why)| format!("GPU {index} does not answer: {why}")).collect()
+    driver.silent.iter().map(|(index, why)| format!("GPU {index} does not respond: {why}")).collect()
 }
 
 /// GPUs that a batch system or a container allocated to this process, if known.
@@ -102,7 +102,7 @@ pub fn allocation(driver: &Driver) -> Option<Check> {
         }
         Err(e) => {
             let check = Check::new(Mark::Fixable, "allocation", e.what());
-            Some(check.hint("`unset` the variable if it means nothing; a batch system gives cards with the job"))
+            Some(check.hint("`unset` the variable if it is stale; a batch system allocates GPUs with the job"))
         }
     }
 }
@@ -146,19 +146,19 @@ pub fn mig(driver: &Driver, right: bool) -> Check {
     if known.is_empty() {
         let first = driver.gpus.iter().find(|g| g.has_mig);
         let why = first.map(Gpu::why_no_profiles).unwrap_or_default();
-        let check = Check::new(Mark::Fixable, "mig", format!("what {} can be cut into is not known: {why}", named(&able)));
+        let check = Check::new(Mark::Fixable, "mig", format!("the possible partitions of {} are unknown: {why}", named(&able)));
         return match first.and_then(|g| g.partition.as_ref()).is_some_and(|p| p.mig) {
-            true => check.hint("a virtual machine is given its instances from outside; `--as-found` uses them"),
+            true => check.hint("a virtual machine gets its instances from its host; `--as-found` uses them"),
             false => check.hint("`sudo collo mig apply on --gpu N` turns MIG on"),
         };
     }
     if right {
-        let who = if driver.gpus.iter().any(|g| g.simulated) { "whoever the model lets" } else { "this user" };
-        return Check::new(Mark::Good, "mig", format!("{} can be cut by {who}", named(&known)));
+        let who = if driver.gpus.iter().any(|g| g.simulated) { "any user the model permits" } else { "this user" };
+        return Check::new(Mark::Good, "mig", format!("{} can be partitioned by {who}", named(&known)));
     }
     let told = driver.gpus.iter().any(|g| g.may_cut == Some(false));
     let why = if told { "the driver does not permit it" } else { "not root, capability `mig/config` not readable" };
-    let text = format!("no right to change {}: {why}", named(&able));
+    let text = format!("no permission to change {}: {why}", named(&able));
     let cut = indices(driver.gpus.iter().filter(|g| g.partition.as_ref().is_some_and(|p| p.mig)));
     let now = if cut.is_empty() { String::new() } else { format!("; {} can be measured now with `--as-found`", named(&cut)) };
     Check::new(Mark::Fixable, "mig", text).hint(format!("a sudo rule for `collo mig apply`{now}"))
@@ -172,8 +172,8 @@ pub fn persistence(driver: &Driver) -> Check {
             .hint("`sudo nvidia-smi -pm 1`");
     }
     match unknown.is_empty() {
-        true => Check::new(Mark::Good, "persistence", "on: the driver stays loaded, and an energy counter runs through"),
-        false => Check::new(Mark::Absent, "persistence", format!("the driver does not tell it of {}", named(&unknown))),
+        true => Check::new(Mark::Good, "persistence", "on: the driver stays loaded, and the energy counter keeps running"),
+        false => Check::new(Mark::Absent, "persistence", format!("the driver does not report it for {}", named(&unknown))),
     }
 }
 
@@ -190,24 +190,23 @@ pub fn profiles(driver: &Driver, cards: &Cards) -> Vec<Check> {
 
 fn profile(told: &Card, file: Option<&Card>) -> Check {
     let Some(file) = file else {
-        let text =
-            format!("no file of mig-profiles/ is about {}: the driver's word is taken, and there are no layouts", told.name);
+        let text = format!("no file of mig-profiles/ for {}: the driver's values are used, and there are no layouts", told.name);
         return Check::new(Mark::Absent, "profile", text);
     };
     let place = format!("mig-profiles/{}.toml", file.name);
     if told == file {
-        let text = format!("the driver tells no profile, as some do while MIG is off, so {place} is taken");
+        let text = format!("the driver reports no profile, as some do while MIG is off, so {place} is used");
         return Check::new(Mark::Absent, "profile", text);
     }
     let differences = file.differences(told);
     let total = told.profiles.len();
     if differences.is_empty() {
-        return Check::new(Mark::Good, "profile", format!("{place} and the card agree on {total} of {total} profiles"));
+        return Check::new(Mark::Good, "profile", format!("{place} and the GPU agree on {total} of {total} profiles"));
     }
     let differs = |name: &str| differences.iter().any(|d| d.starts_with(&format!("`{name}`")));
     let agree = told.profiles.iter().filter(|p| !differs(&p.name)).count();
-    let text = format!("{place} and the card agree on {agree} of {total} profiles: {}", differences.join("; "));
-    Check::new(Mark::Changes, "profile", text).hint(format!("the driver's word is taken; write it into {place}"))
+    let text = format!("{place} and the GPU agree on {agree} of {total} profiles: {}", differences.join("; "));
+    Check::new(Mark::Changes, "profile", text).hint(format!("the driver's values are used; write them into {place}"))
 }
 
 /// The cores near each GPU, which `cores = "gpu-local"` pins members to.
@@ -219,7 +218,7 @@ pub fn near(driver: &Driver) -> Check {
         }
     }
     match parts.is_empty() {
-        true => Check::new(Mark::Absent, "numa", "the kernel does not tell which cores are near a GPU"),
+        true => Check::new(Mark::Absent, "numa", "the kernel does not report the cores near a GPU"),
         false => Check::new(Mark::Good, "numa", format!("GPU {}", parts.join("; "))),
     }
 }
@@ -236,13 +235,13 @@ pub fn pids(driver: &Driver) -> Option<Check> {
 /// `_gpuConvertPid`).
 fn of_namespace(first: bool) -> Check {
     match first {
-        true => Check::new(Mark::Good, "pids", "the host's: the driver lists everybody"),
+        true => Check::new(Mark::Good, "pids", "the host's: the driver lists all processes"),
         false => Check::new(
             Mark::Changes,
             "pids",
-            "a container's: members are listed, whoever is outside is not; others are seen by the memory and the load they use",
+            "a container's: members are listed, processes outside are not; they are inferred from their memory and load",
         )
-        .hint("started with `--pid=host`, the container sees everybody"),
+        .hint("started with `--pid=host`, the container sees all processes"),
     }
 }
 
@@ -250,7 +249,7 @@ fn of_namespace(first: bool) -> Check {
 pub fn left() -> Vec<Check> {
     let all = match hold::written() {
         Ok(all) => all,
-        Err(e) => return vec![Check::new(Mark::Fixable, "left", e.what()).hint("`collo restore` says more")],
+        Err(e) => return vec![Check::new(Mark::Fixable, "left", e.what()).hint("`collo restore` shows more")],
     };
     let line = |j: &hold::Journal| match j.is_held() {
         true => Check::new(Mark::Changes, "held", format!("{}: process {} runs `{}`", j.label, j.process, j.experiment)),
@@ -261,7 +260,7 @@ pub fn left() -> Vec<Check> {
     };
     let unread = |u: &hold::Unread| {
         let text = format!("the journal {} cannot be read: {}", u.path.display(), u.why);
-        Check::new(Mark::Fixable, "left", text).hint("`collo restore` says what to do")
+        Check::new(Mark::Fixable, "left", text).hint("`collo restore` shows what to do")
     };
     all.journals.iter().map(line).chain(all.unread.iter().map(unread)).collect()
 }

@@ -24,7 +24,7 @@ pub fn load(facts: &DeviceFacts) -> Check {
         None => Check::new(Mark::Absent, "load", "the load of this machine cannot be read"),
         Some(load) if load > 0.3 * facts.cores.len() as f64 => {
             Check::new(Mark::Changes, "load", format!("{load:.1} on average over one minute: others use this machine"))
-                .hint("what else runs: `top`; times measured beside it are longer and spread more")
+                .hint("`top` lists them; times measured meanwhile are longer and vary more")
         }
         Some(load) => Check::new(Mark::Good, "load", format!("{load:.1} on average over one minute")),
     }
@@ -54,7 +54,7 @@ pub fn python(context: &Context<'_>) -> Check {
     };
     let version = &found.version;
     let Ok(project) = context.project() else {
-        return Check::new(Mark::Good, "python", format!("{version}; outside a project, so no pins to look for"))
+        return Check::new(Mark::Good, "python", format!("{version}; outside a project, so there are no pins"))
             .hint("`collo init DIR` writes one");
     };
     match Environment::of(&project.workloads(), &python::cache_folder(), PinSet::for_this_machine()) {
@@ -67,7 +67,7 @@ pub fn python(context: &Context<'_>) -> Check {
             _ => {
                 let (load, disk) = environment.size();
                 let text = format!(
-                    "{version}; the environment comes with the first run ({:.1} GB to load, {:.1} GB on disk)",
+                    "{version}; the first run provides the environment ({:.1} GB download, {:.1} GB on disk)",
                     load as f64 / 1e9,
                     disk as f64 / 1e9
                 );
@@ -89,15 +89,15 @@ pub fn energy() -> Check {
 
 pub fn pressure() -> Check {
     match std::path::Path::new("/proc/pressure/cpu").exists() {
-        true => Check::new(Mark::Good, "pressure", "the kernel tells how long tasks wait for CPU, memory and storage"),
-        false => Check::new(Mark::Absent, "pressure", "this kernel does not tell pressure (PSI)"),
+        true => Check::new(Mark::Good, "pressure", "the kernel reports how long tasks wait for CPU, memory and storage"),
+        false => Check::new(Mark::Absent, "pressure", "this kernel does not report pressure (PSI)"),
     }
 }
 
 pub fn build() -> Check {
     match cfg!(debug_assertions) {
         false => Check::new(Mark::Good, "build", "release"),
-        true => Check::new(Mark::Changes, "build", "dev: sampling and small reports are as good, large reports are slow")
+        true => Check::new(Mark::Changes, "build", "dev: sampling and small reports are unaffected, large reports are slow")
             .hint("for real campaigns: `just install`, or `cargo install --locked --path harness/cli`"),
     }
 }
@@ -109,7 +109,7 @@ pub fn store(context: &Context<'_>) -> Check {
     let writable = nix::unistd::access(&folder, nix::unistd::AccessFlags::W_OK).is_ok();
     let free = nix::sys::statvfs::statvfs(&folder).map(|s| s.blocks_available() as f64 * s.fragment_size() as f64).ok();
     match (writable, free) {
-        (false, _) => Check::new(Mark::Fixable, "runs", format!("{} cannot be written to", folder.display()))
+        (false, _) => Check::new(Mark::Fixable, "runs", format!("{} is not writable", folder.display()))
             .hint("`collo -C DIR` works in another folder"),
         (true, Some(free)) if free < 1e9 => {
             Check::new(Mark::Fixable, "runs", format!("{:.2} GB are free in {}", free / 1e9, folder.display()))
@@ -125,10 +125,10 @@ pub fn store(context: &Context<'_>) -> Check {
 pub fn shared_memory() -> Check {
     let size = nix::sys::statvfs::statvfs("/dev/shm").map(|s| s.blocks() as f64 * s.fragment_size() as f64).ok();
     match size {
-        None => Check::new(Mark::Absent, "/dev/shm", "there is none: data loaders with workers cannot run"),
+        None => Check::new(Mark::Absent, "/dev/shm", "absent: data loaders with workers cannot run"),
         Some(bytes) if bytes < 1e9 => {
-            Check::new(Mark::Changes, "/dev/shm", format!("{:.0} MB: data loaders with workers may run out of it", bytes / 1e6))
-                .hint("a container takes `--ipc=host` or `--shm-size=8g`")
+            Check::new(Mark::Changes, "/dev/shm", format!("{:.0} MB: data loaders with workers may exhaust it", bytes / 1e6))
+                .hint("for a container: `--ipc=host` or `--shm-size=8g`")
         }
         Some(bytes) => Check::new(Mark::Good, "/dev/shm", format!("{:.0} GB", bytes / 1e9)),
     }

@@ -36,7 +36,7 @@ pub fn render(rows: &[Row], width: usize) -> String {
         ("metric", Align::Left),
         ("GPU", Align::Left),
         ("GPU instance", Align::Left),
-        ("moves every", Align::Right),
+        ("new every", Align::Right),
         ("remark", Align::Left),
     ];
     let mut table = Table::new(&columns, 1).with_prose_last();
@@ -93,9 +93,9 @@ mod tests {
             row("gpu_utilization_ratio", "gpu:A", "nvml", None, None, Some("not told while MIG is on")),
         ];
         insta::assert_snapshot!(render(&rows, 100), @r"
-        metric                 GPU                       GPU instance  moves every  remark
-        gpu_utilization_ratio  –                         –                       –  not told while MIG is on
-        sm_active_ratio        gpm 5.0 Hz, dcgm 10.0 Hz  gpm 4.9 Hz         200 ms
+        metric                 GPU                       GPU instance  new every  remark
+        gpu_utilization_ratio  –                         –                     –  not told while MIG is on
+        sm_active_ratio        gpm 5.0 Hz, dcgm 10.0 Hz  gpm 4.9 Hz       200 ms
         ");
     }
 }

@@ -92,18 +92,15 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     if missing.is_empty() {
         return Ok(if believed { exit::DONE } else { exit::FAILED });
     }
-    Err(Diagnostic::new(format!("missing requirements: {}", missing.join(", ")))
-        .of_machine()
-        .hint("the line of each says what to do about it")
-        .into())
+    Err(Diagnostic::new(format!("missing requirements: {}", missing.join(", "))).of_machine().hint("see the hint of each").into())
 }
 
 /// The driver, if it responds in time.
 fn ask(context: &Context<'_>) -> Result<Driver, NoDriver> {
     let cards = context.project().map(|project| project.cards()).unwrap_or_default();
-    let slow = || Err(NoDriver::Silent(format!("nothing within {} s", patience::PATIENCE.as_secs())));
+    let slow = || Err(NoDriver::Silent(format!("no reply within {} s", patience::PATIENCE.as_secs())));
     let waiting =
-        || say::remark("waiting for the NVIDIA driver: without persistence mode it starts its cards anew, seconds for each");
+        || say::remark("waiting for the NVIDIA driver: without persistence mode it starts each GPU anew, which takes seconds");
     let question = move || {
         // Kept open while this process looks, so that the cards start once.
         let open = nvml::open()?;
@@ -117,7 +114,7 @@ fn none(reason: &NoDriver) -> Check {
     match reason {
         NoDriver::Unsafe(_) => Check::new(Mark::Fixable, "driver", reason.to_string()).hint(reason.hint().unwrap_or_default()),
         NoDriver::Silent(_) if has_gpu() => Check::new(Mark::Fixable, "gpu", reason.to_string())
-            .hint("`nvidia-smi` says more; mostly the driver and its library differ until a reboot"),
+            .hint("see `nvidia-smi`; usually the driver and its library differ until a reboot"),
         _ => Check::new(Mark::Absent, "gpu", format!("no NVIDIA GPU: {reason}"))
             .hint("plan for one with `--gpu a100-40gb`, try one with `just sim small-7way-mps`"),
     }
@@ -200,7 +197,7 @@ fn sign(mark: Mark) -> char {
 fn word(mark: Mark) -> &'static str {
     match mark {
         Mark::Good => "good",
-        Mark::Changes => "changes numbers",
+        Mark::Changes => "affects results",
         Mark::Fixable => "fixable",
         Mark::Absent => "absent",
     }

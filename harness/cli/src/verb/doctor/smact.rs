@@ -76,7 +76,7 @@ fn of(cards: &[Card], version: Option<&str>, installed: impl Fn() -> bool, profi
     let (gpm, dcgm) = (silent.why(GPM).unwrap_or("not asked"), silent.why(DCGM).unwrap_or("not asked"));
     // Where some cards are told, the one that is not is named.
     let whose = if cards.iter().any(|c| !c.tell.is_empty()) { format!(" of {}", silent.name) } else { String::new() };
-    let check = Check::new(Mark::Fixable, "smact", format!("no source tells it{whose}: gpm: {gpm}; dcgm: {dcgm}"));
+    let check = Check::new(Mark::Fixable, "smact", format!("no source reports it{whose}: gpm: {gpm}; dcgm: {dcgm}"));
     if !installed() {
         return check.hint("install DCGM, then `sudo systemctl start nvidia-dcgm`");
     }
@@ -86,11 +86,11 @@ fn of(cards: &[Card], version: Option<&str>, installed: impl Fn() -> bool, profi
     }
     match profiling().filter(|state| dcgm.contains("not currently loaded") || state != "loaded") {
         Some(state) => check.hint(format!(
-            "`dcgmi modules -l` says that its module `Profiling` is: {state}; DCGM 4 has it in the package \
+            "`dcgmi modules -l` shows its module `Profiling` as: {state}; DCGM 4 has it in the package \
              `datacenter-gpu-manager-4-proprietary`, and `sudo systemctl restart nvidia-dcgm` loads it"
         )),
         None => {
-            check.hint("`dcgmi dmon -e 1002 -c 3` shows the same; the host engine's log, /var/log/nv-hostengine.log, says more")
+            check.hint("`dcgmi dmon -e 1002 -c 3` shows the same; the host engine's log, /var/log/nv-hostengine.log, shows more")
         }
     }
 }
@@ -105,14 +105,13 @@ fn told(card: &Card, version: Option<&str>) -> String {
     let mut said: Vec<String> = [GPM, DCGM].iter().filter_map(|s| card.tell.iter().find(|t| t == s)).map(text).collect();
     if !card.tell.iter().any(|s| s == GPM) {
         said.extend(
-            card.why(GPM).map(|why| format!("gpm: {why}; before Hopper nobody else on this machine can profile meanwhile")),
+            card.why(GPM).map(|why| format!("gpm: {why}; before Hopper no other process on this machine can profile meanwhile")),
         );
     }
     // Until 4.4.1 a field without a sample is printed as 0 (`GetLatestSample` gives 0 with a status that `dmon` does not look at).
     if card.is_still && !card.tell.iter().any(|s| s == GPM) {
         said.push(
-            "the number stands still: the card is idle, or DCGM writes 0 where it has nothing; `collo doctor --deep` tells"
-                .into(),
+            "the number is constant: the GPU is idle, or DCGM writes 0 for missing values; `collo doctor --deep` decides".into(),
         );
     }
     said.join("; ")
@@ -127,16 +126,16 @@ mod tests {
         Card { name: "GPU 3".into(), tell: tell.iter().map(|s| s.to_string()).collect(), is_still: false, silent }
     }
 
-    const HOPPER: (&str, &str) = (GPM, "GPM begins with Hopper");
+    const HOPPER: (&str, &str) = (GPM, "GPM requires Hopper");
 
     #[test]
     fn it_is_good_only_where_numbers_came_of_every_card() {
         let ampere = card(&[DCGM], &[HOPPER]);
         let good = of(std::slice::from_ref(&ampere), Some("3.3.9"), || true, || None);
         assert_eq!(good.mark, Mark::Good);
-        assert!(good.text.starts_with("dcgm 3.3.9: per GPU and GPU instance, 10 Hz; gpm: GPM begins"), "{}", good.text);
+        assert!(good.text.starts_with("dcgm 3.3.9: per GPU and GPU instance, 10 Hz; gpm: GPM requires"), "{}", good.text);
         assert!(of(&[card(&[GPM, DCGM], &[])], None, || true, || None).text.starts_with("gpm of the driver"));
-        let silent = card(&[], &[HOPPER, (DCGM, "dcgmi gives no row")]);
+        let silent = card(&[], &[HOPPER, (DCGM, "dcgmi prints no row")]);
         let some = of(&[ampere, silent], None, || true, || None);
         assert_eq!((some.mark, some.text.contains("of GPU 3")), (Mark::Fixable, true), "{}", some.text);
         assert_eq!(of(&[], None, || true, || None).mark, Mark::Absent);
@@ -153,7 +152,7 @@ mod tests {
         assert_eq!(hint("Unable to connect to host engine", None), "`sudo systemctl start nvidia-dcgm`");
         let missing = hint("This request is serviced by a module of DCGM that is not currently loaded", Some("failed to load"));
         assert!(missing.contains("Profiling") && missing.contains("failed to load"), "{missing}");
-        assert!(hint("dcgmi shows no value", Some("loaded")).contains("dcgmi dmon"));
+        assert!(hint("dcgmi prints no value", Some("loaded")).contains("dcgmi dmon"));
     }
 
     #[test]

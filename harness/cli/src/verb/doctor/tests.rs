@@ -17,12 +17,12 @@ fn card() -> Card {
 #[test]
 fn a_line_has_its_sign_its_subject_and_its_hint_below() {
     let checks = [
-        Check::new(Mark::Changes, "simulated", "every number here is invented by a model"),
+        Check::new(Mark::Changes, "simulated", "every number here comes from a model"),
         Check::new(Mark::Good, "driver", "580.95.05"),
         Check::new(Mark::Fixable, "persistence", "off on GPU 0").hint("`sudo nvidia-smi -pm 1`"),
     ];
     insta::assert_snapshot!(lines(&checks, &[]).join("\n"), @"
-    ! simulated: every number here is invented by a model
+    ! simulated: every number here comes from a model
     ✓ driver      580.95.05
     ✗ persistence off on GPU 0
                   hint: `sudo nvidia-smi -pm 1`
@@ -67,10 +67,10 @@ fn a_dgx_is_told_in_few_lines() {
     insta::assert_snapshot!(lines(&checks, &[]).join("\n"), @"
     ✓ gpus        0–7 NVIDIA A100-SXM4-40GB; MIG off on 0–6, on on 7 (7×1g.5gb)
     ! in use      GPU 3: pid 88121 `python` of bob, 31.2 GiB
-    ✗ mig         no right to change GPUs 0–7: not root, capability `mig/config` not readable
+    ✗ mig         no permission to change GPUs 0–7: not root, capability `mig/config` not readable
                   hint: a sudo rule for `collo mig apply`; GPU 7 can be measured now with `--as-found`
-    ✓ persistence on: the driver stays loaded, and an energy counter runs through
-    – profile     the driver tells no profile, as some do while MIG is off, so mig-profiles/a100-40gb.toml is taken
+    ✓ persistence on: the driver stays loaded, and the energy counter keeps running
+    – profile     the driver reports no profile, as some do while MIG is off, so mig-profiles/a100-40gb.toml is used
     ");
     assert_eq!(
         verdict::can(&driver, true, false),
@@ -119,7 +119,7 @@ fn a_file_that_differs_from_the_card_says_in_what() {
     driver.gpus.iter_mut().for_each(|gpu| gpu.card = Some(told.clone()));
     let checks = gpu::profiles(&driver, &cards());
     assert_eq!(checks.len(), 1);
-    assert!(checks[0].text.starts_with("mig-profiles/a100-40gb.toml and the card agree on 6 of 7 profiles: `1g.5gb`: SMs 14"));
+    assert!(checks[0].text.starts_with("mig-profiles/a100-40gb.toml and the GPU agree on 6 of 7 profiles: `1g.5gb`: SMs 14"));
 }
 
 #[test]

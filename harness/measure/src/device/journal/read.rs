@@ -30,11 +30,11 @@ pub struct Unread {
 impl From<Unread> for Diagnostic {
     fn from(unread: Unread) -> Diagnostic {
         let path = unread.path.display();
-        Diagnostic::new(format!("the journal {path} cannot be read, so what was found of that GPU is not known"))
+        Diagnostic::new(format!("the journal {path} cannot be read, so the original state of that GPU is unknown"))
             .caused_by(&unread.why)
             .hint(format!(
-                "a newer collo may have written it: `collo restore` with that one. Otherwise `rm {path}`, and what the GPU is then counts \
-                as found: `collo mig export` shows it, `collo mig apply LAYOUT` makes it otherwise"
+                "a newer collo may have written it: run its `collo restore`. Otherwise `rm {path}`; the GPU's current state then \
+                counts as found: `collo mig export` shows it, `collo mig apply LAYOUT` changes it"
             ))
             .of_machine()
     }
@@ -99,7 +99,7 @@ fn read(path: &Path) -> Result<Journal, String> {
     let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
     match journal.uuid == name {
         true => Ok(journal),
-        false => Err(format!("it is of {}, as its name is not", shown(&journal.uuid))),
+        false => Err(format!("it belongs to {}, unlike its name", shown(&journal.uuid))),
     }
 }
 
@@ -107,7 +107,7 @@ fn parse(text: &str) -> Result<Journal, String> {
     if text.trim().is_empty() {
         return Err("it is empty".into());
     }
-    let value: Value = serde_json::from_str(text).map_err(|e| format!("it is no JSON: {e}"))?;
+    let value: Value = serde_json::from_str(text).map_err(|e| format!("it is not JSON: {e}"))?;
     let schema = value.get("schema").and_then(Value::as_u64);
     if schema != Some(u64::from(SCHEMA)) {
         let has = schema.map_or("none".into(), |schema| schema.to_string());
@@ -117,7 +117,7 @@ fn parse(text: &str) -> Result<Journal, String> {
     // What is read must be what would be written: nothing that is not understood, nothing that is missing.
     let again = serde_json::to_value(&journal).map_err(|e| e.to_string())?;
     if let Some(field) = differs(&value, &again) {
-        return Err(format!("`{field}` is missing, or not known here"));
+        return Err(format!("`{field}` is missing or unknown"));
     }
     sane(&journal)?;
     Ok(journal)
@@ -144,23 +144,23 @@ fn differs(a: &Value, b: &Value) -> Option<String> {
 fn sane(journal: &Journal) -> Result<(), String> {
     let texts = [&journal.uuid, &journal.label, &journal.name, &journal.experiment, &journal.campaign, &journal.since_utc];
     if let Some(name) = texts.into_iter().find(|name| name.len() > LONGEST_NAME || name.chars().any(text::is_unseen)) {
-        return Err(format!("{} is no name", shown(name)));
+        return Err(format!("invalid name {}", shown(name)));
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if !journal.uuid.strip_prefix("GPU-").is_some_and(|rest| !rest.is_empty() && rest.chars().all(plain)) {
-        return Err(format!("{} is no UUID of a GPU", shown(&journal.uuid)));
+        return Err(format!("invalid GPU UUID {}", shown(&journal.uuid)));
     }
     if let Some(pipe) = journal.daemons.iter().find(|pipe| !mps::folder::is_named_so(pipe)) {
-        return Err(format!("{} is no folder of an MPS daemon of collo", shown(&pipe.display().to_string())));
+        return Err(format!("{} is not the folder of an MPS daemon of collo", shown(&pipe.display().to_string())));
     }
     if let Some(unit) = journal.services.iter().find(|unit| !services::is_unit(unit)) {
-        return Err(format!("{} is no service that collo stops", shown(unit)));
+        return Err(format!("{} is not a service that collo stops", shown(unit)));
     }
     if let Some(mode) = journal.found_compute_mode.as_ref().filter(|mode| !MODES.contains(&mode.as_str())) {
-        return Err(format!("{} is no compute mode", shown(mode)));
+        return Err(format!("invalid compute mode {}", shown(mode)));
     }
     if !is_cut(&journal.found) {
-        return Err("what it says of instances cannot be".into());
+        return Err("its instances are impossible".into());
     }
     Ok(())
 }
@@ -216,14 +216,14 @@ mod tests {
     fn what_is_not_whole_or_not_understood_is_no_journal() {
         let why = |text: &str| parse(text).expect_err("refused");
         assert_eq!(why(""), "it is empty");
-        assert!(why(&text(|_| {})[..60]).starts_with("it is no JSON"));
+        assert!(why(&text(|_| {})[..60]).starts_with("it is not JSON"));
         assert_eq!(why(&text(|v| v["schema"] = 999.into())), "its schema is 999, and this collo reads 1");
         assert_eq!(
             why(&text(|v| drop(v.as_object_mut().map(|o| o.remove("schema"))))),
             "its schema is none, and this collo reads 1"
         );
-        assert_eq!(why(&text(|v| v["clocks"] = 1.into())), "`clocks` is missing, or not known here");
-        assert_eq!(why(&text(|v| v["found"]["vgpu"] = true.into())), "`found.vgpu` is missing, or not known here");
+        assert_eq!(why(&text(|v| v["clocks"] = 1.into())), "`clocks` is missing or unknown");
+        assert_eq!(why(&text(|v| v["found"]["vgpu"] = true.into())), "`found.vgpu` is missing or unknown");
         for name in journal_fields() {
             let without = why(&text(|v| drop(v.as_object_mut().map(|o| o.remove(&name)))));
             assert!(without.contains(&name), "without `{name}`: {without}");
@@ -237,15 +237,12 @@ mod tests {
     #[test]
     fn a_journal_asks_for_nothing_that_collo_does_not_do() {
         let why = |change: &dyn Fn(&mut Value)| parse(&text(change)).expect_err("refused");
-        assert_eq!(why(&|v| v["daemons"] = serde_json::json!(["/root"])), "/root is no folder of an MPS daemon of collo");
-        assert_eq!(why(&|v| v["services"] = serde_json::json!(["sshd"])), "sshd is no service that collo stops");
-        assert_eq!(why(&|v| v["found_compute_mode"] = "Any".into()), "Any is no compute mode");
-        assert_eq!(why(&|v| v["uuid"] = "../GPU".into()), "../GPU is no UUID of a GPU");
-        assert_eq!(why(&|v| v["experiment"] = "x\u{1b}[2J".into()), "x\\x1b[2J is no name");
+        assert_eq!(why(&|v| v["daemons"] = serde_json::json!(["/root"])), "/root is not the folder of an MPS daemon of collo");
+        assert_eq!(why(&|v| v["services"] = serde_json::json!(["sshd"])), "sshd is not a service that collo stops");
+        assert_eq!(why(&|v| v["found_compute_mode"] = "Any".into()), "invalid compute mode Any");
+        assert_eq!(why(&|v| v["uuid"] = "../GPU".into()), "invalid GPU UUID ../GPU");
+        assert_eq!(why(&|v| v["experiment"] = "x\u{1b}[2J".into()), "invalid name x\\x1b[2J");
         let slice = serde_json::json!({"profile": "1g.5gb", "start": 99, "compute": [1]});
-        assert_eq!(
-            why(&|v| v["found"] = serde_json::json!({"mig": true, "instances": [slice]})),
-            "what it says of instances cannot be"
-        );
+        assert_eq!(why(&|v| v["found"] = serde_json::json!({"mig": true, "instances": [slice]})), "its instances are impossible");
     }
 }

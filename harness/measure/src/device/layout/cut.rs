@@ -19,7 +19,7 @@ pub fn read(text: &str, card: &Card) -> Result<Wanted, Diagnostic> {
             continue;
         }
         let count = written.count().map_err(|number| {
-            Diagnostic::new(format!("{} is not a number of instances", quoted(number)))
+            Diagnostic::new(format!("invalid number of instances {}", quoted(number)))
                 .note(format!("from 1 to {}", notation::MOST))
         })?;
         items.add(count.unwrap_or(1), &written, card)?;

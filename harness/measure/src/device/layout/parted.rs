@@ -65,7 +65,7 @@ impl Config {
         let document: Document = serde_saphyr::from_str(source.text()).map_err(|e| not_read(source, &e))?;
         let file = source.name();
         if document.version != VERSION {
-            let what = format!("{file} has version {}, `{VERSION}` is read", quoted(&document.version));
+            let what = format!("{file} has version {}; only `{VERSION}` is supported", quoted(&document.version));
             return Err(Diagnostic::new(what));
         }
         let names: Vec<String> = document.mig_configs.keys().map(|n| format!("`{n}`")).collect();
@@ -80,7 +80,7 @@ impl Config {
             }
         };
         let Some((name, entries)) = chosen else {
-            let what = format!("there is no configuration {} in {file}", quoted(name.unwrap_or_default()));
+            let what = format!("no configuration {} in {file}", quoted(name.unwrap_or_default()));
             return Err(Diagnostic::new(what).hint(format!("it has {}", names.join(", "))));
         };
         for entry in &entries {
@@ -98,7 +98,7 @@ impl Config {
             }
             let Some(wanted) = entry.wanted(gpu)? else { continue };
             if found.as_ref().is_some_and(|other| *other != wanted) {
-                let what = format!("two entries of `{}` in {} are about {}, and differ", self.name, self.file, gpu.label());
+                let what = format!("two entries of `{}` in {} apply to {}, and differ", self.name, self.file, gpu.label());
                 return Err(Diagnostic::new(what));
             }
             found = Some(wanted);
@@ -127,13 +127,13 @@ impl Entry {
             return wrong(format!("`devices` is `all` or a list of indices, not {}", quoted(word)));
         }
         if !self.mig_enabled && self.mig_devices.as_ref().is_some_and(|d| !d.is_empty()) {
-            return wrong("`mig-devices` is for cards with `mig-enabled: true`".into());
+            return wrong("`mig-devices` requires `mig-enabled: true`".into());
         }
         if let Some((name, _)) = self.mig_devices.iter().flatten().find(|(_, count)| **count > notation::MOST) {
             return wrong(format!("more than {} instances of `{name}`", notation::MOST));
         }
         if let Some(text) = self.filters().iter().find(|text| pci_id(text).is_none()) {
-            return wrong(format!("{} is not a PCI device id, as in `0x20B010DE`", quoted(text)));
+            return wrong(format!("invalid PCI device id {}, as in `0x20B010DE`", quoted(text)));
         }
         Ok(())
     }
@@ -157,7 +157,7 @@ impl Entry {
             return Ok(listed);
         }
         let Some(pci) = pci else {
-            let what = format!("the PCI device id of {} is not known, so `device-filter` cannot be held against it", gpu.label());
+            let what = format!("the PCI device id of {} is unknown, so `device-filter` cannot be applied to it", gpu.label());
             return Err(Diagnostic::new(what).of_machine());
         };
         Ok(filters.iter().any(|text| pci_id(text) == Some(pci)))

@@ -135,7 +135,7 @@ fn what_cannot_be_is_refused_with_the_way_out() {
     insta::assert_snapshot!(said("seventh"), @"
     error: unknown layout `seventh`
     hint: did you mean `sevenths`?
-    hint: or a file, or a cut such as `3g.20gb+2×2g.10gb`
+    hint: or a file, or a partition such as `3g.20gb+2×2g.10gb`
     ");
     insta::assert_snapshot!(said("8×1g.5gb"), @"
     error: `8×1g.5gb` does not fit a100-40gb
@@ -143,33 +143,33 @@ fn what_cannot_be_is_refused_with_the_way_out() {
     hint: `7×1g.5gb` would fit
     ");
     insta::assert_snapshot!(said("99×1g.5gb"), @"
-    error: `99` is not a number of instances
+    error: invalid number of instances `99`
     hint: from 1 to 64
     ");
     insta::assert_snapshot!(said("3g.20gb@2"), @"
-    error: `3g.20gb` cannot begin at unit 2 of a100-40gb
-    hint: it can begin at 0, 4
+    error: `3g.20gb` cannot start at unit 2 of a100-40gb
+    hint: it can start at 0, 4
     ");
-    insta::assert_snapshot!(said("3g.20gb@0+2g.10gb@2"), @"error: `2g.10gb@2` lies over another instance");
+    insta::assert_snapshot!(said("3g.20gb@0+2g.10gb@2"), @"error: `2g.10gb@2` overlaps another instance");
     insta::assert_snapshot!(said("3g.20gb@0+2g.10gb"), @"
     error: `3g.20gb@0+2g.10gb` gives places to some instances
     hint: to all of them, or to none
     ");
-    insta::assert_snapshot!(said("4c.3g.20gb"), @"error: `4c.3g.20gb` cannot be: 3g.20gb has 3 compute slices");
+    insta::assert_snapshot!(said("4c.3g.20gb"), @"error: `4c.3g.20gb` is impossible: 3g.20gb has 3 compute slices");
 }
 
 #[test]
 fn a_card_that_cannot_be_cut_or_is_not_named_is_said() {
     let two = [a100(), gpu(1, "a100-40gb")];
     insta::assert_snapshot!(on(&Layout::Words("off".into()), &two, false).expect_err("which").to_string(), @"
-    error: 2 GPUs can be cut, and none is named
+    error: 2 GPUs can be partitioned, and none is named
     hint: name one, as in `--gpu 0`, or several: `--gpu 0,1`
     ");
     assert_eq!(on(&Layout::Words("off".into()), &two, true).expect("both").len(), 2);
     let none = [Gpu { card: None, has_mig: false, ..a100() }];
     let refused = on(&Layout::Words("off".into()), &none, true).expect_err("no MIG");
     insta::assert_snapshot!(refused.to_string(), @"
-    error: GPU 0 (NVIDIA A100-SXM4-40GB) has no MIG, so it cannot be cut
+    error: GPU 0 (NVIDIA A100-SXM4-40GB) has no MIG, so it cannot be partitioned
     hint: GPUs that have it: `collo list gpus`
     ");
     assert_eq!(refused.class(), collo_store::ExitClass::Machine);
@@ -213,16 +213,16 @@ fn a_state_without_places_is_written_and_read_by_sizes() {
 fn a_layout_file_that_is_wrong_shows_where() {
     let said = |text: &str| toml_of(text).expect_err("refused").to_string();
     insta::assert_snapshot!(said("[layout.gpu0]\ngpu = \"h100-80gb\"\ncut = []"), @r#"
-    error: layout `gpu0` is for a h100-80gb, GPU 0 is a a100-40gb, at l.toml:2:7
+    error: layout `gpu0` is for h100-80gb, but GPU 0 is a100-40gb, at l.toml:2:7
      2 | gpu = "h100-80gb"
        |       ^^^^^^^^^^^
     "#);
     insta::assert_snapshot!(said("[layout.gpu0]\ncut = [\"3g.20gb@x\"]"), @r#"
-    error: `3g.20gb@x` is not an instance with its place at l.toml:2:8
+    error: invalid placed instance `3g.20gb@x` at l.toml:2:8
      2 | cut = ["3g.20gb@x"]
        |        ^^^^^^^^^^^ as in `3g.20gb@4` or `1c+1c.3g.20gb@0`
     "#);
-    assert!(said("[layout.gpu0]\ncut = [\"3g.20gb@4\", \"2g.10gb\"]").contains("some instances have places, others have none"));
+    assert!(said("[layout.gpu0]\ncut = [\"3g.20gb@4\", \"2g.10gb\"]").contains("some instances have places, others do not"));
     insta::assert_snapshot!(said("[layout.a]\ncut = []\n[layout.b]\ncut = []"), @"
     error: l.toml has several layouts: `a`, `b`
     hint: name one, as in `l.toml:a`
@@ -258,8 +258,8 @@ fn a_configuration_of_mig_parted_is_read_with_cards_filters_and_counts() {
     };
     assert_eq!(parted_of(&of_all("\"0x20b010de\""), &two).expect("read").len(), 2);
     insta::assert_snapshot!(parted_of(&of_all("\"0x233010DE\""), &two).expect_err("none").to_string(), @"
-    error: the layout speaks of none of these cards
-    hint: `devices` and `device-filter` decide; cards here: `collo doctor`
+    error: the layout covers none of these GPUs
+    hint: `devices` and `device-filter` decide; GPUs here: `collo doctor`
     ");
     // Compute instances of a slice each fill an instance before the next is made.
     let divided = of_all("\"0x20B010DE\"").replace("3g.20gb", "1c.3g.20gb");
@@ -269,10 +269,12 @@ fn a_configuration_of_mig_parted_is_read_with_cards_filters_and_counts() {
 #[test]
 fn a_configuration_that_is_wrong_is_refused() {
     let said = |from: &str, to: &str| parted_of(&PARTED.replace(from, to), &[a100()]).expect_err("refused").to_string();
-    assert_eq!(said("version: v1", "version: v2"), "error: c.yaml has version `v2`, `v1` is read");
+    assert_eq!(said("version: v1", "version: v2"), "error: c.yaml has version `v2`; only `v1` is supported");
     assert!(said("devices: [0]", "devices: none").contains("`devices` is `all` or a list of indices, not `none`"));
-    assert!(said("mig-enabled: false", "mig-enabled: false\n      mig-devices: {1g.5gb: 1}").contains("is for cards with"));
-    assert!(said("0x233010DE", "2330").contains("`2330` is not a PCI device id"));
+    assert!(
+        said("mig-enabled: false", "mig-enabled: false\n      mig-devices: {1g.5gb: 1}").contains("requires `mig-enabled: true`")
+    );
+    assert!(said("0x233010DE", "2330").contains("invalid PCI device id `2330`"));
     assert!(said("2g.10gb: 2", "2g.10gb: 2000000000").contains("more than 64 instances"));
     assert!(said("mig-enabled: false", "mig-enable: false").contains("at c.yaml:"));
     assert!(said("half:", "a: []\n  half:").contains("has several configurations: `a`, `half`"));
@@ -290,7 +292,7 @@ fn a_file_may_name_which_of_its_layouts() {
     let file = toml::File::read(&source, Some("b")).expect("it is there");
     assert_eq!(on(&Layout::Collo(file), &[a100()], true).expect("read")[0].1.partition, Partition::off());
     insta::assert_snapshot!(toml::File::read(&source, Some("c")).expect_err("none").to_string(), @"
-    error: there is no layout `c` in l.toml
+    error: no layout `c` in l.toml
     hint: it has `a`, `b`
     ");
 }

@@ -50,7 +50,7 @@ impl File {
             layouts = BTreeMap::from([(name.to_string(), only)]);
         }
         if layouts.is_empty() {
-            return Err(Diagnostic::new(format!("there is no layout in {}", source.name())).hint("`collo mig export` writes one"));
+            return Err(Diagnostic::new(format!("no layout in {}", source.name())).hint("`collo mig export` writes one"));
         }
         let file = File { source: source.clone(), layouts };
         if file.layouts.len() > 1 && !file.names_cards() {
@@ -84,13 +84,13 @@ impl File {
         let card = card_of(gpu)?;
         let at = |mistake: Diagnostic, span: Range<usize>| mistake.at(&self.source, span);
         if let Some(model) = section.gpu.as_ref().filter(|model| *model.get_ref() != card.name) {
-            let what = format!("layout {} is for a {}, {} is a {}", quoted(name), model.get_ref(), gpu.label(), card.name);
+            let what = format!("layout {} is for {}, but {} is {}", quoted(name), model.get_ref(), gpu.label(), card.name);
             return Err(at(Diagnostic::new(what), model.span()));
         }
         match (&section.mig, &section.cut) {
             (Some(mig), None) if !mig.get_ref() => Ok(Wanted { partition: Partition::off(), placed: true }),
             (Some(mig), Some(_)) if !mig.get_ref() => Err(at(
-                Diagnostic::new(format!("layout {} has MIG off and a cut", quoted(name))).note("one of the two"),
+                Diagnostic::new(format!("layout {} has MIG off and a `cut`", quoted(name))).note("leave one out"),
                 mig.span(),
             )),
             (_, Some(cut)) => {
@@ -113,7 +113,7 @@ fn unknown<'a>(source: &Source, name: &str, names: impl Iterator<Item = &'a Stri
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("it has {}", all.join(", ")),
     };
-    Diagnostic::new(format!("there is no layout {} in {}", quoted(name), source.name())).hint(note)
+    Diagnostic::new(format!("no layout {} in {}", quoted(name), source.name())).hint(note)
 }
 
 /// `gpu0` → 0

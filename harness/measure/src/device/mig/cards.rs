@@ -23,8 +23,8 @@ impl Cards {
     pub fn load(folder: &Path) -> Result<Cards, Diagnostic> {
         if !folder.is_dir() {
             let root = folder.parent().map(crate::shown::shown).filter(|root| !root.is_empty()).unwrap_or(".".into());
-            return Err(Diagnostic::new(format!("there is no `mig-profiles/` in {root}, so no GPU is known"))
-                .hint(format!("`collo init {root}` writes it, and overwrites nothing")));
+            return Err(Diagnostic::new(format!("no `mig-profiles/` in {root}, so no GPU model is known"))
+                .hint(format!("`collo init {root}` writes it, overwriting nothing")));
         }
         let unreadable = |e: std::io::Error| Diagnostic::new("the MIG profiles cannot be read").caused_by(e.to_string());
         let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(unreadable)?;

@@ -123,7 +123,7 @@ impl Card {
             }
         }
         let unknown = driver.profiles.iter().filter(|p| self.profiles.iter().all(|own| own.name != p.name));
-        all.extend(unknown.map(|p| format!("`{}` is offered by the driver and not in the file", p.name)));
+        all.extend(unknown.map(|p| format!("`{}` is offered by the driver but not in the file", p.name)));
         all
     }
 }

@@ -19,14 +19,14 @@ pub static CARD: Shape = Shape {
     others: None,
     keys: &[
         key("description", Kind::Text, "one sentence for lists"),
-        key("product_names", Kind::List(&Kind::Text), "what the driver calls the card"),
+        key("product_names", Kind::List(&Kind::Text), "the driver's name of the GPU"),
         key("pci_devices", Kind::List(&Kind::Text), "PCI device ids, four hexadecimal digits each"),
-        key("memory_gb", COUNT, "memory as the card is sold"),
-        key("sms", COUNT, "streaming multiprocessors of the whole card, without MIG"),
-        key("compute_slices", Kind::Whole { from: 1, to: 64 }, "how many compute slices the card has"),
+        key("memory_gb", COUNT, "memory as advertised"),
+        key("sms", COUNT, "streaming multiprocessors of the whole GPU, without MIG"),
+        key("compute_slices", Kind::Whole { from: 1, to: 64 }, "how many compute slices the GPU has"),
         key("memory_units", Kind::Whole { from: 1, to: MOST_UNITS }, "length of the grid on which instances are placed"),
-        key("profiles", Kind::Tables(&PROFILE), "the sizes of instance that can be created"),
-        key("layouts", Kind::Table(&LAYOUTS), "instances under a name, each a list of profiles"),
+        key("profiles", Kind::Tables(&PROFILE), "the instance sizes that can be created"),
+        key("layouts", Kind::Table(&LAYOUTS), "named layouts, each a list of profiles"),
     ],
 };
 
@@ -36,12 +36,12 @@ pub static PROFILE: Shape = Shape {
     keys: &[
         key("name", Kind::Text, "as `nvidia-smi` prints it, `3g.20gb`; the number before `g` is its compute slices"),
         key("id", SOME, "the profile id that `nvidia-smi mig -lgip` prints; not NVML's profile index"),
-        key("most", COUNT, "how many instances there can be at once"),
+        key("most", COUNT, "how many such instances can exist at once"),
         key("memory_gib", Kind::Number { from: 0.0, to: f64::INFINITY }, "memory of one instance"),
         key("sms", COUNT, "streaming multiprocessors of one instance"),
-        key("starts", Kind::List(&SOME), "the memory units at which an instance may begin"),
-        key("units", COUNT, "how many memory units an instance takes"),
-        key("engines", Kind::Table(&ENGINES), "engines that an instance has for itself"),
+        key("starts", Kind::List(&SOME), "the memory units at which an instance may start"),
+        key("units", COUNT, "how many memory units an instance occupies"),
+        key("engines", Kind::Table(&ENGINES), "engines dedicated to an instance"),
     ],
 };
 

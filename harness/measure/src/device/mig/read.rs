@@ -60,12 +60,12 @@ impl Reader<'_> {
             return self.wrong(what.note("as in `3g.20gb` or `1g.5gb+me`"), found.span.clone());
         };
         if names.contains(&name) {
-            self.wrong(Diagnostic::new(format!("`{name}` is here twice")).note("leave one out"), found.span.clone());
+            self.wrong(Diagnostic::new(format!("duplicate profile `{name}`")).note("leave one out"), found.span.clone());
         }
         names.push(name);
         if let Some(there) = card.whole_u32("compute_slices").filter(|there| size.slices > *there) {
             self.wrong(
-                Diagnostic::new(format!("`{name}` has {} compute slices and the card {there}", size.slices)),
+                Diagnostic::new(format!("`{name}` has {} compute slices, the GPU has {there}", size.slices)),
                 found.span.clone(),
             );
         }
@@ -76,18 +76,18 @@ impl Reader<'_> {
         let (starts, units) = (table.list("starts"), table.whole_u32("units"));
         for (there, missing) in [("starts", "units"), ("units", "starts")] {
             if let Some(span) = table.key_span(there).filter(|_| table.found(missing).is_none()) {
-                self.wrong(Diagnostic::new(format!("`{there}` is of no use without `{missing}`")), span);
+                self.wrong(Diagnostic::new(format!("`{there}` is useless without `{missing}`")), span);
             }
         }
         let (Some(starts), Some(units)) = (starts, units) else { return };
         let Some(there) = card.whole_u32("memory_units") else {
             let span = table.key_span("starts").unwrap_or(table.span.clone());
-            return self.wrong(Diagnostic::new("`starts` are places on a grid").note("say its length: `memory_units = 8`"), span);
+            return self.wrong(Diagnostic::new("`starts` are places on a grid").note("add its length: `memory_units = 8`"), span);
         };
         for found in starts {
             let Value::Whole(start) = found.value else { continue };
             if start + u64::from(units) > u64::from(there) {
-                let what = format!("`{name}` from unit {start} on takes {units} and the grid has {there}");
+                let what = format!("`{name}` from unit {start} occupies {units}, the grid has {there}");
                 self.wrong(Diagnostic::new(what), found.span.clone());
             }
         }

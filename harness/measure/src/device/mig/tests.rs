@@ -97,9 +97,9 @@ fn the_eighth_memory_unit_is_no_place_for_an_instance() {
     hint: `7×1g.5gb` would fit
     ");
     insta::assert_snapshot!(why("a100-40gb", "1g.5gb", "3g.20gb@0 1g.5gb@4 1g.5gb@5 1g.5gb@6"), @"
-    error: `1g.5gb` does not fit a100-40gb beside `3g.20gb@0` and `1g.5gb@4` and `1g.5gb@5` and `1g.5gb@6`
-      caused by: `1g.5gb` finds no place: it needs a free memory unit from 0, 1, 2, 3, 4, 5 or 6 on
-    hint: a100-40gb has room for it when nothing else is there
+    error: `1g.5gb` does not fit a100-40gb next to `3g.20gb@0` and `1g.5gb@4` and `1g.5gb@5` and `1g.5gb@6`
+      caused by: no place for `1g.5gb`: it needs a free memory unit from 0, 1, 2, 3, 4, 5 or 6 on
+    hint: a100-40gb has room for it if nothing else is there
     ");
 }
 
@@ -109,9 +109,9 @@ fn a_3g_at_the_front_shuts_out_what_it_would_leave_room_for_at_the_back() {
     let placed = a100.place(&profiles(&a100, "3g.20gb 2g.10gb 2g.10gb"), &[]).expect("there is room");
     assert_eq!(placed.iter().map(Instance::to_string).collect::<Vec<_>>(), ["2g.10gb@0", "2g.10gb@2", "3g.20gb@4"]);
     insta::assert_snapshot!(why("a100-40gb", "2g.10gb 2g.10gb", "3g.20gb@0"), @"
-    error: `2×2g.10gb` does not fit a100-40gb beside `3g.20gb@0`
-      caused by: `2g.10gb` finds no place: it needs 2 free memory units from 0, 2 or 4 on
-    hint: a100-40gb has room for it when nothing else is there
+    error: `2×2g.10gb` does not fit a100-40gb next to `3g.20gb@0`
+      caused by: no place for `2g.10gb`: it needs 2 free memory units from 0, 2 or 4 on
+    hint: a100-40gb has room for it if nothing else is there
     ");
 }
 
@@ -145,14 +145,14 @@ fn the_media_engines_of_a_card_are_given_once() {
 #[test]
 fn what_is_there_already_may_be_what_is_in_the_way() {
     insta::assert_snapshot!(why("a100-40gb", "4g.20gb", "3g.20gb@0"), @"
-    error: `4g.20gb` does not fit a100-40gb beside `3g.20gb@0`
-      caused by: `4g.20gb` finds no place: it needs 4 free memory units from 0 on
-    hint: a100-40gb has room for it when nothing else is there
+    error: `4g.20gb` does not fit a100-40gb next to `3g.20gb@0`
+      caused by: no place for `4g.20gb`: it needs 4 free memory units from 0 on
+    hint: a100-40gb has room for it if nothing else is there
     ");
     insta::assert_snapshot!(why("a100-40gb", "3g.20gb 2g.10gb", "1g.5gb@0 1g.5gb@5"), @"
-    error: `3g.20gb + 2g.10gb` does not fit a100-40gb beside `1g.5gb@0` and `1g.5gb@5`
-      caused by: `3g.20gb` finds no place: it needs 4 free memory units from 0 or 4 on
-    hint: a100-40gb has room for it when nothing else is there
+    error: `3g.20gb + 2g.10gb` does not fit a100-40gb next to `1g.5gb@0` and `1g.5gb@5`
+      caused by: no place for `3g.20gb`: it needs 4 free memory units from 0 or 4 on
+    hint: a100-40gb has room for it if nothing else is there
     ");
 }
 
@@ -160,8 +160,8 @@ fn what_is_there_already_may_be_what_is_in_the_way() {
 fn a_card_whose_placements_nobody_wrote_down_says_where_they_go() {
     insta::assert_snapshot!(why("gb200", "1g.23gb", ""), @"
     error: `1g.23gb` does not fit gb200
-      caused by: where instances of `1g.23gb` may lie on gb200 is not known
-    hint: write into mig-profiles/gb200.toml what `nvidia-smi mig -lgipp` prints, as `starts` and `units`
+      caused by: the possible places of `1g.23gb` on gb200 are unknown
+    hint: add to mig-profiles/gb200.toml what `nvidia-smi mig -lgipp` prints, as `starts` and `units`
     ");
 }
 
@@ -237,22 +237,22 @@ profiles = [
 ]
 "#;
     insta::assert_snapshot!(wrong(text), @r#"
-    error: `1g.1gb` from unit 2 on takes 1 and the grid has 2 at mig-profiles/mine.toml:5:35
+    error: `1g.1gb` from unit 2 occupies 1, the grid has 2, at mig-profiles/mine.toml:5:35
      5 |   { name = "1g.1gb", starts = [0, 2], units = 1 },
        |                                   ^
-    error: `1g.1gb` is here twice at mig-profiles/mine.toml:6:12
+    error: duplicate profile `1g.1gb` at mig-profiles/mine.toml:6:12
      6 |   { name = "1g.1gb", starts = [0] },
        |            ^^^^^^^^ leave one out
-    error: `starts` is of no use without `units` at mig-profiles/mine.toml:6:22
+    error: `starts` is useless without `units` at mig-profiles/mine.toml:6:22
      6 |   { name = "1g.1gb", starts = [0] },
        |                      ^^^^^^
     error: invalid profile name `big` at mig-profiles/mine.toml:7:12
      7 |   { name = "big" },
        |            ^^^^^ as in `3g.20gb` or `1g.5gb+me`
-    error: `3g.1gb` has 3 compute slices and the card 2 at mig-profiles/mine.toml:8:12
+    error: `3g.1gb` has 3 compute slices, the GPU has 2, at mig-profiles/mine.toml:8:12
      8 |   { name = "3g.1gb", units = 1 },
        |            ^^^^^^^^
-    error: `units` is of no use without `starts` at mig-profiles/mine.toml:8:22
+    error: `units` is useless without `starts` at mig-profiles/mine.toml:8:22
      8 |   { name = "3g.1gb", units = 1 },
        |                      ^^^^^
     error: `name` is missing in this profile at mig-profiles/mine.toml:9:3
@@ -262,7 +262,7 @@ profiles = [
     insta::assert_snapshot!(wrong("compute_slices = 1\nprofiles = [{ name = \"1g.1gb\", starts = [0], units = 1 }]"), @r#"
     error: `starts` are places on a grid at mig-profiles/mine.toml:2:32
      2 | profiles = [{ name = "1g.1gb", starts = [0], units = 1 }]
-       |                                ^^^^^^ say its length: `memory_units = 8`
+       |                                ^^^^^^ add its length: `memory_units = 8`
     "#);
     insta::assert_snapshot!(wrong("memory_units = 8"), @"
     error: `compute_slices` is missing in mig-profiles/mine.toml
@@ -296,8 +296,8 @@ fn a_broken_file_is_kept_with_its_mistakes_and_hides_no_other() {
 fn a_project_without_the_folder_says_how_it_gets_one() {
     let mistake = Cards::load(Path::new("there/mig-profiles")).expect_err("not there");
     insta::assert_snapshot!(mistake, @"
-    error: there is no `mig-profiles/` in there, so no GPU is known
-    hint: `collo init there` writes it, and overwrites nothing
+    error: no `mig-profiles/` in there, so no GPU model is known
+    hint: `collo init there` writes it, overwriting nothing
     ");
 }
 

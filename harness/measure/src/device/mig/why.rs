@@ -11,7 +11,7 @@ impl Card {
     pub(super) fn why(&self, wanted: &[Arc<Profile>], beside: &[Instance]) -> Diagnostic {
         let wanted = self.largest_first(wanted);
         let there: Vec<String> = beside.iter().map(|i| format!("`{i}`")).collect();
-        let there = if there.is_empty() { String::new() } else { format!(" beside {}", there.join(" and ")) };
+        let there = if there.is_empty() { String::new() } else { format!(" next to {}", there.join(" and ")) };
         let (kept, left_out) = self.kept(&wanted, beside);
         let cause = match self.limit(&wanted, beside) {
             Some(limit) => self.said(&limit),
@@ -20,10 +20,10 @@ impl Card {
         let mistake = Diagnostic::new(format!("`{}` does not fit {}{there}", summed(&wanted), self.name)).caused_by(cause);
         if let Some(Limit::Unplaced(_)) = self.limit(&wanted, beside) {
             let file = format!("mig-profiles/{}.toml", self.name);
-            return mistake.hint(format!("write into {file} what `nvidia-smi mig -lgipp` prints, as `starts` and `units`"));
+            return mistake.hint(format!("add to {file} what `nvidia-smi mig -lgipp` prints, as `starts` and `units`"));
         }
         if !beside.is_empty() && self.room(&wanted, &[]).is_some() {
-            return mistake.hint(format!("{} has room for it when nothing else is there", self.name));
+            return mistake.hint(format!("{} has room for it if nothing else is there", self.name));
         }
         let would = self.would_fit(&wanted, &kept, &left_out, beside);
         if would.is_empty() { mistake } else { mistake.hint(format!("{} would fit", would.join(" or "))) }
@@ -32,7 +32,7 @@ impl Card {
     fn said(&self, limit: &Limit) -> String {
         let card = &self.name;
         match limit {
-            Limit::Unplaced(profile) => format!("where instances of `{}` may lie on {card} is not known", profile.name),
+            Limit::Unplaced(profile) => format!("the possible places of `{}` on {card} are unknown", profile.name),
             Limit::Most { profile, most } => {
                 let times = if *most == 1 { "once".to_string() } else { format!("{most} times") };
                 format!("`{}` can be created at most {times} on {card}", profile.name)
@@ -101,7 +101,7 @@ fn no_place(profile: &Arc<Profile>) -> String {
         Some(1) | None => "a free memory unit".to_string(),
         Some(units) => format!("{units} free memory units"),
     };
-    format!("`{}` finds no place: it needs {units} from {starts} on", profile.name)
+    format!("no place for `{}`: it needs {units} from {starts} on", profile.name)
 }
 
 /// `2×3g.20gb + 1g.5gb`, for profiles in order.

@@ -35,9 +35,9 @@ pub struct Control {
 pub enum Unanswered {
     #[error("`{PROGRAM}` is not on the PATH")]
     NoProgram,
-    #[error("`{0}` got no answer from the MPS daemon within {1} s")]
+    #[error("`{0}` got no reply from the MPS daemon within {1} s")]
     Slow(String, u64),
-    #[error("the MPS daemon answered `{words}` with: {answer}")]
+    #[error("the MPS daemon replied to `{words}` with: {answer}")]
     Refused { words: String, answer: String },
 }
 

@@ -21,12 +21,10 @@ pub enum NoDriver {
     /// What was tried.
     #[error("{0}")]
     NoLibrary(String),
-    #[error("the NVIDIA driver does not answer: {0}")]
+    #[error("the NVIDIA driver does not respond: {0}")]
     Silent(String),
     /// Its version.
-    #[error(
-        "driver {0} writes its lists of processes in a form that was taken back: they would be read wrongly, and past their end"
-    )]
+    #[error("driver {0} writes its process lists in a withdrawn format: they would be misread, and past their end")]
     Unsafe(String),
 }
 
@@ -70,11 +68,11 @@ pub fn open() -> Result<Nvml, NoDriver> {
 pub fn text(e: &NvmlError) -> String {
     match e {
         NvmlError::UnexpectedVariant(23) => "insufficient resources".into(),
-        NvmlError::UnexpectedVariant(25) => "the driver wants another version of an argument".into(),
+        NvmlError::UnexpectedVariant(25) => "the driver expects another version of an argument".into(),
         NvmlError::UnexpectedVariant(27) => "not ready".into(),
         NvmlError::UnexpectedVariant(28) => "the GPU is not there".into(),
-        NvmlError::UnexpectedVariant(29) => "it is in a state in which this cannot be".into(),
-        NvmlError::UnexpectedVariant(code) => format!("NVML's error {code}"),
+        NvmlError::UnexpectedVariant(29) => "impossible in its current state".into(),
+        NvmlError::UnexpectedVariant(code) => format!("NVML error {code}"),
         NvmlError::FailedToLoadSymbol(_) | NvmlError::FunctionNotFound => "this driver is too old for it".into(),
         e => e.to_string(),
     }
@@ -87,6 +85,6 @@ mod tests {
     #[test]
     fn codes_without_a_word_of_the_wrapper_have_one_here() {
         assert_eq!(text(&NvmlError::UnexpectedVariant(23)), "insufficient resources");
-        assert_eq!(text(&NvmlError::UnexpectedVariant(77)), "NVML's error 77");
+        assert_eq!(text(&NvmlError::UnexpectedVariant(77)), "NVML error 77");
     }
 }

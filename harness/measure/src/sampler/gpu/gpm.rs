@@ -43,8 +43,8 @@ pub fn supported(opened: &Opened) -> Result<(), String> {
         Err(e @ (NvmlError::FunctionNotFound | NvmlError::FailedToLoadSymbol(_))) => Err(text(&e)),
         // Hopper is compute capability 9.0.
         Ok(false) | Err(_) => match opened.card.ask(|d| d.cuda_compute_capability()) {
-            Ok(capability) if capability.major >= 9 => Err("this card is said to have no GPM".into()),
-            _ => Err("GPM begins with Hopper".into()),
+            Ok(capability) if capability.major >= 9 => Err("this GPU reports that it has no GPM".into()),
+            _ => Err("GPM requires Hopper".into()),
         },
     }
 }
@@ -235,9 +235,9 @@ fn number(value: f64, profiled: &Profiled) -> Result<f64, String> {
     // A share above one is rounding at the most.
     let most = if profiled.is_ratio { 105.0 } else { f64::MAX };
     match value {
-        v if v.is_nan() => Err("GPM gives no number".into()),
+        v if v.is_nan() => Err("GPM reports no number".into()),
         v if (0.0..=most).contains(&v) => Ok(v * profiled.gpm_unit),
-        v => Err(format!("GPM says {v}, which cannot be")),
+        v => Err(format!("GPM reports {v}, which is impossible")),
     }
 }
 

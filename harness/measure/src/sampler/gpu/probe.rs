@@ -122,13 +122,13 @@ mod tests {
         let mut samples: Vec<Sample> = (0..11).map(|i| sample(i * 100_000_000, "energy_j", Some((i / 2) as f64))).collect();
         samples.push(sample(0, "power_w", None));
         let mut account = Account::default();
-        account.lacks("sm_active_ratio", &"gpu:A".into(), "GPM begins with Hopper");
+        account.lacks("sm_active_ratio", &"gpu:A".into(), "GPM requires Hopper");
         let found = matrix(&samples, &[Finished::without_reading("gpm", 5.0, account)]);
         let row = |metric: &str| found.iter().find(|p| p.metric == metric).unwrap();
         assert_eq!((row("energy_j").rate_hz, row("energy_j").moved_every_ns), (Some(10.0), Some(200_000_000)));
         assert_eq!((row("power_w").rate_hz, row("power_w").reason.as_deref()), (None, Some("it gave no value")));
         let smact = row("sm_active_ratio");
-        assert_eq!((smact.source.as_str(), smact.reason.as_deref()), ("gpm", Some("GPM begins with Hopper")));
+        assert_eq!((smact.source.as_str(), smact.reason.as_deref()), ("gpm", Some("GPM requires Hopper")));
     }
 
     #[test]

@@ -92,11 +92,11 @@ impl Sampler for Processes {
             let value = match &held {
                 Ok(held) => match of_member(held, &pids) {
                     Some(Some(bytes)) => Ok(bytes as f64),
-                    Some(None) => Err("the driver does not say how much a process holds".to_string()),
+                    Some(None) => Err("the driver does not report memory per process".to_string()),
                     // It has no context yet, or any more; or its number is another outside this container.
                     None => {
                         let why =
-                            if held.is_empty() { "no process is on the card" } else { "none of its processes is in NVML's list" };
+                            if held.is_empty() { "no process is on the GPU" } else { "none of its processes is in NVML's list" };
                         self.account.lacks(METRIC, &scope, why);
                         continue;
                     }

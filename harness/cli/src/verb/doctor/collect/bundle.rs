@@ -107,8 +107,8 @@ impl Bundle {
                 }
             }
             match (step["late"].as_bool(), step["rc"].as_i64()) {
-                (Some(true), _) => Some(format!("{name}: it took too long")),
-                (_, Some(rc)) if rc != 0 => Some(format!("{name}: ended with {rc}")),
+                (Some(true), _) => Some(format!("{name}: timed out")),
+                (_, Some(rc)) if rc != 0 => Some(format!("{name}: exited with {rc}")),
                 _ => None,
             }
         };

@@ -87,7 +87,7 @@ impl Busy {
                         let over = all.remove(at);
                         let text = fs::read_to_string(&over.log).unwrap_or_default();
                         let last = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default();
-                        bundle.note(&over.file, json!({"without": format!("{how}; it said `{last}`")}));
+                        bundle.note(&over.file, json!({"without": format!("{how}; it printed `{last}`")}));
                         over.stop(bundle);
                     }
                 }

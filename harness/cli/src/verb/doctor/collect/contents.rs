@@ -14,23 +14,19 @@ const fn part(file: &'static str, holds: &'static str, answers: &'static str) ->
 /// All of them; those of `mig/` only where `--mig` is given.
 pub static PARTS: [Part; 17] = [
     part("README.txt", "this list", ""),
-    part("steps.json", "every command, how it ended, how long it took, its stderr", "what could not be had here, and why"),
+    part("steps.json", "every command, how it ended, how long it took, its stderr", "what was unavailable, and why"),
     part(
         "machine/nvidia-smi-*.txt",
-        "`nvidia-smi -q` of the card, its topology, its view of MPS",
-        "limits and clocks; who is seen",
+        "`nvidia-smi -q` of the GPU, its topology, its view of MPS",
+        "limits and clocks; who is listed",
     ),
     part("machine/modules.txt", "modules of the kernel whose name has `nvidia`", "what can block a change of MIG mode"),
-    part("machine/services.json", "NVIDIA's services, active or not", "who keeps cards open as shipped"),
-    part(
-        "machine/holders.json",
-        "device files that are open, services by name, others by number",
-        "who holds this card and no other",
-    ),
+    part("machine/services.json", "NVIDIA's services, active or not", "what keeps GPUs open by default"),
+    part("machine/holders.json", "open device files, services by name, others by number", "who uses this GPU and no other"),
     part(
         "dcgm/*.txt",
         "`dcgmi` version, modules, discovery, profiling groups",
-        "is the card found with MIG off; in which format",
+        "is the GPU listed with MIG off; in which format",
     ),
     part(
         "dcgm/dmon-*.txt",
@@ -40,27 +36,23 @@ pub static PARTS: [Part; 17] = [
     part(
         "nvml/*.json",
         "raw calls with return codes, process lists as bytes",
-        "what is closed to this user; 24 or 32 bytes an entry",
+        "what this user may not read; 24 or 32 bytes an entry",
     ),
-    part("nvml/energy.json", "each value that the energy counter takes in 3 s", "how often it moves"),
-    part("mps/replies.json", "answers of an MPS daemon of our own, without and with two clients", "their exact form"),
-    part("mps/*.log", "its logs", "what healthy ones say, and the limits in force"),
-    part("load/*.txt", "what our own load printed: device, SMs, pace", "the SMs that clients see at 10, 25, 50 and 75 %"),
-    part(
-        "mig/state.json",
-        "mode and instances at each step, power limits",
-        "does the mode switch with DCGM up; what is lost by it",
-    ),
-    part("mig/LAYOUT/*", "instances, DCGM's hierarchy, raw NVML under load", "what MIG devices tell a user"),
+    part("nvml/energy.json", "each value of the energy counter during 3 s", "how often it changes"),
+    part("mps/replies.json", "replies of a private MPS daemon, without and with two clients", "their exact form"),
+    part("mps/*.log", "its logs", "what healthy ones log, and the limits in force"),
+    part("load/*.txt", "output of collo's own load: device, SMs, pace", "the SMs that clients see at 10, 25, 50 and 75 %"),
+    part("mig/state.json", "mode and instances at each step, power limits", "does the mode switch with DCGM up; what it resets"),
+    part("mig/LAYOUT/*", "instances, DCGM's hierarchy, raw NVML under load", "what a user sees of MIG devices"),
     part(
         "mig/LAYOUT/dmon.txt",
-        "`dcgmi dmon` of the card and each instance under full load",
+        "`dcgmi dmon` of the GPU and each instance under full load",
         "is SMACT 1 in each, and never above",
     ),
     part(
         "mig/LAYOUT/dmon-other.txt",
-        "`dcgmi dmon` of the next card meanwhile, where there is one",
-        "does a cut card silence the others",
+        "`dcgmi dmon` of the next GPU meanwhile, if there is one",
+        "does a partitioned GPU silence the others",
     ),
 ];
 
@@ -77,10 +69,10 @@ pub fn listed(mig: bool) -> Vec<String> {
 
 /// How all of it is masked before it is written.
 pub const MASKED: &str =
-    "hosts, users, paths and command lines of others are replaced, UUIDs and serial numbers hashed, alike each time";
+    "hosts, users, paths and command lines of others are replaced, UUIDs and serial numbers hashed, consistently";
 
 pub fn readme() -> String {
-    format!("What a card and its driver answer, collected by `collo doctor --collect`.\n{}\n{MASKED}\n", listed(true).join("\n"))
+    format!("Replies of a GPU and its driver, collected by `collo doctor --collect`.\n{}\n{MASKED}\n", listed(true).join("\n"))
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub fn collect(bundle: &mut Bundle, card: &Card, busy: Option<&Busy>, interrupte
     const STATE: &str = "mig/state.json";
     let layouts = layouts(card);
     if layouts.is_empty() {
-        bundle.note(STATE, json!({"absent": format!("{} has no MIG, or its profiles are not known", card.gpu.label())}));
+        bundle.note(STATE, json!({"absent": format!("{} has no MIG, or its profiles are unknown", card.gpu.label())}));
         return true;
     }
     let who = Who { experiment: "doctor --collect".into(), campaign: String::new() };

@@ -44,9 +44,9 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     let card = card(&driver, a)?;
     let to = to(context, a)?;
     if to.exists() {
-        return Err(Diagnostic::new(format!("{} is there already", shown(&to))).hint("`--to FILE` names another").into());
+        return Err(Diagnostic::new(format!("{} already exists", shown(&to))).hint("`--to FILE` selects another").into());
     }
-    say::remark(format!("{} will have, of {}:", shown(&to), card.gpu.label()));
+    say::remark(format!("{} will contain, for {}:", shown(&to), card.gpu.label()));
     contents::listed(a.mig).iter().for_each(say::remark);
     say::remark(contents::MASKED);
     let mut bundle = Bundle::new()?;
@@ -54,16 +54,16 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     let target = driver.cuda.map(|cuda| Target { cuda, capability: card.gpu.capability });
     let busy = Busy::new(context, a, target);
     if let Err(reason) = &busy {
-        say::warning(format!("nothing can be run on the card, so what is seen under load stays out: {reason}"));
+        say::warning(format!("nothing can run on the GPU, so the parts under load are left out: {reason}"));
         bundle.note("load", json!({"without": reason}));
     }
     let busy = busy.ok();
     // What is changed by hand must be put back: with `--mig` a signal is heard between two steps.
     let quiet = a.mig.then(cut::Quiet::begin);
     let interrupted = || quiet.as_ref().is_some_and(cut::Quiet::heard);
-    step("what is here");
+    step("this machine");
     here::collect(&mut bundle, &card);
-    step("DCGM, and the card under load");
+    step("DCGM, and the GPU under load");
     dcgm(&mut bundle, &card);
     under_load(&mut bundle, &card, busy.as_ref());
     if !interrupted() {
@@ -78,7 +78,7 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     let (steps, troubles) = bundle.troubles();
     troubles.iter().for_each(|line| say::remark(format!("  – {line}")));
     bundle.pack(&to)?;
-    say::result(format!("{}: {steps} steps, {} of them without an answer", shown(&to), troubles.len()));
+    say::result(format!("{}: {steps} steps, {} of them without a reply", shown(&to), troubles.len()));
     if !whole {
         return Err(Diagnostic::new(format!("{} is not as it was found", card.gpu.label()))
             .of(ExitClass::Failed)
@@ -98,20 +98,20 @@ fn card(driver: &Driver, a: &args::Doctor) -> Result<Card, Diagnostics> {
         Some(text) => match &GpuChoice::parse(text).of(driver)?[..] {
             [one] => one.clone(),
             many => {
-                let what = format!("`--collect` looks at one GPU, and {} are named", many.len());
+                let what = format!("`--collect` takes one GPU, but {} are named", many.len());
                 return Err(Diagnostic::new(what).hint("`--gpu 0`").into());
             }
         },
         None if a.mig => {
-            return Err(Diagnostic::new("`--mig` cuts a GPU anew, so it must be named")
-                .hint("`--gpu N`, one that nobody else needs for ten minutes")
+            return Err(Diagnostic::new("`--mig` repartitions a GPU, so it must be named")
+                .hint("`--gpu N`, one that is free for ten minutes")
                 .into());
         }
         None => driver.gpus.iter().find(|gpu| gpu.computes()).cloned().ok_or_else(|| {
             Diagnostic::new("`collo doctor --collect` needs an NVIDIA GPU that is suitable for compute").of_machine()
         })?,
     };
-    let at = gpu.at.clone().ok_or_else(|| Diagnostic::new(format!("{} is not a card of this machine", gpu.name)).of_machine())?;
+    let at = gpu.at.clone().ok_or_else(|| Diagnostic::new(format!("{} is not a GPU of this machine", gpu.name)).of_machine())?;
     Ok(Card { uuid: at.uuid, index: at.index.to_string(), gpu })
 }
 

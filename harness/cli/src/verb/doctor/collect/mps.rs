@@ -25,7 +25,7 @@ pub fn collect(bundle: &mut Bundle, card: &Card, busy: Option<&Busy>) {
         return bundle.note(REPLIES, json!({"absent": format!("`{}` is not on the PATH", mps::PROGRAM)}));
     }
     if card.gpu.partition.as_ref().is_some_and(|p| p.mig) {
-        return bundle.note(REPLIES, json!({"without": "MIG is on, and a daemon is looked at on the whole card"}));
+        return bundle.note(REPLIES, json!({"without": "MIG is on, and a daemon is checked on the whole GPU"}));
     }
     // A short path: a Unix socket lies in it.
     let folder = match tempfile::Builder::new().prefix("collo-mps-").tempdir_in("/tmp") {
@@ -55,7 +55,7 @@ pub fn collect(bundle: &mut Bundle, card: &Card, busy: Option<&Busy>) {
         }
         ask(&control, "quit", &mut replies);
     } else {
-        bundle.note(REPLIES, json!({"without": "the daemon did not answer"}));
+        bundle.note(REPLIES, json!({"without": "the daemon did not respond"}));
     }
     service.stop(ENDS_WITHIN);
     bundle.json(REPLIES, &json!(replies));

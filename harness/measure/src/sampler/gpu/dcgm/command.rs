@@ -203,8 +203,8 @@ pub fn reason(err: &[String], out: &[String], status: Option<ExitStatus>) -> Str
         (!said.is_empty()).then(|| said.join("; ").chars().take(400).collect::<String>())
     };
     let ended = || match status {
-        Some(status) => format!("`dcgmi` ended without a word: {status}"),
-        None => "`dcgmi` ended without a word".into(),
+        Some(status) => format!("`dcgmi` ended without a message: {status}"),
+        None => "`dcgmi` ended without a message".into(),
     };
     text(err).or_else(|| text(out)).unwrap_or_else(ended)
 }
@@ -218,7 +218,7 @@ mod tests {
         let lines = |text: &str| text.lines().map(str::to_string).collect::<Vec<_>>();
         assert_eq!(reason(&lines("\nError setting watches.\n"), &lines("x"), None), "Error setting watches");
         assert_eq!(reason(&[], &lines("Error: no connection\n\nHost engine gone"), None), "no connection; Host engine gone");
-        assert_eq!(reason(&[], &[], None), "`dcgmi` ended without a word");
+        assert_eq!(reason(&[], &[], None), "`dcgmi` ended without a message");
     }
 
     #[test]

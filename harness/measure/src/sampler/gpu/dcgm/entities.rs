@@ -139,7 +139,7 @@ impl Entities<'_> {
         let version = self.version.filter(|_| self.silences_whole_cards() && opened.parts.is_empty())?;
         let other = hierarchy.instances.first()?.gpu;
         Some(format!(
-            "`dcgmi` {version} shows no card that is not cut while another one is, and GPU {other} is: DCGM 4 does, or undo the instances there"
+            "`dcgmi` {version} shows no unpartitioned GPU while another is partitioned, and GPU {other} is: use DCGM 4, or destroy the instances there"
         ))
     }
 }
@@ -147,7 +147,7 @@ impl Entities<'_> {
 /// Why an entity is missing.
 fn missing(level: Level) -> String {
     match level {
-        Level::Gpu => "`dcgmi discovery -l` does not list the card".into(),
+        Level::Gpu => "`dcgmi discovery -l` does not list the GPU".into(),
         // Some drivers do not tell DCGM of such changes (DCGM #91).
         Level::GpuInstance | Level::ComputeInstance => {
             "the host engine has not noticed the instance: `dcgmi discovery -c` does not list it; \

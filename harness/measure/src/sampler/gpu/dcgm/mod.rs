@@ -120,7 +120,7 @@ impl Conductor {
         }
         for opened in self.boards.iter().filter(|b| b.sources.dcgm()) {
             for (scope, p) in everywhere(opened).filter(|(_, p)| is_by_turns(opened, p)) {
-                account.lacks(p.metric, &scope, "left out: before Hopper DCGM would read it and SM activity by turns");
+                account.lacks(p.metric, &scope, "left out: before Hopper, DCGM would alternate it with SM activity");
             }
         }
         account

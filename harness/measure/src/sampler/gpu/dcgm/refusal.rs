@@ -24,8 +24,8 @@ const HOPELESS: [(&str, &str); 10] = [
     ("newer driver", ""),
     (
         "third-party profiling module",
-        "somebody else has the profiling counters, which before Hopper have one owner on the whole machine: nsys, ncu, dcgm-exporter or \
-         another host engine; `dcgmi profile --pause` takes them from DCGM and `--resume` gives them back",
+        "another process has the profiling counters, which before Hopper have one owner on the whole machine: nsys, ncu, \
+         dcgm-exporter or another host engine; `dcgmi profile --pause` takes them from DCGM and `--resume` returns them",
     ),
     (
         "not currently loaded",

@@ -222,7 +222,7 @@ impl Stream {
                 return if gave { End::Broke(why) } else { End::Refused(why) };
             }
             if !gave && at_ns > began_ns + FIRST_ROW_NS {
-                let silent = "dcgmi gives no row".to_string();
+                let silent = "dcgmi prints no row".to_string();
                 return End::Refused(if err.is_empty() && out.is_empty() { silent } else { command::reason(&err, &out, None) });
             }
         }
@@ -259,7 +259,7 @@ impl Stream {
                     target.tells.store(true, Ordering::Relaxed);
                     self.account.gave(profiled.metric, &target.scope);
                 }
-                None => self.account.lacks(profiled.metric, &target.scope, "dcgmi shows no value"),
+                None => self.account.lacks(profiled.metric, &target.scope, "dcgmi prints no value"),
             }
             if profiled.metric == PCIE_TX && self.level == Level::Gpu {
                 match value {
@@ -303,7 +303,7 @@ impl Stream {
     fn lack_what_is_left_out(&mut self, fields: &[u16], why: &str) {
         for target in &self.targets {
             for p in target.metrics.iter().filter(|p| !fields.contains(&p.dcgm)) {
-                self.account.lacks(p.metric, &target.scope, &format!("dcgmi refuses a set of fields with it: {why}"));
+                self.account.lacks(p.metric, &target.scope, &format!("dcgmi rejects a set of fields with it: {why}"));
             }
             for p in target.metrics.iter().filter(|p| fields.contains(&p.dcgm)) {
                 // A reason that is known already stays.
@@ -311,9 +311,9 @@ impl Stream {
                     continue;
                 }
                 match self.rows.get(&target.entity) {
-                    None => self.account.lacks(p.metric, &target.scope, "dcgmi gave no row of it"),
+                    None => self.account.lacks(p.metric, &target.scope, "dcgmi printed no row of it"),
                     Some(rows) if *rows <= DROPPED_ROWS => {
-                        let why = format!("dcgmi gave {rows} rows of it, which begin with no mean, and then none");
+                        let why = format!("dcgmi printed {rows} rows of it, which start with no mean, and then none");
                         self.account.lacks(p.metric, &target.scope, &why);
                     }
                     Some(_) => {}
@@ -333,7 +333,7 @@ impl Stream {
         let lived_s = (monotonic_ns() - began_ns) as f64 / 1e9;
         // An Xid of one process leaves the others' counters at 0 until their fields are watched anew, or the host engine restarts (DCGM #303,
         // dcgm-exporter #662). A pause of the members looks the same: beginning again costs them two rows.
-        let again = || format!("begun again once, because its shares read 0 for {} s after they had not", ZERO_ROWS / 10);
+        let again = || format!("restarted once, because its shares read 0 for {} s after being nonzero", ZERO_ROWS / 10);
         let remarks = self.zeroed.then(again).into_iter().collect();
         let finished = Finished::without_reading(name, 1.0 / EVERY.as_secs_f64(), self.account);
         let quality = SamplingQuality {

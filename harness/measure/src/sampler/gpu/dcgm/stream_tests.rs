@@ -97,7 +97,7 @@ fn rows_go_to_the_instance_that_was_asked_for_and_the_first_two_are_dropped() {
     assert_eq!(read.values("mig:A", "fp64_active_ratio"), [None, None], "absent is not zero");
     assert_eq!(read.samples.iter().map(|s| s.window_ns).max(), Some(100_000_000));
     assert_eq!(read.finished.quality.unread_lines, 8, "rows of a card and of an instance that nobody asked for");
-    assert_eq!(read.finished.quality.absent["fp64_active_ratio"], "dcgmi shows no value");
+    assert_eq!(read.finished.quality.absent["fp64_active_ratio"], "dcgmi prints no value");
     assert_eq!(read.latest.lock().unwrap()["mig:A"].sm_active_ratio, Some(0.303));
 }
 
@@ -109,7 +109,7 @@ fn a_field_that_is_refused_is_left_out_and_said() {
     assert!(read.values("mig:A", "sm_active_ratio").len() > 3);
     let absent = &read.finished.quality.absent;
     assert!(absent["fp64_active_ratio"].contains("not supported"), "{absent:?}");
-    assert_eq!(absent["sm_active_ratio of mig:B"], "dcgmi gave no row of it");
+    assert_eq!(absent["sm_active_ratio of mig:B"], "dcgmi printed no row of it");
 }
 
 #[test]
