@@ -16,7 +16,7 @@ pub struct Figure {
     pub interval: Option<(f64, f64)>,
     pub count: usize,
     /// The largest acceptable value, and the statistic it applies to.
-    pub limit: Option<(f64, Asked)>,
+    pub limit: Option<(f64, Statistic)>,
     /// What it is compared with: a name, and its value in the same run.
     pub peer: Option<(&'static str, f64)>,
     /// The same statistic on this machine without the harness.
@@ -26,7 +26,7 @@ pub struct Figure {
 
 /// The statistic that a limit applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum Statistic {
     Value,
     P99,
     High,
@@ -56,11 +56,11 @@ impl Figure {
         Figure { name: name.into(), note: Some(why.into()), ..Figure::default() }
     }
 
-    fn asked(&self, which: Asked) -> Option<f64> {
+    fn asked(&self, which: Statistic) -> Option<f64> {
         match which {
-            Asked::Value => self.value,
-            Asked::P99 => self.p99,
-            Asked::High => self.interval.map(|i| i.1),
+            Statistic::Value => self.value,
+            Statistic::P99 => self.p99,
+            Statistic::High => self.interval.map(|i| i.1),
         }
     }
 
@@ -134,28 +134,28 @@ impl Figure {
     }
 }
 
-impl Asked {
+impl Statistic {
     fn word(self) -> &'static str {
         match self {
-            Asked::Value => "value",
-            Asked::P99 => "p99",
-            Asked::High => "upper bound",
+            Statistic::Value => "value",
+            Statistic::P99 => "p99",
+            Statistic::High => "upper bound",
         }
     }
 
     fn the(self) -> &'static str {
         match self {
-            Asked::Value => "a value",
-            Asked::P99 => "a p99",
-            Asked::High => "an interval",
+            Statistic::Value => "a value",
+            Statistic::P99 => "a p99",
+            Statistic::High => "an interval",
         }
     }
 
     fn prefix(self) -> &'static str {
         match self {
-            Asked::Value => "",
-            Asked::P99 => "p99 ",
-            Asked::High => "upper ",
+            Statistic::Value => "",
+            Statistic::P99 => "p99 ",
+            Statistic::High => "upper ",
         }
     }
 }
@@ -187,7 +187,7 @@ mod tests {
     const BUSY: Load = Load { average: 4.0, others_cores: 1.5 };
 
     fn skew(value: f64) -> Figure {
-        Figure { name: "skew".into(), value: Some(value), limit: Some((0.001, Asked::Value)), count: 3, ..Figure::default() }
+        Figure { name: "skew".into(), value: Some(value), limit: Some((0.001, Statistic::Value)), count: 3, ..Figure::default() }
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_upper_bound_is_what_a_limit_asks_of_an_interval() {
-        let limit = Some((1.005, Asked::High));
+        let limit = Some((1.005, Statistic::High));
         let figure = Figure { value: Some(1.0), interval: Some((0.99, 1.01)), limit, unit: Unit::Ratio, ..Figure::default() };
         assert_eq!(figure.verdict(&IDLE), Verdict::Missed);
         let few = Figure { interval: None, ..figure.clone() };
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_null_and_never_met() {
-        let figure = Figure { limit: Some((1.0, Asked::Value)), ..Figure::absent("radT", "no network") };
+        let figure = Figure { limit: Some((1.0, Statistic::Value)), ..Figure::absent("radT", "no network") };
         assert_eq!(figure.json(&IDLE)["value"], Json::Null);
         assert_eq!(figure.json(&IDLE)["verdict"], "not comparable");
     }

@@ -6,14 +6,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use collo_measure::campaign::Choice;
+use collo_measure::campaign::CampaignOptions;
 use collo_measure::observe::View;
 use collo_measure::{Event, Experiment, Interpreters, Member, Project, Request, Session, Workloads, prepare};
 use collo_store::{CellRecord, Outcome, StoredRun, monotonic_ns};
 use fs_err as fs;
 use tempfile::TempDir;
 
-pub struct Ground {
+pub struct ScratchProject {
     /// Removed on drop.
     folder: TempDir,
     checkout: Project,
@@ -37,9 +37,9 @@ pub enum Moment<'a> {
     After(usize),
 }
 
-impl Ground {
+impl ScratchProject {
     /// Beside the checkout's other build results, on the same disk as real runs.
-    pub fn new(checkout: &Project) -> Result<Ground> {
+    pub fn new(checkout: &Project) -> Result<ScratchProject> {
         let place = checkout.root().join("target/bench");
         fs::create_dir_all(&place)?;
         let folder = tempfile::Builder::new().prefix("ground-").tempdir_in(place)?;
@@ -54,7 +54,7 @@ impl Ground {
         let project = Project::at(root);
         let workloads = Workloads::load(&project.workloads()).map_err(|e| anyhow!("{e}"))?;
         let interpreters = Interpreters::ready(&project)?;
-        Ok(Ground { folder, checkout: checkout.clone(), project, workloads, interpreters })
+        Ok(ScratchProject { folder, checkout: checkout.clone(), project, workloads, interpreters })
     }
 
     pub fn path(&self) -> &Path {
@@ -88,7 +88,7 @@ impl Ground {
         at: &mut dyn FnMut(Moment<'_>) -> Result<()>,
     ) -> Result<Vec<Timed>> {
         let experiment = Experiment::resolve(&self.project, experiment, &self.workloads).map_err(|e| anyhow!("{e}"))?;
-        let request = Request { choice: Choice { new: true, ..Choice::default() }, ..Request::of(experiment) };
+        let request = Request { choice: CampaignOptions { new: true, ..CampaignOptions::default() }, ..Request::of(experiment) };
         let mut session = Session::plan(&self.project, request).map_err(|e| anyhow!("{e}"))?;
         session.keep(|_, cell| keep(&cell.record));
         session.prepared_with(self.interpreters.clone());

@@ -20,7 +20,7 @@ use fs_err as fs;
 use serde_json::json;
 
 use bench::{BENCHES, Bench, Effort, gpu_sampler, staging};
-use ground::Ground;
+use ground::ScratchProject;
 use load::Watch;
 
 /// The parts measured inside simulated machines.
@@ -46,12 +46,12 @@ fn main() -> ExitCode {
     }
 }
 
-struct Asked {
+struct BenchArguments {
     benches: Vec<&'static Bench>,
     effort: Effort,
 }
 
-fn asked(arguments: impl Iterator<Item = String>) -> Result<Asked> {
+fn asked(arguments: impl Iterator<Item = String>) -> Result<BenchArguments> {
     let mut benches = Vec::new();
     let mut effort = Effort::FULL;
     for word in arguments {
@@ -74,13 +74,13 @@ fn asked(arguments: impl Iterator<Item = String>) -> Result<Asked> {
     if benches.is_empty() {
         benches.extend(&BENCHES);
     }
-    Ok(Asked { benches, effort })
+    Ok(BenchArguments { benches, effort })
 }
 
 fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
-    let Asked { benches, effort } = asked(arguments)?;
+    let BenchArguments { benches, effort } = asked(arguments)?;
     let checkout = Project::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
-    let ground = Ground::new(&checkout)?;
+    let ground = ScratchProject::new(&checkout)?;
     let mut failed = Vec::new();
     for bench in benches {
         let watch = Watch::begin()?;
@@ -118,7 +118,7 @@ fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn of(line: &str) -> Result<Asked> {
+    fn of(line: &str) -> Result<BenchArguments> {
         asked(line.split_whitespace().map(str::to_string))
     }
 

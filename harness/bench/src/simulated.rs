@@ -13,16 +13,16 @@ use fs_err as fs;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::ground::Ground;
+use crate::ground::ScratchProject;
 
 /// The hidden first argument that makes this binary measure one part inside a simulated machine.
 const VERB: &str = "__simulated";
 
 /// A part by its name; it gets an empty folder and the amount of work, and prints its measurement.
-pub type Part = (&'static str, fn(&Job) -> Result<()>);
+pub type Part = (&'static str, fn(&Task) -> Result<()>);
 
 /// A part's task.
-pub struct Job {
+pub struct Task {
     /// A folder of its own.
     pub folder: PathBuf,
     /// Repetitions or seconds, depending on the part.
@@ -34,15 +34,15 @@ const LIBRARY: &str = "libsimgpu.so";
 const PROGRAMS: [&str; 4] = ["sim-train", "nvidia-cuda-mps-control", "nvidia-smi", "dcgmi"];
 
 /// A simulated machine of its own: its state, the state folder of collo, and the environment that leads there.
-pub struct Room {
+pub struct SimMachine {
     folder: PathBuf,
     programs: PathBuf,
     env: Vec<(&'static str, std::ffi::OsString)>,
 }
 
-impl Room {
+impl SimMachine {
     /// A machine with this specification, as in `COLLO_SIM`; the error says what has to be built.
-    pub fn new(ground: &Ground, name: &str, words: &str) -> Result<Room> {
+    pub fn new(ground: &ScratchProject, name: &str, words: &str) -> Result<SimMachine> {
         let programs = beside()?;
         let library = library(&programs)
             .with_context(|| format!("the simulated GPU is not next to this program; hint: {}", build("collo-simgpu")))?;
@@ -60,7 +60,7 @@ impl Room {
             ("COLLO_STATE", folder.join("state").into()),
             ("PATH", path),
         ];
-        Ok(Room { folder, programs, env })
+        Ok(SimMachine { folder, programs, env })
     }
 
     /// The built `collo`, or how to build it.
@@ -101,7 +101,7 @@ pub fn entry(parts: &[Part]) -> Option<ExitCode> {
         eprintln!("error: no such part");
         return Some(ExitCode::FAILURE);
     };
-    Some(match part(&Job { folder: folder.into(), amount }) {
+    Some(match part(&Task { folder: folder.into(), amount }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");

@@ -6,14 +6,14 @@ mod support;
 
 use std::io::Write;
 
-use collo_measure::python::{self, Environment, PinSet};
+use collo_measure::python::{self, PinSet, PythonEnvironment};
 
 /// Loading at 100 Mbit/s, and unpacking, which took two minutes on two cores.
 fn minutes(load_bytes: u64) -> f64 {
     load_bytes as f64 * 8.0 / 100e6 / 60.0 + 2.0
 }
 
-fn announcement(environment: &Environment) -> String {
+fn announcement(environment: &PythonEnvironment) -> String {
     let (load, disk) = environment.size();
     format!(
         "The last of these tests need Python with PyTorch, which is provided before they begin, once for all clones: {:.1} GB to load \
@@ -30,7 +30,7 @@ fn what_the_last_tests_will_provide_is_said_before_the_first() {
     collo_measure::launch::supervisor::is_at(support::collo());
     let workloads = support::checkout().join("workloads");
     let environment =
-        Environment::of(&workloads, &python::cache_folder(), PinSet::for_this_machine()).expect("the pins are there");
+        PythonEnvironment::of(&workloads, &python::cache_folder(), PinSet::for_this_machine()).expect("the pins are there");
     let said = announcement(&environment);
     assert!(said.contains(" GB to load and ") && said.contains(&*python::cache_folder().to_string_lossy()), "{said}");
     if !environment.folder().join("bin/python").exists() {

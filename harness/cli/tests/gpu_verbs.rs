@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use collo_measure::hold::Journal;
-use collo_measure::mig::{Card, Cards, Profile};
+use collo_measure::mig::{Cards, GpuModel, Profile};
 use collo_measure::{Partition, layout};
 
 use crate::sim;
 use crate::support::{Answer, Bench, checkout};
 
 /// Every set of plain instances that fits a card, the first of which there is room for and all that can be added to it.
-fn every_set(card: &Card, names: &[&str]) -> Vec<Partition> {
+fn every_set(card: &GpuModel, names: &[&str]) -> Vec<Partition> {
     let mut all = Vec::new();
     let mut open: Vec<(usize, Vec<Arc<Profile>>)> = vec![(0, Vec::new())];
     while let Some((from, set)) = open.pop() {

@@ -26,12 +26,12 @@ pub struct Shape {
     pub help: &'static str,
     pub keys: &'static [Key],
     /// The kind of any other key; absent if all keys are known.
-    pub others: Option<&'static Kind>,
+    pub others: Option<&'static ValueKind>,
 }
 
 pub struct Key {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// As it would be written; absent without a default.
     pub default: Option<&'static str>,
     pub about: &'static str,
@@ -46,7 +46,7 @@ impl Key {
 }
 
 /// The kind of a key's value.
-pub enum Kind {
+pub enum ValueKind {
     Text,
     Whole {
         from: u64,
@@ -63,10 +63,10 @@ pub enum Kind {
     /// Any text, number or flag: the setting of a workload.
     Setting,
     /// Any number of values.
-    List(&'static Kind),
+    List(&'static ValueKind),
     /// One or more distinct values: an axis of the matrix.
     Axis {
-        of: &'static Kind,
+        of: &'static ValueKind,
         empty: &'static str,
     },
     Table(&'static Shape),
@@ -75,7 +75,7 @@ pub enum Kind {
 
 /// A value with its place.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct Located {
     pub span: Range<usize>,
     pub value: Value,
 }
@@ -87,7 +87,7 @@ pub enum Value {
     Number(f64),
     Duration(Duration),
     Setting(Json),
-    List(Vec<Found>),
+    List(Vec<Located>),
     Table(Fields),
 }
 
@@ -95,11 +95,11 @@ pub enum Value {
 #[derive(Debug, Clone, Default)]
 pub struct Fields {
     pub span: Range<usize>,
-    found: BTreeMap<String, (Range<usize>, Found)>,
+    found: BTreeMap<String, (Range<usize>, Located)>,
 }
 
 impl Fields {
-    pub fn found(&self, key: &str) -> Option<&Found> {
+    pub fn found(&self, key: &str) -> Option<&Located> {
         self.found.get(key).map(|(_, found)| found)
     }
 
@@ -109,7 +109,7 @@ impl Fields {
     }
 
     /// All fields in the order of the file.
-    pub fn in_order(&self) -> Vec<(&str, &Range<usize>, &Found)> {
+    pub fn in_order(&self) -> Vec<(&str, &Range<usize>, &Located)> {
         let mut all: Vec<_> = self.found.iter().map(|(key, (span, found))| (key.as_str(), span, found)).collect();
         all.sort_by_key(|(_, span, _)| span.start);
         all
@@ -144,7 +144,7 @@ impl Fields {
         }
     }
 
-    pub fn list(&self, key: &str) -> Option<&[Found]> {
+    pub fn list(&self, key: &str) -> Option<&[Located]> {
         match &self.found(key)?.value {
             Value::List(all) => Some(all),
             _ => None,
@@ -171,7 +171,7 @@ impl Fields {
     }
 }
 
-impl Found {
+impl Located {
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -182,7 +182,7 @@ impl Found {
 
 /// Read a text by its shape; the mistakes are collected, and the fields have the rest.
 pub fn read(source: &Arc<Source>, shape: &Shape) -> (Fields, Diagnostics) {
-    let mut reader = Reader { source, mistakes: Diagnostics::default() };
+    let mut reader = FieldReader { source, mistakes: Diagnostics::default() };
     let fields = match DeTable::parse(source.text()) {
         Ok(table) => reader.table(table.get_ref(), table.span(), shape),
         Err(wrong) => {
@@ -195,12 +195,12 @@ pub fn read(source: &Arc<Source>, shape: &Shape) -> (Fields, Diagnostics) {
     (fields, reader.mistakes)
 }
 
-struct Reader<'a> {
+struct FieldReader<'a> {
     source: &'a Arc<Source>,
     mistakes: Diagnostics,
 }
 
-impl Reader<'_> {
+impl FieldReader<'_> {
     fn wrong(&mut self, what: String, span: Range<usize>, note: Option<String>) {
         let mistake = Diagnostic::new(what).at(self.source, span);
         self.mistakes.push(match note {
@@ -231,7 +231,7 @@ impl Reader<'_> {
         fields
     }
 
-    fn value(&mut self, name: &str, value: &Spanned<DeValue<'_>>, kind: &Kind) -> Option<Found> {
+    fn value(&mut self, name: &str, value: &Spanned<DeValue<'_>>, kind: &ValueKind) -> Option<Located> {
         let span = value.span();
         if let DeValue::String(text) = value.get_ref()
             && text.contains('\0')
@@ -241,8 +241,8 @@ impl Reader<'_> {
             return None;
         }
         let value = match (kind, value.get_ref()) {
-            (Kind::Text, DeValue::String(text)) => Value::Text(text.to_string()),
-            (Kind::Whole { from, to }, DeValue::Integer(_)) => {
+            (ValueKind::Text, DeValue::String(text)) => Value::Text(text.to_string()),
+            (ValueKind::Whole { from, to }, DeValue::Integer(_)) => {
                 let n = whole(value.get_ref()).and_then(|n| u64::try_from(n).ok()).filter(|n| (*from..=*to).contains(n));
                 let Some(n) = n else {
                     let range = if *to == u64::MAX { format!("{from} or more") } else { format!("between {from} and {to}") };
@@ -251,7 +251,7 @@ impl Reader<'_> {
                 };
                 Value::Whole(n)
             }
-            (Kind::Number { from, to }, DeValue::Integer(_) | DeValue::Float(_)) => {
+            (ValueKind::Number { from, to }, DeValue::Integer(_) | DeValue::Float(_)) => {
                 let Some(n) = number(value.get_ref()).filter(|n| (*from..=*to).contains(n)) else {
                     let range = if to.is_infinite() { format!("{from} or more") } else { format!("between {from} and {to}") };
                     self.wrong(format!("{name} {} is not {range}", self.as_written(&span)), span, None);
@@ -259,7 +259,7 @@ impl Reader<'_> {
                 };
                 Value::Number(n)
             }
-            (Kind::Ratio, DeValue::Integer(_) | DeValue::Float(_) | DeValue::String(_)) => {
+            (ValueKind::Ratio, DeValue::Integer(_) | DeValue::Float(_) | DeValue::String(_)) => {
                 let ratio = match value.get_ref() {
                     DeValue::String(text) => units::percent_ratio(text),
                     other => number(other),
@@ -270,7 +270,7 @@ impl Reader<'_> {
                 };
                 Value::Number(ratio)
             }
-            (Kind::Duration, DeValue::String(text)) => {
+            (ValueKind::Duration, DeValue::String(text)) => {
                 let Some(duration) = units::duration(text) else {
                     let meant = units::duration_meant(text).unwrap_or_else(|| "30m".into());
                     let note = format!("write `\"{meant}\"`; {}", units::DURATION_HELP);
@@ -279,7 +279,7 @@ impl Reader<'_> {
                 };
                 Value::Duration(duration)
             }
-            (Kind::Choice(words), DeValue::String(text)) => {
+            (ValueKind::Choice(words), DeValue::String(text)) => {
                 if !words.contains(&text.as_ref()) {
                     let note = match nearest(text, words.iter().copied()) {
                         Some(near) => format!("did you mean `{near}`?"),
@@ -290,14 +290,14 @@ impl Reader<'_> {
                 }
                 Value::Text(text.to_string())
             }
-            (Kind::Setting, value) if setting(value).is_some() => Value::Setting(setting(value)?),
-            (Kind::Setting, DeValue::Float(_) | DeValue::Integer(_)) => {
+            (ValueKind::Setting, value) if setting(value).is_some() => Value::Setting(setting(value)?),
+            (ValueKind::Setting, DeValue::Float(_) | DeValue::Integer(_)) => {
                 let what = format!("{} {} is not a finite number", quoted(name), self.as_written(&span));
                 self.wrong(what, span, Some("write a finite one".into()));
                 return None;
             }
-            (Kind::List(of), DeValue::Array(items)) => Value::List(self.items(name, items, of)),
-            (Kind::Axis { of, empty }, DeValue::Array(items)) => {
+            (ValueKind::List(of), DeValue::Array(items)) => Value::List(self.items(name, items, of)),
+            (ValueKind::Axis { of, empty }, DeValue::Array(items)) => {
                 if items.is_empty() {
                     self.wrong(format!("axis `{name}` is empty, so there is no cell"), span, Some((*empty).into()));
                     return None;
@@ -311,19 +311,19 @@ impl Reader<'_> {
                 }
                 Value::List(found)
             }
-            (Kind::Axis { of, .. }, _) => Value::List(vec![self.value(name, value, of)?]),
-            (Kind::Table(shape), DeValue::Table(table)) => Value::Table(self.table(table, span.clone(), shape)),
-            (Kind::Tables(shape), DeValue::Array(items)) => Value::List(self.items(name, items, &Kind::Table(shape))),
+            (ValueKind::Axis { of, .. }, _) => Value::List(vec![self.value(name, value, of)?]),
+            (ValueKind::Table(shape), DeValue::Table(table)) => Value::Table(self.table(table, span.clone(), shape)),
+            (ValueKind::Tables(shape), DeValue::Array(items)) => Value::List(self.items(name, items, &ValueKind::Table(shape))),
             (kind, other) => {
                 let note = self.rewritten(kind, other);
                 self.wrong(format!("{} is {}, not {}", quoted(name), asked(kind), given(other)), span, note);
                 return None;
             }
         };
-        Some(Found { span, value })
+        Some(Located { span, value })
     }
 
-    fn items(&mut self, name: &str, items: &[Spanned<DeValue<'_>>], of: &Kind) -> Vec<Found> {
+    fn items(&mut self, name: &str, items: &[Spanned<DeValue<'_>>], of: &ValueKind) -> Vec<Located> {
         items.iter().filter_map(|item| self.value(name, item, of)).collect()
     }
 
@@ -339,15 +339,15 @@ impl Reader<'_> {
     }
 
     /// The same value in the form that the kind requires, if that is obvious.
-    fn rewritten(&self, kind: &Kind, given: &DeValue<'_>) -> Option<String> {
+    fn rewritten(&self, kind: &ValueKind, given: &DeValue<'_>) -> Option<String> {
         match (kind, given) {
-            (Kind::Whole { .. }, DeValue::String(text)) if text.parse::<u64>().is_ok() => Some(format!("write `{text}`")),
-            (Kind::Number { .. }, DeValue::String(text)) if text.parse::<f64>().is_ok() => Some(format!("write `{text}`")),
-            (Kind::Text, DeValue::Integer(n)) => Some(format!("write `\"{n}\"`")),
-            (Kind::Duration, DeValue::Integer(n)) => Some(format!("write `\"{n}s\"`; {}", units::DURATION_HELP)),
-            (Kind::Duration, _) => Some(format!("write `\"30m\"`; {}", units::DURATION_HELP)),
-            (Kind::List(_), DeValue::String(text)) => Some(format!("write `[\"{}\"]`", text.replace(' ', "\", \""))),
-            (Kind::Choice(words), _) => Some(format!("one of {}", listed(words))),
+            (ValueKind::Whole { .. }, DeValue::String(text)) if text.parse::<u64>().is_ok() => Some(format!("write `{text}`")),
+            (ValueKind::Number { .. }, DeValue::String(text)) if text.parse::<f64>().is_ok() => Some(format!("write `{text}`")),
+            (ValueKind::Text, DeValue::Integer(n)) => Some(format!("write `\"{n}\"`")),
+            (ValueKind::Duration, DeValue::Integer(n)) => Some(format!("write `\"{n}s\"`; {}", units::DURATION_HELP)),
+            (ValueKind::Duration, _) => Some(format!("write `\"30m\"`; {}", units::DURATION_HELP)),
+            (ValueKind::List(_), DeValue::String(text)) => Some(format!("write `[\"{}\"]`", text.replace(' ', "\", \""))),
+            (ValueKind::Choice(words), _) => Some(format!("one of {}", listed(words))),
             _ => None,
         }
     }
@@ -371,17 +371,17 @@ fn joined<W: AsRef<str>>(words: &[W], before_last: &str) -> String {
     }
 }
 
-fn asked(kind: &Kind) -> &'static str {
+fn asked(kind: &ValueKind) -> &'static str {
     match kind {
-        Kind::Text | Kind::Choice(_) => "text",
-        Kind::Whole { .. } => "a whole number",
-        Kind::Number { .. } => "a number",
-        Kind::Duration => "a duration in quotes",
-        Kind::Ratio => "a share, as `\"5%\"`",
-        Kind::Setting => "text, a number, `true` or `false`",
-        Kind::List(_) | Kind::Axis { .. } => "a list",
-        Kind::Table(_) => "a table",
-        Kind::Tables(_) => "a list of tables",
+        ValueKind::Text | ValueKind::Choice(_) => "text",
+        ValueKind::Whole { .. } => "a whole number",
+        ValueKind::Number { .. } => "a number",
+        ValueKind::Duration => "a duration in quotes",
+        ValueKind::Ratio => "a share, as `\"5%\"`",
+        ValueKind::Setting => "text, a number, `true` or `false`",
+        ValueKind::List(_) | ValueKind::Axis { .. } => "a list",
+        ValueKind::Table(_) => "a table",
+        ValueKind::Tables(_) => "a list of tables",
     }
 }
 

@@ -57,7 +57,7 @@ pub struct Frontier {
 
 /// The degree to try next; `None` once the largest is found.
 pub fn next(known: &BTreeMap<u32, Fits>, least: u32, most: u32) -> Option<u32> {
-    let found = Found::of(known);
+    let found = Conclusion::of(known);
     if found.unknown.is_some() {
         return None;
     }
@@ -71,19 +71,19 @@ pub fn next(known: &BTreeMap<u32, Fits>, least: u32, most: u32) -> Option<u32> {
 }
 
 /// The conclusion from the degrees tried.
-struct Found {
+struct Conclusion {
     fits: Option<u32>,
     too_many: Option<u32>,
     /// A degree that failed without an answer.
     unknown: Option<u32>,
 }
 
-impl Found {
-    fn of(known: &BTreeMap<u32, Fits>) -> Found {
+impl Conclusion {
+    fn of(known: &BTreeMap<u32, Fits>) -> Conclusion {
         let least = |is: &dyn Fn(u32, Fits) -> bool| known.iter().find(|(d, f)| is(**d, **f)).map(|(d, _)| *d);
         let smallest = least(&|_, f| f == Fits::Yes);
         let is_above = |degree: u32| smallest.is_some_and(|ran| ran < degree);
-        Found {
+        Conclusion {
             fits: known.iter().rev().find(|(_, f)| **f == Fits::Yes).map(|(d, _)| *d),
             too_many: least(&|d, f| f == Fits::No || f == Fits::Unsure && is_above(d)),
             unknown: least(&|d, f| matches!(f, Fits::Unknown | Fits::Host) || f == Fits::Unsure && !is_above(d)),
@@ -172,7 +172,7 @@ impl Frontier {
     /// The answers in words, one line for each combination: `small mps: 24 fit, 25 do not`.
     pub fn answers(&self) -> Vec<String> {
         let line = |(of, known): (&Combination, &BTreeMap<u32, Fits>)| {
-            let Found { fits, too_many, unknown } = Found::of(known);
+            let Conclusion { fits, too_many, unknown } = Conclusion::of(known);
             let name = format!("{} {}", without_mode(&of.solo), of.mode);
             match (fits, too_many, unknown) {
                 (Some(f), _, Some(d)) if known[&d] == Fits::Host => {

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::project::Project;
-use crate::python::{self, Environment as Provided, PinSet, Progress, Python, PythonError, Target};
-use crate::workload::{Environment, Workload};
+use crate::python::{self, DriverTarget, PinSet, Progress, Python, PythonEnvironment as Provided, PythonError};
+use crate::workload::{Workload, WorkloadPython};
 
 /// The interpreters of a campaign, by requested environment.
 #[derive(Debug, Clone, Default)]
 pub struct Interpreters {
-    by_environment: BTreeMap<Environment, PathBuf>,
+    by_environment: BTreeMap<WorkloadPython, PathBuf>,
     /// Folders of packages, by the pins that they were built from.
     overlays: BTreeMap<PathBuf, PathBuf>,
 }
@@ -28,7 +28,7 @@ impl Interpreters {
         project: &Project,
         workloads: &[Arc<Workload>],
         own: Option<&Path>,
-        target: Option<Target>,
+        target: Option<DriverTarget>,
         tell: &mut dyn FnMut(Progress),
     ) -> Result<(Interpreters, BTreeMap<String, String>), PythonError> {
         searchable(&project.workloads())?;
@@ -39,20 +39,20 @@ impl Interpreters {
         for workload in workloads {
             if !interpreters.by_environment.contains_key(&workload.environment) {
                 let python = match (&workload.environment, own) {
-                    (Environment::Torch, Some(path)) => python::own(path)?,
-                    (Environment::Torch, None) => pinned()?.provide(tell)?,
-                    (Environment::System, _) => python::system()?,
-                    (Environment::Own(path), _) => python::named(path)?,
+                    (WorkloadPython::Torch, Some(path)) => python::own(path)?,
+                    (WorkloadPython::Torch, None) => pinned()?.provide(tell)?,
+                    (WorkloadPython::System, _) => python::system()?,
+                    (WorkloadPython::Own(path), _) => python::named(path)?,
                 };
                 let python = match &workload.environment {
-                    Environment::Own(_) => {
+                    WorkloadPython::Own(_) => {
                         fits(&python, cuda).map_err(|e| of_workload(e, &workload.name))?;
                         with_name(python, &workload.name)
                     }
-                    Environment::Torch | Environment::System => fits(&python, cuda).map(|()| python)?,
+                    WorkloadPython::Torch | WorkloadPython::System => fits(&python, cuda).map(|()| python)?,
                 };
                 // Where two environments have a package, the one that collo provides is meant.
-                let first = workload.environment == Environment::Torch;
+                let first = workload.environment == WorkloadPython::Torch;
                 for (name, version) in python.facts {
                     if first || !facts.contains_key(&name) {
                         facts.insert(name, version);
@@ -89,14 +89,14 @@ impl Interpreters {
 
     /// Existing interpreters, without building anything: the provided environment only if it is ready.
     pub fn ready(project: &Project) -> Result<Interpreters, PythonError> {
-        let mut by_environment = BTreeMap::from([(Environment::System, python::system()?.interpreter)]);
+        let mut by_environment = BTreeMap::from([(WorkloadPython::System, python::system()?.interpreter)]);
         by_environment
-            .extend(provided(project, PinSet::for_this_machine())?.ready()?.map(|p| (Environment::Torch, p.interpreter)));
+            .extend(provided(project, PinSet::for_this_machine())?.ready()?.map(|p| (WorkloadPython::Torch, p.interpreter)));
         Ok(Interpreters { by_environment, overlays: BTreeMap::new() })
     }
 
     /// Whether workloads of this environment can be run.
-    pub fn has(&self, environment: &Environment) -> bool {
+    pub fn has(&self, environment: &WorkloadPython) -> bool {
         self.by_environment.contains_key(environment)
     }
 
@@ -184,10 +184,10 @@ mod tests {
         let folder = with_torch(torch);
         let mut tiny = (**fixture::workloads().get("tiny").expect("there is one")).clone();
         if of_workload {
-            tiny.environment = Environment::Own(folder.path().into());
+            tiny.environment = WorkloadPython::Own(folder.path().into());
         }
         let own = (!of_workload).then(|| folder.path());
-        let target = cuda.map(|cuda| Target { cuda, capability: None });
+        let target = cuda.map(|cuda| DriverTarget { cuda, capability: None });
         Interpreters::provide(&Project::at("/nowhere"), &[Arc::new(tiny)], own, target, &mut |_| ()).map(|(_, facts)| facts)
     }
 

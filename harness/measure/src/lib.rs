@@ -45,7 +45,7 @@ pub mod workload;
 pub use campaign::is_want_of_threads;
 pub use cell::{AfterMeasured, Cell, Member, Term};
 pub use device::{
-    Address as GpuAddress, Choice as GpuChoice, Cores, DeviceFacts, DeviceKind, Driver, Gpu, Partition, allocation, apply,
+    Address as GpuAddress, Cores, DeviceFacts, DeviceKind, Driver, Gpu, GpuSelector as GpuChoice, Partition, allocation, apply,
     company, cut, fixed, has_gpu, hold, holders, layout, mig, mps, namespace, nvml, partition, services, trust,
 };
 pub use events::{Event, Watcher};

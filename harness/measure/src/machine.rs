@@ -8,7 +8,7 @@ use std::time::Duration;
 use collo_store::Machine;
 use fs_err as fs;
 
-use crate::launch::{Errand, Said};
+use crate::launch::{CommandOutput, Errand};
 use crate::sampler::field;
 
 /// Describe this machine; what cannot be read is absent.
@@ -49,7 +49,7 @@ pub fn describe(project: &Path, cores: u32, memory_bytes: u64, python: BTreeMap<
 pub fn git_version(folder: &Path, path: Option<&Path>) -> Option<String> {
     let answer = |arguments: &[&str]| {
         let asked = git(folder).args(arguments).args(path.iter().flat_map(|path| [OsStr::new("--"), path.as_os_str()]));
-        Some(asked.ask().ok().filter(Said::success)?.out().trim().to_string())
+        Some(asked.ask().ok().filter(CommandOutput::success)?.out().trim().to_string())
     };
     let commit = answer(&["log", "-1", "--format=%h"]).filter(|c| !c.is_empty())?;
     let dirty = !answer(&["status", "--porcelain"])?.is_empty();

@@ -13,19 +13,19 @@ use collo_store::{
 use tokio::sync::watch;
 
 use crate::cell::{AfterMeasured, Cell};
-use crate::device::hold::Hold;
+use crate::device::hold::GpuLease;
 use crate::device::{DeviceFacts, DeviceKind, Gpu, nvml};
 use crate::experiment::{Experiment, FailureRule};
-use crate::ingredients::Watch;
+use crate::ingredients::IngredientWatch;
 use crate::interpreters::Interpreters;
 use crate::interrupt::Stop;
 use crate::launch::{Adapter, MemberLaunch};
-use crate::observe::{self, Observation, ObserveError, Rules, Setting, View};
+use crate::observe::{self, Observation, ObserveError, ObserveSpec, Rules, View};
 use crate::plan::PlannedCell;
 use crate::project::Project;
 use crate::python::PythonError;
 use crate::sampler::Rates;
-use crate::sharing::{self, Ground, InForce, MEMORY_LIMIT, NotStaged, OTHERS, Seating, Slot, scrubbed};
+use crate::sharing::{self, InForce, MEMORY_LIMIT, OTHERS, Seating, Slot, StageContext, StageError, scrubbed};
 use crate::workload::Workload;
 
 /// For each member, the number of identical ones (workload and settings) before it: the first is 0 wherever it is in the group,
@@ -36,7 +36,7 @@ fn copies(cell: &Cell) -> Vec<usize> {
 }
 
 /// What all runs of a campaign have in common.
-pub struct Bench<'a> {
+pub struct RunContext<'a> {
     pub project: &'a Project,
     pub experiment: &'a Experiment,
     pub facts: &'a DeviceFacts,
@@ -44,7 +44,7 @@ pub struct Bench<'a> {
     pub campaign: &'a CampaignFolder,
     pub ingredients: &'a BTreeMap<String, Ingredient>,
     /// The files among them.
-    pub files: RefCell<Watch>,
+    pub files: RefCell<IngredientWatch>,
     /// What the last run wrote beside its scripts, until taken.
     pub written: RefCell<Vec<String>>,
     pub stop: watch::Receiver<Stop>,
@@ -78,20 +78,20 @@ impl From<RunError> for Diagnostic {
     }
 }
 
-impl Bench<'_> {
+impl RunContext<'_> {
     /// Measure one repetition of a cell, on a GPU if one is leased. `None` if it was killed and discarded.
     pub async fn run(
         &self,
         cell: &PlannedCell,
         planned: &PlannedRun,
-        mut card: Option<(&Gpu, &mut Hold)>,
+        mut card: Option<(&Gpu, &mut GpuLease)>,
         show: &mut dyn FnMut(View),
     ) -> Result<Option<StoredRun>, RunError> {
         let PlannedCell { cell, seating, .. } = cell;
         let folder = self.campaign.manifest().plan.folder(planned);
         let mut draft = self.campaign.begin(&folder)?;
         let started_utc = utc_now();
-        let mut ground = Ground {
+        let mut ground = StageContext {
             facts: self.facts,
             card: card.as_mut().map(|(gpu, hold)| (*gpu, &mut **hold)),
             cores: &self.experiment.cores,
@@ -104,7 +104,7 @@ impl Bench<'_> {
             Err(reason) => return self.not_staged(draft, cell, planned, started_utc, reason).map(Some),
         };
         let launches = self.launches(cell, planned.repetition, &staged.slots, draft.path())?;
-        let setting = Setting {
+        let setting = ObserveSpec {
             members: &launches,
             threads: self.experiment.threads,
             all_cores: self.facts.cores.clone(),
@@ -149,7 +149,7 @@ impl Bench<'_> {
     /// Record that a run could not be staged, for a reason known beforehand.
     pub fn refuse(&self, cell: &Cell, planned: &PlannedRun, reason: String) -> Result<StoredRun, RunError> {
         let draft = self.campaign.begin(&self.campaign.manifest().plan.folder(planned))?;
-        self.not_staged(draft, cell, planned, utc_now(), NotStaged { reason, lost: false })
+        self.not_staged(draft, cell, planned, utc_now(), StageError { reason, lost: false })
     }
 
     fn rules(&self, cell: &Cell) -> Rules {
@@ -274,7 +274,7 @@ impl Bench<'_> {
         cell: &Cell,
         planned: &PlannedRun,
         started_utc: String,
-        NotStaged { reason, lost }: NotStaged,
+        StageError { reason, lost }: StageError,
     ) -> Result<StoredRun, RunError> {
         let mut record = self.blank(cell, planned, started_utc);
         record.outcome = match lost {

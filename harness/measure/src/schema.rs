@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::device::mig::keys::CARD;
 use crate::experiment::keys::EXPERIMENT;
-use crate::fields::{Kind, Shape};
+use crate::fields::{Shape, ValueKind};
 use crate::workload::keys::WORKLOAD;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -53,26 +53,26 @@ fn table(shape: &Shape) -> Json {
     json!({"type": "object", "properties": properties, "additionalProperties": others})
 }
 
-fn kind(of: &Kind) -> Json {
+fn kind(of: &ValueKind) -> Json {
     match of {
-        Kind::Text => json!({"type": "string"}),
+        ValueKind::Text => json!({"type": "string"}),
         // TOML's whole numbers end at 2⁶³.
-        Kind::Whole { from, to } if *to > i64::MAX as u64 => json!({"type": "integer", "minimum": from}),
-        Kind::Whole { from, to } => json!({"type": "integer", "minimum": from, "maximum": to}),
-        Kind::Number { from, to } if to.is_infinite() => json!({"type": "number", "minimum": from}),
-        Kind::Number { from, to } => json!({"type": "number", "minimum": from, "maximum": to}),
-        Kind::Duration => json!({"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?(ms|s|m|h)$"}),
-        Kind::Ratio => {
+        ValueKind::Whole { from, to } if *to > i64::MAX as u64 => json!({"type": "integer", "minimum": from}),
+        ValueKind::Whole { from, to } => json!({"type": "integer", "minimum": from, "maximum": to}),
+        ValueKind::Number { from, to } if to.is_infinite() => json!({"type": "number", "minimum": from}),
+        ValueKind::Number { from, to } => json!({"type": "number", "minimum": from, "maximum": to}),
+        ValueKind::Duration => json!({"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?(ms|s|m|h)$"}),
+        ValueKind::Ratio => {
             json!({"oneOf": [{"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?%$"}, {"type": "number", "minimum": 0, "maximum": 10}]})
         }
-        Kind::Choice(words) => json!({"enum": words}),
-        Kind::Setting => json!({"type": ["string", "number", "boolean"]}),
-        Kind::List(of) => json!({"type": "array", "items": kind(of)}),
-        Kind::Axis { of, .. } => {
+        ValueKind::Choice(words) => json!({"enum": words}),
+        ValueKind::Setting => json!({"type": ["string", "number", "boolean"]}),
+        ValueKind::List(of) => json!({"type": "array", "items": kind(of)}),
+        ValueKind::Axis { of, .. } => {
             json!({"oneOf": [kind(of), {"type": "array", "items": kind(of), "minItems": 1, "uniqueItems": true}]})
         }
-        Kind::Table(shape) => table(shape),
-        Kind::Tables(shape) => json!({"type": "array", "items": table(shape)}),
+        ValueKind::Table(shape) => table(shape),
+        ValueKind::Tables(shape) => json!({"type": "array", "items": table(shape)}),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use collo_measure::experiment::{Asked, DeviceChoice};
+use collo_measure::experiment::{DeviceChoice, DeviceRequest};
 use collo_measure::mig::Cards;
 use collo_measure::{Expression, Project, Selection, Workloads, expand, experiment, plan};
 
@@ -28,7 +28,7 @@ fn every_experiment_of_the_project_plans_under_its_own_name() {
         assert_eq!(experiment.warnings, [""; 0], "{}", path.display());
         // What needs a GPU is planned for the study's.
         let gpu = (experiment.device == DeviceChoice::Gpu).then(|| "a100-40gb".to_string());
-        let asked = Asked { gpu, planning: true, as_found: false };
+        let asked = DeviceRequest { gpu, planning: true, as_found: false };
         let facts = experiment.device_facts(&asked, &cards).unwrap_or_else(|mistake| panic!("{mistake}"));
         let cells = expand(&experiment, None).unwrap_or_else(|mistake| panic!("{mistake}"));
         let plan = plan(&experiment, &cells, &facts);

@@ -4,7 +4,7 @@
 
 mod support;
 
-use collo_report::compare::{Comparison, Finding, Options, Side, beside, compare, generations};
+use collo_report::compare::{ComparedReport, Comparison, Finding, Options, beside, compare, generations};
 use collo_report::document::Present;
 use collo_report::{Report, json as report_json};
 use serde_json::{Value, json};
@@ -35,8 +35,8 @@ fn report(id: &str, environment: &[(&str, &str)], cells: &[Made]) -> Value {
     })
 }
 
-fn side(report: &Value) -> Side {
-    Side::of(report.clone(), "made up").unwrap()
+fn side(report: &Value) -> ComparedReport {
+    ComparedReport::of(report.clone(), "made up").unwrap()
 }
 
 fn of(left: &Value, right: &Value) -> Comparison {
@@ -272,7 +272,7 @@ fn different_cards_are_compared_by_gain_and_their_slices_by_share() {
 }
 
 /// A side on a card with advice.
-fn advised(name: &str, id: &str, label: &'static str, sharing: &'static str, gain: f64, verdict: &str) -> Side {
+fn advised(name: &str, id: &str, label: &'static str, sharing: &'static str, gain: f64, verdict: &str) -> ComparedReport {
     let mut made = card(name, id, &[(label, sharing, 7, None, gain), ("small×7 mps b32", "mps", 7, None, 5.4)]);
     let advice = |id: &str, verdict: &str| json!({ "id": id, "statement": format!("Do {id}."), "finding": "As found.", "verdict": verdict });
     made["guidelines"] =
@@ -474,7 +474,7 @@ fn of_two_thousand_cells_the_terminal_shows_the_first_and_the_json_all() {
     for (path, report) in paths.iter().zip([many("20261114-0200-11d8", 1.0), many("20261121-0200-93be", 1.05)]) {
         fs_err::write(path, serde_json::to_string_pretty(&report).unwrap()).unwrap();
     }
-    let (left, right) = (Side::read(&paths[0]).unwrap(), Side::read(&paths[1]).unwrap());
+    let (left, right) = (ComparedReport::read(&paths[0]).unwrap(), ComparedReport::read(&paths[1]).unwrap());
     let comparison = compare(&left, &right, &Options::default()).unwrap();
     let text = comparison.text(100);
     assert_eq!(comparison.rows.len(), 2000);

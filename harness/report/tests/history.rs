@@ -2,7 +2,7 @@
 //! Out: false alarms per night, and how often a true step is found. A night is simulated by its summaries: three repetitions of a
 //! hundred cells, and more of those that the judge finds suspicious.
 
-use collo_report::history::{CellNight, Judge, Judged, Mean, Night, Rules};
+use collo_report::history::{CellNight, Judge, JudgedNight, Mean, NightlyRun, Rules};
 
 const CELLS: usize = 100;
 const BASELINES: usize = 10;
@@ -74,7 +74,7 @@ impl World {
     }
 
     /// The next night; `step` is what some cells moved by. The second is where each cell truly was, for more repetitions.
-    fn next(&mut self, step: &dyn Fn(usize) -> f64) -> (Night, Vec<(f64, f64)>) {
+    fn next(&mut self, step: &dyn Fn(usize) -> f64) -> (NightlyRun, Vec<(f64, f64)>) {
         self.night += 1;
         let r = &mut self.random;
         let shared = if self.kind == Kind::Shared { 0.02 * r.normal() } else { 0.0 };
@@ -101,11 +101,11 @@ impl World {
                 }
             })
             .collect();
-        (Night { id: format!("night-{}", self.night), cells, ..Night::default() }, truth)
+        (NightlyRun { id: format!("night-{}", self.night), cells, ..NightlyRun::default() }, truth)
     }
 
     /// A night with its second stage: what is suspicious is measured again, with its baselines.
-    fn judged(&mut self, judge: &mut Judge, step: &dyn Fn(usize) -> f64) -> Judged {
+    fn judged(&mut self, judge: &mut Judge, step: &dyn Fn(usize) -> f64) -> JudgedNight {
         let (mut night, truth) = self.next(step);
         if judge.rules.again {
             let suspects = judge.suspects(&night);

@@ -5,9 +5,9 @@
 
 mod support;
 
-use collo_report::compare::{Options, Side, compare};
+use collo_report::compare::{ComparedReport, Options, compare};
 use collo_report::document::Present;
-use collo_report::history::{self, History, Night, Nights, Rules};
+use collo_report::history::{self, History, NightlyRun, NightlySummary, Rules};
 use collo_report::quantity::Key;
 use collo_report::{Guideline, Report, Verdict, json, json_schema, terminal, terminal_cell, write};
 use collo_store::{CampaignFolder, Outcome, RequestRecord, write_requests};
@@ -431,7 +431,7 @@ fn a_step_of_the_p99_is_worse_and_another_rate_is_not_judged() {
     let side = |f: &Fixture| {
         let mut report = json(&analysed(f));
         report["campaign"] = format!("20261120-1842-{:04x}", f.seed).into();
-        Side::of(report, "x").unwrap()
+        ComparedReport::of(report, "x").unwrap()
     };
     let usual = Serves { window_s: 60.0, ..Serves::usual() };
     let of = |serves: &Serves, seed: u64| {
@@ -467,11 +467,11 @@ fn a_step_of_the_p99_is_a_regression_of_the_night() {
         (night.id, night.created_utc) = (format!("202611{:02}", i + 1), format!("2026-11-{:02}T02:00:00Z", i + 1));
         night
     };
-    let nights: Vec<Night> = (0..12).map(night).collect();
+    let nights: Vec<NightlyRun> = (0..12).map(night).collect();
     let quantity = |name: &str| nights[0].cells.iter().find(|c| c.cell == name).map(|c| c.quantity.as_str());
     let names = ["tiny solo b32", "serve solo b1", "serve+tiny mps"].map(quantity);
     assert_eq!(names, [Some("epoch_time_s"), Some("latency_p99_s"), Some("latency_p99_s")]);
-    let told = History::of("serving", Nights { nights, problems: Vec::new() }, Rules::default());
+    let told = History::of("serving", NightlySummary { nights, problems: Vec::new() }, Rules::default());
     let said = told.text(100);
     assert!(told.has_regression() && said.contains("slower  serve+tiny mps"), "{said}");
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! What people read of a history: the terminal, Markdown and the page, of nights whose truth is known.
 
 use collo_report::document::Present;
-use collo_report::history::{CellNight, History, Mean, Night, Nights, Rules};
+use collo_report::history::{CellNight, History, Mean, NightlyRun, NightlySummary, Rules};
 
 /// A wobble between repetitions and nights that is the same each time.
 fn wobble(night: usize, cell: usize, repetition: usize) -> f64 {
@@ -15,7 +15,7 @@ fn times(night: usize, cell: usize, repetitions: std::ops::Range<usize>, moved: 
     Mean::of(&repetitions.map(|r| 20.0 * (moved + wobble(night, cell, r)).exp()).collect::<Vec<_>>())
 }
 
-fn night(index: usize, names: &[&str]) -> Night {
+fn night(index: usize, names: &[&str]) -> NightlyRun {
     let cells = names.iter().enumerate().map(|(c, name)| CellNight {
         cell: name.to_string(),
         sharing: name.split(' ').nth(1).unwrap_or("mps").into(),
@@ -24,13 +24,13 @@ fn night(index: usize, names: &[&str]) -> Night {
         first: times(index, c, 0..3, 0.0),
         ..CellNight::default()
     });
-    Night {
+    NightlyRun {
         id: format!("202611{:02}-0200-{index:04x}", index + 1),
         created_utc: format!("2026-11-{:02}T02:00:00Z", index + 1),
         device: "NVIDIA A100-SXM4-40GB (40 GiB)".into(),
         environment: [("driver".to_string(), "570.124.06".to_string())].into(),
         cells: cells.collect(),
-        ..Night::default()
+        ..NightlyRun::default()
     }
 }
 
@@ -48,14 +48,14 @@ const NAMES: [&str; 9] = [
 
 /// Twenty nights, the tenth cut short; on the last one cell is 6 % slower, one is out of memory, the driver is another.
 fn history(names: &[&str]) -> History {
-    let mut nights: Vec<Night> = (0..20).map(|i| night(i, names)).collect();
+    let mut nights: Vec<NightlyRun> = (0..20).map(|i| night(i, names)).collect();
     nights[9].incomplete = Some("12 of 54 planned runs are missing".into());
     let last = &mut nights[19];
     last.environment.insert("driver".into(), "580.95.05".into());
     last.cells[8].first = times(19, 8, 0..3, 1.06f64.ln());
     last.cells[8].again = times(19, 8, 3..12, 1.06f64.ln());
     last.cells[7] = CellNight { first: None, outcome: "out_of_memory".into(), ..last.cells[7].clone() };
-    History::of("nightly", Nights { nights, problems: Vec::new() }, Rules::default())
+    History::of("nightly", NightlySummary { nights, problems: Vec::new() }, Rules::default())
 }
 
 #[test]
@@ -73,14 +73,14 @@ fn the_terminal_says_what_stepped_what_is_gone_and_what_could_have_been_seen() {
 #[test]
 fn a_quiet_night_and_no_night_are_said_in_few_words() {
     let nights = (0..20).map(|i| night(i, &NAMES)).collect();
-    let quiet = History::of("nightly", Nights { nights, problems: Vec::new() }, Rules::default());
+    let quiet = History::of("nightly", NightlySummary { nights, problems: Vec::new() }, Rules::default());
     assert!(!quiet.has_regression());
     insta::assert_snapshot!(quiet.text(100), @"
     nightly on NVIDIA A100-SXM4-40GB (40 GiB): 20 nights, 20 complete; the last is 20261120-0200-0013
     9 of 9 cells could have shown a step of 5 %
     0 slower, 0 faster, 0 gone, 0 suspicious, of 9 judged
     ");
-    let none = History::of("nightly", Nights::default(), Rules::default());
+    let none = History::of("nightly", NightlySummary::default(), Rules::default());
     assert_eq!(none.text(100), "no nights are stored yet\n");
     assert!(!none.has_regression() && none.json()["rows"].as_array().is_some_and(Vec::is_empty));
     let folder = tempfile::tempdir().expect("a folder");
@@ -124,12 +124,12 @@ fn the_json_names_every_cell_its_class_and_its_steps() {
 
 #[test]
 fn times_that_are_none_and_a_clock_that_went_back_break_nothing() {
-    let mut nights: Vec<Night> = (0..12).map(|i| night(i, &NAMES)).collect();
+    let mut nights: Vec<NightlyRun> = (0..12).map(|i| night(i, &NAMES)).collect();
     nights[5].created_utc = "garbage".into();
     nights[6].cells[0].first = Mean::of(&[f64::NAN, 0.0]);
     nights[7].cells.clear();
     nights[8].cells[1].first = Some(Mean { log_mean: 3.0, n: 1, variance: None });
-    let told = History::of("x", Nights { nights, problems: vec!["the clock went back".into()] }, Rules::default());
+    let told = History::of("x", NightlySummary { nights, problems: vec!["the clock went back".into()] }, Rules::default());
     assert!(!told.has_regression(), "{}", told.text(100));
     assert!(told.text(100).contains("the clock went back"));
 }

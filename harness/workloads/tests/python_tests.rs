@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use collo_measure::python::{self, Environment, PinSet, Progress};
+use collo_measure::python::{self, PinSet, Progress, PythonEnvironment};
 
 /// pytest with these words on top of the usual ones, in the environment of this machine.
 fn pytest(words: &[&str]) -> Command {
@@ -16,7 +16,7 @@ fn pytest(words: &[&str]) -> Command {
     let root = support::checkout();
     let workloads = root.join("workloads");
     let environment =
-        Environment::of(&workloads, &python::cache_folder(), PinSet::for_this_machine()).expect("the pins are there");
+        PythonEnvironment::of(&workloads, &python::cache_folder(), PinSet::for_this_machine()).expect("the pins are there");
     let tell = &mut |progress: Progress| match progress {
         // Bytes as they come are shown of a test that fails; how it stands, at once.
         Progress::OnDisk { .. } => eprintln!("{progress:?}"),

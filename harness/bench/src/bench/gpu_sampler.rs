@@ -13,9 +13,9 @@ use collo_store::{Campaign, PlanRecord, Runs, SCHEMA, SamplingQuality, Threshold
 use serde::{Deserialize, Serialize};
 
 use super::Effort;
-use crate::figure::{Asked, Figure, Unit};
-use crate::ground::Ground;
-use crate::simulated::{Job, Room};
+use crate::figure::{Figure, Statistic, Unit};
+use crate::ground::ScratchProject;
+use crate::simulated::{SimMachine, Task};
 
 pub const PART: &str = "gpu-sampler";
 /// The variable that passes the training program and its place to a part.
@@ -26,8 +26,8 @@ const MOST: f64 = 0.02;
 /// The threads that sample GPUs, by name.
 const THREADS: [(&str, f64); 3] = [("nvml", 10.0), ("gpm", 5.0), ("nvml-slow", 1.0)];
 
-pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
-    let room = match Room::new(ground, PART, &format!("h100-80gb,gpus={CARDS},mig=sevenths")) {
+pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
+    let room = match SimMachine::new(ground, PART, &format!("h100-80gb,gpus={CARDS},mig=sevenths")) {
         Ok(room) => room,
         Err(why) => return Ok(vec![Figure::absent("GPU sampling threads", format!("{why:#}"))]),
     };
@@ -39,7 +39,7 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct SampledGpus {
     boards: usize,
     instances: usize,
     /// Numeric readings, by sampling thread.
@@ -47,13 +47,13 @@ pub struct Measured {
     quality: Vec<SamplingQuality>,
 }
 
-impl Measured {
+impl SampledGpus {
     fn thread(&self, name: &str) -> Option<&SamplingQuality> {
         self.quality.iter().find(|q| q.source == name)
     }
 }
 
-fn figures(m: &Measured) -> Vec<Figure> {
+fn figures(m: &SampledGpus) -> Vec<Figure> {
     let costs: Option<Vec<f64>> = THREADS.iter().map(|(name, _)| m.thread(name)?.cpu_ratio).collect();
     let each = m.instances.checked_div(m.boards).unwrap_or_default();
     let mut all = vec![Figure {
@@ -61,7 +61,7 @@ fn figures(m: &Measured) -> Vec<Figure> {
         unit: Unit::Share,
         value: costs.map(|c| c.iter().sum()),
         count: m.thread(THREADS[0].0).map_or(0, |q| q.ticks as usize),
-        limit: Some((MOST, Asked::Value)),
+        limit: Some((MOST, Statistic::Value)),
         note: Some("all three, including the simulated library's work in them".into()),
         ..Figure::default()
     }];
@@ -96,7 +96,7 @@ fn thread(q: &SamplingQuality, readings: Option<u64>) -> Figure {
 }
 
 /// In the simulated machine.
-pub fn inside(job: &Job) -> Result<Measured> {
+pub fn inside(job: &Task) -> Result<SampledGpus> {
     let checkout = Project::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
     let driver = Driver::ask(&Cards::load(&checkout.mig_profiles())?)?;
     let facts = DeviceFacts::on_gpus(driver.gpus.clone(), Some(&driver));
@@ -133,7 +133,7 @@ pub fn inside(job: &Job) -> Result<Measured> {
     let active = read_samples(&file, |s, scope, metric| (s, metric) == ("gpm", "sm_active_ratio") && scope.starts_with("mig:"))?;
     let trained = active.values().filter(|read| read.iter().any(|(_, _, value)| value.is_some_and(|v| v > 0.0))).count();
     ensure!(trained == CARDS, "{trained} instances were seen to train, not {CARDS}");
-    Ok(Measured { boards: boards.len(), instances, readings, quality })
+    Ok(SampledGpus { boards: boards.len(), instances, readings, quality })
 }
 
 /// A GPU as partitioned. DCGM is another process, which is not measured here.
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn the_limit_is_asked_of_all_threads_together_and_one_that_is_missing_leaves_no_sum() {
         let readings = BTreeMap::from([("nvml".to_string(), 600)]);
-        let mut m = Measured { boards: 8, instances: 56, readings, quality: Vec::new() };
+        let mut m = SampledGpus { boards: 8, instances: 56, readings, quality: Vec::new() };
         m.quality = vec![quality("nvml", Some(0.008)), quality("gpm", Some(0.009)), quality("nvml-slow", Some(0.001))];
         let found = figures(&m);
         assert!((found[0].value.expect("a sum") - 0.018).abs() < 1e-12);

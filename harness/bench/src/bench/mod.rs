@@ -16,12 +16,12 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::figure::Figure;
-use crate::ground::Ground;
+use crate::ground::ScratchProject;
 
 pub struct Bench {
     pub name: &'static str,
     pub about: &'static str,
-    pub run: fn(&Ground, Effort) -> Result<Vec<Figure>>,
+    pub run: fn(&ScratchProject, Effort) -> Result<Vec<Figure>>,
 }
 
 /// In the order of execution: the longest ones last.

@@ -7,9 +7,9 @@ use fs_err as fs;
 use serde_json::Value as Json;
 
 use super::Effort;
-use crate::figure::{Asked, Figure};
-use crate::ground::Ground;
-use crate::simulated::Room;
+use crate::figure::{Figure, Statistic};
+use crate::ground::ScratchProject;
+use crate::simulated::SimMachine;
 use crate::statistics::{median, quantile};
 
 /// In every mode, at every degree and batch size.
@@ -19,8 +19,8 @@ const EPOCH_S: &str = "0.2";
 const MOST_S: f64 = 0.5;
 const NAME: &str = "a run's cost outside its members";
 
-pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
-    let found = Room::new(ground, "orchestration", "a100-40gb").and_then(|room| Ok((room.collo()?, room)));
+pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
+    let found = SimMachine::new(ground, "orchestration", "a100-40gb").and_then(|room| Ok((room.collo()?, room)));
     let (collo, room) = match found {
         Ok(found) => found,
         Err(why) => return Ok(vec![Figure::absent(NAME, format!("{why:#}"))]),
@@ -46,7 +46,7 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
 }
 
 /// The study as it is, but with one repetition of each cell, and no pauses.
-fn write_experiment(ground: &Ground) -> Result<()> {
+fn write_experiment(ground: &ScratchProject) -> Result<()> {
     let text = fs::read_to_string(ground.checkout().experiments().join("study-uniform.toml"))?;
     let line = |line: &str| match line.split('=').next().map(str::trim) {
         Some("repetitions") => "repetitions = 1".to_string(),
@@ -107,7 +107,7 @@ fn figures(begun_ns: u64, lives: &[Life], ended_ns: u64, cells: usize) -> Vec<Fi
             name: NAME.into(),
             value: Some(all_s / lives.len() as f64),
             count: lives.len(),
-            limit: Some((MOST_S, Asked::Value)),
+            limit: Some((MOST_S, Statistic::Value)),
             note: Some(format!(
                 "mean of {} runs of {cells} cells of `study-uniform` (`small` alone, one repetition, epochs of about {EPOCH_S} s), {:.1} s in all; \
                  before the first {before_s:.2} s, after the last {after_s:.2} s, which more runs would share",

@@ -6,13 +6,13 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 
 use super::Effort;
-use crate::figure::{Asked, Figure};
-use crate::ground::{Ground, Moment};
+use crate::figure::{Figure, Statistic};
+use crate::ground::{Moment, ScratchProject};
 use crate::statistics::{median, quantile};
 
 const DEGREE: usize = 2;
 
-pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
+pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
     let repetitions = effort.times(40);
     let lines =
         format!("repetitions = {repetitions}\nepochs = 2\n[axes]\nworkload = \"sleep\"\nseconds = 0.2\ndegree = {DEGREE}");
@@ -34,14 +34,14 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
         value: median(&cost_s),
         p99: quantile(&cost_s, 0.99),
         count: cost_s.len(),
-        limit: Some((0.3, Asked::Value)),
+        limit: Some((0.3, Statistic::Value)),
         note: whole.zip(hand).map(|(w, h)| format!("median of pairs; a run {w:.3} s, the same two by hand {h:.3} s")),
         ..Figure::default()
     }])
 }
 
 /// Seconds that the members take on their own, started together.
-fn by_hand(ground: &Ground) -> Result<f64> {
+fn by_hand(ground: &ScratchProject) -> Result<f64> {
     let arguments = ["--epochs".to_string(), "2".to_string()];
     let settings = [("seconds", "0.2".to_string())];
     let mut commands = Vec::new();

@@ -12,12 +12,12 @@ use fs_err as fs;
 
 use super::Effort;
 use crate::figure::Figure;
-use crate::ground::Ground;
+use crate::ground::ScratchProject;
 use crate::statistics::median;
 
 const PINS: [&str; 2] = ["radt==0.2.30", "pandas<3"];
 
-pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
+pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
     let name = "two scripts of 1 s, ordered to stored";
     let lines = "repetitions = 1\nepochs = 2\n[axes]\nworkload = \"prints\"\ndegree = 2";
     ground.write_experiment("peer", lines)?;
@@ -72,7 +72,7 @@ fn provide(folder: &Path) -> Result<PathBuf> {
 }
 
 /// Seconds that radT takes to schedule the two, both finished and stored.
-fn radt(ground: &Ground, interpreter: &Path, work: &Path) -> Result<f64> {
+fn radt(ground: &ScratchProject, interpreter: &Path, work: &Path) -> Result<f64> {
     let script = ground.path().join("workloads/prints/train.py");
     let mut table = "Experiment,Workload,Name,Status,Run,Devices,Collocation,Listeners,File,Params\n".to_string();
     for name in ["one", "two"] {

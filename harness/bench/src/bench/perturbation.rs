@@ -11,8 +11,8 @@ use fs_err as fs;
 use serde_json::Value as Json;
 
 use super::Effort;
-use crate::figure::{Asked, Figure, Unit};
-use crate::ground::{Ground, Moment};
+use crate::figure::{Figure, Statistic, Unit};
+use crate::ground::{Moment, ScratchProject};
 use crate::statistics::{Interval, median, ratio_of_pairs};
 
 /// The first is warm-up.
@@ -28,11 +28,11 @@ struct Epochs {
     cpu_s: f64,
 }
 
-pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
+pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
     let name = "epoch under collo ÷ by hand, wall";
     let workload = if effort.smoke { "spin-timed" } else { "tiny-timed" };
     if !effort.smoke {
-        if !ground.interpreters.has(&collo_measure::workload::Environment::Torch) {
+        if !ground.interpreters.has(&collo_measure::workload::WorkloadPython::Torch) {
             let why = "no Python environment yet: `cargo run -- run quickstart --prepare` provides it";
             return Ok(vec![Figure::absent(name, why)]);
         }
@@ -80,7 +80,7 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
             ..Figure::default()
         }
     };
-    let limit = Some((1.005, Asked::High));
+    let limit = Some((1.005, Statistic::High));
     Ok(vec![figure(name, |e| e.wall_s, limit), figure("epoch under collo ÷ by hand, CPU", |e| e.cpu_s, limit)])
 }
 
@@ -88,7 +88,7 @@ fn interval(pairs: &[(Epochs, Epochs)], of: impl Fn(&Epochs) -> f64) -> Option<I
     ratio_of_pairs(&pairs.iter().map(|(collo, hand)| (of(collo), of(hand))).collect::<Vec<_>>())
 }
 
-fn by_hand(ground: &Ground, workload: &str) -> Result<Epochs> {
+fn by_hand(ground: &ScratchProject, workload: &str) -> Result<Epochs> {
     let command = ground.by_hand(workload, &[], &["--epochs".into(), EPOCHS.to_string()])?;
     let output = command.stdout_capture().stderr_capture().run()?;
     let said = String::from_utf8_lossy(&output.stderr);

@@ -6,11 +6,11 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 
 use super::Effort;
-use crate::figure::{Asked, Figure};
-use crate::ground::Ground;
+use crate::figure::{Figure, Statistic};
+use crate::ground::ScratchProject;
 use crate::statistics::{median, quantile};
 
-pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
+pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
     let Some((collo, build)) = find(ground.checkout().root()) else {
         return Ok(vec![Figure::absent("collo plan, 10⁴ cells", "no `collo` yet: `cargo build`, or `cargo build --release`")]);
     };
@@ -30,7 +30,7 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
         value: median(&seconds),
         p99: quantile(&seconds, 0.99),
         count: seconds.len(),
-        limit: Some((limit, Asked::Value)),
+        limit: Some((limit, Statistic::Value)),
         note: Some(format!("median of {} processes, {build} build", seconds.len())),
         ..Figure::default()
     };

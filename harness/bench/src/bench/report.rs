@@ -8,13 +8,13 @@ use fs_err as fs;
 use serde_json::Value as Json;
 
 use super::Effort;
-use crate::figure::{Asked, Figure};
-use crate::ground::Ground;
+use crate::figure::{Figure, Statistic};
+use crate::ground::ScratchProject;
 
 /// The largest campaign that the targets cover.
 const SAMPLES: f64 = 1e8;
 
-pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
+pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
     let name = "report of 10⁸ samples";
     let root = ground.checkout().root();
     let Some(benchmark) = built(root) else {
@@ -52,7 +52,7 @@ fn read(text: &str) -> Result<Vec<Figure>> {
         name: format!("report of {samples:.0e} samples"),
         value: large["seconds"].as_f64(),
         count: 1,
-        limit: full.then_some((30.0, Asked::Value)),
+        limit: full.then_some((30.0, Statistic::Value)),
         note: Some(format!(
             "{} runs; peak {} of 2 GB; growth from the smallest {} times linear",
             large["runs"],
@@ -81,7 +81,7 @@ fn read(text: &str) -> Result<Vec<Figure>> {
             name: name.into(),
             value: Some(seconds),
             count: 1,
-            limit: Some((limit_s, Asked::Value)),
+            limit: Some((limit_s, Statistic::Value)),
             note: Some(note),
             ..Figure::default()
         },
@@ -106,7 +106,7 @@ mod tests {
              "pandas": {"seconds": 40.0, "pandas": "2.3.3", "peak_bytes": 9e8}}],
             "growth_against_linear": 0.6, "study": {"seconds": 4.0, "runs": 695}}"#;
         let figures = read(text).unwrap();
-        assert_eq!((figures[0].value, figures[0].limit), (Some(25.0), Some((30.0, Asked::Value))));
+        assert_eq!((figures[0].value, figures[0].limit), (Some(25.0), Some((30.0, Statistic::Value))));
         let note = "2000 runs; peak 0.45 GB of 2 GB; growth from the smallest 0.60 times linear";
         assert_eq!(figures[0].note.as_deref(), Some(note));
         assert_eq!((figures[1].value, figures[1].peer), (Some(20.0), Some(("pandas", 40.0))));

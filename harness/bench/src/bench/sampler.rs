@@ -8,13 +8,13 @@ use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 
 use super::Effort;
-use crate::figure::{Asked, Figure, Unit};
-use crate::ground::{Ground, Moment};
+use crate::figure::{Figure, Statistic, Unit};
+use crate::ground::{Moment, ScratchProject};
 use crate::statistics::quantile;
 
 const MEMBERS: u32 = 16;
 
-pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
+pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (rate_hz, most) in [(10, 0.005), (100, 0.02)] {
         figures.extend(at(ground, effort, rate_hz, most)?);
@@ -22,7 +22,7 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-fn at(ground: &Ground, effort: Effort, rate_hz: u32, most: f64) -> Result<Vec<Figure>> {
+fn at(ground: &ScratchProject, effort: Effort, rate_hz: u32, most: f64) -> Result<Vec<Figure>> {
     let seconds = if effort.smoke { 1.0 } else { 30.0 };
     let name = format!("sampler-{rate_hz}");
     let lines = format!(
@@ -49,7 +49,7 @@ fn at(ground: &Ground, effort: Effort, rate_hz: u32, most: f64) -> Result<Vec<Fi
             unit: Unit::Share,
             value: fast.cpu_ratio.zip(slow.cpu_ratio).map(|(f, s)| f + s),
             count: fast.ticks as usize,
-            limit: Some((most, Asked::Value)),
+            limit: Some((most, Statistic::Value)),
             note: fast.cpu_ratio.zip(slow.cpu_ratio).map(|(f, s)| {
                 format!(
                     "fast {:.3} %, slow {:.3} %, launch included; all threads of the harness while members train {harness}",
@@ -64,7 +64,7 @@ fn at(ground: &Ground, effort: Effort, rate_hz: u32, most: f64) -> Result<Vec<Fi
             value: fast.lateness_p50_s,
             p99: fast.lateness_p99_s,
             count: fast.ticks as usize,
-            limit: Some((1e-3, Asked::P99)),
+            limit: Some((1e-3, Statistic::P99)),
             floor: bare_p99_s,
             note: Some(format!(
                 "median; the largest {}, {} of {} ticks missed; a timer alone, before: p99 {}",

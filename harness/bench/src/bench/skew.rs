@@ -3,13 +3,13 @@
 use anyhow::Result;
 
 use super::Effort;
-use crate::figure::{Asked, Figure};
-use crate::ground::Ground;
+use crate::figure::{Figure, Statistic};
+use crate::ground::ScratchProject;
 use crate::statistics::{median, quantile};
 
 const MEMBERS: u32 = 7;
 
-pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
+pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
     let lines = format!(
         "repetitions = {}\nepochs = 1\n[axes]\nworkload = \"sleep\"\nseconds = 0.05\nitems = 5\ndegree = {MEMBERS}",
         effort.times(100)
@@ -27,7 +27,7 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
         value: median(&skews_s),
         p99: quantile(&skews_s, 0.99),
         count: skews_s.len(),
-        limit: Some((1e-3, Asked::Value)),
+        limit: Some((1e-3, Statistic::Value)),
         note: quantile(&skews_s, 0.0).map(|s| format!("median of {} starts; the best {:.3} ms", skews_s.len(), s * 1e3)),
         ..Figure::default()
     }])

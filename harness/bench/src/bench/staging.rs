@@ -7,26 +7,26 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use collo_measure::hold::{Hold, Who};
+use collo_measure::hold::{GpuLease, Who};
 use collo_measure::mig::Cards;
 use collo_measure::nvml::instances::Raw;
-use collo_measure::sharing::{self, Ground as Stage};
+use collo_measure::sharing::{self, StageContext as Stage};
 use collo_measure::{Cores, DeviceFacts, Driver, Gpu, GpuChoice, Partition, Project, cut, mps, nvml};
 use collo_store::MemberSpec;
 use serde::{Deserialize, Serialize};
 
 use super::Effort;
 use crate::figure::Figure;
-use crate::ground::Ground;
-use crate::simulated::{Job, Room};
+use crate::ground::ScratchProject;
+use crate::simulated::{SimMachine, Task};
 use crate::statistics::{median, quantile};
 
 pub const PART: &str = "staging";
 const MEMBERS: usize = 7;
 const TIMES: usize = 40;
 
-pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
-    let room = match Room::new(ground, PART, "a100-40gb") {
+pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
+    let room = match SimMachine::new(ground, PART, "a100-40gb") {
         Ok(room) => room,
         Err(why) => return Ok(vec![Figure::absent("a GPU partitioned in seven", format!("{why:#}"))]),
     };
@@ -35,7 +35,7 @@ pub fn run(ground: &Ground, effort: Effort) -> Result<Vec<Figure>> {
 
 /// Seconds of each repetition, for the change and the restore.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct StagingTimes {
     /// The partition applied, and the one before.
     there: String,
     back: String,
@@ -58,7 +58,7 @@ pub struct Both {
     back_s: Vec<f64>,
 }
 
-fn figures(m: &Measured) -> Vec<Figure> {
+fn figures(m: &StagingTimes) -> Vec<Figure> {
     let ms = |values: &[f64]| median(values).map_or("–".into(), |s| format!("{:.3} ms", s * 1e3));
     let figure = |name: String, ours: &[f64], peer: &'static str, theirs: &[f64], note: Option<String>| Figure {
         name,
@@ -94,17 +94,17 @@ fn figures(m: &Measured) -> Vec<Figure> {
 }
 
 /// In the simulated machine.
-pub fn inside(job: &Job) -> Result<Measured> {
+pub fn inside(job: &Task) -> Result<StagingTimes> {
     let checkout = Project::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
     let driver = Driver::ask(&Cards::load(&checkout.mig_profiles())?)?;
     let facts = DeviceFacts::on_gpus(GpuChoice::Auto.of(&driver)?, Some(&driver));
     let gpu = facts.gpu().context("there is no GPU")?;
     ensure!(gpu.simulated, "{} is a real GPU, and this needs a simulated one", gpu.label());
     let who = Who { experiment: "bench".into(), campaign: "bench".into() };
-    let (mut hold, _) = Hold::take(gpu, &who, false)?;
+    let (mut hold, _) = GpuLease::take(gpu, &who, false)?;
     let seven = seating(&facts, "mig")?.partition.context("a GPU with MIG is partitioned")?;
     let found = hold.found().clone();
-    let mut m = Measured { there: seven.to_string(), back: found.to_string(), ..Measured::default() };
+    let mut m = StagingTimes { there: seven.to_string(), back: found.to_string(), ..StagingTimes::default() };
     for time in 0..job.amount {
         // First one, then the other.
         for way in if time % 2 == 0 { [0, 1, 2] } else { [2, 1, 0] } {
@@ -147,7 +147,7 @@ fn timed<T, E>(seconds: &mut Vec<f64>, work: impl FnOnce() -> std::result::Resul
     Ok(done)
 }
 
-fn held(hold: &mut Hold, seven: &Partition, m: &mut Measured) -> Result<()> {
+fn held(hold: &mut GpuLease, seven: &Partition, m: &mut StagingTimes) -> Result<()> {
     timed(&mut m.held.there_s, || hold.bring(seven))?;
     let label = hold.uuid().to_string();
     timed(&mut m.look_s, || cut::read(&label, "the GPU"))?;
@@ -156,7 +156,7 @@ fn held(hold: &mut Hold, seven: &Partition, m: &mut Measured) -> Result<()> {
     Ok(())
 }
 
-fn bare_cut(hold: &mut Hold, gpu: &Gpu, seven: &Partition, found: &Partition, m: &mut Measured) -> Result<()> {
+fn bare_cut(hold: &mut GpuLease, gpu: &Gpu, seven: &Partition, found: &Partition, m: &mut StagingTimes) -> Result<()> {
     let (uuid, label) = (hold.uuid().to_string(), gpu.label());
     timed(&mut m.cut.there_s, || cut::bring(&uuid, &label, seven))?;
     timed(&mut m.cut.back_s, || cut::bring(&uuid, &label, found))?;
@@ -196,7 +196,7 @@ fn calls(gpu: &Gpu, seven: &Partition, both: &mut Both) -> Result<()> {
     Ok(())
 }
 
-fn staged(stand: &Stand<'_>, hold: &mut Hold, m: &mut Measured) -> Result<()> {
+fn staged(stand: &Stand<'_>, hold: &mut GpuLease, m: &mut StagingTimes) -> Result<()> {
     let seating = seating(stand.facts, "mps")?;
     let staged = timed(&mut m.daemon.there_s, || {
         let mut ground = Stage {
@@ -218,7 +218,7 @@ fn staged(stand: &Stand<'_>, hold: &mut Hold, m: &mut Measured) -> Result<()> {
     Ok(())
 }
 
-fn by_hand(stand: &Stand<'_>, hold: &Hold, m: &mut Measured) -> Result<()> {
+fn by_hand(stand: &Stand<'_>, hold: &GpuLease, m: &mut StagingTimes) -> Result<()> {
     // A Unix socket lies in it, so its path is short.
     let pipe = tempfile::Builder::new().prefix("collo-bench-").tempdir_in("/tmp")?;
     let control = mps::Control::at(pipe.path());
@@ -255,14 +255,14 @@ mod tests {
     #[test]
     fn a_switch_stands_beside_the_calls_that_it_is_made_of() {
         let both = |there: f64| Both { there_s: vec![there], back_s: vec![there / 2.0] };
-        let m = Measured {
+        let m = StagingTimes {
             there: "7×1g.5gb".into(),
             back: "MIG off".into(),
             held: both(0.006),
             cut: both(0.004),
             calls: both(0.002),
             look_s: vec![0.001],
-            ..Measured::default()
+            ..StagingTimes::default()
         };
         let found = figures(&m);
         assert_eq!((found[0].name.as_str(), found[0].value), ("MIG off → 7×1g.5gb", Some(0.006)));

@@ -28,10 +28,10 @@ pub struct Lines {
     campaign: Option<CampaignFolder>,
     done: usize,
     total: usize,
-    run: Option<Run>,
+    run: Option<RunLine>,
 }
 
-struct Run {
+struct RunLine {
     name: String,
     epochs: u32,
     went: bool,
@@ -47,7 +47,7 @@ impl Lines {
         let cell = &plan.cells[planned.cell];
         self.eta.begins(planned.cell);
         let name = format!("{} {}/{}", cell.cell, planned.repetition, cell.repetitions);
-        self.run = Some(Run { name, epochs: plan.epochs, went: false, alive: Instant::now() });
+        self.run = Some(RunLine { name, epochs: plan.epochs, went: false, alive: Instant::now() });
     }
 
     fn stands(&mut self, view: &View) {

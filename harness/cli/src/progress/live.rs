@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use collo_measure::Event;
 use collo_measure::observe::{MemberView, Phase, View};
-use collo_measure::sampler::Watched;
+use collo_measure::sampler::LatestValues;
 use collo_measure::units::{about, clock};
 use collo_store::text;
 use collo_store::{CampaignFolder, CellRecord, DeviceRecord, Outcome, PlannedRun};
@@ -173,7 +173,7 @@ fn fitting(members: &[MemberView]) -> (Vec<usize>, Option<String>) {
 }
 
 /// `GPU   SMACT 93 %   318 W   7.9 of 40.0 GiB   58 °C   1410 MHz   simulated`; unknown values are `–`.
-fn card_line(device: &DeviceRecord, card: Option<Watched>) -> String {
+fn card_line(device: &DeviceRecord, card: Option<LatestValues>) -> String {
     let card = card.unwrap_or_default();
     let number = |value: Option<f64>, unit: &str| value.map_or(format!("– {unit}"), |v| format!("{v:.0} {unit}"));
     let gib = |bytes: f64| format!("{:.1}", bytes / f64::from(1 << 30));
@@ -282,7 +282,7 @@ impl Display for Live {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use collo_measure::observe::Served;
+    use collo_measure::observe::ServingStats;
 
     #[test]
     fn every_template_of_this_display_is_valid() {
@@ -291,7 +291,8 @@ mod tests {
     }
 
     fn member(last_epoch_s: f64) -> MemberView {
-        let watched = Watched { cpu_ratio: Some(0.66), rss_bytes: Some(0.74 * f64::from(1 << 30)), ..Watched::default() };
+        let watched =
+            LatestValues { cpu_ratio: Some(0.66), rss_bytes: Some(0.74 * f64::from(1 << 30)), ..LatestValues::default() };
         MemberView {
             phase: Phase::Measure,
             measured: 1,
@@ -312,14 +313,14 @@ mod tests {
             cores: None,
             persistence: None,
         };
-        let card = Watched { sm_active_ratio: Some(0.93), power_w: Some(318.2), ..Watched::default() };
+        let card = LatestValues { sm_active_ratio: Some(0.93), power_w: Some(318.2), ..LatestValues::default() };
         let line = card_line(&device, Some(card));
         assert_eq!(line, "    GPU     SMACT 93 %   318 W   – of 40.0 GiB   – °C   – MHz   simulated");
     }
 
     #[test]
     fn who_serves_shows_its_requests_and_no_epoch_time() {
-        let served = Some(Served { answered: 1204, p99_s: Some(0.0183) });
+        let served = Some(ServingStats { answered: 1204, p99_s: Some(0.0183) });
         let serves = MemberView { served, loss: None, ..member(10.0) };
         let line = |index, workload, m: &MemberView| member_line(index, workload, m, 3, (5, false));
         assert_eq!(

@@ -1,6 +1,6 @@
 //! How a run ended, in words, the same in every display and in `collo show`.
 
-use collo_measure::observe::Served;
+use collo_measure::observe::ServingStats;
 use collo_measure::units::gib;
 use collo_store::{EpochRecord, Outcome, RequestRecord, StoredRun};
 
@@ -140,7 +140,7 @@ pub fn p99_s(run: &StoredRun) -> Option<f64> {
 }
 
 /// Request counts of a member: `1204 answered, p99 18.3 ms`.
-pub fn served(served: &Served) -> String {
+pub fn served(served: &ServingStats) -> String {
     let p99 = served.p99_s.map(|s| format!(", p99 {}", latency(s))).unwrap_or_default();
     format!("{} answered{p99}", served.answered)
 }

@@ -1,6 +1,6 @@
 //! `collo list gpus` and `collo list layouts`: the GPU models of `mig-profiles/`, and the layouts of each.
 
-use collo_measure::mig::{Card, Cards, Engines, Instance, Profile};
+use collo_measure::mig::{Cards, Engines, GpuModel, Instance, Profile};
 use collo_report::document::{Align, Table};
 use serde_json::{Value as Json, json};
 
@@ -63,7 +63,7 @@ fn places(instances: &[Instance]) -> String {
     texts.collect::<Vec<_>>().join("  ")
 }
 
-fn chosen<'a>(cards: &'a Cards, name: Option<&str>) -> Result<Vec<&'a Card>, Diagnostics> {
+fn chosen<'a>(cards: &'a Cards, name: Option<&str>) -> Result<Vec<&'a GpuModel>, Diagnostics> {
     Ok(match name {
         Some(name) => vec![cards.find(name)?],
         None => cards.iter().collect(),
@@ -77,7 +77,7 @@ fn say_broken(cards: &Cards, name: Option<&str>) {
     }
 }
 
-fn overview(cards: &[&Card]) -> Table {
+fn overview(cards: &[&GpuModel]) -> Table {
     let columns = [
         ("gpu", Align::Left),
         ("memory", Align::Right),
@@ -108,7 +108,7 @@ fn overview(cards: &[&Card]) -> Table {
     table
 }
 
-fn profiles(card: &Card) -> Table {
+fn profiles(card: &GpuModel) -> Table {
     let columns = [
         ("profile", Align::Left),
         ("id", Align::Right),
@@ -134,7 +134,7 @@ fn listed(numbers: &[u32]) -> String {
 }
 
 /// The largest equal instance for each number of members, merged into ranges: 4 to 7, `1g.5gb`.
-fn equal(card: &Card) -> Vec<(u32, u32, &str)> {
+fn equal(card: &GpuModel) -> Vec<(u32, u32, &str)> {
     let mut rows: Vec<(u32, u32, &str)> = Vec::new();
     for members in 1..=card.compute_slices {
         let Some(profile) = card.equal(members) else { continue };
@@ -146,7 +146,7 @@ fn equal(card: &Card) -> Vec<(u32, u32, &str)> {
     rows
 }
 
-fn value(card: &Card) -> Json {
+fn value(card: &GpuModel) -> Json {
     let profiles: Vec<Json> = card.profiles.iter().map(|p| profile(p)).collect();
     let equal: Vec<Json> =
         equal(card).into_iter().map(|(from, to, profile)| json!({"from": from, "to": to, "profile": profile})).collect();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use collo_report::compare::{self, Options, Side};
+use collo_report::compare::{self, ComparedReport, Options};
 use collo_report::document::Present;
 use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs};
 
@@ -64,22 +64,22 @@ fn show(context: &Context<'_>, a: &Compare, found: &impl Present) -> Result<(), 
 }
 
 /// One side of the comparison as typed: a file, a folder with a campaign or a report in it, or a campaign of `runs/`.
-fn side(runs: &Runs, asked: &str) -> Result<Side, Diagnostics> {
+fn side(runs: &Runs, asked: &str) -> Result<ComparedReport, Diagnostics> {
     let path = Path::new(asked);
     if asked.starts_with("published:") {
         return Err(Diagnostic::new(format!("unknown publication `{asked}`")).hint(format!("available: `{STUDY}`")).into());
     }
     if path.is_file() {
-        return Ok(Side::read(path)?);
+        return Ok(ComparedReport::read(path)?);
     }
     if path.extension().is_some_and(|e| e == "json") {
         return Err(Diagnostic::new(format!("no `{asked}` here")).hint("`collo report` writes reports/NAME/report.json").into());
     }
     if path.is_dir() && !path.join("campaign.json").is_file() && path.join("report.json").is_file() {
-        return Ok(Side::read(&path.join("report.json"))?);
+        return Ok(ComparedReport::read(&path.join("report.json"))?);
     }
     let campaign = runs.find(asked)?;
-    let mut side = Side::of(collo_report::json(&collo_report::Report::of(&campaign)?), asked)?;
+    let mut side = ComparedReport::of(collo_report::json(&collo_report::Report::of(&campaign)?), asked)?;
     if is_newest(runs, &campaign) {
         side.runs_as = side.experiment.clone();
     }
@@ -103,7 +103,7 @@ fn generations(context: &Context<'_>, a: &Compare, runs: &Runs) -> Ended {
     Ok(exit::DONE)
 }
 
-fn published(context: &Context<'_>, a: &Compare, side: &Side) -> Ended {
+fn published(context: &Context<'_>, a: &Compare, side: &ComparedReport) -> Ended {
     if a.quantity.is_some() || a.by.is_some() || a.fail_on.is_some() {
         return Err(Diagnostic::new("published figures have no interval: there is no verdict to choose, count or fail on")
             .hint(format!("`collo compare {STUDY} last` compares each with this campaign's"))

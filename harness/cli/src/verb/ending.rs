@@ -1,6 +1,6 @@
 //! The messages of an incomplete measurement: what is stored, and the command that resumes it.
 
-use collo_measure::campaign::{End, Finished};
+use collo_measure::campaign::{CampaignEnd, Finished};
 use collo_measure::observe::ObserveError;
 use collo_measure::{RunError, Selection, Unfinished, shown};
 
@@ -44,15 +44,15 @@ pub fn stopped(finished: &Finished, resume: &str) -> Option<u8> {
     let total = finished.campaign.manifest().plan.order.len();
     let stored = format!("{} of {total} runs stored", finished.stored);
     say::remark(match finished.end {
-        End::Complete => return None,
-        End::Interrupted { killed: true } => format!("killed: {stored}, this one is dropped; no process is left"),
-        End::TimeOver => format!("time limit reached: {stored}"),
-        End::DeviceLost => format!("the GPU was lost: {stored}; no process is left"),
-        End::Interrupted { killed: false } | End::Terminated => {
+        CampaignEnd::Complete => return None,
+        CampaignEnd::Interrupted { killed: true } => format!("killed: {stored}, this one is dropped; no process is left"),
+        CampaignEnd::TimeOver => format!("time limit reached: {stored}"),
+        CampaignEnd::DeviceLost => format!("the GPU was lost: {stored}; no process is left"),
+        CampaignEnd::Interrupted { killed: false } | CampaignEnd::Terminated => {
             let after = finished.stopping.map(|d| format!(" after {:.1} s", d.as_secs_f64())).unwrap_or_default();
             format!("stopped{after}: {stored}, the current run is recorded as interrupted; no process is left")
         }
     });
     say::remark(format!("resume: {resume}          {}", words::runs(total - finished.stored)));
-    Some(if matches!(finished.end, End::Interrupted { .. }) { exit::INTERRUPTED } else { exit::INCOMPLETE })
+    Some(if matches!(finished.end, CampaignEnd::Interrupted { .. }) { exit::INTERRUPTED } else { exit::INCOMPLETE })
 }

@@ -1,8 +1,8 @@
 //! Shared by `run` and `nightly`: builds a request from their arguments, checks its plan before anything is measured, and
 //! displays progress.
 
-use collo_measure::campaign::{Choice, Finished};
-use collo_measure::experiment::Asked;
+use collo_measure::campaign::{CampaignOptions, Finished};
+use collo_measure::experiment::DeviceRequest;
 use collo_measure::{Event, Experiment, Project, Request, Selection, Session};
 
 use collo_store::{Diagnostic, Diagnostics, ExitClass};
@@ -13,13 +13,13 @@ use crate::{progress, say};
 
 /// The request that the arguments make of an experiment.
 pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::Measure) -> Request {
-    let device = Asked { gpu: a.gpu.clone(), planning: false, as_found: a.as_found };
-    let choice = Choice {
+    let device = DeviceRequest { gpu: a.gpu.clone(), planning: false, as_found: a.as_found };
+    let choice = CampaignOptions {
         time_limit: a.time_limit,
         exclusive: a.exclusive,
         foreign: a.foreign == Foreign::Allow,
         services: a.services.into(),
-        ..Choice::default()
+        ..CampaignOptions::default()
     };
     Request { experiment, selection, device, python: a.python.clone(), choice }
 }

@@ -1,7 +1,7 @@
 //! `collo mig`: shows and sets a GPU's partition, for administrators. Changes are permanent; nothing is restored.
 
 use collo_measure::apply::{self, Applied};
-use collo_measure::layout::{self, Layout, Wanted};
+use collo_measure::layout::{self, RequestedLayout, WantedPartition};
 use collo_measure::{Driver, Gpu, GpuChoice, Partition};
 use serde_json::{Value, json};
 
@@ -37,8 +37,8 @@ fn gpus(a: &args::Mig, driver: Driver) -> Result<Vec<Gpu>, Diagnostics> {
 }
 
 /// The GPUs that a layout applies to, and the partition of each.
-fn meant(context: &Context<'_>, a: &args::Mig, text: &str) -> Result<Vec<(Gpu, Wanted)>, Diagnostics> {
-    let layout = Layout::parse(text, &context.folder()?)?;
+fn meant(context: &Context<'_>, a: &args::Mig, text: &str) -> Result<Vec<(Gpu, WantedPartition)>, Diagnostics> {
+    let layout = RequestedLayout::parse(text, &context.folder()?)?;
     let gpus = gpus(a, driver(context, &format!("mig {}", a.what.word()))?)?;
     let meant = layout.on(&gpus, a.gpu.is_some(), &apply::pci_device)?;
     Ok(meant.into_iter().map(|(gpu, wanted)| (gpu.clone(), wanted)).collect())
@@ -121,7 +121,7 @@ fn assert(context: &Context<'_>, a: &args::Mig, layout: &str) -> Ended {
 }
 
 /// `GPU 0 does not have layout `sevenths`: asked 7×1g.5gb, found 3g.20gb + 2g.10gb + 2×1g.5gb`
-fn differs(gpu: &Gpu, layout: &str, wanted: &Wanted, found: &Partition) -> String {
+fn differs(gpu: &Gpu, layout: &str, wanted: &WantedPartition, found: &Partition) -> String {
     let label = simply(gpu);
     // The same instances in other places read alike without their places.
     let (asked, found) = match wanted.partition.to_string() == found.to_string() {
@@ -146,7 +146,7 @@ impl Words {
     }
 }
 
-fn change(context: &Context<'_>, a: &args::Mig, meant: &[(Gpu, Wanted)], words: impl Fn(&Gpu) -> Words) -> Ended {
+fn change(context: &Context<'_>, a: &args::Mig, meant: &[(Gpu, WantedPartition)], words: impl Fn(&Gpu) -> Words) -> Ended {
     let mut list = Vec::new();
     for (gpu, wanted) in meant {
         let applied = apply::apply(gpu, wanted, a.services.into())?;

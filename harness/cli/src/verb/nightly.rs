@@ -1,10 +1,10 @@
 //! `collo nightly`: measures, compares each cell with its own history, re-measures suspicious ones the same night, and reports
 //! what is confirmed.
 
-use collo_measure::campaign::Choice;
+use collo_measure::campaign::CampaignOptions;
 use collo_measure::{Experiment, Project, Request, Selection, Workloads};
 use collo_report::document::Present;
-use collo_report::history::{self, History, Nights, Rules, Suspect};
+use collo_report::history::{self, History, NightlySummary, Rules, Suspect};
 use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs, Thresholds};
 
 use super::prune::age_s;
@@ -42,7 +42,7 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
     let resumed = newest(&runs, &name)?.as_ref().map(is_tonight).transpose()?.unwrap_or(false);
     super::end_left_behind();
     let night = measuring::request(experiment, selection, &a.measure);
-    let planned = Request { choice: Choice { new: !resumed, ..night.choice.clone() }, ..night.clone() };
+    let planned = Request { choice: CampaignOptions { new: !resumed, ..night.choice.clone() }, ..night.clone() };
     let (tonight, mut stopped) = measured(context, &project, planned, &resume)?;
     let id = tonight.manifest().id.clone();
     let rules = rules(a, Some(&tonight));
@@ -55,7 +55,7 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
             say::remark(format!("re-measuring, {more} more repetitions and their baselines: {}", cells.join(", ")));
             let again = Request {
                 selection: Some(Selection::Cells(suspects.into_iter().map(|s| s.cell).collect())),
-                choice: Choice { campaign: Some(tonight), more: Some(more), ..night.choice.clone() },
+                choice: CampaignOptions { campaign: Some(tonight), more: Some(more), ..night.choice.clone() },
                 ..night
             };
             (_, stopped) = measured(context, &project, again, &format!("collo nightly {name}"))?;
@@ -99,7 +99,7 @@ fn is_tonight(campaign: &CampaignFolder) -> Result<bool, Diagnostics> {
 }
 
 /// The suspicious cells not yet re-measured, the most suspicious first.
-fn to_measure(found: &Nights, rules: Rules) -> Vec<Suspect> {
+fn to_measure(found: &NightlySummary, rules: Rules) -> Vec<Suspect> {
     let cells = found.nights.last().map(|n| &n.cells[..]).unwrap_or_default();
     let again = |s: &Suspect| cells.iter().any(|c| c.cell == s.cell && c.again.is_some_and(|m| m.n >= 2));
     let mut suspects = History::suspects(&found.nights, rules);

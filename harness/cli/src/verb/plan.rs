@@ -1,6 +1,6 @@
 //! `collo plan`: the cells of an experiment, without touching anything.
 
-use collo_measure::experiment::{Asked, Origin};
+use collo_measure::experiment::{DeviceRequest, Origin};
 use collo_measure::{Experiment, Request, Session, Workloads};
 use collo_report::document::{Align, Table};
 use serde_json::json;
@@ -14,7 +14,7 @@ pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
     let mut code = exit::DONE;
     for experiment in super::experiments(&project, &workloads, a.name.as_deref(), a.tag.as_deref())? {
         experiment.warnings.iter().for_each(say::warning);
-        let asked = Asked { gpu: a.gpu.clone(), planning: true, as_found: a.as_found };
+        let asked = DeviceRequest { gpu: a.gpu.clone(), planning: true, as_found: a.as_found };
         let request = Request { selection: a.selection.parse()?, device: asked, ..Request::of(experiment) };
         let session = Session::plan(&project, request)?;
         let (experiment, plan) = (session.experiment(), session.planned());

@@ -2,7 +2,7 @@
 //!
 //! The state found is in the journals of the state folder. A journal is kept until its GPU is as found.
 
-use collo_measure::hold::{self, Hold, Journal, Restored, Who, Written};
+use collo_measure::hold::{self, GpuLease, Journal, Restored, Who, Written};
 use collo_measure::{Driver, Gpu, GpuChoice, cut, holders, nvml, services};
 use serde_json::{Value, json};
 
@@ -78,7 +78,7 @@ fn one(context: &Context<'_>, journal: &Journal, driver: &Driver) -> Result<(Val
     let before = cut::read(&journal.uuid, &journal.label).ok().map(|cut| cut.partition.mig);
     // The lock is taken with it, so that no collo that starts meanwhile does the same.
     let who = Who { experiment: "collo restore".into(), campaign: String::new() };
-    let (_hold, restored) = Hold::take(gpu, &who, false).map_err(|e| not_restored(journal, e))?;
+    let (_hold, restored) = GpuLease::take(gpu, &who, false).map_err(|e| not_restored(journal, e))?;
     let restored = restored.unwrap_or_default();
     let computing = nvml::open().ok().and_then(|nvml| holders::computing(&nvml, &journal.uuid)).unwrap_or_default();
     let campaign = context.runs().ok().and_then(|runs| runs.find(&journal.campaign).ok());

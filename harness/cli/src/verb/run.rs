@@ -1,6 +1,6 @@
 //! `collo run`: measure an experiment, or finish an unfinished campaign.
 
-use collo_measure::campaign::{self, Choice, Finished, Only};
+use collo_measure::campaign::{self, CampaignOptions, Finished, Only};
 use collo_measure::{Experiment, Project, Request, Session, Workloads, shown};
 use collo_store::{CampaignFolder, Diagnostics};
 use serde_json::json;
@@ -54,7 +54,7 @@ fn request(a: &args::Run, experiment: Experiment, campaign: Option<CampaignFolde
         Some(OnlyArgument::Missing) | None => Only::Missing,
     };
     let request = measuring::request(experiment, selection, &a.measure);
-    let choice = Choice { new: a.new, campaign, force: a.force, only, more: a.more, ..request.choice };
+    let choice = CampaignOptions { new: a.new, campaign, force: a.force, only, more: a.more, ..request.choice };
     Ok(Request { choice, ..request })
 }
 

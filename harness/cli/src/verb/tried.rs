@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use collo_measure::campaign::{Choice, End};
-use collo_measure::experiment::Asked;
+use collo_measure::campaign::{CampaignEnd, CampaignOptions};
+use collo_measure::experiment::DeviceRequest;
 use collo_measure::{Event, Experiment, Project, Request, Session, Workloads};
 use collo_store::{Diagnostic, Diagnostics, ExitClass, RefusalRecord, Source, StoredRun};
 
@@ -18,7 +18,7 @@ pub struct Trial<'a> {
     pub workloads: &'a Workloads,
     /// The text of its file.
     pub text: String,
-    pub asked: Asked,
+    pub asked: DeviceRequest,
     pub python: Option<&'a Path>,
     /// Maximum number of runs; the others would give the same result.
     pub at_most: usize,
@@ -43,7 +43,7 @@ impl Trial<'_> {
             Request {
                 device: self.asked,
                 python: self.python.map(Path::to_path_buf),
-                choice: Choice { new: true, ..Choice::default() },
+                choice: CampaignOptions { new: true, ..CampaignOptions::default() },
                 ..Request::of(experiment)
             },
         )?;
@@ -64,9 +64,9 @@ impl Trial<'_> {
         });
         display.end();
         match finished.map_err(|unfinished| unfinished.error)?.end {
-            End::Complete | End::DeviceLost => Ok(Tried { runs, refusals, _folder: folder }),
-            End::Interrupted { .. } => Err(Diagnostic::new(STOPPED).of(ExitClass::Interrupted).into()),
-            End::Terminated | End::TimeOver => Err(Diagnostic::new(STOPPED).of(ExitClass::Incomplete).into()),
+            CampaignEnd::Complete | CampaignEnd::DeviceLost => Ok(Tried { runs, refusals, _folder: folder }),
+            CampaignEnd::Interrupted { .. } => Err(Diagnostic::new(STOPPED).of(ExitClass::Interrupted).into()),
+            CampaignEnd::Terminated | CampaignEnd::TimeOver => Err(Diagnostic::new(STOPPED).of(ExitClass::Incomplete).into()),
         }
     }
 }

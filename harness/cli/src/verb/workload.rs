@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use collo_measure::experiment::Asked;
+use collo_measure::experiment::DeviceRequest;
 use collo_measure::trial::{self, Finding, Shown};
-use collo_measure::workload::{Environment, RECIPE, Requirement, plain};
+use collo_measure::workload::{RECIPE, Requirement, WorkloadPython, plain};
 use collo_measure::{Project, Workload, Workloads, units};
 use collo_report::document::{Align, Table};
 use collo_store::{Diagnostic, Diagnostics, ExitClass, text::line};
@@ -50,9 +50,9 @@ pub fn list(context: &Context<'_>, workloads: &Workloads) -> Ended {
 
 fn value(w: &Workload) -> Json {
     let environment = match &w.environment {
-        Environment::Torch => "torch".to_string(),
-        Environment::System => "system".to_string(),
-        Environment::Own(path) => path.display().to_string(),
+        WorkloadPython::Torch => "torch".to_string(),
+        WorkloadPython::System => "system".to_string(),
+        WorkloadPython::Own(path) => path.display().to_string(),
     };
     let requires = w.requires.map(|Requirement::Cuda| "cuda");
     let forecast = json!({"set_up_s": w.forecast.set_up_s, "epoch_s": w.forecast.epoch_s, "items": w.forecast.items,
@@ -89,9 +89,9 @@ fn in_full(w: &Workload, base: Option<&Workload>) -> String {
     add(
         "python",
         match &w.environment {
-            Environment::Torch => "provided by collo, with torch".to_string(),
-            Environment::System => "the system's".to_string(),
-            Environment::Own(path) => shown(path),
+            WorkloadPython::Torch => "provided by collo, with torch".to_string(),
+            WorkloadPython::System => "the system's".to_string(),
+            WorkloadPython::Own(path) => shown(path),
         } + &w.packages.as_ref().map(|pins| format!(", and what {} pins", shown(pins))).unwrap_or_default(),
     );
     if w.requires.is_some() {
@@ -197,7 +197,7 @@ fn tried(
 ) -> Result<(RunRecord, Vec<EpochRecord>), Diagnostics> {
     let text = trial::experiment(workload, given);
     // One run will do: a baseline would be run twice.
-    let trial = Trial { workloads, text, asked: Asked::default(), python, at_most: 1 };
+    let trial = Trial { workloads, text, asked: DeviceRequest::default(), python, at_most: 1 };
     let tried = trial.run(context, project)?;
     let run = tried.runs.first().ok_or_else(|| Diagnostic::new("the trial ended before it ran").of(ExitClass::Incomplete))?;
     Ok((run.record.clone(), collo_store::read_epochs(&run.path.join("epochs.parquet"))?))

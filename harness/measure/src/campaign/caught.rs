@@ -23,9 +23,9 @@ pub fn is_want_of_threads(said: &str) -> bool {
 mod tests {
     use super::*;
 
-    struct Card<'a>(&'a std::cell::Cell<bool>);
+    struct LeasedGpu<'a>(&'a std::cell::Cell<bool>);
 
-    impl Drop for Card<'_> {
+    impl Drop for LeasedGpu<'_> {
         fn drop(&mut self) {
             self.0.set(true);
         }
@@ -35,7 +35,7 @@ mod tests {
     async fn what_panics_is_handed_back_and_what_it_held_is_let_go() {
         let gone = std::cell::Cell::new(false);
         let result = caught(async {
-            let _card = Card(&gone);
+            let _card = LeasedGpu(&gone);
             tokio::task::yield_now().await;
             let refused = std::io::Error::from_raw_os_error(nix::libc::EAGAIN);
             panic!("failed to spawn thread: {refused:?}")

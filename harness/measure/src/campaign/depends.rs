@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use collo_store::{Campaign, Diagnostic, JournalEntry, Runs};
 
-use super::Order;
-use crate::ingredients::{self, Ingredients, Places, Watch};
+use super::CampaignSpec;
+use crate::ingredients::{self, IngredientWatch, Ingredients, Places};
 use crate::prepare::Prepared;
 use crate::select::{Expression, Selection};
 
@@ -19,10 +19,10 @@ pub fn selection(campaign: &Campaign) -> Result<Option<Selection>, Diagnostic> {
     text.map(|text| Expression::parse(SELECTION, text.trim_matches('`')).map(Selection::Where)).transpose()
 }
 
-impl Order<'_> {
+impl CampaignSpec<'_> {
     /// All of them, in their current state.
     pub(super) fn ingredients(&self, runs: &Runs) -> Result<Ingredients, collo_store::Error> {
-        let mut found = Ingredients::of(Watch::over(self.places(runs)?)?);
+        let mut found = Ingredients::of(IngredientWatch::over(self.places(runs)?)?);
         let mut add = |name: &str, text: &str, version: Option<String>| {
             found.all.insert(name.to_string(), ingredients::text(text, version));
         };

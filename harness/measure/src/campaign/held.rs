@@ -2,15 +2,15 @@
 
 use collo_store::{Diagnostic, PlannedRun};
 
-use super::Order;
+use super::CampaignSpec;
 use crate::device::company::Company;
-use crate::device::hold::{Hold, Restored, Who};
+use crate::device::hold::{GpuLease, Restored, Who};
 use crate::device::{DeviceKind, Gpu};
 use crate::events::{Event, Watcher};
-use crate::run::{Bench, RunError};
+use crate::run::{RunContext, RunError};
 
 /// Restore a GPU as found, and report it; if that fails, the journal is kept for `collo restore`. True if it is as found.
-pub(super) fn put_back(gpu: &Gpu, hold: &mut Hold, watcher: Watcher<'_>) -> bool {
+pub(super) fn put_back(gpu: &Gpu, hold: &mut GpuLease, watcher: Watcher<'_>) -> bool {
     match hold.restore() {
         Ok(restored) if restored != Restored::default() => watcher(Event::Restored { label: gpu.label(), restored }),
         Ok(_) => {}
@@ -23,12 +23,12 @@ pub(super) fn put_back(gpu: &Gpu, hold: &mut Hold, watcher: Watcher<'_>) -> bool
     true
 }
 
-impl Order<'_> {
+impl CampaignSpec<'_> {
     /// Lease the GPU of this campaign, if it runs on one: it must be free, and it must be possible to partition it as planned.
-    pub(super) fn hold(&self, watcher: Watcher<'_>) -> Result<Option<(&Gpu, Hold)>, RunError> {
+    pub(super) fn hold(&self, watcher: Watcher<'_>) -> Result<Option<(&Gpu, GpuLease)>, RunError> {
         let Some(gpu) = self.facts.gpu().filter(|_| self.facts.kind == DeviceKind::Gpu) else { return Ok(None) };
         let who = Who { experiment: self.experiment.name.clone(), campaign: String::new() };
-        let (mut hold, repaired) = Hold::take(gpu, &who, self.facts.as_found)?;
+        let (mut hold, repaired) = GpuLease::take(gpu, &who, self.facts.as_found)?;
         hold.with_services(self.choice.services);
         if let Some(restored) = repaired {
             watcher(Event::Restored { label: gpu.label(), restored });
@@ -48,7 +48,7 @@ impl Order<'_> {
 
     /// Nobody else may be on the GPU, and it must be possible to partition it as planned: a missing permission is reported before
     /// anything is measured, not after a night.
-    fn check_card(&self, gpu: &Gpu, hold: &mut Hold) -> Result<(), RunError> {
+    fn check_card(&self, gpu: &Gpu, hold: &mut GpuLease) -> Result<(), RunError> {
         if !self.choice.foreign
             && let Some(who) = Company::settled(hold.uuid()).words().first()
         {
@@ -71,7 +71,7 @@ impl Order<'_> {
     /// if it is one.
     pub(super) fn refused(
         &self,
-        bench: &Bench<'_>,
+        bench: &RunContext<'_>,
         planned: &PlannedRun,
         journal: &mut collo_store::Journal,
         watcher: Watcher<'_>,

@@ -14,7 +14,7 @@ use collo_store::{
 };
 use tokio::sync::watch;
 
-use crate::device::hold::Hold;
+use crate::device::hold::GpuLease;
 use crate::device::services::Services;
 use crate::device::{DeviceFacts, Gpu};
 use crate::events::{Event, Watcher};
@@ -28,7 +28,7 @@ use crate::observe::View;
 use crate::plan::Plan;
 use crate::prepare::Prepared;
 use crate::project::Project;
-use crate::run::{Bench, RunError};
+use crate::run::{RunContext, RunError};
 use crate::select::Selection;
 
 pub use caught::is_want_of_threads;
@@ -47,7 +47,7 @@ pub enum Only {
 
 /// How to choose the campaign.
 #[derive(Debug, Clone, Default)]
-pub struct Choice {
+pub struct CampaignOptions {
     /// Always start a new one.
     pub new: bool,
     /// This one, instead of the newest of the experiment.
@@ -68,7 +68,7 @@ pub struct Choice {
 }
 
 /// The inputs of a campaign.
-pub struct Order<'a> {
+pub struct CampaignSpec<'a> {
     pub project: &'a Project,
     pub experiment: &'a Experiment,
     pub plan: &'a Plan,
@@ -80,12 +80,12 @@ pub struct Order<'a> {
     pub data: &'a [Prepared],
     /// The selection that the plan was made with, part of its identity.
     pub selection: Option<&'a Selection>,
-    pub choice: Choice,
+    pub choice: CampaignOptions,
 }
 
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum CampaignEnd {
     /// Every planned run is accounted for.
     Complete,
     /// Ctrl-C; `killed` if the current run was discarded.
@@ -101,7 +101,7 @@ pub enum End {
 /// A campaign and how it ended.
 pub struct Finished {
     pub campaign: CampaignFolder,
-    pub end: End,
+    pub end: CampaignEnd,
     /// Runs of the plan that are stored and final.
     pub stored: usize,
     /// How long stopping took, if it was requested.
@@ -113,7 +113,7 @@ pub struct Finished {
 }
 
 /// Measure a campaign. Stored runs are safe, whatever the error.
-pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, RunError> {
+pub async fn run(order: &CampaignSpec<'_>, watcher: Watcher<'_>) -> Result<Finished, RunError> {
     let runs = Runs::at(order.project.runs());
     let mut ingredients = order.ingredients(&runs)?;
     // Whoever stops it while the card is cut wants the card back, too.
@@ -141,8 +141,8 @@ pub async fn run(order: &Order<'_>, watcher: Watcher<'_>) -> Result<Finished, Ru
 
 /// The same, with the GPU leased.
 async fn on_card(
-    order: &Order<'_>,
-    mut held: Option<&mut (&Gpu, Hold)>,
+    order: &CampaignSpec<'_>,
+    mut held: Option<&mut (&Gpu, GpuLease)>,
     runs: &Runs,
     ingredients: &mut Ingredients,
     interrupts: &Interrupts,
@@ -189,7 +189,7 @@ async fn on_card(
 
     let mut journal = campaign.journal()?;
     journal.opened(todo.len() as u32)?;
-    let bench = Bench {
+    let bench = RunContext {
         project: order.project,
         experiment: order.experiment,
         facts: order.facts,
@@ -213,16 +213,16 @@ async fn on_card(
         }
     };
     journal.closed(match end {
-        End::Complete => "complete",
-        End::Interrupted { .. } => "interrupted",
-        End::Terminated => "terminated",
-        End::TimeOver => "time over",
-        End::DeviceLost => "device lost",
+        CampaignEnd::Complete => "complete",
+        CampaignEnd::Interrupted { .. } => "interrupted",
+        CampaignEnd::Terminated => "terminated",
+        CampaignEnd::TimeOver => "time over",
+        CampaignEnd::DeviceLost => "device lost",
     })?;
     Ok(Finished { campaign, end, stored: kept + done, stopping, put_back: true, answers: Vec::new() })
 }
 
-impl Order<'_> {
+impl CampaignSpec<'_> {
     /// The forecast for each cell of the campaign's plan, as far as this order has the cell.
     fn forecast_s(&self, campaign: &CampaignFolder) -> Vec<Option<f64>> {
         let planned = self.plan.by_slug();
@@ -231,13 +231,13 @@ impl Order<'_> {
 
     async fn measure(
         &self,
-        bench: &Bench<'_>,
+        bench: &RunContext<'_>,
         todo: &[PlannedRun],
-        mut held: Option<&mut (&Gpu, Hold)>,
+        mut held: Option<&mut (&Gpu, GpuLease)>,
         interrupts: &Interrupts,
         journal: &mut collo_store::Journal,
         watcher: Watcher<'_>,
-    ) -> Result<(End, usize), RunError> {
+    ) -> Result<(CampaignEnd, usize), RunError> {
         let (cells, campaign) = (self.plan.by_slug(), bench.campaign);
         let begun = Instant::now();
         let mut done = 0;
@@ -249,7 +249,7 @@ impl Order<'_> {
                 return Ok((stopped(interrupts, false), done));
             }
             if self.choice.time_limit.is_some_and(|limit| begun.elapsed() >= limit) {
-                return Ok((End::TimeOver, done));
+                return Ok((CampaignEnd::TimeOver, done));
             }
             let plan = &campaign.manifest().plan;
             let record = &plan.cells[planned.cell];
@@ -294,10 +294,10 @@ impl Order<'_> {
             }
             done += 1;
             if matches!(run.record.outcome, Outcome::DeviceLost { .. }) {
-                return Ok((End::DeviceLost, done));
+                return Ok((CampaignEnd::DeviceLost, done));
             }
         }
-        Ok((End::Complete, done))
+        Ok((CampaignEnd::Complete, done))
     }
 
     /// The campaign to measure, and whether it already existed.
@@ -372,8 +372,8 @@ impl Order<'_> {
 }
 
 /// The end that follows from the first signal.
-fn stopped(interrupts: &Interrupts, killed: bool) -> End {
-    if interrupts.is_by_hand() { End::Interrupted { killed } } else { End::Terminated }
+fn stopped(interrupts: &Interrupts, killed: bool) -> CampaignEnd {
+    if interrupts.is_by_hand() { CampaignEnd::Interrupted { killed } } else { CampaignEnd::Terminated }
 }
 
 /// Wait between runs; false if a stop was requested.

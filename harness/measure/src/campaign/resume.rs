@@ -2,7 +2,7 @@
 
 use collo_store::{Outcome, PlanRecord, PlannedRun};
 
-use super::{Choice, Only, depends};
+use super::{CampaignOptions, Only, depends};
 use crate::ingredients::Change;
 
 /// The campaign that would be continued, if its ingredients are the same.
@@ -18,7 +18,7 @@ pub(super) enum Takes {
     Nothing,
 }
 
-impl Choice {
+impl CampaignOptions {
     /// Which campaign is meant. Whether the newest of the experiment has something to do is checked only if it matters; `None` if
     /// none is stored.
     pub(super) fn takes<E>(&self, newest: impl FnOnce() -> Result<Option<bool>, E>) -> Result<Takes, E> {
@@ -58,20 +58,20 @@ mod tests {
     use crate::fixture::experiment;
     use crate::plan::plan_experiment;
 
-    fn plain() -> Choice {
-        Choice::default()
+    fn plain() -> CampaignOptions {
+        CampaignOptions::default()
     }
 
-    fn new() -> Choice {
-        Choice { new: true, ..plain() }
+    fn new() -> CampaignOptions {
+        CampaignOptions { new: true, ..plain() }
     }
 
-    fn failed() -> Choice {
-        Choice { only: Only::Failed, ..plain() }
+    fn failed() -> CampaignOptions {
+        CampaignOptions { only: Only::Failed, ..plain() }
     }
 
-    fn more() -> Choice {
-        Choice { more: Some(2), ..plain() }
+    fn more() -> CampaignOptions {
+        CampaignOptions { more: Some(2), ..plain() }
     }
 
     #[test]
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn a_change_of_the_ingredients_ends_a_campaign_unless_it_is_forced_or_only_the_selection_of_what_is_added() {
         let change = |name: &str| Change { name: name.into(), before: "a".into(), after: "b".into() };
-        let objections = |choice: Choice| choice.objections(vec![change("torch"), change("--where")]).len();
+        let objections = |choice: CampaignOptions| choice.objections(vec![change("torch"), change("--where")]).len();
         assert_eq!([objections(plain()), objections(more())], [2, 1]);
-        assert_eq!(objections(Choice { force: true, ..plain() }), 0);
+        assert_eq!(objections(CampaignOptions { force: true, ..plain() }), 0);
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use collo_store::Diagnostic;
 
-use super::find::Choice;
+use super::find::GpuSelector;
 use super::gpu::{Driver, Gpu};
 
 const CUDA: &str = "CUDA_VISIBLE_DEVICES";
@@ -31,7 +31,7 @@ enum Name {
 
 /// The content of one variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Said {
+enum VariableContent {
     All,
     These(Vec<Name>),
 }
@@ -58,34 +58,34 @@ fn name(text: &str) -> Option<Name> {
 }
 
 /// As CUDA reads it: the first word that is not a device ends the list, such as `-1`. Slurm's `NoDevFiles` is such a word.
-fn of_cuda(text: &str) -> Said {
-    Said::These(text.split(',').map_while(name).collect())
+fn of_cuda(text: &str) -> VariableContent {
+    VariableContent::These(text.split(',').map_while(name).collect())
 }
 
 /// Indices on the whole machine, possibly with ranges: `0,2-3`.
-fn of_slurm(text: &str) -> Said {
+fn of_slurm(text: &str) -> VariableContent {
     let range = |part: &str| -> Vec<u32> {
         match part.split_once('-').map(|(a, b)| (a.trim().parse(), b.trim().parse())) {
             Some((Ok(first), Ok(last))) if last < first + 1024 => (first..=last).collect(),
             _ => part.trim().parse().into_iter().collect(),
         }
     };
-    Said::These(text.split(',').flat_map(range).map(Name::Index).collect())
+    VariableContent::These(text.split(',').flat_map(range).map(Name::Index).collect())
 }
 
 /// As the container toolkit reads it: `void` or empty means no restriction, as if the container gets its GPUs some other way. Its
 /// numbers are those of the host: inside, the allocated GPUs are renumbered, so only UUIDs identify them, and all visible ones
 /// are ours.
-fn of_container(text: &str) -> Option<Said> {
+fn of_container(text: &str) -> Option<VariableContent> {
     match text.trim() {
         "" | "void" => None,
-        "all" => Some(Said::All),
-        "none" => Some(Said::These(Vec::new())),
+        "all" => Some(VariableContent::All),
+        "none" => Some(VariableContent::These(Vec::new())),
         list => {
             let names: Option<Vec<Name>> = list.split(',').map(name).collect();
             match names {
-                Some(names) if names.iter().all(|n| !matches!(n, Name::Index(_))) => Some(Said::These(names)),
-                _ => Some(Said::All),
+                Some(names) if names.iter().all(|n| !matches!(n, Name::Index(_))) => Some(VariableContent::These(names)),
+                _ => Some(VariableContent::All),
             }
         }
     }
@@ -136,7 +136,8 @@ impl Allocation {
             }
             let said = of_cuda(&text);
             let own = Allocation::by(format!("{CUDA}={text}"), &said, &numbered);
-            let only_numbers = matches!(&said, Said::These(names) if names.iter().all(|n| matches!(n, Name::Index(_))));
+            let only_numbers =
+                matches!(&said, VariableContent::These(names) if names.iter().all(|n| matches!(n, Name::Index(_))));
             // Where Slurm confines a job to its devices, CUDA's numbers begin anew inside it: then Slurm's are the ones of this machine.
             let begins_anew =
                 slurm.as_ref().is_some_and(|s| only_numbers && !own.cards.is_empty() && own.cards.is_disjoint(&s.cards));
@@ -144,7 +145,7 @@ impl Allocation {
         }
         parts.extend(slurm);
         if let Some((text, said)) = value(CONTAINER).and_then(|text| of_container(&text).map(|said| (text, said))) {
-            parts.extend((said != Said::All).then(|| Allocation::by(format!("{CONTAINER}={text}"), &said, &by_bus)));
+            parts.extend((said != VariableContent::All).then(|| Allocation::by(format!("{CONTAINER}={text}"), &said, &by_bus)));
         }
         let Some(all) = parts.into_iter().reduce(Allocation::and) else { return Ok(None) };
         match all.cards.is_empty() {
@@ -155,9 +156,9 @@ impl Allocation {
         }
     }
 
-    fn by(source: String, said: &Said, numbered: &[Option<&Gpu>]) -> Allocation {
+    fn by(source: String, said: &VariableContent, numbered: &[Option<&Gpu>]) -> Allocation {
         let mut all = Allocation { source, cards: BTreeSet::new(), instances: BTreeSet::new() };
-        let Said::These(names) = said else { return all };
+        let VariableContent::These(names) = said else { return all };
         for name in names {
             // A name of nothing ends the list, as for CUDA.
             let Some(at) = cards_of(name, numbered).and_then(|gpu| gpu.at.as_ref()) else { break };
@@ -193,13 +194,13 @@ impl Allocation {
     }
 
     /// The selected GPUs, among those that are ours.
-    pub fn choose(&self, choice: &Choice, driver: &Driver) -> Result<Vec<Gpu>, Diagnostic> {
+    pub fn choose(&self, choice: &GpuSelector, driver: &Driver) -> Result<Vec<Gpu>, Diagnostic> {
         let chosen = match choice {
-            Choice::Auto => {
+            GpuSelector::Auto => {
                 let ours = driver.gpus.iter().filter(|gpu| self.has(gpu)).cloned().collect();
                 choice.of(&Driver { gpus: ours, silent: Vec::new(), ..driver.clone() })?
             }
-            Choice::Named(_) => choice.of(driver)?,
+            GpuSelector::Named(_) => choice.of(driver)?,
         };
         if let Some(other) = chosen.iter().find(|gpu| !self.has(gpu)) {
             let ours: Vec<String> = self.cards.iter().map(u32::to_string).collect();
@@ -227,7 +228,7 @@ impl Allocation {
 /// no more are visible than allocated, they are the ones.
 fn slurms(variable: &str, text: &str, by_bus: &[Option<&Gpu>]) -> Allocation {
     let (source, said) = (format!("{variable}={text}"), of_slurm(text));
-    let Said::These(names) = &said else { return Allocation::by(source, &said, by_bus) };
+    let VariableContent::These(names) = &said else { return Allocation::by(source, &said, by_bus) };
     if by_bus.len() > names.len() {
         return Allocation::by(source, &said, by_bus);
     }

@@ -1,10 +1,10 @@
 use super::*;
 use crate::device::gpu::Address;
-use crate::device::mig::Card;
+use crate::device::mig::GpuModel;
 
 fn gpu(index: u32) -> Gpu {
     let at = Some(Address { index, uuid: format!("GPU-{index}{index}-aa"), pci: format!("00000000:{:02X}:00.0", 7 + index) });
-    Gpu { at, ..Gpu::planned(&Card::bare("a100-40gb", 7)) }
+    Gpu { at, ..Gpu::planned(&GpuModel::bare("a100-40gb", 7)) }
 }
 
 fn machine(cards: u32) -> Driver {
@@ -78,7 +78,7 @@ fn a_choice_is_among_what_is_ours_and_says_who_decided() {
     let value = |name: &str| (name == CUDA).then(|| "2,3".to_string());
     let allocation = Allocation::of(&value, &driver).unwrap().unwrap();
     let chosen = |driver: &Driver, text: &str| {
-        let gpus = allocation.choose(&Choice::parse(text), driver).map_err(|e| e.to_string())?;
+        let gpus = allocation.choose(&GpuSelector::parse(text), driver).map_err(|e| e.to_string())?;
         Ok::<_, String>(gpus.iter().filter_map(|g| Some(g.at.as_ref()?.index)).collect::<Vec<_>>())
     };
     assert_eq!(chosen(&driver, "auto"), Ok(vec![2]));
@@ -101,8 +101,8 @@ fn mig_devices_are_used_as_found_if_all_of_a_card_are_ours() {
     };
     let all = of("MIG-a1,MIG-b2");
     assert!(all.is_of_instances(&driver.gpus[1]) && !all.is_of_instances(&driver.gpus[0]));
-    assert_eq!(all.choose(&Choice::Auto, &driver).unwrap().len(), 1);
-    let one = of("MIG-b2").choose(&Choice::Auto, &driver).unwrap_err().to_string();
+    assert_eq!(all.choose(&GpuSelector::Auto, &driver).unwrap().len(), 1);
+    let one = of("MIG-b2").choose(&GpuSelector::Auto, &driver).unwrap_err().to_string();
     assert!(one.contains("1 of the 2 MIG devices of GPU 1 are allocated"), "{one}");
     assert!(of("MIG-GPU-11-aa/1/0").is_of_instances(&driver.gpus[1]));
 }

@@ -9,8 +9,8 @@ use collo_store::Diagnostic;
 
 use super::company::Company;
 use super::gpu::Gpu;
-use super::hold::{Hold, Restored, Who};
-use super::layout::Wanted;
+use super::hold::{GpuLease, Restored, Who};
+use super::layout::WantedPartition;
 use super::nvml;
 use super::partition::Partition;
 use super::services::Services;
@@ -27,10 +27,10 @@ pub struct Applied {
 }
 
 /// Partition a GPU as wanted, unless it already is.
-pub fn apply(gpu: &Gpu, wanted: &Wanted, services: Services) -> Result<Applied, Diagnostic> {
+pub fn apply(gpu: &Gpu, wanted: &WantedPartition, services: Services) -> Result<Applied, Diagnostic> {
     let begun = Instant::now();
     let who = Who { experiment: "collo mig".into(), campaign: String::new() };
-    let (mut hold, restored) = Hold::take(gpu, &who, false)?;
+    let (mut hold, restored) = GpuLease::take(gpu, &who, false)?;
     hold.with_services(services);
     let before = hold.found().clone();
     if wanted.is_met_by(&before) {

@@ -17,14 +17,14 @@ use super::services;
 
 /// A partitioned GPU, with the CUDA names of its parts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CutCard {
+pub struct PartitionedGpu {
     pub partition: Partition,
     /// By GPU instance in the partition's order: its id, its memory, and its compute instances as CUDA devices.
-    pub instances: Vec<Part>,
+    pub instances: Vec<PartitionedInstance>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct PartitionedInstance {
     pub gpu_instance: u32,
     pub memory_bytes: Option<u64>,
     /// In the order of the slice's compute instances.
@@ -34,7 +34,7 @@ pub struct Part {
 /// Why a GPU could not be partitioned as wanted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
-pub struct NotCut {
+pub struct PartitionError {
     pub what: String,
     pub cause: Option<String>,
     pub hint: Option<String>,
@@ -48,29 +48,30 @@ pub struct NotCut {
     pub forgets: bool,
 }
 
-impl NotCut {
-    pub(super) fn new(what: impl Into<String>) -> NotCut {
-        NotCut { what: what.into(), cause: None, hint: None, lost: false, in_use: false, denied: false, forgets: false }
+impl PartitionError {
+    pub(super) fn new(what: impl Into<String>) -> PartitionError {
+        PartitionError { what: what.into(), cause: None, hint: None, lost: false, in_use: false, denied: false, forgets: false }
     }
 
-    pub(super) fn new_with(what: String, cause: impl fmt::Display) -> NotCut {
-        NotCut { cause: Some(cause.to_string()), ..NotCut::new(what) }
+    pub(super) fn new_with(what: String, cause: impl fmt::Display) -> PartitionError {
+        PartitionError { cause: Some(cause.to_string()), ..PartitionError::new(what) }
     }
 
     #[cfg(test)]
-    pub fn test(what: &str) -> NotCut {
-        NotCut::new(what)
+    pub fn test(what: &str) -> PartitionError {
+        PartitionError::new(what)
     }
 
     /// The administrator's partition is not the one needed.
-    pub(super) fn as_found(label: &str, wanted: &Partition, found: &Partition) -> NotCut {
-        let mut error = NotCut::new(format!("{label} is used as found, but does not match: asked {wanted}, found {found}"));
+    pub(super) fn as_found(label: &str, wanted: &Partition, found: &Partition) -> PartitionError {
+        let mut error =
+            PartitionError::new(format!("{label} is used as found, but does not match: asked {wanted}, found {found}"));
         error.hint = Some("leave out `--as-found`, or run `collo mig apply LAYOUT` first".into());
         error
     }
 
-    pub(super) fn of_mode(label: &str, word: &str, e: &NvmlError) -> NotCut {
-        let mut error = NotCut::new(format!("the compute mode of {label} cannot be set to {word}"));
+    pub(super) fn of_mode(label: &str, word: &str, e: &NvmlError) -> PartitionError {
+        let mut error = PartitionError::new(format!("the compute mode of {label} cannot be set to {word}"));
         error.cause = Some(format!("NVML reports {}", nvml::text(e)));
         error.hint = matches!(e, NvmlError::NoPermission).then(|| "this requires root; leave out `--exclusive`".into());
         error
@@ -89,16 +90,16 @@ impl NotCut {
     }
 }
 
-impl From<NotCut> for Diagnostic {
-    fn from(e: NotCut) -> Diagnostic {
+impl From<PartitionError> for Diagnostic {
+    fn from(e: PartitionError) -> Diagnostic {
         let shown = e.cause.into_iter().fold(Diagnostic::new(e.what).of_machine(), Diagnostic::caused_by);
         e.hint.into_iter().fold(shown, Diagnostic::hint)
     }
 }
 
-impl From<NoDriver> for NotCut {
-    fn from(e: NoDriver) -> NotCut {
-        NotCut::new(e.to_string())
+impl From<NoDriver> for PartitionError {
+    fn from(e: NoDriver) -> PartitionError {
+        PartitionError::new(e.to_string())
     }
 }
 
@@ -107,21 +108,21 @@ const TRIES: u32 = 6;
 const BETWEEN: Duration = Duration::from_millis(250);
 
 /// The partition of the GPU with this UUID; `label` is its name for people.
-pub fn read(uuid: &str, label: &str) -> Result<CutCard, NotCut> {
+pub fn read(uuid: &str, label: &str) -> Result<PartitionedGpu, PartitionError> {
     let nvml = nvml::open()?;
     let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", label, &e))?;
     look(&nvml, &device).map_err(|e| failed("read", label, &e))
 }
 
 /// The same, for an open GPU.
-pub fn look(nvml: &Nvml, device: &Device<'_>) -> Result<CutCard, NvmlError> {
+pub fn look(nvml: &Nvml, device: &Device<'_>) -> Result<PartitionedGpu, NvmlError> {
     let on = match device.mig_mode() {
         Ok(mode) => mode.current == 1,
         Err(NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_) | NvmlError::FunctionNotFound) => false,
         Err(e) => return Err(e),
     };
     if !on {
-        return Ok(CutCard { partition: Partition::off(), instances: Vec::new() });
+        return Ok(PartitionedGpu { partition: Partition::off(), instances: Vec::new() });
     }
     let raw = Raw::new(nvml, device);
     let profiles = raw.profiles()?;
@@ -143,17 +144,17 @@ pub fn look(nvml: &Nvml, device: &Device<'_>) -> Result<CutCard, NvmlError> {
             start: Some(instance.start),
             compute: inside.iter().map(|ci| size(ci.profile)).collect(),
         });
-        parts.push(Part {
+        parts.push(PartitionedInstance {
             gpu_instance: instance.id,
             memory_bytes: profile.map(|p| p.memory_mib << 20),
             devices: inside.iter().filter_map(|ci| seen(ci.id)).collect(),
         });
     }
-    Ok(CutCard { partition: Partition { mig: true, instances: slices }, instances: parts })
+    Ok(PartitionedGpu { partition: Partition { mig: true, instances: slices }, instances: parts })
 }
 
 /// Partition the GPU. What is already as wanted is left alone; the rest is changed, or the reason is returned.
-pub fn bring(uuid: &str, label: &str, wanted: &Partition) -> Result<CutCard, NotCut> {
+pub fn bring(uuid: &str, label: &str, wanted: &Partition) -> Result<PartitionedGpu, PartitionError> {
     let found = read(uuid, label)?;
     if found.partition.is_as(wanted) {
         return Ok(found);
@@ -169,7 +170,7 @@ pub fn bring(uuid: &str, label: &str, wanted: &Partition) -> Result<CutCard, Not
     }
     let now = read(uuid, label)?;
     if !now.partition.is_as(wanted) {
-        return Err(NotCut::new(format!("{label} should be {wanted}, but is {}", now.partition)));
+        return Err(PartitionError::new(format!("{label} should be {wanted}, but is {}", now.partition)));
     }
     Ok(now)
 }
@@ -181,7 +182,7 @@ const LETS_GO_WITHIN: Duration = Duration::from_secs(12);
 const BETWEEN_TURNS: Duration = Duration::from_millis(500);
 
 /// Turn MIG on or off, and verify it.
-fn switch(uuid: &str, label: &str, on: bool) -> Result<(), NotCut> {
+fn switch(uuid: &str, label: &str, on: bool) -> Result<(), PartitionError> {
     let deadline = Instant::now() + LETS_GO_WITHIN;
     loop {
         match turn(uuid, label, on) {
@@ -193,7 +194,7 @@ fn switch(uuid: &str, label: &str, on: bool) -> Result<(), NotCut> {
 }
 
 /// The same, once.
-fn turn(uuid: &str, label: &str, on: bool) -> Result<(), NotCut> {
+fn turn(uuid: &str, label: &str, on: bool) -> Result<(), PartitionError> {
     let word = |on: bool| if on { "on" } else { "off" };
     let status = {
         let nvml = nvml::open()?;
@@ -201,7 +202,7 @@ fn turn(uuid: &str, label: &str, on: bool) -> Result<(), NotCut> {
         device.set_mig_mode(on).map_err(|e| {
             let error = because(format!("the MIG mode of {label} cannot be turned {}", word(on)), &e, uuid);
             let hint = if error.in_use { Some(blame(uuid).hint(true)) } else { error.hint.clone() };
-            NotCut { hint, ..error }
+            PartitionError { hint, ..error }
         })?
     };
     // The card may have been reset: what was opened before it stands for nothing (`nvml.h`, nvmlDeviceSetMigMode).
@@ -223,7 +224,7 @@ fn turn(uuid: &str, label: &str, on: bool) -> Result<(), NotCut> {
         _ => (blame.words(), blame.hint(true)),
     };
     let what = format!("MIG mode of {label} stays {}: {who}", word(!on));
-    let mut error = NotCut::new(what);
+    let mut error = PartitionError::new(what);
     error.cause = Some(format!("the driver left MIG {} pending; undone", word(on)));
     error.in_use = status == IN_USE;
     error.hint = Some(hint);
@@ -242,7 +243,7 @@ pub fn takes_reset(uuid: &str) -> bool {
 }
 
 /// Whether this process may change the GPU's MIG mode, tested by setting the current mode, which changes nothing.
-pub fn may_turn(uuid: &str, label: &str) -> Result<(), NotCut> {
+pub fn may_turn(uuid: &str, label: &str) -> Result<(), PartitionError> {
     let nvml = nvml::open()?;
     let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", label, &e))?;
     let Ok(mode) = device.mig_mode() else { return Ok(()) };
@@ -263,7 +264,7 @@ pub fn blame(uuid: &str) -> Blame {
 
 /// Create the wanted instances on a GPU with MIG on. A GPU instance with the right profile and place stays, and only its compute
 /// instances are recreated.
-fn change(uuid: &str, label: &str, wanted: &Partition) -> Result<(), NotCut> {
+fn change(uuid: &str, label: &str, wanted: &Partition) -> Result<(), PartitionError> {
     let nvml = nvml::open()?;
     let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", label, &e))?;
     let raw = Raw::new(&nvml, &device);
@@ -282,13 +283,14 @@ fn change(uuid: &str, label: &str, wanted: &Partition) -> Result<(), NotCut> {
     for slice in wanted.instances.iter().filter(|s| kept.iter().all(|(_, k)| k != s)).collect::<Vec<_>>() {
         let Some(profile) = profiles.iter().find(|p| p.name == slice.profile) else {
             if profiles.is_empty() {
-                let mut error =
-                    NotCut::new(format!("the driver reports no profile of {label}, so it cannot be partitioned from here"));
+                let mut error = PartitionError::new(format!(
+                    "the driver reports no profile of {label}, so it cannot be partitioned from here"
+                ));
                 error.hint = Some("a virtual machine gets its instances from its host; `--as-found` uses them".into());
                 return Err(error);
             }
             let names: Vec<String> = profiles.iter().map(|p| format!("`{}`", p.name)).collect();
-            return Err(NotCut::new(format!("{label} has no profile `{}`, it has {}", slice.profile, names.join(", "))));
+            return Err(PartitionError::new(format!("{label} has no profile `{}`, it has {}", slice.profile, names.join(", "))));
         };
         // A place that was never told may be any that is free.
         let starts = slice.start.map_or_else(|| profile.starts.clone(), |start| vec![start]);
@@ -348,16 +350,16 @@ fn again<T>(mut call: impl FnMut() -> Result<T, NvmlError>) -> Result<T, NvmlErr
     }
 }
 
-fn failed(verb: &str, label: &str, e: &NvmlError) -> NotCut {
-    let mut error = NotCut::new(format!("the MIG state of {label} cannot be {verb}"));
+fn failed(verb: &str, label: &str, e: &NvmlError) -> PartitionError {
+    let mut error = PartitionError::new(format!("the MIG state of {label} cannot be {verb}"));
     error.cause = Some(nvml::text(e));
     error.lost = matches!(e, NvmlError::GpuLost);
     error
 }
 
 /// What prevented it, and the hint.
-fn because(what: String, e: &NvmlError, uuid: &str) -> NotCut {
-    let mut error = NotCut::new(what);
+fn because(what: String, e: &NvmlError, uuid: &str) -> PartitionError {
+    let mut error = PartitionError::new(what);
     error.cause = Some(format!("NVML reports {}", nvml::text(e)));
     error.lost = matches!(e, NvmlError::GpuLost);
     error.in_use = matches!(e, NvmlError::InUse);

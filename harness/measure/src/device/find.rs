@@ -8,27 +8,27 @@ use super::gpu::{Driver, Gpu};
 
 /// GPUs as a person names them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Choice {
+pub enum GpuSelector {
     /// The first GPU that is suitable for compute and free.
     #[default]
     Auto,
     Named(Vec<String>),
 }
 
-impl Choice {
+impl GpuSelector {
     /// `auto`, `0`, `0,1`, `GPU-5f3…`, `00000000:36:00.0`.
-    pub fn parse(text: &str) -> Choice {
+    pub fn parse(text: &str) -> GpuSelector {
         match text.trim() {
-            "auto" | "" => Choice::Auto,
-            text => Choice::Named(text.split(',').map(|part| part.trim().to_string()).collect()),
+            "auto" | "" => GpuSelector::Auto,
+            text => GpuSelector::Named(text.split(',').map(|part| part.trim().to_string()).collect()),
         }
     }
 
     /// The selected GPUs of a driver, in that order; all must be alike.
     pub fn of(&self, driver: &Driver) -> Result<Vec<Gpu>, Diagnostic> {
         let names = match self {
-            Choice::Auto => return automatic(driver),
-            Choice::Named(names) => names,
+            GpuSelector::Auto => return automatic(driver),
+            GpuSelector::Named(names) => names,
         };
         let mut chosen: Vec<Gpu> = Vec::new();
         for name in names {
@@ -94,12 +94,12 @@ fn list(driver: &Driver) -> String {
 mod tests {
     use super::*;
     use crate::device::gpu::Address;
-    use crate::device::mig::Card;
+    use crate::device::mig::GpuModel;
 
     fn gpu(index: u32, name: &str, gb: u64) -> Gpu {
         let pci = format!("00000000:{:02X}:00.0", 0x36 + index);
         let at = Some(Address { index, uuid: format!("GPU-0000000{index}-aaaa"), pci });
-        Gpu { at, name: name.into(), memory_bytes: Some(gb << 30), ..Gpu::planned(&Card::bare("x", 7)) }
+        Gpu { at, name: name.into(), memory_bytes: Some(gb << 30), ..Gpu::planned(&GpuModel::bare("x", 7)) }
     }
 
     fn station() -> Driver {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn indices(text: &str) -> Result<Vec<u32>, String> {
-        let chosen = Choice::parse(text).of(&station()).map_err(|e| e.to_string())?;
+        let chosen = GpuSelector::parse(text).of(&station()).map_err(|e| e.to_string())?;
         Ok(chosen.iter().filter_map(|g| g.at.as_ref()).map(|at| at.index).collect())
     }
 
@@ -118,7 +118,7 @@ mod tests {
         let mut driver = station();
         let holder = crate::device::holders::Holder { pid: 1, name: None, user: None, memory_bytes: None };
         driver.gpus[1].company.listed = Some(vec![holder]);
-        assert_eq!(Choice::Auto.of(&driver).unwrap()[0].at.as_ref().unwrap().index, 2);
+        assert_eq!(GpuSelector::Auto.of(&driver).unwrap()[0].at.as_ref().unwrap().index, 2);
     }
 
     #[test]

@@ -7,24 +7,24 @@
 
 use collo_store::Diagnostic;
 
-use super::cut::{self, NotCut};
+use super::cut::{self, PartitionError};
 use super::gpu::Gpu;
-use super::hold::{Hold, Who};
+use super::hold::{GpuLease, Who};
 use super::journal::mode_can_be_set;
 use super::partition::Partition;
 use super::services::{self, Services};
-use super::settings::Kept;
+use super::settings::ChangedSettings;
 
 /// Why the GPU has to keep its MIG mode, or its layout; absent if it does not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fixed {
-    pub mode: Option<NotCut>,
-    pub layout: Option<NotCut>,
+    pub mode: Option<PartitionError>,
+    pub layout: Option<PartitionError>,
 }
 
 impl Fixed {
     /// What prevents this partition of the GPU.
-    pub fn against(&self, found: &Partition, wanted: &Partition) -> Option<&NotCut> {
+    pub fn against(&self, found: &Partition, wanted: &Partition) -> Option<&PartitionError> {
         match (wanted.is_as(found), wanted.mig == found.mig) {
             (true, _) => None,
             (_, true) => self.layout.as_ref(),
@@ -59,7 +59,7 @@ pub fn ask(gpu: &Gpu, wanted: &[&Partition], services: Services) -> Result<Fixed
             Ok(()) => None,
         };
         if fixed.mode.is_none() {
-            let kept = Kept::read(&at.uuid).can_be_set(&at.uuid, &gpu.label());
+            let kept = ChangedSettings::read(&at.uuid).can_be_set(&at.uuid, &gpu.label());
             fixed.mode = kept.and_then(|()| mode_can_be_set(&at.uuid, &gpu.label())).err();
         }
     }
@@ -71,10 +71,10 @@ pub fn ask(gpu: &Gpu, wanted: &[&Partition], services: Services) -> Result<Fixed
 }
 
 /// Try the partition, and restore it immediately; returns why it failed, if it did.
-fn tried(gpu: &Gpu, wanted: &Partition) -> Option<NotCut> {
+fn tried(gpu: &Gpu, wanted: &Partition) -> Option<PartitionError> {
     let who = Who { experiment: "collo, asking".into(), campaign: String::new() };
     // Whoever else uses the GPU is told of when it is taken for the campaign.
-    let (mut hold, _) = Hold::take(gpu, &who, false).ok()?;
+    let (mut hold, _) = GpuLease::take(gpu, &who, false).ok()?;
     hold.bring(wanted).err()
 }
 
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn only_what_needs_the_change_stands_against_it() {
-        let no = |what: &str| Some(NotCut::new(what));
+        let no = |what: &str| Some(PartitionError::new(what));
         let fixed = Fixed { mode: no("mode"), layout: no("layout") };
         let slice = Slice { profile: "1g.5gb".into(), start: Some(0), compute: vec![1] };
         let (off, empty, one) = (Partition::off(), Partition::on(Vec::new()), Partition::on(vec![slice]));

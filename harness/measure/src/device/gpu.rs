@@ -7,7 +7,7 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
 use super::company::Company;
-use super::mig::{Card, Cards};
+use super::mig::{Cards, GpuModel};
 use super::nvml::instances::{Profile, Raw};
 use super::partition::Partition;
 use super::{cut, nvml};
@@ -41,7 +41,7 @@ pub struct Gpu {
     /// It has a MIG mode. Its possible partitions are another matter, which some drivers report only once it is on.
     pub has_mig: bool,
     /// How it can be partitioned; absent without MIG, and if unknown.
-    pub card: Option<Card>,
+    pub card: Option<GpuModel>,
     /// Whether this user may partition it, as far as the driver reports it.
     pub may_cut: Option<bool>,
     /// Its current partition, if known.
@@ -151,7 +151,7 @@ impl Gpu {
     }
 
     /// A GPU that is planned for but not queried.
-    pub fn planned(card: &Card) -> Gpu {
+    pub fn planned(card: &GpuModel) -> Gpu {
         Gpu {
             at: None,
             name: card.product_names.first().cloned().unwrap_or_else(|| card.name.clone()),
@@ -257,13 +257,13 @@ fn there<T>(answer: Result<T, NvmlError>) -> Result<Option<T>, NvmlError> {
 }
 
 /// The partitions that the driver reports as possible, with the layouts of the known model.
-fn card(device: &Device<'_>, product: &str, profiles: &[Profile], known: Option<&Card>) -> Option<Card> {
+fn card(device: &Device<'_>, product: &str, profiles: &[Profile], known: Option<&GpuModel>) -> Option<GpuModel> {
     if profiles.is_empty() {
         // With MIG off some drivers tell no profile: what is written down has to do.
         return known.cloned();
     }
     let name = known.map_or_else(|| product.to_lowercase().replace(' ', "-"), |k| k.name.clone());
-    Some(Card::of_driver(name, product, sms(device), profiles, known))
+    Some(GpuModel::of_driver(name, product, sms(device), profiles, known))
 }
 
 #[cfg(test)]
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_display_card_is_not_for_computing_and_a_planned_one_has_no_address() {
-        let card = Card { memory_gb: Some(40), sms: Some(108), ..Card::bare("a100-40gb", 7) };
+        let card = GpuModel { memory_gb: Some(40), sms: Some(108), ..GpuModel::bare("a100-40gb", 7) };
         let gpu = Gpu::planned(&card);
         assert!(gpu.computes() && gpu.at.is_none());
         assert_eq!(gpu.label(), "a100-40gb");

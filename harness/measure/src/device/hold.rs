@@ -8,7 +8,7 @@ use std::path::Path;
 
 use collo_store::Diagnostic;
 
-use super::cut::{self, CutCard, NotCut};
+use super::cut::{self, PartitionError, PartitionedGpu};
 use super::gpu::Gpu;
 use super::journal::{self, set_compute_mode};
 use super::lock::{self, CardLock};
@@ -16,7 +16,7 @@ use super::partition::Partition;
 use super::services::Services;
 
 pub use super::journal::{Journal, Restored, SCHEMA, Unread, Written, compute_mode, left, written};
-pub use super::lock::{Holder, holder};
+pub use super::lock::{LockHolder, holder};
 pub use super::state_folder::state_folder;
 
 /// Restore a GPU that a dead collo left changed, if so: otherwise its current state would be taken for the one found.
@@ -26,7 +26,7 @@ pub fn repair(gpu: &Gpu) -> Result<Option<Restored>, Diagnostic> {
         return Ok(None);
     }
     let who = Who { experiment: "collo restore".into(), campaign: String::new() };
-    Hold::take(gpu, &who, false).map(|(_, restored)| restored)
+    GpuLease::take(gpu, &who, false).map(|(_, restored)| restored)
 }
 
 /// Check that no collo has a lease of this GPU: the partition of a leased one is not how it will be found.
@@ -42,7 +42,7 @@ pub struct Who {
 }
 
 /// The lease of a GPU.
-pub struct Hold {
+pub struct GpuLease {
     journal: Journal,
     /// True once the journal is on disk.
     written: bool,
@@ -51,14 +51,14 @@ pub struct Hold {
     /// The compute mode was set by us.
     exclusive: bool,
     /// Why the MIG mode could not be changed.
-    refused: Option<NotCut>,
+    refused: Option<PartitionError>,
     lock: CardLock,
 }
 
-impl Hold {
+impl GpuLease {
     /// Lease a GPU, unless another process has it. What a dead collo left changed is restored first, and returned as the second
     /// value.
-    pub fn take(gpu: &Gpu, who: &Who, as_found: bool) -> Result<(Hold, Option<Restored>), Diagnostic> {
+    pub fn take(gpu: &Gpu, who: &Who, as_found: bool) -> Result<(GpuLease, Option<Restored>), Diagnostic> {
         let at = gpu.at.as_ref().ok_or_else(|| Diagnostic::new(format!("{} is not a GPU of this machine", gpu.name)))?;
         // Before anything is read of it: what another is about to put back was not found.
         let lock = CardLock::take(&at.uuid, &gpu.label())?;
@@ -80,7 +80,7 @@ impl Hold {
             found,
             ..Journal::default()
         };
-        Ok((Hold { journal, written: false, as_found, exclusive: false, refused: None, lock }, repaired))
+        Ok((GpuLease { journal, written: false, as_found, exclusive: false, refused: None, lock }, repaired))
     }
 
     pub fn uuid(&self) -> &str {
@@ -106,14 +106,14 @@ impl Hold {
     }
 
     /// Partition the GPU as wanted, unless it already is.
-    pub fn bring(&mut self, wanted: &Partition) -> Result<CutCard, NotCut> {
+    pub fn bring(&mut self, wanted: &Partition) -> Result<PartitionedGpu, PartitionError> {
         self.lock.answer();
         let now = cut::read(&self.journal.uuid, &self.journal.label)?;
         if now.partition.is_as(wanted) {
             return Ok(now);
         }
         if self.as_found {
-            return Err(NotCut::as_found(&self.journal.label, wanted, &now.partition));
+            return Err(PartitionError::as_found(&self.journal.label, wanted, &now.partition));
         }
         let turns = now.partition.mig != wanted.mig;
         if let Some(refused) = self.refused.as_ref().filter(|_| turns) {
@@ -131,13 +131,13 @@ impl Hold {
     }
 
     /// Keep the changes; nothing is restored.
-    pub fn settle(&mut self) -> Result<(), NotCut> {
+    pub fn settle(&mut self) -> Result<(), PartitionError> {
         self.written = false;
         self.journal.forget()
     }
 
     /// From now on only one process may use the GPU, which is then the MPS server.
-    pub fn make_exclusive(&mut self) -> Result<(), NotCut> {
+    pub fn make_exclusive(&mut self) -> Result<(), PartitionError> {
         const EXCLUSIVE: &str = "ExclusiveProcess";
         let now = compute_mode(&self.journal.uuid);
         if now.as_deref() == Some(EXCLUSIVE) {
@@ -153,7 +153,7 @@ impl Hold {
     }
 
     /// Reset the compute mode to the one found: in exclusive mode, the second member of a naive group fails.
-    pub fn make_shared(&mut self) -> Result<(), NotCut> {
+    pub fn make_shared(&mut self) -> Result<(), PartitionError> {
         if !self.exclusive {
             return Ok(());
         }
@@ -166,7 +166,7 @@ impl Hold {
     }
 
     /// A daemon is about to be started there, or has ended.
-    pub fn note_daemon(&mut self, pipe: &Path, runs: bool) -> Result<(), NotCut> {
+    pub fn note_daemon(&mut self, pipe: &Path, runs: bool) -> Result<(), PartitionError> {
         self.journal.daemons.retain(|p| p != pipe);
         if runs {
             self.journal.daemons.push(pipe.into());
@@ -174,14 +174,14 @@ impl Hold {
         self.write()
     }
 
-    fn write(&mut self) -> Result<(), NotCut> {
+    fn write(&mut self) -> Result<(), PartitionError> {
         self.journal.write()?;
         self.written = true;
         Ok(())
     }
 
     /// Restore the GPU as found.
-    pub fn restore(&mut self) -> Result<Restored, NotCut> {
+    pub fn restore(&mut self) -> Result<Restored, PartitionError> {
         if !self.written {
             return Ok(Restored::default());
         }
@@ -195,14 +195,14 @@ impl Hold {
     }
 }
 
-impl Hold {
+impl GpuLease {
     /// The restore failed: the journal is kept; there is no automatic retry.
     pub fn give_up(&mut self) {
         self.written = false;
     }
 }
 
-impl Drop for Hold {
+impl Drop for GpuLease {
     fn drop(&mut self) {
         // Whoever forgot to, or could not: the journal stays if this does not work.
         let _ = self.restore();

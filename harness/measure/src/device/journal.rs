@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use nvml_wrapper::enum_wrappers::device::ComputeMode;
 use serde::{Deserialize, Serialize};
 
-use super::cut::{self, CutCard, NotCut};
+use super::cut::{self, PartitionError, PartitionedGpu};
 use super::mps::{self, Control};
 use super::nvml;
 use super::partition::Partition;
 use super::services;
-use super::settings::Kept;
+use super::settings::ChangedSettings;
 use super::{lock, state_folder};
 
 pub(super) use read::of;
@@ -39,7 +39,7 @@ pub struct Journal {
     /// Compute mode, if it was changed.
     pub found_compute_mode: Option<String>,
     /// Settings lost by a change of MIG mode, if they were read.
-    pub found_settings: Option<Kept>,
+    pub found_settings: Option<ChangedSettings>,
     /// Pipe folders of MPS daemons that were started.
     pub daemons: Vec<PathBuf>,
     /// Services that block a change of MIG mode may be stopped for it.
@@ -66,7 +66,7 @@ pub struct Restored {
     pub reset: bool,
     pub compute_mode: Option<String>,
     /// Power limit and clocks that were set again.
-    pub settings: Kept,
+    pub settings: ChangedSettings,
     /// Daemons that were still running.
     pub daemons: usize,
     /// Services that a collo had stopped and could not start again.
@@ -85,24 +85,27 @@ impl Journal {
     }
 
     /// Write and flush it.
-    pub(super) fn write(&self) -> Result<(), NotCut> {
-        let not =
-            |why: String| NotCut::new_with(format!("the state of {} cannot be recorded, so nothing is changed", self.label), why);
+    pub(super) fn write(&self) -> Result<(), PartitionError> {
+        let not = |why: String| {
+            PartitionError::new_with(format!("the state of {} cannot be recorded, so nothing is changed", self.label), why)
+        };
         let text = serde_json::to_string_pretty(self).map_err(|e| not(e.to_string()))?;
         let folder = state_folder::make().map_err(|e| not(e.what().into()))?;
         state_folder::replace(&journal_file(&folder, &self.uuid), text.as_bytes()).map_err(|e| not(e.to_string()))
     }
 
-    pub(super) fn forget(&self) -> Result<(), NotCut> {
+    pub(super) fn forget(&self) -> Result<(), PartitionError> {
         match std::fs::remove_file(self.path()) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(NotCut::from(nvml::NoDriver::Silent(e.to_string()))),
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                Err(PartitionError::from(nvml::NoDriver::Silent(e.to_string())))
+            }
             _ => Ok(()),
         }
     }
 
     /// Partition the GPU as wanted, which it is not now. Settings lost by that are recorded before and set again after, and
     /// services that block it are stopped meanwhile, if allowed.
-    pub(super) fn bring(&mut self, now: &Partition, wanted: &Partition) -> Result<CutCard, NotCut> {
+    pub(super) fn bring(&mut self, now: &Partition, wanted: &Partition) -> Result<PartitionedGpu, PartitionError> {
         let turns = now.mig != wanted.mig;
         if turns {
             // A change of MIG mode resets both.
@@ -110,7 +113,7 @@ impl Journal {
                 self.found_compute_mode = compute_mode(&self.uuid);
             }
             mode_can_be_set(&self.uuid, &self.label)?;
-            let kept = self.found_settings.get_or_insert_with(|| Kept::read(&self.uuid));
+            let kept = self.found_settings.get_or_insert_with(|| ChangedSettings::read(&self.uuid));
             kept.can_be_set(&self.uuid, &self.label)?;
         }
         self.write()?;
@@ -137,7 +140,7 @@ impl Journal {
     }
 
     /// Act while no service has the GPU open: services are recorded before they are stopped, and restarted afterwards.
-    fn without_services<T>(&mut self, act: impl FnOnce() -> Result<T, NotCut>) -> Result<T, NotCut> {
+    fn without_services<T>(&mut self, act: impl FnOnce() -> Result<T, PartitionError>) -> Result<T, PartitionError> {
         let _alone = services::alone();
         let active = services::active();
         if !active.is_empty() {
@@ -157,7 +160,7 @@ impl Journal {
         started.map(|()| done)
     }
 
-    fn start_services(&mut self) -> Result<(), NotCut> {
+    fn start_services(&mut self) -> Result<(), PartitionError> {
         // What could not be stopped runs.
         let active = services::active();
         self.services.retain(|unit| !active.contains(unit));
@@ -170,7 +173,7 @@ impl Journal {
     }
 
     /// Restore the GPU, and delete the journal once it is as found.
-    pub fn restore(&mut self) -> Result<Restored, NotCut> {
+    pub fn restore(&mut self) -> Result<Restored, PartitionError> {
         let mut restored = Restored { services: self.services.clone(), ..Restored::default() };
         for pipe in &self.daemons {
             // One that was never made, or that somebody else has made there since, is none of ours.
@@ -192,7 +195,7 @@ impl Journal {
         Ok(restored)
     }
 
-    fn put_back(&mut self, restored: &mut Restored) -> Result<(), NotCut> {
+    fn put_back(&mut self, restored: &mut Restored) -> Result<(), PartitionError> {
         let now = cut::read(&self.uuid, &self.label)?.partition;
         let found = self.found.clone();
         if !now.is_as(&found) {
@@ -215,7 +218,7 @@ impl Journal {
     }
 
     /// The hint if the driver refuses the original compute mode: as long as MIG is on it accepts only its own.
-    fn without_mode(&self, mode: &str, e: NotCut) -> NotCut {
+    fn without_mode(&self, mode: &str, e: PartitionError) -> PartitionError {
         if !self.found.mig {
             return e;
         }
@@ -225,18 +228,18 @@ impl Journal {
              then `sudo nvidia-smi -c {mode}`",
             path.display()
         );
-        NotCut { hint: Some(hint), ..e }
+        PartitionError { hint: Some(hint), ..e }
     }
 }
 
 /// Whether the compute mode could be set again once a change of MIG mode has reset it, tested by setting the current one, which
 /// changes nothing. A GPU with MIG on may have one that nobody can set.
-pub(super) fn mode_can_be_set(uuid: &str, label: &str) -> Result<(), NotCut> {
+pub(super) fn mode_can_be_set(uuid: &str, label: &str) -> Result<(), PartitionError> {
     let Some(mode) = compute_mode(uuid).filter(|mode| mode != DEFAULT) else { return Ok(()) };
     set_compute_mode(uuid, label, &mode).map_err(|e| {
         let what =
             format!("MIG mode of {label} is not changed: its reset clears compute mode {mode}, which could not be set again");
-        let mut error = NotCut::new_with(what, e.reason());
+        let mut error = PartitionError::new_with(what, e.reason());
         error.forgets = true;
         error.hint = Some("`sudo nvidia-smi -c DEFAULT`, or measure on the GPU as it is: `--as-found`".into());
         error
@@ -253,7 +256,7 @@ pub fn compute_mode(uuid: &str) -> Option<String> {
     Some(format!("{mode:?}"))
 }
 
-pub(super) fn set_compute_mode(uuid: &str, label: &str, word: &str) -> Result<(), NotCut> {
+pub(super) fn set_compute_mode(uuid: &str, label: &str, word: &str) -> Result<(), PartitionError> {
     let mode = match word {
         "ExclusiveProcess" => ComputeMode::ExclusiveProcess,
         "Prohibited" => ComputeMode::Prohibited,
@@ -261,5 +264,5 @@ pub(super) fn set_compute_mode(uuid: &str, label: &str, word: &str) -> Result<()
     };
     let nvml = nvml::open()?;
     let set = nvml.device_by_uuid(uuid).and_then(|mut device| device.set_compute_mode(mode));
-    set.map_err(|e| NotCut::of_mode(label, word, &e))
+    set.map_err(|e| PartitionError::of_mode(label, word, &e))
 }

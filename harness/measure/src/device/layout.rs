@@ -18,7 +18,7 @@ use collo_store::text::quoted;
 use collo_store::{Diagnostic, Source};
 
 use super::gpu::Gpu;
-use super::mig::{Card, Instance, Profile};
+use super::mig::{GpuModel, Instance, Profile};
 use super::partition::{Partition, Slice};
 
 pub use cut::written as cut_text;
@@ -27,13 +27,13 @@ pub use toml::written as toml_text;
 
 /// The wanted partition of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedPartition {
     pub partition: Partition,
     /// The places of the instances were requested; otherwise any will do.
     pub placed: bool,
 }
 
-impl Wanted {
+impl WantedPartition {
     /// Whether a GPU with this partition needs no change.
     pub fn is_met_by(&self, found: &Partition) -> bool {
         match self.placed {
@@ -45,10 +45,10 @@ impl Wanted {
 
 /// A requested layout.
 #[derive(Debug, Clone)]
-pub enum Layout {
+pub enum RequestedLayout {
     /// A name or a partition, whose meaning depends on the GPU.
     Words(String),
-    Collo(toml::File),
+    Collo(toml::LayoutFile),
     MigParted(parted::Config),
 }
 
@@ -58,18 +58,18 @@ struct Item {
     compute: Vec<u32>,
 }
 
-impl Layout {
+impl RequestedLayout {
     /// From the command line; files are read.
-    pub fn parse(text: &str, folder: &Path) -> Result<Layout, Diagnostic> {
-        let Some((path, name)) = file_and_name(text) else { return Ok(Layout::Words(text.trim().into())) };
+    pub fn parse(text: &str, folder: &Path) -> Result<RequestedLayout, Diagnostic> {
+        let Some((path, name)) = file_and_name(text) else { return Ok(RequestedLayout::Words(text.trim().into())) };
         let path = folder.join(path);
         let shown = crate::shown::shown(&path);
         let content = collo_store::read_small_text(&path, crate::fields::LARGEST)
             .map_err(|e| Diagnostic::new(format!("layout `{shown}` cannot be read")).caused_by(e.to_string()))?;
         let source = Source::file(shown, content);
         match path.extension().is_some_and(|e| e == "toml") {
-            true => Ok(Layout::Collo(toml::File::read(&source, name.as_deref())?)),
-            false => Ok(Layout::MigParted(parted::Config::read(&source, name.as_deref())?)),
+            true => Ok(RequestedLayout::Collo(toml::LayoutFile::read(&source, name.as_deref())?)),
+            false => Ok(RequestedLayout::MigParted(parted::Config::read(&source, name.as_deref())?)),
         }
     }
 
@@ -81,21 +81,21 @@ impl Layout {
         gpus: &'a [Gpu],
         chosen: bool,
         pci: &dyn Fn(&Gpu) -> Option<u32>,
-    ) -> Result<Vec<(&'a Gpu, Wanted)>, Diagnostic> {
+    ) -> Result<Vec<(&'a Gpu, WantedPartition)>, Diagnostic> {
         let mut all = Vec::new();
         let own_cards = match self {
-            Layout::MigParted(_) => true,
-            Layout::Collo(file) => !chosen && file.names_cards(),
-            Layout::Words(_) => false,
+            RequestedLayout::MigParted(_) => true,
+            RequestedLayout::Collo(file) => !chosen && file.names_cards(),
+            RequestedLayout::Words(_) => false,
         };
         if !own_cards && !chosen {
             one_of(gpus)?;
         }
         for gpu in gpus.iter().filter(|gpu| chosen || own_cards || gpu.has_mig) {
             let wanted = match self {
-                Layout::Words(text) => Some(words(text, gpu)?),
-                Layout::Collo(file) => file.of(gpu, own_cards)?,
-                Layout::MigParted(config) => config.of(gpu, pci(gpu))?,
+                RequestedLayout::Words(text) => Some(words(text, gpu)?),
+                RequestedLayout::Collo(file) => file.of(gpu, own_cards)?,
+                RequestedLayout::MigParted(config) => config.of(gpu, pci(gpu))?,
             };
             all.extend(wanted.map(|wanted| (gpu, wanted)));
         }
@@ -137,7 +137,7 @@ fn file_and_name(text: &str) -> Option<(PathBuf, Option<String>)> {
     is_file(path).then(|| (path.into(), Some(name.to_string())))
 }
 
-fn card_of(gpu: &Gpu) -> Result<&Card, Diagnostic> {
+fn card_of(gpu: &Gpu) -> Result<&GpuModel, Diagnostic> {
     gpu.card.as_ref().ok_or_else(|| {
         if gpu.has_mig {
             let what =
@@ -150,25 +150,25 @@ fn card_of(gpu: &Gpu) -> Result<&Card, Diagnostic> {
 }
 
 /// `off`, `on` without any instance, the name of a layout, or a partition.
-fn words(text: &str, gpu: &Gpu) -> Result<Wanted, Diagnostic> {
+fn words(text: &str, gpu: &Gpu) -> Result<WantedPartition, Diagnostic> {
     let mode = match text {
         "off" => Some(Partition::off()),
         "on" => Some(Partition::on(Vec::new())),
         _ => None,
     };
     if let Some(partition) = mode.filter(|_| gpu.has_mig) {
-        return Ok(Wanted { partition, placed: true });
+        return Ok(WantedPartition { partition, placed: true });
     }
     let card = card_of(gpu)?;
     if text.contains("g.") {
         return cut::read(text, card);
     }
     let layout = card.layout(text).map_err(|e| e.hint("or a file, or a partition such as `3g.20gb+2×2g.10gb`"))?;
-    Ok(Wanted { partition: Partition::of(&layout.instances), placed: false })
+    Ok(WantedPartition { partition: Partition::of(&layout.instances), placed: false })
 }
 
 /// Find a place for each.
-fn placed(items: Vec<Item>, card: &Card) -> Result<Wanted, Diagnostic> {
+fn placed(items: Vec<Item>, card: &GpuModel) -> Result<WantedPartition, Diagnostic> {
     let profiles: Vec<Arc<Profile>> = items.iter().map(|item| Arc::clone(&item.profile)).collect();
     let mut left = items;
     let mut slices = Vec::new();
@@ -177,7 +177,7 @@ fn placed(items: Vec<Item>, card: &Card) -> Result<Wanted, Diagnostic> {
         let item = left.remove(at);
         slices.push(Slice { profile: profile.name.clone(), start: Some(start), compute: item.compute });
     }
-    Ok(Wanted { partition: Partition::on(slices), placed: false })
+    Ok(WantedPartition { partition: Partition::on(slices), placed: false })
 }
 
 /// Compute instances of these sizes, packed into as few GPU instances of a profile as possible.
@@ -207,7 +207,7 @@ struct Items {
 
 impl Items {
     /// Add `count` instances of what is written, `3g.20gb` or `1c.3g.20gb`.
-    fn add(&mut self, count: u32, written: &notation::Item<'_>, card: &Card) -> Result<(), Diagnostic> {
+    fn add(&mut self, count: u32, written: &notation::Item<'_>, card: &GpuModel) -> Result<(), Diagnostic> {
         let profile = card.profile(written.profile)?;
         match written.compute().map_err(|text| Diagnostic::new(format!("invalid compute instance {}", quoted(text))))? {
             Some(sizes) => {
@@ -219,7 +219,7 @@ impl Items {
         Ok(())
     }
 
-    fn placed(mut self, card: &Card) -> Result<Wanted, Diagnostic> {
+    fn placed(mut self, card: &GpuModel) -> Result<WantedPartition, Diagnostic> {
         for (profile, sizes) in self.divided {
             self.whole.extend(packed(card.profile(&profile)?, &sizes)?);
         }
@@ -228,7 +228,7 @@ impl Items {
 }
 
 /// Check instances with given places: valid starts for their profiles, no overlaps, no more slices than the GPU has.
-fn checked(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Diagnostic> {
+fn checked(slices: Vec<Slice>, card: &GpuModel) -> Result<WantedPartition, Diagnostic> {
     let mut taken = 0u64;
     let mut compute = 0;
     for slice in &slices {
@@ -255,7 +255,7 @@ fn checked(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Diagnostic> {
         let what = format!("together they need {compute} compute slices, {} has {}", card.name, card.compute_slices);
         return Err(Diagnostic::new(what));
     }
-    Ok(Wanted { partition: Partition::on(slices), placed: true })
+    Ok(WantedPartition { partition: Partition::on(slices), placed: true })
 }
 
 /// `3g.20gb@4`, `1c+1c.3g.20gb@4`; prefixed with `0c.` if it has no compute instance.
@@ -267,7 +267,7 @@ fn slice_text(slice: &Slice) -> String {
 }
 
 /// Instances written either all with their places, or all without.
-fn arranged(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Diagnostic> {
+fn arranged(slices: Vec<Slice>, card: &GpuModel) -> Result<WantedPartition, Diagnostic> {
     let with = slices.iter().filter(|slice| slice.start.is_some()).count();
     if with == slices.len() {
         return checked(slices, card);
@@ -280,7 +280,7 @@ fn arranged(slices: Vec<Slice>, card: &Card) -> Result<Wanted, Diagnostic> {
 }
 
 /// Reads what [`slice_text`] writes.
-fn slice_of(text: &str, card: &Card) -> Result<Slice, Diagnostic> {
+fn slice_of(text: &str, card: &GpuModel) -> Result<Slice, Diagnostic> {
     let not_one =
         || Diagnostic::new(format!("invalid placed instance {}", quoted(text))).note("as in `3g.20gb@4` or `1c+1c.3g.20gb@0`");
     let written = notation::Item::of(text);

@@ -30,7 +30,7 @@ pub struct CardLock {
 
 /// The holder of a GPU's lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct LockHolder {
     /// Absent if it is in a pid namespace that is not visible from here.
     pub pid: Option<u32>,
     pub user: Option<String>,
@@ -87,7 +87,7 @@ pub(super) fn check_free(uuid: &str, label: &str) -> Result<(), Diagnostic> {
     holder(uuid).map_or(Ok(()), |holder| Err(taken(label, Some(holder), uuid)))
 }
 
-fn taken(label: &str, holder: Option<Holder>, uuid: &str) -> Diagnostic {
+fn taken(label: &str, holder: Option<LockHolder>, uuid: &str) -> Diagnostic {
     let journal = journal::of(uuid).ok().flatten();
     let journal = journal.filter(|j| holder.as_ref().is_none_or(|h| h.pid.is_none_or(|pid| pid == j.process)));
     let pid = holder.as_ref().map_or_else(|| journal.as_ref().map(|j| j.process), |h| h.pid);
@@ -105,21 +105,21 @@ fn taken(label: &str, holder: Option<Holder>, uuid: &str) -> Diagnostic {
 }
 
 /// The current holder; `None` if there is none, as far as visible from here.
-pub fn holder(uuid: &str) -> Option<Holder> {
+pub fn holder(uuid: &str) -> Option<LockHolder> {
     let fd =
         socket::socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK, None).ok()?;
     let address = UnixAddr::new_abstract(name_of(uuid).as_bytes()).ok()?;
     match socket::connect(fd.as_raw_fd(), &address) {
         Ok(()) => {}
         // Too many have asked: it is there all the same (connect(2), EAGAIN).
-        Err(Errno::EAGAIN) => return Some(Holder { pid: None, user: None, command: None }),
+        Err(Errno::EAGAIN) => return Some(LockHolder { pid: None, user: None, command: None }),
         Err(_) => return None,
     }
     // SAFETY: the descriptor is ours alone, and given away here.
     let stream = unsafe { UnixStream::from_raw_fd(fd.into_raw_fd()) };
     let told = socket::getsockopt(&stream, sockopt::PeerCredentials).ok()?;
     let pid = u32::try_from(told.pid()).ok().filter(|pid| *pid > 0);
-    Some(Holder { pid, user: Some(trust::owner(told.uid())), command: pid.and_then(command_line) })
+    Some(LockHolder { pid, user: Some(trust::owner(told.uid())), command: pid.and_then(command_line) })
 }
 
 /// Whether the holder is the collo with this pid, or cannot be distinguished from it.

@@ -28,7 +28,7 @@ pub mod trust;
 
 pub use cores::Cores;
 pub use cpu::core_list;
-pub use find::Choice;
+pub use find::GpuSelector;
 pub use gpu::{Address, Driver, Gpu};
 pub use partition::Partition;
 

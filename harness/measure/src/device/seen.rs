@@ -3,12 +3,12 @@
 //! In: the MIG devices of a GPU, which NVML shows to every user with their ids, names and attributes. Out: the same as for an
 //! administrator, without the places of the instances, and without instances that CUDA cannot see.
 
-use super::cut::{CutCard, Part};
+use super::cut::{PartitionedGpu, PartitionedInstance};
 use super::nvml::instances::{MigDevice, Profile};
 use super::partition::{Partition, Slice};
 
 /// The GPU instances of these devices, sorted by id.
-pub fn by_devices(devices: &[MigDevice], profiles: &[Profile]) -> CutCard {
+pub fn by_devices(devices: &[MigDevice], profiles: &[Profile]) -> PartitionedGpu {
     let mut ids: Vec<u32> = devices.iter().map(|d| d.gpu_instance).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -21,10 +21,10 @@ pub fn by_devices(devices: &[MigDevice], profiles: &[Profile]) -> CutCard {
         let memory_mib = inside.iter().find_map(|d| d.memory_mib);
         slices.push(Slice { profile, start: None, compute });
         let devices = inside.into_iter().cloned().collect();
-        parts.push(Part { gpu_instance: id, memory_bytes: memory_mib.map(|mib| mib << 20), devices });
+        parts.push(PartitionedInstance { gpu_instance: id, memory_bytes: memory_mib.map(|mib| mib << 20), devices });
     }
     // Without places the order stays that of the ids.
-    CutCard { partition: Partition { mig: true, instances: slices }, instances: parts }
+    PartitionedGpu { partition: Partition { mig: true, instances: slices }, instances: parts }
 }
 
 /// `1c.3g.20gb` → its compute slices and its profile; `3g.20gb` has one compute instance with all of it.

@@ -6,9 +6,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::cut::NotCut;
+use super::cut::PartitionError;
 use super::state_folder;
-use crate::launch::{Errand, Said};
+use crate::launch::{CommandOutput, Errand};
 
 /// What to do with services that block a change of MIG mode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -65,22 +65,22 @@ pub fn is_harmless(name: &str) -> bool {
 }
 
 /// Check that these may be stopped, by starting what is already running: it requires the same permission, and has no effect.
-pub fn may_stop(units: &[String]) -> Result<(), NotCut> {
+pub fn may_stop(units: &[String]) -> Result<(), PartitionError> {
     systemctl("start", units).map_err(|why| {
-        let mut error = NotCut::new_with(format!("{} cannot be stopped", names(units)), why);
+        let mut error = PartitionError::new_with(format!("{} cannot be stopped", names(units)), why);
         error.hint = Some("`--services stop` requires root, as in `sudo collo …`; without it nothing is stopped".into());
         error
     })
 }
 
 /// Stop these. On an error some may have been stopped.
-pub fn stop(units: &[String]) -> Result<(), NotCut> {
-    systemctl("stop", units).map_err(|why| NotCut::new_with(format!("{} cannot be stopped", names(units)), why))
+pub fn stop(units: &[String]) -> Result<(), PartitionError> {
+    systemctl("stop", units).map_err(|why| PartitionError::new_with(format!("{} cannot be stopped", names(units)), why))
 }
 
 /// Start these, and wait until they run.
-pub fn start(units: &[String]) -> Result<(), NotCut> {
-    let not = |why: String| NotCut::new_with(format!("{} cannot be restarted", names(units)), why);
+pub fn start(units: &[String]) -> Result<(), PartitionError> {
+    let not = |why: String| PartitionError::new_with(format!("{} cannot be restarted", names(units)), why);
     systemctl("start", units).map_err(not)?;
     let deadline = Instant::now() + STARTS_WITHIN;
     loop {
@@ -106,7 +106,7 @@ pub fn start(units: &[String]) -> Result<(), NotCut> {
 /// Whether DCGM's host engine answers; also true without a program to query it.
 fn engine_answers() -> bool {
     let asked = Errand::to(ENGINE_TOOL, ANSWERS_WITHIN).args(["discovery", "-l"]).env("CUDA_VISIBLE_DEVICES", None::<String>);
-    let answers = |said: Said| said.status.is_some_and(|s| s.success() || s.code() == Some(TABLE_AND_COMPLAINT));
+    let answers = |said: CommandOutput| said.status.is_some_and(|s| s.success() || s.code() == Some(TABLE_AND_COMPLAINT));
     asked.ask().map_or(true, answers)
 }
 

@@ -8,39 +8,39 @@ use nvml_wrapper::enum_wrappers::device::Clock;
 use nvml_wrapper::error::NvmlError;
 use serde::{Deserialize, Serialize};
 
-use super::cut::NotCut;
+use super::cut::PartitionError;
 use super::nvml;
 
 /// Deviations from the GPU's defaults; absent is the default, or not reported by this GPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct ChangedSettings {
     pub power_limit_mw: Option<u32>,
     /// Application clocks of memory and SM, in MHz.
     pub application_mhz: Option<(u32, u32)>,
 }
 
-impl Kept {
+impl ChangedSettings {
     /// The current settings of this GPU.
-    pub fn read(uuid: &str) -> Kept {
-        let Ok(nvml) = nvml::open() else { return Kept::default() };
-        let Ok(device) = nvml.device_by_uuid(uuid) else { return Kept::default() };
+    pub fn read(uuid: &str) -> ChangedSettings {
+        let Ok(nvml) = nvml::open() else { return ChangedSettings::default() };
+        let Ok(device) = nvml.device_by_uuid(uuid) else { return ChangedSettings::default() };
         let limit = device.power_management_limit().ok();
         let own = device.power_management_limit_default().ok();
         let clocks =
             |read: &dyn Fn(Clock) -> Result<u32, NvmlError>| Some((read(Clock::Memory).ok()?, read(Clock::Graphics).ok()?));
         let set = clocks(&|clock| device.applications_clock(clock));
         let usual = clocks(&|clock| device.default_applications_clock(clock));
-        Kept { power_limit_mw: limit.filter(|_| limit != own), application_mhz: set.filter(|_| set != usual) }
+        ChangedSettings { power_limit_mw: limit.filter(|_| limit != own), application_mhz: set.filter(|_| set != usual) }
     }
 
     pub fn is_nothing(&self) -> bool {
-        *self == Kept::default()
+        *self == ChangedSettings::default()
     }
 
     /// Set them again where they differ; returns what was set.
-    pub fn set_again(&self, uuid: &str, label: &str) -> Result<Kept, NotCut> {
-        let now = Kept::read(uuid);
-        let wanted = Kept {
+    pub fn set_again(&self, uuid: &str, label: &str) -> Result<ChangedSettings, PartitionError> {
+        let now = ChangedSettings::read(uuid);
+        let wanted = ChangedSettings {
             power_limit_mw: self.power_limit_mw.filter(|_| now.power_limit_mw != self.power_limit_mw),
             application_mhz: self.application_mhz.filter(|_| now.application_mhz != self.application_mhz),
         };
@@ -49,23 +49,23 @@ impl Kept {
     }
 
     /// Check that they can be restored, by setting the current values, which changes nothing and requires the same permission.
-    pub fn can_be_set(&self, uuid: &str, label: &str) -> Result<(), NotCut> {
+    pub fn can_be_set(&self, uuid: &str, label: &str) -> Result<(), PartitionError> {
         self.set(uuid, label).map_err(|e| {
             let why = e.line();
             let mut error =
-                NotCut::new_with(format!("MIG mode of {label} is not changed: its reset clears {}", self.words()), why);
+                PartitionError::new_with(format!("MIG mode of {label} is not changed: its reset clears {}", self.words()), why);
             error.forgets = true;
             error.hint = Some("restore the default (`sudo nvidia-smi -pl`, `-rac`), or measure without MIG".into());
             error
         })
     }
 
-    fn set(&self, uuid: &str, label: &str) -> Result<(), NotCut> {
+    fn set(&self, uuid: &str, label: &str) -> Result<(), PartitionError> {
         if self.is_nothing() {
             return Ok(());
         }
         let not = |what: &str, e: &NvmlError| {
-            NotCut::new_with(format!("{what} of {label} cannot be set"), format!("NVML reports {}", nvml::text(e)))
+            PartitionError::new_with(format!("{what} of {label} cannot be set"), format!("NVML reports {}", nvml::text(e)))
         };
         let nvml = nvml::open()?;
         let mut device = nvml.device_by_uuid(uuid).map_err(|e| not("the power limit", &e))?;

@@ -3,7 +3,7 @@
 use collo_store::Source;
 
 use super::{Experiment, keys};
-use crate::fields::{self, Fields, Kind, Shape};
+use crate::fields::{self, Fields, Shape, ValueKind};
 use crate::shown::shown;
 
 /// One value and its origin.
@@ -34,7 +34,7 @@ fn explain(source: &Source, fields: &Fields, shape: &Shape, within: &str, all: &
     let others = fields.in_order().into_iter().map(|(name, ..)| name).filter(|name| !named.contains(name));
     for name in named.iter().copied().chain(others) {
         let key = shape.keys.iter().find(|key| key.name == name);
-        if let Some(Kind::Table(inner)) = key.map(|key| &key.kind) {
+        if let Some(ValueKind::Table(inner)) = key.map(|key| &key.kind) {
             let empty = Fields::default();
             explain(source, fields.table(name).unwrap_or(&empty), inner, &format!("{within}{name}."), all);
             continue;

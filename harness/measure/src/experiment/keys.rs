@@ -1,13 +1,13 @@
 //! The list of all keys of an experiment: the reader, the JSON Schema and the hints are all derived from it.
 
 use crate::cell::{AfterMeasured, MOST_MEMBERS};
-use crate::fields::{Key, Kind, Shape};
+use crate::fields::{Key, Shape, ValueKind};
 
-const fn key(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
+const fn key(name: &'static str, kind: ValueKind, default: &'static str, about: &'static str) -> Key {
     Key { name, kind, default: Some(default), about, former: None }
 }
 
-const fn bare(name: &'static str, kind: Kind, about: &'static str) -> Key {
+const fn bare(name: &'static str, kind: ValueKind, about: &'static str) -> Key {
     Key { name, kind, default: None, about, former: None }
 }
 
@@ -18,91 +18,99 @@ pub const SM_SOURCES: &[&str] = &["auto", "gpm", "dcgm", "dcgm-pipes", "both"];
 pub const DEVICES: &[&str] = &["auto", "cpu", "gpu"];
 pub const FAILURE_RULES: &[&str] = &["end-group", "keep-survivors"];
 
-const SHARING: Kind = Kind::Axis { of: &Kind::Text, empty: "for baselines alone: `[\"solo\"]`" };
-const BATCH: Kind = Kind::Whole { from: 1, to: 1_000_000 };
+const SHARING: ValueKind = ValueKind::Axis { of: &ValueKind::Text, empty: "for baselines alone: `[\"solo\"]`" };
+const BATCH: ValueKind = ValueKind::Whole { from: 1, to: 1_000_000 };
 
 pub static EXPERIMENT: Shape = Shape {
     help: HELP,
     others: None,
     keys: &[
-        key("schema", Kind::Whole { from: 1, to: u64::MAX }, "1", "the version of this format"),
-        bare("name", Kind::Text, "the name of the experiment and of its file; by default the file's"),
-        bare("description", Kind::Text, "one sentence for lists and reports"),
-        key("tags", Kind::List(&Kind::Text), "[]", "words to select experiments by, as in `--tag quick`"),
+        key("schema", ValueKind::Whole { from: 1, to: u64::MAX }, "1", "the version of this format"),
+        bare("name", ValueKind::Text, "the name of the experiment and of its file; by default the file's"),
+        bare("description", ValueKind::Text, "one sentence for lists and reports"),
+        key("tags", ValueKind::List(&ValueKind::Text), "[]", "words to select experiments by, as in `--tag quick`"),
         key(
             "device",
-            Kind::Choice(DEVICES),
+            ValueKind::Choice(DEVICES),
             "\"auto\"",
             "the device to train on; `auto` is a GPU if there is one, else the CPU",
         ),
         key(
             "repetitions",
-            Kind::Whole { from: 1, to: 1000 },
+            ValueKind::Whole { from: 1, to: 1000 },
             "3",
             "how often each cell is run; solo baselines run twice as often",
         ),
         key(
             "epochs",
-            Kind::Whole { from: 1, to: 10_000 },
+            ValueKind::Whole { from: 1, to: 10_000 },
             "2",
             "epochs per run; the first is warm-up if there are two or more",
         ),
-        key("seed", Kind::Whole { from: 0, to: u64::MAX }, "42", "shuffles the order of cells within each block"),
+        key("seed", ValueKind::Whole { from: 0, to: u64::MAX }, "42", "shuffles the order of cells within each block"),
         bare(
             "after_measured",
-            Kind::Choice(AfterMeasured::WORDS),
+            ValueKind::Choice(AfterMeasured::WORDS),
             "what a finished member does while others still measure: `keep-running` (the default of uniform groups) or `exit` (of mixed ones)",
         )
         .formerly("tail", AfterMeasured::FORMER),
-        key("timeout", Kind::Duration, "\"30m\"", "the longest a whole run may take"),
+        key("timeout", ValueKind::Duration, "\"30m\"", "the longest a whole run may take"),
         key(
             "set_up_timeout",
-            Kind::Duration,
+            ValueKind::Duration,
             "\"5m\"",
             "the longest until every member is ready; by default 1m more for each further member if they tune on a GPU or \
              compile, which they do in turn",
         ),
-        key("stall_timeout", Kind::Duration, "\"10m\"", "the longest an epoch may take"),
-        key("cooldown", Kind::Duration, "\"1s\"", "the pause between two runs"),
-        key("member_failure", Kind::Choice(FAILURE_RULES), "\"end-group\"", "the fate of the others when a member dies"),
-        key("threads", Kind::Whole { from: 1, to: 1024 }, "1", "threads each member computes with"),
+        key("stall_timeout", ValueKind::Duration, "\"10m\"", "the longest an epoch may take"),
+        key("cooldown", ValueKind::Duration, "\"1s\"", "the pause between two runs"),
+        key("member_failure", ValueKind::Choice(FAILURE_RULES), "\"end-group\"", "the fate of the others when a member dies"),
+        key("threads", ValueKind::Whole { from: 1, to: 1024 }, "1", "threads each member computes with"),
         key(
             "cores",
-            Kind::Text,
+            ValueKind::Text,
             "\"shared\"",
             "`shared`: the system decides; `spread`: each member has its own; `gpu-local`: those near the GPU; or a list such as `0-3,8`",
         ),
         bare(
             "limits",
-            Kind::Table(&SLICES),
+            ValueKind::Table(&SLICES),
             "the limits of each workload in mixed groups under `mps:each`, as in `small = \"20%,mem=4GB\"`",
         ),
-        bare("slices", Kind::Table(&SLICES), "the MIG profile of each workload in mixed groups, as in `small = \"1g.5gb\"`"),
+        bare("slices", ValueKind::Table(&SLICES), "the MIG profile of each workload in mixed groups, as in `small = \"1g.5gb\"`"),
         bare(
             "search",
-            Kind::Choice(SEARCHES),
+            ValueKind::Choice(SEARCHES),
             "`largest-degree`: find the largest degree that fits, between the least and the largest of the degree axis",
         ),
-        bare("axes", Kind::Table(&AXES), "what is varied: the cells are all combinations"),
-        bare("exclude", Kind::Tables(&EXCLUDE), "cells to leave out"),
-        bare("group", Kind::Tables(&GROUP), "a mixed group, in addition to the matrix of the axes"),
-        bare("sampling", Kind::Table(&SAMPLING), "how often readings are taken"),
-        bare("thresholds", Kind::Table(&THRESHOLDS), "what counts as relevant"),
+        bare("axes", ValueKind::Table(&AXES), "what is varied: the cells are all combinations"),
+        bare("exclude", ValueKind::Tables(&EXCLUDE), "cells to leave out"),
+        bare("group", ValueKind::Tables(&GROUP), "a mixed group, in addition to the matrix of the axes"),
+        bare("sampling", ValueKind::Table(&SAMPLING), "how often readings are taken"),
+        bare("thresholds", ValueKind::Table(&THRESHOLDS), "what counts as relevant"),
     ],
 };
 
-pub static SLICES: Shape = Shape { help: HELP, others: Some(&Kind::Text), keys: &[] };
+pub static SLICES: Shape = Shape { help: HELP, others: Some(&ValueKind::Text), keys: &[] };
 
 pub static AXES: Shape = Shape {
     help: HELP,
-    others: Some(&Kind::Axis { of: &Kind::Setting, empty: "leave the key out for the workload's default" }),
+    others: Some(&ValueKind::Axis { of: &ValueKind::Setting, empty: "leave the key out for the workload's default" }),
     keys: &[
-        bare("workload", Kind::Axis { of: &Kind::Text, empty: "all: `collo list workloads`" }, "folders of `workloads/`"),
-        bare("batch_size", Kind::Axis { of: &BATCH, empty: "leave the key out for the workload's default" }, "items per step"),
+        bare(
+            "workload",
+            ValueKind::Axis { of: &ValueKind::Text, empty: "all: `collo list workloads`" },
+            "folders of `workloads/`",
+        ),
+        bare(
+            "batch_size",
+            ValueKind::Axis { of: &BATCH, empty: "leave the key out for the workload's default" },
+            "items per step",
+        ),
         key("sharing", SHARING, "[\"naive\"]", "sharing modes; all: `collo list modes`"),
         key(
             "degree",
-            Kind::Axis { of: &Kind::Whole { from: 1, to: MOST_MEMBERS }, empty: "for baselines alone: `[1]`" },
+            ValueKind::Axis { of: &ValueKind::Whole { from: 1, to: MOST_MEMBERS }, empty: "for baselines alone: `[1]`" },
             "[1]",
             "members training together",
         ),
@@ -112,26 +120,26 @@ pub static AXES: Shape = Shape {
 pub static EXCLUDE: Shape = Shape {
     help: HELP,
     others: None,
-    keys: &[bare("where", Kind::Text, "an expression over the axes, as in `degree > 4 && workload == \"small\"`")],
+    keys: &[bare("where", ValueKind::Text, "an expression over the axes, as in `degree > 4 && workload == \"small\"`")],
 };
 
 pub static GROUP: Shape = Shape {
     help: HELP,
     others: None,
     keys: &[
-        bare("members", Kind::Tables(&MEMBER), "its members"),
+        bare("members", ValueKind::Tables(&MEMBER), "its members"),
         bare("sharing", SHARING, "sharing modes of this group; by default those of the axes"),
-        bare("after_measured", Kind::Choice(AfterMeasured::WORDS), "the same, for this group")
+        bare("after_measured", ValueKind::Choice(AfterMeasured::WORDS), "the same, for this group")
             .formerly("tail", AfterMeasured::FORMER),
     ],
 };
 
 pub static MEMBER: Shape = Shape {
     help: HELP,
-    others: Some(&Kind::Setting),
+    others: Some(&ValueKind::Setting),
     keys: &[
-        bare("workload", Kind::Text, "a folder of `workloads/`"),
-        key("count", Kind::Whole { from: 1, to: MOST_MEMBERS }, "1", "copies of it"),
+        bare("workload", ValueKind::Text, "a folder of `workloads/`"),
+        key("count", ValueKind::Whole { from: 1, to: MOST_MEMBERS }, "1", "copies of it"),
         bare("batch_size", BATCH, "items per step; by default the workload's"),
     ],
 };
@@ -140,15 +148,20 @@ pub static SAMPLING: Shape = Shape {
     help: HELP,
     others: None,
     keys: &[
-        key("rate_hz", Kind::Number { from: 0.1, to: 1000.0 }, "10", "readings per second of cheap sources"),
-        key("slow_rate_hz", Kind::Number { from: 0.01, to: 100.0 }, "1", "readings per second of slow sources"),
+        key("rate_hz", ValueKind::Number { from: 0.1, to: 1000.0 }, "10", "readings per second of cheap sources"),
+        key("slow_rate_hz", ValueKind::Number { from: 0.01, to: 100.0 }, "1", "readings per second of slow sources"),
         key(
             "sm_source",
-            Kind::Choice(SM_SOURCES),
+            ValueKind::Choice(SM_SOURCES),
             "\"auto\"",
             "source of a GPU's SM activity: `gpm` (Hopper and later), `dcgm`, `dcgm-pipes` with the FP64 and FP16 pipes of older GPUs, `both` side by side; `auto` takes the first that responds",
         ),
-        key("pss_every", Kind::Duration, "\"30s\"", "between two readings of proportional memory, which walks the page tables"),
+        key(
+            "pss_every",
+            ValueKind::Duration,
+            "\"30s\"",
+            "between two readings of proportional memory, which walks the page tables",
+        ),
     ],
 };
 
@@ -156,10 +169,20 @@ pub static THRESHOLDS: Shape = Shape {
     help: HELP,
     others: None,
     keys: &[
-        key("relevant", Kind::Ratio, "\"5%\"", "a difference of this share is worth acting on"),
-        key("slowdown", Kind::Number { from: 1.0, to: 1000.0 }, "1.1", "the slowest member's slowdown that is still acceptable"),
-        key("overlap", Kind::Ratio, "\"95%\"", "an epoch counts if all members trained during this share of it"),
-        key("start_skew", Kind::Duration, "\"100ms\"", "spread of the members' starts above which a run is informative only"),
-        key("baseline_drift", Kind::Ratio, "\"10%\"", "drift of a block's baselines above which the block is void"),
+        key("relevant", ValueKind::Ratio, "\"5%\"", "a difference of this share is worth acting on"),
+        key(
+            "slowdown",
+            ValueKind::Number { from: 1.0, to: 1000.0 },
+            "1.1",
+            "the slowest member's slowdown that is still acceptable",
+        ),
+        key("overlap", ValueKind::Ratio, "\"95%\"", "an epoch counts if all members trained during this share of it"),
+        key(
+            "start_skew",
+            ValueKind::Duration,
+            "\"100ms\"",
+            "spread of the members' starts above which a run is informative only",
+        ),
+        key("baseline_drift", ValueKind::Ratio, "\"10%\"", "drift of a block's baselines above which the block is void"),
     ],
 };

@@ -49,10 +49,10 @@ pub fn locate(project: &Project, typed: &str) -> Result<PathBuf, Diagnostics> {
 }
 
 /// The file of an experiment, and its contents.
-pub type Listed = (PathBuf, Result<Experiment, Diagnostics>);
+pub type ExperimentFile = (PathBuf, Result<Experiment, Diagnostics>);
 
 /// Every experiment of a project, or the errors of its file.
-pub fn all(project: &Project, workloads: &Workloads) -> Result<Vec<Listed>, Diagnostics> {
+pub fn all(project: &Project, workloads: &Workloads) -> Result<Vec<ExperimentFile>, Diagnostics> {
     Ok(files(&project.experiments())?.into_iter().map(|path| (path.clone(), Experiment::read(&path, workloads))).collect())
 }
 

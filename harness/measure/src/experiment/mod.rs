@@ -26,7 +26,7 @@ use crate::sharing::{Each, SharingMode};
 use crate::workload::Workload;
 
 pub use explain::Origin;
-pub use locate::{Listed, all, locate};
+pub use locate::{ExperimentFile, all, locate};
 
 /// The schema of experiments that this build reads.
 pub const SCHEMA: u64 = 1;
@@ -61,8 +61,8 @@ pub struct Experiment {
     pub each: Each,
     pub axes: Axes,
     pub exclude: Vec<Expression>,
-    pub groups: Vec<Group>,
-    pub sampling: Sampling,
+    pub groups: Vec<MixedGroup>,
+    pub sampling: SamplingRates,
     pub thresholds: Thresholds,
     /// Unusual but valid settings, for the user.
     pub warnings: Vec<String>,
@@ -104,7 +104,7 @@ pub struct Sharing {
 
 /// A mixed group.
 #[derive(Debug, Clone)]
-pub struct Group {
+pub struct MixedGroup {
     pub members: Vec<(Arc<Member>, u32)>,
     pub sharing: Vec<Sharing>,
     pub after_measured: Option<AfterMeasured>,
@@ -112,7 +112,7 @@ pub struct Group {
 
 /// Sampling rates.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sampling {
+pub struct SamplingRates {
     pub rate_hz: f64,
     pub slow_rate_hz: f64,
     pub pss_every: Duration,
@@ -122,7 +122,7 @@ pub struct Sampling {
 
 /// The device, as given on the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct DeviceRequest {
     /// `--gpu`: GPUs of this machine; for a plan also a model of `mig-profiles/`.
     pub gpu: Option<String>,
     /// A model is enough, because nothing will run.
@@ -139,7 +139,7 @@ impl Experiment {
     }
 
     /// The facts of the device that this experiment requests.
-    pub fn device_facts(&self, asked: &Asked, cards: &Cards) -> Result<DeviceFacts, Diagnostics> {
+    pub fn device_facts(&self, asked: &DeviceRequest, cards: &Cards) -> Result<DeviceFacts, Diagnostics> {
         match (self.device, &asked.gpu) {
             (DeviceChoice::Cpu, Some(_)) => {
                 let what = format!("`{}` has `device = \"cpu\"`, so `--gpu` has no meaning for it", self.name);
@@ -158,7 +158,7 @@ impl Experiment {
             }
             (_, choice) => {
                 let driver = Driver::ask(cards).map_err(|e| self.no_gpu(&e, choice.as_deref(), cards))?;
-                let choice = choice.as_deref().map(device::Choice::parse).unwrap_or_default();
+                let choice = choice.as_deref().map(device::GpuSelector::parse).unwrap_or_default();
                 let allocation = Allocation::of_environment(&driver)?;
                 let chosen = match &allocation {
                     Some(allocation) => allocation.choose(&choice, &driver)?,

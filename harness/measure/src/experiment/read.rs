@@ -10,10 +10,10 @@ use collo_store::text::quoted;
 use collo_store::{Diagnostic, Diagnostics, Source, Thresholds};
 use serde_json::Value as Json;
 
-use super::{Axes, DeviceChoice, Experiment, FailureRule, Group, SCHEMA, Sampling, Sharing, keys, name};
+use super::{Axes, DeviceChoice, Experiment, FailureRule, MixedGroup, SCHEMA, SamplingRates, Sharing, keys, name};
 use crate::cell::{AfterMeasured, MOST_MEMBERS, Member};
 use crate::device::{Cores, core_list};
-use crate::fields::{self, Fields, Found, Value};
+use crate::fields::{self, Fields, Located, Value};
 use crate::project::Project;
 use crate::sampler::SourceChoice;
 use crate::select::Expression;
@@ -41,13 +41,13 @@ impl Experiment {
         if fields.in_order().is_empty() && !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let mut reader = Reader { source, workloads, mistakes, wrong_workloads: BTreeSet::new() };
+        let mut reader = ExperimentReader { source, workloads, mistakes, wrong_workloads: BTreeSet::new() };
         let experiment = reader.experiment(path, &fields);
         reader.mistakes.into_result(experiment)
     }
 }
 
-struct Reader<'a> {
+struct ExperimentReader<'a> {
     source: &'a Arc<Source>,
     workloads: &'a Workloads,
     mistakes: Diagnostics,
@@ -55,7 +55,7 @@ struct Reader<'a> {
     wrong_workloads: BTreeSet<String>,
 }
 
-impl Reader<'_> {
+impl ExperimentReader<'_> {
     fn wrong(&mut self, span: &Range<usize>, mistake: Diagnostic) {
         self.mistakes.push(mistake.at(self.source, span.clone()));
     }
@@ -79,7 +79,7 @@ impl Reader<'_> {
         }
         let axes = fields.table("axes").map(|table| self.axes(table)).unwrap_or_default();
         let naive = vec![Sharing { mode: Arc::new(Naive), solo: false }];
-        let groups: Vec<Group> = fields
+        let groups: Vec<MixedGroup> = fields
             .tables("group")
             .map(|table| self.group(table, if axes.sharing.is_empty() { &naive } else { &axes.sharing }))
             .collect();
@@ -176,7 +176,7 @@ impl Reader<'_> {
         all
     }
 
-    fn search(&mut self, fields: &Fields, groups: &[Group]) -> bool {
+    fn search(&mut self, fields: &Fields, groups: &[MixedGroup]) -> bool {
         let Some(found) = fields.found("search") else { return false };
         if !groups.is_empty() {
             let what = Diagnostic::new("a search is for copies of one workload, and this experiment has a `[[group]]`");
@@ -202,7 +202,7 @@ impl Reader<'_> {
         all
     }
 
-    fn workload(&mut self, found: &Found) -> Option<Arc<Workload>> {
+    fn workload(&mut self, found: &Located) -> Option<Arc<Workload>> {
         let name = found.text()?;
         match self.workloads.find(name) {
             Ok(workload) => return Some(workload.clone()),
@@ -243,7 +243,7 @@ impl Reader<'_> {
                 self.wrong(key_span, unknown);
                 continue;
             }
-            let plain: Vec<(&Found, Json)> = values.iter().filter_map(|f| Some((f, json(f)?))).collect();
+            let plain: Vec<(&Located, Json)> = values.iter().filter_map(|f| Some((f, json(f)?))).collect();
             for (value, json) in &plain {
                 if let Some(wrong) = workload.iter().find_map(|w| w.wrong_value(key, json)) {
                     self.wrong(&value.span, wrong);
@@ -274,7 +274,7 @@ impl Reader<'_> {
         let written = fields.table("axes").is_some_and(|t| t.key_span("workload").is_some());
         let spans_more =
             fields.table("axes").is_some_and(|t| ["batch_size", "degree"].iter().any(|key| t.key_span(key).is_some()));
-        if !written && self.mistakes.is_empty() && (fields.list("group").is_none_or(<[Found]>::is_empty) || spans_more) {
+        if !written && self.mistakes.is_empty() && (fields.list("group").is_none_or(<[Located]>::is_empty) || spans_more) {
             let missing = Diagnostic::new(format!("axis `workload` is missing in {}, so there is no cell", self.source.name()));
             self.mistakes.push(missing.hint("add `[axes]` with `workload = [\"tiny\"]`, or a `[[group]]`"));
         }
@@ -287,13 +287,13 @@ impl Reader<'_> {
         axes
     }
 
-    fn group(&mut self, table: &Fields, of_axes: &[Sharing]) -> Group {
+    fn group(&mut self, table: &Fields, of_axes: &[Sharing]) -> MixedGroup {
         let mut members: Vec<(Arc<Member>, u32)> = Vec::new();
         for member in table.tables("members") {
             members.extend(self.member(member));
         }
         let header = table.span.start..table.span.start + 2;
-        if table.list("members").is_none_or(<[Found]>::is_empty) && self.mistakes.is_empty() {
+        if table.list("members").is_none_or(<[Located]>::is_empty) && self.mistakes.is_empty() {
             self.wrong(
                 &header,
                 Diagnostic::new("a group has no members").note("as in `members = [{ workload = \"tiny\", count = 2 }]`"),
@@ -304,7 +304,7 @@ impl Reader<'_> {
             self.wrong(&header, Diagnostic::new(format!("a group of {degree} members is more than {MOST_MEMBERS}")));
         }
         let own = self.sharing(table);
-        Group {
+        MixedGroup {
             members,
             sharing: if own.is_empty() { of_axes.to_vec() } else { own },
             after_measured: table.text("after_measured").and_then(AfterMeasured::from_word),
@@ -333,7 +333,7 @@ impl Reader<'_> {
         Some((Arc::new(member), table.whole_u32("count").unwrap_or(1)))
     }
 
-    fn exclude(&mut self, fields: &Fields, axes: &Axes, groups: &[Group]) -> Vec<Expression> {
+    fn exclude(&mut self, fields: &Fields, axes: &Axes, groups: &[MixedGroup]) -> Vec<Expression> {
         let workloads = axes.workload.iter().chain(groups.iter().flat_map(|g| g.members.iter().map(|(m, _)| m.workload())));
         let settings: BTreeSet<String> = workloads.flat_map(|w| w.settings.keys().cloned()).collect();
         let mut all = Vec::new();
@@ -360,14 +360,14 @@ impl Reader<'_> {
     }
 }
 
-fn whole_u32(found: &Found) -> Option<u32> {
+fn whole_u32(found: &Located) -> Option<u32> {
     match found.value {
         Value::Whole(n) => u32::try_from(n).ok(),
         _ => None,
     }
 }
 
-fn json(found: &Found) -> Option<Json> {
+fn json(found: &Located) -> Option<Json> {
     match &found.value {
         Value::Setting(value) => Some(value.clone()),
         Value::Whole(n) => Some((*n).into()),
@@ -379,8 +379,8 @@ fn json(found: &Found) -> Option<Json> {
 /// ResNet152 that it has not seen yet.
 pub const SET_UP_TURN: Duration = Duration::from_secs(60);
 
-fn sampling(table: Option<&Fields>) -> Sampling {
-    Sampling {
+fn sampling(table: Option<&Fields>) -> SamplingRates {
+    SamplingRates {
         rate_hz: table.and_then(|t| t.number("rate_hz")).unwrap_or(10.0),
         slow_rate_hz: table.and_then(|t| t.number("slow_rate_hz")).unwrap_or(1.0),
         pss_every: table.and_then(|t| t.duration("pss_every")).unwrap_or(Duration::from_secs(30)),

@@ -260,7 +260,7 @@ fn a_machine_without_a_gpu_says_so_and_tells_the_ways_out() {
         return crate::skip::skip("a machine without a GPU", "this machine has a GPU");
     }
     let facts = |e: &Experiment, gpu: Option<&str>| {
-        e.device_facts(&Asked { gpu: gpu.map(str::to_string), ..Asked::default() }, &Cards::default())
+        e.device_facts(&DeviceRequest { gpu: gpu.map(str::to_string), ..DeviceRequest::default() }, &Cards::default())
     };
     let e = read(&format!("name = \"mine\"\ndevice = \"gpu\"\n{AXES}")).expect("right");
     let mistakes = facts(&e, None).expect_err("refused");

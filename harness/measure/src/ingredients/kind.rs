@@ -4,7 +4,7 @@ use std::path::Path;
 
 /// How the numbers of a campaign depend on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum IngredientKind {
     /// Code, or whatever git tracks: a new one counts, too.
     Program,
     /// A configuration. Only a person should change it, though scripts write such files as well.
@@ -25,13 +25,13 @@ const SETTINGS: &[&str] = &["toml", "yaml", "yml", "json", "json5", "ini", "cfg"
 const OUTPUTS: &[&str] = &["lightning_logs", "wandb", "mlruns", "outputs", "multirun", "runs", "trainer_output"];
 
 /// The kind of a file by its name; an executable without an extension is a program.
-pub fn kind(path: &Path, is_executable: bool) -> Kind {
+pub fn kind(path: &Path, is_executable: bool) -> IngredientKind {
     let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase());
     match ending.as_deref() {
-        Some(e) if PROGRAMS.contains(&e) => Kind::Program,
-        Some(e) if SETTINGS.contains(&e) => Kind::Settings,
-        None if is_executable => Kind::Program,
-        _ => Kind::Other,
+        Some(e) if PROGRAMS.contains(&e) => IngredientKind::Program,
+        Some(e) if SETTINGS.contains(&e) => IngredientKind::Settings,
+        None if is_executable => IngredientKind::Program,
+        _ => IngredientKind::Other,
     }
 }
 
@@ -52,9 +52,9 @@ mod tests {
     #[test]
     fn code_configurations_and_the_rest_are_told_apart_by_their_names() {
         let of = |name: &str| kind(Path::new(name), false);
-        assert_eq!(["train.py", "a.CU", "b/run.sh"].map(of), [Kind::Program; 3]);
-        assert_eq!(["workload.toml", "conf/base.yaml"].map(of), [Kind::Settings; 2]);
-        assert_eq!(["checkpoint.pt", "train", "log.csv", "requirements.txt"].map(of), [Kind::Other; 4]);
-        assert_eq!(kind(Path::new("train"), true), Kind::Program);
+        assert_eq!(["train.py", "a.CU", "b/run.sh"].map(of), [IngredientKind::Program; 3]);
+        assert_eq!(["workload.toml", "conf/base.yaml"].map(of), [IngredientKind::Settings; 2]);
+        assert_eq!(["checkpoint.pt", "train", "log.csv", "requirements.txt"].map(of), [IngredientKind::Other; 4]);
+        assert_eq!(kind(Path::new("train"), true), IngredientKind::Program);
     }
 }

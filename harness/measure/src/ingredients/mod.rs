@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use collo_store::{Ingredient, sha256_text};
 
 pub use walk::{Places, tracked};
-pub use watch::{AfterRun, Watch};
+pub use watch::{AfterRun, IngredientWatch};
 
 /// An ingredient that changed since the campaign began.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,12 +29,12 @@ pub fn text(content: &str, version: Option<String>) -> Ingredient {
 #[derive(Debug, Default)]
 pub struct Ingredients {
     pub all: BTreeMap<String, Ingredient>,
-    pub files: Watch,
+    pub files: IngredientWatch,
 }
 
 impl Ingredients {
     /// The files; everything else is added to them.
-    pub fn of(files: Watch) -> Ingredients {
+    pub fn of(files: IngredientWatch) -> Ingredients {
         Ingredients { all: files.ingredients().collect(), files }
     }
 

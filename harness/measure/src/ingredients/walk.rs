@@ -8,15 +8,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::kind::{self, Kind};
-use crate::launch::Said;
+use super::kind::{self, IngredientKind};
+use crate::launch::CommandOutput;
 use crate::machine;
 
 /// A file of a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
+pub struct WorkloadFile {
     pub path: PathBuf,
-    pub kind: Kind,
+    pub kind: IngredientKind,
     /// Tracked by git, so written by a person.
     pub tracked: bool,
 }
@@ -38,7 +38,7 @@ pub struct Places {
 
 impl Places {
     /// Every file by its name in the project.
-    pub fn walk(&self) -> std::io::Result<BTreeMap<String, File>> {
+    pub fn walk(&self) -> std::io::Result<BTreeMap<String, WorkloadFile>> {
         let inside = std::fs::canonicalize(&self.root)?;
         let mut walk = Walk { places: self, inside, seen: HashSet::new(), found: BTreeMap::new() };
         for folder in &self.folders {
@@ -68,7 +68,7 @@ struct Walk<'a> {
     places: &'a Places,
     inside: PathBuf,
     seen: HashSet<(u64, u64)>,
-    found: BTreeMap<String, File>,
+    found: BTreeMap<String, WorkloadFile>,
 }
 
 impl Walk<'_> {
@@ -116,7 +116,7 @@ impl Walk<'_> {
             return;
         }
         let is_executable = meta.permissions().mode() & 0o111 != 0;
-        self.found.insert(name, File { path: path.to_path_buf(), kind: kind::kind(path, is_executable), tracked });
+        self.found.insert(name, WorkloadFile { path: path.to_path_buf(), kind: kind::kind(path, is_executable), tracked });
     }
 }
 
@@ -125,7 +125,7 @@ pub fn tracked(project: &Path, folder: &Path) -> BTreeSet<PathBuf> {
     // By its name in the project, so that links above that do not matter.
     let below = folder.strip_prefix(project).unwrap_or(folder);
     let listed = machine::git(project).args(["ls-files", "-z", "--"]).arg(below).ask();
-    let listed = listed.ok().filter(Said::success).map(|said| said.out).unwrap_or_default();
+    let listed = listed.ok().filter(CommandOutput::success).map(|said| said.out).unwrap_or_default();
     listed.split(|&b| b == 0).filter(|name| !name.is_empty()).map(|name| project.join(OsStr::from_bytes(name))).collect()
 }
 

@@ -7,8 +7,8 @@ use std::path::Path;
 use collo_store::Ingredient;
 
 use super::digests::Digests;
-use super::kind::Kind;
-use super::walk::{File, Places};
+use super::kind::IngredientKind;
+use super::walk::{Places, WorkloadFile};
 use crate::machine;
 
 /// `workloads/mine/logs`: a folder inside that of a workload has at least this many parts.
@@ -25,16 +25,16 @@ pub struct AfterRun {
 
 /// The files that numbers depend on, by name, in their current state.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct IngredientWatch {
     places: Places,
-    files: BTreeMap<String, (File, String)>,
+    files: BTreeMap<String, (WorkloadFile, String)>,
     digests: Digests,
 }
 
-impl Watch {
+impl IngredientWatch {
     /// Read all of them.
-    pub fn over(places: Places) -> std::io::Result<Watch> {
-        let mut watch = Watch { places, ..Watch::default() };
+    pub fn over(places: Places) -> std::io::Result<IngredientWatch> {
+        let mut watch = IngredientWatch { places, ..IngredientWatch::default() };
         for (name, file) in watch.places.walk()? {
             if let Some(digest) = watch.digests.of(&file.path) {
                 watch.files.insert(name, (file, digest));
@@ -45,7 +45,7 @@ impl Watch {
 
     /// Each as an ingredient, with the commit that last touched it.
     pub fn ingredients(&self) -> impl Iterator<Item = (String, Ingredient)> {
-        let version = |file: &File| {
+        let version = |file: &WorkloadFile| {
             let version = file.tracked.then(|| machine::git_version(&self.places.root, Some(&file.path))).flatten()?;
             Some(match version.strip_suffix("-dirty") {
                 Some(commit) => format!("git {commit} (dirty)"),
@@ -60,10 +60,11 @@ impl Watch {
     /// Files added since a campaign began that are not its own: code beside its code is, whenever it was added.
     pub fn new_since(&self, before: &BTreeMap<String, Ingredient>) -> BTreeSet<String> {
         let folders: BTreeSet<&Path> = before.keys().filter_map(|name| Path::new(name).parent()).collect();
-        let is_code = |name: &str, file: &File| {
-            file.tracked || (file.kind == Kind::Program && Path::new(name).parent().is_some_and(|p| folders.contains(p)))
+        let is_code = |name: &str, file: &WorkloadFile| {
+            file.tracked
+                || (file.kind == IngredientKind::Program && Path::new(name).parent().is_some_and(|p| folders.contains(p)))
         };
-        let new = |(name, (file, _)): &(&String, &(File, String))| !before.contains_key(*name) && !is_code(name, file);
+        let new = |(name, (file, _)): &(&String, &(WorkloadFile, String))| !before.contains_key(*name) && !is_code(name, file);
         self.files.iter().filter(new).map(|(name, _)| name.clone()).collect()
     }
 
@@ -80,7 +81,7 @@ impl Watch {
     /// The first file that changed or disappeared; none should have.
     pub fn changed(&mut self) -> Option<String> {
         let digests = &mut self.digests;
-        let mut differs = |(file, digest): &(File, String)| digests.of(&file.path).as_ref() != Some(digest);
+        let mut differs = |(file, digest): &(WorkloadFile, String)| digests.of(&file.path).as_ref() != Some(digest);
         self.files.iter().find(|(_, watched)| differs(watched)).map(|(name, _)| name.clone())
     }
 
@@ -92,7 +93,7 @@ impl Watch {
             if self.digests.of(&file.path).as_ref() == Some(digest) {
                 continue;
             }
-            match file.kind == Kind::Other && !file.tracked {
+            match file.kind == IngredientKind::Other && !file.tracked {
                 true => drop(written.insert(name.clone())),
                 false => after.changed = after.changed.or(Some(name.clone())),
             }
@@ -105,7 +106,7 @@ impl Watch {
             }
             let path = Path::new(&name);
             // New code beside the code is somebody's work; the next collo that opens the campaign tells them.
-            if file.tracked || (file.kind == Kind::Program && path.parent().is_some_and(holds_files)) {
+            if file.tracked || (file.kind == IngredientKind::Program && path.parent().is_some_and(holds_files)) {
                 continue;
             }
             // The largest folder that is new as a whole.
@@ -147,9 +148,9 @@ mod tests {
             std::fs::write(place, text).unwrap();
         }
 
-        fn watch(&self) -> Watch {
+        fn watch(&self) -> IngredientWatch {
             let root = self.0.path().to_path_buf();
-            Watch::over(Places { folders: [root.join("workloads/net")].into(), root, ..Places::default() }).unwrap()
+            IngredientWatch::over(Places { folders: [root.join("workloads/net")].into(), root, ..Places::default() }).unwrap()
         }
     }
 

@@ -20,7 +20,7 @@ use super::{children, mark};
 
 /// Its output until its end, or until it was killed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct CommandOutput {
     /// `None` if it took too long, or was no longer wanted.
     pub status: Option<ExitStatus>,
     pub out: Vec<u8>,
@@ -33,7 +33,7 @@ const MOST_BYTES: usize = 64 << 20;
 const AFTERWARDS: Duration = Duration::from_millis(100);
 const TICK_MS: u8 = 5;
 
-impl Said {
+impl CommandOutput {
     pub fn success(&self) -> bool {
         self.status.is_some_and(|status| status.success())
     }
@@ -49,12 +49,12 @@ impl Said {
 
 impl Errand {
     /// Run it to its end within its time limit; the error is why it does not start. It is killed with all of its group.
-    pub fn ask(self) -> std::io::Result<Said> {
+    pub fn ask(self) -> std::io::Result<CommandOutput> {
         self.ask_until(&|| false)
     }
 
     /// The same, until `unwanted` returns true.
-    pub fn ask_until(self, unwanted: &dyn Fn() -> bool) -> std::io::Result<Said> {
+    pub fn ask_until(self, unwanted: &dyn Fn() -> bool) -> std::io::Result<CommandOutput> {
         let deadline = Instant::now() + self.limit;
         let (their_input, input) = pipe()?;
         let (out, their_out) = pipe()?;
@@ -112,7 +112,7 @@ struct Streams {
 }
 
 impl Streams {
-    fn listen(&mut self, handle: &Handle, mut input: &[u8], is_over: &dyn Fn() -> bool) -> std::io::Result<Said> {
+    fn listen(&mut self, handle: &Handle, mut input: &[u8], is_over: &dyn Fn() -> bool) -> std::io::Result<CommandOutput> {
         let Streams { input: stdin, out, err } = self;
         let all = [stdin.as_ref().map(AsFd::as_fd), out.as_ref().map(AsFd::as_fd), err.as_ref().map(AsFd::as_fd)];
         all.into_iter().flatten().try_for_each(do_not_block)?;
@@ -137,7 +137,7 @@ impl Streams {
             if let Some((status, since)) = ended
                 && (!open || since.elapsed() >= AFTERWARDS || is_over())
             {
-                return Ok(Said { status: Some(status), out: said, err: wrong });
+                return Ok(CommandOutput { status: Some(status), out: said, err: wrong });
             }
             if ended.is_none() {
                 ended = handle.try_wait()?.map(|output| (output.status, Instant::now()));
@@ -146,7 +146,7 @@ impl Streams {
                     continue;
                 }
                 if is_over() {
-                    return Ok(Said { status: None, out: said, err: wrong });
+                    return Ok(CommandOutput { status: None, out: said, err: wrong });
                 }
             }
             wait(&stdin.as_ref().map(AsFd::as_fd), &out.as_ref().map(AsFd::as_fd), &err.as_ref().map(AsFd::as_fd));

@@ -99,13 +99,13 @@ fn folder_of(group: &str, mounts: &str) -> Option<PathBuf> {
 }
 
 /// A group of some collo, by its encoded mark.
-pub struct Group {
+pub struct Cgroup {
     pub mark: String,
     folder: PathBuf,
 }
 
 /// All visible ones created by this user.
-pub fn all() -> Vec<Group> {
+pub fn all() -> Vec<Cgroup> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let Some((_, place)) = mount(&mounts) else { return Vec::new() };
     let mut found = Vec::new();
@@ -117,7 +117,7 @@ pub fn all() -> Vec<Group> {
             match name.strip_prefix(PREFIX) {
                 _ if !metadata.is_dir() => {}
                 Some(mark) if metadata.uid() == geteuid().as_raw() => {
-                    found.push(Group { mark: mark.into(), folder: entry.path() });
+                    found.push(Cgroup { mark: mark.into(), folder: entry.path() });
                 }
                 _ if depth < DEPTH => queue.push((entry.path(), depth + 1)),
                 _ => {}
@@ -127,7 +127,7 @@ pub fn all() -> Vec<Group> {
     found
 }
 
-impl Group {
+impl Cgroup {
     /// Processes in it and in groups below it.
     pub fn processes(&self) -> Vec<u32> {
         let mut found = Vec::new();

@@ -7,7 +7,7 @@ pub const LONGEST_LINE: usize = 1 << 20;
 
 /// An item read from the channel.
 #[derive(Debug, PartialEq)]
-pub enum Line {
+pub enum ChannelLine {
     /// A whole line, without its end.
     Whole(Vec<u8>),
     /// More than [`LONGEST_LINE`] bytes without an end.
@@ -17,32 +17,32 @@ pub enum Line {
 }
 
 /// Splits a stream into lines within bounded memory.
-pub struct Lines<R> {
+pub struct ChannelLines<R> {
     stream: R,
     buffer: Vec<u8>,
     piece: Box<[u8; 1 << 14]>,
     deaf: bool,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> ChannelLines<R> {
     /// Read lines from a stream.
     pub fn new(stream: R) -> Self {
-        Lines { stream, buffer: Vec::new(), piece: Box::new([0; 1 << 14]), deaf: false }
+        ChannelLines { stream, buffer: Vec::new(), piece: Box::new([0; 1 << 14]), deaf: false }
     }
 
     /// The next line. An error of the stream counts as its end: the supervisor reports what happened to the member.
-    pub async fn next(&mut self) -> Line {
+    pub async fn next(&mut self) -> ChannelLine {
         loop {
             if let Some(end) = self.buffer.iter().position(|&b| b == b'\n') {
                 let mut line: Vec<u8> = self.buffer.drain(..=end).collect();
                 line.pop();
-                return Line::Whole(line);
+                return ChannelLine::Whole(line);
             }
             if self.buffer.len() > LONGEST_LINE {
-                return Line::TooLong;
+                return ChannelLine::TooLong;
             }
             match self.stream.read(&mut self.piece[..]).await {
-                Ok(0) | Err(_) => return Line::Closed { cut_off: !self.buffer.is_empty() },
+                Ok(0) | Err(_) => return ChannelLine::Closed { cut_off: !self.buffer.is_empty() },
                 Ok(_) if self.deaf => {}
                 Ok(n) => self.buffer.extend_from_slice(&self.piece[..n]),
             }
@@ -60,14 +60,14 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 mod tests {
     use super::*;
 
-    fn read(bytes: Vec<u8>) -> Vec<Line> {
+    fn read(bytes: Vec<u8>) -> Vec<ChannelLine> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let mut lines = Lines::new(&bytes[..]);
+            let mut lines = ChannelLines::new(&bytes[..]);
             let mut found = Vec::new();
             loop {
                 let line = lines.next().await;
-                let last = !matches!(line, Line::Whole(_));
+                let last = !matches!(line, ChannelLine::Whole(_));
                 found.push(line);
                 if last {
                     return found;
@@ -79,7 +79,10 @@ mod tests {
     #[test]
     fn half_a_line_is_told_from_a_whole_one() {
         let found = read(b"one\ntwo\nthr".to_vec());
-        assert_eq!(found, [Line::Whole(b"one".to_vec()), Line::Whole(b"two".to_vec()), Line::Closed { cut_off: true }]);
+        assert_eq!(
+            found,
+            [ChannelLine::Whole(b"one".to_vec()), ChannelLine::Whole(b"two".to_vec()), ChannelLine::Closed { cut_off: true }]
+        );
     }
 
     #[test]
@@ -87,15 +90,15 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let bytes = "flood\n".repeat(1 << 20);
-            let mut lines = Lines::new(bytes.as_bytes());
-            assert_eq!(lines.next().await, Line::Whole(b"flood".to_vec()));
+            let mut lines = ChannelLines::new(bytes.as_bytes());
+            assert_eq!(lines.next().await, ChannelLine::Whole(b"flood".to_vec()));
             lines.go_deaf();
-            assert_eq!(lines.next().await, Line::Closed { cut_off: false });
+            assert_eq!(lines.next().await, ChannelLine::Closed { cut_off: false });
         });
     }
 
     #[test]
     fn a_line_without_end_is_given_up_long_before_it_fills_the_memory() {
-        assert_eq!(read(vec![b'x'; 100 << 20]), [Line::TooLong]);
+        assert_eq!(read(vec![b'x'; 100 << 20]), [ChannelLine::TooLong]);
     }
 }

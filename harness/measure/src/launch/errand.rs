@@ -39,7 +39,7 @@ pub struct Errand {
 
 /// Its output, and how it ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct ErrandOutput {
     /// `None` if a signal ended it.
     pub code: Option<i32>,
     pub out: Vec<u8>,
@@ -63,7 +63,7 @@ pub enum Unanswered {
     Stopped(#[from] Stopped),
 }
 
-impl Answer {
+impl ErrandOutput {
     pub fn success(&self) -> bool {
         self.code == Some(0)
     }
@@ -117,12 +117,12 @@ impl Errand {
     }
 
     /// Run it to its end under a supervisor.
-    pub fn run(self) -> Result<Answer, Unanswered> {
+    pub fn run(self) -> Result<ErrandOutput, Unanswered> {
         self.watched(&mut || ())
     }
 
     /// The same; `look` is called about ten times a second.
-    pub fn watched(self, look: &mut dyn FnMut()) -> Result<Answer, Unanswered> {
+    pub fn watched(self, look: &mut dyn FnMut()) -> Result<ErrandOutput, Unanswered> {
         let noted = Noted::begin();
         noted.go_on()?;
         let answer = self.answer(&noted, look);
@@ -133,7 +133,7 @@ impl Errand {
         answer
     }
 
-    fn answer(self, noted: &Noted, look: &mut dyn FnMut()) -> Result<Answer, Unanswered> {
+    fn answer(self, noted: &Noted, look: &mut dyn FnMut()) -> Result<ErrandOutput, Unanswered> {
         let (out, their_out) = std::io::pipe().map_err(Unanswered::Unsupervised)?;
         let (err, their_err) = std::io::pipe().map_err(Unanswered::Unsupervised)?;
         // What is no text cannot be ordered of a supervisor; it becomes a path that is not there, and the error names it.
@@ -150,7 +150,7 @@ impl Errand {
         };
         let streams = (Stdio::from(their_out), Stdio::from(their_err));
         let mut supervised = Supervised::start(&orders, Some(streams)).map_err(Unanswered::Unsupervised)?;
-        let mut heard = Heard { out: Kept::of(out), err: Kept::of(err), reports: Vec::new() };
+        let mut heard = SupervisedOutput { out: LastBytes::of(out), err: LastBytes::of(err), reports: Vec::new() };
         let deadline = Instant::now() + self.limit;
         let end = loop {
             let over = heard.hear(&supervised, LOOK);
@@ -173,7 +173,7 @@ impl Errand {
                 // Everything below has ended before that is reported, so what was said is in the pipes.
                 supervised.wait_or_kill(BUSY);
                 heard.rest();
-                Ok(Answer { code, out: heard.out.bytes(), err: heard.err.bytes() })
+                Ok(ErrandOutput { code, out: heard.out.bytes(), err: heard.err.bytes() })
             }
             Err(why) => {
                 supervised.end(BUSY);
@@ -184,13 +184,13 @@ impl Errand {
 }
 
 /// Output of a supervisor and of what it started.
-struct Heard {
-    out: Kept,
-    err: Kept,
+struct SupervisedOutput {
+    out: LastBytes,
+    err: LastBytes,
     reports: Vec<u8>,
 }
 
-impl Heard {
+impl SupervisedOutput {
     /// Wait for output, within this time; true once the supervisor has nothing more to report.
     fn hear(&mut self, supervised: &Supervised, at_most: Duration) -> bool {
         let nobody: Option<&PipeReader> = None;
@@ -241,14 +241,14 @@ impl Heard {
 }
 
 /// The end of a stream.
-struct Kept {
+struct LastBytes {
     pipe: Option<PipeReader>,
     bytes: Vec<u8>,
 }
 
-impl Kept {
-    fn of(pipe: PipeReader) -> Kept {
-        Kept { pipe: Some(pipe), bytes: Vec::new() }
+impl LastBytes {
+    fn of(pipe: PipeReader) -> LastBytes {
+        LastBytes { pipe: Some(pipe), bytes: Vec::new() }
     }
 
     /// Read once; call it when there is data, or the pipe is closed.
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn what_it_says_and_how_it_ends_comes_back() {
         let answer = shell("echo $A; echo no >&2; exit 3").env("A", Some("yes")).run().expect("it ran");
-        assert_eq!(answer, Answer { code: Some(3), out: b"yes\n".into(), err: b"no\n".into() });
+        assert_eq!(answer, ErrandOutput { code: Some(3), out: b"yes\n".into(), err: b"no\n".into() });
         let error = Errand::to("/no/such/program", Duration::from_secs(60)).run().expect_err("there is none");
         assert_eq!(error.to_string(), "`/no/such/program` does not start: No such file or directory (os error 2)");
         assert_eq!(shell("kill -9 $$").run().expect("it ran").code, None);

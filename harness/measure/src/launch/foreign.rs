@@ -23,7 +23,7 @@ const LONGEST: usize = 1 << 14;
 pub struct Foreign {
     output: File,
     log: File,
-    lines: Lines,
+    lines: OutputLines,
     translator: Translator,
     channel: UnixStream,
     open: bool,
@@ -33,7 +33,7 @@ impl Foreign {
     pub fn new(adapter: &Adapter, output: File, log: File, channel: UnixStream, started_ns: u64) -> Result<Foreign, String> {
         non_blocking(&output).map_err(|e| e.to_string())?;
         let translator = Translator::new(adapter, started_ns).map_err(|e| e.to_string())?;
-        Ok(Foreign { output, log, lines: Lines::default(), translator, channel, open: true })
+        Ok(Foreign { output, log, lines: OutputLines::default(), translator, channel, open: true })
     }
 
     /// The channel from collo to the member.
@@ -81,14 +81,14 @@ impl Foreign {
 
 /// Splits output that arrives in pieces into lines.
 #[derive(Default)]
-struct Lines {
+struct OutputLines {
     /// The beginning of an incomplete line.
     begun: Vec<u8>,
     /// It is too long already.
     lost: bool,
 }
 
-impl Lines {
+impl OutputLines {
     /// Pass on the lines that end in this piece. Progress bars end theirs with a carriage return.
     fn take(&mut self, mut piece: &[u8], hand: &mut dyn FnMut(&str)) {
         while let Some(end) = piece.iter().position(|&b| b == b'\n' || b == b'\r') {
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     fn lines(pieces: &[&[u8]]) -> Vec<String> {
-        let (mut lines, mut found) = (Lines::default(), Vec::new());
+        let (mut lines, mut found) = (OutputLines::default(), Vec::new());
         for piece in pieces {
             lines.take(piece, &mut |line| found.push(line.to_string()));
         }
@@ -139,7 +139,7 @@ mod tests {
     fn a_line_that_is_too_long_is_none_and_the_one_after_it_is_one() {
         let long = vec![b'x'; LONGEST / 2 + 1];
         assert_eq!(lines(&[&long, &long, b" epoch 1\n", b"epoch 2\n"]), ["epoch 2"]);
-        let (mut all, mut lines) = (0, Lines::default());
+        let (mut all, mut lines) = (0, OutputLines::default());
         for _ in 0..3200 {
             lines.take(&[b'x'; PIECE], &mut |_| all += 1);
             assert!(lines.begun.len() <= LONGEST);

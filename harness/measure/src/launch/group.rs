@@ -15,11 +15,11 @@ use tokio::net::UnixStream;
 use tokio::sync::{Notify, mpsc};
 
 use super::adapter::Adapter;
-use super::channel::{LONGEST_LINE, Line, Lines};
+use super::channel::{ChannelLine, ChannelLines, LONGEST_LINE};
 use super::children;
 use super::flood::Allowance;
 use super::process::Process;
-use super::protocol::{self, Command, Event};
+use super::protocol::{self, Command, MemberEvent};
 use super::supervised::{self, BUSY, Patience};
 use super::supervisor::{Orders, Output, Report};
 
@@ -43,7 +43,7 @@ pub enum Signal {
         pid: u32,
     },
     Said {
-        event: Event,
+        event: MemberEvent,
         raw: Value,
     },
     /// A line that violates the protocol, or one too many; the rest of the channel is discarded.
@@ -249,9 +249,10 @@ fn pair() -> std::io::Result<(StdStream, OwnedFd)> {
 
 /// Pass on what a member says and its supervisor reports, until it has ended and its channel is empty.
 async fn listen(index: usize, said: UnixStream, reports: UnixStream, signals: &mpsc::Sender<(usize, Signal)>) -> Ended {
-    let mut lines = Lines::new(said);
+    let mut lines = ChannelLines::new(said);
     let mut reports = BufReader::new(reports).lines();
-    let mut heard = Heard { index, signals, count: 0, allowance: Allowance::begin(monotonic_ns()), open: true, cut_off: false };
+    let mut heard =
+        MemberReader { index, signals, count: 0, allowance: Allowance::begin(monotonic_ns()), open: true, cut_off: false };
     loop {
         tokio::select! {
             line = lines.next(), if heard.open => heard.line(line, &mut lines).await,
@@ -282,7 +283,7 @@ async fn listen(index: usize, said: UnixStream, reports: UnixStream, signals: &m
     }
 }
 
-struct Heard<'a> {
+struct MemberReader<'a> {
     index: usize,
     signals: &'a mpsc::Sender<(usize, Signal)>,
     count: u64,
@@ -291,22 +292,22 @@ struct Heard<'a> {
     cut_off: bool,
 }
 
-impl Heard<'_> {
+impl MemberReader<'_> {
     /// Pass a line on. While the receiver is full nothing more is read, and the member blocks in its `write`.
-    async fn line(&mut self, line: Line, lines: &mut Lines<UnixStream>) {
+    async fn line(&mut self, line: ChannelLine, lines: &mut ChannelLines<UnixStream>) {
         self.count += 1;
         let said = match line {
-            Line::Whole(line) => match self.allowance.hear(line.len(), monotonic_ns()) {
+            ChannelLine::Whole(line) => match self.allowance.hear(line.len(), monotonic_ns()) {
                 Ok(()) => {
                     protocol::parse(&line).map_err(|reason| format!("line {} of member {} {reason}", self.count, self.index))
                 }
                 Err(flood) => Err(format!("member {} {flood}", self.index)),
             },
-            Line::TooLong => {
+            ChannelLine::TooLong => {
                 let limit = LONGEST_LINE >> 20;
                 Err(format!("line {} of member {} exceeds {limit} MiB", self.count, self.index))
             }
-            Line::Closed { cut_off } => {
+            ChannelLine::Closed { cut_off } => {
                 self.open = false;
                 self.cut_off = cut_off;
                 return;

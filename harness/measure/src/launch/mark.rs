@@ -135,8 +135,8 @@ fn left(pid: u32) -> Option<(Mark, Process)> {
 }
 
 /// Control groups of dead collos.
-fn groups_left() -> Vec<(Mark, cgroup::Group)> {
-    let gone = |group: cgroup::Group| Some((group.mark.parse::<Mark>().ok().filter(|mark| mark.is_gone())?, group));
+fn groups_left() -> Vec<(Mark, cgroup::Cgroup)> {
+    let gone = |group: cgroup::Cgroup| Some((group.mark.parse::<Mark>().ok().filter(|mark| mark.is_gone())?, group));
     cgroup::all().into_iter().filter_map(gone).collect()
 }
 

@@ -26,7 +26,7 @@ pub mod supervisor;
 pub mod tree;
 
 pub use adapter::Adapter;
-pub use ask::Said;
-pub use errand::{Answer, Errand, Unanswered};
+pub use ask::CommandOutput;
+pub use errand::{Errand, ErrandOutput, Unanswered};
 pub use group::{Ended, Group, LaunchError, Live, MemberLaunch, Signal};
 pub use service::{Service, ServiceOrders};

@@ -24,7 +24,7 @@ const MOST_PER_S: f64 = 1e9;
 /// A message from a member.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+pub enum MemberEvent {
     /// It is alive, and reports its environment.
     Hello(Box<Hello>),
     /// Set-up and warm-up batches are over.
@@ -34,7 +34,7 @@ pub enum Event {
     /// Training data for predictors; once.
     Features(Box<Features>),
     /// Peaks of the GPU allocator.
-    Memory(Peaks),
+    Memory(AllocatorPeaks),
     /// From a serving member: requests that it answers per second when none waits, measured in its warm-up.
     Capacity { requests_per_s: f64 },
     /// From a serving member: requests that arrived.
@@ -167,14 +167,14 @@ pub struct Epoch {
 
 /// Peaks of the GPU allocator: of the training, and of the warm-up if they were reset after it.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-pub struct Peaks {
+pub struct AllocatorPeaks {
     pub allocated_bytes: Option<u64>,
     pub reserved_bytes: Option<u64>,
     pub warm_up_allocated_bytes: Option<u64>,
     pub warm_up_reserved_bytes: Option<u64>,
 }
 
-impl Peaks {
+impl AllocatorPeaks {
     /// What is impossible, if anything.
     fn wrong(&self) -> Option<String> {
         let all = [self.allocated_bytes, self.reserved_bytes, self.warm_up_allocated_bytes, self.warm_up_reserved_bytes];
@@ -229,7 +229,7 @@ impl Command {
 
 /// Parse one line of a member, its texts truncated to a length that can be stored and shown; the error says what is wrong with
 /// it, with the line shortened.
-pub fn parse(line: &[u8]) -> Result<(Event, Value), String> {
+pub fn parse(line: &[u8]) -> Result<(MemberEvent, Value), String> {
     let shown = || shorten(&String::from_utf8_lossy(line));
     let mut value: Value = serde_json::from_slice(line).map_err(|_| format!("is not JSON: `{}`", shown()))?;
     let longest = if value["event"] == "error" { LONGEST_MESSAGE } else { LONGEST_TEXT };
@@ -237,23 +237,25 @@ pub fn parse(line: &[u8]) -> Result<(Event, Value), String> {
     if !value.get("event").is_some_and(Value::is_string) {
         return Err(format!("has no `event`: `{}`", shown()));
     }
-    let event = Event::deserialize(&value).map_err(|e| format!("does not fit the protocol, {e}: `{}`", shown()))?;
-    if let Event::Epoch(e) = &event
+    let event = MemberEvent::deserialize(&value).map_err(|e| format!("does not fit the protocol, {e}: `{}`", shown()))?;
+    if let MemberEvent::Epoch(e) = &event
         && e.end_ns < e.start_ns
     {
         return Err(format!("ends before it starts: `{}`", shown()));
     }
-    if let Event::Hello(h) = &event
+    if let MemberEvent::Hello(h) = &event
         && h.protocol != PROTOCOL
     {
         return Err(format!("speaks protocol {}, this collo speaks {PROTOCOL}", h.protocol));
     }
     let wrong = match &event {
-        Event::Hello(hello) => wrong_hello(hello, &value),
-        Event::Requests(requests) => requests.wrong(),
-        Event::Capacity { requests_per_s } => wrong_rate(*requests_per_s).map(|wrong| format!("has a capacity that {wrong}")),
-        Event::Memory(peaks) => peaks.wrong(),
-        Event::Features(features) => wrong_features(features),
+        MemberEvent::Hello(hello) => wrong_hello(hello, &value),
+        MemberEvent::Requests(requests) => requests.wrong(),
+        MemberEvent::Capacity { requests_per_s } => {
+            wrong_rate(*requests_per_s).map(|wrong| format!("has a capacity that {wrong}"))
+        }
+        MemberEvent::Memory(peaks) => peaks.wrong(),
+        MemberEvent::Features(features) => wrong_features(features),
         _ => None,
     };
     match wrong {
@@ -321,7 +323,7 @@ mod tests {
             let message = &example["message"];
             if example["from"] == "member" {
                 let (event, _) = parse(message.to_string().as_bytes()).unwrap();
-                assert_ne!(event, Event::Unknown, "{line}");
+                assert_ne!(event, MemberEvent::Unknown, "{line}");
                 events += 1;
             } else {
                 commands.push(message.clone());
@@ -405,14 +407,14 @@ mod tests {
         let line = format!(
             r#"{{"event":"hello","protocol":1,"pid":1,"device":"cpu","model":{{"name":"{name}","parameters":5}},"dataset":{{"name":"{name}","synthetic":false}},"{name}":[["{name}"]]}}"#
         );
-        let (Event::Hello(hello), raw) = parse(line.as_bytes()).unwrap() else { panic!("no hello") };
+        let (MemberEvent::Hello(hello), raw) = parse(line.as_bytes()).unwrap() else { panic!("no hello") };
         let cut = format!("{}…", "é".repeat(LONGEST_TEXT));
         assert_eq!(hello.dataset.unwrap().name, cut);
         assert_eq!((raw["model"]["name"].as_str(), raw["model"]["parameters"].as_u64()), (Some(&*cut), Some(5)));
         assert_eq!(raw[&cut][0][0].as_str(), Some(&*cut));
         let told = |message: &str| match parse(format!(r#"{{"event":"error","kind":"other","message":"{message}"}}"#).as_bytes())
         {
-            Ok((Event::Error(told), _)) => told.message,
+            Ok((MemberEvent::Error(told), _)) => told.message,
             other => panic!("{other:?}"),
         };
         assert_eq!(told("division by zero"), "division by zero");
@@ -425,7 +427,7 @@ mod tests {
 
     #[test]
     fn words_of_a_later_protocol_are_ignored() {
-        assert_eq!(parse(br#"{"event":"aurora","x":1}"#).unwrap().0, Event::Unknown);
-        assert_eq!(parse(br#"{"event":"ready","mood":"good"}"#).unwrap().0, Event::Ready);
+        assert_eq!(parse(br#"{"event":"aurora","x":1}"#).unwrap().0, MemberEvent::Unknown);
+        assert_eq!(parse(br#"{"event":"ready","mood":"good"}"#).unwrap().0, MemberEvent::Ready);
     }
 }

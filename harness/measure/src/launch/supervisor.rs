@@ -151,12 +151,12 @@ fn supervise(farewell: Farewell) -> std::io::Result<()> {
     Ok(())
 }
 
-struct Member {
+struct SupervisedMember {
     pid: Pid,
     foreign: Option<Foreign>,
 }
 
-fn start(orders: &Orders, channel: OwnedFd) -> Result<Member, String> {
+fn start(orders: &Orders, channel: OwnedFd) -> Result<SupervisedMember, String> {
     let [program, arguments @ ..] = &orders.command[..] else { return Err("its command is empty".into()) };
     let log = match &orders.output {
         Output::Log(path) => Some(File::options().create(true).append(true).open(path).map_err(|e| format!("its log: {e}"))?),
@@ -219,11 +219,17 @@ fn start(orders: &Orders, channel: OwnedFd) -> Result<Member, String> {
     // their end, so it is dropped here.
     let child = command.spawn().map_err(|e| format!("`{program}` does not start: {e}"))?;
     drop(command);
-    Ok(Member { pid: Pid::from_raw(child.id() as i32), foreign })
+    Ok(SupervisedMember { pid: Pid::from_raw(child.id() as i32), foreign })
 }
 
 /// Run until the member ends, or collo does.
-fn watch(control: &mut UnixStream, died: &SignalFd, mut member: Member, farewell: Option<(Farewell, &Path)>, mut told: bool) {
+fn watch(
+    control: &mut UnixStream,
+    died: &SignalFd,
+    mut member: SupervisedMember,
+    farewell: Option<(Farewell, &Path)>,
+    mut told: bool,
+) {
     report(control, &Report::Started { pid: member.pid.as_raw() as u32, at_ns: monotonic_ns() });
     let mut doomed = false;
     let ended = loop {

@@ -55,14 +55,14 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// A group as its members see it.
-struct Story {
+struct AnyStory {
     watch: Watch,
     now_ns: u64,
     last_end_ns: Vec<u64>,
     told_to_go: bool,
 }
 
-impl Story {
+impl AnyStory {
     fn acts(&mut self, acts: Vec<Act>) {
         self.told_to_go |= acts.contains(&Act::Opened);
     }
@@ -147,7 +147,7 @@ impl Story {
 }
 
 /// Every stored epoch is possible.
-fn every_epoch_is_possible(story: &Story, barrier: &[bool], wanted: u32) -> Result<(), TestCaseError> {
+fn every_epoch_is_possible(story: &AnyStory, barrier: &[bool], wanted: u32) -> Result<(), TestCaseError> {
     let go_ns = story.watch.timeline(0).go_ns;
     for (seat, &barrier) in story.watch.seats.iter().zip(barrier) {
         let since_ns = if barrier { go_ns.unwrap_or(u64::MAX) } else { LAUNCHED_NS };
@@ -187,7 +187,7 @@ fn whatever_members_say_no_run_is_complete_with_an_epoch_that_cannot_be() {
         };
         let watch = Watch::begin(rules, &barrier, LAUNCHED_NS);
         let last_end_ns = vec![LAUNCHED_NS; barrier.len()];
-        let mut story = Story { watch, now_ns: LAUNCHED_NS, last_end_ns, told_to_go: false };
+        let mut story = AnyStory { watch, now_ns: LAUNCHED_NS, last_end_ns, told_to_go: false };
         for (member, step) in steps {
             story.goes_on(member % barrier.len(), &step, wanted);
             every_epoch_is_possible(&story, &barrier, wanted)?;

@@ -3,14 +3,14 @@
 use collo_store::Outcome;
 
 use super::memory;
-use super::seat::{Phase, Seat, Traces};
+use super::seat::{MemberState, Phase, Traces};
 use crate::launch::protocol::{Told, Whose};
 use crate::launch::{Ended, Live};
 use crate::units::gib;
 
 /// Why a member ended early: from its own message first, then its log, then the kernel. On a GPU, exhausted host memory says
 /// nothing about the GPU.
-pub fn why(seat: &Seat, member: usize, phase: Phase, ended: &Ended, traces: Traces, on_card: bool) -> Outcome {
+pub fn why(seat: &MemberState, member: usize, phase: Phase, ended: &Ended, traces: Traces, on_card: bool) -> Outcome {
     let index = member as u32;
     let place = match phase {
         Phase::Measure | Phase::Ready => format!("in epoch {}", seat.epochs.len()),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use collo_store::{AfterMeasured, Outcome};
 
-use super::seat::{Phase, Seat};
+use super::seat::{MemberState, Phase};
 
 /// The experiment's settings for one run.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +23,7 @@ pub struct Rules {
 
 /// The state of a group.
 pub struct Standing<'a> {
-    pub seats: &'a [Seat],
+    pub seats: &'a [MemberState],
     /// The member whose turn it is to warm up.
     pub warming: Option<usize>,
     /// `go` was sent.
@@ -42,9 +42,9 @@ impl Standing<'_> {
             message: format!("{what} for {} s", limit.as_secs_f64()),
         };
         if !self.went && since(self.from_ns) > rules.set_up_timeout {
-            let waits = |s: &Seat| s.barrier && s.ready_ns.is_none() && s.ended.is_none();
+            let waits = |s: &MemberState| s.barrier && s.ready_ns.is_none() && s.ended.is_none();
             // The others may only be waiting: for the hello of whoever says nothing, or for their turn.
-            let holds_up = |(member, s): &(usize, &Seat)| match s.phase {
+            let holds_up = |(member, s): &(usize, &MemberState)| match s.phase {
                 Phase::Start => 0,
                 _ if self.warming == Some(*member) => 1,
                 _ => 2,
@@ -66,7 +66,7 @@ impl Standing<'_> {
             }
         }
         if since(self.from_ns) > rules.timeout {
-            let slowest = |(_, s): &(usize, &Seat)| (s.ended.is_some(), s.done, s.epochs.len());
+            let slowest = |(_, s): &(usize, &MemberState)| (s.ended.is_some(), s.done, s.epochs.len());
             let (member, _) = self.seats.iter().enumerate().min_by_key(slowest)?;
             return Some(timed_out(member, "total", rules.timeout, "was not finished"));
         }

@@ -31,15 +31,15 @@ use tokio::time::MissedTickBehavior;
 
 pub use limits::Rules;
 use seat::Traces;
-pub use seat::{Phase, Seat};
+pub use seat::{MemberState, Phase};
 pub use state::{Act, Watch};
 use transcript::Transcript;
 
 use crate::interrupt::Stop;
-use crate::launch::protocol::{Event, Hello};
+use crate::launch::protocol::{Hello, MemberEvent};
 use crate::launch::{Group, LaunchError, MemberLaunch, Signal, tree};
 use crate::sampler::gpu::gpu_scope;
-use crate::sampler::{Board, Rates, Sampling, Watched, member_scope};
+use crate::sampler::{Board, LatestValues, Rates, Sampling, member_scope};
 use crate::sharing::{self, InForce};
 
 /// The status of a group, for displays.
@@ -53,7 +53,7 @@ pub struct View {
     /// Whether the mode is attested; `None` before the evidence was gathered.
     pub attested: Option<bool>,
     /// The latest values of the GPU; `None` on a CPU.
-    pub card: Option<Watched>,
+    pub card: Option<LatestValues>,
 }
 
 /// The status of one member.
@@ -65,13 +65,13 @@ pub struct MemberView {
     pub last_epoch_s: Option<f64>,
     pub loss: Option<f64>,
     /// Its requests, if it serves.
-    pub served: Option<Served>,
-    pub watched: Watched,
+    pub served: Option<ServingStats>,
+    pub watched: LatestValues,
 }
 
 /// Request statistics of a serving member.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Served {
+pub struct ServingStats {
     /// Requests answered so far.
     pub answered: usize,
     /// The 99th percentile of the latencies of the newest of them; `None` before any was answered.
@@ -82,7 +82,7 @@ pub struct Served {
 pub struct Observation {
     pub outcome: Outcome,
     pub timeline: Timeline,
-    pub seats: Vec<Seat>,
+    pub seats: Vec<MemberState>,
     pub peak_rss_bytes: Vec<Option<u64>>,
     pub epochs: Vec<EpochRecord>,
     /// Of serving members, in the order in which they were reported.
@@ -98,7 +98,7 @@ pub struct Observation {
 pub type Attest = Arc<dyn Fn(&[InForce]) -> Attestation + Send + Sync>;
 
 /// The inputs for watching a group.
-pub struct Setting<'a> {
+pub struct ObserveSpec<'a> {
     pub members: &'a [MemberLaunch],
     pub threads: u32,
     /// The cores that a member without pinning may use.
@@ -142,7 +142,7 @@ const LATE: Duration = Duration::from_secs(1);
 const WAITING: usize = 8;
 
 /// Launch a group and watch it to its end.
-pub async fn observe(setting: Setting<'_>, draft: &mut RunDraft) -> Result<Observation, ObserveError> {
+pub async fn observe(setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Result<Observation, ObserveError> {
     let (sender, mut signals) = mpsc::channel(WAITING);
     let oom_kills = traces::kernel_oom_kills();
     let barrier: Vec<bool> = setting.members.iter().map(|m| m.adapter.is_none()).collect();
@@ -248,19 +248,19 @@ struct Scene<'a> {
     attestation: Option<Attestation>,
     /// Evidence being gathered, and its deadline.
     evidence: Option<(oneshot::Receiver<Attestation>, tokio::time::Instant)>,
-    setting: Setting<'a>,
+    setting: ObserveSpec<'a>,
     oom_kills: Option<u64>,
 }
 
 impl Scene<'_> {
     fn hear(&mut self, member: usize, signal: Signal) -> Vec<Act> {
         let misplaced = match &signal {
-            Signal::Said { event: Event::Hello(hello), .. } => (self.setting.misplaced)(member, hello),
+            Signal::Said { event: MemberEvent::Hello(hello), .. } => (self.setting.misplaced)(member, hello),
             _ => None,
         };
         let traces = match &signal {
             Signal::Ended(_) => traces::find(&self.setting.members[member].log, self.oom_kills),
-            Signal::Said { event: Event::Done, .. } => {
+            Signal::Said { event: MemberEvent::Done, .. } => {
                 self.read_peak(member);
                 Traces::default()
             }
@@ -358,7 +358,7 @@ impl Scene<'_> {
     }
 }
 
-fn member_view(index: usize, seat: &Seat, latest: &BTreeMap<Arc<str>, Watched>) -> MemberView {
+fn member_view(index: usize, seat: &MemberState, latest: &BTreeMap<Arc<str>, LatestValues>) -> MemberView {
     let last = seat.epochs.last();
     MemberView {
         phase: seat.phase,

@@ -3,9 +3,9 @@
 use collo_store::{Features, MemberRecord, MemberSpec, RequestRecord, Serving};
 use serde_json::Value;
 
-use super::Served;
+use super::ServingStats;
 use crate::launch::Ended;
-use crate::launch::protocol::{Epoch, Hello, Peaks, Requests, Told, Whose};
+use crate::launch::protocol::{AllocatorPeaks, Epoch, Hello, Requests, Told, Whose};
 
 /// Maximum number of requests that one member may report in a run: an hour at more than a thousand a second, in 240 MB.
 const MOST_REQUESTS: usize = 5_000_000;
@@ -41,7 +41,7 @@ impl Phase {
 
 /// The state of one member so far.
 #[derive(Debug, Clone)]
-pub struct Seat {
+pub struct MemberState {
     pub barrier: bool,
     pub phase: Phase,
     pub pid: Option<u32>,
@@ -54,7 +54,7 @@ pub struct Seat {
     pub ended: Option<Ended>,
     pub features: Option<Features>,
     /// Peaks of the GPU allocator; `None` if it reported none.
-    pub peaks: Option<Peaks>,
+    pub peaks: Option<AllocatorPeaks>,
     /// Of a serving member: requests per second that it answers alone at most.
     pub capacity_per_s: Option<f64>,
     pub requests: Vec<RequestRecord>,
@@ -78,10 +78,10 @@ pub struct Traces {
     pub kernel_oom_kill: bool,
 }
 
-impl Seat {
+impl MemberState {
     /// Nothing is known yet; `barrier` says whether the member speaks the protocol.
     pub fn empty(barrier: bool) -> Self {
-        Seat {
+        MemberState {
             barrier,
             phase: Phase::Start,
             pid: None,
@@ -133,9 +133,9 @@ impl Seat {
     }
 
     /// Keep the largest of the values reported so far.
-    pub(super) fn keep(&mut self, told: Peaks) {
+    pub(super) fn keep(&mut self, told: AllocatorPeaks) {
         let known = self.peaks.unwrap_or(told);
-        self.peaks = Some(Peaks {
+        self.peaks = Some(AllocatorPeaks {
             allocated_bytes: known.allocated_bytes.max(told.allocated_bytes),
             reserved_bytes: known.reserved_bytes.max(told.reserved_bytes),
             warm_up_allocated_bytes: known.warm_up_allocated_bytes.max(told.warm_up_allocated_bytes),
@@ -150,7 +150,7 @@ impl Seat {
     }
 
     /// Its request statistics; `None` if it trains.
-    pub fn served(&self) -> Option<Served> {
+    pub fn served(&self) -> Option<ServingStats> {
         self.hello.as_ref()?.serving.as_ref()?;
         // A look at all of them, four times a second, would be work that grows with the run.
         let newest = &self.requests[self.requests.len().saturating_sub(NEWEST)..];
@@ -158,7 +158,7 @@ impl Seat {
         latencies_ns.sort_unstable();
         let rank = (0.99 * latencies_ns.len() as f64).ceil() as usize;
         let p99_s = rank.checked_sub(1).map(|at| latencies_ns[at] as f64 / 1e9);
-        Some(Served { answered: self.answered, p99_s })
+        Some(ServingStats { answered: self.answered, p99_s })
     }
 
     /// Store the capacity of member `member`; the error says why it is impossible.

@@ -11,9 +11,9 @@ use serde_json::Value;
 use super::ending;
 use super::epochs::Known;
 use super::limits::{Rules, Standing};
-use super::seat::{Phase, Seat, Traces};
+use super::seat::{MemberState, Phase, Traces};
 use super::turns::{self, WarmUps};
-use crate::launch::protocol::{self, Command, Event};
+use crate::launch::protocol::{self, Command, MemberEvent};
 use crate::launch::{Ended, Live, Signal};
 
 /// Time for a member to end by itself after `stop`.
@@ -39,7 +39,7 @@ pub enum Act {
 /// A group from launch to end.
 pub struct Watch {
     rules: Rules,
-    pub seats: Vec<Seat>,
+    pub seats: Vec<MemberState>,
     launched_ns: u64,
     /// The start of the limits of set-up and of the whole run: the launch, shifted by the time that collo itself was suspended.
     counted_from_ns: u64,
@@ -62,7 +62,7 @@ impl Watch {
     pub fn begin(rules: Rules, barrier: &[bool], launched_ns: u64) -> Self {
         Watch {
             rules,
-            seats: barrier.iter().map(|&barrier| Seat::empty(barrier)).collect(),
+            seats: barrier.iter().map(|&barrier| MemberState::empty(barrier)).collect(),
             launched_ns,
             counted_from_ns: launched_ns,
             ready_ns: None,
@@ -123,24 +123,24 @@ impl Watch {
         acts
     }
 
-    fn said(&mut self, member: usize, event: Event, raw: Value, now_ns: u64, acts: &mut Vec<Act>) {
+    fn said(&mut self, member: usize, event: MemberEvent, raw: Value, now_ns: u64, acts: &mut Vec<Act>) {
         let seat = &mut self.seats[member];
         match event {
-            Event::Hello(hello) => {
+            MemberEvent::Hello(hello) => {
                 seat.hello = Some(*hello);
                 seat.hello_raw = Some(raw);
                 seat.phase = seat.phase.max(Phase::SetUp);
                 self.warm_ups.wait(member);
                 self.next_warm_up(acts);
             }
-            Event::Ready => {
+            MemberEvent::Ready => {
                 seat.ready_ns = Some(now_ns);
                 seat.phase = seat.phase.max(Phase::Ready);
                 self.warm_ups.leave(member);
                 self.next_warm_up(acts);
                 self.go_if_ready(now_ns, acts);
             }
-            Event::Epoch(epoch) => {
+            MemberEvent::Epoch(epoch) => {
                 if let Some(message) = self.known(member, now_ns).impossible(&epoch) {
                     self.impossible(member, message, now_ns, acts);
                     return;
@@ -153,7 +153,7 @@ impl Watch {
                 seat.training_start_ns.get_or_insert(epoch.start_ns);
                 seat.epochs.push(epoch);
                 // Under `exit` whoever is done leaves: the evidence is gathered while all are there.
-                let trains = |s: &Seat| !s.epochs.is_empty() && s.ended.is_none();
+                let trains = |s: &MemberState| !s.epochs.is_empty() && s.ended.is_none();
                 if self.rules.after_measured == AfterMeasured::Exit
                     && self.rules.epochs > 1
                     && self.seats.iter().all(trains)
@@ -163,13 +163,13 @@ impl Watch {
                     self.ask_for_evidence(acts);
                 }
             }
-            Event::Memory(peaks) => seat.keep(peaks),
-            Event::Features(features) => seat.features = Some(*features),
-            Event::Capacity { requests_per_s } => {
+            MemberEvent::Memory(peaks) => seat.keep(peaks),
+            MemberEvent::Features(features) => seat.features = Some(*features),
+            MemberEvent::Capacity { requests_per_s } => {
                 let kept = seat.keep_capacity(member, requests_per_s);
                 self.unless_impossible(member, kept, now_ns, acts);
             }
-            Event::Requests(requests) => {
+            MemberEvent::Requests(requests) => {
                 let kept = seat.keep_requests(member, &requests, self.go_ns, now_ns).map(|answered| {
                     if answered {
                         // An epoch of it is as long as its settings say, however well it gets on.
@@ -178,21 +178,21 @@ impl Watch {
                 });
                 self.unless_impossible(member, kept, now_ns, acts);
             }
-            Event::Error(told) if !seat.barrier && told.kind == protocol::OUTPUT => {
+            MemberEvent::Error(told) if !seat.barrier && told.kind == protocol::OUTPUT => {
                 self.impossible(member, told.message, now_ns, acts);
             }
-            Event::Error(told) => seat.told_error = Some(told),
-            Event::Done => match self.known(member, now_ns).not_done() {
+            MemberEvent::Error(told) => seat.told_error = Some(told),
+            MemberEvent::Done => match self.known(member, now_ns).not_done() {
                 None => self.done(member, now_ns, acts),
                 Some(message) => self.impossible(member, message, now_ns, acts),
             },
-            Event::Unknown => {}
+            MemberEvent::Unknown => {}
         }
     }
 
     /// What a member's epochs are checked against.
     fn known(&self, member: usize, now_ns: u64) -> Known<'_> {
-        let Seat { barrier, epochs: before, .. } = &self.seats[member];
+        let MemberState { barrier, epochs: before, .. } = &self.seats[member];
         // A foreign script trains from its launch, and who has a barrier says nothing of epochs before `go`.
         let since_ns = self.go_ns.filter(|_| *barrier).unwrap_or(self.launched_ns);
         Known { member, barrier: *barrier, wanted: self.rules.epochs, since_ns, now_ns, before }
@@ -221,7 +221,7 @@ impl Watch {
     }
 
     fn go_if_ready(&mut self, now_ns: u64, acts: &mut Vec<Act>) {
-        let ready = |s: &Seat| if s.barrier { s.ready_ns.is_some() } else { s.pid.is_some() };
+        let ready = |s: &MemberState| if s.barrier { s.ready_ns.is_some() } else { s.pid.is_some() };
         if self.go_ns.is_some() || self.outcome.is_some() || !self.seats.iter().all(ready) {
             return;
         }
@@ -291,7 +291,7 @@ impl Watch {
 
     fn stop_if_all_done(&mut self, now_ns: u64, acts: &mut Vec<Act>) {
         // A member that ended before it was done is out of the count only where survivors may finish.
-        let finished = |s: &Seat| s.done || s.ended.is_some();
+        let finished = |s: &MemberState| s.done || s.ended.is_some();
         if self.seats.iter().all(finished) {
             // Who was ended before it was done completes nothing.
             if self.seats.iter().all(|s| s.done) {
@@ -469,7 +469,7 @@ impl Watch {
 
     /// Every epoch of every member, as stored.
     pub fn epochs(&self) -> Vec<EpochRecord> {
-        let of = |(member, seat): (usize, &Seat)| seat.epochs.iter().map(|e| e.record(member)).collect::<Vec<_>>();
+        let of = |(member, seat): (usize, &MemberState)| seat.epochs.iter().map(|e| e.record(member)).collect::<Vec<_>>();
         self.seats.iter().enumerate().flat_map(of).collect()
     }
 }

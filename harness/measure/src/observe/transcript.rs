@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::launch::Signal;
-use crate::launch::protocol::Event;
+use crate::launch::protocol::MemberEvent;
 
 /// Limit for one member's messages in a run: a hundred thousand epochs.
 const ROOM_BYTES: usize = 16 << 20;
@@ -28,7 +28,7 @@ impl Transcript {
                 return Some(json!({"at_ns": at_ns, "member": member, "ended": ended.live.to_string(), "orphans": orphans}));
             }
             // The requests themselves are in a table of their own.
-            Signal::Said { event: Event::Requests(requests), .. } => {
+            Signal::Said { event: MemberEvent::Requests(requests), .. } => {
                 json!({"event": "requests", "requests": requests.arrival_ns.len()})
             }
             Signal::Said { raw, .. } => raw.clone(),

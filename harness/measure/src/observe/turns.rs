@@ -2,32 +2,32 @@
 
 use std::collections::VecDeque;
 
-use super::seat::Seat;
-use crate::launch::protocol::Event;
+use super::seat::MemberState;
+use crate::launch::protocol::MemberEvent;
 
 /// Why a member cannot send this now, if so; `told_to_go` says whether its group got `go`.
-pub fn out_of_turn(member: usize, seat: &Seat, event: &Event, told_to_go: bool) -> Option<String> {
+pub fn out_of_turn(member: usize, seat: &MemberState, event: &MemberEvent, told_to_go: bool) -> Option<String> {
     // A foreign script knows nothing of turns, and its supervisor keeps them.
     if !seat.barrier {
         return None;
     }
     let word = match event {
-        Event::Hello(_) => "hello",
-        Event::Ready => "ready",
-        Event::Done => "done",
-        Event::Epoch(_) => "epoch",
-        Event::Features(_) => "features",
-        Event::Memory(_) => "memory",
-        Event::Capacity { .. } => "capacity",
-        Event::Requests(_) => "requests",
+        MemberEvent::Hello(_) => "hello",
+        MemberEvent::Ready => "ready",
+        MemberEvent::Done => "done",
+        MemberEvent::Epoch(_) => "epoch",
+        MemberEvent::Features(_) => "features",
+        MemberEvent::Memory(_) => "memory",
+        MemberEvent::Capacity { .. } => "capacity",
+        MemberEvent::Requests(_) => "requests",
         // Who fails may do so at any time, and who knows what else a later protocol says, and when.
-        Event::Error(_) | Event::Unknown => return None,
+        MemberEvent::Error(_) | MemberEvent::Unknown => return None,
     };
-    let trains = matches!(event, Event::Epoch(_) | Event::Done);
+    let trains = matches!(event, MemberEvent::Epoch(_) | MemberEvent::Done);
     let again = match event {
-        Event::Hello(_) => seat.hello.is_some(),
-        Event::Ready => seat.ready_ns.is_some(),
-        Event::Done => seat.done,
+        MemberEvent::Hello(_) => seat.hello.is_some(),
+        MemberEvent::Ready => seat.ready_ns.is_some(),
+        MemberEvent::Done => seat.done,
         _ => false,
     };
     match () {
@@ -68,9 +68,9 @@ impl WarmUps {
     }
 
     /// The next member, if none has its turn now.
-    pub fn next(&mut self, seats: &[Seat]) -> Option<usize> {
+    pub fn next(&mut self, seats: &[MemberState]) -> Option<usize> {
         // What is tuned beside somebody's set-up is tuned in company: nobody begins before the last has said hello.
-        let set_up = |s: &Seat| !s.barrier || s.hello.is_some() || s.ended.is_some();
+        let set_up = |s: &MemberState| !s.barrier || s.hello.is_some() || s.ended.is_some();
         if self.warming.is_some() || !seats.iter().all(set_up) {
             return None;
         }

@@ -88,7 +88,7 @@ pub fn host_memory_bytes(cell: &Cell) -> Option<u64> {
 const NEUTRAL: [&str; 9] = ["images", "seconds", "limit_batches", "learning_rate", "seed", "epochs", "window", "rate", "slo"];
 
 /// The forecast in its workload's file, unless a setting makes it another training: another model or precision was not measured.
-fn forecast_of(member: &Member) -> Option<&crate::workload::Forecast> {
+fn forecast_of(member: &Member) -> Option<&crate::workload::WorkloadForecast> {
     let workload = member.workload();
     let same = |(name, value): (&String, &serde_json::Value)| {
         NEUTRAL.contains(&name.as_str()) || workload.settings.get(name) == Some(value)

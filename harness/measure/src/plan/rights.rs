@@ -44,12 +44,12 @@ pub fn way_out(gpu: &Gpu, found: &Partition, seating: &Seating, fixed: &Fixed, e
 mod tests {
     use super::*;
     use crate::device::Address;
-    use crate::device::mig::Card;
+    use crate::device::mig::GpuModel;
     use crate::device::partition::Slice;
 
     fn gpu(index: u32) -> Gpu {
         let at = Address { index, uuid: format!("GPU-{index}"), pci: "00000000:36:00.0".into() };
-        Gpu { at: Some(at), may_cut: Some(false), ..Gpu::planned(&Card::bare("a100-40gb", 7)) }
+        Gpu { at: Some(at), may_cut: Some(false), ..Gpu::planned(&GpuModel::bare("a100-40gb", 7)) }
     }
 
     fn refused(gpu: &Gpu, found: &Partition, asked: Partition) -> String {

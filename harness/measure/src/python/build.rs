@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use fs_err as fs;
 
-use super::{Environment, Progress, PythonError};
+use super::{Progress, PythonEnvironment, PythonError};
 use crate::launch::{Errand, Unanswered};
 
 /// Time limit of one step. Gigabytes over a slow line take hours; an installer that hangs takes for ever.
 const PATIENCE: Duration = Duration::from_secs(12 * 60 * 60);
 
 /// Build it; the caller has the lock, so an existing temporary folder is left from an interrupted attempt.
-pub fn build(environment: &Environment, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
+pub fn build(environment: &PythonEnvironment, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
     let place = environment.folder();
     let aside = place.with_extension("aside");
     if aside.exists() {
@@ -27,7 +27,7 @@ pub fn build(environment: &Environment, tell: &mut dyn FnMut(Progress)) -> Resul
         with: if uv.is_some() { "uv" } else { "pip" },
     });
     fs::create_dir_all(&aside)?;
-    let job = Job { environment, aside: &aside, log: place.with_extension("log"), begun };
+    let job = BuildTask { environment, aside: &aside, log: place.with_extension("log"), begun };
     let _ = std::fs::remove_file(&job.log);
     // Unpacked wheels and downloads go beside the environment: the same disk, counted with it, and gone with it.
     let scratch = aside.join("scratch");
@@ -46,7 +46,7 @@ pub fn build(environment: &Environment, tell: &mut dyn FnMut(Progress)) -> Resul
 
 /// Build a folder of packages beside an existing environment; the caller has the lock.
 pub fn overlay(
-    environment: &Environment,
+    environment: &PythonEnvironment,
     pins: &Path,
     packages: usize,
     place: &Path,
@@ -59,7 +59,7 @@ pub fn overlay(
     let uv = on_path("uv");
     let begun = Instant::now();
     tell(Progress::Begins { packages, folder: place.into(), with: if uv.is_some() { "uv" } else { "pip" } });
-    let job = Job { environment, aside: &aside, log: place.with_extension("log"), begun };
+    let job = BuildTask { environment, aside: &aside, log: place.with_extension("log"), begun };
     let _ = std::fs::remove_file(&job.log);
     let interpreter = environment.folder().join("bin/python");
     let install = match uv {
@@ -80,14 +80,14 @@ pub fn overlay(
     Ok(())
 }
 
-struct Job<'a> {
-    environment: &'a Environment,
+struct BuildTask<'a> {
+    environment: &'a PythonEnvironment,
     aside: &'a Path,
     log: PathBuf,
     begun: Instant,
 }
 
-impl Job<'_> {
+impl BuildTask<'_> {
     fn with_uv(&self, uv: &Path, scratch: &Path, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
         // The scratch folder is there already.
         let venv = step(uv).args(["venv", "--relocatable", "--allow-existing", "--no-project", "--python"]);
@@ -153,7 +153,7 @@ fn step(program: impl AsRef<std::ffi::OsStr>) -> Errand {
     Errand::to(program, PATIENCE).env("PYTHONPATH", None::<String>)
 }
 
-fn check_room(environment: &Environment, with_uv: bool) -> Result<(), PythonError> {
+fn check_room(environment: &PythonEnvironment, with_uv: bool) -> Result<(), PythonError> {
     let stat = nix::sys::statvfs::statvfs(&environment.cache).map_err(std::io::Error::from)?;
     let free = stat.blocks_available() as f64 * stat.fragment_size() as f64;
     // pip keeps every wheel until all are unpacked, uv does not: peaks of 6.8 and 4.6 GB were seen for 4.45 GB.

@@ -13,29 +13,29 @@ pub fn cuda() -> Option<i32> {
 
 /// The driver and the GPU that a Python is to compute on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Target {
+pub struct DriverTarget {
     /// The CUDA version of the driver: `12020` for 12.2.
     pub cuda: i32,
     /// The compute capability of the GPU, the lowest of several; `None` if unknown.
     pub capability: Option<(i32, i32)>,
 }
 
-impl Target {
+impl DriverTarget {
     /// The target that a Python must support to compute on this device; `None` for a CPU.
-    pub fn of(facts: &DeviceFacts) -> Option<Target> {
+    pub fn of(facts: &DeviceFacts) -> Option<DriverTarget> {
         let capability = facts.gpus.iter().filter_map(|g| g.capability).min();
-        facts.cuda.map(|cuda| Target { cuda, capability })
+        facts.cuda.map(|cuda| DriverTarget { cuda, capability })
     }
 }
 
 /// This machine's; `None` without a driver, or if it does not respond.
-pub fn target() -> Option<Target> {
+pub fn target() -> Option<DriverTarget> {
     let cuda = cuda()?;
     let capabilities = opened().and_then(|nvml| {
         let of = |index: u32| nvml.device_by_index(index).and_then(|d| d.cuda_compute_capability()).ok();
         (0..nvml.device_count().ok()?).filter_map(of).map(|c| (c.major, c.minor)).min()
     });
-    Some(Target { cuda, capability: capabilities })
+    Some(DriverTarget { cuda, capability: capabilities })
 }
 
 /// Its own version: `535.183.06`.

@@ -14,13 +14,13 @@ const NEWEST: u32 = 13;
 
 /// A system interpreter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct SystemPython {
     pub path: PathBuf,
     /// `3.11.7`
     pub version: String,
 }
 
-impl Found {
+impl SystemPython {
     /// `3.11`
     pub fn minor(&self) -> String {
         self.version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".")
@@ -31,7 +31,7 @@ impl Found {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The first suitable interpreter on the PATH: `python3` if it is, else the newest numbered one.
-pub fn find() -> Result<Found, PythonError> {
+pub fn find() -> Result<SystemPython, PythonError> {
     // Without one some programs are found all the same, by a path of the system's own; but Python cannot say then where it is itself.
     if std::env::var_os("PATH").is_none_or(|path| path.is_empty()) {
         return Err(PythonError::NoPath);
@@ -53,7 +53,7 @@ pub fn find() -> Result<Found, PythonError> {
 }
 
 /// Its version, or why its answer is unusable.
-fn ask(name: &str) -> Result<Result<Found, String>, PythonError> {
+fn ask(name: &str) -> Result<Result<SystemPython, String>, PythonError> {
     let code = "import sys; print(sys.executable); print('.'.join(map(str, sys.version_info[:3])))";
     let answer = match Errand::to(name, PATIENCE).args(["-I", "-c", code]).run() {
         Err(Unanswered::NotStarted(reason)) => return Ok(Err(reason)),
@@ -62,7 +62,7 @@ fn ask(name: &str) -> Result<Result<Found, String>, PythonError> {
     let text = answer.out();
     let mut lines = text.lines();
     let (path, version) = (lines.next().filter(|path| !path.is_empty()), lines.next());
-    let found = path.zip(version).map(|(path, version)| Found { path: path.into(), version: version.to_string() });
+    let found = path.zip(version).map(|(path, version)| SystemPython { path: path.into(), version: version.to_string() });
     Ok(found.ok_or_else(|| format!("`{name}` does not report its path")))
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::driver::Target;
+use super::driver::DriverTarget;
 use super::{PinSet, PythonError, driver};
 
 /// Whether the torch in these facts fits a driver. A driver runs builds for its own CUDA's major version, whatever the minor one,
@@ -63,7 +63,7 @@ impl Misfit {
             Some(name) => format!("leave out `environment` in `workloads/{name}/workload.toml`"),
             None => "leave out `--python`".into(),
         };
-        let set = PinSet::for_driver(Some(Target { cuda: self.cuda, capability: None })).ok();
+        let set = PinSet::for_driver(Some(DriverTarget { cuda: self.cuda, capability: None })).ok();
         let set = set.map(|set| format!("{leave_out} to take the pinned `{}` set", set.name()));
         let update = self.built_for.is_some().then(|| match self.first_driver {
             Some(first) => format!("update the driver to {first}"),

@@ -17,8 +17,8 @@ use std::time::Duration;
 use collo_store::{Diagnostic, ExitClass, sha256_text};
 use fs_err as fs;
 
-pub use driver::{Target, cuda as driver_cuda, version as driver_version};
-pub use find::{Found, find as find_system};
+pub use driver::{DriverTarget, cuda as driver_cuda, version as driver_version};
+pub use find::{SystemPython, find as find_system};
 pub use fit::{Misfit, fits};
 pub use pins::PinSet;
 
@@ -185,8 +185,8 @@ pub fn system() -> Result<Python, PythonError> {
 
 /// The environment of a pinned set, and its present or future folder.
 #[derive(Debug, Clone)]
-pub struct Environment {
-    base: Found,
+pub struct PythonEnvironment {
+    base: SystemPython,
     pins: PathBuf,
     pins_digest: String,
     packages: usize,
@@ -197,14 +197,14 @@ pub struct Environment {
 /// Pins with the hashes of every package for every machine are some hundred kilobytes.
 const LARGEST_PINS: u64 = 16_000_000;
 
-impl Environment {
+impl PythonEnvironment {
     /// The environment for the pins in `workloads`; nothing is touched.
     pub fn of(workloads: &Path, cache: &Path, set: PinSet) -> Result<Self, PythonError> {
         let pins = workloads.join(set.file());
         let text = collo_store::read_small_text(&pins, LARGEST_PINS).map_err(|_| PythonError::NoPins { path: pins.clone() })?;
         let packages = packages_in(&text);
         let base = find::find()?;
-        Ok(Environment { base, pins, pins_digest: sha256_text(&text), packages, set, cache: cache.into() })
+        Ok(PythonEnvironment { base, pins, pins_digest: sha256_text(&text), packages, set, cache: cache.into() })
     }
 
     /// Its folder: keyed by the pins and by the version of Python, so that clones share it.

@@ -3,7 +3,7 @@
 //! In: the CUDA version of its driver, the compute capability of its GPU, its processor's architecture. Out: a set, or why none
 //! fits.
 
-use super::driver::Target;
+use super::driver::DriverTarget;
 use super::{PythonError, driver};
 
 /// The lowest compute capability that each set's torch has kernels for: 2.10 for CUDA 12.8 from Volta on
@@ -24,12 +24,12 @@ pub enum PinSet {
 
 impl PinSet {
     /// The set for this driver and GPU; without a driver the CPU's.
-    pub fn for_driver(target: Option<Target>) -> Result<Self, PythonError> {
+    pub fn for_driver(target: Option<DriverTarget>) -> Result<Self, PythonError> {
         Self::on(target, std::env::consts::ARCH)
     }
 
-    fn on(target: Option<Target>, architecture: &str) -> Result<Self, PythonError> {
-        let Some(Target { cuda, capability }) = target else { return Ok(PinSet::Cpu) };
+    fn on(target: Option<DriverTarget>, architecture: &str) -> Result<Self, PythonError> {
+        let Some(DriverTarget { cuda, capability }) = target else { return Ok(PinSet::Cpu) };
         // Elsewhere that torch comes without CUDA: its members would train on the CPU.
         let has_12 = architecture == "x86_64";
         // A card whose capability nobody tells is taken for a later one.
@@ -86,12 +86,12 @@ mod tests {
 
     const ALL: [PinSet; 3] = [PinSet::Cpu, PinSet::Cuda12, PinSet::Cuda13];
 
-    fn driver(cuda: i32) -> Option<Target> {
-        Some(Target { cuda, capability: None })
+    fn driver(cuda: i32) -> Option<DriverTarget> {
+        Some(DriverTarget { cuda, capability: None })
     }
 
-    fn card(cuda: i32, capability: (i32, i32)) -> Option<Target> {
-        Some(Target { cuda, capability: Some(capability) })
+    fn card(cuda: i32, capability: (i32, i32)) -> Option<DriverTarget> {
+        Some(DriverTarget { cuda, capability: Some(capability) })
     }
 
     #[test]

@@ -7,7 +7,7 @@ use collo_store::Sample;
 
 /// The latest values of a scope, for displays: of a member the first four, of a GPU or an instance the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Watched {
+pub struct LatestValues {
     pub cpu_ratio: Option<f64>,
     pub rss_bytes: Option<f64>,
     pub peak_rss_bytes: Option<f64>,
@@ -20,7 +20,7 @@ pub struct Watched {
 }
 
 /// The latest values by scope.
-pub type Latest = Arc<Mutex<BTreeMap<Arc<str>, Watched>>>;
+pub type Latest = Arc<Mutex<BTreeMap<Arc<str>, LatestValues>>>;
 
 /// Takes the readings of a thread.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ impl Outlet {
     fn show(&self, samples: &[Sample]) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         for s in samples.iter().filter(|s| s.value.is_some()) {
-            let field: fn(&mut Watched) -> &mut Option<f64> = match s.metric {
+            let field: fn(&mut LatestValues) -> &mut Option<f64> = match s.metric {
                 "cpu_ratio" => |w| &mut w.cpu_ratio,
                 "rss_bytes" => |w| &mut w.rss_bytes,
                 "peak_rss_bytes" => |w| &mut w.peak_rss_bytes,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use collo_store::Sample;
 
-use super::process::{self, Process};
+use super::process::{self, ProcessFiles};
 use super::{Sampler, member_scope};
 use crate::launch::tree;
 
@@ -17,7 +17,7 @@ pub struct Trees(Arc<Mutex<Vec<Tree>>>);
 struct Tree {
     scope: Arc<str>,
     supervisor: u32,
-    processes: BTreeMap<u32, Process>,
+    processes: BTreeMap<u32, ProcessFiles>,
     /// What the supervisor had reaped when first read; orphans that it reaps later count.
     last: Option<Before>,
 }
@@ -51,7 +51,7 @@ impl Trees {
             for pid in pids {
                 match tree.processes.get_mut(&pid) {
                     Some(process) => process.look_for_threads(),
-                    None => drop(Process::open(pid).map(|p| tree.processes.insert(pid, p))),
+                    None => drop(ProcessFiles::open(pid).map(|p| tree.processes.insert(pid, p))),
                 }
             }
         }
@@ -176,9 +176,9 @@ impl Sampler for Members {
 }
 
 /// Peak resident memory of every member's processes, summed.
-pub struct Peaks(pub Trees);
+pub struct ResidentPeaks(pub Trees);
 
-impl Sampler for Peaks {
+impl Sampler for ResidentPeaks {
     fn sample(&mut self, at_ns: u64, samples: &mut Vec<Sample>) {
         for (scope, pids) in self.0.pids() {
             let peaks: Vec<u64> = pids.iter().filter_map(|&p| process::peak_rss_bytes(p)).collect();
@@ -213,7 +213,7 @@ mod tests {
     fn rows(rate_hz: u64, ticks: u64) -> BTreeMap<&'static str, usize> {
         let mut child = std::process::Command::new("sleep").arg("30").spawn().unwrap();
         let trees = Trees::below(&[std::process::id()]);
-        trees.lock()[0].processes.extend(Process::open(child.id()).map(|p| (p.pid, p)));
+        trees.lock()[0].processes.extend(ProcessFiles::open(child.id()).map(|p| (p.pid, p)));
         let mut members = Members::new(trees);
         let mut samples = Vec::new();
         for tick in 0..ticks {

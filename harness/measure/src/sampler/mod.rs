@@ -21,7 +21,7 @@ use collo_store::Sample;
 
 pub use gpu::{Board, BoardInstance, Source, SourceChoice};
 pub use host::{NoEnergy, PackageEnergy};
-pub use latest::{Latest, Watched};
+pub use latest::{Latest, LatestValues};
 pub use process::{field, peak_rss_bytes};
 pub use threads::{Rates, Sampling};
 

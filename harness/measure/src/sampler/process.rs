@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 /// The gauges and counters of one process, as the kernel reports them.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Gauges {
+pub struct ProcessGauges {
     /// CPU time of the process and of the children that it has reaped, in clock ticks.
     pub cpu_ticks: u64,
     /// That of its reaped children alone.
@@ -15,7 +15,7 @@ pub struct Gauges {
 }
 
 /// Open files of one process.
-pub struct Process {
+pub struct ProcessFiles {
     pub pid: u32,
     stat: File,
     io: Option<File>,
@@ -32,13 +32,13 @@ struct Thread {
     last: Option<(u64, (u64, u64))>,
 }
 
-impl Process {
+impl ProcessFiles {
     /// `None` if it is gone already.
     pub fn open(pid: u32) -> Option<Self> {
         let stat = File::open(format!("/proc/{pid}/stat")).ok()?;
         // Another user's, or a process that gave up its rights, hides its I/O.
         let io = File::open(format!("/proc/{pid}/io")).ok();
-        let mut process = Process { pid, stat, io, threads: Vec::new() };
+        let mut process = ProcessFiles { pid, stat, io, threads: Vec::new() };
         process.look_for_threads();
         Some(process)
     }
@@ -60,7 +60,7 @@ impl Process {
     }
 
     /// `None` once it is gone, or a zombie.
-    pub fn gauges(&self, buffer: &mut [u8]) -> Option<Gauges> {
+    pub fn gauges(&self, buffer: &mut [u8]) -> Option<ProcessGauges> {
         parse_stat(read(&self.stat, buffer)?)
     }
 
@@ -136,7 +136,7 @@ fn parse_switches(status: &str) -> Option<(u64, u64)> {
     None
 }
 
-fn parse_stat(stat: &str) -> Option<Gauges> {
+fn parse_stat(stat: &str) -> Option<ProcessGauges> {
     // The name stands in parentheses and may itself hold any character; fields after it are numbered from 3, and the last is 24.
     let mut rest = [""; 22];
     for (place, field) in rest.iter_mut().zip(stat.rsplit_once(')')?.1.split_ascii_whitespace()) {
@@ -147,7 +147,7 @@ fn parse_stat(stat: &str) -> Option<Gauges> {
         return None;
     }
     let reaped_ticks = number(16)? + number(17)?;
-    Some(Gauges {
+    Some(ProcessGauges {
         cpu_ticks: number(14)? + number(15)? + reaped_ticks,
         reaped_ticks,
         threads: number(20)?,
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn stat_is_read_past_a_hostile_name() {
         let stat = "42 (a) b (c 9 9 9) S 1 42 42 0 -1 4194304 100 0 0 0 70 30 5 6 20 0 3 0 1000 1000000 250 1844";
-        let expected = Gauges { cpu_ticks: 111, reaped_ticks: 11, threads: 3, rss_pages: 250 };
+        let expected = ProcessGauges { cpu_ticks: 111, reaped_ticks: 11, threads: 3, rss_pages: 250 };
         assert_eq!(parse_stat(stat), Some(expected));
         assert_eq!(parse_stat(&stat.replace(") S", ") Z")), None);
         assert_eq!(parse_stat("42 (x"), None);
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn this_process_has_memory_threads_and_switches() {
-        let mut me = Process::open(std::process::id()).unwrap();
+        let mut me = ProcessFiles::open(std::process::id()).unwrap();
         let mut buffer = [0; 8192];
         assert!(me.gauges(&mut buffer).unwrap().rss_pages > 0);
         assert!(me.switches(&mut buffer).unwrap().0 > 0);
@@ -189,7 +189,7 @@ mod tests {
     fn a_thread_that_ran_is_read_again_and_one_that_slept_keeps_its_count() {
         let mut busy = std::process::Command::new("sh").args(["-c", "while :; do sleep 0.01; done"]).spawn().unwrap();
         let mut idle = std::process::Command::new("sleep").arg("30").spawn().unwrap();
-        let (mut moving, mut still) = (Process::open(busy.id()).unwrap(), Process::open(idle.id()).unwrap());
+        let (mut moving, mut still) = (ProcessFiles::open(busy.id()).unwrap(), ProcessFiles::open(idle.id()).unwrap());
         let mut buffer = [0; 8192];
         let before = moving.switches(&mut buffer).unwrap();
         let end = std::time::Instant::now() + std::time::Duration::from_secs(10);

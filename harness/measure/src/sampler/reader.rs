@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use super::Sampler;
 use super::clockwork::Clockwork;
-use super::gpu::{Account, Finished};
+use super::gpu::{Account, SourceResult};
 use super::latest::Outlet;
 use super::member::{Proportional, Trees};
 use super::quality::Movement;
 
 /// The samplers of a thread, and its outlet.
-pub struct Reader {
+pub struct SamplerThread {
     samplers: Vec<Box<dyn Sampler>>,
     stop: Arc<AtomicBool>,
     outlet: Outlet,
@@ -27,13 +27,13 @@ pub struct Rare {
     pub readings: Arc<AtomicU64>,
 }
 
-impl Reader {
-    pub fn of(samplers: Vec<Box<dyn Sampler>>, stop: &Arc<AtomicBool>, outlet: &Outlet) -> Reader {
-        Reader { samplers, stop: stop.clone(), outlet: outlet.clone() }
+impl SamplerThread {
+    pub fn of(samplers: Vec<Box<dyn Sampler>>, stop: &Arc<AtomicBool>, outlet: &Outlet) -> SamplerThread {
+        SamplerThread { samplers, stop: stop.clone(), outlet: outlet.clone() }
     }
 
     /// Read until stopped, first after `first_after`.
-    pub fn run(mut self, source: &str, rate_hz: f64, first_after: Duration, rare: Option<Rare>) -> Finished {
+    pub fn run(mut self, source: &str, rate_hz: f64, first_after: Duration, rare: Option<Rare>) -> SourceResult {
         let mut clockwork = Clockwork::begin(rate_hz, first_after);
         let mut movement = Movement::default();
         let mut pss_due_ns = None;
@@ -76,7 +76,7 @@ impl Reader {
         let mut account = Account::default();
         self.samplers.iter().filter_map(|s| s.account()).for_each(|a| account.join(a));
         quality.absent = account.told();
-        Finished { quality, account }
+        SourceResult { quality, account }
     }
 
     /// Park until shortly before the next tick; a request to stop, or for proportional memory, unparks the thread.

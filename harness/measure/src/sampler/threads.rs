@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use collo_store::{Sample, SampleWriter, SamplingQuality};
 
 use super::Sampler;
-use super::gpu::{Board, Finished, Lost, Session, Setting};
+use super::gpu::{Board, GpuLoss, GpuSamplingSpec, GpuSession, SourceResult};
 use super::host::{Host, PackageEnergy};
-use super::latest::{Latest, Outlet, Watched};
-use super::member::{Members, Peaks, Trees};
-use super::reader::{Rare, Reader};
+use super::latest::{Latest, LatestValues, Outlet};
+use super::member::{Members, ResidentPeaks, Trees};
+use super::reader::{Rare, SamplerThread};
 
 /// How often to read.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,14 +32,14 @@ pub struct Sampling {
     stop: Arc<AtomicBool>,
     pss_now: Arc<AtomicBool>,
     pss_readings: Arc<AtomicU64>,
-    readers: Vec<JoinHandle<Vec<Finished>>>,
+    readers: Vec<JoinHandle<Vec<SourceResult>>>,
     /// Sources that could not be started.
-    unread: Vec<Finished>,
+    unread: Vec<SourceResult>,
     writer: Option<JoinHandle<collo_store::Result<()>>>,
     /// Tells the writer not to wait for a reader that does not end.
     give_up: Arc<AtomicBool>,
     latest: Latest,
-    lost: Lost,
+    lost: GpuLoss,
 }
 
 /// Time limit for a reader to end: a call to the driver of a lost GPU may never return.
@@ -64,13 +64,13 @@ impl Sampling {
         if let Some(energy) = PackageEnergy::find() {
             fast.push(Box::new(energy));
         }
-        let slow: Vec<Box<dyn Sampler>> = vec![Box::new(Host::new()), Box::new(Peaks(trees.clone()))];
-        let (fast, slow) = (Reader::of(fast, &stop, &outlet), Reader::of(slow, &stop, &outlet));
+        let slow: Vec<Box<dyn Sampler>> = vec![Box::new(Host::new()), Box::new(ResidentPeaks(trees.clone()))];
+        let (fast, slow) = (SamplerThread::of(fast, &stop, &outlet), SamplerThread::of(slow, &stop, &outlet));
         let every_ns = rates.pss_every.as_nanos() as u64;
         let rare = Rare { trees: trees.clone(), every_ns, now: pss_now.clone(), readings: pss_readings.clone() };
         let give_up = Arc::new(AtomicBool::new(false));
         let given_up = give_up.clone();
-        let (readers, unread, lost) = (Vec::new(), Vec::new(), Lost::default());
+        let (readers, unread, lost) = (Vec::new(), Vec::new(), GpuLoss::default());
         // Dropped by an error on the way, it ends what has begun.
         let mut sampling =
             Sampling { stop: stop.clone(), pss_now, pss_readings, readers, unread, writer: None, give_up, latest, lost };
@@ -78,8 +78,8 @@ impl Sampling {
         sampling.readers.push(thread("proc", move || vec![fast.run("proc", rates.fast_hz, Duration::ZERO, None)])?);
         sampling.readers.push(thread("host", move || vec![slow.run("host", rates.slow_hz, OFF_BEAT, Some(rare))])?);
         let nvml_hz = rates.fast_hz.min(NVML_MOST_HZ);
-        let setting = Setting { nvml_hz, slow_hz: rates.slow_hz, trees, outlet, stop, everything: false };
-        let Session { readers: of_cards, unread, lost, not_begun } = Session::start(boards, &setting);
+        let setting = GpuSamplingSpec { nvml_hz, slow_hz: rates.slow_hz, trees, outlet, stop, everything: false };
+        let GpuSession { readers: of_cards, unread, lost, not_begun } = GpuSession::start(boards, &setting);
         sampling.readers.extend(of_cards);
         (sampling.unread, sampling.lost) = (unread, lost);
         not_begun.map_or(Ok(sampling), |e| Err(e.into()))
@@ -102,7 +102,7 @@ impl Sampling {
     }
 
     /// The latest values by scope.
-    pub fn latest(&self) -> BTreeMap<Arc<str>, Watched> {
+    pub fn latest(&self) -> BTreeMap<Arc<str>, LatestValues> {
         self.latest.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
@@ -122,7 +122,7 @@ impl Sampling {
     }
 
     /// End the reading threads; no GPU is open afterwards.
-    fn end(&mut self) -> Vec<Finished> {
+    fn end(&mut self) -> Vec<SourceResult> {
         self.stop.store(true, Ordering::Relaxed);
         self.wake();
         let deadline = Instant::now() + END;
@@ -136,7 +136,7 @@ impl Sampling {
                 finished.extend(reader.join().unwrap_or_default());
             } else {
                 self.give_up.store(true, Ordering::Relaxed);
-                finished.push(Finished::stuck(END));
+                finished.push(SourceResult::stuck(END));
             }
         }
         finished.append(&mut self.unread);

@@ -19,7 +19,7 @@ use super::{Against, Comparison, Condition, Test};
 const DEEPEST: usize = 100;
 
 #[derive(Debug, Clone, PartialEq)]
-enum Word {
+enum Token {
     Name(String),
     Value(Json),
     Sign(&'static str),
@@ -29,7 +29,7 @@ const SIGNS: [&str; 15] = ["==", "!=", "<=", ">=", "=~", "&&", "||", "<", ">", "
 
 pub fn condition(source: &Arc<Source>) -> Result<Condition, Diagnostic> {
     let words = words(source)?;
-    let mut reader = Reader { source, words, next: 0, depth: 0 };
+    let mut reader = ExpressionReader { source, words, next: 0, depth: 0 };
     let condition = reader.any()?;
     match reader.peek() {
         None => Ok(condition),
@@ -37,7 +37,7 @@ pub fn condition(source: &Arc<Source>) -> Result<Condition, Diagnostic> {
     }
 }
 
-fn words(source: &Arc<Source>) -> Result<Vec<(Word, Range<usize>)>, Diagnostic> {
+fn words(source: &Arc<Source>) -> Result<Vec<(Token, Range<usize>)>, Diagnostic> {
     let text = source.text();
     let mut words = Vec::new();
     let mut at = 0;
@@ -47,12 +47,12 @@ fn words(source: &Arc<Source>) -> Result<Vec<(Word, Range<usize>)>, Diagnostic> 
             at += c.len_utf8();
             continue;
         } else if let Some(sign) = SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
-            (Word::Sign(sign), sign.len())
+            (Token::Sign(sign), sign.len())
         } else if c == '"' || c == '\'' {
             let Some(end) = rest[1..].find(c) else {
                 return Err(Diagnostic::new("string without its closing quote").at(source, at..text.len()));
             };
-            (Word::Value(rest[1..=end].into()), end + 2)
+            (Token::Value(rest[1..=end].into()), end + 2)
         } else if c.is_ascii_digit() || (c == '-' && rest[1..].starts_with(|c: char| c.is_ascii_digit())) {
             let length = rest[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '.').map_or(rest.len(), |i| i + 1);
             let number: Option<Json> = rest[..length]
@@ -61,13 +61,13 @@ fn words(source: &Arc<Source>) -> Result<Vec<(Word, Range<usize>)>, Diagnostic> 
                 .ok()
                 .or_else(|| rest[..length].parse::<f64>().ok().filter(|n| n.is_finite()).map(Json::from));
             let wrong = || Diagnostic::new(format!("invalid number {}", quoted(&rest[..length]))).at(source, at..at + length);
-            (Word::Value(number.ok_or_else(|| wrong().note("strings must be quoted"))?), length)
+            (Token::Value(number.ok_or_else(|| wrong().note("strings must be quoted"))?), length)
         } else if c.is_alphabetic() || c == '_' {
             let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').unwrap_or(rest.len());
             let word = match &rest[..length] {
-                "true" => Word::Value(true.into()),
-                "false" => Word::Value(false.into()),
-                name => Word::Name(name.to_string()),
+                "true" => Token::Value(true.into()),
+                "false" => Token::Value(false.into()),
+                name => Token::Name(name.to_string()),
             };
             (word, length)
         } else {
@@ -86,15 +86,15 @@ fn words(source: &Arc<Source>) -> Result<Vec<(Word, Range<usize>)>, Diagnostic> 
     Ok(words)
 }
 
-struct Reader<'a> {
+struct ExpressionReader<'a> {
     source: &'a Arc<Source>,
-    words: Vec<(Word, Range<usize>)>,
+    words: Vec<(Token, Range<usize>)>,
     next: usize,
     depth: usize,
 }
 
-impl Reader<'_> {
-    fn peek(&self) -> Option<&Word> {
+impl ExpressionReader<'_> {
+    fn peek(&self) -> Option<&Token> {
         self.words.get(self.next).map(|(word, _)| word)
     }
 
@@ -104,7 +104,7 @@ impl Reader<'_> {
     }
 
     fn take(&mut self, sign: &str) -> bool {
-        let is = self.peek() == Some(&Word::Sign(SIGNS.into_iter().find(|s| *s == sign).unwrap_or_default()));
+        let is = self.peek() == Some(&Token::Sign(SIGNS.into_iter().find(|s| *s == sign).unwrap_or_default()));
         self.next += usize::from(is);
         is
     }
@@ -150,21 +150,21 @@ impl Reader<'_> {
     }
 
     fn test(&mut self) -> Result<Test, Diagnostic> {
-        let Some(Word::Name(axis)) = self.peek().cloned() else { return Err(self.expected("an axis, as in `degree <= 2`")) };
+        let Some(Token::Name(axis)) = self.peek().cloned() else { return Err(self.expected("an axis, as in `degree <= 2`")) };
         let axis_span = self.span();
         self.next += 1;
         let comparison = match self.peek() {
-            Some(Word::Sign("==")) => Comparison::Equal,
-            Some(Word::Sign("!=")) => Comparison::NotEqual,
-            Some(Word::Sign("<")) => Comparison::Less,
-            Some(Word::Sign("<=")) => Comparison::AtMost,
-            Some(Word::Sign(">")) => Comparison::More,
-            Some(Word::Sign(">=")) => Comparison::AtLeast,
-            Some(Word::Sign("=~")) => {
+            Some(Token::Sign("==")) => Comparison::Equal,
+            Some(Token::Sign("!=")) => Comparison::NotEqual,
+            Some(Token::Sign("<")) => Comparison::Less,
+            Some(Token::Sign("<=")) => Comparison::AtMost,
+            Some(Token::Sign(">")) => Comparison::More,
+            Some(Token::Sign(">=")) => Comparison::AtLeast,
+            Some(Token::Sign("=~")) => {
                 self.next += 1;
                 return self.pattern(axis, axis_span);
             }
-            Some(Word::Name(name)) if name == "in" => {
+            Some(Token::Name(name)) if name == "in" => {
                 self.next += 1;
                 return self.list(axis, axis_span);
             }
@@ -178,11 +178,11 @@ impl Reader<'_> {
 
     fn value(&mut self) -> Result<Json, Diagnostic> {
         match self.peek().cloned() {
-            Some(Word::Value(value)) => {
+            Some(Token::Value(value)) => {
                 self.next += 1;
                 Ok(value)
             }
-            Some(Word::Name(name)) => Err(self.expected("a value").note(format!("strings must be quoted: `\"{name}\"`"))),
+            Some(Token::Name(name)) => Err(self.expected("a value").note(format!("strings must be quoted: `\"{name}\"`"))),
             _ => Err(self.expected("a value").note("a number, `true`, `false`, or a quoted string")),
         }
     }

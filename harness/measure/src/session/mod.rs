@@ -11,16 +11,16 @@ use std::sync::Arc;
 
 use collo_store::{CampaignFolder, Diagnostic, Diagnostics};
 
-use crate::campaign::{self, Choice, Finished, Order};
+use crate::campaign::{self, CampaignOptions, CampaignSpec, Finished};
 use crate::device::{DeviceFacts, Gpu, Partition, fixed, hold};
 use crate::events::{Event, Watcher};
-use crate::experiment::{Asked, Experiment};
+use crate::experiment::{DeviceRequest, Experiment};
 use crate::interpreters::Interpreters;
 use crate::noted::Noted;
 use crate::plan::{Plan, PlannedCell, plan_experiment};
 use crate::prepare::{Prepared, prepare_all};
 use crate::project::Project;
-use crate::python::{PythonError, Target};
+use crate::python::{DriverTarget, PythonError};
 use crate::run::RunError;
 use crate::select::Selection;
 use crate::workload::Workload;
@@ -31,16 +31,22 @@ pub struct Request {
     pub experiment: Experiment,
     /// These cells and their baselines; all if `None`.
     pub selection: Option<Selection>,
-    pub device: Asked,
+    pub device: DeviceRequest,
     /// The user's own Python instead of the provided one.
     pub python: Option<PathBuf>,
-    pub choice: Choice,
+    pub choice: CampaignOptions,
 }
 
 impl Request {
     /// The whole experiment, with its own settings.
     pub fn of(experiment: Experiment) -> Request {
-        Request { experiment, selection: None, device: Asked::default(), python: None, choice: Choice::default() }
+        Request {
+            experiment,
+            selection: None,
+            device: DeviceRequest::default(),
+            python: None,
+            choice: CampaignOptions::default(),
+        }
     }
 }
 
@@ -154,7 +160,7 @@ impl Session {
                 workloads.push(member.workload().clone());
             }
         }
-        let target = Target::of(&self.facts);
+        let target = DriverTarget::of(&self.facts);
         let mut tell = |progress| watcher(Event::Python(progress));
         let (interpreters, versions) =
             Interpreters::provide(&self.project, &workloads, self.request.python.as_deref(), target, &mut tell)?;
@@ -182,10 +188,10 @@ impl Session {
     }
 
     /// One campaign, or one more round of it.
-    fn campaign(&self, choice: Choice, watcher: Watcher<'_>) -> Result<Finished, Unfinished> {
+    fn campaign(&self, choice: CampaignOptions, watcher: Watcher<'_>) -> Result<Finished, Unfinished> {
         let nothing = Provided::default();
         let provided = self.provided.as_ref().unwrap_or(&nothing);
-        let order = Order {
+        let order = CampaignSpec {
             project: &self.project,
             experiment: &self.request.experiment,
             plan: &self.plan,

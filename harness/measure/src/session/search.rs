@@ -3,7 +3,7 @@
 use collo_store::{CampaignFolder, Diagnostic, Runs};
 
 use super::{Session, Unfinished};
-use crate::campaign::{Choice, End, Finished, Only};
+use crate::campaign::{CampaignEnd, CampaignOptions, Finished, Only};
 use crate::events::Watcher;
 use crate::frontier::Frontier;
 
@@ -29,7 +29,7 @@ impl Session {
             self.plan = plan;
             // What was cut off comes first; its cells are in the campaign's plan already.
             let unfinished = campaign.as_ref().is_some_and(|c| c.progress().is_ok_and(|p| !p.is_complete()));
-            let choice = Choice {
+            let choice = CampaignOptions {
                 new: campaign.is_none(),
                 only: Only::Missing,
                 more: (campaign.is_some() && !unfinished).then_some(self.experiment().repetitions),
@@ -37,7 +37,7 @@ impl Session {
                 ..asked.clone()
             };
             let ended = self.campaign(choice, watcher)?;
-            if ended.end != End::Complete {
+            if ended.end != CampaignEnd::Complete {
                 return Ok(ended);
             }
             campaign = Some(CampaignFolder::open(ended.campaign.path())?);

@@ -9,7 +9,7 @@ use nvml_wrapper::Device;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 
 use super::evidence::{self, InForce, check, process};
-use super::stage::{Served, StagedCard, Visible};
+use super::stage::{MpsDaemon, StagedCard, Visible};
 use crate::device::company::{Company, Unlisted};
 use crate::device::{holders, mps, namespace, nvml};
 use crate::launch::protocol::Hello;
@@ -78,14 +78,14 @@ impl Seen {
             Err(nvml_wrapper::error::NvmlError::NotSupported) => Some(false),
             Err(_) => None,
         };
-        let whole = Listed::of(&device);
+        let whole = ProcessLists::of(&device);
         self.mps_clients = whole.clients();
         self.computing = whole.all();
         // The lists of the whole card may be closed to us, or without what runs on instances, where those of the instances are open; and
         // a client of MPS (`M+C`) may be on either of the two lists alone. So both are asked of both.
         for part in card.devices.iter().filter(|d| d.gpu_instance.is_some()) {
             let Ok(device) = nvml.device_by_uuid(part.uuid.as_str()) else { continue };
-            let listed = Listed::of(&device);
+            let listed = ProcessLists::of(&device);
             if let Some(clients) = listed.clients() {
                 self.mps_clients.get_or_insert_default().extend(clients);
             }
@@ -106,7 +106,7 @@ impl Seen {
     }
 
     /// The replies of a daemon and its server. Each query runs a program that may be slow, so none is repeated.
-    fn ask(&mut self, daemon: &Served, limited: bool) {
+    fn ask(&mut self, daemon: &MpsDaemon, limited: bool) {
         let servers = daemon.control.servers();
         let clients = servers.as_ref().ok().and_then(|servers| {
             let each: Option<Vec<Vec<u32>>> = servers.iter().map(|s| daemon.control.clients(*s).ok()).collect();
@@ -136,14 +136,14 @@ impl Seen {
 }
 
 /// The driver's two lists of a device; an unreadable or unsupported one is absent.
-struct Listed {
+struct ProcessLists {
     plain: Option<Vec<ProcessInfo>>,
     clients: Option<Vec<ProcessInfo>>,
 }
 
-impl Listed {
-    fn of(device: &Device<'_>) -> Listed {
-        Listed { plain: device.running_compute_processes().ok(), clients: device.mps_running_compute_processes().ok() }
+impl ProcessLists {
+    fn of(device: &Device<'_>) -> ProcessLists {
+        ProcessLists { plain: device.running_compute_processes().ok(), clients: device.mps_running_compute_processes().ok() }
     }
 
     fn clients(&self) -> Option<BTreeSet<u32>> {

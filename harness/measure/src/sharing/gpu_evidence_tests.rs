@@ -135,7 +135,7 @@ fn a_limit_of_threads_shows_in_the_sms_that_a_member_sees() {
 /// A GPU with one daemon, whose clients have half of the threads and 4 GB.
 fn limited() -> StagedCard {
     let mut card = card(vec![Visible { daemon: Some(0), percent: Some(50), ..whole() }], false);
-    card.daemons.push(Served { control: Control::at("/nowhere"), log: PathBuf::new() });
+    card.daemons.push(MpsDaemon { control: Control::at("/nowhere"), log: PathBuf::new() });
     card.memory_limit_bytes = Some(4_000_000_000);
     card.thread_limit_percent = Some(50);
     card

@@ -9,12 +9,12 @@ use collo_store::{Diagnostic, MemberSpec};
 use super::mig::Cut;
 use super::{Refusal, Seat, Seating};
 use crate::device::Partition;
-use crate::device::mig::{Card, Instance, Profile};
+use crate::device::mig::{GpuModel, Instance, Profile};
 use crate::device::partition::Slice;
 
 /// The question.
 pub struct Seats<'a> {
-    pub card: &'a Card,
+    pub card: &'a GpuModel,
     pub members: &'a [MemberSpec],
     /// Several members may share an instance.
     pub mps: bool,

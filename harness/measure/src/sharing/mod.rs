@@ -21,8 +21,8 @@ pub use limits::Limits;
 pub use mig::on_slice;
 pub use naive::Naive;
 pub use seat::{Seat, Seating};
-pub use slot::{NotStaged, Slot, Staged};
-pub use stage::{Ground, StagedCard, scrubbed, stage, withheld};
+pub use slot::{Slot, StageError, Staged};
+pub use stage::{StageContext, StagedCard, scrubbed, stage, withheld};
 
 use std::collections::BTreeMap;
 use std::fmt;

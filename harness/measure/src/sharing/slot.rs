@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::stage::{Daemon, StagedCard};
 use crate::device::Cores;
-use crate::device::cut::NotCut;
-use crate::device::hold::Hold;
+use crate::device::cut::PartitionError;
+use crate::device::hold::GpuLease;
 
 /// A staged device.
 pub struct Staged {
@@ -24,7 +24,7 @@ impl Staged {
     }
 
     /// End what was started for this run alone; returns any problem with it.
-    pub fn trouble_and_end(mut self, hold: Option<&mut Hold>) -> Option<String> {
+    pub fn trouble_and_end(mut self, hold: Option<&mut GpuLease>) -> Option<String> {
         let trouble = self.daemons.iter_mut().find_map(Daemon::trouble);
         if let Some(hold) = hold {
             self.daemons.into_iter().for_each(|daemon| daemon.end(hold));
@@ -45,21 +45,21 @@ pub struct Slot {
 /// Why a device could not be staged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
-pub struct NotStaged {
+pub struct StageError {
     pub reason: String,
     /// The device disappeared.
     pub lost: bool,
 }
 
-impl NotStaged {
-    pub fn because(reason: impl Into<String>) -> NotStaged {
-        NotStaged { reason: reason.into(), lost: false }
+impl StageError {
+    pub fn because(reason: impl Into<String>) -> StageError {
+        StageError { reason: reason.into(), lost: false }
     }
 }
 
-impl From<NotCut> for NotStaged {
-    fn from(e: NotCut) -> NotStaged {
-        NotStaged { reason: e.line(), lost: e.lost }
+impl From<PartitionError> for StageError {
+    fn from(e: PartitionError) -> StageError {
+        StageError { reason: e.line(), lost: e.lost }
     }
 }
 

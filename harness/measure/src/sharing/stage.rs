@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Limits, NotStaged, Seat, Seating, Slot, Staged};
-use crate::device::cut::CutCard;
-use crate::device::hold::Hold;
+use super::{Limits, Seat, Seating, Slot, StageError, Staged};
+use crate::device::cut::PartitionedGpu;
+use crate::device::hold::GpuLease;
 use crate::device::mps::{self, Control, Status};
 use crate::device::{Cores, DeviceFacts, DeviceKind, Gpu, state_folder};
 use crate::launch::{Service, ServiceOrders};
 use crate::sampler::{Board, BoardInstance, SourceChoice};
 
 /// The inputs of staging.
-pub struct Ground<'a> {
+pub struct StageContext<'a> {
     pub facts: &'a DeviceFacts,
     /// The GPU of this run, and its lease; `None` on a CPU.
-    pub card: Option<(&'a Gpu, &'a mut Hold)>,
+    pub card: Option<(&'a Gpu, &'a mut GpuLease)>,
     pub cores: &'a Cores,
     /// The run's folder, where daemons write their logs.
     pub folder: &'a Path,
@@ -36,7 +36,7 @@ pub struct StagedCard {
     pub mig: bool,
     /// By member.
     pub devices: Vec<Visible>,
-    pub daemons: Vec<Served>,
+    pub daemons: Vec<MpsDaemon>,
     /// The folder in which members without MPS look for a daemon, and find none.
     pub empty: PathBuf,
     pub foreign: bool,
@@ -65,14 +65,14 @@ pub struct Visible {
 
 /// An MPS daemon of ours: its control, and its log folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Served {
+pub struct MpsDaemon {
     pub control: Control,
     pub log: PathBuf,
 }
 
 /// The same with its process.
 pub struct Daemon {
-    served: Served,
+    served: MpsDaemon,
     service: Service,
 }
 
@@ -82,7 +82,7 @@ const READY_WITHIN: Duration = Duration::from_secs(15);
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
 
 /// Bring the device from its current state to the one required by the seating, and give each member its slot.
-pub fn stage(ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged> {
+pub fn stage(ground: &mut StageContext<'_>, seating: &Seating) -> Result<Staged, StageError> {
     match ground.facts.kind {
         DeviceKind::Cpu => {
             let members = seating.seats.len();
@@ -93,15 +93,15 @@ pub fn stage(ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotSt
     }
 }
 
-fn on_gpu(ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStaged> {
-    let Some((gpu, hold)) = ground.card.as_mut() else { return Err(NotStaged::because("no GPU is leased")) };
+fn on_gpu(ground: &mut StageContext<'_>, seating: &Seating) -> Result<Staged, StageError> {
+    let Some((gpu, hold)) = ground.card.as_mut() else { return Err(StageError::because("no GPU is leased")) };
     let mig = seating.partition.as_ref().is_some_and(|p| p.mig);
     let exclusive = seating.daemons && ground.exclusive && !mig;
     if !exclusive {
-        hold.make_shared().map_err(NotStaged::from)?;
+        hold.make_shared().map_err(StageError::from)?;
     }
     let cut = match &seating.partition {
-        Some(partition) => Some(hold.bring(partition).map_err(NotStaged::from)?),
+        Some(partition) => Some(hold.bring(partition).map_err(StageError::from)?),
         None => None,
     };
     let devices = devices(seating, hold.uuid(), gpu.sms, cut.as_ref())?;
@@ -125,7 +125,7 @@ fn on_gpu(ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStage
     let mut daemons = Vec::new();
     if seating.daemons {
         if exclusive {
-            hold.make_exclusive().map_err(NotStaged::from)?;
+            hold.make_exclusive().map_err(StageError::from)?;
         }
         if let Err(reason) = start_daemons(&mut card, &mut daemons, hold, ground.folder, &told) {
             daemons.into_iter().for_each(|daemon| daemon.end(hold));
@@ -143,7 +143,7 @@ fn on_gpu(ground: &mut Ground<'_>, seating: &Seating) -> Result<Staged, NotStage
     Ok(Staged { slots, card: Some(Arc::new(card)), daemons })
 }
 
-fn devices(seating: &Seating, uuid: &str, sms: Option<u32>, cut: Option<&CutCard>) -> Result<Vec<Visible>, NotStaged> {
+fn devices(seating: &Seating, uuid: &str, sms: Option<u32>, cut: Option<&PartitionedGpu>) -> Result<Vec<Visible>, StageError> {
     let visible = |(member, seat): (usize, &Seat)| {
         let percent = seating.limits.get(member).and_then(|l| l.active_thread_percent);
         let whole = Visible { uuid: uuid.into(), sms, gpu_instance: None, compute_instance: None, daemon: None, percent };
@@ -158,10 +158,10 @@ fn devices(seating: &Seating, uuid: &str, sms: Option<u32>, cut: Option<&CutCard
         })
     };
     let all: Option<Vec<Visible>> = seating.seats.iter().enumerate().map(visible).collect();
-    all.ok_or_else(|| NotStaged::because("an instance was created, but CUDA does not see it"))
+    all.ok_or_else(|| StageError::because("an instance was created, but CUDA does not see it"))
 }
 
-fn instances(seating: &Seating, cut: Option<&CutCard>) -> Vec<(String, u32, u32)> {
+fn instances(seating: &Seating, cut: Option<&PartitionedGpu>) -> Vec<(String, u32, u32)> {
     let mut all: Vec<(String, u32, u32)> = Vec::new();
     for seat in &seating.seats {
         let Seat::Slice { instance, compute } = *seat else { continue };
@@ -175,12 +175,12 @@ fn instances(seating: &Seating, cut: Option<&CutCard>) -> Vec<(String, u32, u32)
 }
 
 /// An empty folder of ours: a member that looks there for an MPS daemon finds none.
-fn empty_folder() -> Result<PathBuf, NotStaged> {
-    let folder = state_folder::make().map_err(|e| NotStaged::because(e.what()))?.join(mps::NO_DAEMON);
-    fs_err::create_dir_all(&folder).map_err(|e| NotStaged::because(e.to_string()))?;
+fn empty_folder() -> Result<PathBuf, StageError> {
+    let folder = state_folder::make().map_err(|e| StageError::because(e.what()))?.join(mps::NO_DAEMON);
+    fs_err::create_dir_all(&folder).map_err(|e| StageError::because(e.to_string()))?;
     match fs_err::read_dir(&folder).map(|mut entries| entries.next().is_none()) {
         Ok(true) => Ok(folder),
-        _ => Err(NotStaged::because(format!("{} is not empty, so members might find an MPS daemon in it", folder.display()))),
+        _ => Err(StageError::because(format!("{} is not empty, so members might find an MPS daemon in it", folder.display()))),
     }
 }
 
@@ -188,12 +188,12 @@ fn empty_folder() -> Result<PathBuf, NotStaged> {
 fn start_daemons(
     card: &mut StagedCard,
     daemons: &mut Vec<Daemon>,
-    hold: &mut Hold,
+    hold: &mut GpuLease,
     folder: &Path,
     limits: &Limits,
-) -> Result<(), NotStaged> {
+) -> Result<(), StageError> {
     if mps::program().is_none() {
-        return Err(NotStaged::because(format!("`{}` is not on the PATH; it comes with the driver", mps::PROGRAM)));
+        return Err(StageError::because(format!("`{}` is not on the PATH; it comes with the driver", mps::PROGRAM)));
     }
     let mut served: Vec<String> = Vec::new();
     for member in 0..card.devices.len() {
@@ -215,13 +215,13 @@ fn start_daemons(
 }
 
 impl Daemon {
-    fn start(uuid: &str, log: &Path, hold: &mut Hold, limits: &Limits) -> Result<Daemon, NotStaged> {
-        let io = |e: std::io::Error| NotStaged::because(format!("the MPS daemon cannot be started: {e}"));
+    fn start(uuid: &str, log: &Path, hold: &mut GpuLease, limits: &Limits) -> Result<Daemon, StageError> {
+        let io = |e: std::io::Error| StageError::because(format!("the MPS daemon cannot be started: {e}"));
         fs_err::create_dir_all(log).map_err(io)?;
         // It is written down before it is made, so that none is left that nobody knows.
         let pipe = mps::folder::free();
-        hold.note_daemon(&pipe, true).map_err(NotStaged::from)?;
-        let forget = |hold: &mut Hold, e: std::io::Error| {
+        hold.note_daemon(&pipe, true).map_err(StageError::from)?;
+        let forget = |hold: &mut GpuLease, e: std::io::Error| {
             mps::folder::remove(&pipe);
             let _ = hold.note_daemon(&pipe, false);
             io(e)
@@ -240,7 +240,7 @@ impl Daemon {
             asked_to_end: Some(pipe.clone()),
         };
         let service = Service::start(orders).map_err(|e| forget(hold, e))?;
-        let mut daemon = Daemon { served: Served { control: Control::at(&pipe), log: log.into() }, service };
+        let mut daemon = Daemon { served: MpsDaemon { control: Control::at(&pipe), log: log.into() }, service };
         let deadline = Instant::now() + READY_WITHIN;
         let reason = loop {
             if let Some(how) = daemon.service.ended() {
@@ -255,7 +255,7 @@ impl Daemon {
             std::thread::sleep(Duration::from_millis(10));
         };
         daemon.end(hold);
-        Err(NotStaged::because(reason))
+        Err(StageError::because(reason))
     }
 
     /// The errors in its logs, to be appended to a sentence: the server's first, because it is nearer to the members.
@@ -284,7 +284,7 @@ impl Daemon {
         }
     }
 
-    pub(super) fn end(self, hold: &mut Hold) {
+    pub(super) fn end(self, hold: &mut GpuLease) {
         self.service.stop(ENDS_WITHIN);
         let pipe = &self.served.control.pipe;
         mps::folder::remove(pipe);

@@ -1,6 +1,6 @@
 //! The list of all keys of a `workload.toml`: the reader, the JSON Schema and the hints are all derived from it.
 
-use crate::fields::{Key, Kind, Shape};
+use crate::fields::{Key, Shape, ValueKind};
 
 const HELP: &str = "collo schema workload";
 
@@ -10,13 +10,14 @@ pub const ADAPTERS: &[&str] = &["timm", "lightning", "huggingface"];
 /// Possible requirements of a workload.
 pub const REQUIREMENTS: &[&str] = &["cuda"];
 
-const fn key(name: &'static str, kind: Kind, default: Option<&'static str>, about: &'static str) -> Key {
+const fn key(name: &'static str, kind: ValueKind, default: Option<&'static str>, about: &'static str) -> Key {
     Key { name, kind, default, about, former: None }
 }
 
-const DESCRIPTION: Key = key("description", Kind::Text, None, "one sentence for lists and reports");
-const REQUIRES: Key = key("requires", Kind::Choice(REQUIREMENTS), None, "what the device must have; cells on others are refused");
-const FORECASTS: Key = key("forecast", Kind::Table(&FORECAST), None, "what one member alone needs, for the plan");
+const DESCRIPTION: Key = key("description", ValueKind::Text, None, "one sentence for lists and reports");
+const REQUIRES: Key =
+    key("requires", ValueKind::Choice(REQUIREMENTS), None, "what the device must have; cells on others are refused");
+const FORECASTS: Key = key("forecast", ValueKind::Table(&FORECAST), None, "what one member alone needs, for the plan");
 
 pub static WORKLOAD: Shape = Shape {
     help: HELP,
@@ -25,75 +26,80 @@ pub static WORKLOAD: Shape = Shape {
         DESCRIPTION,
         key(
             "command",
-            Kind::List(&Kind::Text),
+            ValueKind::List(&ValueKind::Text),
             None,
             "program and arguments, run in the workload's folder; `python` is the chosen interpreter, `{name}` a setting, \
              `{settings}` every other setting as `--name=value`",
         ),
         key(
             "environment",
-            Kind::Text,
+            ValueKind::Text,
             Some("\"torch\""),
             "`torch`: the Python environment that collo provides; `system`: the system's `python3`; or the path of one of your own",
         ),
         key(
             "packages",
-            Kind::Text,
+            ValueKind::Text,
             None,
             "a requirements file with hashes: what this workload needs beyond the provided environment",
         ),
         REQUIRES,
         key(
             "prepare",
-            Kind::List(&Kind::Text),
+            ValueKind::List(&ValueKind::Text),
             None,
             "run before a campaign, to provide or check the data; `{name}` is a setting",
         ),
-        key("prepare_timeout", Kind::Duration, Some("\"2h\""), "how long `prepare` may take"),
+        key("prepare_timeout", ValueKind::Duration, Some("\"2h\""), "how long `prepare` may take"),
         key(
             "outputs",
-            Kind::List(&Kind::Text),
+            ValueKind::List(&ValueKind::Text),
             None,
             "files and folders of the workload's folder that its runs write: never ingredients, whatever their names",
         ),
-        key("settings", Kind::Table(&SETTINGS), None, "the settings with their defaults; each is a placeholder in `command`"),
-        key("variables", Kind::Table(&VARIABLES), None, "environment variables of its processes; `{name}` is a setting"),
+        key(
+            "settings",
+            ValueKind::Table(&SETTINGS),
+            None,
+            "the settings with their defaults; each is a placeholder in `command`",
+        ),
+        key("variables", ValueKind::Table(&VARIABLES), None, "environment variables of its processes; `{name}` is a setting"),
         FORECASTS,
-        key("epochs", Kind::Table(&EPOCHS), None, "how to read epochs from the output of a script without the protocol"),
+        key("epochs", ValueKind::Table(&EPOCHS), None, "how to read epochs from the output of a script without the protocol"),
         key(
             "recipes",
-            Kind::Table(&RECIPES),
+            ValueKind::Table(&RECIPES),
             None,
             "named values for many settings: `recipe = \"NAME\"`; a preset's or an experiment's own values win",
         ),
-        key("presets", Kind::Table(&PRESETS), None, "further workloads: this one under another name, with other settings"),
+        key("presets", ValueKind::Table(&PRESETS), None, "further workloads: this one under another name, with other settings"),
     ],
 };
 
-pub static SETTINGS: Shape = Shape { help: HELP, others: Some(&Kind::Setting), keys: &[] };
+pub static SETTINGS: Shape = Shape { help: HELP, others: Some(&ValueKind::Setting), keys: &[] };
 
-pub static RECIPES: Shape = Shape { help: HELP, others: Some(&Kind::Table(&SETTINGS)), keys: &[] };
+pub static RECIPES: Shape = Shape { help: HELP, others: Some(&ValueKind::Table(&SETTINGS)), keys: &[] };
 
-pub static VARIABLES: Shape = Shape { help: HELP, others: Some(&Kind::Text), keys: &[] };
+pub static VARIABLES: Shape = Shape { help: HELP, others: Some(&ValueKind::Text), keys: &[] };
 
-pub static PRESETS: Shape = Shape { help: HELP, others: Some(&Kind::Table(&PRESET)), keys: &[] };
+pub static PRESETS: Shape = Shape { help: HELP, others: Some(&ValueKind::Table(&PRESET)), keys: &[] };
 
 pub static PRESET: Shape = Shape {
     help: HELP,
     others: None,
-    keys: &[DESCRIPTION, key("settings", Kind::Table(&SETTINGS), None, "the settings that differ"), REQUIRES, FORECASTS],
+    keys: &[DESCRIPTION, key("settings", ValueKind::Table(&SETTINGS), None, "the settings that differ"), REQUIRES, FORECASTS],
 };
 
 pub static FORECAST: Shape = Shape {
     help: HELP,
     others: None,
     keys: &[
-        key("cpu", Kind::Table(&FORECAST_CPU), None, "on one core of a CPU"),
-        key("gpu", Kind::Table(&FORECAST_GPU), None, "on a GPU"),
+        key("cpu", ValueKind::Table(&FORECAST_CPU), None, "on one core of a CPU"),
+        key("gpu", ValueKind::Table(&FORECAST_GPU), None, "on a GPU"),
     ],
 };
 
-const NOT_NEGATIVE: Kind = Kind::Number { from: 0.0, to: f64::INFINITY };
+const NOT_NEGATIVE: ValueKind = ValueKind::Number { from: 0.0, to: f64::INFINITY };
 
 pub static FORECAST_CPU: Shape = Shape {
     help: HELP,
@@ -101,8 +107,13 @@ pub static FORECAST_CPU: Shape = Shape {
     keys: &[
         key("set_up_s", NOT_NEGATIVE, None, "seconds until it is ready"),
         key("epoch_s", NOT_NEGATIVE, None, "seconds per epoch at the default settings"),
-        key("items", Kind::Whole { from: 1, to: u64::MAX }, None, "items of that epoch, so that `limit_batches` can be forecast"),
-        key("memory_bytes", Kind::Whole { from: 0, to: u64::MAX }, None, "memory of one member"),
+        key(
+            "items",
+            ValueKind::Whole { from: 1, to: u64::MAX },
+            None,
+            "items of that epoch, so that `limit_batches` can be forecast",
+        ),
+        key("memory_bytes", ValueKind::Whole { from: 0, to: u64::MAX }, None, "memory of one member"),
     ],
 };
 
@@ -111,7 +122,7 @@ pub static FORECAST_GPU: Shape = Shape {
     others: None,
     keys: &[key(
         "host_memory_bytes",
-        Kind::Whole { from: 0, to: u64::MAX },
+        ValueKind::Whole { from: 0, to: u64::MAX },
         None,
         "host memory that one member needs for itself, besides the GPU's; what members share does not count",
     )],
@@ -123,11 +134,11 @@ pub static EPOCHS: Shape = Shape {
     keys: &[
         key(
             "pattern",
-            Kind::Text,
+            ValueKind::Text,
             None,
             "a regular expression over lines, with the named group `epoch`, and `seconds` if the line has them",
         ),
-        key("preset", Kind::Choice(ADAPTERS), None, "a pattern for the output of this library, instead of `pattern`"),
-        key("items", Kind::Whole { from: 1, to: u64::MAX }, None, "items per epoch"),
+        key("preset", ValueKind::Choice(ADAPTERS), None, "a pattern for the output of this library, instead of `pattern`"),
+        key("items", ValueKind::Whole { from: 1, to: u64::MAX }, None, "items per epoch"),
     ],
 };

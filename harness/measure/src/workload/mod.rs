@@ -34,7 +34,7 @@ pub struct Workload {
     pub description: Option<String>,
     /// Words with placeholders; see [`Workload::command_for`].
     pub command: Vec<String>,
-    pub environment: Environment,
+    pub environment: WorkloadPython,
     /// Pins of its packages beyond the provided environment.
     pub packages: Option<PathBuf>,
     pub requires: Option<Requirement>,
@@ -49,13 +49,13 @@ pub struct Workload {
     pub recipes: BTreeMap<String, BTreeMap<String, Json>>,
     /// Environment variables, with placeholders; see [`Workload::variables_for`].
     pub variables: BTreeMap<String, String>,
-    pub forecast: Forecast,
+    pub forecast: WorkloadForecast,
     pub epochs: Option<EpochsAdapter>,
 }
 
 /// Which Python runs a workload.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Environment {
+pub enum WorkloadPython {
     /// The one that collo provides, with torch.
     Torch,
     /// The system's `python3`.
@@ -72,7 +72,7 @@ pub enum Requirement {
 
 /// Requirements of one member alone on one core, at the default settings; each is absent if not measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Forecast {
+pub struct WorkloadForecast {
     pub set_up_s: Option<f64>,
     pub epoch_s: Option<f64>,
     /// Of that epoch.

@@ -12,8 +12,8 @@ use fs_err as fs;
 use regex::Regex;
 use serde_json::Value as Json;
 
-use super::{Environment, EpochsAdapter, Forecast, Requirement, Workload, adapters, command, keys, recipes};
-use crate::fields::{self, Fields, Found, Value};
+use super::{EpochsAdapter, Requirement, Workload, WorkloadForecast, WorkloadPython, adapters, command, keys, recipes};
+use crate::fields::{self, Fields, Located, Value};
 use crate::nearest::nearest;
 
 /// Read `FOLDER/workload.toml`: the workload, whose name is the folder's, then its presets.
@@ -143,10 +143,10 @@ pub fn given(
     given
 }
 
-fn forecast(fields: &Fields) -> Forecast {
+fn forecast(fields: &Fields) -> WorkloadForecast {
     let of = |device: &str| fields.table("forecast").and_then(|f| f.table(device));
     let cpu = of("cpu");
-    Forecast {
+    WorkloadForecast {
         set_up_s: cpu.and_then(|c| c.number("set_up_s")),
         epoch_s: cpu.and_then(|c| c.number("epoch_s")),
         items: cpu.and_then(|c| c.whole("items")),
@@ -159,12 +159,12 @@ fn requires(fields: &Fields) -> Option<Requirement> {
     (fields.text("requires") == Some("cuda")).then_some(Requirement::Cuda)
 }
 
-fn environment(source: &Arc<Source>, fields: &Fields, folder: &Path, mistakes: &mut Diagnostics) -> Environment {
-    let Some(found) = fields.found("environment") else { return Environment::Torch };
+fn environment(source: &Arc<Source>, fields: &Fields, folder: &Path, mistakes: &mut Diagnostics) -> WorkloadPython {
+    let Some(found) = fields.found("environment") else { return WorkloadPython::Torch };
     match found.text().unwrap_or("torch") {
-        "torch" => Environment::Torch,
-        "system" => Environment::System,
-        path if path.contains('/') => Environment::Own(folder.join(path)),
+        "torch" => WorkloadPython::Torch,
+        "system" => WorkloadPython::System,
+        path if path.contains('/') => WorkloadPython::Own(folder.join(path)),
         other => {
             let note = match nearest(other, ["torch", "system"]) {
                 Some(near) => format!("did you mean `{near}`?"),
@@ -172,7 +172,7 @@ fn environment(source: &Arc<Source>, fields: &Fields, folder: &Path, mistakes: &
             };
             let what = Diagnostic::new(format!("unknown environment {}", quoted(other)));
             mistakes.push(what.at(source, found.span.clone()).note(note));
-            Environment::Torch
+            WorkloadPython::Torch
         }
     }
 }
@@ -201,7 +201,7 @@ fn outputs(source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) ->
 }
 
 fn settings(table: &Fields) -> BTreeMap<String, Json> {
-    let plain = |found: &Found| match &found.value {
+    let plain = |found: &Located| match &found.value {
         Value::Setting(value) => Some(value.clone()),
         _ => None,
     };
@@ -279,7 +279,7 @@ fn check_settings(source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnost
 }
 
 /// `b32` in a label is a batch size, so no other setting may look like one; and a batch is at least one item.
-fn check_batch_size(source: &Arc<Source>, name: &str, found: &Found, mistakes: &mut Diagnostics) {
+fn check_batch_size(source: &Arc<Source>, name: &str, found: &Located, mistakes: &mut Diagnostics) {
     let batch = matches!(&found.value, Value::Setting(v) if v.as_u64().is_some_and(|n| (1..=1_000_000).contains(&n)));
     if name == "batch_size" && !batch {
         let what = "`batch_size` is a whole number between 1 and 1000000";

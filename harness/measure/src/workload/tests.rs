@@ -173,7 +173,7 @@ fn names_end_in_no_count() {
 #[test]
 fn the_forecast_is_absent_where_nobody_measured() {
     let all = workloads();
-    assert_eq!(all.get("sleep").expect("there").forecast, Forecast::default());
+    assert_eq!(all.get("sleep").expect("there").forecast, WorkloadForecast::default());
     assert_eq!(all.get("tiny").expect("there").forecast.memory_bytes, Some(800_000_000));
 }
 
@@ -267,7 +267,7 @@ fn what_collo_tells_a_member_is_not_for_workloads_to_say() {
        |            ^^^^^^^ add `p2p = …` to `[settings]`
     ");
     let own = read("command = ['x']\nenvironment = 'venv/bin/python'\n").expect("right");
-    assert_eq!(own.environment, Environment::Own("workloads/mynet/venv/bin/python".into()));
+    assert_eq!(own.environment, WorkloadPython::Own("workloads/mynet/venv/bin/python".into()));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use collo_report::compare::{self, Options, Side};
+use collo_report::compare::{self, ComparedReport, Options};
 use collo_report::document::Present;
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ fn renamed(cell: &Value, i: usize) -> Value {
 
 pub fn measure(left: &Path, right: &Path, to: &Path) -> Value {
     let begin = Instant::now();
-    let (left, right) = (Side::read(left).expect("a report"), Side::read(right).expect("a report"));
+    let (left, right) = (ComparedReport::read(left).expect("a report"), ComparedReport::read(right).expect("a report"));
     let read_s = begin.elapsed().as_secs_f64();
     let comparison = compare::compare(&left, &right, &Options::default()).expect("a comparison");
     let text = comparison.text(100);

@@ -23,7 +23,7 @@ use collo_store::{Campaign, CellRecord, Features, MemberSpec, Serving, Validity,
 use serde_json::{Map, Value};
 
 use crate::quantity::Key;
-use crate::stats::{Comparison, Quantity};
+use crate::stats::{Quantity, RatioTest};
 
 pub use absent::NOBODY_SERVES;
 pub use build::analyse;
@@ -115,7 +115,7 @@ pub struct Cell {
     pub absent: BTreeMap<Key, String>,
     pub memory_kind: Option<MemoryKind>,
     /// The throughput gain compared with 1, corrected for the number of groups.
-    pub gain_verdict: Option<Comparison>,
+    pub gain_verdict: Option<RatioTest>,
 }
 
 /// One member of a cell over its repetitions.

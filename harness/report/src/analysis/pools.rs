@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::quantities::{Baselines, Source, Value, Values};
+use super::quantities::{BaselineQuantity, Baselines, RepetitionValue, Values};
 use crate::quantity::Key;
 use crate::stats::{self, Pool, Quantity, Term, Variance};
 
@@ -35,7 +35,7 @@ impl Pools {
 
     /// A quantity over repetitions.
     pub fn quantity(&self, name: Key, group: &[Values], baselines: &Baselines, baseline_pools: &Pools) -> Option<Quantity> {
-        let values: Vec<&Value> = group.iter().filter_map(|v| v.get(&name)).collect();
+        let values: Vec<&RepetitionValue> = group.iter().filter_map(|v| v.get(&name)).collect();
         let plain: Vec<f64> = values.iter().map(|v| v.value).collect();
         let Some((mean, own)) = stats::log_moments(&plain) else {
             // Zeros have no logarithm: their mean is still a reading, without an interval.
@@ -49,7 +49,7 @@ impl Pools {
         // The steps of a counter are part of what differs between runs; few runs may happen to show less of it than there is.
         variance.s2 = variance.s2.max(values.iter().map(|v| v.resolution.powi(2)).sum::<f64>() / n as f64);
         let mut terms = vec![Term { weight: 1.0, variance, n }];
-        let mut leans = BTreeMap::<&Source, f64>::new();
+        let mut leans = BTreeMap::<&BaselineQuantity, f64>::new();
         for (source, weight) in values.iter().flat_map(|v| &v.leans_on) {
             *leans.entry(source).or_default() += weight / n as f64;
         }

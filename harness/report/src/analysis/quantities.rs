@@ -13,24 +13,24 @@ use crate::stats::{self, Variance};
 /// A quantity of one repetition: its value with the baselines at their estimates, and the change of its logarithm with the
 /// logarithm of each baseline's epoch time (or makespan, or footprint).
 #[derive(Debug, Clone)]
-pub struct Value {
+pub struct RepetitionValue {
     pub value: f64,
-    pub leans_on: Vec<(Source, f64)>,
+    pub leans_on: Vec<(BaselineQuantity, f64)>,
     /// Relative standard deviation that the instrument's own resolution adds.
     pub resolution: f64,
 }
 
 /// A baseline's own quantity: cell label and key.
-pub type Source = (String, Key);
+pub type BaselineQuantity = (String, Key);
 
 /// The quantities of one repetition.
-pub type Values = BTreeMap<Key, Value>;
+pub type Values = BTreeMap<Key, RepetitionValue>;
 
 /// A solo cell's logarithmic means, which others are compared with.
 #[derive(Debug, Clone, Default)]
 pub struct Baselines {
     /// Mean logarithm, variance and number of repetitions, by cell and quantity.
-    pub(super) known: BTreeMap<Source, (f64, Option<Variance>, usize)>,
+    pub(super) known: BTreeMap<BaselineQuantity, (f64, Option<Variance>, usize)>,
     /// Repetitions of each cell that give its speed.
     repetitions: BTreeMap<String, usize>,
 }
@@ -63,20 +63,20 @@ impl Baselines {
     }
 }
 
-fn plain(value: f64) -> Value {
-    Value { value, leans_on: Vec::new(), resolution: 0.0 }
+fn plain(value: f64) -> RepetitionValue {
+    RepetitionValue { value, leans_on: Vec::new(), resolution: 0.0 }
 }
 
 /// Quantities of the requests of a run that need no baseline.
-fn of_requests(latency: &Latency) -> impl Iterator<Item = (Key, Value)> + '_ {
-    let of = |name: Key| Some((name, Value { resolution: latency.resolution(name), ..plain(latency.get(name)?) }));
+fn of_requests(latency: &Latency) -> impl Iterator<Item = (Key, RepetitionValue)> + '_ {
+    let of = |name: Key| Some((name, RepetitionValue { resolution: latency.resolution(name), ..plain(latency.get(name)?) }));
     quantity::of_requests().filter_map(of)
 }
 
 /// The p99 relative to that of the workload alone.
-fn of_solo(values: &Values, solo: &str, baselines: &Baselines) -> Option<Value> {
+fn of_solo(values: &Values, solo: &str, baselines: &Baselines) -> Option<RepetitionValue> {
     let (own, alone) = (values.get(&Key::LatencyP99)?.value, baselines.get(solo, Key::LatencyP99)?);
-    Some(Value { leans_on: vec![((solo.to_string(), Key::LatencyP99), -1.0)], ..plain(own / alone) })
+    Some(RepetitionValue { leans_on: vec![((solo.to_string(), Key::LatencyP99), -1.0)], ..plain(own / alone) })
 }
 
 /// Quantities that need no baseline.
@@ -108,7 +108,7 @@ fn absolute(r: &Repetition) -> Values {
         put(name, r.metrics.get(metric.name).zip(items_per_s).map(|(bytes, items)| bytes / items));
     }
     if let (Some(energy), Some(epochs_per_s)) = (r.energy, r.epochs_per_s()) {
-        let counted = |value: f64| Value { resolution: energy.quantisation(), ..plain(value) };
+        let counted = |value: f64| RepetitionValue { resolution: energy.quantisation(), ..plain(value) };
         values.insert(Key::EnergyPerEpoch, counted(energy.power_w / epochs_per_s));
         if let Some(items) = items_per_s {
             values.insert(Key::EnergyPerItem, counted(energy.power_w / items));
@@ -140,8 +140,9 @@ pub fn of_cell(r: &Repetition, baselines: &Baselines) -> Values {
         let progress: Vec<f64> = b.iter().zip(e).map(|(b, e)| b / e).collect();
         let slowdowns: Vec<f64> = progress.iter().map(|p| 1.0 / p).collect();
         let n = e.len() as f64;
-        let antt = Value { leans_on: lean(&slowdowns, Key::EpochTime, -1.0), ..plain(slowdowns.iter().sum::<f64>() / n) };
-        let stp = Value { leans_on: lean(&progress, Key::EpochTime, 1.0), ..plain(progress.iter().sum()) };
+        let antt =
+            RepetitionValue { leans_on: lean(&slowdowns, Key::EpochTime, -1.0), ..plain(slowdowns.iter().sum::<f64>() / n) };
+        let stp = RepetitionValue { leans_on: lean(&progress, Key::EpochTime, 1.0), ..plain(progress.iter().sum()) };
         values.insert(Key::Slowdown, antt.clone());
         values.insert(Key::Antt, antt);
         values.insert(Key::Stp, stp);
@@ -151,11 +152,11 @@ pub fn of_cell(r: &Repetition, baselines: &Baselines) -> Values {
     }
     if let (Some(sum), Some(alone)) = (values.get(&Key::Memory).map(|v| v.value), solos(Key::Memory)) {
         let leans_on = lean(&alone, Key::Memory, -1.0);
-        values.insert(Key::MemoryOfSolo, Value { leans_on, ..plain(sum / alone.iter().sum::<f64>()) });
+        values.insert(Key::MemoryOfSolo, RepetitionValue { leans_on, ..plain(sum / alone.iter().sum::<f64>()) });
     }
     if let Some(alone) = solos(Key::SmActive) {
         let leans_on = lean(&alone, Key::SmActive, 1.0);
-        values.insert(Key::SoloSmActiveSum, Value { leans_on, ..plain(alone.iter().sum()) });
+        values.insert(Key::SoloSmActiveSum, RepetitionValue { leans_on, ..plain(alone.iter().sum()) });
     }
     if let Some(q) = of_work_in_turn(r, &epochs, &solos, &lean, &values) {
         values.insert(Key::EnergyOfSolo, q);
@@ -165,7 +166,7 @@ pub fn of_cell(r: &Repetition, baselines: &Baselines) -> Values {
         (values.get(&Key::PcieRxPerItem).map(|v| v.value), solos(Key::PcieRxPerItem), cell.is_uniform())
     {
         let (leans_on, one) = (lean(&alone, Key::PcieRxPerItem, -1.0), alone[0]);
-        values.insert(Key::PcieRxOfSolo, Value { leans_on, ..plain(traffic / one) });
+        values.insert(Key::PcieRxOfSolo, RepetitionValue { leans_on, ..plain(traffic / one) });
     }
     if let Some(q) = on_slice(r, &epochs, baselines) {
         values.insert(Key::SlowdownOnSlice, q);
@@ -182,11 +183,17 @@ pub fn of_cell(r: &Repetition, baselines: &Baselines) -> Values {
 }
 
 /// Joules of the group ÷ joules that its members need for the same work one after another, each alone on the whole GPU.
-fn of_work_in_turn(r: &Repetition, epochs: &Option<Vec<f64>>, solos: Solos, lean: Lean, values: &Values) -> Option<Value> {
+fn of_work_in_turn(
+    r: &Repetition,
+    epochs: &Option<Vec<f64>>,
+    solos: Solos,
+    lean: Lean,
+    values: &Values,
+) -> Option<RepetitionValue> {
     let (e, alone_j) = (epochs.as_ref()?, solos(Key::EnergyPerEpoch)?);
     let in_turn_w: Vec<f64> = alone_j.iter().zip(e).map(|(joules, seconds)| joules / seconds).collect();
     let per_epoch = values.get(&Key::EnergyPerEpoch)?;
-    Some(Value {
+    Some(RepetitionValue {
         value: per_epoch.value * r.epochs_per_s()? / in_turn_w.iter().sum::<f64>(),
         leans_on: lean(&in_turn_w, Key::EnergyPerEpoch, -1.0),
         resolution: per_epoch.resolution,
@@ -194,7 +201,7 @@ fn of_work_in_turn(r: &Repetition, epochs: &Option<Vec<f64>>, solos: Solos, lean
 }
 
 /// Mean slowdown relative to the same workloads alone on slices of the same size: the slowdown without the effect of the slice.
-fn on_slice(r: &Repetition, epochs: &Option<Vec<f64>>, baselines: &Baselines) -> Option<Value> {
+fn on_slice(r: &Repetition, epochs: &Option<Vec<f64>>, baselines: &Baselines) -> Option<RepetitionValue> {
     let (e, labels) = (epochs.as_ref()?, &r.record().cell.alone_on_slice);
     if labels.is_empty() || labels.len() != e.len() {
         return None;
@@ -203,11 +210,11 @@ fn on_slice(r: &Repetition, epochs: &Option<Vec<f64>>, baselines: &Baselines) ->
         labels.iter().zip(e).map(|(label, e)| Some(e / baselines.get(label, Key::EpochTime)?)).collect::<Option<_>>()?;
     let whole: f64 = slowdowns.iter().sum();
     let leans_on = labels.iter().zip(&slowdowns).map(|(label, s)| ((label.clone(), Key::EpochTime), -s / whole)).collect();
-    Some(Value { leans_on, ..plain(whole / e.len() as f64) })
+    Some(RepetitionValue { leans_on, ..plain(whole / e.len() as f64) })
 }
 
 type Solos<'a> = &'a dyn Fn(Key) -> Option<Vec<f64>>;
-type Lean<'a> = &'a dyn Fn(&[f64], Key, f64) -> Vec<(Source, f64)>;
+type Lean<'a> = &'a dyn Fn(&[f64], Key, f64) -> Vec<(BaselineQuantity, f64)>;
 
 /// How the throughput gain of a cell is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -240,17 +247,23 @@ impl GainBy {
     }
 }
 
-fn gain(r: &Repetition, epochs: &Option<Vec<f64>>, solos: Solos, lean: Lean, values: &Values) -> Option<(Value, GainBy)> {
+fn gain(
+    r: &Repetition,
+    epochs: &Option<Vec<f64>>,
+    solos: Solos,
+    lean: Lean,
+    values: &Values,
+) -> Option<(RepetitionValue, GainBy)> {
     let by = GainBy::of(&r.record().cell);
     let value = match by {
         GainBy::Makespan => {
             let serial = solos(Key::Makespan)?;
-            Value { leans_on: lean(&serial, Key::Makespan, 1.0), ..plain(serial.iter().sum::<f64>() / r.makespan_s?) }
+            RepetitionValue { leans_on: lean(&serial, Key::Makespan, 1.0), ..plain(serial.iter().sum::<f64>() / r.makespan_s?) }
         }
         GainBy::EpochTime => {
             let (e, b) = (epochs.as_ref()?, solos(Key::EpochTime)?);
             let mean = e.iter().sum::<f64>() / e.len() as f64;
-            Value { leans_on: lean(&b, Key::EpochTime, 1.0), ..plain(b.iter().sum::<f64>() / mean) }
+            RepetitionValue { leans_on: lean(&b, Key::EpochTime, 1.0), ..plain(b.iter().sum::<f64>() / mean) }
         }
         GainBy::Progress => values.get(&Key::Stp)?.clone(),
     };
@@ -258,7 +271,7 @@ fn gain(r: &Repetition, epochs: &Option<Vec<f64>>, solos: Solos, lean: Lean, val
 }
 
 /// Least over largest normalised progress. Equal members need no baseline: it cancels.
-fn fairness(cell: &CellRecord, epochs: &Option<Vec<f64>>, solos: Option<Vec<f64>>) -> Option<Value> {
+fn fairness(cell: &CellRecord, epochs: &Option<Vec<f64>>, solos: Option<Vec<f64>>) -> Option<RepetitionValue> {
     let epochs = epochs.as_ref().filter(|e| e.len() > 1)?;
     let alone = if cell.is_uniform() { vec![1.0; epochs.len()] } else { solos? };
     let progress: Vec<f64> = alone.iter().zip(epochs).map(|(b, e)| b / e).collect();
@@ -270,7 +283,7 @@ fn fairness(cell: &CellRecord, epochs: &Option<Vec<f64>>, solos: Option<Vec<f64>
     } else {
         vec![((slow.clone(), Key::EpochTime), 1.0), ((fast.clone(), Key::EpochTime), -1.0)]
     };
-    Some(Value { leans_on, ..plain(progress[least] / progress[most]) })
+    Some(RepetitionValue { leans_on, ..plain(progress[least] / progress[most]) })
 }
 
 /// The quantities of one member of one repetition.
@@ -296,7 +309,7 @@ pub fn of_member(r: &Repetition, index: usize, baselines: &Baselines) -> Values 
     }
     if let (Some(e), Some(b)) = (member.epoch_s, baselines.get(&spec.solo, Key::EpochTime)) {
         let leans_on = vec![((spec.solo.clone(), Key::EpochTime), -1.0)];
-        values.insert(Key::Slowdown, Value { leans_on, ..plain(e / b) });
+        values.insert(Key::Slowdown, RepetitionValue { leans_on, ..plain(e / b) });
     }
     values
 }

@@ -204,10 +204,10 @@ pub fn idle_w(path: &Path, launched_ns: u64, training_start_ns: u64) -> crate::R
 }
 
 /// Means over `bins` equal parts of a window, by `(scope, metric)`: `(bin, mean)` in order, empty bins left out.
-pub type Series = BTreeMap<(String, String), Vec<(u32, f64)>>;
+pub type BinnedSeries = BTreeMap<(String, String), Vec<(u32, f64)>>;
 
 /// Thin the trusted readings of some metrics for drawing.
-pub fn thin(path: &Path, window: Window, bins: u32, metrics: &[&str], trust: &Trust) -> crate::Result<Series> {
+pub fn thin(path: &Path, window: Window, bins: u32, metrics: &[&str], trust: &Trust) -> crate::Result<BinnedSeries> {
     let width_ns = (window.end_ns - window.start_ns) as f64 / f64::from(bins.max(1));
     let last = bins.saturating_sub(1);
     let mut found = BTreeMap::<(String, String), (usize, String, Vec<(u32, f64)>)>::new();

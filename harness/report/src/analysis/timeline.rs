@@ -15,7 +15,7 @@ const SETS: usize = 6;
 const MODES: usize = 6;
 
 /// A line: `(seconds from go, value)`.
-pub type Line = Vec<(f64, f64)>;
+pub type Curve = Vec<(f64, f64)>;
 
 /// One run, drawn along time.
 #[derive(Debug, Clone)]
@@ -38,14 +38,14 @@ pub struct Timeline {
     pub end_s: f64,
     pub lives: Vec<Life>,
     /// CPU of each member, cores.
-    pub cpu: Vec<Line>,
+    pub cpu: Vec<Curve>,
     /// Memory of each member, bytes.
-    pub memory: Vec<Line>,
+    pub memory: Vec<Curve>,
     pub memory_kind: Option<MemoryKind>,
     /// Of the GPU as a whole; empty if not reported.
-    pub sm_active_ratio: Line,
-    pub power_w: Line,
-    pub pcie_rx_bytes_per_s: Line,
+    pub sm_active_ratio: Curve,
+    pub power_w: Curve,
+    pub pcie_rx_bytes_per_s: Curve,
 }
 
 /// One member's epochs: `(start, end, measured)`, seconds from `go`.
@@ -135,7 +135,7 @@ fn in_turn(cells: &[Cell], set: &Set) -> Option<Timeline> {
     let solo = |label: &str| cells.iter().find(|c| c.is_solo() && c.name() == label);
     let each: Vec<Timeline> =
         members.iter().map(|m| solo(&m.solo).and_then(|s| timeline(s, s.counted().next()?))).collect::<Option<_>>()?;
-    let later = |line: &Line, by: f64| line.iter().map(|(t, v)| (t + by, *v)).collect::<Line>();
+    let later = |line: &Curve, by: f64| line.iter().map(|(t, v)| (t + by, *v)).collect::<Curve>();
     let mut at = 0.0;
     let mut whole = Timeline {
         cell: format!("{} in turn", set.name()),
@@ -180,7 +180,7 @@ fn timeline(cell: &Cell, r: &Repetition) -> Option<Timeline> {
     let kind = r.members.iter().filter_map(|m| m.memory.map(|x| x.kind)).max();
     // PSS is read too rarely for a line; RSS has the same shape.
     let memory_metric = if kind == Some(MemoryKind::Gpu) { "gpu_memory_bytes" } else { "rss_bytes" };
-    let series = Series::read(r, window, since(window.start_ns), &["cpu_ratio", memory_metric]);
+    let series = RunSeries::read(r, window, since(window.start_ns), &["cpu_ratio", memory_metric]);
     let members = 0..r.record().members.len();
     let lives = members.clone().map(|i| Life {
         workload: r.record().members[i].spec.workload.clone(),
@@ -212,29 +212,29 @@ fn timeline(cell: &Cell, r: &Repetition) -> Option<Timeline> {
 }
 
 /// Thinned samples of one run, relative to `go` in seconds.
-struct Series {
-    found: samples::Series,
+struct RunSeries {
+    found: samples::BinnedSeries,
     from_s: f64,
     bin_s: f64,
 }
 
-impl Series {
+impl RunSeries {
     /// A run with unreadable samples has no line: its validity already says so.
     fn read(r: &Repetition, window: Window, from_s: f64, of_members: &[&str]) -> Self {
         let metrics = [of_members, &["sm_active_ratio", "power_w", "pcie_rx_bytes_per_s"]].concat();
         let read = |path: std::path::PathBuf| samples::thin(&path, window, POINTS, &metrics, &r.trust).ok();
         let found = r.run.table("samples.parquet").and_then(read).unwrap_or_default();
-        Series { found, from_s, bin_s: window.seconds() / f64::from(POINTS) }
+        RunSeries { found, from_s, bin_s: window.seconds() / f64::from(POINTS) }
     }
 
-    fn of(&self, scope: &str, metric: &str) -> Line {
+    fn of(&self, scope: &str, metric: &str) -> Curve {
         let points = self.found.get(&(scope.to_string(), metric.to_string()));
         let place = |(bin, value): &(u32, f64)| (self.from_s + (f64::from(*bin) + 0.5) * self.bin_s, *value);
         points.map_or_else(Vec::new, |p| p.iter().map(place).collect())
     }
 
     /// The line of the whole GPU; `None` if only its instances are reported.
-    fn of_card(&self, metric: &str) -> Line {
+    fn of_card(&self, metric: &str) -> Curve {
         let scope = self.found.keys().find(|(scope, m)| m == metric && scope.starts_with("gpu:"));
         scope.map_or_else(Vec::new, |(scope, _)| self.of(scope, metric))
     }

@@ -9,24 +9,24 @@ use serde_json::{Value, json};
 use super::Head;
 use super::brief::{ROWS, more};
 use super::conditions::Conditions;
-use super::place::Place;
-use super::published::{Figure, Other, bare, is_card, study};
+use super::place::Position;
+use super::published::{Other, PublishedFigure, bare, is_card, study};
 use super::quantity;
-use super::side::Side;
-use crate::document::{Block, Document, Fact, Look, Present, Section, Table, TableCell};
+use super::side::ComparedReport;
+use crate::document::{Block, Document, Fact, Present, Section, Table, TableCell, TableLayout};
 use crate::number;
 use crate::quantity::Key;
 use crate::stats::Quantity;
 
 /// One figure beside a cell.
 #[derive(Debug)]
-pub struct Row {
+pub struct PublishedRow {
     pub cell: String,
-    pub figure: &'static Figure,
+    pub figure: &'static PublishedFigure,
     pub ours: Option<Quantity>,
     pub outcome: String,
     pub validity: String,
-    pub place: Option<Place>,
+    pub place: Option<Position>,
     /// The published training conditions, compared with our members' own.
     pub conditions: Conditions,
     mixed: bool,
@@ -34,16 +34,16 @@ pub struct Row {
 
 /// A campaign compared with the study.
 #[derive(Debug)]
-pub struct Beside {
+pub struct PublishedComparison {
     pub head: Head,
-    pub rows: Vec<Row>,
+    pub rows: Vec<PublishedRow>,
     pub warnings: Vec<String>,
     /// Cells of the campaign without a published figure.
     pub others: usize,
 }
 
 /// Compare a side with the study.
-pub fn beside(side: &Side) -> Beside {
+pub fn beside(side: &ComparedReport) -> PublishedComparison {
     let study = study();
     let same_card = is_card(&side.device.name);
     let mut warnings = Vec::new();
@@ -67,17 +67,17 @@ pub fn beside(side: &Side) -> Beside {
     for cell in &side.cells {
         let members: Vec<(&str, Option<u64>)> = cell.members.iter().map(|m| (m.workload.as_str(), m.batch_size)).collect();
         let about = study.figures.iter().filter(|f| f.is_about(&cell.sharing, &members) && (same_card || !f.is_absolute()));
-        let whole = |f: &&Figure| side.shortened.is_empty() || f.quantity != Key::EpochTime.name;
+        let whole = |f: &&PublishedFigure| side.shortened.is_empty() || f.quantity != Key::EpochTime.name;
         let before = rows.len();
         rows.extend(about.filter(whole).map(|figure| {
             let ours = figure.value(cell);
             let conditions = figure.conditions(cell.members.iter().map(|m| (m.workload.as_str(), m.regime.as_ref())));
             let place = match &figure.outcome {
-                _ if !conditions.differ.is_empty() => Some(Place::OtherConditions),
-                Some(outcome) => Some(if *outcome == cell.outcome { Place::Same } else { Place::Other }),
+                _ if !conditions.differ.is_empty() => Some(Position::OtherConditions),
+                Some(outcome) => Some(if *outcome == cell.outcome { Position::Same } else { Position::Other }),
                 None => ours.as_ref().and_then(|q| figure.place(q)),
             };
-            Row {
+            PublishedRow {
                 cell: cell.label.clone(),
                 figure,
                 ours,
@@ -96,10 +96,10 @@ pub fn beside(side: &Side) -> Beside {
         let names = silent.into_iter().collect::<Vec<_>>().join(", ");
         warnings.push(format!("not reported by members here, may differ from the study: {names}"));
     }
-    Beside { head: Head::of(side), rows, warnings, others }
+    PublishedComparison { head: Head::of(side), rows, warnings, others }
 }
 
-impl Row {
+impl PublishedRow {
     /// The differing conditions; empty if there are none.
     pub fn differs(&self) -> String {
         self.conditions.text(self.mixed)
@@ -123,7 +123,7 @@ impl Row {
     }
 
     fn place_text(&self) -> String {
-        let text = self.place.as_ref().map_or_else(|| "nothing to compare".into(), Place::text);
+        let text = self.place.as_ref().map_or_else(|| "nothing to compare".into(), Position::text);
         if self.validity == "valid" { text } else { format!("{text} ({})", self.validity) }
     }
 
@@ -143,7 +143,7 @@ impl Row {
 
 const HEADS: [&str; 6] = ["cell", "quantity", "published", "here", "ratio", "the published value is"];
 
-impl Beside {
+impl PublishedComparison {
     fn title(&self) -> String {
         format!(
             "published:study → {} {}, on {}",
@@ -191,18 +191,18 @@ impl Beside {
     }
 }
 
-impl Present for Beside {
+impl Present for PublishedComparison {
     const NAME: &'static str = "published";
 
     fn json(&self) -> Value {
         let study = study();
-        let row = |r: &Row| {
+        let row = |r: &PublishedRow| {
             let f = r.figure;
             json!({ "cell": r.cell, "quantity": f.quantity, "member": f.member, "id": f.id,
                     "published": { "low": f.range().map(|v| v.0), "high": f.range().map(|v| v.1), "outcome": f.outcome,
                                    "text": f.published, "conditions": f.conditions, "source": f.source },
                     "here": r.ours, "outcome": r.outcome, "validity": r.validity,
-                    "ratio": r.ratio(), "place": r.place.as_ref().map(Place::word), "text": r.place_text(), "conditions": r.conditions.json() })
+                    "ratio": r.ratio(), "place": r.place.as_ref().map(Position::word), "text": r.place_text(), "conditions": r.conditions.json() })
         };
         json!({
             "schema": 1,
@@ -240,7 +240,7 @@ impl Present for Beside {
         let study = study();
         let mut figures = Vec::new();
         if !self.rows.is_empty() {
-            let mut table = Table::with(&HEADS).looking(Look::Prose);
+            let mut table = Table::with(&HEADS).looking(TableLayout::Prose);
             for row in &self.rows {
                 let mut cells = row.texts().map(TableCell::text);
                 cells[2].note = format!("“{}”; {}", row.figure.published, row.figure.conditions);

@@ -1,6 +1,6 @@
 //! A comparison for a terminal: the most important rows, cells of only one side, differences, and what would decide.
 
-use super::{Comparison, Row, words};
+use super::{ComparedCell, Comparison, words};
 use crate::document::{Align, Block, Column, Table};
 use crate::number::{self, ABSENT};
 use crate::plot::cut;
@@ -17,7 +17,7 @@ pub fn blocks(c: &Comparison) -> Vec<Block> {
     lines.extend(words::across(c));
     let mut blocks = vec![Block::Notes(lines), Block::Table(table(&c.rows[..c.rows.len().min(ROWS)]))];
     blocks.extend(more(c.rows.len(), ROWS, "").map(Block::Text));
-    let noted: Vec<&Row> = c.rows.iter().filter(|r| !r.notes.is_empty()).collect();
+    let noted: Vec<&ComparedCell> = c.rows.iter().filter(|r| !r.notes.is_empty()).collect();
     let mut lines: Vec<String> = noted.iter().take(NAMES).map(|r| format!("`{}`: {}", r.label, r.notes.join("; "))).collect();
     if noted.len() > NAMES {
         lines.push(format!("… and {} more notes", noted.len() - NAMES));
@@ -51,7 +51,7 @@ pub fn more(all: usize, shown: usize, what: &str) -> Option<String> {
     (all > shown).then(|| format!("… {} more{what}: `--json` has them all, `--to DIR` writes the page", all - shown))
 }
 
-fn table(rows: &[Row]) -> Table {
+fn table(rows: &[ComparedCell]) -> Table {
     let (words, unit, factor) = words::unit(rows);
     let what = format!("{words} {unit}").trim().to_string();
     let column = |name: String, align: Align, rank: usize| Column { name, align, rank, ..Column::default() };

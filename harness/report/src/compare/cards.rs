@@ -6,7 +6,7 @@ use collo_gpus::notation::Size;
 
 /// A GPU model from its file, or guessed from its memory if no file has its name.
 #[derive(Debug, Clone)]
-pub struct Card {
+pub struct GpuModel {
     model: Option<&'static Model>,
     memory_gb: f64,
     compute_slices: u32,
@@ -15,13 +15,13 @@ pub struct Card {
 
 /// The GPU model of this product name. An unknown one with this much memory is assumed to be partitioned like most, into seven
 /// slices of compute and eight of memory, with an unknown number of SMs.
-pub fn card(name: &str, memory_bytes: Option<u64>) -> Option<Card> {
+pub fn card(name: &str, memory_bytes: Option<u64>) -> Option<GpuModel> {
     let model = collo_gpus::of_product(name);
     let memory_gb = match model.and_then(|model| model.memory_gb) {
         Some(gb) => f64::from(gb),
         None => memory_bytes? as f64 / f64::from(1 << 30),
     };
-    Some(Card {
+    Some(GpuModel {
         model,
         memory_gb,
         compute_slices: model.map_or(7, |model| model.compute_slices),
@@ -29,7 +29,7 @@ pub fn card(name: &str, memory_bytes: Option<u64>) -> Option<Card> {
     })
 }
 
-impl Card {
+impl GpuModel {
     /// A text about a mode, with its slice named by its share of the GPU: `mig:1g.5gb` is `mig:1/7+1/8`, a seventh of the compute
     /// with an eighth of the memory. The texts of two GPU models are equal if their slices have the same share.
     pub fn by_share(&self, text: &str) -> String {

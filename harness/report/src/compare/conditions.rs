@@ -7,7 +7,7 @@ use crate::analysis::Regime;
 
 /// A condition that differs here.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Difference {
+pub struct ConditionDifference {
     pub workload: String,
     pub name: String,
     pub here: Value,
@@ -17,7 +17,7 @@ pub struct Difference {
 /// The compared conditions of a cell and a figure.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Conditions {
-    pub differ: Vec<Difference>,
+    pub differ: Vec<ConditionDifference>,
     /// Names of published conditions that a member did not report.
     pub not_told: Vec<String>,
 }
@@ -33,7 +33,7 @@ impl Conditions {
                 Some(ours) if same(ours, value) => {}
                 Some(ours) => {
                     let (workload, name) = (workload.to_string(), name.clone());
-                    let one = Difference { workload, name, here: ours.clone(), published: value.clone() };
+                    let one = ConditionDifference { workload, name, here: ours.clone(), published: value.clone() };
                     if !self.differ.contains(&one) {
                         self.differ.push(one);
                     }
@@ -47,18 +47,18 @@ impl Conditions {
     /// `precision fp32, published with tf32; loss read each epoch, published each step`; empty if nothing differs. In a mixed
     /// group each names its workload.
     pub fn text(&self, mixed: bool) -> String {
-        let one = |d: &Difference| if mixed { format!("{}: {}", d.workload, d.text()) } else { d.text() };
+        let one = |d: &ConditionDifference| if mixed { format!("{}: {}", d.workload, d.text()) } else { d.text() };
         self.differ.iter().map(one).collect::<Vec<_>>().join("; ")
     }
 
     /// As JSON has it.
     pub fn json(&self) -> Value {
-        let one = |d: &Difference| json!({ "workload": d.workload, "name": d.name, "here": d.here, "published": d.published, "text": d.text() });
+        let one = |d: &ConditionDifference| json!({ "workload": d.workload, "name": d.name, "here": d.here, "published": d.published, "text": d.text() });
         json!({ "differ": self.differ.iter().map(one).collect::<Vec<_>>(), "not_told": self.not_told })
     }
 }
 
-impl Difference {
+impl ConditionDifference {
     fn text(&self) -> String {
         let plain = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_string);
         let (here, published) = (plain(&self.here), plain(&self.published));

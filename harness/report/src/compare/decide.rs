@@ -4,32 +4,37 @@
 use std::collections::BTreeSet;
 
 use super::ratio::{Finding, More};
-use super::{Row, Side};
+use super::{ComparedCell, ComparedReport};
 use crate::stats::Quantity;
 
 /// Maximum number of repetitions requested together.
 const AT_ONCE: usize = 10;
 
 /// The commands, if repetitions would help: for the right side, and for the left if it has too few as well.
-pub fn commands(rows: &[Row], left: &Side, right: &Side) -> Vec<String> {
+pub fn commands(rows: &[ComparedCell], left: &ComparedReport, right: &ComparedReport) -> Vec<String> {
     let one = |q: &Option<Quantity>| q.as_ref().is_some_and(|q| q.n < 2).then_some(2);
-    let for_right = |row: &Row| match row.finding {
+    let for_right = |row: &ComparedCell| match row.finding {
         Finding::CannotTell(More::Right(k) | More::Each(k)) => Some(k),
         Finding::CannotTell(More::OneRun) => one(&row.right),
         _ => None,
     };
-    let for_left = |row: &Row| match row.finding {
+    let for_left = |row: &ComparedCell| match row.finding {
         Finding::CannotTell(More::Each(k)) => Some(k),
         Finding::CannotTell(More::OneRun) => one(&row.left),
         _ => None,
     };
-    let label = |row: &Row| row.left_label.as_ref().unwrap_or(&row.label).clone();
+    let label = |row: &ComparedCell| row.left_label.as_ref().unwrap_or(&row.label).clone();
     let commands = [command(rows, right, &for_right, &|row| row.label.clone()), command(rows, left, &for_left, &label)];
     commands.into_iter().flatten().collect()
 }
 
-fn command(rows: &[Row], side: &Side, needed: &dyn Fn(&Row) -> Option<usize>, label: &dyn Fn(&Row) -> String) -> Option<String> {
-    let mut open: Vec<(&Row, usize)> = rows.iter().filter_map(|r| Some((r, needed(r)?))).collect();
+fn command(
+    rows: &[ComparedCell],
+    side: &ComparedReport,
+    needed: &dyn Fn(&ComparedCell) -> Option<usize>,
+    label: &dyn Fn(&ComparedCell) -> String,
+) -> Option<String> {
+    let mut open: Vec<(&ComparedCell, usize)> = rows.iter().filter_map(|r| Some((r, needed(r)?))).collect();
     // What a night can decide, or else what needs least: nobody measures everything a hundred times for one cell.
     let least = open.iter().map(|(_, k)| *k).min()?;
     open.retain(|(_, k)| *k <= least.max(AT_ONCE));
@@ -50,11 +55,11 @@ fn is_plain(text: &str) -> bool {
 }
 
 /// A condition that selects these cells of a side and, if axes can express it, no other. `None` selects every cell.
-fn condition(side: &Side, labels: &BTreeSet<&str>) -> Option<String> {
+fn condition(side: &ComparedReport, labels: &BTreeSet<&str>) -> Option<String> {
     if side.cells.iter().all(|c| labels.contains(c.label.as_str())) {
         return None;
     }
-    type Axis = fn(&super::Cell) -> Option<String>;
+    type Axis = fn(&super::CellJson) -> Option<String>;
     let axes: [Axis; 4] = [
         |c| Some(format!("degree == {}", c.degree)),
         |c| {

@@ -3,19 +3,19 @@
 
 use std::collections::BTreeSet;
 
-use super::side::Side;
+use super::side::ComparedReport;
 
 /// The environment of both sides.
 #[derive(Debug, Default)]
 pub struct Environment {
-    pub different: Vec<Difference>,
+    pub different: Vec<EnvironmentDifference>,
     /// Names that are the same on both sides.
     pub alike: Vec<String>,
 }
 
 /// One name of the environment that differs.
 #[derive(Debug)]
-pub struct Difference {
+pub struct EnvironmentDifference {
     pub name: String,
     pub left: Option<String>,
     pub right: Option<String>,
@@ -28,7 +28,7 @@ const IDLE: [&str; 1] = ["run order"];
 
 impl Environment {
     /// Of two sides, in the order of the right one.
-    pub fn of(left: &Side, right: &Side) -> Environment {
+    pub fn of(left: &ComparedReport, right: &ComparedReport) -> Environment {
         let mut found = Environment::default();
         let names = right.environment.iter().chain(left.environment.iter()).map(|(name, _)| name);
         let mut seen: Vec<&str> = Vec::new();
@@ -43,7 +43,7 @@ impl Environment {
             } else {
                 let slower = slower(name, l, r);
                 let own = |text: Option<&str>| text.map(str::to_string);
-                found.different.push(Difference { name: name.into(), left: own(l), right: own(r), slower });
+                found.different.push(EnvironmentDifference { name: name.into(), left: own(l), right: own(r), slower });
             }
         }
         found
@@ -72,14 +72,14 @@ pub struct Cautions {
 }
 
 /// True if the sides are different devices, whose times are not compared.
-pub fn different_devices(left: &Side, right: &Side) -> bool {
+pub fn different_devices(left: &ComparedReport, right: &ComparedReport) -> bool {
     let cpus = left.device.kind == "cpu" && right.device.kind == "cpu";
     let known = |name: &str| left.fact(name).zip(right.fact(name)).is_some_and(|(l, r)| l != r);
     left.device.name != right.device.name || left.device.kind != right.device.kind || cpus && known("CPU")
 }
 
 /// Warnings to print before any comparison.
-pub fn cautions(left: &Side, right: &Side) -> Cautions {
+pub fn cautions(left: &ComparedReport, right: &ComparedReport) -> Cautions {
     let mut found = Cautions::default();
     let mut warn = |text: String| found.warnings.push(text);
     if left.device.simulated != right.device.simulated {
@@ -91,7 +91,7 @@ pub fn cautions(left: &Side, right: &Side) -> Cautions {
         found.withheld = Some("both sides share runs".into());
     }
     let mut warn = |text: String| found.warnings.push(text);
-    let data = |side: &Side| {
+    let data = |side: &ComparedReport| {
         if side.synthetic.is_empty() { "real data".into() } else { format!("stand-ins for {}", side.synthetic.join(", ")) }
     };
     // Other stand-ins alone are other workloads; what counts is a data set that is real on one side.
@@ -105,7 +105,8 @@ pub fn cautions(left: &Side, right: &Side) -> Cautions {
     workloads.sort();
     workloads.dedup();
     // What only one side trained is compared with nothing.
-    let trains = |side: &Side, workload: &str| side.cells.iter().flat_map(|c| &c.members).any(|m| m.workload == workload);
+    let trains =
+        |side: &ComparedReport, workload: &str| side.cells.iter().flat_map(|c| &c.members).any(|m| m.workload == workload);
     for workload in workloads.into_iter().filter(|w| trains(left, w) && trains(right, w)) {
         let (l, r) = (left.shortened.get(workload), right.shortened.get(workload));
         let text = |n: Option<&BTreeSet<u64>>| match n {
@@ -118,9 +119,9 @@ pub fn cautions(left: &Side, right: &Side) -> Cautions {
             warn(format!("epochs of `{workload}` differ ({l} left, {r} right): times per epoch are not judged{way}"));
         }
     }
-    let python = |side: &Side| side.fact("python set").or(side.fact("own")).unwrap_or("none").to_string();
+    let python = |side: &ComparedReport| side.fact("python set").or(side.fact("own")).unwrap_or("none").to_string();
     if python(left) != python(right) {
-        let word = |side: &Side| format!("`{}`, torch {}", python(side), side.fact("torch").unwrap_or("unknown"));
+        let word = |side: &ComparedReport| format!("`{}`, torch {}", python(side), side.fact("torch").unwrap_or("unknown"));
         warn(format!(
             "the sides ran in different Python sets ({} and {}), which may explain a difference",
             word(left),

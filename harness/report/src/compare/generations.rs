@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 
 use super::brief::more;
-use super::side::{Cell, Side};
+use super::side::{CellJson, ComparedReport};
 use super::{Head, cards, matching, quantity};
-use crate::document::{Block, Chip, Document, Fact, Line, Look, Present, Row, Section, Table, TableCell};
+use crate::document::{Badge, Block, Document, Fact, FactLine, Present, Row, Section, Table, TableCell, TableLayout};
 use crate::guideline::Verdict;
 use crate::number;
 use crate::stats::Quantity;
@@ -19,7 +19,7 @@ const PAGE_ROWS: usize = 500;
 /// The comparison of several GPU models.
 #[derive(Debug)]
 pub struct Generations {
-    pub cards: Vec<Card>,
+    pub cards: Vec<ModelColumn>,
     /// The quantity of the cells, by its name in JSON.
     pub quantity: String,
     /// Changed ones first.
@@ -30,7 +30,7 @@ pub struct Generations {
 
 /// One GPU model of the table.
 #[derive(Debug)]
-pub struct Card {
+pub struct ModelColumn {
     pub head: Head,
     /// SMs of the whole GPU, if known.
     pub sms: Option<String>,
@@ -75,14 +75,14 @@ impl CellRow {
 }
 
 /// Compare sides by a quantity that has no unit; the throughput gain by default.
-pub fn generations(sides: &[Side], asked: Option<&str>) -> Result<Generations> {
+pub fn generations(sides: &[ComparedReport], asked: Option<&str>) -> Result<Generations> {
     let name = asked.unwrap_or(quantity::ACROSS.name).to_string();
     if let [first, .., last] = sides
         && quantity::is_absolute(&name)
     {
         return Err(Error::AcrossDevices { quantity: name, left: first.device_said(), right: last.device_said() });
     }
-    let known: Vec<Option<cards::Card>> = sides.iter().map(|s| cards::card(&s.device.name, s.device.memory_bytes)).collect();
+    let known: Vec<Option<cards::GpuModel>> = sides.iter().map(|s| cards::card(&s.device.name, s.device.memory_bytes)).collect();
     let mut rows: Vec<(String, CellRow)> = Vec::new();
     let mut place = std::collections::HashMap::new();
     for (i, side) in sides.iter().enumerate() {
@@ -116,11 +116,11 @@ pub fn generations(sides: &[Side], asked: Option<&str>) -> Result<Generations> {
     if sides.iter().any(|s| s.synthetic != sides[0].synthetic) {
         warnings.push("the GPUs trained on different data, real and stand-ins".into());
     }
-    let cards = sides.iter().map(|s| Card { head: Head::of(s), sms: s.fact("SMs").map(str::to_string) }).collect();
+    let cards = sides.iter().map(|s| ModelColumn { head: Head::of(s), sms: s.fact("SMs").map(str::to_string) }).collect();
     Ok(Generations { cards, quantity: name, guidelines, cells, warnings })
 }
 
-fn share(cell: &Cell, name: &str, card: Option<&cards::Card>) -> Share {
+fn share(cell: &CellJson, name: &str, card: Option<&cards::GpuModel>) -> Share {
     let text = cell.slots.as_deref().unwrap_or(&cell.sharing);
     Share {
         label: cell.label.clone(),
@@ -132,7 +132,7 @@ fn share(cell: &Cell, name: &str, card: Option<&cards::Card>) -> Share {
 }
 
 /// Guidelines of all sides: those whose verdict differs first, then in the order of the first report.
-fn guidelines(sides: &[Side]) -> Vec<GuidelineRow> {
+fn guidelines(sides: &[ComparedReport]) -> Vec<GuidelineRow> {
     let mut ids: Vec<&str> = Vec::new();
     for advice in sides.iter().flat_map(|s| &s.advice) {
         if !ids.contains(&advice.id.as_str()) {
@@ -184,7 +184,7 @@ impl Generations {
     }
 }
 
-impl Card {
+impl ModelColumn {
     /// Its device without the maker's name.
     fn name(&self) -> String {
         self.head.device.replace("NVIDIA ", "")
@@ -230,7 +230,7 @@ impl Present for Generations {
             lines.push(format!("{}: {}", row.id, if row.changed { "changed" } else { "the same verdict" }));
             for (card, on) in self.cards.iter().zip(&row.on) {
                 let said = on.as_ref().map_or_else(missing, |(v, statement, finding)| {
-                    format!("{}: {statement} {finding}", Chip::from(*v).said()).replace('`', "")
+                    format!("{}: {statement} {finding}", Badge::from(*v).said()).replace('`', "")
                 });
                 lines.push(format!("  {}: {said}", card.name()));
             }
@@ -257,9 +257,9 @@ impl Present for Generations {
 
     fn document(&self) -> Document {
         let devices: Vec<&str> = self.cards.iter().map(|c| c.head.device.as_str()).collect();
-        let fact = |c: &Card| {
+        let fact = |c: &ModelColumn| {
             let sms = c.sms.as_ref().map_or(String::new(), |n| format!("{n} SMs, "));
-            let lines = vec![Line::Text(format!("{sms}{}", c.head.experiment)), Line::Code(c.head.campaign.clone())];
+            let lines = vec![FactLine::Text(format!("{sms}{}", c.head.experiment)), FactLine::Code(c.head.campaign.clone())];
             Fact { name: c.head.device.clone(), lines }
         };
         Document {
@@ -279,7 +279,7 @@ impl Generations {
     /// A table with a column for each GPU model.
     fn table(&self, first: &str) -> Table {
         let heads: Vec<&str> = [first].into_iter().chain(self.cards.iter().map(|c| c.head.device.as_str())).collect();
-        Table::with(&heads).looking(Look::Prose)
+        Table::with(&heads).looking(TableLayout::Prose)
     }
 
     fn advice(&self) -> Section {
@@ -289,7 +289,7 @@ impl Generations {
             cells.extend(row.on.iter().map(|on| match on {
                 None => TableCell::default(),
                 Some((verdict, statement, finding)) => TableCell {
-                    chip: Some(Chip::from(*verdict)),
+                    chip: Some(Badge::from(*verdict)),
                     ..TableCell::with_note(statement.replace('`', ""), finding.replace('`', ""))
                 },
             }));

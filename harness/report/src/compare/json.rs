@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::{Comparison, Finding, Group, Head, More, Only, Row};
+use super::{ComparedCell, Comparison, Finding, Head, More, Only, VerdictGroup};
 use crate::stats::Quantity;
 
 /// The version of this JSON.
@@ -19,18 +19,18 @@ struct ComparisonJson<'a> {
     method: &'static str,
     judged: usize,
     warnings: &'a [String],
-    cells: Vec<RowJson<'a>>,
+    cells: Vec<ComparedCellJson<'a>>,
     only_left: &'a [Only],
     only_right: &'a [Only],
     environment: EnvironmentJson<'a>,
     #[serde(serialize_with = "by_word")]
     counts: Vec<(&'static str, usize)>,
-    groups: &'a [Group],
+    groups: &'a [VerdictGroup],
     decide: &'a [String],
 }
 
 #[derive(Serialize)]
-struct RowJson<'a> {
+struct ComparedCellJson<'a> {
     cell: &'a str,
     left_cell: &'a str,
     sharing: &'a str,
@@ -87,7 +87,7 @@ pub fn json(comparison: &Comparison) -> Value {
         method: "difference of logarithms, degrees of freedom of the weaker side, 95 % intervals, p by Holm",
         judged: c.family,
         warnings: &c.warnings,
-        cells: c.rows.iter().map(RowJson::from).collect(),
+        cells: c.rows.iter().map(ComparedCellJson::from).collect(),
         only_left: &c.only_left,
         only_right: &c.only_right,
         environment: EnvironmentJson { different: different.collect(), alike: &c.environment.alike },
@@ -97,8 +97,8 @@ pub fn json(comparison: &Comparison) -> Value {
     })
 }
 
-impl<'a> From<&'a Row> for RowJson<'a> {
-    fn from(row: &'a Row) -> Self {
+impl<'a> From<&'a ComparedCell> for ComparedCellJson<'a> {
+    fn from(row: &'a ComparedCell) -> Self {
         let (more, on) = match row.finding {
             Finding::CannotTell(More::Right(k)) => (Some(k), Some("right")),
             Finding::CannotTell(More::Each(k)) => (Some(k), Some("each")),
@@ -108,7 +108,7 @@ impl<'a> From<&'a Row> for RowJson<'a> {
             Finding::NotJudged(why) | Finding::NoLongerRuns(why) | Finding::RunsNow(why) => Some(why.as_str()),
             _ => None,
         };
-        RowJson {
+        ComparedCellJson {
             cell: &row.label,
             left_cell: row.left_label.as_ref().unwrap_or(&row.label),
             sharing: &row.sharing,

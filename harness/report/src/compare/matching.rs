@@ -5,27 +5,27 @@ use std::collections::HashMap;
 
 use collo_store::Sharing;
 
-use super::cards::{self, Card};
-use super::side::{Cell, Side};
+use super::cards::{self, GpuModel};
+use super::side::{CellJson, ComparedReport};
 
 /// A cell of either side.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair<'a> {
-    pub left: &'a Cell,
-    pub right: &'a Cell,
+    pub left: &'a CellJson,
+    pub right: &'a CellJson,
 }
 
 /// All cells of both sides.
 #[derive(Debug)]
 pub struct Matched<'a> {
     pub pairs: Vec<Pair<'a>>,
-    pub only_left: Vec<&'a Cell>,
-    pub only_right: Vec<&'a Cell>,
+    pub only_left: Vec<&'a CellJson>,
+    pub only_right: Vec<&'a CellJson>,
     pub warnings: Vec<String>,
 }
 
 /// A cell's name for matching.
-pub fn key(cell: &Cell, card: Option<&Card>) -> String {
+pub fn key(cell: &CellJson, card: Option<&GpuModel>) -> String {
     let Some(card) = card else { return cell.label.clone() };
     // A mode that cuts the card itself says in its slots what it was cut into.
     let slots = cell
@@ -37,12 +37,12 @@ pub fn key(cell: &Cell, card: Option<&Card>) -> String {
 }
 
 /// Match the cells of two sides, in the order of the right one.
-pub fn of<'a>(left: &'a Side, right: &'a Side, by_share: bool) -> Matched<'a> {
-    let card = |side: &Side| cards::card(&side.device.name, side.device.memory_bytes).filter(|_| by_share);
+pub fn of<'a>(left: &'a ComparedReport, right: &'a ComparedReport, by_share: bool) -> Matched<'a> {
+    let card = |side: &ComparedReport| cards::card(&side.device.name, side.device.memory_bytes).filter(|_| by_share);
     let (left_card, right_card) = (card(left), card(right));
     let (left_card, right_card) = (left_card.as_ref(), right_card.as_ref());
     let mut warnings = Vec::new();
-    let mut there: HashMap<String, &Cell> = HashMap::with_capacity(left.cells.len());
+    let mut there: HashMap<String, &CellJson> = HashMap::with_capacity(left.cells.len());
     for cell in &left.cells {
         if there.insert(key(cell, left_card), cell).is_some() {
             warnings.push(format!("the left side has `{}` twice; the last counts", cell.label));
@@ -65,8 +65,8 @@ pub fn of<'a>(left: &'a Side, right: &'a Side, by_share: bool) -> Matched<'a> {
 }
 
 /// The actual sizes of a pair's slices: `14 of 108 SMs left, 16 of 132 right`.
-pub fn sms(pair: &Pair<'_>, (left, right): (&Side, &Side)) -> Vec<String> {
-    let of = |cell: &Cell, side: &Side| {
+pub fn sms(pair: &Pair<'_>, (left, right): (&ComparedReport, &ComparedReport)) -> Vec<String> {
+    let of = |cell: &CellJson, side: &ComparedReport| {
         let card = cards::card(&side.device.name, side.device.memory_bytes)?;
         cell.slots.as_deref().and_then(|s| card.sms_of(s)).or_else(|| card.sms_of(&cell.sharing))
     };

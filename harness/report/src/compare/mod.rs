@@ -24,14 +24,14 @@ mod words;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
-pub use beside::{Beside, beside};
-pub use difference::{Difference, Environment};
+pub use beside::{PublishedComparison, beside};
+pub use difference::{Environment, EnvironmentDifference};
 pub use generations::{Generations, generations};
-pub use place::Place;
+pub use place::Position;
 pub use published::{Study, study};
-pub use quantity::Asked;
+pub use quantity::QuantityChoice;
 pub use ratio::{Finding, More};
-pub use side::Side;
+pub use side::ComparedReport;
 
 use collo_store::last_part;
 
@@ -41,7 +41,7 @@ use crate::{Error, Result};
 use matching::Pair;
 use ratio::{Quantiles, Ratio, judge};
 use serde::Serialize;
-use side::Cell;
+use side::CellJson;
 
 /// What to group verdicts by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,21 +63,21 @@ pub struct Options {
 pub struct Comparison {
     pub left: Head,
     pub right: Head,
-    pub asked: Asked,
+    pub asked: QuantityChoice,
     /// Relative differences below this are not worth acting on: the smaller of both sides' thresholds.
     pub threshold: f64,
     pub thresholds_differ: bool,
     pub different_devices: bool,
     pub warnings: Vec<String>,
     /// Better first, then worse, undecided, the same, and what is not judged.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparedCell>,
     /// Ratios that were judged together.
     pub family: usize,
     pub only_left: Vec<Only>,
     pub only_right: Vec<Only>,
     pub environment: Environment,
     pub by: Option<By>,
-    pub groups: Vec<Group>,
+    pub groups: Vec<VerdictGroup>,
     /// Commands that would decide the undecided.
     pub decide: Vec<String>,
 }
@@ -95,7 +95,7 @@ pub struct Head {
 
 /// One matched cell.
 #[derive(Debug)]
-pub struct Row {
+pub struct ComparedCell {
     /// The cell's label; for different GPU models the right one's.
     pub label: String,
     /// The left one's label, if it differs.
@@ -128,7 +128,7 @@ pub struct Only {
 
 /// The verdicts of one mode or one workload.
 #[derive(Debug, Serialize)]
-pub struct Group {
+pub struct VerdictGroup {
     pub name: String,
     #[serde(serialize_with = "json::by_word")]
     pub counts: Vec<(&'static str, usize)>,
@@ -160,7 +160,7 @@ impl Comparison {
     }
 
     /// What a difference may explain, if its direction is known and some row changed that way.
-    pub fn may_explain(&self, difference: &Difference) -> Option<&'static str> {
+    pub fn may_explain(&self, difference: &EnvironmentDifference) -> Option<&'static str> {
         let times = self.rows.iter().any(|r| quantity::has(&r.quantity, Trait::Speed));
         match difference.slower? {
             _ if !times => None,
@@ -178,7 +178,7 @@ fn rank(finding: &Finding) -> usize {
     ORDER.iter().position(|word| *word == finding.word()).unwrap_or(ORDER.len())
 }
 
-fn counts<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<(&'static str, usize)> {
+fn counts<'a>(rows: impl Iterator<Item = &'a ComparedCell>) -> Vec<(&'static str, usize)> {
     let mut found = ORDER.map(|word| (word, 0));
     for row in rows {
         found[rank(&row.finding)].1 += 1;
@@ -187,7 +187,7 @@ fn counts<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<(&'static str, usize)>
 }
 
 impl Head {
-    fn of(side: &Side) -> Head {
+    fn of(side: &ComparedReport) -> Head {
         Head {
             experiment: side.experiment.clone(),
             campaign: side.campaign.clone(),
@@ -199,9 +199,9 @@ impl Head {
 }
 
 /// Compare two sides. Having nothing in common is an error that names the contents of each.
-pub fn compare(left: &Side, right: &Side, options: &Options) -> Result<Comparison> {
+pub fn compare(left: &ComparedReport, right: &ComparedReport, options: &Options) -> Result<Comparison> {
     let other = difference::different_devices(left, right);
-    let asked = Asked::of(left, right, options.quantity.as_deref(), other)?;
+    let asked = QuantityChoice::of(left, right, options.quantity.as_deref(), other)?;
     let mut cautions = difference::cautions(left, right);
     let matched = matching::of(left, right, other);
     cautions.warnings.extend(matched.warnings);
@@ -210,7 +210,7 @@ pub fn compare(left: &Side, right: &Side, options: &Options) -> Result<Compariso
     }
     let ends = Quantiles::at(0.975);
     let threshold = left.relevant_ratio.min(right.relevant_ratio);
-    let mut rows: Vec<(Row, Option<Ratio>)> = matched
+    let mut rows: Vec<(ComparedCell, Option<Ratio>)> = matched
         .pairs
         .iter()
         .filter(|pair| !asked.is_by_definition(pair))
@@ -224,10 +224,10 @@ pub fn compare(left: &Side, right: &Side, options: &Options) -> Result<Compariso
         let row = &mut rows[i].0;
         (row.p, row.p_adjusted, row.finding) = (verdict.p, verdict.p_adjusted, verdict.finding);
     }
-    let mut rows: Vec<Row> = rows.into_iter().map(|(row, _)| row).collect();
+    let mut rows: Vec<ComparedCell> = rows.into_iter().map(|(row, _)| row).collect();
     let decide = decide::commands(&rows, left, right);
     // Within a verdict the largest change comes first; the sort keeps the plan's order where ratios are alike.
-    let size = |row: &Row| row.ratio.as_ref().map_or(0.0, |r| r.estimate.ln().abs());
+    let size = |row: &ComparedCell| row.ratio.as_ref().map_or(0.0, |r| r.estimate.ln().abs());
     rows.sort_by(|a, b| rank(&a.finding).cmp(&rank(&b.finding)).then(size(b).total_cmp(&size(a))));
     Ok(Comparison {
         left: Head::of(left),
@@ -249,7 +249,13 @@ pub fn compare(left: &Side, right: &Side, options: &Options) -> Result<Compariso
 }
 
 /// A row without its verdict, and the ratio to judge if there is one.
-fn row(pair: &Pair<'_>, asked: &Asked, sides: (&Side, &Side), withheld: Option<&str>, ends: &Quantiles) -> (Row, Option<Ratio>) {
+fn row(
+    pair: &Pair<'_>,
+    asked: &QuantityChoice,
+    sides: (&ComparedReport, &ComparedReport),
+    withheld: Option<&str>,
+    ends: &Quantiles,
+) -> (ComparedCell, Option<Ratio>) {
     let Pair { left, right } = *pair;
     let name = asked.of_pair(pair);
     let (l, r) = (left.get(&name), right.get(&name));
@@ -261,7 +267,7 @@ fn row(pair: &Pair<'_>, asked: &Asked, sides: (&Side, &Side), withheld: Option<&
     }
     let finding = not_judged(pair, &name, (&l, &r), sides).or_else(|| withheld.map(|why| Finding::NotJudged(why.into())));
     let judged = finding.is_none();
-    let row = Row {
+    let row = ComparedCell {
         label: right.label.clone(),
         left_label: (left.label != right.label).then(|| left.label.clone()),
         sharing: right.sharing.clone(),
@@ -284,11 +290,11 @@ fn not_judged(
     pair: &Pair<'_>,
     name: &str,
     (l, r): (&Option<Quantity>, &Option<Quantity>),
-    sides: (&Side, &Side),
+    sides: (&ComparedReport, &ComparedReport),
 ) -> Option<Finding> {
     let Pair { left, right } = *pair;
-    let word = |cell: &Cell| crate::format::words::outcome(&cell.outcome);
-    let ran = |cell: &Cell| cell.outcome == "completed";
+    let word = |cell: &CellJson| crate::format::words::outcome(&cell.outcome);
+    let ran = |cell: &CellJson| cell.outcome == "completed";
     let not = |why: String| Some(Finding::NotJudged(why));
     match (l.is_some(), r.is_some()) {
         (true, false) if !ran(right) && right.outcome != "missing" => return Some(Finding::NoLongerRuns(word(right))),
@@ -311,7 +317,7 @@ fn not_judged(
     if left.after_measured != right.after_measured {
         return not(format!("finished members {} left, {} right", left.after_measured.word(), right.after_measured.word()));
     }
-    fn shorter<'a>(side: &'a Side, cell: &Cell) -> Vec<Option<&'a BTreeSet<u64>>> {
+    fn shorter<'a>(side: &'a ComparedReport, cell: &CellJson) -> Vec<Option<&'a BTreeSet<u64>>> {
         cell.members.iter().map(|m| side.shortened.get(&m.workload)).collect()
     }
     if quantity::has(name, Trait::EpochLength) && shorter(sides.0, left) != shorter(sides.1, right) {
@@ -324,7 +330,7 @@ fn not_judged(
         return not("numbers of epochs differ".into());
     }
     // What a gain is of, or how memory was read.
-    let kind = |cell: &'_ Cell| match name {
+    let kind = |cell: &'_ CellJson| match name {
         _ if name.starts_with("throughput_gain") => cell.throughput_gain_by.clone(),
         _ if name.starts_with("memory") => cell.memory_kind.clone(),
         _ => None,
@@ -336,12 +342,12 @@ fn not_judged(
 }
 
 /// Settings of members that differ under the same label: `workers 0 → 4`.
-fn settings(left: &Cell, right: &Cell) -> Vec<String> {
+fn settings(left: &CellJson, right: &CellJson) -> Vec<String> {
     let mut found = Vec::new();
     for (l, r) in left.members.iter().zip(&right.members).filter(|(l, r)| !l.is_like(r)) {
         let names: std::collections::BTreeSet<&String> = l.settings.keys().chain(r.settings.keys()).collect();
         for name in names {
-            let text = |m: &side::Member| match m.settings.get(name) {
+            let text = |m: &side::MemberJson| match m.settings.get(name) {
                 None => "none".to_string(),
                 Some(serde_json::Value::String(text)) => text.clone(),
                 Some(other) => other.to_string(),
@@ -355,16 +361,16 @@ fn settings(left: &Cell, right: &Cell) -> Vec<String> {
     found
 }
 
-fn only(cells: &[&Cell], other: &Side) -> Vec<Only> {
+fn only(cells: &[&CellJson], other: &ComparedReport) -> Vec<Only> {
     let refused: BTreeMap<&str, &str> = other.refusals.iter().map(|r| (r.cell.as_str(), r.reason.as_str())).collect();
-    let reason = |cell: &Cell| refused.get(cell.label.as_str()).map(|why| format!("refused there: {why}"));
+    let reason = |cell: &CellJson| refused.get(cell.label.as_str()).map(|why| format!("refused there: {why}"));
     cells.iter().map(|c| Only { label: c.label.clone(), reason: reason(c) }).collect()
 }
 
-fn groups(rows: &[Row], by: By) -> Vec<Group> {
-    let name = |row: &Row| if by == By::Mode { row.sharing.clone() } else { row.workload.clone() };
+fn groups(rows: &[ComparedCell], by: By) -> Vec<VerdictGroup> {
+    let name = |row: &ComparedCell| if by == By::Mode { row.sharing.clone() } else { row.workload.clone() };
     let mut names: Vec<String> = Vec::new();
-    let mut members: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
+    let mut members: BTreeMap<String, Vec<&ComparedCell>> = BTreeMap::new();
     for row in rows {
         let name = name(row);
         if !members.contains_key(&name) {
@@ -377,17 +383,17 @@ fn groups(rows: &[Row], by: By) -> Vec<Group> {
     }
     let of = |name: String| {
         let rows = &members[&name];
-        let judged: Vec<&&Row> = rows.iter().filter(|r| r.p.is_some()).collect();
+        let judged: Vec<&&ComparedCell> = rows.iter().filter(|r| r.p.is_some()).collect();
         let one_quantity = judged.windows(2).all(|w| w[0].quantity == w[1].quantity);
         let logs: Vec<f64> = judged.iter().filter_map(|r| r.ratio.as_ref()).map(|r| r.estimate.ln()).collect();
         let mean = (one_quantity && !logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp());
-        Group { counts: counts(rows.iter().copied()), mean_ratio: mean, judged: logs.len(), name }
+        VerdictGroup { counts: counts(rows.iter().copied()), mean_ratio: mean, judged: logs.len(), name }
     };
     names.into_iter().map(of).collect()
 }
 
-fn nothing_in_common(left: &Side, right: &Side) -> Error {
-    let has = |side: &Side| {
+fn nothing_in_common(left: &ComparedReport, right: &ComparedReport) -> Error {
+    let has = |side: &ComparedReport| {
         let some = side.cells.iter().find(|c| !c.is_solo()).or(side.cells.first());
         let device = if side.device.kind == "cpu" { "a CPU".to_string() } else { format!("a {}", side.device_said()) };
         match some {
@@ -396,6 +402,6 @@ fn nothing_in_common(left: &Side, right: &Side) -> Error {
             Some(cell) => format!("`{}` and {} more on {device}", cell.label, side.cells.len() - 1),
         }
     };
-    let short = |side: &Side| last_part(&side.campaign).to_string();
+    let short = |side: &ComparedReport| last_part(&side.campaign).to_string();
     Error::NothingInCommon { left: short(left), right: short(right), left_has: has(left), right_has: has(right) }
 }

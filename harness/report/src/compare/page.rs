@@ -2,8 +2,10 @@
 
 use collo_store::last_part;
 
-use super::{By, Comparison, Finding, Head, Only, Row, brief, json, words};
-use crate::document::{Align, Block, Chip, Column, Document, Fact, Line, Look, Present, Section, Table, TableCell, Tone};
+use super::{By, ComparedCell, Comparison, Finding, Head, Only, brief, json, words};
+use crate::document::{
+    Align, Badge, Block, Column, Document, Fact, FactLine, Present, Section, Table, TableCell, TableLayout, Tone,
+};
 use crate::number;
 use crate::plot::{Interval, Ratios, mode_order};
 
@@ -11,7 +13,7 @@ use crate::plot::{Interval, Ratios, mode_order};
 const ROWS: usize = 500;
 
 /// Worst first: what no longer runs, what is worse, other changes, what cannot be told, what is the same.
-fn worst_first(row: &Row) -> (usize, f64) {
+fn worst_first(row: &ComparedCell) -> (usize, f64) {
     let rank = match row.finding {
         Finding::NoLongerRuns(_) => 0,
         Finding::Worse => 1,
@@ -24,8 +26,8 @@ fn worst_first(row: &Row) -> (usize, f64) {
     (rank, -row.ratio.as_ref().map_or(0.0, |r| r.estimate.ln().abs()))
 }
 
-fn sorted(comparison: &Comparison) -> Vec<&Row> {
-    let mut rows: Vec<&Row> = comparison.rows.iter().collect();
+fn sorted(comparison: &Comparison) -> Vec<&ComparedCell> {
+    let mut rows: Vec<&ComparedCell> = comparison.rows.iter().collect();
     rows.sort_by(|a, b| worst_first(a).0.cmp(&worst_first(b).0).then(worst_first(a).1.total_cmp(&worst_first(b).1)));
     rows
 }
@@ -79,7 +81,7 @@ fn simulated(c: &Comparison) -> Option<&'static str> {
 
 fn side(name: &str, head: &Head) -> Fact {
     let mut fact = Fact::campaign(name, &head.created_utc, &head.campaign);
-    fact.lines.insert(0, Line::Text(format!("{}, {}", head.device, head.experiment)));
+    fact.lines.insert(0, FactLine::Text(format!("{}, {}", head.device, head.experiment)));
     fact
 }
 
@@ -90,7 +92,7 @@ fn environment(c: &Comparison) -> Section {
     if table.rows.is_empty() {
         finding = format!("{finding} The stored environments do not differ.").trim().to_string();
     } else {
-        blocks.push(Block::Table(table.looking(Look::Narrow)));
+        blocks.push(Block::Table(table.looking(TableLayout::Narrow)));
     }
     blocks.extend(words::alike(c).map(|names| Block::Remark(format!("Identical: {names}."))));
     Section { id: "environment", title: "Environment", finding, blocks, ..Section::default() }
@@ -108,7 +110,7 @@ fn finding(c: &Comparison) -> String {
 }
 
 /// Every verdict with its number of rows; the rarer ones only if there are any.
-fn chips(c: &Comparison) -> Vec<Chip> {
+fn chips(c: &Comparison) -> Vec<Badge> {
     let all = [
         (Tone::Good, "▲", "better", true),
         (Tone::Bad, "▼", "worse", true),
@@ -121,9 +123,9 @@ fn chips(c: &Comparison) -> Vec<Chip> {
         (Tone::Plain, "–", "not_judged", false),
     ];
     let counted = all.into_iter().filter(|(.., word, always)| *always || c.count(word) > 0);
-    let chip = |(tone, sign, word, _)| Chip::new(tone, sign, format!("{} {}", words::verdict(word), c.count(word)));
+    let chip = |(tone, sign, word, _)| Badge::new(tone, sign, format!("{} {}", words::verdict(word), c.count(word)));
     let only = [("left", c.only_left.len()), ("right", c.only_right.len())];
-    counted.map(chip).chain(only.map(|(side, n)| Chip::new(Tone::Plain, "", format!("only {side} {n}")))).collect()
+    counted.map(chip).chain(only.map(|(side, n)| Badge::new(Tone::Plain, "", format!("only {side} {n}")))).collect()
 }
 
 fn results(c: &Comparison) -> Section {
@@ -141,8 +143,8 @@ fn results(c: &Comparison) -> Section {
     Section { id: "results", title: "Results", finding: finding(c), blocks, ..Section::default() }
 }
 
-fn table(c: &Comparison, rows: &[&Row]) -> Table {
-    let ratio = |r: &&Row| r.ratio.as_ref().map(|q| (q.estimate, q.low.zip(q.high)));
+fn table(c: &Comparison, rows: &[&ComparedCell]) -> Table {
+    let ratio = |r: &&ComparedCell| r.ratio.as_ref().map(|q| (q.estimate, q.low.zip(q.high)));
     let axis = Ratios::of(rows.iter().filter_map(ratio), c.threshold);
     let (words, unit, factor) = words::unit(&c.rows);
     let what = format!("{words} {unit}").trim().to_string();
@@ -151,7 +153,7 @@ fn table(c: &Comparison, rows: &[&Row]) -> Table {
     modes.dedup();
     let (left, right) = (format!("#{what} left"), format!("#{what} right"));
     let mut table =
-        Table::with(&["cell", &left, &right, "#ratio, 95 %", "axis of ratios", "#p", "verdict"]).looking(Look::Joined);
+        Table::with(&["cell", &left, &right, "#ratio, 95 %", "axis of ratios", "#p", "verdict"]).looking(TableLayout::Joined);
     table.columns[4] = Column { name: "axis of ratios".into(), align: Align::Left, axis: Some(axis.head()), ..Column::default() };
     table.caption = format!("Ratio right ÷ left of {}, worst first", c.asked.said());
     table.legend = modes.into_iter().map(|m| (m.to_string(), m.to_string())).collect();
@@ -160,7 +162,7 @@ fn table(c: &Comparison, rows: &[&Row]) -> Table {
     table
 }
 
-fn cells(row: &Row, axis: &Ratios, factor: f64) -> Vec<TableCell> {
+fn cells(row: &ComparedCell, axis: &Ratios, factor: f64) -> Vec<TableCell> {
     let (sign, tone) = match row.finding {
         Finding::Better | Finding::Higher => ("▲ ", Tone::Good),
         Finding::Lower => ("▼ ", Tone::Good),
@@ -197,7 +199,7 @@ fn cells(row: &Row, axis: &Ratios, factor: f64) -> Vec<TableCell> {
 }
 
 fn groups(c: &Comparison) -> Section {
-    let mut table = Table::with(&["", "verdicts", "geometric mean of ratios"]).looking(Look::Narrow);
+    let mut table = Table::with(&["", "verdicts", "geometric mean of ratios"]).looking(TableLayout::Narrow);
     for g in &c.groups {
         let mean = g.mean_ratio.map_or(String::new(), |m| format!("{m:.3} of {}", number::count(g.judged, "cell")));
         table.texts([g.name.clone(), words::counted(&g.counts), mean]);

@@ -2,7 +2,7 @@
 
 /// The position of the published value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Place {
+pub enum Position {
     /// Inside our interval.
     Inside,
     /// Outside of it: our nearest end ÷ the published value.
@@ -16,29 +16,29 @@ pub enum Place {
     OtherConditions,
 }
 
-impl Place {
+impl Position {
     /// As people read it.
     pub fn text(&self) -> String {
         match self {
-            Place::Inside => "inside our interval".into(),
-            Place::Outside(by) if *by > 1.0 => format!("outside: ours is at least {:.1} % higher", (by - 1.0) * 100.0),
-            Place::Outside(by) => format!("outside: ours is at least {:.1} % lower", (1.0 - by) * 100.0),
-            Place::NoInterval => "one run has no interval".into(),
-            Place::Same => "the same outcome".into(),
-            Place::Other => "another outcome".into(),
-            Place::OtherConditions => "not compared: other conditions".into(),
+            Position::Inside => "inside our interval".into(),
+            Position::Outside(by) if *by > 1.0 => format!("outside: ours is at least {:.1} % higher", (by - 1.0) * 100.0),
+            Position::Outside(by) => format!("outside: ours is at least {:.1} % lower", (1.0 - by) * 100.0),
+            Position::NoInterval => "one run has no interval".into(),
+            Position::Same => "the same outcome".into(),
+            Position::Other => "another outcome".into(),
+            Position::OtherConditions => "not compared: other conditions".into(),
         }
     }
 
     /// As JSON has it.
     pub fn word(&self) -> &'static str {
         match self {
-            Place::Inside => "inside",
-            Place::Outside(_) => "outside",
-            Place::NoInterval => "no_interval",
-            Place::Same => "same",
-            Place::Other => "other",
-            Place::OtherConditions => "other_conditions",
+            Position::Inside => "inside",
+            Position::Outside(_) => "outside",
+            Position::NoInterval => "no_interval",
+            Position::Same => "same",
+            Position::Other => "other",
+            Position::OtherConditions => "other_conditions",
         }
     }
 }

@@ -8,9 +8,9 @@ use collo_store::Sharing;
 use serde::{Deserialize, Serialize};
 
 use super::conditions::Conditions;
-use super::place::Place;
+use super::place::Position;
 use super::quantity;
-use super::side::{Cell, Member};
+use super::side::{CellJson, MemberJson};
 use crate::analysis::Regime;
 use crate::number;
 use crate::quantity::Key;
@@ -26,7 +26,7 @@ pub struct Study {
     regimes: BTreeMap<String, Regime>,
     /// The regime of each source's members, by name.
     regime_of: BTreeMap<String, String>,
-    pub figures: Vec<Figure>,
+    pub figures: Vec<PublishedFigure>,
     /// Statements about no cell, with the reason.
     #[serde(rename = "held_against_no_cell")]
     pub others: Vec<Other>,
@@ -34,7 +34,7 @@ pub struct Study {
 
 /// One published figure: a value, or a range, or an outcome.
 #[derive(Debug, Deserialize)]
-pub struct Figure {
+pub struct PublishedFigure {
     pub id: String,
     members: Vec<Who>,
     /// The family of modes; `None` if the source does not give it.
@@ -110,7 +110,7 @@ impl Who {
     }
 }
 
-impl Figure {
+impl PublishedFigure {
     /// Both ends of the published range, which are the same for a single value.
     pub fn range(&self) -> Option<(f64, f64)> {
         self.value.map(|v| (v, v)).or_else(|| self.low.zip(self.high))
@@ -151,12 +151,12 @@ impl Figure {
     }
 
     /// The index of the workload in the cell, for a figure of one member.
-    fn member_of(&self, members: &[Member]) -> Option<usize> {
+    fn member_of(&self, members: &[MemberJson]) -> Option<usize> {
         let who = self.members.get(self.member?)?;
         members.iter().position(|m| who.is(&m.workload))
     }
 
-    pub fn value(&self, cell: &Cell) -> Option<Quantity> {
+    pub fn value(&self, cell: &CellJson) -> Option<Quantity> {
         if self.quantity != "progress" {
             return cell.get(&self.quantity);
         }
@@ -166,15 +166,15 @@ impl Figure {
         Some(Quantity { estimate: 1.0 / q.estimate, low: invert(q.high), high: invert(q.low), ..q })
     }
 
-    pub fn place(&self, ours: &Quantity) -> Option<Place> {
+    pub fn place(&self, ours: &Quantity) -> Option<Position> {
         let (least, most) = self.range()?;
-        let (Some(low), Some(high)) = (ours.low, ours.high) else { return Some(Place::NoInterval) };
+        let (Some(low), Some(high)) = (ours.low, ours.high) else { return Some(Position::NoInterval) };
         Some(if low > most {
-            Place::Outside(low / most)
+            Position::Outside(low / most)
         } else if high < least {
-            Place::Outside(high / least)
+            Position::Outside(high / least)
         } else {
-            Place::Inside
+            Position::Inside
         })
     }
 }
@@ -190,14 +190,14 @@ pub fn is_card(name: &str) -> bool {
 }
 
 /// The published figure of a cell's quantity, for a remark beside our own. Only on the study's GPU model.
-pub fn figure(device: &str, sharing: &str, members: &[(&str, Option<u64>)], key: Key) -> Option<&'static Figure> {
+pub fn figure(device: &str, sharing: &str, members: &[(&str, Option<u64>)], key: Key) -> Option<&'static PublishedFigure> {
     if !is_card(device) {
         return None;
     }
     study().figures.iter().find(|f| f.quantity == key.name && f.is_about(sharing, members))
 }
 
-impl Figure {
+impl PublishedFigure {
     /// `5.35`, `1.5–2.1`, `out of memory`.
     pub fn value_text(&self) -> String {
         let (_, unit, factor) = quantity::unit(&self.quantity);
@@ -236,7 +236,7 @@ mod tests {
     fn a_figure_meets_its_cell_and_no_other() {
         let seven = [("small", Some(32)); 7];
         let on = |device: &str, sharing: &str, members: &[(&str, Option<u64>)], key: Key| {
-            super::figure(device, sharing, members, key).map(Figure::value_text)
+            super::figure(device, sharing, members, key).map(PublishedFigure::value_text)
         };
         let value = |sharing: &str, members: &[(&str, Option<u64>)], key: Key| on("A100-SXM4-40GB", sharing, members, key);
         assert_eq!(on("NVIDIA H200", "mps", &seven, Key::ThroughputGain), None, "it was measured on another card");
@@ -260,7 +260,7 @@ mod tests {
             n: 3,
             df: Some(9.0),
         };
-        assert_eq!(figure.place(&q(5.2, 5.5)), Some(Place::Inside));
+        assert_eq!(figure.place(&q(5.2, 5.5)), Some(Position::Inside));
         assert_eq!(figure.place(&q(5.4, 5.6)).unwrap().text(), "outside: ours is at least 0.9 % higher");
         assert_eq!(figure.place(&q(4.0, 5.0)).unwrap().text(), "outside: ours is at least 6.5 % lower");
     }

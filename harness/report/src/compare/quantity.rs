@@ -3,14 +3,14 @@
 
 use collo_store::AfterMeasured;
 
-use super::Side;
+use super::ComparedReport;
 use super::matching::Pair;
 use crate::quantity::{Better, Key, Trait, find};
 use crate::{Error, Result};
 
 /// What is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum QuantityChoice {
     /// The epoch time; the makespan if members exit when finished, or differ; the p99 if one serves.
     Time,
     /// Between different GPU models: the gain over each one's own baseline; the p99 relative to that alone if one serves.
@@ -22,19 +22,24 @@ pub enum Asked {
 /// The replacement for an epoch time or a makespan, between different GPU models.
 pub const ACROSS: Key = Key::ThroughputGain;
 
-impl Asked {
+impl QuantityChoice {
     /// The requested quantity, if both sides have it and it can be compared.
-    pub fn of(left: &Side, right: &Side, name: Option<&str>, different_devices: bool) -> Result<Asked> {
+    pub fn of(
+        left: &ComparedReport,
+        right: &ComparedReport,
+        name: Option<&str>,
+        different_devices: bool,
+    ) -> Result<QuantityChoice> {
         let Some(name) = name else {
-            return Ok(if different_devices { Asked::Across } else { Asked::Time });
+            return Ok(if different_devices { QuantityChoice::Across } else { QuantityChoice::Time });
         };
         if different_devices && is_absolute(name) {
             let (left, right) = (left.device_said(), right.device_said());
             return Err(Error::AcrossDevices { quantity: name.into(), left, right });
         }
-        let has = |side: &Side| side.cells.iter().any(|c| c.get(name).is_some());
+        let has = |side: &ComparedReport| side.cells.iter().any(|c| c.get(name).is_some());
         if has(left) || has(right) {
-            return Ok(Asked::Named(name.into()));
+            return Ok(QuantityChoice::Named(name.into()));
         }
         let mut names: Vec<&str> = left.cells.iter().chain(&right.cells).take(64).flat_map(|c| c.names()).collect();
         names.sort_unstable();
@@ -45,10 +50,10 @@ impl Asked {
     /// The quantity by which a pair is compared.
     pub fn of_pair(&self, pair: &Pair<'_>) -> String {
         match self {
-            Asked::Named(name) => name.clone(),
-            Asked::Across if pair.left.serves() || pair.right.serves() => Key::LatencyP99OfSolo.name.into(),
-            Asked::Across => ACROSS.name.into(),
-            Asked::Time => {
+            QuantityChoice::Named(name) => name.clone(),
+            QuantityChoice::Across if pair.left.serves() || pair.right.serves() => Key::LatencyP99OfSolo.name.into(),
+            QuantityChoice::Across => ACROSS.name.into(),
+            QuantityChoice::Time => {
                 let exits = [&pair.left, &pair.right].iter().any(|c| c.after_measured == AfterMeasured::Exit);
                 let uniform = pair.right.members.windows(2).all(|w| w[0].is_like(&w[1]));
                 if pair.left.serves() || pair.right.serves() {
@@ -61,11 +66,11 @@ impl Asked {
 
     /// True for quantities that a baseline has as 1 because it is compared with itself, or lacks because it is alone.
     pub fn is_by_definition(&self, pair: &Pair<'_>) -> bool {
-        if *self == Asked::Time {
+        if *self == QuantityChoice::Time {
             return false;
         }
         let name = self.of_pair(pair);
-        let one = |cell: &super::Cell| cell.is_solo() && cell.get(&name).is_none_or(|q| q.estimate == 1.0 && q.df.is_none());
+        let one = |cell: &super::CellJson| cell.is_solo() && cell.get(&name).is_none_or(|q| q.estimate == 1.0 && q.df.is_none());
         find(&name).is_some_and(|q| q.has(Trait::OneAlone) || q.has(Trait::Company)) && one(pair.left) && one(pair.right)
     }
 
@@ -77,9 +82,9 @@ impl Asked {
     /// The quantity in words: `throughput gain`.
     pub fn said(&self) -> &str {
         match self {
-            Asked::Time => "time",
-            Asked::Across => ACROSS.label,
-            Asked::Named(name) => find(name).map_or(name, |q| q.label),
+            QuantityChoice::Time => "time",
+            QuantityChoice::Across => ACROSS.label,
+            QuantityChoice::Named(name) => find(name).map_or(name, |q| q.label),
         }
     }
 }

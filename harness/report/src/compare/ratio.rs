@@ -161,14 +161,14 @@ impl Ratio {
 
 /// A ratio's p-value, by itself and corrected for the others, and its verdict.
 #[derive(Debug, Clone)]
-pub struct Judged {
+pub struct JudgedRatio {
     pub p: Option<f64>,
     pub p_adjusted: Option<f64>,
     pub finding: Finding,
 }
 
 /// Judge ratios together: Holm over all that have an interval. The rules are those of `stats::compare`.
-pub fn judge(ratios: &[(&Ratio, Better)], threshold: f64, ends: &Quantiles) -> Vec<Judged> {
+pub fn judge(ratios: &[(&Ratio, Better)], threshold: f64, ends: &Quantiles) -> Vec<JudgedRatio> {
     let raw: Vec<Option<f64>> = ratios.iter().map(|(r, _)| r.p()).collect();
     let known: Vec<f64> = raw.iter().flatten().copied().collect();
     let family = known.len();
@@ -177,7 +177,7 @@ pub fn judge(ratios: &[(&Ratio, Better)], threshold: f64, ends: &Quantiles) -> V
     let limit = threshold.ln_1p();
     let mut one = |(ratio, better): &(&Ratio, Better), p: Option<f64>| {
         let Some(p_adjusted) = p.and_then(|_| adjusted.next()) else {
-            return Judged { p: None, p_adjusted: None, finding: Finding::CannotTell(More::OneRun) };
+            return JudgedRatio { p: None, p_adjusted: None, finding: Finding::CannotTell(More::OneRun) };
         };
         let (effect, q) = (ratio.value.estimate.ln(), &ratio.value);
         let within = |bound: Option<f64>| bound.is_some_and(|b| b.ln().abs() <= limit);
@@ -193,7 +193,7 @@ pub fn judge(ratios: &[(&Ratio, Better)], threshold: f64, ends: &Quantiles) -> V
         } else {
             Finding::CannotTell(more(ratio, effect.abs(), limit, (ends, &strictest)))
         };
-        Judged { p, p_adjusted: Some(p_adjusted), finding }
+        JudgedRatio { p, p_adjusted: Some(p_adjusted), finding }
     };
     ratios.iter().zip(raw).map(|(r, p)| one(r, p)).collect()
 }
@@ -242,7 +242,7 @@ mod tests {
         Quantity { estimate, low: Some(estimate / factor), high: Some(estimate * factor), n, df: Some(df) }
     }
 
-    fn alone(ratio: &Ratio, threshold: f64) -> Judged {
+    fn alone(ratio: &Ratio, threshold: f64) -> JudgedRatio {
         judge(&[(ratio, Better::Smaller)], threshold, &Quantiles::at(0.975)).remove(0)
     }
 
@@ -351,7 +351,7 @@ mod tests {
             let ratios: Vec<Ratio> = left.iter().zip(&right).map(|(l, r)| Ratio::of(l, r, &ends)).collect();
             let judged = judge(&ratios.iter().map(|r| (r, Better::Smaller)).collect::<Vec<_>>(), 0.02, &ends);
             found += usize::from(judged[0].finding == Finding::Worse);
-            let alarm = |j: &Judged| matches!(j.finding, Finding::Worse | Finding::Better);
+            let alarm = |j: &JudgedRatio| matches!(j.finding, Finding::Worse | Finding::Better);
             false_alarms += usize::from(judged[1..].iter().any(alarm));
         }
         (false_alarms as f64 / campaigns as f64, found as f64 / campaigns as f64)

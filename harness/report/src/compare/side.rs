@@ -9,13 +9,13 @@ use serde_json::Value;
 use collo_store::last_part;
 
 use crate::Result;
-pub use crate::report_json::{Advice, Cell, Member};
+pub use crate::report_json::{AdviceJson, CellJson, MemberJson};
 use crate::report_json::{Device, Ordered, Refusal, ReportJson, Thresholds};
 use crate::stats::Quantity;
 
 /// A report that is compared with another.
 #[derive(Debug, Clone)]
-pub struct Side {
+pub struct ComparedReport {
     pub experiment: String,
     pub campaign: String,
     pub created_utc: String,
@@ -26,23 +26,23 @@ pub struct Side {
     pub shortened: BTreeMap<String, BTreeSet<u64>>,
     pub informative: Vec<String>,
     pub relevant_ratio: f64,
-    pub cells: Vec<Cell>,
+    pub cells: Vec<CellJson>,
     /// Cells that could not run there, with the reason.
     pub refusals: Vec<Refusal>,
-    pub advice: Vec<Advice>,
+    pub advice: Vec<AdviceJson>,
     /// The argument of `collo run` that adds repetitions to it: the last part of the id, or the experiment whose newest campaign
     /// it is.
     pub runs_as: String,
 }
 
-impl From<ReportJson> for Side {
-    fn from(report: ReportJson) -> Side {
+impl From<ReportJson> for ComparedReport {
+    fn from(report: ReportJson) -> ComparedReport {
         let mut shortened = BTreeMap::<String, BTreeSet<u64>>::new();
         for s in report.shortened {
             shortened.entry(s.workload).or_default().insert(s.limit_batches);
         }
         let relevant_ratio = report.thresholds.relevant_ratio;
-        Side {
+        ComparedReport {
             runs_as: last_part(&report.campaign).to_string(),
             experiment: report.experiment,
             campaign: report.campaign,
@@ -60,14 +60,14 @@ impl From<ReportJson> for Side {
     }
 }
 
-impl Side {
+impl ComparedReport {
     /// A report file, as `collo report` writes it.
-    pub fn read(path: &Path) -> Result<Side> {
+    pub fn read(path: &Path) -> Result<ComparedReport> {
         Ok(ReportJson::read(path)?.into())
     }
 
     /// A parsed report; `what` names it in errors.
-    pub fn of(report: Value, what: &str) -> Result<Side> {
+    pub fn of(report: Value, what: &str) -> Result<ComparedReport> {
         Ok(ReportJson::of(report, what)?.into())
     }
 
@@ -87,7 +87,7 @@ impl Side {
     }
 }
 
-impl Cell {
+impl CellJson {
     /// A quantity of the cell, or a mean of the GPU; `None` if not positive, as it has no logarithm.
     pub fn get(&self, name: &str) -> Option<Quantity> {
         let of = |all: &Ordered<Option<Quantity>>| comparable(all.get(name)?.as_ref()?);

@@ -1,6 +1,6 @@
 //! A comparison in words, wherever it is printed. In: a comparison. Out: short texts without markup.
 
-use super::{Comparison, Difference, Head, Only, Row};
+use super::{ComparedCell, Comparison, EnvironmentDifference, Head, Only};
 use crate::document::Table;
 use crate::number::{self, ABSENT};
 
@@ -39,7 +39,7 @@ pub fn counted(counts: &[(&'static str, usize)]) -> String {
 }
 
 /// The common unit of all rows: name, unit, factor. Times below a second are in ms.
-pub fn unit(rows: &[Row]) -> (String, &'static str, f64) {
+pub fn unit(rows: &[ComparedCell]) -> (String, &'static str, f64) {
     let Some(first) = rows.first() else { return (String::new(), "", 1.0) };
     let (words, unit, factor) = super::quantity::unit(&first.quantity);
     let words = if rows.iter().all(|r| r.quantity == first.quantity) {
@@ -75,7 +75,8 @@ pub fn across(comparison: &Comparison) -> Option<String> {
 pub fn environment(comparison: &Comparison, shown: impl Fn(&str) -> String) -> Table {
     let mut table = Table::with(&["environment", "left", "right", ""]);
     let text = |t: &Option<String>| t.as_deref().map_or_else(|| ABSENT.into(), &shown);
-    let explains = |d: &Difference| comparison.may_explain(d).map_or_else(String::new, |word| format!("may explain `{word}`"));
+    let explains =
+        |d: &EnvironmentDifference| comparison.may_explain(d).map_or_else(String::new, |word| format!("may explain `{word}`"));
     for d in &comparison.environment.different {
         table.texts([d.name.clone(), text(&d.left), text(&d.right), explains(d)]);
     }

@@ -3,7 +3,7 @@
 
 use askama::Template;
 
-use super::model::{Block, Chip, Column, Document, Line, Look, Table, TableCell, Tone};
+use super::model::{Badge, Block, Column, Document, FactLine, Table, TableCell, TableLayout, Tone};
 use crate::Result;
 
 #[derive(Template)]
@@ -42,30 +42,30 @@ impl Tone {
     }
 }
 
-impl Chip {
+impl Badge {
     fn class(&self) -> &'static str {
         self.tone.class()
     }
 }
 
-impl Line {
+impl FactLine {
     fn is_strip(&self) -> bool {
-        matches!(self, Line::Strip(..))
+        matches!(self, FactLine::Strip(..))
     }
 }
 
 impl Table {
     fn is_interactive(&self) -> bool {
-        self.look == Look::Interactive
+        self.look == TableLayout::Interactive
     }
 
     fn class(&self) -> &'static str {
         match self.look {
-            Look::Values => "scroll",
-            Look::Interactive => "scroll tall",
-            Look::Narrow => "scroll narrow",
-            Look::Prose => "scroll stack",
-            Look::Joined => "scroll stack joined",
+            TableLayout::Values => "scroll",
+            TableLayout::Interactive => "scroll tall",
+            TableLayout::Narrow => "scroll narrow",
+            TableLayout::Prose => "scroll stack",
+            TableLayout::Joined => "scroll stack joined",
         }
     }
 }

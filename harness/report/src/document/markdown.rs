@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::model::{Advice, Block, Chip, Document, Fact, Line, Table, TableCell};
+use super::model::{Advice, Badge, Block, Document, Fact, FactLine, Table, TableCell};
 
 /// The whole document.
 pub fn document(d: &Document) -> String {
@@ -32,10 +32,10 @@ pub fn document(d: &Document) -> String {
 }
 
 fn fact(fact: &Fact) -> String {
-    let line = |l: &Line| match l {
-        Line::Text(text) | Line::Link(text, _) => Some(escape(text)),
-        Line::Code(text) => Some(format!("`{}`", code(text))),
-        Line::Strip(..) => None,
+    let line = |l: &FactLine| match l {
+        FactLine::Text(text) | FactLine::Link(text, _) => Some(escape(text)),
+        FactLine::Code(text) => Some(format!("`{}`", code(text))),
+        FactLine::Strip(..) => None,
     };
     format!("- {}: {}\n", escape(&fact.name), fact.lines.iter().filter_map(line).collect::<Vec<_>>().join("; "))
 }
@@ -113,7 +113,7 @@ fn table(t: &Table) -> String {
 }
 
 fn cell(c: &TableCell) -> String {
-    let chip = c.chip.iter().map(Chip::said);
+    let chip = c.chip.iter().map(Badge::said);
     let mut out = String::new();
     for text in chip.chain([c.text.clone(), c.note.clone()]).filter(|t| !t.is_empty()) {
         // A sentence has its own end.

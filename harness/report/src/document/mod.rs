@@ -8,7 +8,9 @@ mod model;
 pub mod terminal;
 mod write;
 
-pub use model::{Advice, Align, Block, Chip, Column, Document, Fact, Figure, Line, Look, Row, Section, Table, TableCell, Tone};
+pub use model::{
+    Advice, Align, Badge, Block, Column, Document, Fact, FactLine, Figure, Row, Section, Table, TableCell, TableLayout, Tone,
+};
 pub use write::{Written, replace, write};
 
 /// Anything shown in every form: lines of a terminal, a page, Markdown, JSON.

@@ -38,12 +38,12 @@ impl Document {
 #[derive(Debug)]
 pub struct Fact {
     pub name: String,
-    pub lines: Vec<Line>,
+    pub lines: Vec<FactLine>,
 }
 
 /// A line of a fact.
 #[derive(Debug)]
-pub enum Line {
+pub enum FactLine {
     Text(String),
     Code(String),
     /// A text that links to a section.
@@ -55,13 +55,13 @@ pub enum Line {
 impl Fact {
     /// A fact in one line.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Fact { name: name.into(), lines: vec![Line::Text(text.into())] }
+        Fact { name: name.into(), lines: vec![FactLine::Text(text.into())] }
     }
 
     /// A campaign: its start time, and its id.
     pub fn campaign(name: &str, created_utc: &str, id: &str) -> Self {
         let when = created_utc.replace('T', " ").replace('Z', " UTC");
-        Fact { name: name.into(), lines: vec![Line::Text(when), Line::Code(id.into())] }
+        Fact { name: name.into(), lines: vec![FactLine::Text(when), FactLine::Code(id.into())] }
     }
 }
 
@@ -72,7 +72,7 @@ pub struct Section {
     pub id: &'static str,
     /// In the navigation.
     pub title: &'static str,
-    pub chip: Option<Chip>,
+    pub chip: Option<Badge>,
     /// The finding, or why there is none: at most two sentences.
     pub finding: String,
     pub blocks: Vec<Block>,
@@ -90,15 +90,15 @@ pub enum Tone {
 
 /// A verdict, or a count of them: a sign and words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chip {
+pub struct Badge {
     pub tone: Tone,
     pub sign: &'static str,
     pub text: String,
 }
 
-impl Chip {
+impl Badge {
     pub fn new(tone: Tone, sign: &'static str, text: impl Into<String>) -> Self {
-        Chip { tone, sign, text: text.into() }
+        Badge { tone, sign, text: text.into() }
     }
 
     /// The sign and the words.
@@ -122,7 +122,7 @@ pub enum Block {
     Facts(Vec<(String, String)>),
     /// A verbatim text, folded: its name, and its content.
     Verbatim(String, String),
-    Chips(Vec<Chip>),
+    Chips(Vec<Badge>),
     /// A command to copy, and what it does.
     Command(&'static str, String),
     Advice(Vec<Advice>),
@@ -134,7 +134,7 @@ pub enum Block {
 #[derive(Debug)]
 pub struct Advice {
     pub id: String,
-    pub verdict: Chip,
+    pub verdict: Badge,
     pub statement: String,
     pub finding: String,
     /// The key number, its interval, and its cell.
@@ -170,7 +170,7 @@ impl Figure {
 
 /// The layout of a table on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Look {
+pub enum TableLayout {
     #[default]
     Values,
     /// Can be sorted and filtered; there is one such table on a page.
@@ -189,7 +189,7 @@ pub struct Table {
     pub caption: String,
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
-    pub look: Look,
+    pub look: TableLayout,
     /// Sharing modes and their labels, if the rows are drawn.
     pub legend: Vec<(String, String)>,
     pub tags: Vec<String>,
@@ -256,7 +256,7 @@ pub struct TableCell {
     /// Drawn in place of the text, which is read to those who cannot see it.
     pub drawing: Option<Drawing>,
     pub tone: Tone,
-    pub chip: Option<Chip>,
+    pub chip: Option<Badge>,
 }
 
 impl TableCell {
@@ -285,7 +285,7 @@ impl Table {
     }
 
     /// The same, set in another way.
-    pub fn looking(self, look: Look) -> Self {
+    pub fn looking(self, look: TableLayout) -> Self {
         Table { look, ..self }
     }
 

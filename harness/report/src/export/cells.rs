@@ -6,56 +6,61 @@ use std::collections::BTreeSet;
 use serde_json::Value as Json;
 
 use super::caveats;
-use super::table::{Kind, Table, Value};
+use super::table::{ColumnKind, ExportTable, ExportValue};
 use crate::analysis::{Analysis, Cell, GainBy};
 use crate::format::words;
 use crate::quantity::{self, Trait};
 use crate::stats::Quantity;
 
 /// The columns before the quantities.
-const LABELS: [(&str, Kind); 28] = [
-    ("experiment", Kind::Text),
-    ("campaign", Kind::Text),
-    ("created_utc", Kind::Text),
-    ("device", Kind::Text),
-    ("device_kind", Kind::Text),
-    ("simulated", Kind::Flag),
-    ("synthetic", Kind::Text),
-    ("shortened", Kind::Text),
-    ("campaign_informative", Kind::Text),
-    ("cell", Kind::Text),
-    ("sharing", Kind::Text),
-    ("degree", Kind::Whole),
-    ("workload", Kind::Text),
-    ("batch_size", Kind::Whole),
-    ("settings", Kind::Text),
-    ("slots", Kind::Text),
-    ("after_measured", Kind::Text),
-    ("baseline", Kind::Flag),
-    ("outcome", Kind::Text),
-    ("outcomes", Kind::Text),
-    ("repetitions", Kind::Whole),
-    ("validity", Kind::Text),
-    ("reasons", Kind::Text),
-    ("suspicious", Kind::Text),
-    ("memory_kind", Kind::Text),
-    ("throughput_gain_by", Kind::Text),
-    ("throughput_gain_verdict", Kind::Text),
-    ("throughput_gain_p_adjusted", Kind::Number),
+const LABELS: [(&str, ColumnKind); 28] = [
+    ("experiment", ColumnKind::Text),
+    ("campaign", ColumnKind::Text),
+    ("created_utc", ColumnKind::Text),
+    ("device", ColumnKind::Text),
+    ("device_kind", ColumnKind::Text),
+    ("simulated", ColumnKind::Flag),
+    ("synthetic", ColumnKind::Text),
+    ("shortened", ColumnKind::Text),
+    ("campaign_informative", ColumnKind::Text),
+    ("cell", ColumnKind::Text),
+    ("sharing", ColumnKind::Text),
+    ("degree", ColumnKind::Whole),
+    ("workload", ColumnKind::Text),
+    ("batch_size", ColumnKind::Whole),
+    ("settings", ColumnKind::Text),
+    ("slots", ColumnKind::Text),
+    ("after_measured", ColumnKind::Text),
+    ("baseline", ColumnKind::Flag),
+    ("outcome", ColumnKind::Text),
+    ("outcomes", ColumnKind::Text),
+    ("repetitions", ColumnKind::Whole),
+    ("validity", ColumnKind::Text),
+    ("reasons", ColumnKind::Text),
+    ("suspicious", ColumnKind::Text),
+    ("memory_kind", ColumnKind::Text),
+    ("throughput_gain_by", ColumnKind::Text),
+    ("throughput_gain_verdict", ColumnKind::Text),
+    ("throughput_gain_p_adjusted", ColumnKind::Number),
 ];
 
 /// One row per cell, in the order of the plan, the refused ones last.
-pub fn table(analysis: &Analysis) -> Table {
+pub fn table(analysis: &Analysis) -> ExportTable {
     let metrics: Vec<&String> =
         analysis.cells.iter().flat_map(|c| c.metrics.keys()).collect::<BTreeSet<_>>().into_iter().collect();
-    let mut heads: Vec<(String, Kind)> = LABELS.map(|(name, kind)| (name.to_string(), kind)).to_vec();
+    let mut heads: Vec<(String, ColumnKind)> = LABELS.map(|(name, kind)| (name.to_string(), kind)).to_vec();
     let of_metrics = metrics.iter().map(|m| format!("metrics.{m}"));
     for name in quantity::all(Trait::Cell).map(|key| key.name.to_string()).chain(of_metrics) {
-        for (end, kind) in [("", Kind::Number), ("_low", Kind::Number), ("_high", Kind::Number), ("_repetitions", Kind::Whole)] {
+        for (end, kind) in [
+            ("", ColumnKind::Number),
+            ("_low", ColumnKind::Number),
+            ("_high", ColumnKind::Number),
+            ("_repetitions", ColumnKind::Whole),
+        ] {
             heads.push((format!("{name}{end}"), kind));
         }
     }
-    let mut rows: Vec<Vec<Value>> = analysis
+    let mut rows: Vec<Vec<ExportValue>> = analysis
         .cells
         .iter()
         .map(|cell| {
@@ -68,14 +73,14 @@ pub fn table(analysis: &Analysis) -> Table {
     let width = heads.len();
     rows.extend(analysis.campaign.plan.refusals.iter().map(|refusal| {
         let mut row = campaign(analysis).to_vec();
-        row.extend([Value::text(&refusal.cell), Value::text(&refusal.sharing)]);
-        row.resize(width, Value::Absent);
+        row.extend([ExportValue::text(&refusal.cell), ExportValue::text(&refusal.sharing)]);
+        row.resize(width, ExportValue::Absent);
         let hint = refusal.hint.iter().map(|hint| format!("hint: {hint}"));
         for (name, value) in [
-            ("outcome", Value::text("refused")),
-            ("repetitions", Value::Whole(0)),
-            ("validity", Value::text("void")),
-            ("reasons", Value::list([refusal.reason.clone()].into_iter().chain(hint))),
+            ("outcome", ExportValue::text("refused")),
+            ("repetitions", ExportValue::Whole(0)),
+            ("validity", ExportValue::text("void")),
+            ("reasons", ExportValue::list([refusal.reason.clone()].into_iter().chain(hint))),
         ] {
             if let Some(at) = LABELS.iter().position(|(label, _)| *label == name) {
                 row[at] = value;
@@ -83,50 +88,50 @@ pub fn table(analysis: &Analysis) -> Table {
         }
         row
     }));
-    Table { heads, rows }
+    ExportTable { heads, rows }
 }
 
 /// The values common to all rows.
-fn campaign(analysis: &Analysis) -> [Value; 9] {
+fn campaign(analysis: &Analysis) -> [ExportValue; 9] {
     let c = &analysis.campaign;
     [
-        Value::text(&c.experiment),
-        Value::text(&c.id),
-        Value::text(&c.created_utc),
-        Value::text(&c.device.name),
-        Value::text(&c.device.kind),
-        Value::Flag(c.device.simulated),
-        Value::list(&analysis.synthetic),
-        Value::list(caveats::shortened(analysis)),
-        Value::list(&c.informative),
+        ExportValue::text(&c.experiment),
+        ExportValue::text(&c.id),
+        ExportValue::text(&c.created_utc),
+        ExportValue::text(&c.device.name),
+        ExportValue::text(&c.device.kind),
+        ExportValue::Flag(c.device.simulated),
+        ExportValue::list(&analysis.synthetic),
+        ExportValue::list(caveats::shortened(analysis)),
+        ExportValue::list(&c.informative),
     ]
 }
 
-fn labels(analysis: &Analysis, cell: &Cell) -> Vec<Value> {
+fn labels(analysis: &Analysis, cell: &Cell) -> Vec<ExportValue> {
     let record = &cell.record;
     let axis = |name: &str| record.axis(name).and_then(|v| v.as_str().map(str::to_string));
     let outcomes = cell.outcomes.iter().filter(|(_, n)| **n > 0).map(|(word, n)| format!("{n} {}", words::outcome(word)));
     let mut row = campaign(analysis).to_vec();
     row.extend([
-        Value::text(cell.name()),
-        Value::text(&record.sharing),
-        Value::from(record.degree),
-        Value::from(axis("workload")),
-        Value::from(record.axis("batch_size").and_then(|v| v.as_u64())),
-        Value::text(settings(cell)),
-        Value::from(record.slots.clone()),
-        Value::text(record.after_measured.word()),
-        Value::Flag(record.baseline),
-        Value::text(cell.outcome()),
-        Value::list(outcomes),
-        Value::from(cell.counted.len()),
-        Value::text(words::verdict(cell.validity.verdict)),
-        Value::list(&cell.validity.reasons),
-        Value::list(&cell.suspicious),
-        Value::from(cell.memory_kind.map(|k| k.word())),
-        Value::text(GainBy::of(record).word()),
-        Value::from(cell.gain_verdict.as_ref().map(|g| g.verdict.word())),
-        Value::from(cell.gain_verdict.as_ref().map(|g| g.p_adjusted)),
+        ExportValue::text(cell.name()),
+        ExportValue::text(&record.sharing),
+        ExportValue::from(record.degree),
+        ExportValue::from(axis("workload")),
+        ExportValue::from(record.axis("batch_size").and_then(|v| v.as_u64())),
+        ExportValue::text(settings(cell)),
+        ExportValue::from(record.slots.clone()),
+        ExportValue::text(record.after_measured.word()),
+        ExportValue::Flag(record.baseline),
+        ExportValue::text(cell.outcome()),
+        ExportValue::list(outcomes),
+        ExportValue::from(cell.counted.len()),
+        ExportValue::text(words::verdict(cell.validity.verdict)),
+        ExportValue::list(&cell.validity.reasons),
+        ExportValue::list(&cell.suspicious),
+        ExportValue::from(cell.memory_kind.map(|k| k.word())),
+        ExportValue::text(GainBy::of(record).word()),
+        ExportValue::from(cell.gain_verdict.as_ref().map(|g| g.verdict.word())),
+        ExportValue::from(cell.gain_verdict.as_ref().map(|g| g.p_adjusted)),
     ]);
     row
 }
@@ -140,9 +145,9 @@ fn settings(cell: &Cell) -> String {
     }
 }
 
-fn values(q: Option<&Quantity>) -> [Value; 4] {
+fn values(q: Option<&Quantity>) -> [ExportValue; 4] {
     match q.filter(|q| q.estimate.is_finite()) {
         Some(q) => [q.estimate.into(), q.low.into(), q.high.into(), q.n.into()],
-        None => [Value::Absent, Value::Absent, Value::Absent, Value::Absent],
+        None => [ExportValue::Absent, ExportValue::Absent, ExportValue::Absent, ExportValue::Absent],
     }
 }

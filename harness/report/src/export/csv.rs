@@ -1,13 +1,13 @@
 //! A table as CSV: RFC 4180 quoting, lines that end in a line feed, UTF-8. In: a table. Out: text. Text that a spreadsheet would
 //! interpret as a formula gets an apostrophe before it; a number never does.
 
-use super::table::{Table, Value};
+use super::table::{ExportTable, ExportValue};
 
 /// First characters that a spreadsheet interprets as a formula.
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
 /// The whole file.
-pub fn text(table: &Table) -> String {
+pub fn text(table: &ExportTable) -> String {
     let mut out = String::new();
     let mut line = |fields: &mut dyn Iterator<Item = String>| {
         out.push_str(&fields.collect::<Vec<String>>().join(","));
@@ -20,13 +20,13 @@ pub fn text(table: &Table) -> String {
     out
 }
 
-fn field(value: &Value) -> String {
+fn field(value: &ExportValue) -> String {
     match value {
-        Value::Absent => String::new(),
-        Value::Text(text) => quoted(text),
-        Value::Number(number) => number.to_string(),
-        Value::Whole(whole) => whole.to_string(),
-        Value::Flag(flag) => flag.to_string(),
+        ExportValue::Absent => String::new(),
+        ExportValue::Text(text) => quoted(text),
+        ExportValue::Number(number) => number.to_string(),
+        ExportValue::Whole(whole) => whole.to_string(),
+        ExportValue::Flag(flag) => flag.to_string(),
     }
 }
 
@@ -60,13 +60,19 @@ fn printed(c: char) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::table::Kind;
+    use crate::export::table::ColumnKind;
 
     #[test]
     fn what_is_absent_is_an_empty_field_and_never_zero() {
-        let row = vec![Value::Absent, Value::from(0.0), Value::from(f64::NAN), Value::from(None::<u32>), Value::from(false)];
-        let heads = ["a", "b", "c", "d", "e"].map(|n| (n.to_string(), Kind::Number)).to_vec();
-        assert_eq!(text(&Table { heads, rows: vec![row] }), "a,b,c,d,e\n,0,,,false\n");
+        let row = vec![
+            ExportValue::Absent,
+            ExportValue::from(0.0),
+            ExportValue::from(f64::NAN),
+            ExportValue::from(None::<u32>),
+            ExportValue::from(false),
+        ];
+        let heads = ["a", "b", "c", "d", "e"].map(|n| (n.to_string(), ColumnKind::Number)).to_vec();
+        assert_eq!(text(&ExportTable { heads, rows: vec![row] }), "a,b,c,d,e\n,0,,,false\n");
     }
 
     #[test]
@@ -84,6 +90,6 @@ mod tests {
         assert_eq!(quoted("＝cmd"), "'＝cmd");
         assert_eq!(quoted("\t=x"), r"'\t=x");
         assert_eq!(quoted("-2, \"x\""), "\"'-2, \"\"x\"\"\"");
-        assert_eq!(field(&Value::from(-0.25)), "-0.25");
+        assert_eq!(field(&ExportValue::from(-0.25)), "-0.25");
     }
 }

@@ -7,13 +7,13 @@
 use serde_json::json;
 
 use super::caveats;
-use super::table::{Kind, Table, Value};
+use super::table::{ColumnKind, ExportTable, ExportValue};
 use crate::analysis::{Analysis, Cell, MemberNumbers, Repetition};
 use crate::format::words;
 use crate::quantity::Key;
 use collo_store::{Features, GpuRecord, MemberRecord};
 
-use Kind::{Flag, Number, Text, Whole};
+use ColumnKind::{Flag, Number, Text, Whole};
 
 /// The context of one row: everything that a column may be read from.
 pub struct At<'a> {
@@ -30,27 +30,27 @@ pub struct At<'a> {
 }
 
 /// A column of the data set.
-pub struct Column {
+pub struct DatasetColumn {
     pub name: &'static str,
-    pub kind: Kind,
-    value: fn(&At) -> Value,
+    pub kind: ColumnKind,
+    value: fn(&At) -> ExportValue,
 }
 
-const fn column(name: &'static str, kind: Kind, value: fn(&At) -> Value) -> Column {
-    Column { name, kind, value }
+const fn column(name: &'static str, kind: ColumnKind, value: fn(&At) -> ExportValue) -> DatasetColumn {
+    DatasetColumn { name, kind, value }
 }
 
 /// The columns in order.
-pub fn columns() -> impl Iterator<Item = &'static Column> {
+pub fn columns() -> impl Iterator<Item = &'static DatasetColumn> {
     CAMPAIGN.iter().chain(&MEMBER).chain(&ALONE).chain(&COMPANY).chain(&RESULTS)
 }
 
 /// The run, its device, and caveats about its numbers.
-static CAMPAIGN: [Column; 28] = [
-    column("experiment", Text, |at| Value::text(&at.r.record().experiment)),
-    column("campaign", Text, |at| Value::text(&at.analysis.campaign.id)),
-    column("device", Text, |at| Value::text(&at.r.record().device.name)),
-    column("device_kind", Text, |at| Value::text(&at.r.record().device.kind)),
+static CAMPAIGN: [DatasetColumn; 28] = [
+    column("experiment", Text, |at| ExportValue::text(&at.r.record().experiment)),
+    column("campaign", Text, |at| ExportValue::text(&at.analysis.campaign.id)),
+    column("device", Text, |at| ExportValue::text(&at.r.record().device.name)),
+    column("device_kind", Text, |at| ExportValue::text(&at.r.record().device.kind)),
     column("device_memory_bytes", Whole, |at| at.r.record().device.memory_bytes.into()),
     column("device_cores", Whole, |at| at.r.record().device.cores.into()),
     column("device_sms", Whole, |at| at.card.and_then(|c| c.sms).into()),
@@ -62,28 +62,28 @@ static CAMPAIGN: [Column; 28] = [
     column("simulated", Flag, |at| at.r.record().device.simulated.into()),
     column("synthetic", Flag, |at| at.record.synthetic.into()),
     column("limit_batches", Whole, |at| at.record.limit_batches.into()),
-    column("cell", Text, |at| Value::text(&at.r.record().cell.cell)),
-    column("sharing", Text, |at| Value::text(&at.r.record().cell.sharing)),
+    column("cell", Text, |at| ExportValue::text(&at.r.record().cell.cell)),
+    column("sharing", Text, |at| ExportValue::text(&at.r.record().cell.sharing)),
     column("degree", Whole, |at| at.r.record().cell.degree.into()),
     column("slots", Text, |at| at.r.record().cell.slots.clone().into()),
-    column("after_measured", Text, |at| Value::text(at.r.record().cell.after_measured.word())),
+    column("after_measured", Text, |at| ExportValue::text(at.r.record().cell.after_measured.word())),
     column("baseline", Flag, |at| at.r.record().cell.baseline.into()),
     column("repetition", Whole, |at| at.r.record().repetition.into()),
     column("block", Whole, |at| at.r.record().block.into()),
-    column("started_utc", Text, |at| Value::text(&at.r.record().started_utc)),
-    column("outcome", Text, |at| Value::text(at.r.record().outcome.word())),
-    column("validity", Text, |at| Value::text(words::verdict(at.r.validity.verdict))),
-    column("reasons", Text, |at| Value::list(&at.r.validity.reasons)),
-    column("marks", Text, |at| Value::list(caveats::tags(at.analysis))),
+    column("started_utc", Text, |at| ExportValue::text(&at.r.record().started_utc)),
+    column("outcome", Text, |at| ExportValue::text(at.r.record().outcome.word())),
+    column("validity", Text, |at| ExportValue::text(words::verdict(at.r.validity.verdict))),
+    column("reasons", Text, |at| ExportValue::list(&at.r.validity.reasons)),
+    column("marks", Text, |at| ExportValue::list(caveats::tags(at.analysis))),
 ];
 
 /// The member: settings and computation graph.
-static MEMBER: [Column; 18] = [
+static MEMBER: [DatasetColumn; 18] = [
     column("member", Whole, |at| at.index.into()),
     column("slice", Text, |at| at.record.slice.clone().into()),
-    column("workload", Text, |at| Value::text(&at.record.spec.workload)),
+    column("workload", Text, |at| ExportValue::text(&at.record.spec.workload)),
     column("batch_size", Whole, |at| at.record.spec.batch_size.into()),
-    column("settings", Text, |at| Value::text(json!(at.record.spec.settings).to_string())),
+    column("settings", Text, |at| ExportValue::text(json!(at.record.spec.settings).to_string())),
     column("serving_rate_per_s", Number, |at| at.record.serving.as_ref().map(|s| s.rate_per_s).into()),
     column("serving_slo_s", Number, |at| at.record.serving.as_ref().and_then(|s| s.slo_s).into()),
     column("serving_capacity_per_s", Number, |at| at.record.serving.as_ref().and_then(|s| s.capacity_per_s).into()),
@@ -100,8 +100,8 @@ static MEMBER: [Column; 18] = [
 ];
 
 /// The same workload alone on the whole device: the mean of its solo cell.
-static ALONE: [Column; 17] = [
-    column("solo_cell", Text, |at| Value::text(&at.record.spec.solo)),
+static ALONE: [DatasetColumn; 17] = [
+    column("solo_cell", Text, |at| ExportValue::text(&at.record.spec.solo)),
     column("solo_repetitions", Whole, |at| at.solo.map(|s| s.counted.len()).into()),
     column("solo_validity", Text, |at| at.solo.map(|s| words::verdict(s.validity.verdict)).into()),
     column("solo_epoch_time_s", Number, |at| alone(at, Key::EpochTime)),
@@ -121,8 +121,8 @@ static ALONE: [Column; 17] = [
 ];
 
 /// The other members, by their solo results.
-static COMPANY: [Column; 5] = [
-    column("company", Text, |at| Value::list(others(at).map(|m| m.spec.solo.as_str()))),
+static COMPANY: [DatasetColumn; 5] = [
+    column("company", Text, |at| ExportValue::list(others(at).map(|m| m.spec.solo.as_str()))),
     column("company_solo_memory_bytes", Number, |at| sum(at, |s| s.get(Key::Memory).map(|q| q.estimate))),
     column("company_solo_sm_active_ratio", Number, |at| sum(at, |s| metric_of(s, Key::SmActive))),
     column("company_solo_dram_active_ratio", Number, |at| sum(at, |s| metric_of(s, Key::DramActive))),
@@ -130,7 +130,7 @@ static COMPANY: [Column; 5] = [
 ];
 
 /// Results in this repetition: of the member, then of the whole group and the device.
-static RESULTS: [Column; 44] = [
+static RESULTS: [DatasetColumn; 44] = [
     column("epoch_time_s", Number, |at| result(at, |m| m.epoch_s)),
     column("slowdown", Number, slowdown),
     column("items_per_s", Number, |at| result(at, |m| m.items_per_s)),
@@ -178,7 +178,7 @@ static RESULTS: [Column; 44] = [
 ];
 
 /// All rows, in the order of the plan's cells. A planned run that was not made has none.
-pub fn table(analysis: &Analysis) -> Table {
+pub fn table(analysis: &Analysis) -> ExportTable {
     let campaign = &analysis.campaign;
     let cards = &campaign.machine.gpus;
     let card = cards.iter().find(|c| c.name == campaign.device.name).filter(|_| campaign.device.kind == "gpu");
@@ -206,18 +206,18 @@ pub fn table(analysis: &Analysis) -> Table {
             }
         }
     }
-    Table { heads, rows }
+    ExportTable { heads, rows }
 }
 
 fn layers<'a>(at: &At<'a>) -> Option<&'a std::collections::BTreeMap<String, u64>> {
     at.features.map(|f| &f.layers).filter(|l| !l.is_empty())
 }
 
-fn kinds(at: &At, is: fn(&str) -> bool) -> Value {
+fn kinds(at: &At, is: fn(&str) -> bool) -> ExportValue {
     layers(at).map(|l| l.iter().filter(|(kind, _)| is(kind)).map(|(_, n)| n).sum::<u64>()).into()
 }
 
-fn alone(at: &At, key: Key) -> Value {
+fn alone(at: &At, key: Key) -> ExportValue {
     at.solo.and_then(|s| s.get(key)).map(|q| q.estimate).into()
 }
 
@@ -225,7 +225,7 @@ fn metric_of(cell: &Cell, key: Key) -> Option<f64> {
     cell.metric(key).map(|q| q.estimate)
 }
 
-fn alone_metric(at: &At, key: Key) -> Value {
+fn alone_metric(at: &At, key: Key) -> ExportValue {
     at.solo.and_then(|s| metric_of(s, key)).into()
 }
 
@@ -235,33 +235,33 @@ fn others<'a>(at: &At<'a>) -> impl Iterator<Item = &'a MemberRecord> {
 }
 
 /// Sum over the other members; absent if there are none, or one of them has no value.
-fn sum(at: &At, of: fn(&Cell) -> Option<f64>) -> Value {
+fn sum(at: &At, of: fn(&Cell) -> Option<f64>) -> ExportValue {
     if at.company.is_empty() {
-        return Value::Absent;
+        return ExportValue::Absent;
     }
     at.company.iter().map(|solo| solo.and_then(of)).sum::<Option<f64>>().into()
 }
 
-fn result(at: &At, of: fn(&MemberNumbers) -> Option<f64>) -> Value {
+fn result(at: &At, of: fn(&MemberNumbers) -> Option<f64>) -> ExportValue {
     at.results.and_then(of).into()
 }
 
-fn requests(at: &At, key: Key) -> Value {
+fn requests(at: &At, key: Key) -> ExportValue {
     at.results.and_then(|m| m.latency.as_ref()?.told(key)).into()
 }
 
-fn p99_of_solo(at: &At) -> Value {
+fn p99_of_solo(at: &At) -> ExportValue {
     let alone_s = at.solo.and_then(|s| s.get(Key::LatencyP99)).map(|q| q.estimate);
     let own_s = at.results.and_then(|m| m.latency.as_ref()?.told(Key::LatencyP99));
     own_s.zip(alone_s).map(|(own, alone)| own / alone).into()
 }
 
-fn slowdown(at: &At) -> Value {
+fn slowdown(at: &At) -> ExportValue {
     let alone_s = at.solo.and_then(|s| s.get(Key::EpochTime)).map(|q| q.estimate);
     at.results.and_then(|m| m.epoch_s).zip(alone_s).map(|(own, alone)| own / alone).into()
 }
 
-fn group(at: &At, of: fn(&Repetition) -> Option<f64>) -> Value {
+fn group(at: &At, of: fn(&Repetition) -> Option<f64>) -> ExportValue {
     at.results.and_then(|_| of(at.r)).into()
 }
 
@@ -269,6 +269,6 @@ fn total(r: &Repetition, of: fn(&MemberNumbers) -> Option<f64>) -> Option<f64> {
     r.members.iter().map(of).sum()
 }
 
-fn metric(at: &At, key: Key) -> Value {
+fn metric(at: &At, key: Key) -> ExportValue {
     at.results.and_then(|_| at.r.metrics.get(key.name)).copied().into()
 }

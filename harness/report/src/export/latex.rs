@@ -14,24 +14,24 @@ use crate::stats::Quantity;
 /// Rows that fit a page.
 const ROWS: usize = 40;
 
-struct Column {
+struct LatexColumn {
     key: Key,
     unit: &'static str,
     factor: f64,
 }
 
-const fn column(key: Key, unit: &'static str, factor: f64) -> Column {
-    Column { key, unit, factor }
+const fn column(key: Key, unit: &'static str, factor: f64) -> LatexColumn {
+    LatexColumn { key, unit, factor }
 }
 
 /// In the unit of its definition.
-const fn plain(key: Key) -> Column {
+const fn plain(key: Key) -> LatexColumn {
     let unit = key.definition().unit;
     column(key, unit.symbol, unit.factor)
 }
 
 /// Those that a cell of the campaign has are used, and the first three always.
-static COLUMNS: [Column; 11] = [
+static COLUMNS: [LatexColumn; 11] = [
     plain(Key::EpochTime),
     plain(Key::Slowdown),
     plain(Key::ThroughputGain),
@@ -45,7 +45,7 @@ static COLUMNS: [Column; 11] = [
     column(Key::EnergyPerEpoch, "kJ", 1e-3),
 ];
 
-impl Column {
+impl LatexColumn {
     fn of<'a>(&self, cell: &'a Cell) -> Option<&'a Quantity> {
         // Elsewhere the makespan is epochs and warm-up once more.
         let told = self.key != Key::Makespan || GainBy::of(&cell.record) == GainBy::Makespan;
@@ -60,8 +60,8 @@ impl Column {
 /// All tables, with the packages that the preamble needs.
 pub fn tables(analysis: &Analysis) -> String {
     let c = &analysis.campaign;
-    let has = |column: &Column| analysis.cells.iter().any(|cell| column.of(cell).is_some());
-    let columns: Vec<&Column> = COLUMNS.iter().enumerate().filter(|(i, c)| *i < 3 || has(c)).map(|(_, c)| c).collect();
+    let has = |column: &LatexColumn| analysis.cells.iter().any(|cell| column.of(cell).is_some());
+    let columns: Vec<&LatexColumn> = COLUMNS.iter().enumerate().filter(|(i, c)| *i < 3 || has(c)).map(|(_, c)| c).collect();
     let mut out = String::from("% needs \\usepackage{booktabs}\n");
     for said in caveats::sentences(analysis) {
         let _ = writeln!(out, "% {}", comment(&said));
@@ -85,7 +85,7 @@ pub fn tables(analysis: &Analysis) -> String {
     out
 }
 
-fn row(cell: &Cell, columns: &[&Column]) -> String {
+fn row(cell: &Cell, columns: &[&LatexColumn]) -> String {
     let mut name = escape(cell.name());
     if !cell.counted.is_empty() && !cell.is_valid() {
         name.push_str("\\textsuperscript{i}");
@@ -112,7 +112,7 @@ fn value(q: &Quantity, factor: f64) -> String {
     }
 }
 
-fn caption(analysis: &Analysis, columns: &[&Column]) -> String {
+fn caption(analysis: &Analysis, columns: &[&LatexColumn]) -> String {
     let c = &analysis.campaign;
     let has = |key: Key| columns.iter().any(|c| c.key == key);
     let mut said = vec![format!("{} on {}, campaign {}", c.experiment, c.device.text(), c.id)];

@@ -8,22 +8,22 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use super::table::{Kind, Table, Value};
+use super::table::{ColumnKind, ExportTable, ExportValue};
 use crate::Result;
 
 /// The whole file.
-pub fn bytes(table: Table) -> Result<Vec<u8>> {
+pub fn bytes(table: ExportTable) -> Result<Vec<u8>> {
     Ok(write(table).map_err(std::io::Error::other)?)
 }
 
-fn write(Table { heads, rows }: Table) -> Result<Vec<u8>, ParquetError> {
+fn write(ExportTable { heads, rows }: ExportTable) -> Result<Vec<u8>, ParquetError> {
     let columns = heads.iter().enumerate().map(|(at, (name, kind))| {
         let values = rows.iter().map(|row| &row[at]);
         let column: ArrayRef = match kind {
-            Kind::Text => Arc::new(values.map(text).collect::<StringArray>()),
-            Kind::Number => Arc::new(values.map(number).collect::<Float64Array>()),
-            Kind::Whole => Arc::new(values.map(whole).collect::<Int64Array>()),
-            Kind::Flag => Arc::new(values.map(flag).collect::<BooleanArray>()),
+            ColumnKind::Text => Arc::new(values.map(text).collect::<StringArray>()),
+            ColumnKind::Number => Arc::new(values.map(number).collect::<Float64Array>()),
+            ColumnKind::Whole => Arc::new(values.map(whole).collect::<Int64Array>()),
+            ColumnKind::Flag => Arc::new(values.map(flag).collect::<BooleanArray>()),
         };
         (name, column, true)
     });
@@ -35,22 +35,22 @@ fn write(Table { heads, rows }: Table) -> Result<Vec<u8>, ParquetError> {
     writer.into_inner()
 }
 
-fn text(value: &Value) -> Option<&str> {
-    if let Value::Text(t) = value { Some(t) } else { None }
+fn text(value: &ExportValue) -> Option<&str> {
+    if let ExportValue::Text(t) = value { Some(t) } else { None }
 }
 
-fn number(value: &Value) -> Option<f64> {
+fn number(value: &ExportValue) -> Option<f64> {
     match value {
-        Value::Number(n) => Some(*n),
-        Value::Whole(w) => Some(*w as f64),
+        ExportValue::Number(n) => Some(*n),
+        ExportValue::Whole(w) => Some(*w as f64),
         _ => None,
     }
 }
 
-fn whole(value: &Value) -> Option<i64> {
-    if let Value::Whole(w) = value { Some(*w) } else { None }
+fn whole(value: &ExportValue) -> Option<i64> {
+    if let ExportValue::Whole(w) = value { Some(*w) } else { None }
 }
 
-fn flag(value: &Value) -> Option<bool> {
-    if let Value::Flag(f) = value { Some(*f) } else { None }
+fn flag(value: &ExportValue) -> Option<bool> {
+    if let ExportValue::Flag(f) = value { Some(*f) } else { None }
 }

@@ -2,27 +2,27 @@
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     Text,
     Number,
     Whole,
     Flag,
 }
 
-impl Kind {
+impl ColumnKind {
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Text => "text",
-            Kind::Number => "number",
-            Kind::Whole => "whole",
-            Kind::Flag => "flag",
+            ColumnKind::Text => "text",
+            ColumnKind::Number => "number",
+            ColumnKind::Whole => "whole",
+            ColumnKind::Flag => "flag",
         }
     }
 }
 
 /// One field.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum ExportValue {
     Absent,
     Text(String),
     Number(f64),
@@ -30,74 +30,74 @@ pub enum Value {
     Flag(bool),
 }
 
-impl Value {
+impl ExportValue {
     pub fn text(text: impl Into<String>) -> Self {
-        Value::Text(text.into())
+        ExportValue::Text(text.into())
     }
 
     /// Several texts in one field; none of them is absent.
     pub fn list<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Self {
         let texts: Vec<T> = texts.into_iter().collect();
         if texts.is_empty() {
-            return Value::Absent;
+            return ExportValue::Absent;
         }
-        Value::Text(texts.iter().map(T::as_ref).collect::<Vec<&str>>().join("; "))
+        ExportValue::Text(texts.iter().map(T::as_ref).collect::<Vec<&str>>().join("; "))
     }
 }
 
 /// A reading that is not finite is absent.
-impl From<f64> for Value {
+impl From<f64> for ExportValue {
     fn from(number: f64) -> Self {
-        if number.is_finite() { Value::Number(number) } else { Value::Absent }
+        if number.is_finite() { ExportValue::Number(number) } else { ExportValue::Absent }
     }
 }
 
-impl From<bool> for Value {
+impl From<bool> for ExportValue {
     fn from(flag: bool) -> Self {
-        Value::Flag(flag)
+        ExportValue::Flag(flag)
     }
 }
 
-impl From<u32> for Value {
+impl From<u32> for ExportValue {
     fn from(whole: u32) -> Self {
-        Value::Whole(i64::from(whole))
+        ExportValue::Whole(i64::from(whole))
     }
 }
 
 /// A count that exceeds 63 bits is not a reading.
-impl From<u64> for Value {
+impl From<u64> for ExportValue {
     fn from(whole: u64) -> Self {
-        i64::try_from(whole).map_or(Value::Absent, Value::Whole)
+        i64::try_from(whole).map_or(ExportValue::Absent, ExportValue::Whole)
     }
 }
 
-impl From<usize> for Value {
+impl From<usize> for ExportValue {
     fn from(whole: usize) -> Self {
-        Value::from(whole as u64)
+        ExportValue::from(whole as u64)
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for ExportValue {
     fn from(text: &str) -> Self {
-        Value::text(text)
+        ExportValue::text(text)
     }
 }
 
-impl From<String> for Value {
+impl From<String> for ExportValue {
     fn from(text: String) -> Self {
-        Value::Text(text)
+        ExportValue::Text(text)
     }
 }
 
-impl<T: Into<Value>> From<Option<T>> for Value {
+impl<T: Into<ExportValue>> From<Option<T>> for ExportValue {
     fn from(value: Option<T>) -> Self {
-        value.map_or(Value::Absent, Into::into)
+        value.map_or(ExportValue::Absent, Into::into)
     }
 }
 
 /// Rows are as long as `heads`.
 #[derive(Debug, Default)]
-pub struct Table {
-    pub heads: Vec<(String, Kind)>,
-    pub rows: Vec<Vec<Value>>,
+pub struct ExportTable {
+    pub heads: Vec<(String, ColumnKind)>,
+    pub rows: Vec<Vec<ExportValue>>,
 }

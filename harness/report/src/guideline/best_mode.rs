@@ -6,7 +6,7 @@ use super::{
 use crate::analysis::Analysis;
 use crate::number;
 use crate::quantity::Key;
-use crate::stats::Verdict as Said;
+use crate::stats::RatioVerdict as VariableContent;
 
 const PUBLISHED: Published = Published {
     statement: "MPS performs best across the board; MIG is sub-optimal compared with it. Seven small models gain 5.35× under MPS, 2.9× under MIG, \
@@ -23,8 +23,8 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let (naive, mig) = (against("naive"), against("mig"));
     let all = || naive.iter().chain(&mig);
     let (ahead, behind) = (
-        how_many(&naive, Said::Better) + how_many(&mig, Said::Better),
-        how_many(&naive, Said::Worse) + how_many(&mig, Said::Worse),
+        how_many(&naive, VariableContent::Better) + how_many(&mig, VariableContent::Better),
+        how_many(&naive, VariableContent::Worse) + how_many(&mig, VariableContent::Worse),
     );
     let verdict = match (ahead, behind) {
         (_, 1..) => Verdict::Contradicted,
@@ -37,7 +37,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         Verdict::NotEnoughEvidence => "Which mode gives the most throughput is open.",
     };
     let key = if behind > 0 {
-        all().filter(|h| h.said == Said::Worse).min_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate))
+        all().filter(|h| h.said == VariableContent::Worse).min_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate))
     } else {
         all().max_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate))
     };
@@ -74,7 +74,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
 
 /// `ahead of naive in 5 of 6 groups`.
 fn side(pairs: &[Held], other: &str) -> Option<String> {
-    let (ahead, behind) = (how_many(pairs, Said::Better), how_many(pairs, Said::Worse));
+    let (ahead, behind) = (how_many(pairs, VariableContent::Better), how_many(pairs, VariableContent::Worse));
     let groups = number::count(pairs.len(), "group");
     match (pairs.len(), behind) {
         (0, _) => None,

@@ -6,7 +6,7 @@ use super::{Evidence, Guideline, Published, STUDY, Verdict, command, without};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
-use crate::stats::{Quantity, Verdict as Said};
+use crate::stats::{Quantity, RatioVerdict as VariableContent};
 
 const PUBLISHED: Published = Published {
     statement: "Collocate when the aggregate compute and memory needs fit the device; the gain diminishes when one run alone \
@@ -48,12 +48,12 @@ impl Knee<'_> {
         let gain = number::estimate(cell.get(Key::ThroughputGain)?);
         let degree = cell.record.degree;
         let first = match cell.gain_verdict.as_ref()?.verdict {
-            Said::Better => format!("{degree} together do {gain} times the work per second done in turn"),
-            Said::Worse => format!("{degree} together do only {gain} times the work per second done in turn"),
-            Said::Same => {
+            VariableContent::Better => format!("{degree} together do {gain} times the work per second done in turn"),
+            VariableContent::Worse => format!("{degree} together do only {gain} times the work per second done in turn"),
+            VariableContent::Same => {
                 format!("{degree} together cannot be distinguished from running in turn ({gain} times the work per second)")
             }
-            Said::CannotTell { .. } => {
+            VariableContent::CannotTell { .. } => {
                 format!("whether {degree} together do more work per second than in turn is open")
             }
         };
@@ -126,11 +126,11 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     }
     let threshold = number::percent(analysis.campaign.thresholds.relevant_ratio);
     let knees: Vec<Knee> = knees(analysis).into_iter().filter(|k| k.groups.iter().all(|c| c.is_valid())).collect();
-    let verdicts: Vec<Said> = knees.iter().filter_map(|k| Some(k.cell().gain_verdict.as_ref()?.verdict)).collect();
+    let verdicts: Vec<VariableContent> = knees.iter().filter_map(|k| Some(k.cell().gain_verdict.as_ref()?.verdict)).collect();
     let best = knees.iter().max_by(|a, b| gain(a.cell()).total_cmp(&gain(b.cell())));
-    let verdict = if verdicts.contains(&Said::Better) {
+    let verdict = if verdicts.contains(&VariableContent::Better) {
         Verdict::Supported
-    } else if !verdicts.is_empty() && verdicts.iter().all(|v| matches!(v, Said::Same | Said::Worse)) {
+    } else if !verdicts.is_empty() && verdicts.iter().all(|v| matches!(v, VariableContent::Same | VariableContent::Worse)) {
         Verdict::Contradicted
     } else {
         Verdict::NotEnoughEvidence

@@ -5,7 +5,7 @@ use super::{Evidence, Guideline, Published, STUDY, Verdict, command, held, how_m
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
-use crate::stats::{self, Verdict as Said};
+use crate::stats::{self, RatioVerdict as VariableContent};
 
 const PUBLISHED: Published = Published {
     statement: "MPS draws more power and uses less energy than naive sharing; MIG uses the least energy, at lower power, when the instances \
@@ -23,7 +23,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let joules = |a: &Cell, b: &Cell| b.get(Key::EnergyOfSolo)?.over(a.get(Key::EnergyOfSolo)?);
     let mut pairs = held(analysis, matched(analysis, "mig", "mps"), joules);
     pairs.extend(held(analysis, matched(analysis, "mps", "naive"), joules));
-    let (less, more) = (how_many(&pairs, Said::Better), how_many(&pairs, Said::Worse));
+    let (less, more) = (how_many(&pairs, VariableContent::Better), how_many(&pairs, VariableContent::Worse));
     let verdict = match (less, more) {
         (_, 1..) => Verdict::Contradicted,
         (1.., 0) => Verdict::Supported,
@@ -33,7 +33,11 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let groups: Vec<&Cell> = analysis.groups().filter(|c| c.is_valid() && c.record.degree > 1).collect();
     let ratios: Vec<_> = groups.iter().map(|c| c.get(Key::EnergyOfSolo).cloned()).collect();
     let saves = stats::compare(&ratios, threshold);
-    let saving = groups.iter().zip(&saves).filter(|(_, v)| v.as_ref().is_some_and(|v| v.verdict == Said::Worse)).map(|(c, _)| *c);
+    let saving = groups
+        .iter()
+        .zip(&saves)
+        .filter(|(_, v)| v.as_ref().is_some_and(|v| v.verdict == VariableContent::Worse))
+        .map(|(c, _)| *c);
     let best = saving.min_by(|a, b| estimate(a).total_cmp(&estimate(b)));
     let statement = match (best, verdict) {
         (Some(c), Verdict::Contradicted) => format!("For energy, choose the mode per workload; `{}` saves most.", c.name()),

@@ -12,7 +12,7 @@ const PUBLISHED: Published = Published {
 };
 
 /// One group that shares the whole memory: the sum of its members' solo footprints, and whether it ran.
-struct Asked<'a> {
+struct FootprintSum<'a> {
     cell: &'a Cell,
     sum_bytes: f64,
     ran: bool,
@@ -20,7 +20,7 @@ struct Asked<'a> {
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let room = analysis.campaign.device.memory_bytes? as f64;
-    let asked: Vec<Asked> = analysis.groups().filter_map(|c| ask(analysis, c)).collect();
+    let asked: Vec<FootprintSum> = analysis.groups().filter_map(|c| ask(analysis, c)).collect();
     let ran_out = asked.iter().filter(|a| !a.ran).count();
     // Where nothing ran out there is no frontier to tell anything about.
     if ran_out == 0 {
@@ -34,7 +34,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         Verdict::Supported => "Use the sum of the solo footprints to decide how many fit.",
         _ => "Do not rely on the sum of the solo footprints alone.",
     };
-    let what = |a: &Asked| format!("`{}` ({})", a.cell.name(), number::gib(a.sum_bytes));
+    let what = |a: &FootprintSum| format!("`{}` ({})", a.cell.name(), number::gib(a.sum_bytes));
     let ran = largest.map_or_else(|| "no group ran".into(), |a| format!("the largest that ran is {}", what(a)));
     let finding = format!(
         "Comparing the sum with {1} predicted {right} of {0}; {ran}, the smallest that ran out {2}.",
@@ -57,7 +57,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     })
 }
 
-fn ask<'a>(analysis: &Analysis, cell: &'a Cell) -> Option<Asked<'a>> {
+fn ask<'a>(analysis: &Analysis, cell: &'a Cell) -> Option<FootprintSum<'a>> {
     let shares_all = cell.record.degree > 1 && !cell.record.mode.partitioned;
     let ran = match cell.outcome() {
         "completed" if !cell.counted.is_empty() => true,
@@ -66,5 +66,5 @@ fn ask<'a>(analysis: &Analysis, cell: &'a Cell) -> Option<Asked<'a>> {
     };
     let solo = |m: &collo_store::MemberSpec| Some(analysis.solo(&m.solo)?.get(Key::Memory)?.estimate);
     let sum_bytes = cell.record.members.iter().map(solo).sum::<Option<f64>>()?;
-    shares_all.then_some(Asked { cell, sum_bytes, ran })
+    shares_all.then_some(FootprintSum { cell, sum_bytes, ran })
 }

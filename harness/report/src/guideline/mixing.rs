@@ -4,7 +4,7 @@ use super::{Evidence, Guideline, Published, Verdict, command};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
-use crate::stats::Verdict as Said;
+use crate::stats::RatioVerdict as VariableContent;
 
 const PUBLISHED: Published = Published {
     statement: "A recommender (DLRM) and a vision model (ResNet152) together need less time than in turn: 5 % less naively, 13 % \
@@ -19,11 +19,15 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     if !analysis.groups().any(|c| !c.record.is_uniform() && !c.serves()) {
         return None;
     }
-    let said = |c: &&&Cell, v: Said| c.gain_verdict.as_ref().is_some_and(|g| g.verdict == v);
-    let (pays, costs) =
-        (mixed.iter().filter(|c| said(c, Said::Better)).count(), mixed.iter().filter(|c| said(c, Said::Worse)).count());
-    let decided =
-        mixed.iter().filter(|c| !matches!(c.gain_verdict.as_ref().map(|g| g.verdict), Some(Said::CannotTell { .. }))).count();
+    let said = |c: &&&Cell, v: VariableContent| c.gain_verdict.as_ref().is_some_and(|g| g.verdict == v);
+    let (pays, costs) = (
+        mixed.iter().filter(|c| said(c, VariableContent::Better)).count(),
+        mixed.iter().filter(|c| said(c, VariableContent::Worse)).count(),
+    );
+    let decided = mixed
+        .iter()
+        .filter(|c| !matches!(c.gain_verdict.as_ref().map(|g| g.verdict), Some(VariableContent::CannotTell { .. })))
+        .count();
     let verdict = match (pays, costs) {
         (1.., 0) => Verdict::Supported,
         (_, 1..) => Verdict::Contradicted,

@@ -26,15 +26,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Analysis, Cell, GainBy};
-use crate::document::{Chip, Tone};
+use crate::document::{Badge, Tone};
 use crate::number;
 use crate::quantity::Key;
 use crate::quantity::unit::{BYTE, RATIO, SECOND, SHARE, Unit};
-use crate::stats::{self, Quantity, Verdict as Said};
+use crate::stats::{self, Quantity, RatioVerdict as VariableContent};
 
 pub(crate) use collocate::capital;
 pub use collocate::{Knee, knees};
-pub use threshold::{Fit, PUBLISHED_RATIO, fit};
+pub use threshold::{HingeFit, PUBLISHED_RATIO, fit};
 
 /// The verdict of the evidence on a statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,14 +47,14 @@ pub enum Verdict {
     NotEnoughEvidence,
 }
 
-impl From<Verdict> for Chip {
-    fn from(v: Verdict) -> Chip {
+impl From<Verdict> for Badge {
+    fn from(v: Verdict) -> Badge {
         let tone = match v {
             Verdict::Supported => Tone::Good,
             Verdict::Contradicted => Tone::Bad,
             Verdict::NotEnoughEvidence => Tone::Open,
         };
-        Chip::new(tone, v.sign(), v.text())
+        Badge::new(tone, v.sign(), v.text())
     }
 }
 
@@ -276,7 +276,7 @@ pub(crate) struct Held<'a> {
     pub left: &'a Cell,
     pub right: &'a Cell,
     pub ratio: Quantity,
-    pub said: Said,
+    pub said: VariableContent,
 }
 
 /// Compare the ratio of every pair with 1.
@@ -295,10 +295,10 @@ pub(crate) fn held<'a>(
 fn all_one(analysis: &Analysis, cells: &[&Cell], quantity: Key) -> Verdict {
     let ratios: Vec<_> = cells.iter().map(|c| c.get(quantity).cloned()).collect();
     let compared = stats::compare(&ratios, analysis.campaign.thresholds.relevant_ratio);
-    let said: Vec<Said> = compared.into_iter().flatten().map(|c| c.verdict).collect();
-    if said.contains(&Said::Better) {
+    let said: Vec<VariableContent> = compared.into_iter().flatten().map(|c| c.verdict).collect();
+    if said.contains(&VariableContent::Better) {
         Verdict::Contradicted
-    } else if !said.is_empty() && said.iter().all(|v| *v == Said::Same) {
+    } else if !said.is_empty() && said.iter().all(|v| *v == VariableContent::Same) {
         Verdict::Supported
     } else {
         Verdict::NotEnoughEvidence
@@ -306,7 +306,7 @@ fn all_one(analysis: &Analysis, cells: &[&Cell], quantity: Key) -> Verdict {
 }
 
 /// The number of pairs with a verdict.
-pub(crate) fn how_many(pairs: &[Held], said: Said) -> usize {
+pub(crate) fn how_many(pairs: &[Held], said: VariableContent) -> usize {
     pairs.iter().filter(|h| h.said == said).count()
 }
 

@@ -4,7 +4,7 @@ use super::{Evidence, Guideline, Published, STUDY, Verdict, command, without};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
-use crate::stats::Verdict as Said;
+use crate::stats::RatioVerdict as VariableContent;
 
 const PUBLISHED: Published = Published {
     statement: "Naive sharing of a large model is about as fast as running in turn; seven small ones gain up to 1.98×.",
@@ -23,7 +23,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let cells: Vec<&Cell> = analysis.groups().filter(usable).collect();
     let gain = |c: &&Cell| c.get(Key::ThroughputGain).map_or(f64::INFINITY, |q| q.estimate);
     let worst = cells.iter().min_by(|a, b| gain(a).total_cmp(&gain(b)));
-    let loses = |c: &&Cell| c.gain_verdict.as_ref().is_some_and(|g| g.verdict == Said::Worse);
+    let loses = |c: &&Cell| c.gain_verdict.as_ref().is_some_and(|g| g.verdict == VariableContent::Worse);
     let safe = |c: &&Cell| c.get(Key::ThroughputGain).and_then(|q| q.low).is_some_and(|low| low >= 1.0 / (1.0 + threshold));
     let losers = cells.iter().filter(|c| loses(c)).count();
     let verdict = if losers > 0 {

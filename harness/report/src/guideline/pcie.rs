@@ -4,7 +4,7 @@ use super::{Evidence, Guideline, Published, STUDY, Verdict, command, held, how_m
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
-use crate::stats::Verdict as Said;
+use crate::stats::RatioVerdict as VariableContent;
 
 const METRIC: Key = Key::PcieRx;
 
@@ -24,11 +24,11 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     if pairs.is_empty() {
         return None;
     }
-    let (more, less) = (how_many(&pairs, Said::Better), how_many(&pairs, Said::Worse));
+    let (more, less) = (how_many(&pairs, VariableContent::Better), how_many(&pairs, VariableContent::Worse));
     let verdict = match (more, less) {
         (1.., 0) => Verdict::Supported,
         (_, 1..) => Verdict::Contradicted,
-        _ if pairs.iter().all(|h| h.said == Said::Same) => Verdict::Contradicted,
+        _ if pairs.iter().all(|h| h.said == VariableContent::Same) => Verdict::Contradicted,
         _ => Verdict::NotEnoughEvidence,
     };
     let most = pairs.iter().max_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate));

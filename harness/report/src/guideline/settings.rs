@@ -6,7 +6,7 @@ use super::{Evidence, Guideline, Match, Published, STUDY, Verdict, command, held
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
-use crate::stats::Verdict as Said;
+use crate::stats::RatioVerdict as VariableContent;
 
 const PUBLISHED: Published = Published {
     statement: "Seven small models take 2 to 2.5 times the epoch time of one at batch size 128 (a gain of 2.8 to 3.5×); at batch size 32 the \
@@ -20,10 +20,10 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     if pairs.is_empty() {
         return None;
     }
-    let changed = pairs.iter().filter(|h| matches!(h.said, Said::Better | Said::Worse)).count();
+    let changed = pairs.iter().filter(|h| matches!(h.said, VariableContent::Better | VariableContent::Worse)).count();
     let verdict = if changed > 0 {
         Verdict::Supported
-    } else if pairs.iter().all(|h| h.said == Said::Same) {
+    } else if pairs.iter().all(|h| h.said == VariableContent::Same) {
         Verdict::Contradicted
     } else {
         Verdict::NotEnoughEvidence

@@ -4,7 +4,7 @@ use super::{Evidence, Guideline, Verdict, advantage, command, held, matched, on_
 use crate::analysis::Analysis;
 use crate::number;
 use crate::quantity::Key;
-use crate::stats::Verdict as Said;
+use crate::stats::RatioVerdict as VariableContent;
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     if !on_a_card(analysis) {
@@ -21,9 +21,9 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     }
     let best = pairs.iter().max_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate))?;
     let worst = pairs.iter().min_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate))?;
-    let verdict = if pairs.iter().any(|h| h.said == Said::Better) {
+    let verdict = if pairs.iter().any(|h| h.said == VariableContent::Better) {
         Verdict::Supported
-    } else if pairs.iter().all(|h| matches!(h.said, Said::Same | Said::Worse)) {
+    } else if pairs.iter().all(|h| matches!(h.said, VariableContent::Same | VariableContent::Worse)) {
         Verdict::Contradicted
     } else {
         Verdict::NotEnoughEvidence

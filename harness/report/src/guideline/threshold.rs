@@ -25,7 +25,7 @@ const PUBLISHED: Published = Published {
 const GROUPS: usize = 6;
 
 /// The data of a group for the fit.
-pub struct Group<'a> {
+pub struct DegreeData<'a> {
     pub cell: &'a Cell,
     /// Sum of the members' solo SM activity, as a share of the GPU.
     pub sum_ratio: f64,
@@ -33,9 +33,9 @@ pub struct Group<'a> {
 }
 
 /// The hinge of one mode.
-pub struct Fit<'a> {
+pub struct HingeFit<'a> {
     pub sharing: &'static str,
-    pub groups: Vec<Group<'a>>,
+    pub groups: Vec<DegreeData<'a>>,
     /// Where the slowdown begins, and the exponent from there.
     pub knee_ratio: f64,
     pub exponent: f64,
@@ -43,7 +43,7 @@ pub struct Fit<'a> {
     pub threshold: Quantity,
 }
 
-impl Fit<'_> {
+impl HingeFit<'_> {
     /// The hinge's slowdown at a sum.
     pub fn at(&self, sum_ratio: f64) -> f64 {
         (self.exponent * (sum_ratio / self.knee_ratio).ln().max(0.0)).exp()
@@ -51,22 +51,22 @@ impl Fit<'_> {
 }
 
 /// Groups of one mode that can be fitted.
-fn groups<'a>(analysis: &'a Analysis, sharing: &str) -> Vec<Group<'a>> {
+fn groups<'a>(analysis: &'a Analysis, sharing: &str) -> Vec<DegreeData<'a>> {
     let of = |c: &'a Cell| {
         let sum_ratio = c.get(Key::SoloSmActiveSum)?.estimate;
         let slowdown = c.get(Key::Slowdown)?.estimate;
-        (sum_ratio > 0.0 && slowdown > 0.0).then_some(Group { cell: c, sum_ratio, slowdown })
+        (sum_ratio > 0.0 && slowdown > 0.0).then_some(DegreeData { cell: c, sum_ratio, slowdown })
     };
     let usable = |c: &&Cell| c.record.sharing == sharing && c.record.degree > 1 && c.is_valid();
     analysis.groups().filter(usable).filter_map(of).collect()
 }
 
 /// Fit the hinge of a mode; `None` with too few groups, or if all are on one side of the limit.
-pub fn fit<'a>(analysis: &'a Analysis, sharing: &'static str) -> Option<Fit<'a>> {
+pub fn fit<'a>(analysis: &'a Analysis, sharing: &'static str) -> Option<HingeFit<'a>> {
     let groups = groups(analysis, sharing);
     let points: Vec<(f64, f64)> = groups.iter().map(|g| (g.sum_ratio.ln(), g.slowdown.ln())).collect();
     let (knee, exponent, threshold) = hinge(&points, analysis.campaign.thresholds.slowdown.ln())?;
-    Some(Fit { sharing, groups, knee_ratio: knee, exponent, threshold })
+    Some(HingeFit { sharing, groups, knee_ratio: knee, exponent, threshold })
 }
 
 /// Number of thresholds and of exponents tried, both in equal steps of the logarithm.

@@ -1,6 +1,6 @@
 //! The output of `collo nightly`: tonight's steps, cells that no longer run, suspicious ones, and the detectable change.
 
-use super::story::{Class, History, Row};
+use super::story::{CellHistory, Class, History};
 use super::words;
 use crate::document::{Block, Table};
 use crate::format::words::p;
@@ -41,7 +41,7 @@ pub fn blocks(history: &History) -> Vec<Block> {
         lines.push(format!("environment of {}: {what}", words::day_of(history, since)));
     }
     let rows = history.rows();
-    let unstable: Vec<&Row> = rows.iter().filter(|r| matches!(r.class, Class::Unstable(_))).collect();
+    let unstable: Vec<&CellHistory> = rows.iter().filter(|r| matches!(r.class, Class::Unstable(_))).collect();
     if let Some(first) = unstable.first() {
         let more = if unstable.len() > 1 { format!(" and {} more", unstable.len() - 1) } else { String::new() };
         lines.push(format!("unstable: {}{more}", history.judge.tracks[first.track].cell));

@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::judge::Judged;
-use super::night::Night;
-use super::story::{Class, History, Row};
+use super::judge::JudgedNight;
+use super::night::NightlyRun;
+use super::story::{CellHistory, Class, History};
 use super::track::Step;
 
 /// The version of `history.json`.
@@ -21,7 +21,7 @@ struct HistoryJson<'a> {
     cells_that_could_show_five_percent: usize,
     cells: usize,
     nights: Vec<NightJson<'a>>,
-    rows: Vec<RowJson<'a>>,
+    rows: Vec<CellHistoryJson<'a>>,
     problems: &'a [String],
 }
 
@@ -41,7 +41,7 @@ struct NightJson<'a> {
 }
 
 #[derive(Serialize)]
-struct RowJson<'a> {
+struct CellHistoryJson<'a> {
     cell: &'a str,
     sharing: &'a str,
     quantity: &'a str,
@@ -92,7 +92,7 @@ pub fn json(history: &History) -> Value {
     })
 }
 
-fn night<'a>(n: &'a Night, j: &'a Judged) -> NightJson<'a> {
+fn night<'a>(n: &'a NightlyRun, j: &'a JudgedNight) -> NightJson<'a> {
     NightJson {
         campaign: &n.id,
         created_utc: &n.created_utc,
@@ -108,7 +108,7 @@ fn night<'a>(n: &'a Night, j: &'a Judged) -> NightJson<'a> {
     }
 }
 
-fn row<'a>(history: &'a History, row: &Row) -> RowJson<'a> {
+fn row<'a>(history: &'a History, row: &CellHistory) -> CellHistoryJson<'a> {
     let track = &history.judge.tracks[row.track];
     let id = |night: usize| history.nights.get(night).map(|n| n.id.as_str());
     let step = |s: &Step| StepJson {
@@ -130,7 +130,7 @@ fn row<'a>(history: &'a History, row: &Row) -> RowJson<'a> {
         Class::Quiet => ("quiet", None),
     };
     let points = track.points.iter().filter(|p| p.night >= history.first_shown());
-    RowJson {
+    CellHistoryJson {
         cell: &track.cell,
         sharing: &track.sharing,
         quantity: &track.quantity,

@@ -4,10 +4,10 @@
 
 use std::collections::HashMap;
 
-use super::night::{CellNight, Mean, Night};
+use super::night::{CellNight, Mean, NightlyRun};
 use super::noise::{self, Noise};
 use super::rules::{CELLS_FOR_A_CENTRE, DISTURBED, NIGHTS_BACK, NIGHTS_TO_LEARN, Rules, WINDOWS};
-use super::track::{Level, Point, Step, Track};
+use super::track::{NightPoint, SegmentLevel, Step, Track};
 use super::{change, robust};
 use crate::stats::{self, t_p, t_quantile};
 
@@ -38,7 +38,7 @@ pub struct Common {
 
 /// The verdicts of one night.
 #[derive(Debug, Clone, Default)]
-pub struct Judged {
+pub struct JudgedNight {
     pub night: usize,
     /// Complete, and on the same device.
     pub whole: bool,
@@ -74,11 +74,11 @@ pub struct Judge {
     /// Each track's noise, as known after the last night.
     noises: Vec<Option<Noise>>,
     /// Each track's level before a window that ends with the next night, by window.
-    levels: Vec<[Option<Level>; 3]>,
+    levels: Vec<[Option<SegmentLevel>; 3]>,
 }
 
 /// A night before its verdicts.
-struct Look {
+struct UnjudgedNight {
     common: Option<f64>,
     scatter: f64,
     judged: usize,
@@ -114,27 +114,27 @@ impl Judge {
     }
 
     /// The cells of this night that appear to have moved, at the lenient level; nothing is stored.
-    pub fn suspects(&self, night: &Night) -> Vec<Suspect> {
+    pub fn suspects(&self, night: &NightlyRun) -> Vec<Suspect> {
         if night.incomplete.is_some() { Vec::new() } else { self.look(night).suspects }
     }
 
     /// Judge a night and store it.
-    pub fn take(&mut self, night: &Night) -> Judged {
+    pub fn take(&mut self, night: &NightlyRun) -> JudgedNight {
         let index = self.commons.len();
         if night.incomplete.is_some() {
             self.commons.push(None);
             self.scatter.push(1.0);
-            return Judged { night: index, ..Judged::default() };
+            return JudgedNight { night: index, ..JudgedNight::default() };
         }
         let look = self.look(night);
-        let mut judged = Judged {
+        let mut judged = JudgedNight {
             night: index,
             whole: true,
             common: self.common(look.common),
             disturbed: (look.scatter > 1.0).then_some(look.scatter),
             judged: look.judged,
             learning: look.learning,
-            ..Judged::default()
+            ..JudgedNight::default()
         };
         let centre = look.common.unwrap_or(0.0);
         let (shift, shift_variance) = within_night(night, &look, &self.noises);
@@ -176,7 +176,7 @@ impl Judge {
     }
 
     /// A track's level before a window that ends with the next night.
-    pub(super) fn level(&self, track: usize, window: usize) -> Option<Level> {
+    pub(super) fn level(&self, track: usize, window: usize) -> Option<SegmentLevel> {
         self.levels.get(track)?[window - 1]
     }
 
@@ -235,7 +235,7 @@ impl Judge {
         };
         let apart = cell.again.unwrap_or(first);
         let again = (apart.log_mean - centre, apart.n);
-        t.points.push(Point { night, x: mean.log_mean - centre, n: mean.n, within: mean.variance, again, wild });
+        t.points.push(NightPoint { night, x: mean.log_mean - centre, n: mean.n, within: mean.variance, again, wild });
         let Some(mut step) = step else { return false };
         let segment: Vec<(f64, usize)> = t.points[t.start..].iter().map(|p| (p.x, p.n)).collect();
         let variance = noise.map_or(0.0, |n| n.nightly_sd().powi(2));
@@ -246,7 +246,7 @@ impl Judge {
         true
     }
 
-    fn look(&self, night: &Night) -> Look {
+    fn look(&self, night: &NightlyRun) -> UnjudgedNight {
         let track_of: Vec<Option<usize>> = night.cells.iter().map(|c| self.track_of(c)).collect();
         let mut moves: Vec<f64> = night
             .cells
@@ -256,7 +256,7 @@ impl Judge {
             .collect();
         let common = if moves.len() >= CELLS_FOR_A_CENTRE { stats::median(&mut moves) } else { None };
         let noises = self.noises();
-        let mut look = Look { common, scatter: 1.0, judged: 0, learning: 0, suspects: Vec::new(), track_of };
+        let mut look = UnjudgedNight { common, scatter: 1.0, judged: 0, learning: 0, suspects: Vec::new(), track_of };
         let ready: Vec<(usize, &CellNight, f64, Noise)> = (0..night.cells.len())
             .filter_map(|i| {
                 let cell = &night.cells[i];
@@ -337,7 +337,7 @@ impl Judge {
 
 /// The machine's move between the planned repetitions and the added ones, estimated from the re-measured cells that were not
 /// suspicious, and its variance; 0 unless it is significant.
-fn within_night(night: &Night, look: &Look, noises: &[Option<Noise>]) -> (f64, f64) {
+fn within_night(night: &NightlyRun, look: &UnjudgedNight, noises: &[Option<Noise>]) -> (f64, f64) {
     let calm = |track: &Option<usize>| track.filter(|t| look.suspects.iter().all(|s| s.track != *t));
     let moves: Vec<(f64, f64)> = night
         .cells

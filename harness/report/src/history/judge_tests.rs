@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::document::{self, Present};
-use crate::history::Nights;
+use crate::history::NightlySummary;
 use crate::history::story::{Class, History};
 
 /// A small reproducible wobble without a trend.
@@ -28,12 +28,12 @@ fn again(night: usize, index: usize, moved: f64) -> Option<Mean> {
     Mean::of(&(3..12).map(|r| (2.0 + moved + wobble(night, index, r)).exp()).collect::<Vec<_>>())
 }
 
-fn night(index: usize, cells: usize, moved: &dyn Fn(usize) -> f64) -> Night {
-    Night {
+fn night(index: usize, cells: usize, moved: &dyn Fn(usize) -> f64) -> NightlyRun {
+    NightlyRun {
         id: format!("n{index}"),
         created_utc: format!("2026-{:02}-{:02}T02:00:00Z", 1 + index / 28, 1 + index % 28),
         cells: (0..cells).map(|c| cell(index, c, moved(c))).collect(),
-        ..Night::default()
+        ..NightlyRun::default()
     }
 }
 
@@ -55,7 +55,7 @@ fn the_first_nights_are_learnt_and_never_judged() {
     let judge = after(5, 20);
     assert_eq!(judge.suspects(&night(5, 20, &|c| if c == 3 { 0.5 } else { 0.0 })).len(), 1);
     let mut none = Judge::new(Rules::default());
-    assert_eq!((none.detectable().len(), none.take(&Night::default()).judged), (0, 0));
+    assert_eq!((none.detectable().len(), none.take(&NightlyRun::default()).judged), (0, 0));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_cell_that_no_longer_runs_is_told_until_it_runs_again() {
 #[test]
 fn a_night_cut_short_is_never_judged_and_never_learnt_from() {
     let mut judge = after(20, 20);
-    let cut = Night { incomplete: Some("3 of 60 planned runs are missing".into()), ..night(20, 20, &|_| 3.0) };
+    let cut = NightlyRun { incomplete: Some("3 of 60 planned runs are missing".into()), ..night(20, 20, &|_| 3.0) };
     assert!(judge.suspects(&cut).is_empty());
     let judged = judge.take(&cut);
     assert!(!judged.whole && judged.steps.is_empty());
@@ -170,9 +170,9 @@ fn single_repetitions_and_alike_nights_break_nothing() {
 
 #[test]
 fn ten_thousand_cells_are_judged_in_a_moment() {
-    let nights: Vec<Night> = (0..8).map(|i| night(i, 10_000, STILL)).collect();
+    let nights: Vec<NightlyRun> = (0..8).map(|i| night(i, 10_000, STILL)).collect();
     let begun = std::time::Instant::now();
-    let history = History::of("x", Nights { nights, problems: vec![] }, Rules::default());
+    let history = History::of("x", NightlySummary { nights, problems: vec![] }, Rules::default());
     assert_eq!(history.rows().len(), 10_000);
     assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
     assert!(document::html::document(&history.document()).unwrap().len() < 5 << 20);
@@ -180,7 +180,7 @@ fn ten_thousand_cells_are_judged_in_a_moment() {
 
 #[test]
 fn rows_come_in_the_order_in_which_they_matter() {
-    let mut nights: Vec<Night> = (0..20).map(|i| night(i, 12, STILL)).collect();
+    let mut nights: Vec<NightlyRun> = (0..20).map(|i| night(i, 12, STILL)).collect();
     for (i, n) in nights.iter_mut().enumerate() {
         // The third jumps between two levels, the fourth is new.
         let jump = if i % 3 == 0 { 0.2 } else { 0.0 };
@@ -193,7 +193,7 @@ fn rows_come_in_the_order_in_which_they_matter() {
     last.cells[7].again = again(20, 7, 0.1);
     last.cells[9] = CellNight { first: None, outcome: "crashed".into(), ..last.cells[9].clone() };
     nights.push(last);
-    let history = History::of("x", Nights { nights, problems: vec![] }, Rules::default());
+    let history = History::of("x", NightlySummary { nights, problems: vec![] }, Rules::default());
     let rows = history.rows();
     let names: Vec<&str> = rows.iter().take(4).map(|r| history.judge.tracks[r.track].cell.as_str()).collect();
     assert_eq!(names, ["cell 7", "cell 3", "cell 9", "cell 4"]);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::night::Night;
+use super::night::NightlyRun;
 
 /// The version of a kept night.
 const SCHEMA: u32 = 1;
@@ -13,11 +13,11 @@ pub struct Kept {
     schema: u32,
     pub stamp: String,
     #[serde(flatten)]
-    pub night: Night,
+    pub night: NightlyRun,
 }
 
 impl Kept {
-    pub fn new(stamp: String, night: Night) -> Kept {
+    pub fn new(stamp: String, night: NightlyRun) -> Kept {
         Kept { schema: SCHEMA, stamp, night }
     }
 
@@ -44,12 +44,12 @@ mod tests {
             outcome: "completed".into(),
             ..CellNight::default()
         };
-        let night = Night {
+        let night = NightlyRun {
             id: "n".into(),
             incomplete: Some("cut".into()),
             environment: BTreeMap::from([("driver".into(), "570".into())]),
             cells: vec![cell],
-            ..Night::default()
+            ..NightlyRun::default()
         };
         let kept = Kept::new("s".into(), night);
         let text = serde_json::to_string(&kept).unwrap();
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn what_is_half_written_or_newer_is_none() {
-        let text = serde_json::to_string(&Kept::new("s".into(), Night::default())).unwrap();
+        let text = serde_json::to_string(&Kept::new("s".into(), NightlyRun::default())).unwrap();
         assert!(Kept::read(&text).is_some());
         for other in ["{}", "[1]", &text[..text.len() / 2], &text.replace(r#""schema":1"#, r#""schema":2"#)] {
             assert_eq!(Kept::read(other), None, "{other}");

@@ -18,13 +18,13 @@ mod story;
 mod track;
 mod words;
 
-pub use judge::{Common, Judge, Judged, Suspect};
-pub use night::{CellNight, Mean, Night};
+pub use judge::{Common, Judge, JudgedNight, Suspect};
+pub use night::{CellNight, Mean, NightlyRun};
 pub use noise::Noise;
 pub use rules::{NIGHTS_TO_LEARN, Rules};
-pub use source::{Nights, folder, keep_summary, of, read};
-pub use story::{Class, History, Row};
-pub use track::{Point, Step, Track};
+pub use source::{NightlySummary, folder, keep_summary, of, read};
+pub use story::{CellHistory, Class, History};
+pub use track::{NightPoint, Step, Track};
 
 use crate::document::{Block, Document, Present};
 

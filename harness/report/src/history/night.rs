@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// One campaign of the experiment, reduced to what its history needs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Night {
+pub struct NightlyRun {
     /// The campaign's id.
     pub id: String,
     pub created_utc: String,

@@ -5,7 +5,7 @@
 //! to be correlated by .8 from one night to the next, which is the worst that was simulated, so a run of odd nights is no step.
 
 use super::robust;
-use super::track::{Level, Past};
+use super::track::{Past, SegmentLevel};
 use crate::stats::{self, Pool, Variance};
 
 /// Correlation of the night's own noise with the next night's.
@@ -33,7 +33,7 @@ impl Noise {
     }
 
     /// The same for `window` nights with given repetitions: `repeats` is the sum of their variances of a mean.
-    pub fn of_nights(&self, window: usize, repeats: f64, level: &Level) -> f64 {
+    pub fn of_nights(&self, window: usize, repeats: f64, level: &SegmentLevel) -> f64 {
         let (w, h) = (window as f64, level.nights.max(1) as f64);
         self.night * (persistent(window) + persistent(level.nights))
             + repeats / (w * w)

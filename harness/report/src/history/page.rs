@@ -1,8 +1,8 @@
 //! A history as a document: every cell with its nights as a line of dots, grouped by class.
 
-use super::story::{Class, History, NIGHTS_SHOWN, Row};
+use super::story::{CellHistory, Class, History, NIGHTS_SHOWN};
 use super::words;
-use crate::document::{Block, Document, Fact, Look, Section, Table, TableCell, Tone};
+use crate::document::{Block, Document, Fact, Section, Table, TableCell, TableLayout, Tone};
 use crate::number;
 use crate::plot::{Spark, SparkDot, family};
 use crate::quantity::{self, Key};
@@ -12,9 +12,9 @@ use crate::stats::t_quantile;
 const ROWS: usize = 400;
 
 /// One class of cells: anchor, title, description, text if it is empty, whether it is folded.
-type Kind = (&'static str, &'static str, &'static str, &'static str, bool, fn(&Class) -> bool);
+type RowClass = (&'static str, &'static str, &'static str, &'static str, bool, fn(&Class) -> bool);
 
-const KINDS: [Kind; 5] = [
+const KINDS: [RowClass; 5] = [
     (
         "steps",
         "Confirmed steps",
@@ -48,7 +48,7 @@ pub fn document(history: &History) -> Document {
     let device = night.map_or_else(|| "no device yet".into(), |n| n.device.clone());
     let simulated = night.is_some_and(|n| n.simulated);
     let rows = history.rows();
-    let of = |kind: &Kind| rows.iter().filter(|r| kind.5(&r.class)).collect::<Vec<_>>();
+    let of = |kind: &RowClass| rows.iter().filter(|r| kind.5(&r.class)).collect::<Vec<_>>();
     let counts = KINDS.iter().map(|kind| (of(kind).len(), kind.1.to_lowercase())).filter(|(n, _)| *n > 0);
     let counts: Vec<String> = counts.map(|(n, title)| format!("{n} {title}")).collect();
     let mut sections = vec![Section {
@@ -75,10 +75,10 @@ pub fn document(history: &History) -> Document {
     .simulated(simulated.then_some(invented))
 }
 
-fn section(history: &History, &(id, title, about, none, folded, _): &Kind, rows: &[&Row]) -> Section {
+fn section(history: &History, &(id, title, about, none, folded, _): &RowClass, rows: &[&CellHistory]) -> Section {
     let mut blocks = Vec::new();
     if !rows.is_empty() {
-        let mut table = Table::with(&["cell", "nights", "what", "#detects"]).looking(Look::Prose);
+        let mut table = Table::with(&["cell", "nights", "what", "#detects"]).looking(TableLayout::Prose);
         rows.iter().take(ROWS).for_each(|r| table.row(line(history, r)));
         blocks.push(Block::Table(table));
     }
@@ -127,7 +127,7 @@ fn verdict(history: &History) -> String {
     if parts.is_empty() { "A quiet night".into() } else { parts.join(", ") }
 }
 
-fn line(history: &History, row: &Row) -> Vec<TableCell> {
+fn line(history: &History, row: &CellHistory) -> Vec<TableCell> {
     let track = &history.judge.tracks[row.track];
     let first = history.first_shown();
     let points: Vec<_> = track.points.iter().filter(|p| p.night >= first).collect();

@@ -4,7 +4,7 @@
 use super::judge::Judge;
 use super::noise::Noise;
 use super::rules::WINDOWS;
-use super::track::Level;
+use super::track::SegmentLevel;
 use crate::stats::t_quantile;
 
 impl Judge {
@@ -15,7 +15,7 @@ impl Judge {
         self.noises().iter().enumerate().map(at).collect()
     }
 
-    fn detects(&self, noise: &Noise, level: &Level, cells: usize) -> f64 {
+    fn detects(&self, noise: &Noise, level: &SegmentLevel, cells: usize) -> f64 {
         let df = noise.repeat.df;
         let window = WINDOWS[WINDOWS.len() - 1];
         let first = noise.of_difference(window, level.nights, level.repeats).sqrt();

@@ -9,7 +9,7 @@ use fs_err as fs;
 use serde_json::json;
 
 use super::keep::Kept;
-use super::night::{CellNight, Mean, Night};
+use super::night::{CellNight, Mean, NightlyRun};
 use crate::analysis::{Analysis, Cell, analyse, environment};
 use crate::quantity::Key;
 use crate::{Error, Result};
@@ -21,8 +21,8 @@ const LIMIT_BYTES: u64 = 256 << 20;
 
 /// The nights of an experiment, and anything unreadable.
 #[derive(Debug, Default)]
-pub struct Nights {
-    pub nights: Vec<Night>,
+pub struct NightlySummary {
+    pub nights: Vec<NightlyRun>,
     pub problems: Vec<String>,
 }
 
@@ -33,11 +33,13 @@ pub fn folder(reports: &Path, experiment: &str) -> PathBuf {
 
 /// Every night of an experiment: stored campaigns, and summaries of those that were pruned. `last` is the campaign that comes
 /// last whatever its clock; by default the newest does.
-pub fn read(runs: &Runs, reports: &Path, experiment: &str, last: Option<&str>) -> Result<Nights> {
+pub fn read(runs: &Runs, reports: &Path, experiment: &str, last: Option<&str>) -> Result<NightlySummary> {
     let place = folder(reports, experiment).join("nights");
     let (campaigns, foreign) = runs.campaigns()?;
-    let mut found =
-        Nights { problems: foreign.into_iter().filter(|f| !f.stray).map(|f| f.reason).collect(), ..Nights::default() };
+    let mut found = NightlySummary {
+        problems: foreign.into_iter().filter(|f| !f.stray).map(|f| f.reason).collect(),
+        ..NightlySummary::default()
+    };
     let mut stored = BTreeSet::new();
     for campaign in campaigns.iter().filter(|c| c.manifest().experiment == experiment) {
         stored.insert(campaign.manifest().id.clone());
@@ -92,14 +94,14 @@ fn kept(place: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn cached(campaign: &CampaignFolder, place: &Path) -> Option<Night> {
+fn cached(campaign: &CampaignFolder, place: &Path) -> Option<NightlyRun> {
     let text = read_small_text(&place.join(format!("{}.json", campaign.manifest().id)), LIMIT_BYTES).ok()?;
     let kept = Kept::read(&text)?;
     (kept.stamp == stamp(campaign)?).then_some(kept.night)
 }
 
 /// A campaign's summary, regenerated if it is missing or the campaign has changed since.
-fn summary(campaign: &CampaignFolder, place: &Path) -> Result<Night> {
+fn summary(campaign: &CampaignFolder, place: &Path) -> Result<NightlyRun> {
     if let Some(night) = cached(campaign, place) {
         return Ok(night);
     }
@@ -125,7 +127,7 @@ fn stamp(campaign: &CampaignFolder) -> Option<String> {
 }
 
 /// A campaign as a night.
-pub fn of(analysis: &Analysis, journal: &[JournalEntry]) -> Night {
+pub fn of(analysis: &Analysis, journal: &[JournalEntry]) -> NightlyRun {
     let c = &analysis.campaign;
     let last_block = planned_blocks(c, journal);
     let first_stage = |block: u32| last_block.is_none_or(|last| block <= last);
@@ -146,7 +148,7 @@ pub fn of(analysis: &Analysis, journal: &[JournalEntry]) -> Night {
         let words: Vec<&str> = planned.iter().filter(|p| p.cell == index).filter_map(|p| stored(p.cell, p.repetition)).collect();
         night_cell(analysis, cell, &words, &first_stage)
     });
-    Night {
+    NightlyRun {
         id: c.id.clone(),
         created_utc: c.created_utc.clone(),
         place: place(c),
@@ -240,7 +242,7 @@ fn place(campaign: &Campaign) -> String {
 }
 
 /// Mark nights on another device than the last one's, so that they are not judged.
-fn same_place(nights: &mut [Night]) {
+fn same_place(nights: &mut [NightlyRun]) {
     let Some(place) = nights.last().map(|n| n.place.clone()) else { return };
     for night in nights.iter_mut().filter(|n| n.place != place && n.incomplete.is_none()) {
         night.incomplete = Some(format!("measured on another device, {}", night.device));

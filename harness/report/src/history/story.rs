@@ -1,9 +1,9 @@
 //! The history for display: every cell in one of five classes. In: nights. Out: rows in print order. It neither words nor draws.
 
-use super::judge::{Judge, Judged, Suspect};
-use super::night::Night;
+use super::judge::{Judge, JudgedNight, Suspect};
+use super::night::NightlyRun;
 use super::rules::Rules;
-use super::source::{self, Nights};
+use super::source::{self, NightlySummary};
 use super::track::{Step, Track};
 use super::{change, rules};
 
@@ -16,8 +16,8 @@ pub const WANTED_STEP: f64 = 0.05;
 #[derive(Debug, Clone)]
 pub struct History {
     pub experiment: String,
-    pub nights: Vec<Night>,
-    pub judged: Vec<Judged>,
+    pub nights: Vec<NightlyRun>,
+    pub judged: Vec<JudgedNight>,
     pub judge: Judge,
     /// By track: the smallest step that the next night finds, as a share.
     pub detectable: Vec<Option<f64>>,
@@ -43,7 +43,7 @@ pub enum Class {
 
 /// One cell's row.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct CellHistory {
     pub track: usize,
     pub class: Class,
     pub detectable: Option<f64>,
@@ -51,15 +51,15 @@ pub struct Row {
 
 impl History {
     /// Judge every night in turn.
-    pub fn of(experiment: &str, found: Nights, rules: Rules) -> Self {
+    pub fn of(experiment: &str, found: NightlySummary, rules: Rules) -> Self {
         let mut judge = Judge::new(rules);
-        let judged: Vec<Judged> = found.nights.iter().map(|night| judge.take(night)).collect();
+        let judged: Vec<JudgedNight> = found.nights.iter().map(|night| judge.take(night)).collect();
         let detectable = judge.detectable();
         History { experiment: experiment.into(), nights: found.nights, judged, judge, detectable, problems: found.problems }
     }
 
     /// The cells of the last night that appear to have moved, before anything was re-measured.
-    pub fn suspects(nights: &[Night], rules: Rules) -> Vec<Suspect> {
+    pub fn suspects(nights: &[NightlyRun], rules: Rules) -> Vec<Suspect> {
         let Some((last, before)) = nights.split_last() else { return Vec::new() };
         let mut judge = Judge::new(rules);
         before.iter().for_each(|night| drop(judge.take(night)));
@@ -67,7 +67,7 @@ impl History {
     }
 
     /// The last night and its verdicts.
-    pub fn tonight(&self) -> Option<(&Night, &Judged)> {
+    pub fn tonight(&self) -> Option<(&NightlyRun, &JudgedNight)> {
         Some((self.nights.last()?, self.judged.last()?))
     }
 
@@ -77,7 +77,7 @@ impl History {
     }
 
     /// The steps that a night confirmed, with their cells.
-    pub fn steps_of<'a>(&'a self, judged: &'a Judged) -> impl Iterator<Item = (&'a Track, &'a Step)> {
+    pub fn steps_of<'a>(&'a self, judged: &'a JudgedNight) -> impl Iterator<Item = (&'a Track, &'a Step)> {
         let tracks = judged.steps.iter().map(|&t| &self.judge.tracks[t]);
         tracks.filter_map(|t| Some((t, t.steps.iter().find(|s| s.night == judged.night)?)))
     }
@@ -90,8 +90,8 @@ impl History {
     /// Of the running cells: how many could detect a step of 5 %, and how many there are.
     pub fn could_show(&self) -> (usize, usize) {
         let rows = self.rows();
-        let running: Vec<&Row> = rows.iter().filter(|r| !matches!(r.class, Class::Gone { .. })).collect();
-        let able = |r: &&&Row| !matches!(r.class, Class::Learning(_)) && r.detectable.is_some_and(|d| d <= WANTED_STEP);
+        let running: Vec<&CellHistory> = rows.iter().filter(|r| !matches!(r.class, Class::Gone { .. })).collect();
+        let able = |r: &&&CellHistory| !matches!(r.class, Class::Learning(_)) && r.detectable.is_some_and(|d| d <= WANTED_STEP);
         (running.iter().filter(able).count(), running.len())
     }
 
@@ -101,11 +101,11 @@ impl History {
     }
 
     /// Every cell of the last complete night: stepped, unstable, gone, learning, quiet.
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<CellHistory> {
         let Some(last) = self.judged.iter().rev().find(|j| j.whole).map(|j| j.night) else { return Vec::new() };
         let seen = self.judge.tracks.iter().enumerate().filter(|(_, t)| t.seen == last);
-        let mut rows: Vec<Row> =
-            seen.map(|(i, t)| Row { track: i, class: self.class(i, t), detectable: self.detectable[i] }).collect();
+        let mut rows: Vec<CellHistory> =
+            seen.map(|(i, t)| CellHistory { track: i, class: self.class(i, t), detectable: self.detectable[i] }).collect();
         rows.sort_by_key(|r| match &r.class {
             Class::Stepped(steps) => (0, usize::MAX - steps[0].night),
             Class::Unstable(_) => (1, 0),

@@ -12,7 +12,7 @@ pub struct Track {
     pub content: String,
     pub quantity: String,
     /// Every judged night on which it was measured.
-    pub points: Vec<Point>,
+    pub points: Vec<NightPoint>,
     /// Where the present segment begins, an index into `points`.
     pub start: usize,
     pub steps: Vec<Step>,
@@ -26,7 +26,7 @@ pub struct Track {
 
 /// One cell in one night.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub struct NightPoint {
     /// Index of the night.
     pub night: usize,
     /// Logarithm of the time in seconds, without the night's common move.
@@ -62,7 +62,7 @@ impl Step {
 
 /// The level of a segment.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Level {
+pub struct SegmentLevel {
     pub mean: f64,
     pub nights: usize,
     /// Sum over the nights of 1 ÷ repetitions.
@@ -82,15 +82,15 @@ pub struct Past {
 
 impl Track {
     /// The level of the present segment over the points before `end`.
-    pub fn level(&self, end: usize) -> Option<Level> {
+    pub fn level(&self, end: usize) -> Option<SegmentLevel> {
         let begin = self.start.max(end.saturating_sub(NIGHTS_BACK));
         let all = self.points.get(begin..end)?;
-        let calm: Vec<&Point> = all.iter().filter(|p| !p.wild).collect();
+        let calm: Vec<&NightPoint> = all.iter().filter(|p| !p.wild).collect();
         // Wild nights say little of the level, unless there are no others.
         let points = if calm.len() < NIGHTS_TO_LEARN.min(all.len()) { all.iter().collect() } else { calm };
         let values: Vec<f64> = points.iter().map(|p| p.x).collect();
         let (mean, _) = robust::level(&values)?;
-        Some(Level { mean, nights: points.len(), repeats: points.iter().map(|p| 1.0 / p.n as f64).sum() })
+        Some(SegmentLevel { mean, nights: points.len(), repeats: points.iter().map(|p| 1.0 / p.n as f64).sum() })
     }
 
     /// Enough nights before a window that ends with the next night.

@@ -1,7 +1,7 @@
 //! A history in words. In: numbers of a history. Out: short texts for the terminal, Markdown and the page.
 
-use super::night::Night;
-use super::story::{Class, History, Row};
+use super::night::NightlyRun;
+use super::story::{CellHistory, Class, History};
 use super::track::Step;
 use crate::number;
 
@@ -20,7 +20,7 @@ pub fn day(created_utc: &str) -> String {
 
 /// The day of a night by its index.
 pub fn day_of(history: &History, night: usize) -> String {
-    history.nights.get(night).map_or_else(String::new, |n: &Night| day(&n.created_utc))
+    history.nights.get(night).map_or_else(String::new, |n: &NightlyRun| day(&n.created_utc))
 }
 
 /// A ratio of times as a change: `+5.2 %`.
@@ -49,7 +49,7 @@ pub fn explains(history: &History, since: usize, most: usize) -> String {
 }
 
 /// The text of a row beside its line: `+5.2 % [4.1, 6.4] since 14 Nov`.
-pub fn row(history: &History, row: &Row) -> String {
+pub fn row(history: &History, row: &CellHistory) -> String {
     match &row.class {
         Class::Stepped(steps) => {
             let said = |s: &Step| {
@@ -66,7 +66,7 @@ pub fn row(history: &History, row: &Row) -> String {
 }
 
 /// The detectable step: `≥ 2.9 %`.
-pub fn detects(row: &Row) -> String {
+pub fn detects(row: &CellHistory) -> String {
     match (&row.class, row.detectable) {
         (Class::Gone { .. } | Class::Learning(_), _) | (_, None) => String::new(),
         (_, Some(share)) => format!("≥ {}", share_up(share)),

@@ -18,7 +18,7 @@ use super::themed::{FINE, ThemedSvg, look, text_width};
 use super::{Anchor, Drawing, WIDTH, cut, family};
 
 pub type Root<'t> = DrawingArea<ThemedSvg<'t>, Shift>;
-pub type Result<T> = std::result::Result<T, DrawingAreaErrorKind<Infallible>>;
+pub type DrawResult<T> = std::result::Result<T, DrawingAreaErrorKind<Infallible>>;
 
 /// A drawing in units, without axes.
 pub fn drawing((width, height): (f64, f64), draw: impl FnOnce(&mut ThemedSvg)) -> Drawing {
@@ -28,7 +28,7 @@ pub fn drawing((width, height): (f64, f64), draw: impl FnOnce(&mut ThemedSvg)) -
 }
 
 /// A drawing of one or more charts.
-pub fn charts((width, height): (f64, f64), draw: impl FnOnce(&Root) -> Result<()>) -> Drawing {
+pub fn charts((width, height): (f64, f64), draw: impl FnOnce(&Root) -> DrawResult<()>) -> Drawing {
     let mut body = String::new();
     draw(&ThemedSvg::new(&mut body, (width, height)).into_drawing_area()).expect("nothing refuses what is drawn as text");
     Drawing { width, height, body }
@@ -86,7 +86,7 @@ impl<'f> Frame<'f> {
     }
 
     /// Begin a chart: its caption, and its grid.
-    pub fn on<'a, 't>(&self, root: &'a Root<'t>, x: Axis, y: Axis) -> Result<Chart<'a, 't>> {
+    pub fn on<'a, 't>(&self, root: &'a Root<'t>, x: Axis, y: Axis) -> DrawResult<Chart<'a, 't>> {
         root.draw(&Text::new(self.caption, (0, px(1.0)), "cap"))?;
         let (width, height) = root.dim_in_pixel();
         let style = TextStyle::from("cap").pos(Pos::new(HPos::Right, VPos::Bottom));
@@ -122,7 +122,7 @@ impl<'f> Frame<'f> {
 pub struct Chart<'a, 't: 'a>(ChartContext<'a, ThemedSvg<'t>, Cartesian2d<Axis, Axis>>);
 
 /// The mapping from values to units of the panel.
-pub type Place<'p> = &'p dyn Fn(f64, f64) -> (f64, f64);
+pub type ToPanel<'p> = &'p dyn Fn(f64, f64) -> (f64, f64);
 
 impl<'t> Chart<'_, 't> {
     pub fn x(&self) -> &Axis {
@@ -142,7 +142,7 @@ impl<'t> Chart<'_, 't> {
     }
 
     /// An element of plotters.
-    pub fn draw<E>(&mut self, element: E) -> Result<()>
+    pub fn draw<E>(&mut self, element: E) -> DrawResult<()>
     where
         for<'e> &'e E: PointCollection<'e, (f64, f64)>,
         E: Drawable<ThemedSvg<'t>>,
@@ -151,7 +151,7 @@ impl<'t> Chart<'_, 't> {
     }
 
     /// Draw what plotters does not support.
-    pub fn own(&mut self, draw: impl Fn(&mut ThemedSvg<'t>, Place)) -> Result<()> {
+    pub fn own(&mut self, draw: impl Fn(&mut ThemedSvg<'t>, ToPanel)) -> DrawResult<()> {
         let place = self.place();
         self.0.plotting_area().draw(&Own(|svg: &mut ThemedSvg<'t>| draw(svg, &place)))
     }
@@ -162,8 +162,8 @@ impl<'t> Chart<'_, 't> {
         sharing: &str,
         informative: bool,
         title: &str,
-        draw: impl Fn(&mut ThemedSvg<'t>, Place),
-    ) -> Result<()> {
+        draw: impl Fn(&mut ThemedSvg<'t>, ToPanel),
+    ) -> DrawResult<()> {
         let class = format!("{}{}", family(sharing), if informative { " inf" } else { "" });
         self.own(|svg, place| {
             svg.open_mark(&class, title);
@@ -173,36 +173,36 @@ impl<'t> Chart<'_, 't> {
     }
 
     /// Anything drawn inside has the hue of a mode.
-    pub fn hued(&mut self, sharing: &str, draw: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+    pub fn hued(&mut self, sharing: &str, draw: impl FnOnce(&mut Self) -> DrawResult<()>) -> DrawResult<()> {
         self.own(|svg, _| svg.open(family(sharing)))?;
         draw(self)?;
         self.own(|svg, _| svg.close())
     }
 
     /// A line in the hue of a mode.
-    pub fn line(&mut self, class: &str, sharing: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Result<()> {
+    pub fn line(&mut self, class: &str, sharing: &str, points: impl IntoIterator<Item = (f64, f64)>) -> DrawResult<()> {
         self.hued(sharing, |chart| chart.0.draw_series(LineSeries::new(points, look(class))).map(|_| ()))
     }
 
     /// A straight line between two values.
-    pub fn straight(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) -> Result<()> {
+    pub fn straight(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) -> DrawResult<()> {
         self.draw(PathElement::new([from, to], look(class)))
     }
 
     /// From edge to edge at a value of the vertical axis.
-    pub fn level(&mut self, class: &str, value: f64) -> Result<()> {
+    pub fn level(&mut self, class: &str, value: f64) -> DrawResult<()> {
         let (from, to) = (self.x().min(), self.x().max());
         self.straight(class, (from, value), (to, value))
     }
 
     /// From top to bottom at a value of the horizontal axis.
-    pub fn upright(&mut self, class: &str, value: f64) -> Result<()> {
+    pub fn upright(&mut self, class: &str, value: f64) -> DrawResult<()> {
         let (from, to) = (self.y().min(), self.y().max());
         self.straight(class, (value, from), (value, to))
     }
 
     /// A limit that cannot be exceeded, with its text above the line, or below if there is no room.
-    pub fn capacity(&mut self, (value, text): (f64, &str)) -> Result<()> {
+    pub fn capacity(&mut self, (value, text): (f64, &str)) -> DrawResult<()> {
         self.level("capl", value)?;
         let end = self.x().max();
         self.own(|svg, place| {
@@ -212,7 +212,7 @@ impl<'t> Chart<'_, 't> {
     }
 
     /// An accepted value of the horizontal axis, with its text above the drawing.
-    pub fn threshold(&mut self, (value, text): (f64, &str)) -> Result<()> {
+    pub fn threshold(&mut self, (value, text): (f64, &str)) -> DrawResult<()> {
         self.upright("pub", value)?;
         self.own(|svg, place| {
             let (x, top) = (place(value, 0.0).0, place(value, f64::MAX).1.min(place(value, f64::MIN).1));
@@ -236,7 +236,7 @@ pub struct Rows<'r> {
 
 impl Rows<'_> {
     /// Draw them: `draw` gets the chart, a row's index, its top and its height, in the chart's units.
-    pub fn draw(self, draw: impl Fn(&mut Chart, usize, f64, f64) -> Result<()>) -> Drawing {
+    pub fn draw(self, draw: impl Fn(&mut Chart, usize, f64, f64) -> DrawResult<()>) -> Drawing {
         let names: Vec<String> = self.rows.iter().map(|r| cut(r.0, self.longest)).collect();
         let left = 12.0 + 7.5 * names.iter().map(|n| n.chars().count()).max().unwrap_or(4) as f64;
         let (top, right, bottom) = (34.0, 14.0, 24.0);

@@ -6,7 +6,7 @@ use super::{Anchor, Drawing};
 
 /// One bar.
 #[derive(Debug, Clone, Default)]
-pub struct Level {
+pub struct LevelBar {
     pub sharing: String,
     pub value: Option<f64>,
     pub interval: Option<(f64, f64)>,
@@ -19,7 +19,7 @@ pub struct Level {
 #[derive(Debug, Clone)]
 pub struct LevelRow {
     pub label: String,
-    pub levels: Vec<Level>,
+    pub levels: Vec<LevelBar>,
 }
 
 /// A panel of rows.

@@ -3,13 +3,13 @@
 use plotters::element::Polygon;
 
 use super::axis::{Axis, apart};
-use super::chart::{Frame, Place, charts};
+use super::chart::{Frame, ToPanel, charts};
 use super::themed::{ThemedSvg, look};
 use super::{Anchor, Drawing, WIDTH, family, shape};
 
 /// One measured degree.
 #[derive(Debug, Clone)]
-pub struct Point {
+pub struct DegreePoint {
     pub degree: u32,
     pub value: f64,
     pub interval: Option<(f64, f64)>,
@@ -19,9 +19,9 @@ pub struct Point {
 
 /// One sharing mode.
 #[derive(Debug, Clone)]
-pub struct Line {
+pub struct ModeLine {
     pub sharing: String,
-    pub points: Vec<Point>,
+    pub points: Vec<DegreePoint>,
     /// The text at its end: `naive 1.92`.
     pub end: String,
 }
@@ -38,7 +38,7 @@ pub struct Failure {
 /// A panel of lines.
 pub struct Lines<'a> {
     pub caption: &'a str,
-    pub lines: &'a [Line],
+    pub lines: &'a [ModeLine],
     /// Groups that failed keep their place.
     pub failures: &'a [Failure],
     /// All panels of one figure share the scales.
@@ -73,7 +73,7 @@ impl Lines<'_> {
                 svg.text("it", (x - 8.0, y - 2.0), Anchor::End, "ideal ×N");
             })?;
             for line in self.lines {
-                let of = |p: &Point, value: f64| (f64::from(p.degree), value);
+                let of = |p: &DegreePoint, value: f64| (f64::from(p.degree), value);
                 let high = line.points.iter().map(|p| of(p, p.interval.map_or(p.value, |i| i.1)));
                 let low = line.points.iter().rev().map(|p| of(p, p.interval.map_or(p.value, |i| i.0)));
                 if line.points.len() > 1 {
@@ -96,7 +96,7 @@ impl Lines<'_> {
     }
 
     /// Failures are at the top, where they can have no gain: a ✕ for each side by side, and below them how they failed.
-    fn failed(&self, svg: &mut ThemedSvg, place: Place) {
+    fn failed(&self, svg: &mut ThemedSvg, place: ToPanel) {
         let mut said = f64::NEG_INFINITY;
         for (i, failure) in self.failures.iter().enumerate() {
             let same = |f: &&Failure| f.degree == failure.degree;
@@ -115,10 +115,10 @@ impl Lines<'_> {
     }
 
     /// Labels at the true ends, moved apart so that none covers another.
-    fn ends(&self, svg: &mut ThemedSvg, place: Place) {
+    fn ends(&self, svg: &mut ThemedSvg, place: ToPanel) {
         let one = place(1.0, 1.0).1;
-        let end = |l: &'_ Line| l.points.last().map(|p| place(f64::from(p.degree), p.value));
-        let mut ends: Vec<((f64, f64), &Line)> = self.lines.iter().filter_map(|l| end(l).map(|at| (at, l))).collect();
+        let end = |l: &'_ ModeLine| l.points.last().map(|p| place(f64::from(p.degree), p.value));
+        let mut ends: Vec<((f64, f64), &ModeLine)> = self.lines.iter().filter_map(|l| end(l).map(|at| (at, l))).collect();
         ends.sort_by(|a, b| a.0.1.total_cmp(&b.0.1));
         let mut before = f64::NEG_INFINITY;
         for ((x, y), line) in ends {

@@ -29,14 +29,14 @@ pub use dots::{Dot, DotRow, Dots};
 pub use file::{Sheet, png, standalone};
 pub use heat::{Field, Heat};
 pub use intervals::{Interval, Ratios};
-pub use levels::{Level, LevelRow, Levels, row_height};
-pub use lines::{Failure, Line, Lines, Point};
+pub use levels::{LevelBar, LevelRow, Levels, row_height};
+pub use lines::{DegreePoint, Failure, Lines, ModeLine};
 pub use over_time::{OverTime, Trace};
-pub use scatter::{Dotted, Reference, Scatter};
+pub use scatter::{Reference, ReferenceLine, Scatter};
 pub use sparks::{Spark, SparkDot};
-pub use squares::{Fit, Square, SquareRow, Squares};
+pub use squares::{Feasibility, Square, SquareRow, Squares};
 pub use stacks::{Stack, Stacks};
-pub use tails::{Tail, Tails};
+pub use tails::{Tail, TailChart};
 pub use timelines::{Area, Lane, Timelines, peak};
 
 /// Width of a panel: drawn once, wrapped and never shrunk.

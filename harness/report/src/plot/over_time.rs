@@ -1,7 +1,7 @@
 //! Lines of the whole GPU over time, one per sharing mode, on one axis: mark and label at the true end.
 
 use super::axis::Axis;
-use super::chart::{Frame, Place, charts};
+use super::chart::{Frame, ToPanel, charts};
 use super::themed::{ThemedSvg, text_width};
 use super::{Anchor, Drawing, WIDTH, cut, family, mode_label, shape};
 
@@ -47,7 +47,7 @@ impl OverTime<'_> {
     }
 
     /// Each line's mark, and its label beside it if there is room, else above or below it; never on another label.
-    fn ends(&self, svg: &mut ThemedSvg, place: Place) {
+    fn ends(&self, svg: &mut ThemedSvg, place: ToPanel) {
         let (top, bottom) = (place(0.0, f64::MAX).1, place(0.0, 0.0).1);
         let ends: Vec<(&Trace, (f64, f64))> =
             self.traces.iter().filter_map(|t| t.points.last().map(|(at, v)| (t, place(*at, *v)))).collect();

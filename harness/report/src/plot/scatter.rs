@@ -9,7 +9,7 @@ use super::{Anchor, Drawing, WIDTH, shape};
 
 /// One point.
 #[derive(Debug, Clone)]
-pub struct Dotted {
+pub struct ReferenceLine {
     pub sharing: String,
     pub at: (f64, f64),
     /// Interval of the vertical value.
@@ -31,7 +31,7 @@ pub struct Scatter<'a> {
     /// The quantities of the vertical and the horizontal axis.
     pub caption: &'a str,
     pub below: &'a str,
-    pub points: &'a [Dotted],
+    pub points: &'a [ReferenceLine],
     /// A line through the points, with its mode.
     pub line: Option<(&'a str, &'a [(f64, f64)])>,
     pub references: &'a [Reference],

@@ -6,7 +6,7 @@ use super::{Anchor, Drawing, WIDTH, cut, family};
 
 /// The result of a planned or conceivable group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fit {
+pub enum Feasibility {
     Ran,
     /// Not planned, or planned and not run.
     NotRun,
@@ -22,7 +22,7 @@ pub enum Fit {
 #[derive(Debug, Clone)]
 pub struct Square {
     pub sharing: String,
-    pub fit: Fit,
+    pub fit: Feasibility,
     pub title: String,
 }
 
@@ -76,12 +76,12 @@ impl Squares<'_> {
                     c.open_mark(family(&square.sharing), &square.title);
                     c.rect(frame(square.fit), (x, y + 2.0), size);
                     let sign = match square.fit {
-                        Fit::Ran | Fit::NotRun => None,
-                        Fit::RanOut => Some("oom"),
-                        Fit::TooLarge | Fit::Refused | Fit::Failed => Some("none"),
+                        Feasibility::Ran | Feasibility::NotRun => None,
+                        Feasibility::RanOut => Some("oom"),
+                        Feasibility::TooLarge | Feasibility::Refused | Feasibility::Failed => Some("none"),
                     };
                     if let Some(class) = sign {
-                        let word = if square.fit == Fit::Refused && wide >= 52.0 { "refused" } else { "✕" };
+                        let word = if square.fit == Feasibility::Refused && wide >= 52.0 { "refused" } else { "✕" };
                         c.text(class, (x + size.0 / 2.0, y + 13.0), Anchor::Middle, word);
                     }
                     c.close();
@@ -91,12 +91,12 @@ impl Squares<'_> {
     }
 }
 
-fn frame(fit: Fit) -> &'static str {
+fn frame(fit: Feasibility) -> &'static str {
     match fit {
-        Fit::Ran => "bar",
-        Fit::NotRun | Fit::TooLarge => "hole",
-        Fit::Refused => "frame",
-        Fit::RanOut => "frame out",
-        Fit::Failed => "frame",
+        Feasibility::Ran => "bar",
+        Feasibility::NotRun | Feasibility::TooLarge => "hole",
+        Feasibility::Refused => "frame",
+        Feasibility::RanOut => "frame out",
+        Feasibility::Failed => "frame",
     }
 }

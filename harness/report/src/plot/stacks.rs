@@ -1,7 +1,7 @@
 //! Bars of one segment per member, against a capacity; for failed groups, dotted outlines of what they needed.
 
 use super::axis::{Axis, apart};
-use super::chart::{Chart, Frame, Result, charts};
+use super::chart::{Chart, DrawResult, Frame, charts};
 use super::themed::ThemedSvg;
 use super::{Anchor, Drawing, WIDTH};
 
@@ -80,7 +80,7 @@ impl Stacks<'_> {
         })
     }
 
-    fn stack(&self, chart: &mut Chart, stack: &Stack, (middle, wide): (f64, f64)) -> Result<()> {
+    fn stack(&self, chart: &mut Chart, stack: &Stack, (middle, wide): (f64, f64)) -> DrawResult<()> {
         let highest = chart.y().max();
         chart.mark(&stack.sharing, stack.informative, &stack.title, |svg, place| {
             // Segments on each other, in a class; says how high they are.

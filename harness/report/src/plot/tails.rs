@@ -18,7 +18,7 @@ pub struct Tail {
 }
 
 /// A panel of lines.
-pub struct Tails<'a> {
+pub struct TailChart<'a> {
     /// `latency, ms`.
     pub below: &'a str,
     pub tails: &'a [Tail],
@@ -32,7 +32,7 @@ const HEIGHT: f64 = 240.0;
 /// The smallest share that is drawn.
 const LEAST: f64 = 0.001;
 
-impl Tails<'_> {
+impl TailChart<'_> {
     /// Draw it.
     pub fn draw(&self) -> Drawing {
         let share = |s: f64| (s, if s < 0.01 { "0.1 %".to_string() } else { number::percent(s) });

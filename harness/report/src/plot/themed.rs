@@ -209,7 +209,7 @@ fn failure_class(why: &str) -> &'static str {
     if why == "OOM" { "oom" } else { "none" }
 }
 
-type Written = Result<(), DrawingErrorKind<Infallible>>;
+type DrawingResult = Result<(), DrawingErrorKind<Infallible>>;
 
 impl DrawingBackend for ThemedSvg<'_> {
     type ErrorType = Infallible;
@@ -218,32 +218,32 @@ impl DrawingBackend for ThemedSvg<'_> {
         ((self.width * FINE) as u32, (self.height * FINE) as u32)
     }
 
-    fn ensure_prepared(&mut self) -> Written {
+    fn ensure_prepared(&mut self) -> DrawingResult {
         Ok(())
     }
 
-    fn present(&mut self) -> Written {
+    fn present(&mut self) -> DrawingResult {
         Ok(())
     }
 
-    fn draw_pixel(&mut self, at: BackendCoord, color: BackendColor) -> Written {
+    fn draw_pixel(&mut self, at: BackendCoord, color: BackendColor) -> DrawingResult {
         self.rect(class(color), units(at), (1.0 / FINE, 1.0 / FINE));
         Ok(())
     }
 
-    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Written {
+    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> DrawingResult {
         self.line(class(style.color()), units(from), units(to));
         Ok(())
     }
 
-    fn draw_rect<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S, _: bool) -> Written {
+    fn draw_rect<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S, _: bool) -> DrawingResult {
         let ((left, top), (right, bottom)) = (units(from), units(to));
         self.rect(class(style.color()), (left, top), (right - left, bottom - top));
         Ok(())
     }
 
     /// Axes without a line of their own are transparent.
-    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, path: I, style: &S) -> Written {
+    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, path: I, style: &S) -> DrawingResult {
         if style.color().alpha == 0.0 {
             return Ok(());
         }
@@ -251,18 +251,18 @@ impl DrawingBackend for ThemedSvg<'_> {
         Ok(())
     }
 
-    fn draw_circle<S: BackendStyle>(&mut self, at: BackendCoord, radius: u32, style: &S, _: bool) -> Written {
+    fn draw_circle<S: BackendStyle>(&mut self, at: BackendCoord, radius: u32, style: &S, _: bool) -> DrawingResult {
         self.circle(class(style.color()), units(at), f64::from(radius) / FINE);
         Ok(())
     }
 
-    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, path: I, style: &S) -> Written {
+    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, path: I, style: &S) -> DrawingResult {
         self.path(class(style.color()), path.into_iter().map(units), "Z");
         Ok(())
     }
 
     /// The font family is the class. A text that would overflow at the left or right is moved inside.
-    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, at: BackendCoord) -> Written {
+    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, at: BackendCoord) -> DrawingResult {
         let (x, y) = units(at);
         let (x, anchor) = match style.anchor().h_pos {
             HPos::Left => (x, Anchor::Start),

@@ -3,7 +3,7 @@
 use plotters::element::Polygon;
 
 use super::axis::Axis;
-use super::chart::{Chart, Frame, Result, charts, px};
+use super::chart::{Chart, DrawResult, Frame, charts, px};
 use super::themed::look;
 use super::{Anchor, Drawing, NARROW, cut};
 
@@ -109,7 +109,7 @@ impl Timelines<'_> {
         })
     }
 
-    fn lives(&self, chart: &mut Chart) -> Result<()> {
+    fn lives(&self, chart: &mut Chart) -> DrawResult<()> {
         for (i, lane) in self.lanes.iter().enumerate() {
             let drawn = marks(&lane.epochs, &|t| chart.place()(t, 0.0).0);
             for Mark { start, end, measured, epochs } in drawn {
@@ -126,7 +126,7 @@ impl Timelines<'_> {
         Ok(())
     }
 
-    fn area(&self, chart: &mut Chart, area: &Area, capacity: Option<f64>) -> Result<()> {
+    fn area(&self, chart: &mut Chart, area: &Area, capacity: Option<f64>) -> DrawResult<()> {
         let layers = stacked(&area.series);
         // One reading has no length.
         if layers.iter().all(|l| l.len() < 2) {

@@ -21,7 +21,7 @@ pub type Quantities = Ordered<Option<Quantity>>;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
-pub struct Cell {
+pub struct CellJson {
     #[serde(rename = "cell")]
     pub label: String,
     pub sharing: String,
@@ -34,7 +34,7 @@ pub struct Cell {
     #[schemars(with = "String", extend("enum" = AfterMeasured::WORDS))]
     pub after_measured: AfterMeasured,
     pub slots: Option<String>,
-    pub members: Vec<Member>,
+    pub members: Vec<MemberJson>,
     /// Runs that its numbers come from.
     pub repetitions: usize,
     #[serde(default = "missing")]
@@ -77,7 +77,7 @@ pub struct GainVerdict {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
-pub struct Member {
+pub struct MemberJson {
     pub workload: String,
     pub batch_size: Option<u64>,
     pub settings: BTreeMap<String, Value>,
@@ -99,9 +99,9 @@ pub struct Member {
     pub features: Option<Features>,
 }
 
-impl Member {
+impl MemberJson {
     /// The same workload with the same settings, trained or served in the same way.
-    pub fn is_like(&self, other: &Member) -> bool {
+    pub fn is_like(&self, other: &MemberJson) -> bool {
         (&self.workload, self.batch_size, &self.settings, &self.solo, &self.regime)
             == (&other.workload, other.batch_size, &other.settings, &other.solo, &other.regime)
     }

@@ -17,7 +17,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use cell::{Cell, Member};
+pub use cell::{CellJson, MemberJson};
 pub use ordered::Ordered;
 
 use crate::guideline::Verdict;
@@ -52,8 +52,8 @@ pub struct ReportJson {
     /// Runs by outcome; they sum to `planned`.
     pub accounted: Ordered<usize>,
     pub refusals: Vec<Refusal>,
-    pub cells: Vec<Cell>,
-    pub guidelines: Vec<Advice>,
+    pub cells: Vec<CellJson>,
+    pub guidelines: Vec<AdviceJson>,
     /// Unreadable entries of the campaign's folder.
     pub problems: Vec<String>,
 }
@@ -107,15 +107,15 @@ pub struct Refusal {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
-pub struct Advice {
+pub struct AdviceJson {
     pub id: String,
     pub statement: String,
     pub finding: String,
     #[schemars(with = "Verdict")]
     pub verdict: Option<Verdict>,
     pub tested: String,
-    pub evidence: Vec<Evidence>,
-    pub published: Option<Published>,
+    pub evidence: Vec<EvidenceJson>,
+    pub published: Option<PublishedJson>,
     pub command: Option<String>,
     pub summary: bool,
 }
@@ -124,7 +124,7 @@ pub struct Advice {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
-pub struct Evidence {
+pub struct EvidenceJson {
     pub cell: String,
     pub against: Option<String>,
     pub quantity: String,
@@ -137,7 +137,7 @@ pub struct Evidence {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
-pub struct Published {
+pub struct PublishedJson {
     pub statement: String,
     pub source: String,
 }

@@ -1,13 +1,15 @@
 //! From a report to the contents of its file. A number that is not finite is absent.
 
-use super::{Advice, Cell, Device, Evidence, Member, Published, Refusal, ReportJson, SCHEMA, Shortened, Thresholds};
+use super::{
+    AdviceJson, CellJson, Device, EvidenceJson, MemberJson, PublishedJson, Refusal, ReportJson, SCHEMA, Shortened, Thresholds,
+};
 use crate::Report;
 use crate::analysis::{self, GainBy, environment};
 use crate::format::words;
 use crate::guideline::{self, Guideline};
 use crate::quantity::{self, Trait};
 use crate::report_json::cell::GainVerdict;
-use crate::stats::Comparison;
+use crate::stats::RatioTest;
 
 fn finite(x: f64) -> Option<f64> {
     Some(x).filter(|x| x.is_finite())
@@ -40,8 +42,8 @@ impl From<&Report> for ReportJson {
             planned: analysis.planned,
             accounted: analysis.accounted.iter().copied().collect(),
             refusals: refusals.map(|r| Refusal { cell: r.cell, sharing: r.sharing, reason: r.reason, hint: r.hint }).collect(),
-            cells: analysis.cells.iter().map(Cell::from).collect(),
-            guidelines: report.guidelines.iter().map(Advice::from).collect(),
+            cells: analysis.cells.iter().map(CellJson::from).collect(),
+            guidelines: report.guidelines.iter().map(AdviceJson::from).collect(),
             problems: analysis.problems.clone(),
         }
     }
@@ -59,10 +61,10 @@ impl From<&collo_store::Thresholds> for Thresholds {
     }
 }
 
-impl From<&analysis::Cell> for Cell {
+impl From<&analysis::Cell> for CellJson {
     fn from(c: &analysis::Cell) -> Self {
         let absent = c.absent.iter().map(|(name, why)| (name.to_string(), why.clone()));
-        Cell {
+        CellJson {
             label: c.name().into(),
             sharing: c.record.sharing.clone(),
             degree: c.record.degree.into(),
@@ -86,16 +88,16 @@ impl From<&analysis::Cell> for Cell {
     }
 }
 
-impl From<&Comparison> for GainVerdict {
-    fn from(g: &Comparison) -> Self {
+impl From<&RatioTest> for GainVerdict {
+    fn from(g: &RatioTest) -> Self {
         let (p, p_adjusted) = (finite(g.p), finite(g.p_adjusted));
         GainVerdict { p, p_adjusted, verdict: g.verdict.word().into(), text: g.verdict.text() }
     }
 }
 
-fn member(cell: &analysis::Cell, index: usize) -> Member {
+fn member(cell: &analysis::Cell, index: usize) -> MemberJson {
     let m = &cell.members[index];
-    Member {
+    MemberJson {
         workload: m.spec.workload.clone(),
         batch_size: m.spec.batch_size.map(u64::from),
         settings: m.spec.settings.clone(),
@@ -109,25 +111,25 @@ fn member(cell: &analysis::Cell, index: usize) -> Member {
     }
 }
 
-impl From<&Guideline> for Advice {
+impl From<&Guideline> for AdviceJson {
     fn from(g: &Guideline) -> Self {
-        Advice {
+        AdviceJson {
             id: g.id.into(),
             statement: g.statement.clone(),
             finding: g.finding.clone(),
             verdict: Some(g.verdict),
             tested: g.tested.clone(),
-            evidence: g.evidence.iter().map(Evidence::from).collect(),
-            published: g.published.map(|p| Published { statement: p.statement.into(), source: p.source.into() }),
+            evidence: g.evidence.iter().map(EvidenceJson::from).collect(),
+            published: g.published.map(|p| PublishedJson { statement: p.statement.into(), source: p.source.into() }),
             command: g.command.clone(),
             summary: g.summary,
         }
     }
 }
 
-impl From<&guideline::Evidence> for Evidence {
+impl From<&guideline::Evidence> for EvidenceJson {
     fn from(e: &guideline::Evidence) -> Self {
-        Evidence {
+        EvidenceJson {
             cell: e.cell.clone(),
             against: e.against.clone(),
             quantity: e.quantity.name.into(),

@@ -2,7 +2,7 @@
 
 use super::figure::{failure, figure, hover, informative_note, interval, whiskers};
 use super::panels::{describe, drawn};
-use super::values::{Get, times, values};
+use super::values::{Reading, times, values};
 use crate::analysis::{Analysis, Cell};
 use crate::document::Figure;
 use crate::number;
@@ -15,12 +15,12 @@ pub struct BarSpec<'a> {
     pub what: &'a str,
     /// Over the axis: `seconds per epoch`.
     pub caption: &'a str,
-    pub get: Get<'a>,
+    pub get: Reading<'a>,
     pub factor: f64,
     /// A second reading as a tick, and its name.
-    pub tick: Option<(&'a str, Get<'a>)>,
+    pub tick: Option<(&'a str, Reading<'a>)>,
     /// The reference value of the bar, and its name.
-    pub reference: Option<(&'a str, Get<'a>)>,
+    pub reference: Option<(&'a str, Reading<'a>)>,
     /// Panels share one scale.
     pub shared: bool,
     pub limit: Option<(f64, &'a str)>,
@@ -29,13 +29,14 @@ pub struct BarSpec<'a> {
 
 impl<'a> BarSpec<'a> {
     /// Bars of one reading, each panel with its own scale.
-    pub fn of(what: &'a str, caption: &'a str, get: Get<'a>, factor: f64) -> Self {
+    pub fn of(what: &'a str, caption: &'a str, get: Reading<'a>, factor: f64) -> Self {
         BarSpec { what, caption, get, factor, tick: None, reference: None, shared: false, limit: None, ceiling: None }
     }
 
     fn bar(&self, cell: &Cell) -> Bar {
         let q = (self.get)(cell);
-        let other = |extra: &Option<(&str, Get)>| extra.as_ref().and_then(|(_, get)| get(cell)).map(|q| q.estimate * self.factor);
+        let other =
+            |extra: &Option<(&str, Reading)>| extra.as_ref().and_then(|(_, get)| get(cell)).map(|q| q.estimate * self.factor);
         let mut title = hover(cell, self.what, q.as_ref(), self.factor, "");
         for (name, get) in self.tick.iter().chain(&self.reference) {
             if let Some(q) = get(cell).filter(|_| q.is_some()) {

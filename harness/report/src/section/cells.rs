@@ -7,7 +7,7 @@ use super::anchor::{TOO_MANY, cell_id, with_reasons};
 use super::figure::tags;
 use super::values::reading;
 use crate::analysis::{Analysis, Cell};
-use crate::document::{Block, Look, Row, Section, Table, TableCell};
+use crate::document::{Block, Row, Section, Table, TableCell, TableLayout};
 use crate::format::words;
 use crate::number;
 use crate::plot::mode_label;
@@ -20,13 +20,13 @@ const TITLE: &str = "All cells";
 /// More rows would make the page slow: the rest is in `report.json`.
 const ROWS: usize = 500;
 
-type Get = Box<dyn Fn(&Cell) -> Option<Quantity>>;
+type GetQuantity = Box<dyn Fn(&Cell) -> Option<Quantity>>;
 type Text = Box<dyn Fn(&Quantity) -> String>;
 
 /// A column of numbers: its head, its value, and its format.
 struct Numbers {
     head: String,
-    get: Get,
+    get: GetQuantity,
     text: Text,
     /// A ratio, drawn beside the digits.
     drawn: bool,
@@ -43,7 +43,7 @@ pub fn section(analysis: &Analysis) -> Section {
     heads.extend(numbers.iter().map(|n| format!("#{}", n.head)));
     heads.push("validity".into());
     let mut table = Table::with(&heads.iter().map(String::as_str).collect::<Vec<_>>());
-    table.look = Look::Interactive;
+    table.look = TableLayout::Interactive;
     table.tags = tags(analysis);
     table.caption = "Time: one member's epoch; the makespan of mixed groups; absent where a member serves. Slowdown: mean over members, with the half-width of its \
                      95 % interval; the plot is logarithmic, its line marks 1. \
@@ -78,8 +78,8 @@ fn numbers(analysis: &Analysis) -> Vec<Numbers> {
     };
     let joules = analysis.cells.iter().filter_map(|c| c.get(Key::EnergyPerEpoch)).map(|q| q.estimate).fold(0.0, f64::max);
     let (kilo, energy) = if joules >= 2000.0 { (1e-3, "kJ") } else { (1.0, "J") };
-    let column = |head: &str, get: Get, text: Text| Numbers { head: head.into(), get, text, drawn: false };
-    let of = |key: Key| -> Get { Box::new(move |c| reading(c, key)) };
+    let column = |head: &str, get: GetQuantity, text: Text| Numbers { head: head.into(), get, text, drawn: false };
+    let of = |key: Key| -> GetQuantity { Box::new(move |c| reading(c, key)) };
     let plain = |key: Key, text: Text| column(key.head(), of(key), text);
     let percent = |q: &Quantity| number::percent(q.estimate);
     let two = |q: &Quantity| format!("{:.2}", q.estimate);

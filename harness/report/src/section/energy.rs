@@ -4,7 +4,7 @@ use super::absent::{nothing, without};
 use super::bars::{BarSpec, bar_panels, metric_figure};
 use super::figure::{figure, informative_note, whiskers};
 use super::over_time;
-use super::values::{Get, reading, values};
+use super::values::{Reading, reading, values};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
 use crate::number;
@@ -18,17 +18,17 @@ pub fn section(analysis: &Analysis) -> Section {
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
-    let get: Get = &|c| c.get(Key::EnergyPerEpoch).cloned();
-    let above: Get = &|c| c.get(Key::EnergyPerEpochAboveIdle).cloned();
-    let power: Get = &|c| reading(c, Key::Power);
-    let has = |get: Get| analysis.cells.iter().any(|c| get(c).is_some());
+    let get: Reading = &|c| c.get(Key::EnergyPerEpoch).cloned();
+    let above: Reading = &|c| c.get(Key::EnergyPerEpochAboveIdle).cloned();
+    let power: Reading = &|c| reading(c, Key::Power);
+    let has = |get: Reading| analysis.cells.iter().any(|c| get(c).is_some());
     if !has(get) && !has(power) {
         return without(ID, TITLE, absent(analysis));
     }
     let largest = analysis.cells.iter().filter_map(get).map(|q| q.estimate).fold(0.0, f64::max);
     let (factor, unit, word) = if largest >= 2000.0 { (1e-3, "kJ", "kilojoules") } else { (1.0, "J", "joules") };
     let mut blocks = Vec::new();
-    let mut bars = |id: &'static str, title: &str, caption: &str, get: Get, meaning: &str| {
+    let mut bars = |id: &'static str, title: &str, caption: &str, get: Reading, meaning: &str| {
         let (panels, left_out) = bar_panels(analysis, &BarSpec::of("energy", caption, get, factor));
         if !panels.is_empty() {
             let text = format!(

@@ -10,7 +10,7 @@ use crate::analysis::{Analysis, Cell};
 use crate::document::{Figure, Table, TableCell};
 use crate::format::words;
 use crate::number;
-use crate::plot::{Fit, Panel, Square, SquareRow, Squares, mode_label, mode_order};
+use crate::plot::{Feasibility, Panel, Square, SquareRow, Squares, mode_label, mode_order};
 use crate::quantity::Key;
 
 /// Maximum columns of one panel: a search tries more degrees than fit beside each other.
@@ -40,14 +40,14 @@ pub fn figure(analysis: &Analysis) -> Figure {
 }
 
 /// How a cell ended.
-fn fit(cell: &Cell) -> Fit {
+fn fit(cell: &Cell) -> Feasibility {
     match cell.outcome() {
-        _ if cell.repetitions.is_empty() => Fit::NotRun,
-        "out_of_memory" => Fit::RanOut,
+        _ if cell.repetitions.is_empty() => Feasibility::NotRun,
+        "out_of_memory" => Feasibility::RanOut,
         // Some repetition completed: it fits, and the table says how the others ended.
-        _ if cell.outcomes.get("completed").is_some_and(|n| *n > 0) => Fit::Ran,
-        "missing" | "interrupted" => Fit::NotRun,
-        _ => Fit::Failed,
+        _ if cell.outcomes.get("completed").is_some_and(|n| *n > 0) => Feasibility::Ran,
+        "missing" | "interrupted" => Feasibility::NotRun,
+        _ => Feasibility::Failed,
     }
 }
 
@@ -101,7 +101,7 @@ fn uniform(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> Panel {
                 let what = format!("{name}×{degree} {mode}");
                 let sharing = (*mode).to_string();
                 if let Some((_, _, why)) = refused.iter().find(|r| r.0 == *degree && r.1 == *mode) {
-                    return Some(Square { sharing, fit: Fit::Refused, title: format!("{what}\nrefused: {why}") });
+                    return Some(Square { sharing, fit: Feasibility::Refused, title: format!("{what}\nrefused: {why}") });
                 }
                 if *degree == 1 || *mode == "solo" {
                     return None;
@@ -110,9 +110,9 @@ fn uniform(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> Panel {
                 let too_much = asks.zip(capacity).filter(|(a, c)| a > c && !Sharing::of_label(mode).partitioned);
                 let (fit, title) = match too_much {
                     Some((asks, has)) => {
-                        (Fit::TooLarge, format!("{what}\nneeds {}, there are {}", number::gib(asks), number::gib(has)))
+                        (Feasibility::TooLarge, format!("{what}\nneeds {}, there are {}", number::gib(asks), number::gib(has)))
                     }
-                    None => (Fit::NotRun, format!("{what}\nnot run")),
+                    None => (Feasibility::NotRun, format!("{what}\nnot run")),
                 };
                 Some(Square { sharing, fit, title })
             });
@@ -167,7 +167,7 @@ fn groups(analysis: &Analysis) -> (Option<Panel>, usize) {
                 }
                 let why = refused(cells, mode)?;
                 let title = format!("{}\nrefused: {}", why.cell, why.reason);
-                Some(Square { sharing: (*mode).to_string(), fit: Fit::Refused, title })
+                Some(Square { sharing: (*mode).to_string(), fit: Feasibility::Refused, title })
             });
             SquareRow { label: name.clone(), sharing: String::new(), squares: squares.collect() }
         })

@@ -11,7 +11,7 @@ use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section, Table, TableCell};
 use crate::format::words;
 use crate::number;
-use crate::plot::{Failure, Line, Lines, Panel, Point, cut, mode_label, mode_order};
+use crate::plot::{DegreePoint, Failure, Lines, ModeLine, Panel, cut, mode_label, mode_order};
 use crate::quantity::Key;
 
 const ID: &str = "gain";
@@ -73,7 +73,7 @@ fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
     modes.dedup();
     let point = |c: &Cell| {
         let q = c.get(Key::ThroughputGain)?;
-        Some(Point {
+        Some(DegreePoint {
             degree: c.record.degree,
             value: q.estimate,
             interval: interval(q, 1.0),
@@ -83,7 +83,8 @@ fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
     };
     let mut lines = Vec::new();
     for sharing in modes {
-        let mut points: Vec<Point> = groups.iter().filter(|c| c.record.sharing == sharing).filter_map(|c| point(c)).collect();
+        let mut points: Vec<DegreePoint> =
+            groups.iter().filter(|c| c.record.sharing == sharing).filter_map(|c| point(c)).collect();
         // Every mode but MIG begins where one member has the whole device.
         if !Sharing::of_label(sharing).partitioned && !points.iter().any(|p| p.degree == 1) {
             points.extend(solo.and_then(point));
@@ -91,7 +92,7 @@ fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
         points.sort_by_key(|p| p.degree);
         let Some(last) = points.last().filter(|p| p.degree > 1) else { continue };
         let end = format!("{} {}", cut(&mode_label(sharing), 14), number::fixed(last.value, 2));
-        lines.push(Line { sharing: sharing.to_string(), points, end });
+        lines.push(ModeLine { sharing: sharing.to_string(), points, end });
     }
     if lines.is_empty() {
         return None;

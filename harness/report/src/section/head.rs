@@ -4,7 +4,7 @@ use collo_store::Verdict;
 
 use crate::Report;
 use crate::analysis::Analysis;
-use crate::document::{Document, Fact, Line};
+use crate::document::{Document, Fact, FactLine};
 use crate::format::words;
 use crate::number;
 
@@ -26,7 +26,7 @@ pub fn document(report: &Report, plots: Option<String>) -> Document {
         facts: vec![
             Fact {
                 name: "Device".into(),
-                lines: [device].into_iter().chain(c.machine.cpu_model.clone()).map(Line::Text).collect(),
+                lines: [device].into_iter().chain(c.machine.cpu_model.clone()).map(FactLine::Text).collect(),
             },
             Fact::campaign("Campaign", &c.created_utc, &c.id),
             accounted(analysis),
@@ -59,9 +59,9 @@ fn accounted(analysis: &Analysis) -> Fact {
     Fact {
         name: format!("{} planned, {} accounted for", analysis.planned, analysis.planned - analysis.count("missing")),
         lines: vec![
-            Line::Strip(if strip.is_empty() { vec![("r", 1)] } else { strip }, said.clone()),
-            Line::Text(format!("{said}{time}{beside}")),
-            Line::Link(format!("{} valid, {informative} informative, {void} void", number::count(valid, "cell")), "quality"),
+            FactLine::Strip(if strip.is_empty() { vec![("r", 1)] } else { strip }, said.clone()),
+            FactLine::Text(format!("{said}{time}{beside}")),
+            FactLine::Link(format!("{} valid, {informative} informative, {void} void", number::count(valid, "cell")), "quality"),
         ],
     }
 }

@@ -11,7 +11,7 @@ use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
 use crate::document::{Block, Figure, Section, Table, TableCell};
 use crate::guideline::serving::{Promise, criterion, kept};
 use crate::number;
-use crate::plot::{Delay, DelayRow, Delays, Panel, Tail, Tails, mode_order};
+use crate::plot::{Delay, DelayRow, Delays, Panel, Tail, TailChart, mode_order};
 use crate::quantity::Key;
 use crate::stats::Quantity;
 
@@ -23,13 +23,13 @@ const GROUPS: usize = 9;
 const MS: f64 = 1e3;
 
 /// One serving workload, with its cells in the order of the plan: alone first.
-struct Subject<'a> {
+struct ServingSubject<'a> {
     solo: &'a str,
     servers: Vec<Server<'a>>,
 }
 
 /// Cells with the same members, by mode.
-struct Group<'a> {
+struct ServingGroup<'a> {
     label: String,
     servers: Vec<Server<'a>>,
 }
@@ -59,12 +59,12 @@ pub fn section(report: &Report) -> Section {
     }
 }
 
-fn subjects(analysis: &Analysis) -> Vec<Subject<'_>> {
-    let mut found: Vec<Subject> = Vec::new();
+fn subjects(analysis: &Analysis) -> Vec<ServingSubject<'_>> {
+    let mut found: Vec<ServingSubject> = Vec::new();
     for server in analysis.cells.iter().flat_map(Cell::servers) {
         match found.iter_mut().find(|s| s.solo == server.solo) {
             Some(subject) => subject.servers.push(server),
-            None => found.push(Subject { solo: server.solo, servers: vec![server] }),
+            None => found.push(ServingSubject { solo: server.solo, servers: vec![server] }),
         }
     }
     for subject in &mut found {
@@ -73,19 +73,19 @@ fn subjects(analysis: &Analysis) -> Vec<Subject<'_>> {
     found
 }
 
-impl<'a> Subject<'a> {
+impl<'a> ServingSubject<'a> {
     fn alone(&self) -> Option<&Server<'a>> {
         self.servers.iter().find(|s| s.cell.is_solo())
     }
 
     /// Its cells by the other members: alone, then the groups, each with its modes.
-    fn groups(&self) -> Vec<Group<'a>> {
-        let mut found: Vec<Group> = Vec::new();
+    fn groups(&self) -> Vec<ServingGroup<'a>> {
+        let mut found: Vec<ServingGroup> = Vec::new();
         for server in &self.servers {
             let label = if server.cell.is_solo() { "alone".to_string() } else { mixed::members(server.cell, false) };
             match found.iter_mut().find(|g| g.label == label) {
                 Some(group) => group.servers.push(*server),
-                None => found.push(Group { label, servers: vec![*server] }),
+                None => found.push(ServingGroup { label, servers: vec![*server] }),
             }
         }
         found.iter_mut().for_each(|g| g.servers.sort_by_key(|s| mode_order(&s.cell.record.sharing)));
@@ -109,9 +109,9 @@ impl<'a> Subject<'a> {
 }
 
 /// The p99 alone and beside others, by mode.
-fn p99s(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
+fn p99s(analysis: &Analysis, subjects: &[ServingSubject]) -> Option<Figure> {
     let drawn = &subjects[..subjects.len().min(SERVERS)];
-    let shown = |s: &Subject| s.servers.iter().any(|s| s.get(Key::LatencyP99).is_some());
+    let shown = |s: &ServingSubject| s.servers.iter().any(|s| s.get(Key::LatencyP99).is_some());
     let ends = |s: &Server| {
         let q = s.get(Key::LatencyP99)?;
         Some([q.low.unwrap_or(q.estimate) * MS, q.high.unwrap_or(q.estimate) * MS])
@@ -151,7 +151,7 @@ fn p99s(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
     (!fig.panels.is_empty()).then_some(fig)
 }
 
-fn row(group: &Group) -> DelayRow {
+fn row(group: &ServingGroup) -> DelayRow {
     DelayRow { label: group.label.clone(), delays: group.servers.iter().map(delay).collect() }
 }
 
@@ -172,20 +172,21 @@ fn delay(server: &Server) -> Delay {
 }
 
 /// The share of the requests that is later than a latency: alone, and beside the same others under each mode.
-fn lateness(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
+fn lateness(analysis: &Analysis, subjects: &[ServingSubject]) -> Option<Figure> {
     let mut panels = Vec::new();
     let mut values = Table::with(&["cell", "server", "#p50, ms", "#p95, ms", "#p99, ms", "runs"]);
     let all = || subjects.iter().take(SERVERS).flat_map(|s| &s.servers);
     // What is earlier than most is not what anybody looks for.
     let reach: Vec<f64> = all().flat_map(Server::lateness).filter(|p| p.0 < 0.7).map(|(_, late)| late * MS).collect();
     let (low, high) = (reach.iter().copied().reduce(f64::min)?, reach.iter().copied().reduce(f64::max)?);
-    let high = subjects.iter().take(SERVERS).filter_map(Subject::limit).map(|l| l.0).fold(high, f64::max);
+    let high = subjects.iter().take(SERVERS).filter_map(ServingSubject::limit).map(|l| l.0).fold(high, f64::max);
     let mut modes = Vec::new();
     for subject in subjects.iter().take(SERVERS) {
         let groups = subject.groups();
         let beside = groups.iter().filter(|g| g.servers.iter().any(|s| !s.cell.is_solo()));
         // Without a group the line of the workload alone stands by itself.
-        let shown: Vec<Option<&Group>> = if groups.len() > 1 { beside.take(GROUPS).map(Some).collect() } else { vec![None] };
+        let shown: Vec<Option<&ServingGroup>> =
+            if groups.len() > 1 { beside.take(GROUPS).map(Some).collect() } else { vec![None] };
         for group in shown {
             let of_group = group.iter().flat_map(|g| &g.servers);
             let servers: Vec<&Server> = subject.alone().into_iter().chain(of_group).collect();
@@ -204,7 +205,7 @@ fn lateness(analysis: &Analysis, subjects: &[Subject]) -> Option<Figure> {
             }
             let limit = subject.limit();
             let limit = limit.as_ref().map(|(v, t)| (*v, t.as_str()));
-            let drawing = Tails { below: "latency, ms", tails: &tails, limit, range: (low, high) }.draw();
+            let drawing = TailChart { below: "latency, ms", tails: &tails, limit, range: (low, high) }.draw();
             let title = group.map_or_else(|| without_mode(subject.solo), |g| g.label.clone());
             let label = format!("share of requests to {} that exceed a latency, {title}", subject.solo);
             panels.push(Panel { title, subtitle: subject.asked(), label, drawing });
@@ -256,7 +257,7 @@ fn value_row(analysis: &Analysis, server: &Server) -> Vec<TableCell> {
 }
 
 /// Every server of every cell.
-fn table(analysis: &Analysis, subjects: &[Subject]) -> Table {
+fn table(analysis: &Analysis, subjects: &[ServingSubject]) -> Table {
     let mut table = Table::with(&[
         "cell",
         "server",

@@ -4,7 +4,7 @@ use super::absent::{nothing, without};
 use super::bars::by_degree;
 use super::figure::{failure, figure, hover, informative_note, interval};
 use super::panels::{describe, drawn};
-use super::values::{Get, values_of};
+use super::values::{Reading, values_of};
 use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
@@ -28,9 +28,9 @@ pub fn section(report: &Report) -> Section {
     if panels.is_empty() {
         return without(ID, TITLE, "No memory was read: no sample was taken and no peak was kept.");
     }
-    let get: Get = &|c| c.get(Key::Memory).cloned();
-    let headroom: Get = &|c| c.get(Key::MemoryHeadroom).cloned();
-    let mut wanted: Vec<(&str, Get, f64)> = vec![("GiB", get, GIB)];
+    let get: Reading = &|c| c.get(Key::Memory).cloned();
+    let headroom: Reading = &|c| c.get(Key::MemoryHeadroom).cloned();
+    let mut wanted: Vec<(&str, Reading, f64)> = vec![("GiB", get, GIB)];
     if analysis.cells.iter().any(|c| headroom(c).is_some()) {
         wanted.push(("GiB left", headroom, GIB));
     }

@@ -9,7 +9,7 @@ use crate::analysis::{Analysis, Cell, GainBy};
 use crate::document::{Block, Section, Table, TableCell};
 use crate::format::words;
 use crate::number;
-use crate::plot::{Dot, DotRow, Dots, Level, LevelRow, Levels, Panel, mode_order, row_height};
+use crate::plot::{Dot, DotRow, Dots, LevelBar, LevelRow, Levels, Panel, mode_order, row_height};
 use crate::quantity::Key;
 use crate::stats::Quantity;
 
@@ -19,7 +19,7 @@ const TITLE: &str = "Mixed workloads";
 const GROUPS: usize = 16;
 
 /// Cells with the same members.
-struct Group<'a> {
+struct MixedGroup<'a> {
     label: String,
     cells: Vec<&'a Cell>,
 }
@@ -52,17 +52,17 @@ pub fn members(cell: &Cell, full: bool) -> String {
     counted.iter().map(|(name, n)| if *n == 1 { name.clone() } else { format!("{name}×{n}") }).collect::<Vec<_>>().join("+")
 }
 
-fn groups<'a>(mixed: &[&'a Cell]) -> Vec<Group<'a>> {
+fn groups<'a>(mixed: &[&'a Cell]) -> Vec<MixedGroup<'a>> {
     let solos = |c: &Cell| {
         let mut all: Vec<String> = c.record.members.iter().map(|m| m.solo.clone()).collect();
         all.sort_unstable();
         all
     };
-    let mut found: Vec<Group> = Vec::new();
+    let mut found: Vec<MixedGroup> = Vec::new();
     for cell in mixed {
         match found.iter_mut().find(|g| solos(g.cells[0]) == solos(cell)) {
             Some(group) => group.cells.push(cell),
-            None => found.push(Group { label: members(cell, false), cells: vec![cell] }),
+            None => found.push(MixedGroup { label: members(cell, false), cells: vec![cell] }),
         }
     }
     let names: Vec<String> = found.iter().map(|g| g.label.clone()).collect();
@@ -111,7 +111,7 @@ fn of_turn(cell: &Cell) -> Option<Quantity> {
 }
 
 /// The figure; if nothing can be drawn, the table alone.
-fn plots(analysis: &Analysis, groups: &[Group]) -> Block {
+fn plots(analysis: &Analysis, groups: &[MixedGroup]) -> Block {
     let drawn = &groups[..groups.len().min(GROUPS)];
     let all = || drawn.iter().flat_map(|g| &g.cells);
     let longest = all().filter_map(|c| c.get(Key::Makespan)).map(|q| q.estimate).fold(0.0, f64::max);
@@ -154,20 +154,20 @@ fn plots(analysis: &Analysis, groups: &[Group]) -> Block {
     Block::Figure(fig)
 }
 
-fn levels(analysis: &Analysis, group: &Group, factor: f64) -> LevelRow {
+fn levels(analysis: &Analysis, group: &MixedGroup, factor: f64) -> LevelRow {
     let mut levels = Vec::new();
     if let Some(q) = in_turn(analysis, group.cells[0]) {
-        levels.push(Level {
+        levels.push(LevelBar {
             sharing: "solo".into(),
             value: Some(q.estimate * factor),
             interval: interval(&q, factor),
             title: format!("{} in turn\nmakespan {}", group.label, number::scaled(&q, factor)),
-            ..Level::default()
+            ..LevelBar::default()
         });
     }
     for cell in &group.cells {
         let q = cell.get(Key::Makespan);
-        levels.push(Level {
+        levels.push(LevelBar {
             sharing: cell.record.sharing.clone(),
             value: q.map(|q| q.estimate * factor),
             interval: q.and_then(|q| interval(q, factor)),
@@ -179,7 +179,7 @@ fn levels(analysis: &Analysis, group: &Group, factor: f64) -> LevelRow {
     LevelRow { label: group.label.clone(), levels }
 }
 
-fn ratios(groups: &[Group], title: &str, caption: &str, get: &dyn Fn(&Cell) -> Option<Quantity>) -> Option<Panel> {
+fn ratios(groups: &[MixedGroup], title: &str, caption: &str, get: &dyn Fn(&Cell) -> Option<Quantity>) -> Option<Panel> {
     let dot = |c: &&&Cell| {
         let q = get(c)?;
         Some(Dot {
@@ -212,7 +212,7 @@ fn ratios(groups: &[Group], title: &str, caption: &str, get: &dyn Fn(&Cell) -> O
     })
 }
 
-fn table(analysis: &Analysis, groups: &[Group], factor: f64, unit: &str) -> Table {
+fn table(analysis: &Analysis, groups: &[MixedGroup], factor: f64, unit: &str) -> Table {
     let makespan = format!("#makespan, {unit}");
     let mut table =
         Table::with(&["cell", &makespan, "#÷ in turn", "#gain", "by", "#energy ÷ in turn", "members' slowdown", "validity"]);

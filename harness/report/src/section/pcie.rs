@@ -4,7 +4,7 @@ use super::absent::{nothing, without};
 use super::bars::{BarSpec, bar_panels};
 use super::figure::{figure, informative_note, whiskers};
 use super::over_time;
-use super::values::{Get, reading, values};
+use super::values::{Reading, reading, values};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
 use crate::number;
@@ -18,9 +18,9 @@ pub fn section(analysis: &Analysis) -> Section {
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);
     }
-    let item: Get = &|c| c.get(Key::PcieRxPerItem).cloned();
-    let rate: Get = &|c| reading(c, Key::PcieRx);
-    let has = |get: Get| analysis.cells.iter().any(|c| get(c).is_some());
+    let item: Reading = &|c| c.get(Key::PcieRxPerItem).cloned();
+    let rate: Reading = &|c| reading(c, Key::PcieRx);
+    let has = |get: Reading| analysis.cells.iter().any(|c| get(c).is_some());
     if !has(item) && !has(rate) {
         let why = if analysis.campaign.device.kind == "cpu" {
             "Training on the CPU moves nothing over PCIe to a GPU."

@@ -14,7 +14,7 @@ const ID: &str = "quality";
 const TITLE: &str = "Measurement quality";
 
 /// One source over all runs: the requested rate, and the worst achieved values.
-struct Source {
+struct SourceQuality {
     name: String,
     asked_hz: f64,
     slowest_hz: Option<f64>,
@@ -31,11 +31,11 @@ pub fn section(analysis: &Analysis) -> Section {
     if records.is_empty() {
         return without(ID, TITLE, "Nothing has run yet.");
     }
-    let mut sources: Vec<Source> = Vec::new();
+    let mut sources: Vec<SourceQuality> = Vec::new();
     for q in records.iter().flat_map(|r| &r.sampling) {
         let found = sources.iter().position(|s| s.name == q.source && s.asked_hz == q.asked_hz);
         let at = found.unwrap_or_else(|| {
-            sources.push(Source {
+            sources.push(SourceQuality {
                 name: q.source.clone(),
                 asked_hz: q.asked_hz,
                 slowest_hz: None,
@@ -72,7 +72,7 @@ pub fn section(analysis: &Analysis) -> Section {
     Section { id: ID, title: TITLE, chip: None, finding: finding(analysis), blocks }
 }
 
-fn table(analysis: &Analysis, sources: &[Source]) -> Table {
+fn table(analysis: &Analysis, sources: &[SourceQuality]) -> Table {
     let mut table = Table::with(&[
         "source",
         "#set Hz",

@@ -3,7 +3,7 @@
 use super::absent::{nothing, without};
 use super::bars::{BarSpec, bar_panels};
 use super::figure::{figure, informative_note, whiskers};
-use super::values::{Get, reading, values_of};
+use super::values::{Reading, reading, values_of};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
 use crate::number;
@@ -35,8 +35,8 @@ pub fn section(analysis: &Analysis) -> Section {
         };
         return without(ID, TITLE, &why);
     }
-    let p95: Get = &|c| reading(c, Key::SmActiveP95);
-    let sum: Get = &alone;
+    let p95: Reading = &|c| reading(c, Key::SmActiveP95);
+    let sum: Reading = &alone;
     let spec = BarSpec {
         tick: Some(("95th percentile", p95)),
         reference: Some(("sum of the members alone", sum)),
@@ -45,7 +45,7 @@ pub fn section(analysis: &Analysis) -> Section {
         ..BarSpec::of("SMACT", "SM activity of the GPU (SMACT)", &achieved, 1.0)
     };
     let (panels, left_out) = bar_panels(analysis, &spec);
-    let has = |get: Get| analysis.cells.iter().any(|c| get(c).is_some());
+    let has = |get: Reading| analysis.cells.iter().any(|c| get(c).is_some());
     let mut caption = String::from("Mean over the time when all members train past their warm-up.");
     if has(p95) {
         caption += " Thin line: the 95th percentile of its readings.";
@@ -54,15 +54,15 @@ pub fn section(analysis: &Analysis) -> Section {
         caption += " Dotted: the sum of the members' SMACT alone, what they would use undisturbed; above 1 it is written.";
     }
     caption += &format!(" {}{}{left_out}", whiskers(analysis), informative_note(analysis.cells.iter()));
-    let mut wanted: Vec<(&str, Get, f64)> = vec![("SMACT", &achieved, 1.0)];
+    let mut wanted: Vec<(&str, Reading, f64)> = vec![("SMACT", &achieved, 1.0)];
     if has(p95) {
         wanted.push(("p95", p95, 1.0));
     }
     if has(sum) {
         wanted.push(("Σ alone", sum, 1.0));
     }
-    let occupancy: Get = &|c| reading(c, Key::SmOccupancy);
-    let dram: Get = &|c| reading(c, Key::DramActive);
+    let occupancy: Reading = &|c| reading(c, Key::SmOccupancy);
+    let dram: Reading = &|c| reading(c, Key::DramActive);
     if has(occupancy) {
         wanted.push(("SMOCC", occupancy, 1.0));
     }

@@ -11,7 +11,7 @@ use crate::guideline::{advantage, knees, separated};
 use crate::number;
 use crate::plot::{mode_label, mode_order};
 use crate::quantity::Key;
-use crate::stats::{Quantity, Verdict};
+use crate::stats::{Quantity, RatioVerdict};
 
 /// Maximum rows of the decision table: more would not fit the first screen.
 const ROWS: usize = 14;
@@ -42,7 +42,7 @@ fn in_turn(note: String) -> TableCell {
 }
 
 /// A subject of a decision: a workload, or a mix of several.
-struct Subject<'a> {
+struct DecisionSubject<'a> {
     name: String,
     what: String,
     /// Its groups, and of them the candidates for throughput: a workload's knees, all of a mix.
@@ -51,7 +51,7 @@ struct Subject<'a> {
 }
 
 /// Workloads in the order of the plan, then mixes.
-fn subjects(analysis: &Analysis) -> Vec<Subject<'_>> {
+fn subjects(analysis: &Analysis) -> Vec<DecisionSubject<'_>> {
     let mut at_knees = HashMap::<&str, Vec<&Cell>>::new();
     for knee in knees(analysis) {
         at_knees.entry(knee.workload).or_default().push(knee.groups[knee.at]);
@@ -60,9 +60,9 @@ fn subjects(analysis: &Analysis) -> Vec<Subject<'_>> {
         let (name, what) = super::panels::describe(analysis, workload);
         let groups: Vec<&Cell> = analysis.of_workload(workload).filter(|c| c.record.degree > 1 && !c.serves()).collect();
         let for_throughput = at_knees.remove(workload).unwrap_or_default();
-        Subject { name, what, groups, for_throughput }
+        DecisionSubject { name, what, groups, for_throughput }
     });
-    let mut found: Vec<Subject> = uniform.filter(|s| !s.groups.is_empty()).collect();
+    let mut found: Vec<DecisionSubject> = uniform.filter(|s| !s.groups.is_empty()).collect();
     let mut places = HashMap::<Vec<&str>, usize>::new();
     for cell in analysis.groups().filter(|c| !c.record.is_uniform() && !c.serves()) {
         let who: Vec<&str> = cell.record.members.iter().map(|m| m.solo.as_str()).collect();
@@ -74,7 +74,7 @@ fn subjects(analysis: &Analysis) -> Vec<Subject<'_>> {
             None => {
                 places.insert(who, found.len());
                 let name = collo_store::without_mode(cell.name());
-                found.push(Subject { name, what: "mixed".into(), groups: vec![cell], for_throughput: vec![cell] });
+                found.push(DecisionSubject { name, what: "mixed".into(), groups: vec![cell], for_throughput: vec![cell] });
             }
         }
     }
@@ -132,10 +132,10 @@ fn clearly(ratio: Option<Quantity>, analysis: &Analysis) -> bool {
     ratio.is_some_and(|q| q.estimate > relevant && q.low.is_some_and(|low| low > 1.0))
 }
 
-fn throughput(analysis: &Analysis, subject: &Subject) -> TableCell {
+fn throughput(analysis: &Analysis, subject: &DecisionSubject) -> TableCell {
     let gain = |c: &Cell| c.get(Key::ThroughputGain).map_or(f64::NEG_INFINITY, |q| q.estimate);
     let here: Vec<&Cell> = subject.for_throughput.iter().copied().filter(|c| c.gain_verdict.is_some()).collect();
-    let better = |c: &&Cell| c.is_valid() && c.gain_verdict.as_ref().is_some_and(|v| v.verdict == Verdict::Better);
+    let better = |c: &&Cell| c.is_valid() && c.gain_verdict.as_ref().is_some_and(|v| v.verdict == RatioVerdict::Better);
     let ahead: Vec<&Cell> = here.iter().copied().filter(better).collect();
     // Of one degree the times are compared, else the gains.
     let beats = |a: &Cell, b: &Cell| {
@@ -160,7 +160,7 @@ fn throughput(analysis: &Analysis, subject: &Subject) -> TableCell {
 }
 
 /// The largest group whose slowest member is certainly within the experiment's threshold.
-fn gentle(analysis: &Analysis, subject: &Subject) -> TableCell {
+fn gentle(analysis: &Analysis, subject: &DecisionSubject) -> TableCell {
     let limit = analysis.campaign.thresholds.slowdown;
     let slowest = |c: &Cell| {
         let bounds: Option<Vec<f64>> = c.members.iter().map(|m| m.get(Key::Slowdown)?.high).collect();
@@ -182,7 +182,7 @@ fn gentle(analysis: &Analysis, subject: &Subject) -> TableCell {
     }
 }
 
-fn energy(analysis: &Analysis, subject: &Subject) -> TableCell {
+fn energy(analysis: &Analysis, subject: &DecisionSubject) -> TableCell {
     let joules = |c: &Cell| c.get(Key::EnergyOfSolo).cloned();
     let groups: Vec<&Cell> = subject.groups.iter().copied().filter(|c| joules(c).is_some()).collect();
     let relevant = 1.0 + analysis.campaign.thresholds.relevant_ratio;
@@ -203,7 +203,7 @@ fn energy(analysis: &Analysis, subject: &Subject) -> TableCell {
 }
 
 /// The group on instances with most throughput whose members certainly do not disturb each other.
-fn isolation(analysis: &Analysis, subject: &Subject) -> TableCell {
+fn isolation(analysis: &Analysis, subject: &DecisionSubject) -> TableCell {
     let of_slices = |c: &&Cell| separated(c) && c.get(Key::SlowdownOnSlice).is_some_and(|q| q.high.is_some());
     let groups: Vec<&Cell> = subject.groups.iter().copied().filter(of_slices).collect();
     let limit = 1.0 + analysis.campaign.thresholds.relevant_ratio;

@@ -6,9 +6,9 @@ use super::figure::{figure, hover, interval, legend, tags};
 use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section, Table, TableCell};
-use crate::guideline::{Fit, Guideline, PUBLISHED_RATIO, fit};
+use crate::guideline::{Guideline, HingeFit, PUBLISHED_RATIO, fit};
 use crate::number;
-use crate::plot::{Dotted, Panel, Reference, Scatter};
+use crate::plot::{Panel, Reference, ReferenceLine, Scatter};
 use crate::quantity::Key;
 
 const ID: &str = "threshold";
@@ -68,7 +68,7 @@ fn shares_all(cell: &Cell) -> bool {
 }
 
 fn panel(analysis: &Analysis, mode: &str, cells: &[&Cell]) -> Option<Panel> {
-    let points: Vec<Dotted> = cells
+    let points: Vec<ReferenceLine> = cells
         .iter()
         .filter(|c| c.record.sharing == mode)
         .filter_map(|c| {
@@ -79,7 +79,7 @@ fn panel(analysis: &Analysis, mode: &str, cells: &[&Cell]) -> Option<Panel> {
                 number::percent(sum.estimate)
             );
             let at = (sum.estimate, slowdown.estimate);
-            Some(Dotted { sharing: mode.to_string(), at, interval: interval(slowdown, 1.0), title })
+            Some(ReferenceLine { sharing: mode.to_string(), at, interval: interval(slowdown, 1.0), title })
         })
         .collect();
     let fitted = ["naive", "mps"].into_iter().find(|m| *m == mode).and_then(|m| fit(analysis, m));
@@ -107,7 +107,7 @@ fn panel(analysis: &Analysis, mode: &str, cells: &[&Cell]) -> Option<Panel> {
     (!points.is_empty()).then(|| Panel { label: format!("slowdown over summed SM activity, {title}"), title, subtitle, drawing })
 }
 
-fn reference(f: &Fit) -> Reference {
+fn reference(f: &HingeFit) -> Reference {
     let text = format!("fitted {}", number::percent(f.threshold.estimate));
     Reference { value: f.threshold.estimate, interval: f.threshold.low.zip(f.threshold.high), text, published: false }
 }

@@ -11,7 +11,7 @@ use crate::quantity::Key;
 use crate::stats::Quantity;
 
 /// A reading of a cell.
-pub type Get<'a> = &'a dyn Fn(&Cell) -> Option<Quantity>;
+pub type Reading<'a> = &'a dyn Fn(&Cell) -> Option<Quantity>;
 
 /// A quantity after multiplying by `factor`.
 pub fn times(q: &Quantity, factor: f64) -> Quantity {
@@ -41,12 +41,12 @@ pub fn cut_rows(table: &mut Table) {
 }
 
 /// Value, interval and repetitions of one quantity for the uniform cells of every workload that has it.
-pub fn values(analysis: &Analysis, what: &str, get: Get, factor: f64) -> Table {
+pub fn values(analysis: &Analysis, what: &str, get: Reading, factor: f64) -> Table {
     values_of(analysis, &[(what, get, factor)], &|c| c.record.is_uniform())
 }
 
 /// The same for several quantities side by side, for the selected cells.
-pub fn values_of(analysis: &Analysis, wanted: &[(&str, Get, f64)], of: &dyn Fn(&Cell) -> bool) -> Table {
+pub fn values_of(analysis: &Analysis, wanted: &[(&str, Reading, f64)], of: &dyn Fn(&Cell) -> bool) -> Table {
     let mut heads = vec!["cell".to_string()];
     heads.extend(wanted.iter().flat_map(|(what, ..)| [format!("#{what}"), "95 % interval".into()]));
     heads.extend(["#runs".to_string(), "validity".into()]);

@@ -6,18 +6,18 @@ use super::{Pool, Term, Variance, log_moments, quantity};
 
 /// How the noise of a repetition is distributed, at standard deviation 1 (of Student's t: at its scale).
 #[derive(Debug, Clone, Copy)]
-enum Tails {
+enum NoiseTails {
     Normal,
     /// Student's t with three degrees of freedom.
     Heavy,
 }
 
-impl Tails {
+impl NoiseTails {
     fn draw(self, random: &mut Random) -> f64 {
         let normal = random.normal();
         match self {
-            Tails::Normal => normal,
-            Tails::Heavy => {
+            NoiseTails::Normal => normal,
+            NoiseTails::Heavy => {
                 let chi2: f64 = (0..3).map(|_| random.normal().powi(2)).sum();
                 normal / (chi2 / 3.0).sqrt()
             }
@@ -27,7 +27,7 @@ impl Tails {
 
 /// One number per repetition of one cell: `members` of equal speed share the run's noise and have a little of their own; the
 /// estimate is their STP. One member is a plain epoch time.
-fn cell(random: &mut Random, tails: Tails, repetitions: usize, members: usize) -> Vec<f64> {
+fn cell(random: &mut Random, tails: NoiseTails, repetitions: usize, members: usize) -> Vec<f64> {
     // The size of the noise differs between cells by e^±0.4.
     let sigma = 0.03 * (0.4 * random.normal()).exp();
     let run = |random: &mut Random| {
@@ -39,7 +39,7 @@ fn cell(random: &mut Random, tails: Tails, repetitions: usize, members: usize) -
 }
 
 /// Share of the intervals of cell ÷ baseline that contain 1, over at least 2,000 cells.
-fn coverage(cells: usize, campaigns: usize, repetitions: usize, tails: Tails, members: usize) -> (f64, usize) {
+fn coverage(cells: usize, campaigns: usize, repetitions: usize, tails: NoiseTails, members: usize) -> (f64, usize) {
     let mut random = Random::seeded(20_261_121);
     let (mut hits, mut total) = (0, 0);
     for _ in 0..campaigns {
@@ -66,7 +66,7 @@ fn nominal((rate, total): (f64, usize), what: &str) {
 
 #[test]
 fn moderated_intervals_cover_the_truth_at_their_nominal_rate() {
-    for tails in [Tails::Normal, Tails::Heavy] {
+    for tails in [NoiseTails::Normal, NoiseTails::Heavy] {
         for repetitions in [2, 3, 5, 10] {
             nominal(coverage(40, 120, repetitions, tails, 1), &format!("{tails:?} noise, {repetitions} repetitions"));
         }
@@ -76,11 +76,11 @@ fn moderated_intervals_cover_the_truth_at_their_nominal_rate() {
 #[test]
 fn quantities_of_a_group_whose_members_share_its_noise_are_covered_too() {
     for repetitions in [2, 3, 5, 10] {
-        nominal(coverage(40, 120, repetitions, Tails::Normal, 7), &format!("STP of seven, {repetitions} repetitions"));
+        nominal(coverage(40, 120, repetitions, NoiseTails::Normal, 7), &format!("STP of seven, {repetitions} repetitions"));
     }
 }
 
 #[test]
 fn pooled_intervals_of_small_campaigns_cover_too() {
-    nominal(coverage(4, 1200, 3, Tails::Normal, 1), "four cells, 3 repetitions");
+    nominal(coverage(4, 1200, 3, NoiseTails::Normal, 1), "four cells, 3 repetitions");
 }

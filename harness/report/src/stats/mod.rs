@@ -13,7 +13,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 pub use pool::{Pool, Variance};
-pub use verdict::{Comparison, Verdict, compare, holm};
+pub use verdict::{RatioTest, RatioVerdict, compare, holm};
 
 /// A measured quantity: a geometric mean over repetitions with its 95 % interval.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]

@@ -5,7 +5,7 @@ use super::{Quantity, t_p, t_quantile};
 
 /// The verdict of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RatioVerdict {
     /// Significant, relevant, and the ratio is above 1.
     Better,
     /// Significant, relevant, and the ratio is below 1.
@@ -16,41 +16,41 @@ pub enum Verdict {
     CannotTell { more: Option<usize> },
 }
 
-impl Verdict {
+impl RatioVerdict {
     /// As JSON has it.
     pub fn word(self) -> &'static str {
         match self {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::Same => "same",
-            Verdict::CannotTell { .. } => "cannot_tell",
+            RatioVerdict::Better => "better",
+            RatioVerdict::Worse => "worse",
+            RatioVerdict::Same => "same",
+            RatioVerdict::CannotTell { .. } => "cannot_tell",
         }
     }
 
     /// As people read it.
     pub fn text(self) -> String {
         match self {
-            Verdict::Better => "better".into(),
-            Verdict::Worse => "worse".into(),
-            Verdict::Same => "same".into(),
-            Verdict::CannotTell { more: Some(1) } => "can't tell (1 more repetition)".into(),
-            Verdict::CannotTell { more: Some(k) } => format!("can't tell ({k} more repetitions)"),
-            Verdict::CannotTell { more: None } => "can't tell".into(),
+            RatioVerdict::Better => "better".into(),
+            RatioVerdict::Worse => "worse".into(),
+            RatioVerdict::Same => "same".into(),
+            RatioVerdict::CannotTell { more: Some(1) } => "can't tell (1 more repetition)".into(),
+            RatioVerdict::CannotTell { more: Some(k) } => format!("can't tell ({k} more repetitions)"),
+            RatioVerdict::CannotTell { more: None } => "can't tell".into(),
         }
     }
 }
 
 /// A ratio compared with 1.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Comparison {
+pub struct RatioTest {
     pub p: f64,
     /// Holm's correction over the ratios compared together.
     pub p_adjusted: f64,
-    pub verdict: Verdict,
+    pub verdict: RatioVerdict,
 }
 
 /// Compare ratios with 1, jointly. `None` for a ratio without an interval. Above 1 counts as better.
-pub fn compare(ratios: &[Option<Quantity>], threshold: f64) -> Vec<Option<Comparison>> {
+pub fn compare(ratios: &[Option<Quantity>], threshold: f64) -> Vec<Option<RatioTest>> {
     let raw: Vec<Option<f64>> = ratios.iter().map(|q| q.as_ref().and_then(p_value)).collect();
     let known: Vec<f64> = raw.iter().flatten().copied().collect();
     let mut adjusted = holm(&known).into_iter();
@@ -59,7 +59,7 @@ pub fn compare(ratios: &[Option<Quantity>], threshold: f64) -> Vec<Option<Compar
         .zip(raw)
         .map(|(q, p)| {
             let (q, p, p_adjusted) = (q.as_ref()?, p?, adjusted.next()?);
-            Some(Comparison { p, p_adjusted, verdict: verdict(q, p_adjusted, known.len(), threshold) })
+            Some(RatioTest { p, p_adjusted, verdict: verdict(q, p_adjusted, known.len(), threshold) })
         })
         .collect()
 }
@@ -75,15 +75,15 @@ fn p_value(q: &Quantity) -> Option<f64> {
     })
 }
 
-fn verdict(q: &Quantity, p_adjusted: f64, family: usize, threshold: f64) -> Verdict {
+fn verdict(q: &Quantity, p_adjusted: f64, family: usize, threshold: f64) -> RatioVerdict {
     let (effect, limit) = (q.estimate.ln(), threshold.ln_1p());
     let within = |bound: Option<f64>| bound.is_some_and(|b| b.ln().abs() <= limit);
     if within(q.low) && within(q.high) {
-        Verdict::Same
+        RatioVerdict::Same
     } else if p_adjusted < 0.05 && effect.abs() > limit {
-        if effect > 0.0 { Verdict::Better } else { Verdict::Worse }
+        if effect > 0.0 { RatioVerdict::Better } else { RatioVerdict::Worse }
     } else {
-        Verdict::CannotTell { more: more_repetitions(q, family, effect.abs(), limit) }
+        RatioVerdict::CannotTell { more: more_repetitions(q, family, effect.abs(), limit) }
     }
 }
 
@@ -141,27 +141,27 @@ mod tests {
     #[test]
     fn a_small_sure_difference_is_the_same_and_never_better() {
         let found = compare(&[ratio(1.03, 1.01)], 0.05);
-        assert_eq!(found[0].as_ref().unwrap().verdict, Verdict::Same);
+        assert_eq!(found[0].as_ref().unwrap().verdict, RatioVerdict::Same);
         assert!(found[0].as_ref().unwrap().p < 0.05, "significant, but shown to be irrelevant");
     }
 
     #[test]
     fn an_undecided_ratio_says_how_many_repetitions_would_decide() {
-        let Verdict::CannotTell { more: Some(k) } = compare(&[ratio(1.0, 1.08)], 0.05)[0].as_ref().unwrap().verdict else {
+        let RatioVerdict::CannotTell { more: Some(k) } = compare(&[ratio(1.0, 1.08)], 0.05)[0].as_ref().unwrap().verdict else {
             panic!("decidable");
         };
         // Half-width ln 1.08 must fall to ln 1.05: (ln 1.08 ÷ ln 1.05)² · 3 − 3 ≈ 4.5, a little less for the better t.
         assert!((3..=5).contains(&k), "{k}");
         let hopeless = compare(&[ratio(1.049, 1.3)], 0.05)[0].as_ref().unwrap().verdict;
-        assert_eq!(hopeless, Verdict::CannotTell { more: None });
+        assert_eq!(hopeless, RatioVerdict::CannotTell { more: None });
     }
 
     #[test]
     fn holm_can_take_a_verdict_away() {
         let alone = compare(&[ratio(1.2, 1.19)], 0.05);
-        assert_eq!(alone[0].as_ref().unwrap().verdict, Verdict::Better);
+        assert_eq!(alone[0].as_ref().unwrap().verdict, RatioVerdict::Better);
         let mut many = vec![ratio(1.2, 1.19)];
         many.extend((0..20).map(|_| ratio(1.01, 1.3)));
-        assert_ne!(compare(&many, 0.05)[0].as_ref().unwrap().verdict, Verdict::Better);
+        assert_ne!(compare(&many, 0.05)[0].as_ref().unwrap().verdict, RatioVerdict::Better);
     }
 }

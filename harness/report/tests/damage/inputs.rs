@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use collo_report::compare::{self, Options, Side};
+use collo_report::compare::{self, ComparedReport, Options};
 use collo_report::document::Present;
 use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::{CampaignFolder, Runs, read_epochs, read_requests, read_samples, sha256_file, verify};
@@ -159,9 +159,9 @@ impl Target {
         values::mutate(&mut value, random);
         let place = self.root.path().join("report.json");
         std::fs::write(&place, values::text(&value, random)).unwrap();
-        let Ok(side) = Side::read(&place) else { return };
+        let Ok(side) = ComparedReport::read(&place) else { return };
         if random.uniform() < 0.1 {
-            let other = Side::of(self.report.clone(), "other").unwrap();
+            let other = ComparedReport::of(self.report.clone(), "other").unwrap();
             if let Ok(found) = compare::compare(&side, &other, &Options { quantity: None, by: None }) {
                 let _ = (found.text(100), found.json());
             }
@@ -201,7 +201,7 @@ impl Target {
         if let Ok(whole) = CampaignFolder::open(&self.campaign).map_err(Into::into).and_then(|c| Report::of(&c)) {
             let label = whole.analysis.cells.first().map(|c| c.name().to_string()).unwrap_or_default();
             let _ = (terminal(&whole, 100), terminal_cell(&whole, &label));
-            let _ = Side::of(json(&whole), "itself");
+            let _ = ComparedReport::of(json(&whole), "itself");
             if random.uniform() < 0.05 {
                 let reports = self.root.path().join("reports");
                 write(&whole, &reports).unwrap();

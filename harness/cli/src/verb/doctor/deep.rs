@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use collo_measure::experiment::Asked;
+use collo_measure::experiment::DeviceRequest;
 use collo_measure::sampler::gpu::dcgm_texts;
 use collo_measure::{Gpu, GpuChoice, Workloads, mps};
 use collo_store::{AttestationVerdict, Diagnostics, Outcome, RunRecord, StoredRun};
@@ -63,7 +63,7 @@ fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, 
             "name = \"deep\"\ndevice = \"gpu\"\nrepetitions = 1\nepochs = 3\ncooldown = \"0s\"\n[axes]\nworkload = \"{WORKLOAD}\"\n\
              sharing = {modes:?}\ndegree = {degree}\n"
         );
-        let asked = Asked { gpu: Some(at.uuid.clone()), planning: false, as_found: true };
+        let asked = DeviceRequest { gpu: Some(at.uuid.clone()), planning: false, as_found: true };
         // A baseline opens and closes a block; once is enough.
         let at_most = modes.len() + 1;
         let trial = Trial { workloads: &workloads, text, asked, python: a.python.as_deref(), at_most };

@@ -1,8 +1,8 @@
 //! The driver and its GPUs: models, users, permissions, and what would spoil a number.
 
 use collo_measure::allocation::Allocation;
-use collo_measure::mig::{Card, Cards};
-use collo_measure::python::{PinSet, Target};
+use collo_measure::mig::{Cards, GpuModel};
+use collo_measure::python::{DriverTarget, PinSet};
 use collo_measure::{Driver, Gpu, hold, namespace};
 
 use super::verdict::{gpus as named, ranges};
@@ -19,7 +19,7 @@ pub fn driver(driver: &Driver) -> Check {
     let cuda = driver.cuda.map(|v| format!("CUDA {}.{}", v / 1000, v % 1000 / 10)).unwrap_or_else(|| "CUDA unknown".into());
     // A small card that only shows pictures is not computed on.
     let capability = driver.gpus.iter().filter(|g| g.computes()).filter_map(|g| g.capability).min();
-    match PinSet::for_driver(driver.cuda.map(|cuda| Target { cuda, capability })) {
+    match PinSet::for_driver(driver.cuda.map(|cuda| DriverTarget { cuda, capability })) {
         Ok(set) => Check::new(Mark::Good, "driver", format!("{version}: {cuda}, so Python's `{}` set", set.name())),
         Err(e) => {
             let check = Check::new(Mark::Fixable, "driver", format!("{version}: {e}"));
@@ -179,7 +179,7 @@ pub fn persistence(driver: &Driver) -> Check {
 
 /// The files of `mig-profiles/` compared with the driver, a line for each model here.
 pub fn profiles(driver: &Driver, cards: &Cards) -> Vec<Check> {
-    let mut told: Vec<&Card> = Vec::new();
+    let mut told: Vec<&GpuModel> = Vec::new();
     for card in driver.gpus.iter().filter_map(|gpu| gpu.card.as_ref()) {
         if told.iter().all(|other| other.name != card.name) {
             told.push(card);
@@ -188,7 +188,7 @@ pub fn profiles(driver: &Driver, cards: &Cards) -> Vec<Check> {
     told.into_iter().map(|card| profile(card, cards.find(&card.name).ok())).collect()
 }
 
-fn profile(told: &Card, file: Option<&Card>) -> Check {
+fn profile(told: &GpuModel, file: Option<&GpuModel>) -> Check {
     let Some(file) = file else {
         let text = format!("no file of mig-profiles/ for {}: the driver's values are used, and there are no layouts", told.name);
         return Check::new(Mark::Absent, "profile", text);

@@ -1,6 +1,6 @@
 //! Checks that need no GPU: cores, memory, Python, a store.
 
-use collo_measure::python::{self, Environment, PinSet};
+use collo_measure::python::{self, PinSet, PythonEnvironment};
 use collo_measure::sampler::{NoEnergy, PackageEnergy};
 use collo_measure::{DeviceFacts, machine};
 
@@ -57,7 +57,7 @@ pub fn python(context: &Context<'_>) -> Check {
         return Check::new(Mark::Good, "python", format!("{version}; outside a project, so there are no pins"))
             .hint("`collo init DIR` writes one");
     };
-    match Environment::of(&project.workloads(), &python::cache_folder(), PinSet::for_this_machine()) {
+    match PythonEnvironment::of(&project.workloads(), &python::cache_folder(), PinSet::for_this_machine()) {
         Err(e) => Check::new(Mark::Fixable, "python", e.to_string()),
         Ok(environment) => match environment.ready() {
             Ok(Some(ready)) => {

@@ -10,7 +10,7 @@ const DCGM: &str = "dcgm";
 
 /// The sources' results for one GPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Card {
+struct SmactSources {
     name: String,
     /// Sources that gave numbers.
     tell: Vec<String>,
@@ -20,7 +20,7 @@ struct Card {
     silent: Vec<(String, String)>,
 }
 
-impl Card {
+impl SmactSources {
     fn why(&self, source: &str) -> Option<&str> {
         self.silent.iter().find(|(s, _)| s == source).map(|(_, why)| why.as_str())
     }
@@ -32,14 +32,14 @@ pub fn check(driver: &Driver, rows: &[matrix::Row]) -> Check {
         let scope = format!("gpu:{}", gpu.at.as_ref()?.uuid);
         let of_it = || rows.iter().filter(|r| r.scope == scope && r.metric == ACTIVITY);
         let silent = of_it().filter(|r| r.rate_hz.is_none());
-        Some(Card {
+        Some(SmactSources {
             name: gpu.label(),
             tell: of_it().filter(|r| r.rate_hz.is_some()).map(|r| r.source.clone()).collect(),
             is_still: of_it().any(|r| r.source == DCGM && r.rate_hz.is_some() && r.moved_every_ns.is_none()),
             silent: silent.map(|r| (r.source.clone(), r.reason.clone().unwrap_or_default())).collect(),
         })
     };
-    let cards: Vec<Card> = driver.gpus.iter().filter(|g| g.computes()).filter_map(card).collect();
+    let cards: Vec<SmactSources> = driver.gpus.iter().filter(|g| g.computes()).filter_map(card).collect();
     let version = cards.iter().any(|c| c.tell.iter().any(|s| s == DCGM)).then(version).flatten();
     of(&cards, version.as_deref(), is_installed, profiling_module)
 }
@@ -66,7 +66,12 @@ fn state(table: &str) -> Option<String> {
     rows.find(|row| row.get(2) == Some(&"Profiling")).and_then(|row| row.get(3).map(|state| state.to_lowercase()))
 }
 
-fn of(cards: &[Card], version: Option<&str>, installed: impl Fn() -> bool, profiling: impl Fn() -> Option<String>) -> Check {
+fn of(
+    cards: &[SmactSources],
+    version: Option<&str>,
+    installed: impl Fn() -> bool,
+    profiling: impl Fn() -> Option<String>,
+) -> Check {
     let Some(silent) = cards.iter().find(|c| c.tell.is_empty()) else {
         return match cards.first() {
             Some(first) => Check::new(Mark::Good, "smact", told(first, version)),
@@ -96,7 +101,7 @@ fn of(cards: &[Card], version: Option<&str>, installed: impl Fn() -> bool, profi
 }
 
 /// `gpm of the driver: per GPU and GPU instance, 5 Hz; dcgm 4.6.0: per GPU and GPU instance, 10 Hz`
-fn told(card: &Card, version: Option<&str>) -> String {
+fn told(card: &SmactSources, version: Option<&str>) -> String {
     let version = version.map(|v| format!(" {v}")).unwrap_or_default();
     let text = |source: &String| match source.as_str() {
         GPM => "gpm of the driver: per GPU and GPU instance, 5 Hz".to_string(),
@@ -121,9 +126,9 @@ fn told(card: &Card, version: Option<&str>) -> String {
 mod tests {
     use super::*;
 
-    fn card(tell: &[&str], silent: &[(&str, &str)]) -> Card {
+    fn card(tell: &[&str], silent: &[(&str, &str)]) -> SmactSources {
         let silent = silent.iter().map(|(s, why)| (s.to_string(), why.to_string())).collect();
-        Card { name: "GPU 3".into(), tell: tell.iter().map(|s| s.to_string()).collect(), is_still: false, silent }
+        SmactSources { name: "GPU 3".into(), tell: tell.iter().map(|s| s.to_string()).collect(), is_still: false, silent }
     }
 
     const HOPPER: (&str, &str) = (GPM, "GPM requires Hopper");

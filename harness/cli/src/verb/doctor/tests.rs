@@ -1,6 +1,6 @@
 use collo_measure::company::Company;
 use collo_measure::holders::Holder;
-use collo_measure::mig::{Card, Cards};
+use collo_measure::mig::{Cards, GpuModel};
 use collo_measure::partition::Slice;
 use collo_measure::{Gpu, GpuAddress, Partition};
 
@@ -10,7 +10,7 @@ fn cards() -> Cards {
     Cards::load(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mig-profiles")).expect("the cards are there")
 }
 
-fn card() -> Card {
+fn card() -> GpuModel {
     cards().find("a100-40gb").expect("it is known").clone()
 }
 

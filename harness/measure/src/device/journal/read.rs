@@ -184,7 +184,7 @@ fn shown(told: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::settings::Kept;
+    use crate::device::settings::ChangedSettings;
 
     fn journal() -> Journal {
         Journal {
@@ -193,7 +193,7 @@ mod tests {
             label: "GPU 0".into(),
             found: Partition::off(),
             found_compute_mode: Some("Default".into()),
-            found_settings: Some(Kept::default()),
+            found_settings: Some(ChangedSettings::default()),
             daemons: vec![mps::folder::free()],
             services: vec!["nvsm".into()],
             ..Journal::default()

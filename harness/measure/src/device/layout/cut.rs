@@ -4,11 +4,11 @@ use collo_gpus::notation;
 use collo_store::Diagnostic;
 use collo_store::text::quoted;
 
-use super::{Items, Wanted, checked, slice_of};
-use crate::device::mig::Card;
+use super::{Items, WantedPartition, checked, slice_of};
+use crate::device::mig::GpuModel;
 use crate::device::partition::{Partition, Slice};
 
-pub fn read(text: &str, card: &Card) -> Result<Wanted, Diagnostic> {
+pub fn read(text: &str, card: &GpuModel) -> Result<WantedPartition, Diagnostic> {
     let mut items = Items::default();
     let mut slices: Vec<Slice> = Vec::new();
     let all = notation::items(text);

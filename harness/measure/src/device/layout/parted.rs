@@ -10,7 +10,7 @@ use collo_store::text::quoted;
 use collo_store::{Diagnostic, Source};
 use serde::Deserialize;
 
-use super::{Items, Wanted, card_of};
+use super::{Items, WantedPartition, card_of};
 use crate::device::gpu::Gpu;
 use crate::device::partition::Partition;
 
@@ -25,7 +25,7 @@ pub struct Config {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Document {
+struct PartedDocument {
     version: String,
     mig_configs: BTreeMap<String, Vec<Entry>>,
 }
@@ -62,7 +62,7 @@ const VERSION: &str = "v1";
 impl Config {
     /// The configuration of this name; optional if the file has only one.
     pub fn read(source: &Arc<Source>, name: Option<&str>) -> Result<Config, Diagnostic> {
-        let document: Document = serde_saphyr::from_str(source.text()).map_err(|e| not_read(source, &e))?;
+        let document: PartedDocument = serde_saphyr::from_str(source.text()).map_err(|e| not_read(source, &e))?;
         let file = source.name();
         if document.version != VERSION {
             let what = format!("{file} has version {}; only `{VERSION}` is supported", quoted(&document.version));
@@ -90,8 +90,8 @@ impl Config {
     }
 
     /// The wanted partition of this GPU; `None` if no entry applies to it.
-    pub fn of(&self, gpu: &Gpu, pci: Option<u32>) -> Result<Option<Wanted>, Diagnostic> {
-        let mut found: Option<Wanted> = None;
+    pub fn of(&self, gpu: &Gpu, pci: Option<u32>) -> Result<Option<WantedPartition>, Diagnostic> {
+        let mut found: Option<WantedPartition> = None;
         for entry in &self.entries {
             if !entry.is_about(gpu, pci)? {
                 continue;
@@ -164,9 +164,9 @@ impl Entry {
     }
 
     /// `None` for a GPU without MIG that is to have none: nothing to do.
-    fn wanted(&self, gpu: &Gpu) -> Result<Option<Wanted>, Diagnostic> {
+    fn wanted(&self, gpu: &Gpu) -> Result<Option<WantedPartition>, Diagnostic> {
         if !self.mig_enabled {
-            return Ok(gpu.has_mig.then(|| Wanted { partition: Partition::off(), placed: true }));
+            return Ok(gpu.has_mig.then(|| WantedPartition { partition: Partition::off(), placed: true }));
         }
         // `all` means all that can be cut; a card that is listed is meant.
         if !gpu.has_mig && matches!(self.devices, Devices::Word(_)) {

@@ -23,27 +23,27 @@ fn slice(profile: &str, start: u32, compute: &[u32]) -> Slice {
     Slice { profile: profile.into(), start: Some(start), compute: compute.to_vec() }
 }
 
-fn of_words(text: &str) -> Result<Wanted, Diagnostic> {
+fn of_words(text: &str) -> Result<WantedPartition, Diagnostic> {
     words(text, &a100())
 }
 
-fn toml_of(text: &str) -> Result<Vec<(u32, Wanted)>, Diagnostic> {
-    let file = toml::File::read(&Source::file("l.toml", text), None)?;
-    on(&Layout::Collo(file), &[a100(), gpu(1, "a100-40gb")], false)
+fn toml_of(text: &str) -> Result<Vec<(u32, WantedPartition)>, Diagnostic> {
+    let file = toml::LayoutFile::read(&Source::file("l.toml", text), None)?;
+    on(&RequestedLayout::Collo(file), &[a100(), gpu(1, "a100-40gb")], false)
 }
 
-fn parted_of(text: &str, gpus: &[Gpu]) -> Result<Vec<(u32, Wanted)>, Diagnostic> {
+fn parted_of(text: &str, gpus: &[Gpu]) -> Result<Vec<(u32, WantedPartition)>, Diagnostic> {
     let config = parted::Config::read(&Source::file("c.yaml", text), None)?;
-    on(&Layout::MigParted(config), gpus, false)
+    on(&RequestedLayout::MigParted(config), gpus, false)
 }
 
-fn on(layout: &Layout, gpus: &[Gpu], chosen: bool) -> Result<Vec<(u32, Wanted)>, Diagnostic> {
+fn on(layout: &RequestedLayout, gpus: &[Gpu], chosen: bool) -> Result<Vec<(u32, WantedPartition)>, Diagnostic> {
     let all = layout.on(gpus, chosen, &|_| Some(0x20B0_10DE))?;
     Ok(all.into_iter().map(|(gpu, wanted)| (gpu.at.as_ref().expect("it has one").index, wanted)).collect())
 }
 
 /// Every set of instances that fits the GPU, from one instance to a full GPU.
-fn every_set(card: &Card, plain: &[&str]) -> Vec<Partition> {
+fn every_set(card: &GpuModel, plain: &[&str]) -> Vec<Partition> {
     let mut all = Vec::new();
     let mut open: Vec<(usize, Vec<Arc<Profile>>)> = vec![(0, Vec::new())];
     while let Some((from, set)) = open.pop() {
@@ -66,7 +66,7 @@ fn all_37_sets_of_instances_are_read_as_they_were_written_in_every_form() {
     let sets = every_set(card, &["7g.40gb", "4g.20gb", "3g.20gb", "2g.10gb", "1g.5gb"]);
     assert_eq!(sets.len(), 37);
     for set in sets.iter().chain([&Partition::off()]) {
-        let exactly = Wanted { partition: set.clone(), placed: true };
+        let exactly = WantedPartition { partition: set.clone(), placed: true };
         assert_eq!(of_words(&cut_text(set)).expect("read"), exactly);
         assert_eq!(toml_of(&toml_text([(&gpu, set)])).expect("read"), [(0, exactly)]);
         let parted = parted_of(&parted_text([(&gpu, set)]), std::slice::from_ref(&gpu)).expect("read");
@@ -89,7 +89,7 @@ proptest! {
         let state = if mig { Partition::on(slices) } else { Partition::off() };
         let gpu = a100();
         let read = toml_of(&toml_text([(&gpu, &state)])).expect("read");
-        prop_assert_eq!(&read[0].1, &Wanted { partition: state.clone(), placed: true });
+        prop_assert_eq!(&read[0].1, &WantedPartition { partition: state.clone(), placed: true });
         prop_assert_eq!(of_words(&cut_text(&state)).expect("read").partition, state);
     }
 
@@ -161,20 +161,20 @@ fn what_cannot_be_is_refused_with_the_way_out() {
 #[test]
 fn a_card_that_cannot_be_cut_or_is_not_named_is_said() {
     let two = [a100(), gpu(1, "a100-40gb")];
-    insta::assert_snapshot!(on(&Layout::Words("off".into()), &two, false).expect_err("which").to_string(), @"
+    insta::assert_snapshot!(on(&RequestedLayout::Words("off".into()), &two, false).expect_err("which").to_string(), @"
     error: 2 GPUs can be partitioned, and none is named
     hint: name one, as in `--gpu 0`, or several: `--gpu 0,1`
     ");
-    assert_eq!(on(&Layout::Words("off".into()), &two, true).expect("both").len(), 2);
+    assert_eq!(on(&RequestedLayout::Words("off".into()), &two, true).expect("both").len(), 2);
     let none = [Gpu { card: None, has_mig: false, ..a100() }];
-    let refused = on(&Layout::Words("off".into()), &none, true).expect_err("no MIG");
+    let refused = on(&RequestedLayout::Words("off".into()), &none, true).expect_err("no MIG");
     insta::assert_snapshot!(refused.to_string(), @"
     error: GPU 0 (NVIDIA A100-SXM4-40GB) has no MIG, so it cannot be partitioned
     hint: GPUs that have it: `collo list gpus`
     ");
     assert_eq!(refused.class(), collo_store::ExitClass::Machine);
     // Beside one that has, it is not meant.
-    assert_eq!(on(&Layout::Words("off".into()), &[none[0].clone(), two[1].clone()], false).expect("one")[0].0, 1);
+    assert_eq!(on(&RequestedLayout::Words("off".into()), &[none[0].clone(), two[1].clone()], false).expect("one")[0].0, 1);
 }
 
 #[test]
@@ -289,9 +289,9 @@ fn a_file_may_name_which_of_its_layouts() {
     assert_eq!(file_and_name("7×1g.5gb"), None);
     let text = "[layout.a]\ncut = []\n[layout.b]\nmig = false";
     let source = Source::file("l.toml", text);
-    let file = toml::File::read(&source, Some("b")).expect("it is there");
-    assert_eq!(on(&Layout::Collo(file), &[a100()], true).expect("read")[0].1.partition, Partition::off());
-    insta::assert_snapshot!(toml::File::read(&source, Some("c")).expect_err("none").to_string(), @"
+    let file = toml::LayoutFile::read(&source, Some("b")).expect("it is there");
+    assert_eq!(on(&RequestedLayout::Collo(file), &[a100()], true).expect("read")[0].1.partition, Partition::off());
+    insta::assert_snapshot!(toml::LayoutFile::read(&source, Some("c")).expect_err("none").to_string(), @"
     error: no layout `c` in l.toml
     hint: it has `a`, `b`
     ");

@@ -10,21 +10,21 @@ use collo_store::text::quoted;
 use collo_store::{Diagnostic, Source};
 use serde::Deserialize;
 
-use super::{Wanted, arranged, card_of, slice_of, slice_text};
+use super::{WantedPartition, arranged, card_of, slice_of, slice_text};
 use crate::device::gpu::Gpu;
 use crate::device::partition::Partition;
 use crate::nearest::nearest;
 
 /// The selected layouts of a file.
 #[derive(Debug, Clone)]
-pub struct File {
+pub struct LayoutFile {
     source: Arc<Source>,
     layouts: BTreeMap<String, Section>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct LayoutDocument {
     layout: BTreeMap<String, Section>,
 }
 
@@ -37,10 +37,10 @@ struct Section {
     cut: Option<Vec<Spanned<String>>>,
 }
 
-impl File {
+impl LayoutFile {
     /// All layouts of a file, or the one of this name.
-    pub fn read(source: &Arc<Source>, name: Option<&str>) -> Result<File, Diagnostic> {
-        let document: Document = ::toml::from_str(source.text()).map_err(|e| {
+    pub fn read(source: &Arc<Source>, name: Option<&str>) -> Result<LayoutFile, Diagnostic> {
+        let document: LayoutDocument = ::toml::from_str(source.text()).map_err(|e| {
             let what = e.message().lines().next().unwrap_or("it cannot be read").to_string();
             Diagnostic::new(format!("not a layout: {what}")).at(source, e.span().unwrap_or(0..0))
         })?;
@@ -52,7 +52,7 @@ impl File {
         if layouts.is_empty() {
             return Err(Diagnostic::new(format!("no layout in {}", source.name())).hint("`collo mig export` writes one"));
         }
-        let file = File { source: source.clone(), layouts };
+        let file = LayoutFile { source: source.clone(), layouts };
         if file.layouts.len() > 1 && !file.names_cards() {
             let first = file.layouts.keys().next().cloned().unwrap_or_default();
             let names: Vec<String> = file.layouts.keys().map(|n| format!("`{n}`")).collect();
@@ -68,7 +68,7 @@ impl File {
     }
 
     /// The wanted partition of this GPU; `None` if each layout names a GPU and none names this one.
-    pub fn of(&self, gpu: &Gpu, own_cards: bool) -> Result<Option<Wanted>, Diagnostic> {
+    pub fn of(&self, gpu: &Gpu, own_cards: bool) -> Result<Option<WantedPartition>, Diagnostic> {
         let at = gpu.at.as_ref().map(|at| at.index);
         let own = self.layouts.iter().find(|(name, _)| index(name).is_some() && index(name) == at);
         let only = self.layouts.iter().next().filter(|_| self.layouts.len() == 1 && !own_cards);
@@ -80,7 +80,7 @@ impl File {
         }
     }
 
-    fn wanted(&self, name: &str, section: &Section, gpu: &Gpu) -> Result<Wanted, Diagnostic> {
+    fn wanted(&self, name: &str, section: &Section, gpu: &Gpu) -> Result<WantedPartition, Diagnostic> {
         let card = card_of(gpu)?;
         let at = |mistake: Diagnostic, span: Range<usize>| mistake.at(&self.source, span);
         if let Some(model) = section.gpu.as_ref().filter(|model| *model.get_ref() != card.name) {
@@ -88,7 +88,7 @@ impl File {
             return Err(at(Diagnostic::new(what), model.span()));
         }
         match (&section.mig, &section.cut) {
-            (Some(mig), None) if !mig.get_ref() => Ok(Wanted { partition: Partition::off(), placed: true }),
+            (Some(mig), None) if !mig.get_ref() => Ok(WantedPartition { partition: Partition::off(), placed: true }),
             (Some(mig), Some(_)) if !mig.get_ref() => Err(at(
                 Diagnostic::new(format!("layout {} has MIG off and a `cut`", quoted(name))).note("leave one out"),
                 mig.span(),

@@ -8,13 +8,13 @@ use collo_store::text::quoted;
 use collo_store::{Diagnostic, Diagnostics, Source};
 use fs_err as fs;
 
-use super::{Card, read};
+use super::{GpuModel, read};
 use crate::nearest::nearest;
 
 /// All GPU models of a project.
 #[derive(Debug, Clone, Default)]
 pub struct Cards {
-    all: BTreeMap<String, Card>,
+    all: BTreeMap<String, GpuModel>,
     broken: BTreeMap<String, Diagnostics>,
 }
 
@@ -52,14 +52,14 @@ impl Cards {
         cards
     }
 
-    fn add(&mut self, name: String, card: Result<Card, Diagnostics>) {
+    fn add(&mut self, name: String, card: Result<GpuModel, Diagnostics>) {
         match card {
             Ok(card) => drop(self.all.insert(name, card)),
             Err(mistakes) => drop(self.broken.insert(name, mistakes)),
         }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Card> {
+    pub fn iter(&self) -> impl Iterator<Item = &GpuModel> {
         self.all.values()
     }
 
@@ -69,7 +69,7 @@ impl Cards {
     }
 
     /// The GPU model of this name, or the error: unknown or broken.
-    pub fn find(&self, name: &str) -> Result<&Card, Diagnostics> {
+    pub fn find(&self, name: &str) -> Result<&GpuModel, Diagnostics> {
         if let Some(card) = self.all.get(name) {
             return Ok(card);
         }

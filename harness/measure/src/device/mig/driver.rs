@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use collo_gpus::Model;
 
-use super::{Card, Cards, Engines, Places, Profile};
+use super::{Cards, Engines, GpuModel, Places, Profile};
 use crate::device::nvml::instances;
 
-impl Card {
+impl GpuModel {
     /// From the profiles reported by NVML, with the layouts of the file that can be placed here.
     pub fn of_driver(
         name: String,
         product: &str,
         sms: Option<u32>,
         profiles: &[instances::Profile],
-        known: Option<&Card>,
-    ) -> Card {
+        known: Option<&GpuModel>,
+    ) -> GpuModel {
         // A driver that tells no engines of the whole card has not counted them: nothing is limited by them then.
         let whole = profiles.iter().max_by_key(|p| p.slices).map_or([0; 5], |p| p.engines);
         let profile = |p: &instances::Profile| {
@@ -36,7 +36,7 @@ impl Card {
             })
         };
         let units = profiles.iter().flat_map(|p| p.starts.iter().map(|s| s + p.units)).max();
-        let mut card = Card {
+        let mut card = GpuModel {
             product_names: vec![product.into()],
             sms,
             memory_units: units.or_else(|| known?.memory_units),
@@ -44,7 +44,7 @@ impl Card {
             pci_devices: known.map(|k| k.pci_devices.clone()).unwrap_or_default(),
             memory_gb: known.and_then(|k| k.memory_gb),
             profiles: profiles.iter().map(profile).collect(),
-            ..Card::bare(&name, profiles.iter().map(|p| p.slices).max().unwrap_or(0))
+            ..GpuModel::bare(&name, profiles.iter().map(|p| p.slices).max().unwrap_or(0))
         };
         for layout in known.map(|k| k.layouts.as_slice()).unwrap_or_default() {
             let wanted: Option<Vec<Arc<Profile>>> =
@@ -57,8 +57,8 @@ impl Card {
     }
 
     /// As its file describes it, still without layouts: these have to be placed first.
-    pub(super) fn of_model(model: Model) -> Card {
-        Card {
+    pub(super) fn of_model(model: Model) -> GpuModel {
+        GpuModel {
             name: model.name,
             description: model.description,
             product_names: model.product_names,
@@ -73,8 +73,8 @@ impl Card {
     }
 
     /// A GPU model of which only its name and its slices are known.
-    pub fn bare(name: &str, compute_slices: u32) -> Card {
-        Card {
+    pub fn bare(name: &str, compute_slices: u32) -> GpuModel {
+        GpuModel {
             name: name.into(),
             description: None,
             product_names: Vec::new(),
@@ -89,7 +89,7 @@ impl Card {
     }
 
     /// The differences between the driver and this file: one line each. What the file does not give is not a difference.
-    pub fn differences(&self, driver: &Card) -> Vec<String> {
+    pub fn differences(&self, driver: &GpuModel) -> Vec<String> {
         let mut all = Vec::new();
         for own in &self.profiles {
             let Some(told) = driver.profiles.iter().find(|p| p.name == own.name) else {
@@ -134,9 +134,9 @@ const SAME_MEMORY: f64 = 0.1;
 impl Cards {
     /// The model with this name in the driver or this PCI device id. The name is more reliable: one id can stand for two sizes. A
     /// match by id alone also requires the memory that it is sold with.
-    pub fn of_device(&self, product: &str, pci_device: u32, memory_bytes: Option<u64>) -> Option<&Card> {
+    pub fn of_device(&self, product: &str, pci_device: u32, memory_bytes: Option<u64>) -> Option<&GpuModel> {
         let id = format!("{pci_device:04x}");
-        let as_large = |c: &&Card| match (c.memory_gb, memory_bytes) {
+        let as_large = |c: &&GpuModel| match (c.memory_gb, memory_bytes) {
             (Some(sold), Some(bytes)) => {
                 // Vendors count in GB or in GiB.
                 let close = |unit: f64| (bytes as f64 / unit / f64::from(sold) - 1.0).abs() <= SAME_MEMORY;

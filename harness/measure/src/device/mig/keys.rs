@@ -1,32 +1,32 @@
 //! The list of all keys in a file of `mig-profiles/`: the reader, the JSON Schema and the hints are all derived from it.
 
-use crate::fields::{Key, Kind, Shape};
+use crate::fields::{Key, Shape, ValueKind};
 
 const HELP: &str = "collo schema gpu";
 
-const fn key(name: &'static str, kind: Kind, about: &'static str) -> Key {
+const fn key(name: &'static str, kind: ValueKind, about: &'static str) -> Key {
     Key { name, kind, default: None, about, former: None }
 }
 
 /// The solver represents the grid as one machine word.
 pub const MOST_UNITS: u64 = 64;
 
-const COUNT: Kind = Kind::Whole { from: 1, to: 10_000 };
-const SOME: Kind = Kind::Whole { from: 0, to: 10_000 };
+const COUNT: ValueKind = ValueKind::Whole { from: 1, to: 10_000 };
+const SOME: ValueKind = ValueKind::Whole { from: 0, to: 10_000 };
 
 pub static CARD: Shape = Shape {
     help: HELP,
     others: None,
     keys: &[
-        key("description", Kind::Text, "one sentence for lists"),
-        key("product_names", Kind::List(&Kind::Text), "the driver's name of the GPU"),
-        key("pci_devices", Kind::List(&Kind::Text), "PCI device ids, four hexadecimal digits each"),
+        key("description", ValueKind::Text, "one sentence for lists"),
+        key("product_names", ValueKind::List(&ValueKind::Text), "the driver's name of the GPU"),
+        key("pci_devices", ValueKind::List(&ValueKind::Text), "PCI device ids, four hexadecimal digits each"),
         key("memory_gb", COUNT, "memory as advertised"),
         key("sms", COUNT, "streaming multiprocessors of the whole GPU, without MIG"),
-        key("compute_slices", Kind::Whole { from: 1, to: 64 }, "how many compute slices the GPU has"),
-        key("memory_units", Kind::Whole { from: 1, to: MOST_UNITS }, "length of the grid on which instances are placed"),
-        key("profiles", Kind::Tables(&PROFILE), "the instance sizes that can be created"),
-        key("layouts", Kind::Table(&LAYOUTS), "named layouts, each a list of profiles"),
+        key("compute_slices", ValueKind::Whole { from: 1, to: 64 }, "how many compute slices the GPU has"),
+        key("memory_units", ValueKind::Whole { from: 1, to: MOST_UNITS }, "length of the grid on which instances are placed"),
+        key("profiles", ValueKind::Tables(&PROFILE), "the instance sizes that can be created"),
+        key("layouts", ValueKind::Table(&LAYOUTS), "named layouts, each a list of profiles"),
     ],
 };
 
@@ -34,14 +34,14 @@ pub static PROFILE: Shape = Shape {
     help: HELP,
     others: None,
     keys: &[
-        key("name", Kind::Text, "as `nvidia-smi` prints it, `3g.20gb`; the number before `g` is its compute slices"),
+        key("name", ValueKind::Text, "as `nvidia-smi` prints it, `3g.20gb`; the number before `g` is its compute slices"),
         key("id", SOME, "the profile id that `nvidia-smi mig -lgip` prints; not NVML's profile index"),
         key("most", COUNT, "how many such instances can exist at once"),
-        key("memory_gib", Kind::Number { from: 0.0, to: f64::INFINITY }, "memory of one instance"),
+        key("memory_gib", ValueKind::Number { from: 0.0, to: f64::INFINITY }, "memory of one instance"),
         key("sms", COUNT, "streaming multiprocessors of one instance"),
-        key("starts", Kind::List(&SOME), "the memory units at which an instance may start"),
+        key("starts", ValueKind::List(&SOME), "the memory units at which an instance may start"),
         key("units", COUNT, "how many memory units an instance occupies"),
-        key("engines", Kind::Table(&ENGINES), "engines dedicated to an instance"),
+        key("engines", ValueKind::Table(&ENGINES), "engines dedicated to an instance"),
     ],
 };
 
@@ -57,4 +57,4 @@ pub static ENGINES: Shape = Shape {
     ],
 };
 
-pub static LAYOUTS: Shape = Shape { help: HELP, others: Some(&Kind::List(&Kind::Text)), keys: &[] };
+pub static LAYOUTS: Shape = Shape { help: HELP, others: Some(&ValueKind::List(&ValueKind::Text)), keys: &[] };

@@ -28,7 +28,7 @@ use crate::nearest::nearest;
 
 /// A GPU model. What its file does not give is absent.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Card {
+pub struct GpuModel {
     /// The name of its file, as in `--gpu a100-40gb`.
     pub name: String,
     pub description: Option<String>,
@@ -67,7 +67,7 @@ pub struct Layout {
     pub instances: Vec<Instance>,
 }
 
-impl Card {
+impl GpuModel {
     pub fn profile(&self, name: &str) -> Result<&Arc<Profile>, Diagnostic> {
         let names = self.profiles.iter().map(|p| p.name.as_str());
         let found = self.profiles.iter().find(|p| p.name == name);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use collo_store::Diagnostic;
 
-use super::{Card, Instance, Profile};
+use super::{GpuModel, Instance, Profile};
 
 /// A limit that the sum of all instances exceeds, wherever they are placed.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +34,7 @@ pub(super) enum Limit {
     },
 }
 
-impl Card {
+impl GpuModel {
     /// The places of these instances, sorted, beside the existing ones; or why they do not fit, and what would.
     pub fn place(&self, wanted: &[Arc<Profile>], beside: &[Instance]) -> Result<Vec<Instance>, Diagnostic> {
         self.room(wanted, beside).ok_or_else(|| self.why(wanted, beside))

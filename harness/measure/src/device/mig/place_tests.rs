@@ -12,7 +12,7 @@ use super::*;
 type Set = BTreeSet<(String, u32)>;
 
 /// Whether these can coexist, by the rules of the MIG user guide, without bit sums on a grid.
-fn can_exist(card: &Card, set: &Set) -> bool {
+fn can_exist(card: &GpuModel, set: &Set) -> bool {
     let all: Vec<(&Arc<Profile>, u32)> = set.iter().map(|(name, start)| (card.profile(name).expect("known"), *start)).collect();
     let mut units: Vec<u32> = Vec::new();
     for (profile, start) in &all {
@@ -40,7 +40,7 @@ fn can_exist(card: &Card, set: &Set) -> bool {
 }
 
 /// Every possible set. Every subset of a possible set is possible, so growing finds all.
-fn all_sets(card: &Card) -> BTreeSet<Set> {
+fn all_sets(card: &GpuModel) -> BTreeSet<Set> {
     let mut found = BTreeSet::from([Set::new()]);
     let mut new = found.clone();
     while !new.is_empty() {
@@ -82,7 +82,7 @@ fn set_of(instances: &[Instance]) -> Set {
 }
 
 /// The GPU model with only the plain profiles of least memory, the classes 7g, 4g, 3g, 2g, 1g.
-fn classes(name: &str) -> Card {
+fn classes(name: &str) -> GpuModel {
     let mut card = card(name);
     let plain =
         ["1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb", "1g.6gb", "2g.12gb", "4g.24gb", "1g.24gb", "2g.48gb", "4g.96gb"];
@@ -91,7 +91,7 @@ fn classes(name: &str) -> Card {
 }
 
 /// All combinations of profiles that can exist, with the place of each, the largest last.
-fn combinations(card: &Card) -> BTreeMap<Vec<String>, Vec<Instance>> {
+fn combinations(card: &GpuModel) -> BTreeMap<Vec<String>, Vec<Instance>> {
     let mut found = BTreeMap::new();
     let mut counts = vec![0u32; card.profiles.len()];
     // An odometer over the counts: at most as many of each as there are slices.

@@ -8,13 +8,13 @@ use collo_gpus::notation::{self, Size};
 use collo_store::text::quoted;
 use collo_store::{Diagnostic, Diagnostics, Source};
 
-use super::{Card, Layout, keys};
-use crate::fields::{self, Fields, Found, Value};
+use super::{GpuModel, Layout, keys};
+use crate::fields::{self, Fields, Located, Value};
 
 /// Parse a GPU model; its name is the file's. Errors are found here, the values are read by [`Model::read`].
-pub fn parse(name: &str, source: &Arc<Source>) -> Result<Card, Diagnostics> {
+pub fn parse(name: &str, source: &Arc<Source>) -> Result<GpuModel, Diagnostics> {
     let (fields, mistakes) = fields::read(source, &keys::CARD);
-    let mut reader = Reader { source, mistakes };
+    let mut reader = ModelReader { source, mistakes };
     for needed in ["compute_slices", "profiles"] {
         // A value that was wrong is no longer there, and was said.
         if fields.found(needed).is_none() && reader.mistakes.is_empty() {
@@ -30,7 +30,7 @@ pub fn parse(name: &str, source: &Arc<Source>) -> Result<Card, Diagnostics> {
     }
     reader.mistakes.clone().into_result(())?;
     let model = Model::read(name, source.text()).map_err(|what| Diagnostic::new(format!("{}: {what}", source.name())))?;
-    let mut card = Card::of_model(model);
+    let mut card = GpuModel::of_model(model);
     for (name, span, found) in fields.table("layouts").map(Fields::in_order).unwrap_or_default() {
         if let Some(layout) = reader.layout(&card, name, span, found) {
             card.layouts.push(layout);
@@ -39,12 +39,12 @@ pub fn parse(name: &str, source: &Arc<Source>) -> Result<Card, Diagnostics> {
     reader.mistakes.into_result(card)
 }
 
-struct Reader<'a> {
+struct ModelReader<'a> {
     source: &'a Arc<Source>,
     mistakes: Diagnostics,
 }
 
-impl Reader<'_> {
+impl ModelReader<'_> {
     fn wrong(&mut self, mistake: Diagnostic, span: Range<usize>) {
         self.mistakes.push(mistake.at(self.source, span));
     }
@@ -93,7 +93,7 @@ impl Reader<'_> {
         }
     }
 
-    fn layout(&mut self, card: &Card, name: &str, span: &Range<usize>, found: &Found) -> Option<Layout> {
+    fn layout(&mut self, card: &GpuModel, name: &str, span: &Range<usize>, found: &Located) -> Option<Layout> {
         if !notation::is_layout(name) {
             let what = Diagnostic::new(format!("invalid layout name {}", quoted(name)));
             self.wrong(what.note("a letter, then letters, digits and `-`, at most 40"), span.clone());

@@ -14,12 +14,12 @@ pub fn cards() -> &'static Cards {
     })
 }
 
-pub fn card(name: &str) -> Card {
+pub fn card(name: &str) -> GpuModel {
     cards().find(name).unwrap_or_else(|mistakes| panic!("{mistakes}")).clone()
 }
 
 /// `"3g.20gb 1g.5gb"`
-pub fn profiles(card: &Card, names: &str) -> Vec<Arc<Profile>> {
+pub fn profiles(card: &GpuModel, names: &str) -> Vec<Arc<Profile>> {
     names.split_whitespace().map(|name| Arc::clone(card.profile(name).unwrap_or_else(|m| panic!("{m}")))).collect()
 }
 
@@ -303,8 +303,8 @@ fn a_project_without_the_folder_says_how_it_gets_one() {
 
 #[test]
 fn a_project_s_folder_says_what_is_built_in_where_nobody_has_changed_it() {
-    let read: Vec<Card> = cards().iter().map(|card| Card { layouts: Vec::new(), ..card.clone() }).collect();
-    let built_in: Vec<Card> = collo_gpus::known().iter().cloned().map(Card::of_model).collect();
+    let read: Vec<GpuModel> = cards().iter().map(|card| GpuModel { layouts: Vec::new(), ..card.clone() }).collect();
+    let built_in: Vec<GpuModel> = collo_gpus::known().iter().cloned().map(GpuModel::of_model).collect();
     assert_eq!(read, built_in);
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use collo_store::Diagnostic;
 
 use super::place::Limit;
-use super::{Card, Instance, Profile};
+use super::{GpuModel, Instance, Profile};
 
-impl Card {
+impl GpuModel {
     pub(super) fn why(&self, wanted: &[Arc<Profile>], beside: &[Instance]) -> Diagnostic {
         let wanted = self.largest_first(wanted);
         let there: Vec<String> = beside.iter().map(|i| format!("`{i}`")).collect();

@@ -8,7 +8,7 @@ mod replies;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::launch::{Errand, Said};
+use crate::launch::{CommandOutput, Errand};
 
 pub use replies::{Logged, Status, logged, trouble, understood};
 
@@ -32,7 +32,7 @@ pub struct Control {
 
 /// Why it gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unanswered {
+pub enum MpsUnanswered {
     #[error("`{PROGRAM}` is not on the PATH")]
     NoProgram,
     #[error("`{0}` got no reply from the MPS daemon within {1} s")]
@@ -47,20 +47,20 @@ impl Control {
     }
 
     /// Send one command and read the answer.
-    pub fn say(&self, words: &str) -> Result<String, Unanswered> {
+    pub fn say(&self, words: &str) -> Result<String, MpsUnanswered> {
         self.say_within(words, PATIENCE)
     }
 
-    fn say_within(&self, words: &str, patience: Duration) -> Result<String, Unanswered> {
+    fn say_within(&self, words: &str, patience: Duration) -> Result<String, MpsUnanswered> {
         let errand = Errand::to(PROGRAM, patience).env("CUDA_MPS_PIPE_DIRECTORY", Some(&self.pipe)).input(format!("{words}\n"));
         match errand.ask() {
             Ok(said) if said.success() => Ok(said.out() + &said.err()),
-            Ok(said @ Said { status: Some(_), .. }) => {
+            Ok(said @ CommandOutput { status: Some(_), .. }) => {
                 let answer = (said.out() + &said.err()).trim().replace('\n', "; ");
-                Err(Unanswered::Refused { words: words.into(), answer })
+                Err(MpsUnanswered::Refused { words: words.into(), answer })
             }
-            Ok(Said { status: None, .. }) => Err(Unanswered::Slow(words.into(), patience.as_secs())),
-            Err(_) => Err(Unanswered::NoProgram),
+            Ok(CommandOutput { status: None, .. }) => Err(MpsUnanswered::Slow(words.into(), patience.as_secs())),
+            Err(_) => Err(MpsUnanswered::NoProgram),
         }
     }
 
@@ -70,26 +70,26 @@ impl Control {
     }
 
     /// The pids of its servers; empty before the first client has connected.
-    pub fn servers(&self) -> Result<Vec<u32>, Unanswered> {
+    pub fn servers(&self) -> Result<Vec<u32>, MpsUnanswered> {
         self.say("get_server_list").map(|answer| replies::pids(&answer))
     }
 
     /// The pids of a server's clients.
-    pub fn clients(&self, server: u32) -> Result<Vec<u32>, Unanswered> {
+    pub fn clients(&self, server: u32) -> Result<Vec<u32>, MpsUnanswered> {
         self.say(&format!("get_client_list {server}")).map(|answer| replies::pids(&answer))
     }
 
-    pub fn status(&self, server: u32) -> Result<Status, Unanswered> {
+    pub fn status(&self, server: u32) -> Result<Status, MpsUnanswered> {
         self.say(&format!("get_server_status {server}")).map(|answer| replies::status(&answer))
     }
 
     /// The memory that each client may have on the daemon's only device, bytes; none where the answer is not understood.
-    pub fn memory_limit_bytes(&self) -> Result<Option<u64>, Unanswered> {
+    pub fn memory_limit_bytes(&self) -> Result<Option<u64>, MpsUnanswered> {
         self.say("get_default_device_pinned_mem_limit 0").map(|answer| replies::size_bytes(&answer))
     }
 
     /// Shut it down: its clients first, each by the server's own method, then itself, within the time limit.
-    pub fn end(&self, patience: Duration) -> Result<(), Unanswered> {
+    pub fn end(&self, patience: Duration) -> Result<(), MpsUnanswered> {
         let deadline = Instant::now() + patience;
         let servers = self.servers()?;
         for server in servers {

@@ -13,9 +13,9 @@ use crate::device::nvml::text;
 
 /// Why a GPU is lost, as soon as one is.
 #[derive(Debug, Clone, Default)]
-pub struct Lost(Arc<Mutex<Option<String>>>);
+pub struct GpuLoss(Arc<Mutex<Option<String>>>);
 
-impl Lost {
+impl GpuLoss {
     pub fn why(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -26,26 +26,26 @@ impl Lost {
 }
 
 /// The handle of a GPU or of a MIG device, with its library.
-pub struct Card {
+pub struct GpuHandle {
     nvml: Arc<Nvml>,
     handle: nvmlDevice_t,
     board: String,
     /// Set once the board is lost; shared by the handles of a board.
     gone: Arc<AtomicBool>,
-    lost: Lost,
+    lost: GpuLoss,
 }
 
 // SAFETY: a handle is a number that the driver gave out, valid in every thread while its library is open, which `nvml` sees to;
 // NVML may be called from several threads at once.
-unsafe impl Send for Card {}
+unsafe impl Send for GpuHandle {}
 // SAFETY: as above; nothing in here is changed but an atomic.
-unsafe impl Sync for Card {}
+unsafe impl Sync for GpuHandle {}
 
-impl Card {
-    fn find(nvml: &Arc<Nvml>, uuid: &str, board: &str, gone: &Arc<AtomicBool>, lost: &Lost) -> Result<Card, NvmlError> {
+impl GpuHandle {
+    fn find(nvml: &Arc<Nvml>, uuid: &str, board: &str, gone: &Arc<AtomicBool>, lost: &GpuLoss) -> Result<GpuHandle, NvmlError> {
         // SAFETY: the handle is kept together with its library.
         let handle = nvml.device_by_uuid(uuid).map(|device| unsafe { device.handle() });
-        let card = |handle| Card { nvml: nvml.clone(), handle, board: board.into(), gone: gone.clone(), lost: lost.clone() };
+        let card = |handle| GpuHandle { nvml: nvml.clone(), handle, board: board.into(), gone: gone.clone(), lost: lost.clone() };
         handle.map(card).inspect_err(|e| note(e, board, gone, lost))
     }
 
@@ -64,7 +64,7 @@ impl Card {
     }
 }
 
-fn note(e: &NvmlError, board: &str, gone: &AtomicBool, lost: &Lost) {
+fn note(e: &NvmlError, board: &str, gone: &AtomicBool, lost: &GpuLoss) {
     const GPU_NOT_FOUND: u32 = 28;
     if matches!(e, NvmlError::GpuLost | NvmlError::UnexpectedVariant(GPU_NOT_FOUND)) {
         gone.store(true, Ordering::Relaxed);
@@ -112,11 +112,11 @@ impl Turn {
 }
 
 /// A GPU instance.
-pub struct Part {
+pub struct InstanceHandle {
     pub scope: Arc<str>,
     pub gpu_instance: u32,
     /// The handle of its MIG device (the first, if there are several), or why there is none.
-    pub card: Result<Card, String>,
+    pub card: Result<GpuHandle, String>,
     /// Its compute slices; `None` if the driver does not report them.
     pub slices: Option<u32>,
     /// Its compute instances, if it has several.
@@ -127,10 +127,10 @@ pub struct Part {
 pub struct Opened {
     pub uuid: String,
     pub scope: Arc<str>,
-    pub card: Card,
+    pub card: GpuHandle,
     /// Its compute capability; `None` if the driver does not report it.
     pub capability: Option<(i32, i32)>,
-    pub parts: Vec<Part>,
+    pub parts: Vec<InstanceHandle>,
     pub sources: SourceChoice,
     pub pcie: Arc<Turn>,
     /// DCGM gave a number of this GPU or a part of it.
@@ -139,11 +139,12 @@ pub struct Opened {
 
 impl Opened {
     /// Find a GPU and its instances by their UUIDs.
-    pub fn open(nvml: &Arc<Nvml>, board: &Board, lost: &Lost) -> Result<Opened, String> {
+    pub fn open(nvml: &Arc<Nvml>, board: &Board, lost: &GpuLoss) -> Result<Opened, String> {
         let gone = Arc::new(AtomicBool::new(false));
-        let find = |uuid: &str| Card::find(nvml, uuid, &board.uuid, &gone, lost).map_err(|e| format!("`{uuid}`: {}", text(&e)));
+        let find =
+            |uuid: &str| GpuHandle::find(nvml, uuid, &board.uuid, &gone, lost).map_err(|e| format!("`{uuid}`: {}", text(&e)));
         let card = find(&board.uuid)?;
-        let mut parts = BTreeMap::<u32, Part>::new();
+        let mut parts = BTreeMap::<u32, InstanceHandle>::new();
         for (gpu_instance, instances) in by_gpu_instance(board) {
             let shared = instances.len() > 1;
             let first = &instances[0].uuid;
@@ -153,7 +154,7 @@ impl Opened {
             let compute_instances = if shared { of_compute.collect() } else { Vec::new() };
             let part = find(first);
             let slices = part.as_ref().ok().and_then(|c| c.ask(|d| d.attributes()).ok()).map(|a| a.gpu_instance_slice_count);
-            parts.insert(gpu_instance, Part { scope, gpu_instance, card: part, slices, compute_instances });
+            parts.insert(gpu_instance, InstanceHandle { scope, gpu_instance, card: part, slices, compute_instances });
         }
         let parts = parts.into_values().collect();
         let (uuid, scope) = (board.uuid.clone(), gpu_scope(&board.uuid));

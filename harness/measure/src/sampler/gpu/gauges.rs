@@ -85,12 +85,12 @@ fn power_gauge(opened: &Opened) -> &'static Gauge {
 }
 
 /// Reads all GPUs at each tick.
-pub struct Gauges {
-    boards: Vec<Watched>,
+pub struct GpuGauges {
+    boards: Vec<WatchedGpu>,
     account: Account,
 }
 
-struct Watched {
+struct WatchedGpu {
     opened: Arc<Opened>,
     /// Those that the driver did not refuse permanently.
     gauges: Vec<&'static Gauge>,
@@ -98,9 +98,9 @@ struct Watched {
     traffic: Traffic,
 }
 
-impl Gauges {
+impl GpuGauges {
     /// Query everything once, and leave out what will never be reported.
-    pub fn of(boards: &[Arc<Opened>]) -> Gauges {
+    pub fn of(boards: &[Arc<Opened>]) -> GpuGauges {
         let mut account = Account::default();
         let boards = boards.iter().map(|opened| {
             let all = [&ENERGY, power_gauge(opened)].into_iter().chain(&OTHERS);
@@ -119,17 +119,17 @@ impl Gauges {
                     Err(why) => account.lacks(OF_INSTANCES, &part.scope, why),
                 }
             }
-            Watched { opened: opened.clone(), gauges, parts, traffic: Traffic::default() }
+            WatchedGpu { opened: opened.clone(), gauges, parts, traffic: Traffic::default() }
         });
         let boards = boards.collect();
-        Gauges { boards, account }
+        GpuGauges { boards, account }
     }
 }
 
-impl Sampler for Gauges {
+impl Sampler for GpuGauges {
     fn sample(&mut self, _: u64, samples: &mut Vec<Sample>) {
         let account = &mut self.account;
-        for Watched { opened, gauges, parts, traffic } in &mut self.boards {
+        for WatchedGpu { opened, gauges, parts, traffic } in &mut self.boards {
             // With eight cards the last is read well after the tick: each has a time of its own.
             let at_ns = monotonic_ns();
             let mut push = |scope: &Arc<str>, metric, window_ns, value: Result<f64, NvmlError>| {

@@ -110,13 +110,13 @@ struct Entity {
     newer: Buffer,
     /// When the older reading was taken, if there is one.
     seeded_ns: Option<u64>,
-    metrics: Vec<Asked>,
+    metrics: Vec<RequestedMetric>,
     pairs: u32,
     settled: bool,
 }
 
 /// A requested metric.
-struct Asked {
+struct RequestedMetric {
     profiled: &'static Profiled,
     /// The driver refused it permanently; a value that is not a number may become one, as on a GPU that slept.
     is_never: bool,
@@ -159,7 +159,7 @@ impl Gpm {
                         older,
                         newer,
                         seeded_ns: None,
-                        metrics: profiled().map(|profiled| Asked { profiled, is_never: false }).collect(),
+                        metrics: profiled().map(|profiled| RequestedMetric { profiled, is_never: false }).collect(),
                         pairs: 0,
                         settled: false,
                     }),
@@ -281,7 +281,7 @@ impl Sampler for Gpm {
                     samples.push(Sample { at_ns, window_ns, source: "gpm", scope, metric, value });
                 }
             }
-            let gave = |asked: &Asked| self.account.has(asked.profiled.metric, &entity.scope);
+            let gave = |asked: &RequestedMetric| self.account.has(asked.profiled.metric, &entity.scope);
             let any = entity.metrics.iter().any(gave);
             if !entity.settled && entity.pairs >= if any { SETTLED_PAIRS } else { PATIENT_PAIRS } {
                 entity.settled = true;

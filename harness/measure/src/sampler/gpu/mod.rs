@@ -22,10 +22,10 @@ use std::time::Duration;
 use collo_store::SamplingQuality;
 
 pub use account::Account;
-pub(super) use card::Lost;
+pub(super) use card::GpuLoss;
 pub use dcgm::replay as dcgm_texts;
 pub use probe::{Probed, probe};
-pub(super) use session::{Session, Setting};
+pub(super) use session::{GpuSamplingSpec, GpuSession};
 
 /// One GPU to sample in one run, and its partition.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -116,15 +116,15 @@ pub fn mig_scope(uuid: &str) -> Arc<str> {
 }
 
 /// The result of reading a source, after its end.
-pub struct Finished {
+pub struct SourceResult {
     pub quality: SamplingQuality,
     pub account: Account,
 }
 
-impl Finished {
+impl SourceResult {
     /// For a thread that did not end, because a call to the driver does not return.
-    pub fn stuck(waited: Duration) -> Finished {
-        let mut finished = Finished::without_reading("driver", 0.0, Account::default());
+    pub fn stuck(waited: Duration) -> SourceResult {
+        let mut finished = SourceResult::without_reading("driver", 0.0, Account::default());
         finished
             .quality
             .absent
@@ -133,7 +133,7 @@ impl Finished {
     }
 
     /// For a source that gave nothing, or whose caller fills in the rest.
-    fn without_reading(source: &str, asked_hz: f64, account: Account) -> Finished {
+    fn without_reading(source: &str, asked_hz: f64, account: Account) -> SourceResult {
         let quality = SamplingQuality {
             source: source.into(),
             asked_hz,
@@ -151,7 +151,7 @@ impl Finished {
             remarks: Vec::new(),
             instrument: None,
         };
-        Finished { quality, account }
+        SourceResult { quality, account }
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use collo_store::Sample;
 
-use super::session::{Session, Setting};
-use super::{Board, Finished, SourceChoice};
+use super::session::{GpuSamplingSpec, GpuSession};
+use super::{Board, SourceChoice, SourceResult};
 use crate::sampler::latest::{Latest, Outlet};
 use crate::sampler::member::Trees;
 
@@ -41,7 +41,7 @@ pub fn probe(boards: &[Board]) -> Vec<Probed> {
     let boards: Vec<Board> = boards.iter().map(|b| Board { sources: all, ..b.clone() }).collect();
     let (batches, received) = mpsc::channel();
     let stop = Arc::new(AtomicBool::new(false));
-    let setting = Setting {
+    let setting = GpuSamplingSpec {
         nvml_hz: NVML_HZ,
         slow_hz: SLOW_HZ,
         trees: Trees::default(),
@@ -50,7 +50,7 @@ pub fn probe(boards: &[Board]) -> Vec<Probed> {
         everything: true,
     };
     let began = Instant::now();
-    let session = Session::start(&boards, &setting);
+    let session = GpuSession::start(&boards, &setting);
     drop(setting);
     let mut samples: Vec<Sample> = Vec::new();
     let mut dcgm_since = None;
@@ -77,7 +77,7 @@ pub fn probe(boards: &[Board]) -> Vec<Probed> {
 }
 
 /// One row for each metric of each scope by each source.
-fn matrix(samples: &[Sample], finished: &[Finished]) -> Vec<Probed> {
+fn matrix(samples: &[Sample], finished: &[SourceResult]) -> Vec<Probed> {
     let mut readings = BTreeMap::<(String, String, String), Vec<(u64, f64)>>::new();
     for s in samples {
         let read = readings.entry((s.scope.to_string(), s.metric.into(), s.source.into())).or_default();
@@ -123,7 +123,7 @@ mod tests {
         samples.push(sample(0, "power_w", None));
         let mut account = Account::default();
         account.lacks("sm_active_ratio", &"gpu:A".into(), "GPM requires Hopper");
-        let found = matrix(&samples, &[Finished::without_reading("gpm", 5.0, account)]);
+        let found = matrix(&samples, &[SourceResult::without_reading("gpm", 5.0, account)]);
         let row = |metric: &str| found.iter().find(|p| p.metric == metric).unwrap();
         assert_eq!((row("energy_j").rate_hz, row("energy_j").moved_every_ns), (Some(10.0), Some(200_000_000)));
         assert_eq!((row("power_w").rate_hz, row("power_w").reason.as_deref()), (None, Some("it gave no value")));

@@ -12,7 +12,7 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 
 use super::account::Account;
-use super::card::{Card, Opened};
+use super::card::{GpuHandle, Opened};
 use crate::device::nvml::text;
 use crate::sampler::Sampler;
 use crate::sampler::member::Trees;
@@ -57,7 +57,7 @@ impl Processes {
 }
 
 /// Both lists of a GPU or an instance.
-fn list(card: &Card) -> Result<Vec<ProcessInfo>, NvmlError> {
+fn list(card: &GpuHandle) -> Result<Vec<ProcessInfo>, NvmlError> {
     let mut processes = card.ask(|d| d.running_compute_processes())?;
     // Not every driver has this list; those without show the clients in the other, or their memory as the server's.
     processes.extend(card.ask(|d| d.mps_running_compute_processes()).unwrap_or_default());

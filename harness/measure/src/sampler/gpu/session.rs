@@ -8,21 +8,21 @@ use std::time::Duration;
 use nvml_wrapper::Nvml;
 
 use super::account::Account;
-use super::card::{Lost, Opened};
-use super::dcgm::{self, Conductor};
-use super::gauges::{self, Gauges};
+use super::card::{GpuLoss, Opened};
+use super::dcgm::{self, DcgmCoordinator};
+use super::gauges::{self, GpuGauges};
 use super::gpm::{self, Gpm, Missing};
 use super::pcie::LastResort;
 use super::processes::Processes;
-use super::{Board, Finished, Source, gpu_scope, mig_scope};
+use super::{Board, Source, SourceResult, gpu_scope, mig_scope};
 use crate::device;
 use crate::sampler::latest::Outlet;
 use crate::sampler::member::Trees;
-use crate::sampler::reader::Reader;
+use crate::sampler::reader::SamplerThread;
 use crate::sampler::threads::thread;
 
 /// How to read the GPUs.
-pub struct Setting {
+pub struct GpuSamplingSpec {
     pub nvml_hz: f64,
     pub slow_hz: f64,
     pub trees: Trees,
@@ -34,11 +34,11 @@ pub struct Setting {
 
 /// GPUs being read.
 #[derive(Default)]
-pub struct Session {
-    pub readers: Vec<JoinHandle<Vec<Finished>>>,
+pub struct GpuSession {
+    pub readers: Vec<JoinHandle<Vec<SourceResult>>>,
     /// Of sources that could not be started.
-    pub unread: Vec<Finished>,
-    pub lost: Lost,
+    pub unread: Vec<SourceResult>,
+    pub lost: GpuLoss,
     /// Why a thread could not be started, if so.
     pub not_begun: Option<std::io::Error>,
 }
@@ -48,10 +48,10 @@ const NVML_AFTER: Duration = Duration::from_millis(25);
 const GPM_AFTER: Duration = Duration::from_millis(40);
 const SLOW_AFTER: Duration = Duration::from_millis(75);
 
-impl Session {
+impl GpuSession {
     /// Open the library and start reading; without GPUs, nothing is opened or started.
-    pub fn start(boards: &[Board], setting: &Setting) -> Session {
-        let mut session = Session::default();
+    pub fn start(boards: &[Board], setting: &GpuSamplingSpec) -> GpuSession {
+        let mut session = GpuSession::default();
         if boards.is_empty() {
             return session;
         }
@@ -65,7 +65,7 @@ impl Session {
     }
 
     /// The GPUs that can be opened; the errors of the others are kept.
-    fn open(&mut self, boards: &[Board], setting: &Setting) -> Vec<Arc<Opened>> {
+    fn open(&mut self, boards: &[Board], setting: &GpuSamplingSpec) -> Vec<Arc<Opened>> {
         let mut account = Account::default();
         let mut opened = Vec::new();
         match device::nvml::open().map(Arc::new) {
@@ -80,12 +80,12 @@ impl Session {
             Err(why) => boards.iter().for_each(|board| lack(&mut account, board, &why.to_string())),
         }
         if opened.len() < boards.len() {
-            self.unread.push(Finished::without_reading("nvml", setting.nvml_hz, account));
+            self.unread.push(SourceResult::without_reading("nvml", setting.nvml_hz, account));
         }
         opened
     }
 
-    fn open_one(&self, nvml: &Arc<Nvml>, board: &Board, setting: &Setting) -> Result<Opened, String> {
+    fn open_one(&self, nvml: &Arc<Nvml>, board: &Board, setting: &GpuSamplingSpec) -> Result<Opened, String> {
         let opened = Opened::open(nvml, board, &self.lost)?;
         if setting.everything {
             opened.pcie.dcgm_does_not();
@@ -93,18 +93,18 @@ impl Session {
         Ok(opened)
     }
 
-    fn begin_gauges(&mut self, opened: &[Arc<Opened>], setting: &Setting) {
-        let fast = Reader::of(vec![Box::new(Gauges::of(opened))], &setting.stop, &setting.outlet);
+    fn begin_gauges(&mut self, opened: &[Arc<Opened>], setting: &GpuSamplingSpec) {
+        let fast = SamplerThread::of(vec![Box::new(GpuGauges::of(opened))], &setting.stop, &setting.outlet);
         let last = LastResort { boards: opened.to_vec(), account: Account::default() };
         let slow = vec![Box::new(Processes::of(opened, setting.trees.clone())) as _, Box::new(last) as _];
-        let slow = Reader::of(slow, &setting.stop, &setting.outlet);
+        let slow = SamplerThread::of(slow, &setting.stop, &setting.outlet);
         let (nvml_hz, slow_hz) = (setting.nvml_hz, setting.slow_hz);
         self.begin("nvml", move || vec![fast.run("nvml", nvml_hz, NVML_AFTER, None)]);
         self.begin("nvml-slow", move || vec![slow.run("nvml-slow", slow_hz, SLOW_AFTER, None)]);
     }
 
     /// GPM if wanted and available; DCGM for the rest, or immediately if GPM is missing, or is to be compared with it.
-    fn begin_profilers(&mut self, opened: &[Arc<Opened>], setting: &Setting) {
+    fn begin_profilers(&mut self, opened: &[Arc<Opened>], setting: &GpuSamplingSpec) {
         let (sender, wanted) = mpsc::channel();
         let mut account = Account::default();
         let (mut having, mut expected) = (Vec::new(), 0);
@@ -131,7 +131,7 @@ impl Session {
             }
         }
         if account.absent().next().is_some() {
-            self.unread.push(Finished::without_reading("gpm", gpm::RATE_HZ, account));
+            self.unread.push(SourceResult::without_reading("gpm", gpm::RATE_HZ, account));
         }
         if !having.is_empty() {
             let cards = opened.to_vec();
@@ -142,17 +142,17 @@ impl Session {
                     let _ = sender.send((board, missing));
                 }
             });
-            let gpm = Reader::of(vec![Box::new(Gpm::of(opened, &having, settled))], &setting.stop, &setting.outlet);
+            let gpm = SamplerThread::of(vec![Box::new(Gpm::of(opened, &having, settled))], &setting.stop, &setting.outlet);
             self.begin("gpm", move || vec![gpm.run("gpm", gpm::RATE_HZ, GPM_AFTER, None)]);
         }
         if expected > 0 {
             let (boards, stop, outlet) = (opened.to_vec(), setting.stop.clone(), setting.outlet.clone());
-            let conductor = Conductor { boards, wanted, expected, stop, outlet };
+            let conductor = DcgmCoordinator { boards, wanted, expected, stop, outlet };
             self.begin("dcgm", move || conductor.run());
         }
     }
 
-    fn begin(&mut self, name: &str, work: impl FnOnce() -> Vec<Finished> + Send + 'static) {
+    fn begin(&mut self, name: &str, work: impl FnOnce() -> Vec<SourceResult> + Send + 'static) {
         match thread(name, work) {
             Ok(reader) => self.readers.push(reader),
             Err(e) => self.not_begun = Some(e),
@@ -178,10 +178,10 @@ mod tests {
         let (batches, received) = mpsc::channel();
         let outlet = Outlet { batches, latest: Latest::default() };
         let (trees, stop) = (Trees::default(), Arc::new(AtomicBool::new(false)));
-        let setting = Setting { nvml_hz: 10.0, slow_hz: 1.0, trees, outlet, stop, everything: false };
+        let setting = GpuSamplingSpec { nvml_hz: 10.0, slow_hz: 1.0, trees, outlet, stop, everything: false };
         let instance = BoardInstance { uuid: "MIG-none".into(), gpu_instance: 1, compute_instance: None };
         let board = Board { uuid: "GPU-none".into(), instances: vec![instance], ..Board::default() };
-        let session = Session::start(&[board], &setting);
+        let session = GpuSession::start(&[board], &setting);
         assert!(session.readers.is_empty() && session.lost.why().is_none());
         let absent = &session.unread[0].quality.absent;
         assert!(absent.keys().eq(gauges::metrics().collect::<std::collections::BTreeSet<_>>()), "{absent:?}");

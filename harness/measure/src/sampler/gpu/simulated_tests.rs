@@ -51,8 +51,8 @@ fn a_session_reads_the_cards_and_leaves_them() {
     std::thread::sleep(Duration::from_millis(300));
     let trees = Trees::below(&[std::process::id()]);
     trees.refresh();
-    let setting = Setting { nvml_hz: 10.0, slow_hz: 1.0, trees, outlet, stop: stop.clone(), everything: false };
-    let session = Session::start(&boards(), &setting);
+    let setting = GpuSamplingSpec { nvml_hz: 10.0, slow_hz: 1.0, trees, outlet, stop: stop.clone(), everything: false };
+    let session = GpuSession::start(&boards(), &setting);
     drop(setting);
     let seconds = std::env::var("SECONDS_TO_READ").ok().and_then(|s| s.parse().ok()).unwrap_or(4);
     std::thread::sleep(Duration::from_secs(seconds));

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use collo_measure::load::{Load, Loads};
-use collo_measure::python::Target;
+use collo_measure::python::DriverTarget;
 use collo_measure::{Interpreters, Project, Workload, Workloads, holders, nvml};
 use fs_err as fs;
 use serde_json::json;
 
 use super::super::super::Context;
-use super::Card;
+use super::SelectedGpu;
 use super::bundle::Bundle;
 use crate::args;
 
@@ -40,7 +40,7 @@ pub struct Running {
 
 impl Busy {
     /// Find the workload and a Python for it; the error says what is missing.
-    pub fn new(context: &Context<'_>, a: &args::Doctor, target: Option<Target>) -> Result<Busy, String> {
+    pub fn new(context: &Context<'_>, a: &args::Doctor, target: Option<DriverTarget>) -> Result<Busy, String> {
         let project = context.project().map_err(|e| e.title())?;
         let workloads = Workloads::load(&project.workloads()).map_err(|e| e.titles())?;
         let workload = workloads.find(WORKLOAD).map_err(|e| e.titles())?.clone();
@@ -56,7 +56,14 @@ impl Busy {
     }
 
     /// Start one and wait until the driver sees it; `None`, and a recorded reason, if it does not appear.
-    pub fn start(&self, bundle: &mut Bundle, card: &Card, file: &str, device: &str, more: &[(&str, String)]) -> Option<Running> {
+    pub fn start(
+        &self,
+        bundle: &mut Bundle,
+        card: &SelectedGpu,
+        file: &str,
+        device: &str,
+        more: &[(&str, String)],
+    ) -> Option<Running> {
         let before = seen(&card.uuid);
         let running = self.launch(bundle, file, device, more)?;
         self.wait(bundle, card, vec![running], before).pop()
@@ -76,7 +83,7 @@ impl Busy {
     }
 
     /// Wait until the driver sees as many new processes as were started; those that ended meanwhile are recorded and left out.
-    pub fn wait(&self, bundle: &mut Bundle, card: &Card, mut all: Vec<Running>, before: usize) -> Vec<Running> {
+    pub fn wait(&self, bundle: &mut Bundle, card: &SelectedGpu, mut all: Vec<Running>, before: usize) -> Vec<Running> {
         let begun = Instant::now();
         loop {
             let mut at = 0;

@@ -3,8 +3,8 @@
 
 use std::cell::Cell;
 
-use collo_measure::hold::{Hold, Restored, Who};
-use collo_measure::layout::Layout;
+use collo_measure::hold::{GpuLease, Restored, Who};
+use collo_measure::layout::RequestedLayout;
 use collo_measure::{Partition, apply, cut};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::bundle::Bundle;
 use super::busy::{self, Busy};
-use super::{Card, dmon, nvml_of};
+use super::{SelectedGpu, dmon, nvml_of};
 use crate::say;
 
 /// Defers signals that would end this process until dropped; they are checked between two steps.
@@ -42,7 +42,7 @@ impl Quiet {
 
 /// The most informative layouts: equal small ones; larger beside smaller (DCGM #151: shares under-reported before Hopper); all
 /// sizes.
-fn layouts(card: &Card) -> Vec<(String, Partition)> {
+fn layouts(card: &SelectedGpu) -> Vec<(String, Partition)> {
     let Some(model) = &card.gpu.card else { return Vec::new() };
     let plain =
         |slices: u32| model.profiles.iter().find(|p| p.slices == slices && !p.name.contains(['+', '-'])).map(|p| p.name.clone());
@@ -54,7 +54,7 @@ fn layouts(card: &Card) -> Vec<(String, Partition)> {
     texts.extend(one.zip(two).zip(four).map(|((one, two), four)| ("mixed", format!("{four}+{two}+{one}"))));
     let gpus = std::slice::from_ref(&card.gpu);
     let placed = |(name, text): (&str, String)| {
-        let layout = Layout::parse(&text, std::path::Path::new(".")).ok()?;
+        let layout = RequestedLayout::parse(&text, std::path::Path::new(".")).ok()?;
         let wanted = layout.on(gpus, true, &apply::pci_device).ok()?;
         Some((name.to_string(), wanted.first()?.1.partition.clone()))
     };
@@ -62,7 +62,7 @@ fn layouts(card: &Card) -> Vec<(String, Partition)> {
 }
 
 /// Partition, collect, and restore; false if the restore failed.
-pub fn collect(bundle: &mut Bundle, card: &Card, busy: Option<&Busy>, interrupted: &dyn Fn() -> bool) -> bool {
+pub fn collect(bundle: &mut Bundle, card: &SelectedGpu, busy: Option<&Busy>, interrupted: &dyn Fn() -> bool) -> bool {
     const STATE: &str = "mig/state.json";
     let layouts = layouts(card);
     if layouts.is_empty() {
@@ -70,7 +70,7 @@ pub fn collect(bundle: &mut Bundle, card: &Card, busy: Option<&Busy>, interrupte
         return true;
     }
     let who = Who { experiment: "doctor --collect".into(), campaign: String::new() };
-    let mut hold = match Hold::take(&card.gpu, &who, false) {
+    let mut hold = match GpuLease::take(&card.gpu, &who, false) {
         Ok((hold, _)) => hold,
         Err(e) => {
             bundle.note(STATE, json!({"refused": e.to_string()}));
@@ -114,14 +114,14 @@ pub fn collect(bundle: &mut Bundle, card: &Card, busy: Option<&Busy>, interrupte
 }
 
 /// The GPU's state, including what a change of mode may lose.
-fn state(card: &Card, when: &str, refused: Option<&str>) -> Value {
+fn state(card: &SelectedGpu, when: &str, refused: Option<&str>) -> Value {
     let is = cut::read(&card.uuid, &card.gpu.label()).map(|c| c.partition.to_string());
     json!({"when": when, "is": is.as_ref().ok(), "unread": is.as_ref().err().map(|e| e.line()), "refused": refused,
         "limits": limits(card)})
 }
 
 /// Limits and clocks: a reset of the GPU loses them.
-fn limits(card: &Card) -> Option<String> {
+fn limits(card: &SelectedGpu) -> Option<String> {
     let names =
         "power.limit,power.default_limit,clocks.applications.graphics,clocks.max.graphics,mig.mode.current,mig.mode.pending";
     let (_, said) =
@@ -130,7 +130,7 @@ fn limits(card: &Card) -> Option<String> {
 }
 
 /// Everything about one layout, each instance under full load.
-fn look(bundle: &mut Bundle, card: &Card, name: &str, busy: Option<&Busy>) {
+fn look(bundle: &mut Bundle, card: &SelectedGpu, name: &str, busy: Option<&Busy>) {
     let file = |what: &str| format!("mig/{name}/{what}");
     bundle.command(&file("nvidia-smi-lgi.txt"), "nvidia-smi", &["mig", "-lgi", "-i", &card.index]);
     let devices: Vec<String> = match cut::read(&card.uuid, &card.gpu.label()) {
@@ -162,7 +162,7 @@ fn look(bundle: &mut Bundle, card: &Card, name: &str, busy: Option<&Busy>) {
 }
 
 /// Another GPU of this machine, by its index.
-fn another(card: &Card) -> Option<u32> {
+fn another(card: &SelectedGpu) -> Option<u32> {
     let own: u32 = card.index.parse().ok()?;
     let count = collo_measure::nvml::open().ok()?.device_count().ok().filter(|count| *count > 1)?;
     Some((own + 1) % count)

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::super::patience;
-use super::Card;
+use super::SelectedGpu;
 use super::bundle::Bundle;
 
 /// NVIDIA services that a server may run; DCGM 2 calls its own `dcgm`.
@@ -16,7 +16,7 @@ const SERVICES: [&str; 7] =
 const NAMES: [&str; 8] =
     ["nv-hostengine", "nvsm_core", "dcgm-exporter", "nvidia-persiste", "nv-fabricmanage", "nvidia-cuda-mps", "Xorg", "collo"];
 
-pub fn collect(bundle: &mut Bundle, card: &Card) {
+pub fn collect(bundle: &mut Bundle, card: &SelectedGpu) {
     bundle.command("machine/nvidia-smi-q.txt", "nvidia-smi", &["-q", "-i", &card.index]);
     bundle.command("machine/nvidia-smi-topo.txt", "nvidia-smi", &["topo", "-m"]);
     bundle.text("machine/modules.txt", &modules());

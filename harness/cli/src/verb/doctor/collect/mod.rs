@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use collo_measure::nvml::{self, probe};
-use collo_measure::python::Target;
+use collo_measure::python::DriverTarget;
 use collo_measure::{Driver, Gpu, GpuChoice};
 use serde_json::json;
 
@@ -33,7 +33,7 @@ use collo_measure::shown;
 const ENERGY: Duration = Duration::from_secs(3);
 
 /// The selected GPU.
-struct Card {
+struct SelectedGpu {
     gpu: Gpu,
     uuid: String,
     index: String,
@@ -51,7 +51,7 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     say::remark(contents::MASKED);
     let mut bundle = Bundle::new()?;
     bundle.note("card", json!({"name": card.gpu.name, "simulated": card.gpu.simulated}));
-    let target = driver.cuda.map(|cuda| Target { cuda, capability: card.gpu.capability });
+    let target = driver.cuda.map(|cuda| DriverTarget { cuda, capability: card.gpu.capability });
     let busy = Busy::new(context, a, target);
     if let Err(reason) = &busy {
         say::warning(format!("nothing can run on the GPU, so the parts under load are left out: {reason}"));
@@ -93,7 +93,7 @@ fn step(what: &str) {
 }
 
 /// The GPU that was named, or the first that is suitable for compute.
-fn card(driver: &Driver, a: &args::Doctor) -> Result<Card, Diagnostics> {
+fn card(driver: &Driver, a: &args::Doctor) -> Result<SelectedGpu, Diagnostics> {
     let gpu = match &a.gpu {
         Some(text) => match &GpuChoice::parse(text).of(driver)?[..] {
             [one] => one.clone(),
@@ -112,7 +112,7 @@ fn card(driver: &Driver, a: &args::Doctor) -> Result<Card, Diagnostics> {
         })?,
     };
     let at = gpu.at.clone().ok_or_else(|| Diagnostic::new(format!("{} is not a GPU of this machine", gpu.name)).of_machine())?;
-    Ok(Card { uuid: at.uuid, index: at.index.to_string(), gpu })
+    Ok(SelectedGpu { uuid: at.uuid, index: at.index.to_string(), gpu })
 }
 
 fn to(context: &Context<'_>, a: &args::Doctor) -> Result<PathBuf, Diagnostics> {
@@ -123,7 +123,7 @@ fn to(context: &Context<'_>, a: &args::Doctor) -> Result<PathBuf, Diagnostics> {
 }
 
 /// DCGM's output about itself and the idle GPU.
-fn dcgm(bundle: &mut Bundle, card: &Card) {
+fn dcgm(bundle: &mut Bundle, card: &SelectedGpu) {
     bundle.command("dcgm/version.txt", "dcgmi", &["--version"]);
     bundle.command("dcgm/modules-l.txt", "dcgmi", &["modules", "-l"]);
     bundle.command("dcgm/discovery-l.txt", "dcgmi", &["discovery", "-l"]);
@@ -138,7 +138,7 @@ fn dmon(bundle: &mut Bundle, file: &str, entities: &str, fields: &str, rows: u32
 }
 
 /// Raw NVML, dmon and the energy counter under load; idle if no load can be started.
-fn under_load(bundle: &mut Bundle, card: &Card, busy: Option<&Busy>) {
+fn under_load(bundle: &mut Bundle, card: &SelectedGpu, busy: Option<&Busy>) {
     nvml_of(bundle, card, "nvml/idle.json");
     let load = busy.and_then(|busy| busy.start(bundle, card, "load/alone.txt", &card.uuid, &[]));
     let rows = busy.map_or(10, Busy::rows);
@@ -164,7 +164,7 @@ fn under_load(bundle: &mut Bundle, card: &Card, busy: Option<&Busy>) {
 }
 
 /// Raw NVML, as it is now.
-fn nvml_of(bundle: &mut Bundle, card: &Card, file: &str) {
+fn nvml_of(bundle: &mut Bundle, card: &SelectedGpu, file: &str) {
     match nvml::open() {
         Ok(nvml) => bundle.json(file, &probe::probe(&nvml, &card.uuid)),
         Err(e) => bundle.note(file, json!({"absent": e.to_string()})),

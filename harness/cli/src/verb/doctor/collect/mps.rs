@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::daemon;
 use super::bundle::Bundle;
 use super::busy::{self, Busy};
-use super::{Card, nvml_of};
+use super::{SelectedGpu, nvml_of};
 
 /// Time limit for a daemon to answer.
 const READY_WITHIN: Duration = Duration::from_secs(20);
@@ -19,7 +19,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(15);
 const SHARES: [u32; 2] = [50, 25];
 const ALONE: [u32; 4] = [10, 25, 50, 75];
 
-pub fn collect(bundle: &mut Bundle, card: &Card, busy: Option<&Busy>) {
+pub fn collect(bundle: &mut Bundle, card: &SelectedGpu, busy: Option<&Busy>) {
     const REPLIES: &str = "mps/replies.json";
     if mps::program().is_none() {
         return bundle.note(REPLIES, json!({"absent": format!("`{}` is not on the PATH", mps::PROGRAM)}));
@@ -95,7 +95,7 @@ fn before(control: &Control, replies: &mut Vec<Value>) {
 }
 
 /// The same with two clients, NVML's lists meanwhile, and the SMs that one alone sees under each share.
-fn with_clients(bundle: &mut Bundle, card: &Card, busy: &Busy, control: &Control, pipe: &Path, replies: &mut Vec<Value>) {
+fn with_clients(bundle: &mut Bundle, card: &SelectedGpu, busy: &Busy, control: &Control, pipe: &Path, replies: &mut Vec<Value>) {
     let client = |percent: u32| {
         vec![("CUDA_MPS_PIPE_DIRECTORY", pipe.display().to_string()), ("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percent.to_string())]
     };

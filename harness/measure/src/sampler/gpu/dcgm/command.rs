@@ -36,12 +36,12 @@ fn not_started(program: &str, e: &std::io::Error) -> String {
 pub struct Running {
     child: Child,
     _own: Own,
-    out: Lines<std::process::ChildStdout>,
-    err: Lines<std::process::ChildStderr>,
+    out: PipeLines<std::process::ChildStdout>,
+    err: PipeLines<std::process::ChildStderr>,
 }
 
 /// Complete lines of a pipe.
-struct Lines<P> {
+struct PipeLines<P> {
     pipe: Option<P>,
     rest: Vec<u8>,
 }
@@ -55,7 +55,7 @@ pub struct Printed {
     pub ended: bool,
 }
 
-impl<P: Read> Lines<P> {
+impl<P: Read> PipeLines<P> {
     /// Read once; call it when there is data, or the pipe is closed.
     fn read(&mut self, lines: &mut Vec<String>) {
         let mut buffer = [0; 8192];
@@ -90,8 +90,8 @@ impl Running {
         unsafe { command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?)) };
         command.env(mark::NAME, mark::own());
         let (mut child, own) = children::spawn(&mut command).map_err(|e| not_started(program, &e))?;
-        let out = Lines { pipe: child.stdout.take(), rest: Vec::new() };
-        let err = Lines { pipe: child.stderr.take(), rest: Vec::new() };
+        let out = PipeLines { pipe: child.stdout.take(), rest: Vec::new() };
+        let err = PipeLines { pipe: child.stderr.take(), rest: Vec::new() };
         Ok(Running { child, _own: own, out, err })
     }
 
@@ -162,7 +162,7 @@ impl Drop for Running {
 }
 
 /// A command that ends by itself.
-pub struct Command<'a> {
+pub struct DcgmCommand<'a> {
     pub program: &'a str,
     /// Its time limit.
     pub at_most: Duration,
@@ -171,23 +171,23 @@ pub struct Command<'a> {
 }
 
 /// A command's output.
-pub struct Answer {
+pub struct DcgmOutput {
     pub out: String,
     /// Why it failed, if it did.
     pub failed: Option<String>,
 }
 
-impl Command<'_> {
+impl DcgmCommand<'_> {
     /// Its output for these arguments, or why there is none.
-    pub fn ask(&self, arguments: &[&str]) -> Result<Answer, String> {
+    pub fn ask(&self, arguments: &[&str]) -> Result<DcgmOutput, String> {
         let errand = Errand::to(self.program, self.at_most).args(arguments).env(NOT_FOR_DCGM, None::<String>);
         let said = errand.ask_until(self.stop).map_err(|e| not_started(self.program, &e))?;
         let lines = |text: String| text.lines().map(str::to_string).collect::<Vec<_>>();
         match said.status {
             None if (self.stop)() => Err("sampling ended before".into()),
             None => Err(format!("`{} {}` does not answer", self.program, arguments.join(" "))),
-            _ if said.success() => Ok(Answer { out: said.out(), failed: None }),
-            status => Ok(Answer { out: said.out(), failed: Some(reason(&lines(said.err()), &lines(said.out()), status)) }),
+            _ if said.success() => Ok(DcgmOutput { out: said.out(), failed: None }),
+            status => Ok(DcgmOutput { out: said.out(), failed: Some(reason(&lines(said.err()), &lines(said.out()), status)) }),
         }
     }
 }
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn lines_come_whole_and_what_is_torn_off_is_none() {
-        let mut lines = Lines { pipe: Some(&b"GPU 0  0.1\r\nGPU 1  0.2\nGPU 2  0."[..]), rest: Vec::new() };
+        let mut lines = PipeLines { pipe: Some(&b"GPU 0  0.1\r\nGPU 1  0.2\nGPU 2  0."[..]), rest: Vec::new() };
         let mut read = Vec::new();
         while lines.pipe.is_some() {
             lines.read(&mut read);

@@ -8,13 +8,13 @@ use super::dmon::whole;
 /// The entities of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hierarchy {
-    pub gpus: Vec<Gpu>,
-    pub instances: Vec<Instance>,
-    pub compute_instances: Vec<ComputeInstance>,
+    pub gpus: Vec<DcgmGpu>,
+    pub instances: Vec<DcgmInstance>,
+    pub compute_instances: Vec<DcgmComputeInstance>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gpu {
+pub struct DcgmGpu {
     pub index: u32,
     pub uuid: String,
     pub entity: u32,
@@ -22,14 +22,14 @@ pub struct Gpu {
 
 /// A GPU instance, by the index of its GPU and NVML's id on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Instance {
+pub struct DcgmInstance {
     pub gpu: u32,
     pub id: u32,
     pub entity: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ComputeInstance {
+pub struct DcgmComputeInstance {
     pub gpu: u32,
     pub gpu_instance: u32,
     pub id: u32,
@@ -37,10 +37,10 @@ pub struct ComputeInstance {
 }
 
 /// One line of the table.
-enum Line {
-    Gpu(Gpu),
-    Instance(Instance),
-    ComputeInstance(ComputeInstance),
+enum DiscoveryLine {
+    Gpu(DcgmGpu),
+    Instance(DcgmInstance),
+    ComputeInstance(DcgmComputeInstance),
 }
 
 impl Hierarchy {
@@ -49,15 +49,15 @@ impl Hierarchy {
         let mut all = Hierarchy::default();
         for line in text.lines() {
             match parse_line(line) {
-                Some(Line::Gpu(gpu)) => all.gpus.push(gpu),
-                Some(Line::Instance(instance)) => all.instances.push(instance),
-                Some(Line::ComputeInstance(instance)) => all.compute_instances.push(instance),
+                Some(DiscoveryLine::Gpu(gpu)) => all.gpus.push(gpu),
+                Some(DiscoveryLine::Instance(instance)) => all.instances.push(instance),
+                Some(DiscoveryLine::ComputeInstance(instance)) => all.compute_instances.push(instance),
                 None => {}
             }
         }
         all.gpus = alone(all.gpus, |a, b| a.index == b.index || a.uuid == b.uuid || a.entity == b.entity);
         all.instances = alone(all.instances, |a, b| (a.gpu, a.id) == (b.gpu, b.id) || a.entity == b.entity);
-        let same = |a: &ComputeInstance, b: &ComputeInstance| {
+        let same = |a: &DcgmComputeInstance, b: &DcgmComputeInstance| {
             (a.gpu, a.gpu_instance, a.id) == (b.gpu, b.gpu_instance, b.id) || a.entity == b.entity
         };
         all.compute_instances = alone(all.compute_instances, same);
@@ -65,7 +65,7 @@ impl Hierarchy {
     }
 
     /// The entity of a GPU.
-    pub fn gpu(&self, uuid: &str) -> Option<&Gpu> {
+    pub fn gpu(&self, uuid: &str) -> Option<&DcgmGpu> {
         self.gpus.iter().find(|g| g.uuid == uuid)
     }
 
@@ -78,7 +78,7 @@ impl Hierarchy {
     /// The entity of a compute instance in a GPU instance of a GPU.
     pub fn compute_instance(&self, uuid: &str, gpu_instance: u32, id: u32) -> Option<u32> {
         let gpu = self.gpu(uuid)?.index;
-        let wanted = |c: &&ComputeInstance| (c.gpu, c.gpu_instance, c.id) == (gpu, gpu_instance, id);
+        let wanted = |c: &&DcgmComputeInstance| (c.gpu, c.gpu_instance, c.id) == (gpu, gpu_instance, id);
         self.compute_instances.iter().find(wanted).map(|c| c.entity)
     }
 }
@@ -90,7 +90,7 @@ fn alone<T: Clone>(all: Vec<T>, same: impl Fn(&T, &T) -> bool) -> Vec<T> {
 }
 
 /// `| -> I 0/1   | GPU Instance (EntityID: 0)   |`
-fn parse_line(line: &str) -> Option<Line> {
+fn parse_line(line: &str) -> Option<DiscoveryLine> {
     let mut cells = line.trim().strip_prefix('|')?.split('|');
     let (name, about) = (cells.next()?.trim(), cells.next()?.trim());
     let entity = whole(about.split_once("(EntityID:")?.1.split_once(')')?.0.trim())?;
@@ -100,10 +100,12 @@ fn parse_line(line: &str) -> Option<Line> {
     match (kind, &path[..]) {
         ("GPU", &[index]) => {
             let uuid = about.split_ascii_whitespace().find(|w| w.starts_with("GPU-"))?.to_string();
-            Some(Line::Gpu(Gpu { index, uuid, entity }))
+            Some(DiscoveryLine::Gpu(DcgmGpu { index, uuid, entity }))
         }
-        ("I", &[gpu, id]) => Some(Line::Instance(Instance { gpu, id, entity })),
-        ("CI", &[gpu, gpu_instance, id]) => Some(Line::ComputeInstance(ComputeInstance { gpu, gpu_instance, id, entity })),
+        ("I", &[gpu, id]) => Some(DiscoveryLine::Instance(DcgmInstance { gpu, id, entity })),
+        ("CI", &[gpu, gpu_instance, id]) => {
+            Some(DiscoveryLine::ComputeInstance(DcgmComputeInstance { gpu, gpu_instance, id, entity }))
+        }
         _ => None,
     }
 }
@@ -135,7 +137,7 @@ mod tests {
     #[test]
     fn an_instance_is_known_by_its_card_and_nvmls_number_not_by_the_order_of_the_table() {
         let all = Hierarchy::parse(TABLE);
-        assert_eq!(all.gpu("GPU-77fe"), Some(&Gpu { index: 1, uuid: "GPU-77fe".into(), entity: 1 }));
+        assert_eq!(all.gpu("GPU-77fe"), Some(&DcgmGpu { index: 1, uuid: "GPU-77fe".into(), entity: 1 }));
         assert_eq!(
             [all.instance("GPU-5a1c", 1), all.instance("GPU-5a1c", 2), all.instance("GPU-77fe", 1)].map(Option::unwrap),
             [0, 1, 7]

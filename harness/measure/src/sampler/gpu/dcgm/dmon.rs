@@ -69,14 +69,14 @@ struct Head {
 
 /// A word of a line and its position, in bytes.
 #[derive(Debug, Clone, Copy)]
-struct Word<'a> {
+struct DmonWord<'a> {
     text: &'a str,
     start: usize,
 }
 
-fn words(line: &str) -> impl Iterator<Item = Word<'_>> {
+fn words(line: &str) -> impl Iterator<Item = DmonWord<'_>> {
     let base = line.as_ptr() as usize;
-    line.split_ascii_whitespace().map(move |text| Word { text, start: text.as_ptr() as usize - base })
+    line.split_ascii_whitespace().map(move |text| DmonWord { text, start: text.as_ptr() as usize - base })
 }
 
 impl Parser {
@@ -100,7 +100,7 @@ impl Parser {
         if self.heads.is_empty() {
             return Err(NotARow::NoHeads);
         }
-        let cells: Vec<Word> = rest.collect();
+        let cells: Vec<DmonWord> = rest.collect();
         let columns = self.columns(&cells)?;
         let mut values = Vec::with_capacity(self.heads.len());
         for (column, head) in self.heads.iter().enumerate() {
@@ -130,7 +130,7 @@ impl Parser {
     }
 
     /// The column of each cell.
-    fn columns(&self, cells: &[Word]) -> Result<Vec<usize>, NotARow> {
+    fn columns(&self, cells: &[DmonWord]) -> Result<Vec<usize>, NotARow> {
         if cells.len() == self.heads.len() {
             return Ok((0..cells.len()).collect());
         }

@@ -7,7 +7,7 @@ use super::*;
 
 /// The layout of a generation, by dcgmi/DeviceMonitor.cpp at its tags.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Layout {
+enum DmonLayout {
     /// 4.5 on: left-aligned, the cell of a missing field empty, a first column of 16.
     Four,
     /// 4.0 to 4.4: one of 11.
@@ -18,17 +18,17 @@ enum Layout {
     Two,
 }
 
-impl Layout {
-    const ALL: [Layout; 4] = [Layout::Four, Layout::EarlyFour, Layout::Three, Layout::Two];
+impl DmonLayout {
+    const ALL: [DmonLayout; 4] = [DmonLayout::Four, DmonLayout::EarlyFour, DmonLayout::Three, DmonLayout::Two];
 
     fn is_packed(self) -> bool {
-        matches!(self, Layout::Three | Layout::Two)
+        matches!(self, DmonLayout::Three | DmonLayout::Two)
     }
 }
 
 /// A generated cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Cell {
+enum DmonField {
     Value(f64),
     NotAvailable,
     Empty,
@@ -38,19 +38,19 @@ fn width(p: &Profiled) -> usize {
     if p.is_ratio { 5 } else { 20 }
 }
 
-fn cells(layout: Layout, first: &str, columns: &[&Profiled], texts: &[Option<String>]) -> String {
+fn cells(layout: DmonLayout, first: &str, columns: &[&Profiled], texts: &[Option<String>]) -> String {
     let mut line = match layout {
-        Layout::Four => format!("{first:<16}"),
-        Layout::EarlyFour => format!("{first:<11}"),
-        Layout::Three => format!("{first:<10}"),
-        Layout::Two => first.to_string(),
+        DmonLayout::Four => format!("{first:<16}"),
+        DmonLayout::EarlyFour => format!("{first:<11}"),
+        DmonLayout::Three => format!("{first:<10}"),
+        DmonLayout::Two => first.to_string(),
     };
     let there: Vec<Option<&String>> = texts.iter().map(Option::as_ref).collect();
     let packed: Vec<Option<&String>> = there.iter().copied().filter(Option::is_some).collect();
     for (p, text) in columns.iter().zip(if layout.is_packed() { packed } else { there }) {
         let text = text.map_or("", String::as_str);
         match layout {
-            Layout::Two => {
+            DmonLayout::Two => {
                 let gap = if text.len() >= width(p) + 2 { " " } else { "" };
                 line += &format!("{gap}{text:>w$}", w = width(p) + 2);
             }
@@ -60,57 +60,57 @@ fn cells(layout: Layout, first: &str, columns: &[&Profiled], texts: &[Option<Str
     line
 }
 
-fn heads(layout: Layout, columns: &[&Profiled]) -> String {
+fn heads(layout: DmonLayout, columns: &[&Profiled]) -> String {
     let tags: Vec<Option<String>> = columns.iter().map(|p| Some(p.tag.to_string())).collect();
-    cells(layout, if layout == Layout::Two { "# Entity" } else { "#Entity" }, columns, &tags)
+    cells(layout, if layout == DmonLayout::Two { "# Entity" } else { "#Entity" }, columns, &tags)
 }
 
-fn row(layout: Layout, entity: &str, columns: &[&Profiled], values: &[Cell]) -> String {
-    let text = |(p, cell): (&&Profiled, &Cell)| match cell {
-        Cell::Value(v) if p.is_ratio => Some(format!("{v:.3}")),
-        Cell::Value(v) => Some(format!("{v:.0}")),
-        Cell::NotAvailable => Some("N/A".to_string()),
-        Cell::Empty => None,
+fn row(layout: DmonLayout, entity: &str, columns: &[&Profiled], values: &[DmonField]) -> String {
+    let text = |(p, cell): (&&Profiled, &DmonField)| match cell {
+        DmonField::Value(v) if p.is_ratio => Some(format!("{v:.3}")),
+        DmonField::Value(v) => Some(format!("{v:.0}")),
+        DmonField::NotAvailable => Some("N/A".to_string()),
+        DmonField::Empty => None,
     };
     let texts: Vec<Option<String>> = columns.iter().zip(values).map(text).collect();
     // Until 2.3 the width is that of the group alone, and the number stands behind it.
     let (group, number) = entity.split_once(' ').unwrap_or((entity, ""));
-    let first = if layout == Layout::Two { format!("{group:>8} {number}") } else { entity.to_string() };
+    let first = if layout == DmonLayout::Two { format!("{group:>8} {number}") } else { entity.to_string() };
     cells(layout, &first, columns, &texts)
 }
 
 /// Columns in any order, with a cell for each.
-fn table() -> impl Strategy<Value = Vec<(usize, Cell)>> {
+fn table() -> impl Strategy<Value = Vec<(usize, DmonField)>> {
     let order = Just((0..PROFILED.len()).collect::<Vec<_>>()).prop_shuffle();
     let kinds = proptest::collection::vec((0u8..4, 0u32..=1000, 0u64..64_000_000_000), PROFILED.len());
     (order, kinds, 1..=PROFILED.len()).prop_map(|(order, kinds, n)| {
         let cell = |(index, (kind, thousandths, bytes)): (&usize, &(u8, u32, u64))| match kind {
-            0 => Cell::Empty,
-            1 => Cell::NotAvailable,
-            _ if PROFILED[*index].is_ratio => Cell::Value(f64::from(*thousandths) / 1000.0),
-            _ => Cell::Value(*bytes as f64),
+            0 => DmonField::Empty,
+            1 => DmonField::NotAvailable,
+            _ if PROFILED[*index].is_ratio => DmonField::Value(f64::from(*thousandths) / 1000.0),
+            _ => DmonField::Value(*bytes as f64),
         };
         order.iter().zip(&kinds).map(|(i, k)| (*i, cell((i, k)))).take(n).collect()
     })
 }
 
-fn written(cell: &Cell) -> Option<f64> {
+fn written(cell: &DmonField) -> Option<f64> {
     match cell {
         // The marks that DCGM has for "blank" are none of a bus's speeds either.
-        Cell::Value(v) if (2_147_483_632.0..=2_147_483_647.0).contains(v) => None,
-        Cell::Value(v) => Some(*v),
+        DmonField::Value(v) if (2_147_483_632.0..=2_147_483_647.0).contains(v) => None,
+        DmonField::Value(v) => Some(*v),
         _ => None,
     }
 }
 
 /// What is read must be what was written, whatever is blank; if nothing is read, there must be an error.
-fn check(layout: Layout, table: &[(usize, Cell)], entity: u32) {
+fn check(layout: DmonLayout, table: &[(usize, DmonField)], entity: u32) {
     let columns: Vec<&Profiled> = table.iter().map(|(i, _)| &PROFILED[*i]).collect();
-    let values: Vec<Cell> = table.iter().map(|(_, c)| *c).collect();
+    let values: Vec<DmonField> = table.iter().map(|(_, c)| *c).collect();
     let mut parser = Parser::default();
     assert_eq!(parser.line(&heads(layout, &columns)), Err(NotARow::Heads));
     let line = row(layout, &format!("GPU-I {entity}"), &columns, &values);
-    if layout.is_packed() && values.contains(&Cell::Empty) {
+    if layout.is_packed() && values.contains(&DmonField::Empty) {
         assert_eq!(parser.line(&line), Err(NotARow::Short), "{line:?}");
         return;
     }
@@ -122,9 +122,9 @@ fn check(layout: Layout, table: &[(usize, Cell)], entity: u32) {
 }
 
 /// A row whose cells are not under their heads gives the values of their own columns, or is refused.
-fn check_shifted(layout: Layout, table: &[(usize, Cell)], by: usize) {
+fn check_shifted(layout: DmonLayout, table: &[(usize, DmonField)], by: usize) {
     let columns: Vec<&Profiled> = table.iter().map(|(i, _)| &PROFILED[*i]).collect();
-    let values: Vec<Cell> = table.iter().map(|(_, c)| *c).collect();
+    let values: Vec<DmonField> = table.iter().map(|(_, c)| *c).collect();
     let mut parser = Parser::default();
     let _ = parser.line(&heads(layout, &columns));
     let line = row(layout, "GPU 0", &columns, &values).replacen("GPU 0", &format!("GPU 0{}", " ".repeat(by)), 1);
@@ -233,12 +233,12 @@ fn the_same_head_twice_is_no_head() {
 proptest! {
     #[test]
     fn a_row_is_read_as_it_was_written_whatever_is_blank(table in table(), entity in 0u32..99) {
-        Layout::ALL.iter().for_each(|layout| check(*layout, &table, entity));
+        DmonLayout::ALL.iter().for_each(|layout| check(*layout, &table, entity));
     }
 
     #[test]
     fn a_row_that_is_shifted_never_gives_a_value_of_another_column(table in table(), by in 1usize..=5) {
-        Layout::ALL.iter().for_each(|layout| check_shifted(*layout, &table, by));
+        DmonLayout::ALL.iter().for_each(|layout| check_shifted(*layout, &table, by));
     }
 
     #[test]
@@ -262,17 +262,17 @@ impl Dice {
         (z ^ (z >> 31)) % n
     }
 
-    fn table(&mut self) -> Vec<(usize, Cell)> {
+    fn table(&mut self) -> Vec<(usize, DmonField)> {
         let mut order: Vec<usize> = (0..PROFILED.len()).collect();
         (1..order.len()).rev().for_each(|i| order.swap(i, self.below(i as u64 + 1) as usize));
         order.truncate(1 + self.below(PROFILED.len() as u64) as usize);
         let mut cell = |index: usize| match self.below(4) {
-            0 => Cell::Empty,
-            1 => Cell::NotAvailable,
-            _ if PROFILED[index].is_ratio => Cell::Value(self.below(1001) as f64 / 1000.0),
+            0 => DmonField::Empty,
+            1 => DmonField::NotAvailable,
+            _ if PROFILED[index].is_ratio => DmonField::Value(self.below(1001) as f64 / 1000.0),
             _ => {
                 let digits = self.below(11) as u32;
-                Cell::Value(self.below(10_u64.pow(digits).max(2)) as f64)
+                DmonField::Value(self.below(10_u64.pow(digits).max(2)) as f64)
             }
         };
         order.into_iter().map(|i| (i, cell(i))).collect()
@@ -325,7 +325,7 @@ fn fuzz_what_dmon_and_discovery_print() {
     for _ in 0..inputs {
         let table = dice.table();
         let (entity, by) = (dice.below(99) as u32, 1 + dice.below(5) as usize);
-        let layout = Layout::ALL[dice.below(4) as usize];
+        let layout = DmonLayout::ALL[dice.below(4) as usize];
         check(layout, &table, entity);
         check_shifted(layout, &table, by);
         let junk = dice.junk();

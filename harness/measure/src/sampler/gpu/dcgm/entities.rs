@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use super::super::card::Opened;
 use super::super::profiled::Level;
-use super::command::Command;
+use super::command::DcgmCommand;
 use super::discovery::Hierarchy;
 use super::inventory::Inventory;
-use super::stream::Target;
+use super::stream::DcgmTarget;
 use super::version::Version;
-use super::{Lost, Scopes};
+use super::{Scopes, UnreadableScope};
 
 /// DCGM detects new instances seconds after their creation.
 const NOTICED: Duration = Duration::from_secs(8);
@@ -29,22 +29,24 @@ pub struct Entities<'a> {
 
 /// The entities to read, by level, and what cannot be read.
 #[derive(Default)]
-pub struct Found {
-    pub targets: BTreeMap<Level, Vec<Target>>,
-    pub lost: BTreeMap<Arc<str>, Lost>,
+pub struct FoundEntities {
+    pub targets: BTreeMap<Level, Vec<DcgmTarget>>,
+    pub lost: BTreeMap<Arc<str>, UnreadableScope>,
 }
 
-impl Found {
+impl FoundEntities {
     /// Nothing, all for one reason.
-    pub fn nothing(wanted: &Scopes, why: &str) -> Found {
-        let lost = |(scope, metrics): (&Arc<str>, &Vec<_>)| (scope.clone(), Lost { metrics: metrics.clone(), why: why.into() });
-        Found { targets: BTreeMap::new(), lost: wanted.iter().map(lost).collect() }
+    pub fn nothing(wanted: &Scopes, why: &str) -> FoundEntities {
+        let lost = |(scope, metrics): (&Arc<str>, &Vec<_>)| {
+            (scope.clone(), UnreadableScope { metrics: metrics.clone(), why: why.into() })
+        };
+        FoundEntities { targets: BTreeMap::new(), lost: wanted.iter().map(lost).collect() }
     }
 }
 
 impl Entities<'_> {
     /// Query DCGM. Waits for instances, within a limit, and only if some are wanted.
-    pub fn find(&self, command: &Command<'_>) -> Result<Found, String> {
+    pub fn find(&self, command: &DcgmCommand<'_>) -> Result<FoundEntities, String> {
         let listed = command.ask(&["discovery", "-l"])?;
         let inventory = Inventory::parse(&listed.out);
         // It fails after a complete table of cards where the module of switches may not be loaded (status 223).
@@ -70,7 +72,7 @@ impl Entities<'_> {
     }
 
     /// The instances, as soon as all wanted ones exist.
-    fn hierarchy(&self, command: &Command<'_>, inventory: &Inventory) -> Result<Hierarchy, String> {
+    fn hierarchy(&self, command: &DcgmCommand<'_>, inventory: &Inventory) -> Result<Hierarchy, String> {
         let deadline = Instant::now() + NOTICED;
         loop {
             let answer = command.ask(&["discovery", "-c"])?;
@@ -112,13 +114,13 @@ impl Entities<'_> {
         scopes
     }
 
-    fn sorted(&self, inventory: &Inventory, hierarchy: &Hierarchy) -> Found {
-        let mut found = Found::default();
+    fn sorted(&self, inventory: &Inventory, hierarchy: &Hierarchy) -> FoundEntities {
+        let mut found = FoundEntities::default();
         for (level, opened, scope, entity) in self.scopes(inventory, hierarchy) {
             let metrics = self.wanted[scope].clone();
             let silent = if level == Level::Gpu { self.silent(opened, hierarchy) } else { None };
             match (entity, silent) {
-                (Some(entity), None) => found.targets.entry(level).or_default().push(Target {
+                (Some(entity), None) => found.targets.entry(level).or_default().push(DcgmTarget {
                     entity,
                     scope: scope.clone(),
                     metrics,
@@ -127,7 +129,7 @@ impl Entities<'_> {
                 }),
                 (_, silent) => {
                     let why = silent.unwrap_or_else(|| missing(level));
-                    found.lost.insert(scope.clone(), Lost { metrics, why });
+                    found.lost.insert(scope.clone(), UnreadableScope { metrics, why });
                 }
             }
         }

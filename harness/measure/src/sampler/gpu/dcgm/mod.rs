@@ -20,14 +20,14 @@ use std::time::Duration;
 
 use collo_store::{Instrument, ReadCard};
 
-use super::Finished;
+use super::SourceResult;
 use super::account::Account;
 use super::card::Opened;
 use super::gpm::Missing;
 use super::profiled::{Level, PCIE_TX, PROFILED, Profiled};
 use crate::sampler::latest::Outlet;
-use command::Command;
-use entities::{Entities, Found};
+use command::DcgmCommand;
+use entities::{Entities, FoundEntities};
 use stream::Stream;
 use version::Version;
 
@@ -43,7 +43,7 @@ const ANSWER: Duration = Duration::from_secs(10);
 const HOPPER: i32 = 9;
 
 /// Wanted metrics of a GPU, by the GPU's number.
-pub type Wanted = (usize, Vec<Missing>);
+pub type WantedMetrics = (usize, Vec<Missing>);
 
 /// Everything requested from DCGM for a GPU.
 pub fn everything(opened: &Opened) -> Vec<Missing> {
@@ -69,30 +69,30 @@ fn is_by_turns(opened: &Opened, profiled: &Profiled) -> bool {
 }
 
 /// Starts DCGM, once its metrics are known.
-pub struct Conductor {
+pub struct DcgmCoordinator {
     pub boards: Vec<Arc<Opened>>,
     /// A message from each GPU, once its wanted metrics are settled.
-    pub wanted: mpsc::Receiver<Wanted>,
+    pub wanted: mpsc::Receiver<WantedMetrics>,
     pub expected: usize,
     pub stop: Arc<AtomicBool>,
     pub outlet: Outlet,
 }
 
-impl Conductor {
+impl DcgmCoordinator {
     /// Run until sampling stops.
-    pub fn run(self) -> Vec<Finished> {
+    pub fn run(self) -> Vec<SourceResult> {
         let Some(wanted) = self.collect() else { return Vec::new() };
         if wanted.is_empty() {
             return Vec::new();
         }
         let stopped = || self.stopped();
-        let command = Command { program: PROGRAM, at_most: ANSWER, stop: &stopped };
+        let command = DcgmCommand { program: PROGRAM, at_most: ANSWER, stop: &stopped };
         let version = Version::ask(&command);
         let instrument = instrument(&self.boards, version);
         let entities = Entities { boards: &self.boards, wanted: &wanted, version };
-        let Found { targets, lost } = match entities.find(&command) {
+        let FoundEntities { targets, lost } = match entities.find(&command) {
             Ok(found) => found,
-            Err(why) => Found::nothing(&wanted, &refusal::explained(&why)),
+            Err(why) => FoundEntities::nothing(&wanted, &refusal::explained(&why)),
         };
         self.boards.iter().filter(|b| lost.contains_key(&b.scope)).for_each(|b| b.pcie.dcgm_does_not());
         let streams: Vec<_> = targets
@@ -103,19 +103,19 @@ impl Conductor {
             })
             .collect();
         // A stream that panicked has no quality to tell; what it read is in the table.
-        let mut finished: Vec<Finished> = streams.into_iter().filter_map(|s| s.join().ok()).collect();
+        let mut finished: Vec<SourceResult> = streams.into_iter().filter_map(|s| s.join().ok()).collect();
         let untold = self.untold(&lost);
         if untold.absent().next().is_some() {
-            finished.push(Finished::without_reading("dcgm", 1.0 / EVERY.as_secs_f64(), untold));
+            finished.push(SourceResult::without_reading("dcgm", 1.0 / EVERY.as_secs_f64(), untold));
         }
         finished.iter_mut().for_each(|f| f.quality.instrument = Some(instrument.clone()));
         finished
     }
 
     /// Metrics for which no stream was started.
-    fn untold(&self, lost: &BTreeMap<Arc<str>, Lost>) -> Account {
+    fn untold(&self, lost: &BTreeMap<Arc<str>, UnreadableScope>) -> Account {
         let mut account = Account::default();
-        for (scope, Lost { metrics, why }) in lost {
+        for (scope, UnreadableScope { metrics, why }) in lost {
             metrics.iter().for_each(|p| account.lacks(p.metric, scope, why));
         }
         for opened in self.boards.iter().filter(|b| b.sources.dcgm()) {
@@ -159,7 +159,7 @@ impl Conductor {
 type Scopes = BTreeMap<Arc<str>, Vec<&'static Profiled>>;
 
 /// The wanted metrics of an unreadable scope, and why it is unreadable.
-pub struct Lost {
+pub struct UnreadableScope {
     metrics: Vec<&'static Profiled>,
     why: String,
 }
@@ -168,7 +168,7 @@ pub struct Lost {
 fn instrument(boards: &[Arc<Opened>], version: Option<Version>) -> Instrument {
     let card = |opened: &Arc<Opened>| {
         let compute_capability = opened.capability.map(|(major, minor)| format!("{major}.{minor}"));
-        let of_part = |part: &super::card::Part| {
+        let of_part = |part: &super::card::InstanceHandle| {
             let scopes = std::iter::once(&part.scope).chain(part.compute_instances.iter().map(|(_, scope)| scope));
             let slices = part.slices;
             scopes.filter_map(move |scope| Some((scope.to_string(), slices?))).collect::<Vec<_>>()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use collo_store::{Sample, SamplingQuality, monotonic_ns};
 
-use super::super::Finished;
+use super::super::SourceResult;
 use super::super::account::Account;
 use super::super::card::Turn;
 use super::super::profiled::{Level, PCIE_TX, Profiled};
@@ -20,7 +20,7 @@ use crate::sampler::latest::Outlet;
 use crate::sampler::quality::Movement;
 
 /// An entity of DCGM's and its wanted metrics.
-pub struct Target {
+pub struct DcgmTarget {
     pub entity: u32,
     pub scope: Arc<str>,
     pub metrics: Vec<&'static Profiled>,
@@ -45,7 +45,7 @@ const RESTARTS: u32 = 3;
 const ZERO_ROWS: u64 = 30;
 
 /// Why a `dcgmi` is no longer read.
-enum End {
+enum StreamEnd {
     Stopped,
     /// It reads 0 where it did not.
     Zero,
@@ -59,7 +59,7 @@ enum End {
 pub struct Stream {
     program: String,
     level: Level,
-    targets: Vec<Target>,
+    targets: Vec<DcgmTarget>,
     /// Rows seen of each entity since dcgmi was started.
     rows: BTreeMap<u32, u64>,
     /// For entities whose shares were not 0, rows since then.
@@ -106,7 +106,7 @@ impl Beat {
 }
 
 impl Stream {
-    pub fn of(program: &str, level: Level, targets: Vec<Target>, stop: Arc<AtomicBool>, outlet: Outlet) -> Stream {
+    pub fn of(program: &str, level: Level, targets: Vec<DcgmTarget>, stop: Arc<AtomicBool>, outlet: Outlet) -> Stream {
         Stream {
             program: program.into(),
             level,
@@ -126,7 +126,7 @@ impl Stream {
     }
 
     /// Read until sampling stops, or DCGM gives up; returns the result.
-    pub fn run(mut self) -> Finished {
+    pub fn run(mut self) -> SourceResult {
         let (began_ns, cpu_before_ns) = (monotonic_ns(), thread_cpu_ns());
         let sets = falling(&self.fields());
         let mut restarts = 0;
@@ -134,14 +134,14 @@ impl Stream {
         let mut why = String::new();
         while let Some(fields) = sets.get(set) {
             match self.read(fields) {
-                End::Stopped => {
+                StreamEnd::Stopped => {
                     self.lack_what_is_left_out(fields, &why);
                     break;
                 }
                 // The same fields once more, watched anew.
-                End::Zero => self.zeroed = true,
+                StreamEnd::Zero => self.zeroed = true,
                 // The same fields gave rows before: it is not they that were refused, unless it comes to nothing again and again.
-                End::Broke(reason) | End::Refused(reason) if self.beat.ticks > 0 => {
+                StreamEnd::Broke(reason) | StreamEnd::Refused(reason) if self.beat.ticks > 0 => {
                     why = reason;
                     restarts += 1;
                     if restarts > RESTARTS || !self.pause(Duration::from_secs(1)) {
@@ -149,7 +149,7 @@ impl Stream {
                         break;
                     }
                 }
-                End::Broke(reason) | End::Refused(reason) => {
+                StreamEnd::Broke(reason) | StreamEnd::Refused(reason) => {
                     why = reason;
                     set = if is_hopeless(&why) { sets.len() } else { set + 1 };
                     if set == sets.len() {
@@ -183,10 +183,10 @@ impl Stream {
     }
 
     /// Run one dcgmi to its end, or to the end of sampling.
-    fn read(&mut self, fields: &[u16]) -> End {
+    fn read(&mut self, fields: &[u16]) -> StreamEnd {
         let mut running = match Running::start(&self.program, self.arguments(fields)) {
             Ok(running) => running,
-            Err(why) => return End::Refused(why),
+            Err(why) => return StreamEnd::Refused(why),
         };
         let began_ns = monotonic_ns();
         let mut parser = Parser::default();
@@ -213,26 +213,30 @@ impl Stream {
             }
             if !self.zeroed && self.zeros.values().any(|rows| *rows >= ZERO_ROWS) {
                 running.end();
-                return End::Zero;
+                return StreamEnd::Zero;
             }
             let gave = !self.rows.is_empty();
             if printed.ended {
                 self.hand_over();
                 let why = command::reason(&err, &out, running.finish());
-                return if gave { End::Broke(why) } else { End::Refused(why) };
+                return if gave { StreamEnd::Broke(why) } else { StreamEnd::Refused(why) };
             }
             if !gave && at_ns > began_ns + FIRST_ROW_NS {
                 let silent = "dcgmi prints no row".to_string();
-                return End::Refused(if err.is_empty() && out.is_empty() { silent } else { command::reason(&err, &out, None) });
+                return StreamEnd::Refused(if err.is_empty() && out.is_empty() {
+                    silent
+                } else {
+                    command::reason(&err, &out, None)
+                });
             }
         }
         running.end();
-        End::Stopped
+        StreamEnd::Stopped
     }
 
     fn take(&mut self, row: Row, at_ns: u64) {
         // A row of something that was not asked for is not guessed to be something that was.
-        let ours = |t: &&Target| t.entity == row.entity && row.level == self.level;
+        let ours = |t: &&DcgmTarget| t.entity == row.entity && row.level == self.level;
         let Some(target) = self.targets.iter().find(ours) else {
             self.unread_lines += 1;
             return;
@@ -322,7 +326,7 @@ impl Stream {
         }
     }
 
-    fn finished(self, began_ns: u64, cpu_before_ns: u64) -> Finished {
+    fn finished(self, began_ns: u64, cpu_before_ns: u64) -> SourceResult {
         let name = match self.level {
             Level::Gpu => "dcgm",
             Level::GpuInstance => "dcgm (GPU instances)",
@@ -335,7 +339,7 @@ impl Stream {
         // dcgm-exporter #662). A pause of the members looks the same: beginning again costs them two rows.
         let again = || format!("restarted once, because its shares read 0 for {} s after being nonzero", ZERO_ROWS / 10);
         let remarks = self.zeroed.then(again).into_iter().collect();
-        let finished = Finished::without_reading(name, 1.0 / EVERY.as_secs_f64(), self.account);
+        let finished = SourceResult::without_reading(name, 1.0 / EVERY.as_secs_f64(), self.account);
         let quality = SamplingQuality {
             achieved_hz: (beat.ticks > 1 && span_s > 0.0).then(|| (beat.ticks - 1) as f64 / span_s),
             ticks: beat.ticks,
@@ -347,7 +351,7 @@ impl Stream {
             remarks,
             ..finished.quality
         };
-        Finished { quality, ..finished }
+        SourceResult { quality, ..finished }
     }
 }
 

@@ -20,7 +20,7 @@ fn a_gap_counts_the_rows_that_did_not_come() {
 /// The result of a stream, and how long it took to stop.
 struct Read {
     samples: Vec<Sample>,
-    finished: Finished,
+    finished: SourceResult,
     latest: Latest,
     ended_in: Duration,
 }
@@ -41,7 +41,7 @@ fn read(script: &str, enough: usize, time: Duration) -> Read {
     let write = ["-c", "printf %s \"$1\" > \"$0\" && chmod +x \"$0\"", &program, &text];
     assert!(std::process::Command::new("sh").args(write).status().unwrap().success());
     let metrics: Vec<_> = PROFILED.iter().filter(|p| [1002, 1006].contains(&p.dcgm)).collect();
-    let target = |entity: u32, scope: &str| Target {
+    let target = |entity: u32, scope: &str| DcgmTarget {
         entity,
         scope: scope.into(),
         metrics: metrics.clone(),

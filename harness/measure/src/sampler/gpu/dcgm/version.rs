@@ -1,6 +1,6 @@
 //! The DCGM version, and how it affects what can be read.
 
-use super::command::Command;
+use super::command::DcgmCommand;
 
 /// Major, minor and patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -8,7 +8,7 @@ pub struct Version(pub u32, pub u32, pub u32);
 
 impl Version {
     /// The version that `dcgmi --version` prints; `None` if it prints none.
-    pub fn ask(command: &Command<'_>) -> Option<Version> {
+    pub fn ask(command: &DcgmCommand<'_>) -> Option<Version> {
         let answer = command.ask(&["--version"]).ok()?;
         Version::parse(&answer.out)
     }
