@@ -53,7 +53,7 @@ impl Blame {
             ([], [one]) => format!("{one} uses the GPU"),
             ([], many) => format!("{} use the GPU", many.join(", ")),
             (units, []) => {
-                let verb = if units.len() == 1 { "holds" } else { "hold" };
+                let verb = if units.len() == 1 { "uses" } else { "use" };
                 format!("{} {verb} the GPU", services::names(units))
             }
             (units, others) => format!("{} and {} use the GPU", services::names(units), others.join(", ")),
