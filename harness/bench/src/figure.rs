@@ -91,13 +91,13 @@ impl Figure {
         };
         json!({
             "figure": self.name,
-            "unit": self.unit.word(),
+            "unit": self.unit.as_str(),
             "value": self.value,
             "p99": self.p99,
             "interval_95": self.interval.map(|(low, high)| json!({"low": low, "high": high})),
             "count": self.count,
             "floor": self.floor,
-            "limit": self.limit.map(|(limit, which)| json!({"of": which.word(), "at_most": limit})),
+            "limit": self.limit.map(|(limit, which)| json!({"of": which.as_str(), "at_most": limit})),
             "peer": self.peer.map(|(name, value)| json!({"name": name, "value": value, "ratio": self.value.map(|v| v / value)})),
             "verdict": verdict,
             "note": self.note,
@@ -135,7 +135,7 @@ impl Figure {
 }
 
 impl Statistic {
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Statistic::Value => "value",
             Statistic::P99 => "p99",
@@ -161,7 +161,7 @@ impl Statistic {
 }
 
 impl Unit {
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Unit::Seconds => "s",
             Unit::Share => "share of one core",

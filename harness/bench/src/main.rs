@@ -5,8 +5,8 @@
 
 mod bench;
 mod figure;
-mod ground;
 mod load;
+mod scratch_project;
 mod simulated;
 mod statistics;
 
@@ -20,8 +20,8 @@ use fs_err as fs;
 use serde_json::json;
 
 use bench::{BENCHES, Bench, Effort, gpu_sampler, staging};
-use ground::ScratchProject;
 use load::Watch;
+use scratch_project::ScratchProject;
 
 /// The parts measured inside simulated machines.
 const PARTS: [simulated::Part; 2] = [

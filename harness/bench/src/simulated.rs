@@ -13,7 +13,7 @@ use fs_err as fs;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::ground::ScratchProject;
+use crate::scratch_project::ScratchProject;
 
 /// The hidden first argument that makes this binary measure one part inside a simulated machine.
 const VERB: &str = "__simulated";

@@ -4,9 +4,9 @@
 
 mod args;
 mod exit;
+mod output;
 mod plan_text;
 mod progress;
-mod say;
 mod unexpected;
 mod verb;
 
@@ -25,14 +25,14 @@ fn main() -> ExitCode {
     let arguments = match Arguments::read() {
         Ok(arguments) => arguments,
         Err(e) => {
-            say::of_clap(&e);
-            if let Some(unwritten) = say::unwritten() {
+            output::of_clap(&e);
+            if let Some(unwritten) = output::unwritten() {
                 return ended(&unwritten.into());
             }
             return exit::code(if e.use_stderr() { exit::USAGE } else { exit::DONE });
         }
     };
-    say::set_up(&arguments);
+    output::set_up(&arguments);
     let context = verb::Context { arguments: &arguments };
     let verb = || match &arguments.verb {
         Verb::Plan(a) => verb::plan::run(&context, a),
@@ -55,11 +55,11 @@ fn main() -> ExitCode {
         Verb::Completions(a) => verb::completions::run(a),
     };
     let code = unexpected::caught(verb).unwrap_or_else(|wrong| {
-        say::failure(&wrong);
+        output::failure(&wrong);
         wrong.class().code()
     });
     collo_measure::launch::cgroup::leave();
-    match say::unwritten() {
+    match output::unwritten() {
         Some(unwritten) if code == exit::DONE => {
             // What was measured is stored: only the answer is missing.
             let measures = matches!(arguments.verb, Verb::Run(_) | Verb::Nightly(_));
@@ -75,6 +75,6 @@ fn main() -> ExitCode {
 
 /// Print the error that ends collo, and return its code.
 fn ended(wrong: &Diagnostics) -> ExitCode {
-    say::failure(wrong);
+    output::failure(wrong);
     exit::code(wrong.class().code())
 }

@@ -9,7 +9,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 
 use collo_store::{Diagnostic, Diagnostics, ExitClass};
 
-use crate::say;
+use crate::output;
 
 /// Location of the last panic of the main thread.
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
@@ -28,7 +28,7 @@ fn hook(info: &PanicHookInfo<'_>) {
         *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = place;
     } else {
         let place = place.map(|p| format!(" at {p}")).unwrap_or_default();
-        say::warning(format!("a thread of collo ended unexpectedly{place}: {}", words(info.payload())));
+        output::warning(format!("a thread of collo ended unexpectedly{place}: {}", words(info.payload())));
     }
 }
 

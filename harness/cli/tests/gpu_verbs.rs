@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use collo_measure::hold::Journal;
+use collo_measure::lease::Journal;
 use collo_measure::mig::{Cards, GpuModel, Profile};
 use collo_measure::{Partition, layout};
 

@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use crate::support::{Answer, Bench, Running, crash, is_alive, wait_for};
 
 /// How long what a killed collo had started may take to be gone.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 const TRAINS: &str = "import os, signal, sys, time, collo
 member = collo.connect()
@@ -50,7 +50,7 @@ fn signalled(bench: &Bench, there: &str, signal: Signal) -> Answer {
     wait_for("the program", || bench.at(there).exists().then_some(()));
     running.signal(signal);
     let answer = running.ends();
-    bench.nothing_is_left(if signal == Signal::SIGKILL { PATIENCE } else { Duration::ZERO });
+    bench.nothing_is_left(if signal == Signal::SIGKILL { TIMEOUT } else { Duration::ZERO });
     answer
 }
 

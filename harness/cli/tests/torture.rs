@@ -27,7 +27,7 @@ members = [
 ]";
 
 /// How long the processes of a killed collo may take to be gone.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What of a report does not depend on times; how many repetitions count does, because a busy machine drifts.
 fn shape(report: &Value) -> Value {
@@ -56,7 +56,7 @@ fn torture(kills: u32, seed: u64) {
         std::thread::sleep(random.below(Duration::from_millis(2500)));
         running.signal(Signal::SIGKILL);
         let at = Instant::now();
-        bench.nothing_is_left(PATIENCE);
+        bench.nothing_is_left(TIMEOUT);
         longest = longest.max(at.elapsed());
         match running.ends().code {
             // By a signal: the kill came before the end.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use collo_store::{CampaignFolder, PlannedRun, StoredRun};
 
-use crate::device::hold::Restored;
+use crate::device::lease::Restored;
 use crate::ingredients::Change;
 use crate::observe::View;
 use crate::prepare::Prepared;

@@ -18,11 +18,11 @@ mod frontier;
 pub mod ingredients;
 mod interpreters;
 mod interrupt;
+mod interrupted;
 pub mod launch;
 pub mod load;
 pub mod machine;
 mod nearest;
-mod noted;
 pub mod observe;
 mod plan;
 mod prepare;
@@ -38,21 +38,21 @@ mod shown;
 #[cfg(test)]
 #[path = "../../store/tests/support/skip.rs"]
 mod skip;
-pub mod trial;
 pub mod units;
 pub mod workload;
+pub mod workload_check;
 
 pub use campaign::is_want_of_threads;
 pub use cell::{AfterMeasured, Cell, Member, Term};
 pub use device::{
     Address as GpuAddress, Cores, DeviceFacts, DeviceKind, Driver, Gpu, GpuSelector as GpuChoice, Partition, allocation, apply,
-    company, cut, fixed, has_gpu, hold, holders, layout, mig, mps, namespace, nvml, partition, services, trust,
+    company, fixed, has_gpu, holders, layout, lease, mig, mps, namespace, nvml, partition, repartition, services, trust,
 };
 pub use events::{Event, Watcher};
 pub use expand::{Expanded, expand};
 pub use experiment::Experiment;
 pub use interpreters::Interpreters;
-pub use noted::{Noted, Stopped};
+pub use interrupted::{Noted, Stopped};
 pub use plan::{Plan, PlannedCell, plan};
 pub use prepare::{Prepared, prepare};
 pub use project::Project;

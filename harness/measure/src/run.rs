@@ -13,7 +13,7 @@ use collo_store::{
 use tokio::sync::watch;
 
 use crate::cell::{AfterMeasured, Cell};
-use crate::device::hold::GpuLease;
+use crate::device::lease::GpuLease;
 use crate::device::{DeviceFacts, DeviceKind, Gpu, nvml};
 use crate::experiment::{Experiment, FailureRule};
 use crate::ingredients::IngredientWatch;

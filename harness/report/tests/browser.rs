@@ -21,7 +21,7 @@ use support::card::CardTruth;
 use support::serving::Serves;
 
 /// A busy machine with two cores is slow, not broken.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// One browser at a time.
 static TURN: Mutex<()> = Mutex::new(());
@@ -98,10 +98,10 @@ fn dumped(browser: &Path, page: &Path, width: u32, folder: &Path) -> (String, St
         .unwrap();
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIMEOUT {
             let _ = child.kill();
             let _ = child.wait();
-            panic!("the browser did not end within {} s", PATIENCE.as_secs());
+            panic!("the browser did not end within {} s", TIMEOUT.as_secs());
         }
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -77,7 +77,7 @@ fn nights() -> (Value, Value) {
 }
 
 fn words(comparison: &Comparison) -> Vec<(&str, &str)> {
-    comparison.rows.iter().map(|r| (r.label.as_str(), r.finding.word())).collect()
+    comparison.rows.iter().map(|r| (r.label.as_str(), r.finding.as_str())).collect()
 }
 
 #[test]

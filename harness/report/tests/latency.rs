@@ -443,10 +443,10 @@ fn a_step_of_the_p99_is_worse_and_another_rate_is_not_judged() {
     let (before, after) = (side(&of(&usual.clone().left(110.0), 1)), side(&of(&usual.clone().left(65.0), 2)));
     let found = compare(&before, &after, &Options::default()).unwrap();
     let row = found.rows.iter().find(|r| r.label == "serve+tiny mps").unwrap();
-    assert_eq!((row.quantity.as_str(), row.finding.word()), ("latency_p99_s", "worse"), "{row:?}");
+    assert_eq!((row.quantity.as_str(), row.finding.as_str()), ("latency_p99_s", "worse"), "{row:?}");
     near(row.ratio.as_ref().unwrap().estimate, 60.0 / 15.0, 0.35);
     let alone = found.rows.iter().find(|r| r.label == "serve solo b1").unwrap();
-    assert!(!matches!(alone.finding.word(), "worse" | "better"), "{alone:?}");
+    assert!(!matches!(alone.finding.as_str(), "worse" | "better"), "{alone:?}");
 
     let faster = Serves { rate_per_s: 80.0, ..usual.clone() };
     let found = compare(&before, &side(&of(&faster, 3)), &Options::default()).unwrap();

@@ -155,7 +155,7 @@ impl CellRecord {
             "sharing" => Some(self.sharing.as_str().into()),
             "degree" => Some(self.degree.into()),
             "baseline" => Some(self.baseline.into()),
-            "after_measured" => Some(self.after_measured.word().into()),
+            "after_measured" => Some(self.after_measured.as_str().into()),
             "workload" => {
                 let mut names: Vec<&str> = self.members.iter().map(|m| m.workload.as_str()).collect();
                 names.dedup();
@@ -189,7 +189,7 @@ impl AfterMeasured {
     /// What schema 1 called them, for those who still write so.
     pub const FORMER: &'static str = "`keep-running` was `hold`, `exit` was `release`";
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         Self::WORDS[self as usize]
     }
 
@@ -201,8 +201,8 @@ impl AfterMeasured {
         }
     }
 
-    pub fn from_word(word: &str) -> Option<AfterMeasured> {
-        [AfterMeasured::KeepRunning, AfterMeasured::Exit].into_iter().find(|after| after.word() == word)
+    pub fn parse(word: &str) -> Option<AfterMeasured> {
+        [AfterMeasured::KeepRunning, AfterMeasured::Exit].into_iter().find(|after| after.as_str() == word)
     }
 }
 
@@ -327,8 +327,8 @@ mod tests {
             assert_eq!(serde_json::from_value::<CellRecord>(old).unwrap().after_measured, after);
         }
         for after in [AfterMeasured::KeepRunning, AfterMeasured::Exit] {
-            assert_eq!(serde_json::to_value(after).unwrap(), after.word());
-            assert_eq!(AfterMeasured::from_word(after.word()), Some(after));
+            assert_eq!(serde_json::to_value(after).unwrap(), after.as_str());
+            assert_eq!(AfterMeasured::parse(after.as_str()), Some(after));
         }
     }
 

@@ -50,7 +50,7 @@ pub enum Label {
 }
 
 impl Label {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Label::Error => "error",
             Label::Warning => "warning",
@@ -79,7 +79,7 @@ impl Line {
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.label {
-            Some(label) => write!(f, "{}: {}", label.word(), self.text),
+            Some(label) => write!(f, "{}: {}", label.as_str(), self.text),
             None => f.write_str(&self.text),
         }
     }

@@ -42,7 +42,7 @@ fn is_false(value: &bool) -> bool {
 
 impl Outcome {
     /// Its keyword, as in JSON.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Outcome::Completed => "completed",
             Outcome::OutOfMemory { .. } => "out_of_memory",
@@ -59,7 +59,7 @@ impl Outcome {
 
     /// The keyword as people read it: `out of memory`.
     pub fn text(&self) -> String {
-        self.word().replace('_', " ")
+        self.as_str().replace('_', " ")
     }
 
     /// True for what `--only failed` measures again: neither a number nor a result.

@@ -264,7 +264,7 @@ impl RunDraft {
         file.sync_all()?;
         sync_folder(&self.aside)?;
         // Before it is there: no run is ever without its digest.
-        Journal::open(&self.campaign)?.recorded(&self.folder, record.outcome.word(), &digest::sha256_text(&json))?;
+        Journal::open(&self.campaign)?.recorded(&self.folder, record.outcome.as_str(), &digest::sha256_text(&json))?;
         put_in_place(&self.campaign, &self.folder, &self.aside)?;
         Ok(self.campaign.join(&self.folder))
     }

@@ -8,13 +8,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use collo_measure::mig::Cards;
 use collo_measure::sampler::{Board, BoardInstance, Rates, Sampling, Source, SourceChoice};
-use collo_measure::{DeviceFacts, Driver, Project, cut, machine};
+use collo_measure::{DeviceFacts, Driver, Project, machine, repartition};
 use collo_store::{Campaign, PlanRecord, Runs, SCHEMA, SamplingQuality, Thresholds, read_samples, utc_now};
 use serde::{Deserialize, Serialize};
 
 use super::Effort;
 use crate::figure::{Figure, Statistic, Unit};
-use crate::ground::ScratchProject;
+use crate::scratch_project::ScratchProject;
 use crate::simulated::{SimMachine, Task};
 
 pub const PART: &str = "gpu-sampler";
@@ -139,7 +139,7 @@ pub fn inside(job: &Task) -> Result<SampledGpus> {
 /// A GPU as partitioned. DCGM is another process, which is not measured here.
 fn board(gpu: &collo_measure::Gpu) -> Result<Board> {
     let uuid = gpu.at.as_ref().context("the GPU has a place")?.uuid.clone();
-    let devices = cut::read(&uuid, &gpu.label())?.instances.into_iter().flat_map(|part| part.devices);
+    let devices = repartition::read(&uuid, &gpu.label())?.instances.into_iter().flat_map(|part| part.devices);
     let instances =
         devices.map(|d| BoardInstance { uuid: d.uuid, gpu_instance: d.gpu_instance, compute_instance: Some(d.compute_instance) });
     Ok(Board { uuid, instances: instances.collect(), sources: SourceChoice { sm: Some(Source::Gpm), ..SourceChoice::default() } })

@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::figure::Figure;
-use crate::ground::ScratchProject;
+use crate::scratch_project::ScratchProject;
 
 pub struct Bench {
     pub name: &'static str,

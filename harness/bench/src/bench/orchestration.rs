@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use super::Effort;
 use crate::figure::{Figure, Statistic};
-use crate::ground::ScratchProject;
+use crate::scratch_project::ScratchProject;
 use crate::simulated::SimMachine;
 use crate::statistics::{median, quantile};
 

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 
 use super::Effort;
 use crate::figure::{Figure, Statistic};
-use crate::ground::{Moment, ScratchProject};
+use crate::scratch_project::{Moment, ScratchProject};
 use crate::statistics::{median, quantile};
 
 const DEGREE: usize = 2;

@@ -12,7 +12,7 @@ use fs_err as fs;
 
 use super::Effort;
 use crate::figure::Figure;
-use crate::ground::ScratchProject;
+use crate::scratch_project::ScratchProject;
 use crate::statistics::median;
 
 const PINS: [&str; 2] = ["radt==0.2.30", "pandas<3"];

@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 use super::Effort;
 use crate::figure::{Figure, Statistic, Unit};
-use crate::ground::{Moment, ScratchProject};
+use crate::scratch_project::{Moment, ScratchProject};
 use crate::statistics::{Interval, median, ratio_of_pairs};
 
 /// The first is warm-up.

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 
 use super::Effort;
 use crate::figure::{Figure, Statistic};
-use crate::ground::ScratchProject;
+use crate::scratch_project::ScratchProject;
 use crate::statistics::{median, quantile};
 
 pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::Effort;
 use crate::figure::{Figure, Statistic};
-use crate::ground::ScratchProject;
+use crate::scratch_project::ScratchProject;
 
 /// The largest campaign that the targets cover.
 const SAMPLES: f64 = 1e8;

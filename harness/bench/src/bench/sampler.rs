@@ -9,7 +9,7 @@ use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 
 use super::Effort;
 use crate::figure::{Figure, Statistic, Unit};
-use crate::ground::{Moment, ScratchProject};
+use crate::scratch_project::{Moment, ScratchProject};
 use crate::statistics::quantile;
 
 const MEMBERS: u32 = 16;

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::Effort;
 use crate::figure::{Figure, Statistic};
-use crate::ground::ScratchProject;
+use crate::scratch_project::ScratchProject;
 use crate::statistics::{median, quantile};
 
 const MEMBERS: u32 = 7;
@@ -16,7 +16,7 @@ pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
     );
     ground.write_experiment("skew", &lines)?;
     let runs = ground.measure("skew", |cell| cell.degree == MEMBERS, &mut |_| Ok(()))?;
-    let skew_s = |timed: &crate::ground::Timed| {
+    let skew_s = |timed: &crate::scratch_project::Timed| {
         let starts: Option<Vec<u64>> = timed.run.record.members.iter().map(|m| m.training_start_ns).collect();
         let starts = starts?;
         Some((starts.iter().max()? - starts.iter().min()?) as f64 / 1e9)

@@ -7,17 +7,17 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use collo_measure::hold::{GpuLease, Who};
+use collo_measure::lease::{GpuLease, Who};
 use collo_measure::mig::Cards;
 use collo_measure::nvml::instances::Raw;
 use collo_measure::sharing::{self, StageContext as Stage};
-use collo_measure::{Cores, DeviceFacts, Driver, Gpu, GpuChoice, Partition, Project, cut, mps, nvml};
+use collo_measure::{Cores, DeviceFacts, Driver, Gpu, GpuChoice, Partition, Project, mps, nvml, repartition};
 use collo_store::MemberSpec;
 use serde::{Deserialize, Serialize};
 
 use super::Effort;
 use crate::figure::Figure;
-use crate::ground::ScratchProject;
+use crate::scratch_project::ScratchProject;
 use crate::simulated::{SimMachine, Task};
 use crate::statistics::{median, quantile};
 
@@ -113,7 +113,7 @@ pub fn inside(job: &Task) -> Result<StagingTimes> {
                 1 => bare_cut(&mut hold, gpu, &seven, &found, &mut m)?,
                 _ => calls(gpu, &seven, &mut m.calls)?,
             }
-            let now = cut::read(hold.uuid(), &gpu.label())?.partition;
+            let now = repartition::read(hold.uuid(), &gpu.label())?.partition;
             ensure!(now == found, "the GPU was not restored: it is {now}");
         }
         let stand = Stand { facts: &facts, gpu, folder: &job.folder };
@@ -148,9 +148,9 @@ fn timed<T, E>(seconds: &mut Vec<f64>, work: impl FnOnce() -> std::result::Resul
 }
 
 fn held(hold: &mut GpuLease, seven: &Partition, m: &mut StagingTimes) -> Result<()> {
-    timed(&mut m.held.there_s, || hold.bring(seven))?;
+    timed(&mut m.held.there_s, || hold.apply(seven))?;
     let label = hold.uuid().to_string();
-    timed(&mut m.look_s, || cut::read(&label, "the GPU"))?;
+    timed(&mut m.look_s, || repartition::read(&label, "the GPU"))?;
     let restored = timed(&mut m.held.back_s, || hold.restore())?;
     ensure!(restored.destroyed == MEMBERS, "{} instances were destroyed, not {MEMBERS}", restored.destroyed);
     Ok(())
@@ -158,8 +158,8 @@ fn held(hold: &mut GpuLease, seven: &Partition, m: &mut StagingTimes) -> Result<
 
 fn bare_cut(hold: &mut GpuLease, gpu: &Gpu, seven: &Partition, found: &Partition, m: &mut StagingTimes) -> Result<()> {
     let (uuid, label) = (hold.uuid().to_string(), gpu.label());
-    timed(&mut m.cut.there_s, || cut::bring(&uuid, &label, seven))?;
-    timed(&mut m.cut.back_s, || cut::bring(&uuid, &label, found))?;
+    timed(&mut m.cut.there_s, || repartition::apply(&uuid, &label, seven))?;
+    timed(&mut m.cut.back_s, || repartition::apply(&uuid, &label, found))?;
     Ok(())
 }
 

@@ -120,7 +120,7 @@ pub enum MigVerb {
 
 impl MigVerb {
     /// As it is typed.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             MigVerb::Export { .. } => "export",
             MigVerb::Assert { .. } => "assert",

@@ -10,7 +10,7 @@ use collo_store::{CampaignFolder, Outcome, PlannedRun, utc_now};
 
 use super::eta::Eta;
 use super::{Display, python, words};
-use crate::say;
+use crate::output;
 use collo_measure::shown;
 
 /// No output: `-q`.
@@ -78,17 +78,17 @@ fn progress(m: &MemberView, epochs: u32) -> String {
             let served = m.served.map(|s| format!(" ({})", words::served(&s))).unwrap_or_default();
             format!("{}/{}{served}", m.measured, epochs.saturating_sub(1).max(1))
         }
-        other => other.word().to_string(),
+        other => other.as_str().to_string(),
     }
 }
 
 fn tell(event: &Event<'_>) {
-    super::notice(event).iter().for_each(say::noticed);
+    super::notice(event).iter().for_each(output::noticed);
 }
 
 fn line(text: String) {
     let utc = utc_now();
-    say::remark(format!("{} {text}", utc.get(11..19).unwrap_or_default()));
+    output::note(format!("{} {text}", utc.get(11..19).unwrap_or_default()));
 }
 
 impl Display for Lines {
@@ -96,12 +96,12 @@ impl Display for Lines {
         match event {
             Event::Python(progress) => {
                 if let Some(text) = python::line(&progress) {
-                    say::remark(text);
+                    output::note(text);
                 }
             }
             Event::Data(prepared) => {
                 if let Some(text) = data_line(prepared) {
-                    say::remark(text);
+                    output::note(text);
                 }
             }
             Event::Opened { campaign, stored, todo, forecast_s, cooldown, .. } => {
@@ -124,7 +124,7 @@ impl Display for Lines {
                 let place = format!("{}/{} {}", self.done, self.total, words::name(run));
                 line(format!("{place}: {done}{}, {seconds:.1} s", words::outcome(run)));
                 for trace in words::trace(run) {
-                    say::remark(trace);
+                    output::note(trace);
                 }
             }
             Event::Stopping { now } => line(super::stopping(self.run.as_ref().map(|r| &*r.name), now)),

@@ -13,7 +13,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::eta::Eta;
 use super::lines::data_line;
 use super::{Display, python, words};
-use crate::say;
+use crate::output;
 
 /// Maximum redraw rate.
 const HZ: u8 = 4;
@@ -60,7 +60,7 @@ impl Live {
     }
 
     fn tell(&self, event: &Event<'_>) {
-        super::notice(event).iter().for_each(|line| drop(self.screen.println(say::painted(line))));
+        super::notice(event).iter().for_each(|line| drop(self.screen.println(output::painted(line))));
     }
 
     fn campaign_line(&self) {
@@ -203,7 +203,7 @@ fn member_line(index: usize, workload: &str, m: &MemberView, epochs: u32, (wide,
     };
     format!(
         "    {index:<6}  {workload:<wide$}  {:<7}  {epoch:>5}  {seconds:>7}  {cpu:>5}  {memory:>10}{on_gpu}  {loss}",
-        m.phase.word()
+        m.phase.as_str()
     )
 }
 

@@ -9,7 +9,7 @@ pub mod words;
 use std::io::IsTerminal;
 
 use collo_measure::Event;
-use collo_measure::hold::Restored;
+use collo_measure::lease::Restored;
 use collo_measure::services;
 use collo_store::diagnostic::{Label, Line};
 
@@ -103,7 +103,7 @@ pub fn put_back(restored: &Restored) -> String {
         parts.push(format!("compute mode {mode}"));
     }
     if !restored.settings.is_nothing() {
-        parts.push(restored.settings.words());
+        parts.push(restored.settings.to_text());
     }
     if !restored.services.is_empty() {
         parts.push(format!("{} started again", services::names(&restored.services)));

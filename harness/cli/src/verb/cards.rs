@@ -8,7 +8,7 @@ use collo_store::Diagnostics;
 
 use super::{Context, Ended};
 use crate::exit;
-use crate::say;
+use crate::output;
 
 /// One row per GPU model; with a name, that model and its profiles.
 pub fn gpus(context: &Context<'_>, name: Option<&str>) -> Ended {
@@ -16,12 +16,12 @@ pub fn gpus(context: &Context<'_>, name: Option<&str>) -> Ended {
     let chosen = chosen(&cards, name)?;
     if context.arguments.json {
         let list: Vec<Json> = chosen.iter().map(|card| value(card)).collect();
-        say::json(&json!({"schema": 1, "gpus": list}));
+        output::json(&json!({"schema": 1, "gpus": list}));
     } else if let (Some(_), [card]) = (name, &chosen[..]) {
-        say::result(profiles(card).render(say::width()).trim_end());
-        say::remark(format!("next: collo list layouts --gpu {}", card.name));
+        output::result(profiles(card).render(output::width()).trim_end());
+        output::note(format!("next: collo list layouts --gpu {}", card.name));
     } else {
-        say::result(overview(&chosen).render(say::width()).trim_end());
+        output::result(overview(&chosen).render(output::width()).trim_end());
     }
     say_broken(&cards, name);
     Ok(exit::DONE)
@@ -42,12 +42,12 @@ pub fn layouts(context: &Context<'_>, name: Option<&str>) -> Ended {
         }
     }
     if context.arguments.json {
-        say::json(&json!({"schema": 1, "layouts": list}));
+        output::json(&json!({"schema": 1, "layouts": list}));
     } else if list.is_empty() {
         let file = name.map_or("a file of mig-profiles/".to_string(), |name| format!("mig-profiles/{name}.toml"));
-        say::remark(format!("no known layout; layouts are lines of `[layouts]` in {file}"));
+        output::note(format!("no known layout; layouts are lines of `[layouts]` in {file}"));
     } else {
-        say::result(table.render(say::width()).trim_end());
+        output::result(table.render(output::width()).trim_end());
     }
     say_broken(&cards, name);
     Ok(exit::DONE)
@@ -73,7 +73,7 @@ fn chosen<'a>(cards: &'a Cards, name: Option<&str>) -> Result<Vec<&'a GpuModel>,
 fn say_broken(cards: &Cards, name: Option<&str>) {
     // Who asks for one card that is right need not hear of the others.
     for mistakes in cards.broken().values().filter(|_| name.is_none()) {
-        say::failure(mistakes);
+        output::failure(mistakes);
     }
 }
 

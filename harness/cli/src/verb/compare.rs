@@ -9,7 +9,7 @@ use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs};
 use super::{Context, Ended};
 use crate::args::compare::{By, Compare};
 use crate::exit;
-use crate::say;
+use crate::output;
 use collo_measure::shown;
 
 /// The keyword for the published results, in place of a campaign.
@@ -53,12 +53,12 @@ pub fn run(context: &Context<'_>, a: &Compare) -> Ended {
 /// Print the results, and write the page if requested.
 fn show(context: &Context<'_>, a: &Compare, found: &impl Present) -> Result<(), Diagnostics> {
     if context.arguments.json {
-        say::json(&found.json());
+        output::json(&found.json());
     } else {
-        say::result(found.text(say::width()).trim_end());
+        output::result(found.text(output::width()).trim_end());
     }
     if let Some(folder) = &a.to {
-        say::remark(format!("page: {}", shown(&found.write(folder)?.html)));
+        output::note(format!("page: {}", shown(&found.write(folder)?.html)));
     }
     Ok(())
 }

@@ -4,11 +4,11 @@ use clap::CommandFactory;
 
 use super::Ended;
 use crate::args::{self, Arguments};
-use crate::{exit, say};
+use crate::{exit, output};
 
 pub fn run(a: &args::Completions) -> Ended {
     let mut script = Vec::new();
     clap_complete::generate(a.shell, &mut Arguments::command(), "collo", &mut script);
-    say::bytes(&script);
+    output::bytes(&script);
     Ok(exit::DONE)
 }

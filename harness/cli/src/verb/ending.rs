@@ -8,8 +8,8 @@ use collo_store::{Diagnostic, ExitClass};
 
 use crate::args::{self, Foreign, Services};
 use crate::exit;
+use crate::output;
 use crate::progress::words;
-use crate::say;
 
 /// The full command that resumes this.
 pub fn resume(verb: &str, experiment: &str, selection: Option<&Selection>, a: &args::Measure) -> String {
@@ -43,7 +43,7 @@ fn no_room(e: &RunError) -> bool {
 pub fn stopped(finished: &Finished, resume: &str) -> Option<u8> {
     let total = finished.campaign.manifest().plan.order.len();
     let stored = format!("{} of {total} runs stored", finished.stored);
-    say::remark(match finished.end {
+    output::note(match finished.end {
         CampaignEnd::Complete => return None,
         CampaignEnd::Interrupted { killed: true } => format!("killed: {stored}, this one is dropped; no process is left"),
         CampaignEnd::TimeOver => format!("time limit reached: {stored}"),
@@ -53,6 +53,6 @@ pub fn stopped(finished: &Finished, resume: &str) -> Option<u8> {
             format!("stopped{after}: {stored}, the current run is recorded as interrupted; no process is left")
         }
     });
-    say::remark(format!("resume: {resume}          {}", words::runs(total - finished.stored)));
+    output::note(format!("resume: {resume}          {}", words::runs(total - finished.stored)));
     Some(if matches!(finished.end, CampaignEnd::Interrupted { .. }) { exit::INTERRUPTED } else { exit::INCOMPLETE })
 }

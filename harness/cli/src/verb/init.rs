@@ -8,7 +8,7 @@ use fs_err as fs;
 use collo_store::Diagnostic;
 
 use super::{Context, Ended};
-use crate::{args, exit, say};
+use crate::{args, exit, output};
 use collo_measure::shown;
 
 // `CARRIED`: path inside a project, and content; made by build.rs.
@@ -33,9 +33,9 @@ pub fn run(context: &Context<'_>, a: &args::Init) -> Ended {
         written += 1;
     }
     let there = if kept == 0 { String::new() } else { format!(", {kept} already there, unchanged") };
-    say::result(format!("{written} files written to {}{there}", a.place.display()));
+    output::result(format!("{written} files written to {}{there}", a.place.display()));
     let first = if a.place == Path::new(".") { String::new() } else { format!("cd {} && ", a.place.display()) };
-    say::remark(format!("next: {first}collo run quickstart"));
+    output::note(format!("next: {first}collo run quickstart"));
     Ok(exit::DONE)
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Context, Ended, cards, prune};
 use crate::args::{self, What};
-use crate::{exit, say};
+use crate::{exit, output};
 
 pub fn run(context: &Context<'_>, a: &args::List) -> Ended {
     if a.gpu.is_some() && !matches!(a.what, What::Gpus | What::Layouts) {
@@ -60,14 +60,14 @@ fn campaigns(context: &Context<'_>, a: &args::List) -> Ended {
             "stored": state.stored, "failed": state.failed, "state": state.text(), "folder": campaign.path()}));
     }
     if context.arguments.json {
-        say::json(&json!({"schema": 1, "campaigns": list}));
+        output::json(&json!({"schema": 1, "campaigns": list}));
     } else if campaigns.is_empty() {
-        say::remark("no campaign is stored yet");
-        say::remark("next: collo run quickstart");
+        output::note("no campaign is stored yet");
+        output::note("next: collo run quickstart");
     } else {
-        say::result(table.render(say::width()).trim_end());
+        output::result(table.render(output::width()).trim_end());
     }
-    broken.iter().for_each(say::warning);
+    broken.iter().for_each(output::warning);
     left_alone(&foreign);
     Ok(exit::DONE)
 }
@@ -78,7 +78,7 @@ const TO_COME_S: f64 = 300.0;
 /// Report the entries of `runs/` that are not readable campaigns.
 pub fn left_alone(foreign: &[Foreign]) {
     for f in foreign {
-        say::warning(format!("`{}` {}, left alone", shown(&f.path), f.reason));
+        output::warning(format!("`{}` {}, left alone", shown(&f.path), f.reason));
     }
 }
 
@@ -105,12 +105,12 @@ fn experiments(context: &Context<'_>, a: &args::List) -> Ended {
         }
     }
     if context.arguments.json {
-        say::json(&json!({"schema": 1, "experiments": list}));
+        output::json(&json!({"schema": 1, "experiments": list}));
     } else {
-        say::result(table.render(say::width()).trim_end());
+        output::result(table.render(output::width()).trim_end());
     }
     for mistakes in broken {
-        say::failure(&mistakes);
+        output::failure(&mistakes);
     }
     Ok(exit::DONE)
 }
@@ -129,9 +129,9 @@ fn modes(context: &Context<'_>) -> Ended {
         list.push(json!({"mode": family.name, "examples": family.examples, "about": family.about}));
     }
     if context.arguments.json {
-        say::json(&json!({"schema": 1, "modes": list}));
+        output::json(&json!({"schema": 1, "modes": list}));
     } else {
-        say::result(table.render(say::width()).trim_end());
+        output::result(table.render(output::width()).trim_end());
     }
     Ok(exit::DONE)
 }

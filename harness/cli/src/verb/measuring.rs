@@ -9,7 +9,7 @@ use collo_store::{Diagnostic, Diagnostics, ExitClass};
 
 use super::{Context, ending};
 use crate::args::{self, Foreign};
-use crate::{progress, say};
+use crate::{output, progress};
 
 /// The request that the arguments make of an experiment.
 pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::Measure) -> Request {
@@ -26,12 +26,12 @@ pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::M
 
 /// Plan a request for measuring, or only for preparing, and warn of anything unusual. An empty plan is an error.
 pub fn planned(project: &Project, request: Request, prepare: bool) -> Result<Session, Diagnostics> {
-    request.experiment.warnings.iter().for_each(say::warning);
+    request.experiment.warnings.iter().for_each(output::warning);
     let session = match prepare {
         true => Session::plan(project, request)?,
         false => Session::plan_to_measure(project, request, &mut |event| {
             if let Event::Restored { label, restored } = event {
-                say::remark(progress::restored(&label, &restored));
+                output::note(progress::restored(&label, &restored));
             }
         })?,
     };
@@ -52,9 +52,9 @@ pub fn measured(context: &Context<'_>, mut session: Session, resume: &str) -> Re
 fn check(session: &Session) -> Result<(), Diagnostics> {
     let plan = session.planned();
     for r in plan.refusals.iter().map(|r| &r.record) {
-        say::remark(format!("– {} is refused: {}", r.cell, r.reason));
+        output::note(format!("– {} is refused: {}", r.cell, r.reason));
         if let Some(hint) = &r.hint {
-            say::hint(hint);
+            output::hint(hint);
         }
     }
     if plan.order.is_empty() {
@@ -82,8 +82,8 @@ fn warn_of_scale(session: &Session) {
     let load = f64::from(degree) * session.experiment().sampling.rate_hz;
     let samples = plan.forecast.runs_s.unwrap_or(0.0) * load * 7.0;
     if load > MEMBERS_HZ || samples > SAMPLES {
-        say::warning("this is a dev build, and this campaign samples so much that it needs a release build");
-        say::hint("`just install`, or `cargo install --locked --path harness/cli`");
+        output::warning("this is a dev build, and this campaign samples so much that it needs a release build");
+        output::hint("`just install`, or `cargo install --locked --path harness/cli`");
     }
 }
 
@@ -92,7 +92,7 @@ fn report_withheld() {
     let names = collo_measure::sharing::withheld();
     if !names.is_empty() {
         let them = if names.len() == 1 { "is" } else { "are" };
-        say::remark(format!(
+        output::note(format!(
             "{} {them} set here but not passed on to members; `[variables]` of a workload.toml sets theirs",
             names.join(", ")
         ));

@@ -10,8 +10,8 @@ use collo_store::{Diagnostic, Diagnostics};
 use super::{Context, Ended, driver};
 use crate::args::{self, Format, MigVerb};
 use crate::exit;
+use crate::output;
 use crate::progress;
-use crate::say;
 
 pub fn run(context: &Context<'_>, a: &args::Mig) -> Ended {
     match &a.what {
@@ -39,7 +39,7 @@ fn gpus(a: &args::Mig, driver: Driver) -> Result<Vec<Gpu>, Diagnostics> {
 /// The GPUs that a layout applies to, and the partition of each.
 fn meant(context: &Context<'_>, a: &args::Mig, text: &str) -> Result<Vec<(Gpu, WantedPartition)>, Diagnostics> {
     let layout = RequestedLayout::parse(text, &context.folder()?)?;
-    let gpus = gpus(a, driver(context, &format!("mig {}", a.what.word()))?)?;
+    let gpus = gpus(a, driver(context, &format!("mig {}", a.what.as_str()))?)?;
     let meant = layout.on(&gpus, a.gpu.is_some(), &apply::pci_device)?;
     Ok(meant.into_iter().map(|(gpu, wanted)| (gpu.clone(), wanted)).collect())
 }
@@ -72,14 +72,14 @@ fn export(context: &Context<'_>, a: &args::Mig, format: Format) -> Ended {
     }
     if context.arguments.json {
         let list: Vec<Value> = cards.iter().map(|(gpu, partition)| card_value(gpu, partition)).collect();
-        say::json(&json!({"schema": 1, "gpus": list}));
+        output::json(&json!({"schema": 1, "gpus": list}));
         return Ok(exit::DONE);
     }
     let text = match format {
         Format::Toml => layout::toml_text(cards),
         Format::MigParted => layout::parted_text(cards),
     };
-    say::result(text.trim_end());
+    output::result(text.trim_end());
     Ok(exit::DONE)
 }
 
@@ -100,22 +100,22 @@ fn assert(context: &Context<'_>, a: &args::Mig, layout: &str) -> Ended {
         let met = wanted.is_met_by(found);
         all &= met;
         if met && wanted.placed && !found.has_places() {
-            say::remark(format!("the driver reports no places on {} to this user: sizes were compared", gpu.label()));
+            output::note(format!("the driver reports no places on {} to this user: sizes were compared", gpu.label()));
         }
         if context.arguments.json {
             list.push(json!({"gpu": index(&gpu), "simulated": gpu.simulated, "is": met, "asked": wanted.partition.to_string(),
                 "found": found.to_string(), "cut": cut_value(found)}));
         } else if met {
-            say::result(Words::of_layout(&gpu, layout).is);
+            output::result(Words::of_layout(&gpu, layout).is);
         } else {
-            say::result(differs(&gpu, layout, &wanted, found));
+            output::result(differs(&gpu, layout, &wanted, found));
         }
     }
     if context.arguments.json {
-        say::json(&json!({"schema": 1, "gpus": list}));
+        output::json(&json!({"schema": 1, "gpus": list}));
     } else if !all {
         let gpu = a.gpu.as_ref().map(|gpu| format!(" --gpu {gpu}")).unwrap_or_default();
-        say::hint(format!("collo mig apply {layout}{gpu}"));
+        output::hint(format!("collo mig apply {layout}{gpu}"));
     }
     Ok(if all { exit::DONE } else { exit::FAILED })
 }
@@ -151,23 +151,23 @@ fn change(context: &Context<'_>, a: &args::Mig, meant: &[(Gpu, WantedPartition)]
     for (gpu, wanted) in meant {
         let applied = apply::apply(gpu, wanted, a.services.into())?;
         if let Some(restored) = &applied.restored {
-            say::remark(format!("{} was left staged and is restored first: {}", gpu.label(), progress::put_back(restored)));
+            output::note(format!("{} was left staged and is restored first: {}", gpu.label(), progress::put_back(restored)));
         }
         if context.arguments.json {
             list.push(json!({"gpu": index(gpu), "simulated": gpu.simulated, "changed": applied.before != applied.now,
                 "before": applied.before.to_string(), "now": applied.now.to_string(), "cut": cut_value(&applied.now)}));
             continue;
         }
-        lines(&applied).iter().for_each(say::result);
-        say::result(last(&words(gpu).is, &applied));
+        lines(&applied).iter().for_each(output::result);
+        output::result(last(&words(gpu).is, &applied));
         if applied.before != applied.now {
             let before = layout::cut_text(&applied.before);
             let gpu = index(gpu).filter(|_| meant.len() > 1).map(|index| format!(" --gpu {index}")).unwrap_or_default();
-            say::remark(format!("back: collo mig apply {before}{gpu}"));
+            output::note(format!("back: collo mig apply {before}{gpu}"));
         }
     }
     if context.arguments.json {
-        say::json(&json!({"schema": 1, "gpus": list}));
+        output::json(&json!({"schema": 1, "gpus": list}));
     }
     Ok(exit::DONE)
 }

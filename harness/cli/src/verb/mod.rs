@@ -19,7 +19,7 @@ pub mod run;
 pub mod schema;
 pub mod show;
 pub mod status;
-mod tried;
+mod temporary;
 pub mod verify;
 pub mod workload;
 
@@ -31,7 +31,7 @@ use collo_measure::{Driver, Experiment, Project, Workloads, trust};
 use collo_store::{Diagnostic, Diagnostics, Runs, Source};
 
 use crate::args::Arguments;
-use crate::say;
+use crate::output;
 
 /// The result of a verb: its exit code.
 pub type Ended = Result<u8, Diagnostics>;
@@ -75,8 +75,8 @@ pub fn end_left_behind() {
     let more = if left.len() > named.len() { " …" } else { "" };
     match left.len() {
         0 => {}
-        1 => say::warning(format!("ended a process left behind by a killed collo: {}", named.join(", "))),
-        n => say::warning(format!("ended {n} processes left behind by a killed collo: {}{more}", named.join(", "))),
+        1 => output::warning(format!("ended a process left behind by a killed collo: {}", named.join(", "))),
+        n => output::warning(format!("ended {n} processes left behind by a killed collo: {}{more}", named.join(", "))),
     }
 }
 
@@ -88,7 +88,7 @@ fn believed_cards(context: &Context<'_>) -> Cards {
     match nix::unistd::geteuid().is_root().then(|| trust::files(&folder, "toml")) {
         None | Some(Ok(())) => project.cards(),
         Some(Err(why)) => {
-            say::remark(format!("{} is not used by root: {why}; the built-in layouts are", folder.display()));
+            output::note(format!("{} is not used by root: {why}; the built-in layouts are", folder.display()));
             carried_cards()
         }
     }

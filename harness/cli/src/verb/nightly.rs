@@ -11,7 +11,7 @@ use super::prune::age_s;
 use super::{Context, Ended, ending, measuring};
 use crate::args;
 use crate::exit;
-use crate::say;
+use crate::output;
 
 /// An interrupted night is resumed within this time; after it, a new campaign is started.
 const NIGHT_S: f64 = 18.0 * 3600.0;
@@ -27,7 +27,7 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
         let name = name.map_or_else(|_| a.name.clone(), |experiment| experiment.name);
         let found = history::read(&runs, &reports, &name, None)?;
         if found.nights.is_empty() {
-            found.problems.iter().for_each(say::warning);
+            found.problems.iter().for_each(output::warning);
             let failure = Diagnostic::new(format!("no night of `{name}` is stored"));
             return Err(failure.hint(format!("`collo nightly {name}` measures one")).into());
         }
@@ -52,7 +52,7 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
         if !suspects.is_empty() {
             let cells: Vec<String> = suspects.iter().map(|s| format!("`{}`", s.cell)).collect();
             let more = a.more;
-            say::remark(format!("re-measuring, {more} more repetitions and their baselines: {}", cells.join(", ")));
+            output::note(format!("re-measuring, {more} more repetitions and their baselines: {}", cells.join(", ")));
             let again = Request {
                 selection: Some(Selection::Cells(suspects.into_iter().map(|s| s.cell).collect())),
                 choice: CampaignOptions { campaign: Some(tonight), more: Some(more), ..night.choice.clone() },
@@ -65,7 +65,7 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
     let campaign = runs.find(&id)?;
     let runs = campaign.manifest().plan.order.len();
     let (_, written) = super::report::of_new_runs(&campaign, &reports, runs)?;
-    say::remark(format!("report:  {}", collo_measure::shown(&written.html)));
+    output::note(format!("report:  {}", collo_measure::shown(&written.html)));
     let verdict = conclude(context, &reports, History::of(&name, found, rules))?;
     Ok(stopped.unwrap_or(verdict))
 }
@@ -83,7 +83,7 @@ fn measured(
 ) -> Result<(CampaignFolder, Option<u8>), Diagnostics> {
     let session = measuring::planned(project, request, false)?;
     let finished = measuring::measured(context, session, resume)?;
-    finished.answers.iter().for_each(say::line);
+    finished.answers.iter().for_each(output::line);
     let stopped = ending::stopped(&finished, resume).or((!finished.put_back).then_some(exit::INCOMPLETE));
     Ok((finished.campaign, stopped))
 }
@@ -121,11 +121,11 @@ fn rules(a: &args::Nightly, campaign: Option<&CampaignFolder>) -> Rules {
 fn conclude(context: &Context<'_>, reports: &std::path::Path, history: History) -> Ended {
     let written = history.write(&history::folder(reports, &history.experiment))?;
     if context.arguments.json {
-        say::json(&history.json());
+        output::json(&history.json());
     } else {
-        say::result(history.text(say::width()).trim_end());
+        output::result(history.text(output::width()).trim_end());
     }
-    say::remark(format!("history: {}", collo_measure::shown(&written.html)));
+    output::note(format!("history: {}", collo_measure::shown(&written.html)));
     let whole = history.nights.last().is_some_and(|n| n.incomplete.is_none());
     Ok(match (history.has_regression(), whole) {
         (true, _) => exit::FAILED,

@@ -6,14 +6,14 @@ use collo_report::document::{Align, Table};
 use serde_json::json;
 
 use super::{Context, Ended};
-use crate::{args, exit, plan_text, say};
+use crate::{args, exit, output, plan_text};
 
 pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
     let mut code = exit::DONE;
     for experiment in super::experiments(&project, &workloads, a.name.as_deref(), a.tag.as_deref())? {
-        experiment.warnings.iter().for_each(say::warning);
+        experiment.warnings.iter().for_each(output::warning);
         let asked = DeviceRequest { gpu: a.gpu.clone(), planning: true, as_found: a.as_found };
         let request = Request { selection: a.selection.parse()?, device: asked, ..Request::of(experiment) };
         let session = Session::plan(&project, request)?;
@@ -24,21 +24,21 @@ pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
                 let value = |o: Origin| json!({"key": o.key, "value": o.value, "place": o.place});
                 json["origins"] = experiment.explain().into_iter().map(value).collect();
             }
-            say::json(&json);
+            output::json(&json);
         } else {
             if a.explain {
-                say::result(format!("{}\n", origins(experiment)));
+                output::result(format!("{}\n", origins(experiment)));
             }
-            say::result(plan_text::text(plan, session.facts(), say::width()).trim_end());
+            output::result(plan_text::text(plan, session.facts(), output::width()).trim_end());
             if experiment.search {
                 let degrees = &experiment.axes.degree;
                 let (least, most) = (degrees.iter().min().unwrap_or(&1), degrees.iter().max().unwrap_or(&1));
-                say::result(format!(
+                output::result(format!(
                     "search    the largest degree that fits, between {least} and {most}; above are the bounds, a run tries what it needs"
                 ));
             }
             if a.order {
-                say::result(plan_text::order(plan, say::width()).trim_end());
+                output::result(plan_text::order(plan, output::width()).trim_end());
             }
             let condition = session.selection().map(|s| format!(" --where '{}'", s.text())).unwrap_or_default();
             // A model that was planned for cannot be run on.
@@ -47,7 +47,7 @@ pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
             let as_found = if a.as_found { " --as-found" } else { "" };
             let rest = format!("{gpu}{as_found}{condition}");
             let rest = if plan.cells.is_empty() { String::new() } else { rest };
-            say::remark(format!("{}{rest}", plan_text::next(plan).trim_end()));
+            output::note(format!("{}{rest}", plan_text::next(plan).trim_end()));
         }
         if plan.order.is_empty() {
             code = exit::MACHINE;
@@ -62,5 +62,5 @@ fn origins(experiment: &Experiment) -> String {
     for origin in experiment.explain() {
         table.values([Some(origin.key), Some(origin.value), Some(origin.place.unwrap_or_else(|| "default".into()))]);
     }
-    table.render(say::width()).trim_end().to_string()
+    table.render(output::width()).trim_end().to_string()
 }

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::{Context, Ended};
 use crate::args;
 use crate::exit;
-use crate::say;
+use crate::output;
 
 /// Minimum age if neither an age nor a count was given.
 const OLD: Duration = Duration::from_secs(30 * 86_400);
@@ -75,18 +75,18 @@ pub fn run(context: &Context<'_>, a: &args::Prune) -> Ended {
         );
     }
     if context.arguments.json {
-        say::json(&json!({ "schema": 1, "dry_run": !a.yes, "campaigns": list, "bytes": freed }));
+        output::json(&json!({ "schema": 1, "dry_run": !a.yes, "campaigns": list, "bytes": freed }));
     } else if campaigns.is_empty() {
-        say::remark("no campaign is stored");
+        output::note("no campaign is stored");
     } else {
-        say::result(table.render(say::width()).trim_end());
+        output::result(table.render(output::width()).trim_end());
         let megabytes = freed as f64 / 1e6;
-        say::result(match a.yes {
+        output::result(match a.yes {
             true => format!("{gone} deleted, {kept} kept, {megabytes:.1} MB freed"),
             false => format!("{gone} would be deleted, {kept} kept, {megabytes:.1} MB would be freed"),
         });
         if !a.yes && gone > 0 {
-            say::remark(format!("nothing was deleted; to delete: collo prune{} --yes", again(a)));
+            output::note(format!("nothing was deleted; to delete: collo prune{} --yes", again(a)));
         }
     }
     super::list::left_alone(&foreign);

@@ -11,7 +11,7 @@ use fs_err as fs;
 use super::{Context, Ended};
 use crate::args::ReportFormat as Asked;
 use crate::exit;
-use crate::{args, say};
+use crate::{args, output};
 use collo_measure::shown;
 
 /// The file extension that selects Parquet.
@@ -28,11 +28,11 @@ pub fn run(context: &Context<'_>, a: &args::Report) -> Ended {
     }
     let written = collo_report::write(&report, &a.to.clone().unwrap_or(beside))?;
     if context.arguments.json {
-        say::json(&collo_report::json(&report));
+        output::json(&collo_report::json(&report));
         return Ok(exit::DONE);
     }
-    say::result(collo_report::terminal(&report, say::width()).trim_end());
-    say::remark(format!("report: {}", shown(&written.html)));
+    output::result(collo_report::terminal(&report, output::width()).trim_end());
+    output::note(format!("report: {}", shown(&written.html)));
     Ok(exit::DONE)
 }
 
@@ -86,13 +86,13 @@ fn format(context: &Context<'_>, asked: Asked, to: Option<&Path>) -> Result<Form
 fn exported(report: &Report, format: Format, to: Option<&Path>) -> Ended {
     let bytes = export(report, format)?;
     // Whoever reads the file does not see the report's own notes.
-    report.analysis.problems.iter().for_each(say::warning);
+    report.analysis.problems.iter().for_each(output::warning);
     match to {
         Some(path) => {
             place(path, &bytes)?;
-            say::remark(format!("report: {}", shown(path)));
+            output::note(format!("report: {}", shown(path)));
         }
-        None => say::bytes(&bytes),
+        None => output::bytes(&bytes),
     }
     Ok(exit::DONE)
 }

@@ -2,8 +2,8 @@
 //!
 //! The state found is in the journals of the state folder. A journal is kept until its GPU is as found.
 
-use collo_measure::hold::{self, GpuLease, Journal, Restored, Who, Written};
-use collo_measure::{Driver, Gpu, GpuChoice, cut, holders, nvml, services};
+use collo_measure::lease::{self, GpuLease, Journal, Restored, Who, Written};
+use collo_measure::{Driver, Gpu, GpuChoice, holders, nvml, repartition, services};
 use serde_json::{Value, json};
 
 use collo_store::Diagnostic;
@@ -11,18 +11,18 @@ use collo_store::Diagnostic;
 use super::{Context, Ended, driver};
 use crate::args;
 use crate::exit;
-use crate::say;
+use crate::output;
 
 pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
     super::end_left_behind();
-    let Written { journals: left, unread } = hold::written()?;
-    unread.iter().for_each(|unread| say::failure(&unread.clone().into()));
+    let Written { journals: left, unread } = lease::written()?;
+    unread.iter().for_each(|unread| output::failure(&unread.clone().into()));
     let mut code = if unread.is_empty() { exit::DONE } else { exit::MACHINE };
     if left.is_empty() {
         if context.arguments.json {
-            say::json(&json!({"schema": 1, "restored": []}));
+            output::json(&json!({"schema": 1, "restored": []}));
         } else if unread.is_empty() {
-            say::result("every GPU is as it was found: nothing to restore");
+            output::result("every GPU is as it was found: nothing to restore");
         }
         return Ok(code);
     }
@@ -46,18 +46,18 @@ pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
                 resumes.extend(resume);
             }
             Err(wrong) => {
-                say::failure(&wrong.into());
+                output::failure(&wrong.into());
                 code = exit::MACHINE;
             }
         }
     }
     if context.arguments.json {
-        say::json(&json!({"schema": 1, "restored": list}));
+        output::json(&json!({"schema": 1, "restored": list}));
     } else if count == 0 {
-        say::result("that GPU is as it was found: nothing to restore");
+        output::result("that GPU is as it was found: nothing to restore");
     }
     resumes.dedup();
-    resumes.iter().for_each(|name| say::remark(format!("resume: collo run {name}")));
+    resumes.iter().for_each(|name| output::note(format!("resume: collo run {name}")));
     Ok(code)
 }
 
@@ -73,9 +73,9 @@ fn one(context: &Context<'_>, journal: &Journal, driver: &Driver) -> Result<(Val
     })?;
     let text = !context.arguments.json;
     if text {
-        say::result(begun(journal));
+        output::result(begun(journal));
     }
-    let before = cut::read(&journal.uuid, &journal.label).ok().map(|cut| cut.partition.mig);
+    let before = repartition::read(&journal.uuid, &journal.label).ok().map(|cut| cut.partition.mig);
     // The lock is taken with it, so that no collo that starts meanwhile does the same.
     let who = Who { experiment: "collo restore".into(), campaign: String::new() };
     let (_hold, restored) = GpuLease::take(gpu, &who, false).map_err(|e| not_restored(journal, e))?;
@@ -84,9 +84,9 @@ fn one(context: &Context<'_>, journal: &Journal, driver: &Driver) -> Result<(Val
     let campaign = context.runs().ok().and_then(|runs| runs.find(&journal.campaign).ok());
     let stored = campaign.as_ref().and_then(|c| c.progress().ok().map(|p| (p.stored, p.planned)));
     if text {
-        let others: Vec<String> = computing.iter().map(holders::Holder::words).collect();
-        lines(journal, &restored, before, &others).iter().for_each(say::result);
-        say::result(ended(gpu, stored));
+        let others: Vec<String> = computing.iter().map(holders::Holder::to_text).collect();
+        lines(journal, &restored, before, &others).iter().for_each(output::result);
+        output::result(ended(gpu, stored));
     }
     let value = json!({"gpu": gpu.at.as_ref().map(|at| at.index), "uuid": journal.uuid, "simulated": journal.simulated,
         "campaign": journal.campaign, "experiment": journal.experiment, "process": journal.process,
@@ -152,7 +152,7 @@ fn lines(journal: &Journal, restored: &Restored, mig_before: Option<bool>, other
         add('✓', "compute mode", format!("{mode}, {at}"));
     }
     if !restored.settings.is_nothing() {
-        add('✓', "settings", format!("{}, {at}", restored.settings.words()));
+        add('✓', "settings", format!("{}, {at}", restored.settings.to_text()));
     }
     if restored.reset {
         add(

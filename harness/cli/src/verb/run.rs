@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Context, Ended, ending, measuring};
 use crate::args::{self, Only as OnlyArgument};
 use crate::exit;
-use crate::{progress, say};
+use crate::{output, progress};
 
 pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
     let project = context.project()?;
@@ -79,36 +79,36 @@ fn prepare(context: &Context<'_>, mut session: Session, next: &str) -> Ended {
     let prepared = session.prepare(&mut |event| display.show(event));
     display.end();
     prepared?;
-    say::remark("Python and data are ready");
-    say::remark(format!("next: {next}"));
+    output::note("Python and data are ready");
+    output::note(format!("next: {next}"));
     Ok(exit::DONE)
 }
 
 fn conclude(context: &Context<'_>, a: &args::Run, project: &Project, finished: &Finished, resume: &str) -> Ended {
     let campaign = &finished.campaign;
     let total = campaign.manifest().plan.order.len();
-    finished.answers.iter().for_each(say::line);
+    finished.answers.iter().for_each(output::line);
     let (runs, _) = campaign.runs()?;
     let failed = runs.values().filter(|r| r.record.outcome.is_failure()).count();
     if a.no_report && context.arguments.json {
-        say::json(&json!({"schema": 1, "campaign": campaign.manifest().id, "folder": campaign.path(),
+        output::json(&json!({"schema": 1, "campaign": campaign.manifest().id, "folder": campaign.path(),
             "planned": total, "accounted": total, "failed": failed}));
     } else if a.no_report {
-        say::line(format!("{total} of {total} runs accounted for in {}", shown(campaign.path())));
+        output::line(format!("{total} of {total} runs accounted for in {}", shown(campaign.path())));
     } else {
         let (made, written) = super::report::of_new_runs(campaign, &project.reports(), total)?;
         if context.arguments.json {
-            say::json(&collo_report::json(&made));
+            output::json(&collo_report::json(&made));
         } else {
-            say::result(collo_report::terminal(&made, say::width()).trim_end());
+            output::result(collo_report::terminal(&made, output::width()).trim_end());
         }
-        say::remark(format!("report: {}", shown(&written.html)));
+        output::note(format!("report: {}", shown(&written.html)));
     }
     if failed > 0 {
-        say::remark(format!("again:  {resume} --only failed"));
+        output::note(format!("again:  {resume} --only failed"));
         return Ok(exit::FAILED);
     }
-    say::remark("next:   collo show last     collo verify last");
+    output::note("next:   collo show last     collo verify last");
     // What stands in the way was reported when it was tried.
     Ok(if finished.put_back { exit::DONE } else { exit::INCOMPLETE })
 }

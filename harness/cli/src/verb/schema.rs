@@ -2,10 +2,10 @@
 
 use super::Ended;
 use crate::args::{self, Kind};
-use crate::{exit, say};
+use crate::{exit, output};
 
 pub fn run(a: &args::Schema) -> Ended {
-    say::json(&match a.kind {
+    output::json(&match a.kind {
         Kind::Experiment => collo_measure::schema::experiment(),
         Kind::Workload => collo_measure::schema::workload(),
         Kind::Gpu => collo_measure::schema::gpu(),

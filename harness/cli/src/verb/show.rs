@@ -4,7 +4,7 @@ use collo_store::{CampaignFolder, Diagnostic, Diagnostics, read_small};
 use serde_json::json;
 
 use super::{Context, Ended};
-use crate::{args, exit, say};
+use crate::{args, exit, output};
 use collo_measure::shown;
 
 /// Limit for the events of an interrupted run; a longer file is not shown.
@@ -17,9 +17,9 @@ pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
     }
     let report = collo_report::Report::of(&campaign)?;
     match &a.cell {
-        None if context.arguments.json => say::json(&collo_report::json(&report)),
+        None if context.arguments.json => output::json(&collo_report::json(&report)),
         None => {
-            say::result(collo_report::terminal(&report, say::width()).trim_end());
+            output::result(collo_report::terminal(&report, output::width()).trim_end());
             failures(&campaign)?;
         }
         Some(asked) => {
@@ -36,10 +36,10 @@ pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
                     for (key, value) in cell.as_object().into_iter().flatten() {
                         answer[key] = value.clone();
                     }
-                    say::json(&answer);
+                    output::json(&answer);
                 }
             } else {
-                say::result(collo_report::terminal_cell(&report, label).unwrap_or_default().trim_end());
+                output::result(collo_report::terminal_cell(&report, label).unwrap_or_default().trim_end());
             }
         }
     }
@@ -50,13 +50,13 @@ pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
 fn failures(campaign: &CampaignFolder) -> Result<(), Diagnostics> {
     let (runs, foreign) = campaign.runs()?;
     for run in runs.values().filter(|r| r.record.outcome.is_failure()) {
-        say::result("");
+        output::result("");
         for line in crate::progress::words::failed(run) {
-            say::line(line);
+            output::line(line);
         }
     }
     for f in foreign {
-        say::warning(format!("`{}`: {}; left alone", shown(&f.path), f.reason));
+        output::warning(format!("`{}`: {}; left alone", shown(&f.path), f.reason));
     }
     Ok(())
 }
@@ -64,15 +64,15 @@ fn failures(campaign: &CampaignFolder) -> Result<(), Diagnostics> {
 fn partial(campaign: &CampaignFolder) -> Ended {
     let partials = campaign.partials()?;
     if partials.is_empty() {
-        say::remark(format!("no run of `{}` was cut off", campaign.manifest().id));
+        output::note(format!("no run of `{}` was cut off", campaign.manifest().id));
     }
     for folder in partials {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().replace(".partial-", "");
-        say::line(format!("{name}, cut off; none of its numbers is used ({})", shown(&folder)));
+        output::line(format!("{name}, cut off; none of its numbers is used ({})", shown(&folder)));
         let events = read_small(&folder.join("events.jsonl"), LIMIT_BYTES).unwrap_or_default();
         let events = String::from_utf8_lossy(&events);
         for line in events.lines() {
-            say::line(format!("  {line}"));
+            output::line(format!("  {line}"));
         }
     }
     Ok(exit::DONE)

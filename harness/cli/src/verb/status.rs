@@ -1,12 +1,12 @@
 //! `collo status`: what is running, what is unfinished, and whether each GPU is as it was found.
 
-use collo_measure::hold::{self, Journal, Unread};
-use collo_measure::{Partition, cut};
+use collo_measure::lease::{self, Journal, Unread};
+use collo_measure::{Partition, repartition};
 use collo_store::{Diagnostics, JournalEntry};
 use serde_json::{Value, json};
 
 use super::{Context, Ended};
-use crate::{args, exit, say};
+use crate::{args, exit, output};
 
 pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
     let runs = context.runs()?;
@@ -39,7 +39,7 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
         format!("{} {}/{}", cell.cell, p.repetition, cell.repetitions)
     });
     if context.arguments.json {
-        say::json(&json!({"schema": 1, "campaign": m.id, "experiment": m.experiment, "planned": m.plan.order.len(),
+        output::json(&json!({"schema": 1, "campaign": m.id, "experiment": m.experiment, "planned": m.plan.order.len(),
             "stored": state.stored, "failed": state.failed, "process": running.as_ref().map(|r| r.0),
             "since": running.as_ref().map(|r| &r.1), "now": if running.is_some() { cell } else { None },
             "gpus": staged.values(), "unread": staged.unread()}));
@@ -48,16 +48,16 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
         let count = format!("{} of {} runs", state.stored, m.plan.order.len());
         match &running {
             Some((pid, since)) => {
-                say::line(format!("{} {id} since {} (process {pid}): {count}", m.experiment, clock(since)));
+                output::line(format!("{} {id} since {} (process {pid}): {count}", m.experiment, clock(since)));
                 if let (Some(cell), Some((_, began))) = (cell, now) {
-                    say::line(format!("  now    {cell}, since {}", clock(&began)));
+                    output::line(format!("  now    {cell}, since {}", clock(&began)));
                 }
             }
-            None => say::line(format!("{} {id} is not running: {count} are stored, {}", m.experiment, state.text())),
+            None => output::line(format!("{} {id} is not running: {count} are stored, {}", m.experiment, state.text())),
         }
         staged.say();
         if unfinished {
-            say::remark(format!("resume: collo run {}", m.experiment));
+            output::note(format!("resume: collo run {}", m.experiment));
         }
     }
     Ok(if unfinished || left { exit::INCOMPLETE } else { exit::DONE })
@@ -68,9 +68,9 @@ fn without_campaign(context: &Context<'_>) -> u8 {
     let staged = Staged::all();
     let left = staged.is_left();
     if context.arguments.json {
-        say::json(&json!({"schema": 1, "campaign": null, "gpus": staged.values(), "unread": staged.unread()}));
+        output::json(&json!({"schema": 1, "campaign": null, "gpus": staged.values(), "unread": staged.unread()}));
     } else {
-        say::remark("no campaign is stored yet, and nothing runs from here");
+        output::note("no campaign is stored yet, and nothing runs from here");
         staged.say();
     }
     if left { exit::INCOMPLETE } else { exit::DONE }
@@ -87,7 +87,7 @@ struct Staged {
 
 impl Staged {
     fn all() -> Staged {
-        match hold::written() {
+        match lease::written() {
             Ok(all) => {
                 Staged { cards: all.journals.into_iter().map(StagedCard::of).collect(), unread: all.unread, refused: None }
             }
@@ -109,12 +109,12 @@ impl Staged {
     }
 
     fn say(&self) {
-        self.cards.iter().for_each(|card| say::line(card.line()));
+        self.cards.iter().for_each(|card| output::line(card.line()));
         if self.cards.iter().any(|card| !card.held) {
-            say::remark("back: collo restore");
+            output::note("back: collo restore");
         }
-        self.unread.iter().for_each(|unread| say::failure(&unread.clone().into()));
-        self.refused.iter().for_each(say::failure);
+        self.unread.iter().for_each(|unread| output::failure(&unread.clone().into()));
+        self.refused.iter().for_each(output::failure);
     }
 }
 
@@ -130,8 +130,8 @@ struct StagedCard {
 
 impl StagedCard {
     fn of(journal: Journal) -> StagedCard {
-        let now = cut::read(&journal.uuid, &journal.label).ok().map(|cut| cut.partition);
-        StagedCard { held: journal.is_held(), now, compute_mode: hold::compute_mode(&journal.uuid), journal }
+        let now = repartition::read(&journal.uuid, &journal.label).ok().map(|cut| cut.partition);
+        StagedCard { held: journal.is_held(), now, compute_mode: lease::compute_mode(&journal.uuid), journal }
     }
 
     /// `  GPU 0  staged: 7×1g.5gb; found: MIG off`

@@ -4,7 +4,7 @@ use collo_store::{Finding, Level};
 use serde_json::json;
 
 use super::{Context, Ended};
-use crate::{args, exit, say};
+use crate::{args, exit, output};
 
 pub fn run(context: &Context<'_>, a: &args::Verify) -> Ended {
     let campaign = context.runs()?.find(&a.campaign)?;
@@ -14,19 +14,19 @@ pub fn run(context: &Context<'_>, a: &args::Verify) -> Ended {
     if context.arguments.json {
         let list: Vec<_> =
             findings.iter().map(|f| json!({"subject": f.subject, "level": word(f.level), "text": f.text})).collect();
-        say::json(&json!({"schema": 1, "campaign": id, "holds": !no, "findings": list}));
+        output::json(&json!({"schema": 1, "campaign": id, "holds": !no, "findings": list}));
     } else {
-        findings.iter().for_each(|f| say::line(line(f)));
+        findings.iter().for_each(|f| output::line(line(f)));
         let name = &campaign.manifest().experiment;
         let says_no = |intact: bool| findings.iter().any(|f| f.level == Level::No && (f.subject == "intact") == intact);
         if says_no(true) {
             // What is moved away is missing, and what is missing is measured again.
-            say::remark(
+            output::note(
                 "a run that differs from its record is never used; restore its files, or move its folder away to measure it again",
             );
         }
         if says_no(false) {
-            say::remark(format!("next: collo run {name} --only failed     or the missing ones: collo run {name}"));
+            output::note(format!("next: collo run {name} --only failed     or the missing ones: collo run {name}"));
         }
     }
     Ok(if no { exit::FAILED } else { exit::DONE })

@@ -4,19 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use collo_measure::experiment::DeviceRequest;
-use collo_measure::trial::{self, Finding, Shown};
 use collo_measure::workload::{RECIPE, Requirement, WorkloadPython, plain};
+use collo_measure::workload_check::{self, Finding, Shown};
 use collo_measure::{Project, Workload, Workloads, units};
 use collo_report::document::{Align, Table};
 use collo_store::{Diagnostic, Diagnostics, ExitClass, text::line};
 use collo_store::{EpochRecord, RunRecord};
 use serde_json::{Value as Json, json};
 
-use super::tried::Trial;
+use super::temporary::Trial;
 use super::{Context, Ended};
 use crate::args::{self, WorkloadVerb};
 use crate::exit;
-use crate::say;
+use crate::output;
 use collo_measure::shown;
 
 pub fn run(context: &Context<'_>, a: &args::Workload) -> Ended {
@@ -38,12 +38,12 @@ pub fn list(context: &Context<'_>, workloads: &Workloads) -> Ended {
     }
     if context.arguments.json {
         let list: Vec<Json> = workloads.iter().map(|w| value(w)).collect();
-        say::json(&json!({"schema": 1, "workloads": list}));
+        output::json(&json!({"schema": 1, "workloads": list}));
     } else {
-        say::result(table.render(say::width()).trim_end());
+        output::result(table.render(output::width()).trim_end());
     }
     for mistakes in workloads.broken().values() {
-        say::failure(mistakes);
+        output::failure(mistakes);
     }
     Ok(exit::DONE)
 }
@@ -69,12 +69,12 @@ fn show(context: &Context<'_>, workloads: &Workloads, name: &str) -> Ended {
         for (key, value) in value(w).as_object().into_iter().flatten() {
             answer[key] = value.clone();
         }
-        say::json(&answer);
+        output::json(&answer);
         return Ok(exit::DONE);
     }
     let base = w.preset_of.as_ref().and_then(|base| workloads.get(base));
-    say::result(in_full(w, base.map(Arc::as_ref)));
-    say::remark(format!("next: collo workload check {name}"));
+    output::result(in_full(w, base.map(Arc::as_ref)));
+    output::note(format!("next: collo workload check {name}"));
     Ok(exit::DONE)
 }
 
@@ -145,21 +145,21 @@ fn check(
     python: Option<&Path>,
 ) -> Ended {
     let workload = workloads.find(name)?;
-    if let Some(reason) = trial::lacking(workload) {
+    if let Some(reason) = workload_check::lacking(workload) {
         return Err(Diagnostic::new(reason).of_machine().into());
     }
     let given = settings.iter().map(|text| setting(workload, text)).collect::<Result<Vec<_>, _>>()?;
-    say::remark(format!("trying {name} on the CPU: two tiny epochs, nothing is kept"));
+    output::note(format!("trying {name} on the CPU: two tiny epochs, nothing is kept"));
     let (run, epochs) = tried(context, project, workloads, workload, &given, python)?;
-    let findings = trial::findings(workload, &run, &epochs);
-    let passes = trial::passes(&findings);
+    let findings = workload_check::findings(workload, &run, &epochs);
+    let passes = workload_check::passes(&findings);
     if context.arguments.json {
         let list: Vec<Json> =
             findings.iter().map(|f| json!({"what": f.what, "verdict": word(f.verdict), "said": f.said})).collect();
-        say::json(&json!({"schema": 1, "workload": name, "passes": passes, "findings": list}));
+        output::json(&json!({"schema": 1, "workload": name, "passes": passes, "findings": list}));
     } else {
-        say::result(table(&findings));
-        say::result(match passes {
+        output::result(table(&findings));
+        output::result(match passes {
             true if workload.epochs.is_some() => format!("`{name}` can be measured by its output lines"),
             true => format!("`{name}` speaks the protocol"),
             false => format!("`{name}` cannot be measured as it is"),
@@ -167,7 +167,7 @@ fn check(
     }
     let log: Vec<&String> = run.members.iter().flat_map(|m| &m.log_tail).collect();
     for line in log {
-        say::remark(format!("  │ {line}"));
+        output::note(format!("  │ {line}"));
     }
     Ok(if passes { exit::DONE } else { exit::FAILED })
 }
@@ -195,7 +195,7 @@ fn tried(
     given: &[(String, Json)],
     python: Option<&Path>,
 ) -> Result<(RunRecord, Vec<EpochRecord>), Diagnostics> {
-    let text = trial::experiment(workload, given);
+    let text = workload_check::experiment(workload, given);
     // One run will do: a baseline would be run twice.
     let trial = Trial { workloads, text, asked: DeviceRequest::default(), python, at_most: 1 };
     let tried = trial.run(context, project)?;

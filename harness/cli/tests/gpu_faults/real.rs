@@ -14,7 +14,7 @@ use crate::gpu_faults::row::{Scenario, all_of, hold, row};
 use crate::sim::Machine;
 use crate::support::{Answer, wait_for};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A bundle that was written and unpacked.
 struct Unpacked(PathBuf);
@@ -104,7 +104,7 @@ fn what_a_card_answers_is_brought_home_with_nothing_private_in_it() {
             assert!(secret.len() < 4 || !text.contains(secret), "`{secret}` is in {}", file.display());
         }
     }
-    machine.bench.nothing_is_left(PATIENCE);
+    machine.bench.nothing_is_left(TIMEOUT);
     assert!(machine.journals().is_empty(), "without --mig nothing is changed");
 }
 
@@ -115,7 +115,7 @@ fn with_mig_one_card_is_cut_three_ways_and_put_back() {
     collect(&machine, &["--mig", "--gpu", "0"]).exits(0).says("mig/state.json").says("GPU 0 is as it was found");
     assert_eq!(machine.cards(), found);
     assert!(machine.journals().is_empty());
-    machine.bench.nothing_is_left(PATIENCE);
+    machine.bench.nothing_is_left(TIMEOUT);
     let bundle = Unpacked::of(&machine, "card.tgz");
     let states = bundle.json("mig/state.json");
     let when: Vec<&str> = states.as_array().expect("a list").iter().filter_map(|s| s["when"].as_str()).collect();
@@ -157,7 +157,7 @@ fn what_cannot_be_had_is_written_down_and_the_rest_is_collected() {
                 let refused = idle["card"]["profiles"][0]["nvmlDeviceGetGpuInstances"]["rc"].as_u64() == Some(4);
                 hold(refused == words.contains("=4"), || format!("the code of a refused call is not told: {idle}"))?;
                 hold(machine.cards() == found && machine.journals().is_empty(), || "the card was changed".into())?;
-                machine.bench.nothing_is_left(PATIENCE);
+                machine.bench.nothing_is_left(TIMEOUT);
                 Ok(())
             }),
         };
@@ -201,14 +201,14 @@ fn a_collection_that_is_ended_puts_the_card_back_or_leaves_word() {
     running.ends().exits(130).says("GPU 0 is as it was found");
     assert_eq!(machine.cards(), found);
     assert!(machine.journals().is_empty());
-    machine.bench.nothing_is_left(PATIENCE);
+    machine.bench.nothing_is_left(TIMEOUT);
     Unpacked::of(&machine, "card.tgz").json("mig/state.json");
 
     let (machine, found, mut running) = started();
     wait_for("a cut", || (machine.cards() != found).then_some(()));
     running.signal(Signal::SIGKILL);
     let _ = running.ends();
-    machine.bench.nothing_is_left(PATIENCE);
+    machine.bench.nothing_is_left(TIMEOUT);
     assert_eq!(machine.journals().len(), 1, "what was found is written down");
     machine.collo(&["restore"]).exits(0);
     assert_eq!(machine.cards(), found);
@@ -229,7 +229,7 @@ fn a_card_whose_numbers_can_be_believed_passes_and_each_fault_is_named() {
             }
             hold(machine.cards() == found && machine.journals().is_empty(), || "the card was changed".into())?;
             hold(machine.bench.campaigns() == 0, || "a campaign is kept".into())?;
-            machine.bench.nothing_is_left(PATIENCE);
+            machine.bench.nothing_is_left(TIMEOUT);
             Ok(())
         }),
     };

@@ -14,7 +14,7 @@ use crate::sim::Machine;
 use crate::support::Answer;
 
 /// How long what was started may take to be gone.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub type Look = fn(&Machine, &Answer) -> Result<(), String>;
 
@@ -181,7 +181,7 @@ impl Row {
     }
 
     fn judge(&self, machine: &Machine, answer: &Answer, found: &serde_json::Value, pipes: &[PathBuf]) -> Result<(), String> {
-        machine.bench.nothing_is_left(PATIENCE);
+        machine.bench.nothing_is_left(TIMEOUT);
         hold(answer.code == Some(self.exit), || format!("it exits with {:?}, not {}", answer.code, self.exit))?;
         let text = format!("{}{}{}", answer.stderr, answer.stdout, told(machine));
         for wanted in &self.says {
@@ -215,7 +215,7 @@ impl Row {
         }
         runs.iter().try_for_each(|(folder, run)| {
             let wanted = self.ends.iter().find(|(sharing, _)| run.record.cell.sharing == *sharing);
-            let (word, wanted) = (run.record.outcome.word(), wanted.map_or("completed", |(_, word)| word));
+            let (word, wanted) = (run.record.outcome.as_str(), wanted.map_or("completed", |(_, word)| word));
             hold(wanted.split('|').any(|w| w == word), || format!("{folder} ended as {word}, not {wanted}"))?;
             honest(run).map_err(|e| format!("{folder}: {e}"))
         })
@@ -255,7 +255,7 @@ pub fn watched<T>(machine: &Machine, act: impl FnOnce() -> T) -> (T, Vec<PathBuf
 
 /// The card is as it was found, and nothing of ours lies about.
 pub fn nothing_lies_about(machine: &Machine, found: &serde_json::Value, pipes: &[PathBuf]) -> Result<(), String> {
-    machine.bench.nothing_is_left(PATIENCE);
+    machine.bench.nothing_is_left(TIMEOUT);
     let now = machine.cards();
     hold(now == *found, || format!("the card was found as {found}, it is {now}"))?;
     hold(machine.journals().is_empty(), || format!("journals are left: {:?}", machine.journals()))?;
@@ -270,7 +270,7 @@ pub fn told(machine: &Machine) -> String {
     }
     let line = |(folder, run): (&String, &StoredRun)| {
         let r = &run.record;
-        format!("{folder}: {} {:?} {:?} {:?}\n", r.outcome.word(), r.outcome, r.validity, r.attestation.verdict)
+        format!("{folder}: {} {:?} {:?} {:?}\n", r.outcome.as_str(), r.outcome, r.validity, r.attestation.verdict)
     };
     machine.bench.runs().iter().map(line).collect()
 }
@@ -279,7 +279,7 @@ pub fn told(machine: &Machine) -> String {
 pub fn honest(run: &StoredRun) -> Result<(), String> {
     let r = &run.record;
     let completed = r.outcome == Outcome::Completed;
-    hold(completed || r.validity.verdict == Verdict::Void, || format!("{} and {:?}", r.outcome.word(), r.validity))?;
+    hold(completed || r.validity.verdict == Verdict::Void, || format!("{} and {:?}", r.outcome.as_str(), r.validity))?;
     if !completed {
         return Ok(());
     }

@@ -259,7 +259,7 @@ fn continued_without_the_right(toml: &str) -> Result<(), String> {
     hold(runs.len() == planned && machine.bench.campaigns() == 1, || format!("{} of {planned} runs: {answer:?}", runs.len()))?;
     for (folder, run) in &runs {
         let wanted = if of("mig")(&run) { "not_staged" } else { "completed" };
-        hold(run.record.outcome.word() == wanted, || format!("{folder}: {:?}", run.record.outcome))?;
+        hold(run.record.outcome.as_str() == wanted, || format!("{folder}: {:?}", run.record.outcome))?;
     }
     runs.values().try_for_each(honest)?;
     nothing_lies_about(&machine, &found, &pipes)?;

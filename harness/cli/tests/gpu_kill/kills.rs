@@ -28,7 +28,7 @@ sharing = [\"naive\", \"mps\", \"mig:2×1g.5gb\", \"mig:2×3g.20gb+mps\"]
 degree = 2";
 
 /// How long what a killed collo had started may take to be gone: a daemon has three seconds to say goodbye.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// The latest that a kill comes.
 const LATEST: Duration = Duration::from_millis(3500);
 
@@ -136,7 +136,7 @@ impl Trial {
         std::thread::sleep(after);
         let there = kill_all(self.bench(), &mut running, deeply);
         let at = Instant::now();
-        self.bench().nothing_is_left(PATIENCE);
+        self.bench().nothing_is_left(TIMEOUT);
         self.seen.longest = self.seen.longest.max(at.elapsed());
         let answer = running.ends();
         let is_changed = self.machine.cards() != self.found;
@@ -175,7 +175,7 @@ impl Trial {
 
     /// The card is as it was found, and nothing of ours lies about.
     fn is_right(&self) {
-        self.bench().nothing_is_left(PATIENCE);
+        self.bench().nothing_is_left(TIMEOUT);
         assert_eq!(self.machine.cards(), self.found);
         assert!(self.machine.journals().is_empty(), "{:?}", self.machine.journals());
         let left: Vec<&PathBuf> = self.pipes.iter().filter(|p| p.exists()).collect();

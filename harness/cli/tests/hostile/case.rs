@@ -18,8 +18,8 @@ const DOCUMENTED: [i32; 6] = [0, 1, 2, 3, 4, 130];
 /// Whatever a member says, collo holds no more memory than this.
 const MOST_MEMORY_KIB: u64 = 500 << 10;
 /// How long what was started may take to be gone; behind a daemon that hangs it is longer.
-const PATIENCE: Duration = Duration::from_secs(10);
-const PATIENCE_ON_A_CARD: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT_ON_A_CARD: Duration = Duration::from_secs(20);
 /// Limits of each run; a case is given as much again.
 const LIMITS: &str = "timeout = \"15s\"\nset_up_timeout = \"8s\"\nstall_timeout = \"6s\"\n";
 
@@ -204,7 +204,7 @@ impl Case {
             Some(act) => act(&scene)?,
             None => self.runs(&scene)?,
         }
-        let patience = if self.words.is_some() { PATIENCE_ON_A_CARD } else { PATIENCE };
+        let patience = if self.words.is_some() { TIMEOUT_ON_A_CARD } else { TIMEOUT };
         if !self.by_the_next {
             scene.nothing_is_left(patience)?;
         }
@@ -235,7 +235,7 @@ impl Case {
             let runs = scene.runs();
             hold(!runs.is_empty(), || tell("no run is stored".into()))?;
             for (folder, run) in &runs {
-                let word = run.record.outcome.word();
+                let word = run.record.outcome.as_str();
                 hold(words.split('|').any(|w| w == word), || tell(format!("{folder} ended as {word}, not {words}")))?;
             }
         }

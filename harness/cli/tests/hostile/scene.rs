@@ -346,7 +346,7 @@ impl Live {
     }
 
     /// What it said so far on stderr.
-    pub fn said(&self) -> String {
+    pub fn to_text(&self) -> String {
         read(&self.streams.path().join("err"))
     }
 
@@ -366,7 +366,7 @@ impl Live {
                 if takes_all {
                     return Err(format!("it held {} MiB of memory, and was ended", peak_kib >> 10));
                 }
-                let said = self.said();
+                let said = self.to_text();
                 let end: Vec<&str> = said.lines().rev().take(4).collect();
                 return Err(format!("it did not end within {within:?}; its last lines, backwards: {end:?}"));
             }

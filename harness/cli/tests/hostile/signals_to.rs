@@ -13,7 +13,7 @@ use crate::hostile::scene::{Live, Scene};
 pub fn until(live: &mut Live, what: &str, mut is_so: impl FnMut() -> bool) -> Check {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !is_so() {
-        hold(!live.has_ended(), || format!("it ended before {what}:\n{}", live.said()))?;
+        hold(!live.has_ended(), || format!("it ended before {what}:\n{}", live.to_text()))?;
         hold(Instant::now() < deadline, || format!("{what} did not come within 30 s"))?;
         std::thread::sleep(Duration::from_millis(5));
     }

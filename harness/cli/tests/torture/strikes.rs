@@ -34,8 +34,8 @@ struct Field {
 }
 
 /// How long what was started may take to be gone: a daemon has three seconds to say goodbye, one that hangs takes longer.
-const PATIENCE: Duration = Duration::from_secs(5);
-const PATIENCE_ON_A_CARD: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(5);
+const TIMEOUT_ON_A_CARD: Duration = Duration::from_secs(20);
 /// So many kills of one campaign; then it may end.
 const OF_ONE: u32 = 20;
 
@@ -102,7 +102,7 @@ struct Trial<'a> {
 
 impl Trial<'_> {
     fn patience(&self) -> Duration {
-        if self.field.words.is_some() { PATIENCE_ON_A_CARD } else { PATIENCE }
+        if self.field.words.is_some() { TIMEOUT_ON_A_CARD } else { TIMEOUT }
     }
 
     fn run(&self, more: &[&str]) -> Live {

@@ -2,7 +2,7 @@
 
 mod caught;
 mod depends;
-mod held;
+mod leased;
 mod resume;
 
 use std::cell::RefCell;
@@ -14,7 +14,7 @@ use collo_store::{
 };
 use tokio::sync::watch;
 
-use crate::device::hold::GpuLease;
+use crate::device::lease::GpuLease;
 use crate::device::services::Services;
 use crate::device::{DeviceFacts, Gpu};
 use crate::events::{Event, Watcher};
@@ -123,7 +123,7 @@ pub async fn run(order: &CampaignSpec<'_>, watcher: Watcher<'_>) -> Result<Finis
     let mut result = caught::caught(on_card(order, held.as_mut(), &runs, &mut ingredients, &interrupts, watcher)).await;
     // Whatever the result: the card goes back to how it was found.
     if let Some((gpu, hold)) = &mut held {
-        let put_back = held::put_back(gpu, hold, watcher);
+        let put_back = leased::put_back(gpu, hold, watcher);
         result = result.map(|ended| ended.map(|finished| Finished { put_back, ..finished }));
     }
     result.unwrap_or_else(|panic| {

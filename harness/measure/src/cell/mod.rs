@@ -207,7 +207,7 @@ impl Cell {
             "sharing" => Some(self.sharing().into()),
             "degree" => Some(self.degree().into()),
             "baseline" => Some(self.is_baseline().into()),
-            "after_measured" => Some(self.after_measured.word().into()),
+            "after_measured" => Some(self.after_measured.as_str().into()),
             "workload" => {
                 let mut names: Vec<&str> = self.terms.iter().map(|t| t.member.workload.name.as_str()).collect();
                 names.dedup();

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 
 use collo_store::Diagnostic;
 
-use super::find::GpuSelector;
 use super::gpu::{Driver, Gpu};
+use super::select_gpu::GpuSelector;
 
 const CUDA: &str = "CUDA_VISIBLE_DEVICES";
 const ORDER: &str = "CUDA_DEVICE_ORDER";

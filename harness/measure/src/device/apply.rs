@@ -9,8 +9,8 @@ use collo_store::Diagnostic;
 
 use super::company::Company;
 use super::gpu::Gpu;
-use super::hold::{GpuLease, Restored, Who};
 use super::layout::WantedPartition;
+use super::lease::{GpuLease, Restored, Who};
 use super::nvml;
 use super::partition::Partition;
 use super::services::Services;
@@ -36,12 +36,12 @@ pub fn apply(gpu: &Gpu, wanted: &WantedPartition, services: Services) -> Result<
     if wanted.is_met_by(&before) {
         return Ok(Applied { restored, now: before.clone(), before, took: begun.elapsed() });
     }
-    if let Some(who) = Company::settled(hold.uuid()).words().first() {
+    if let Some(who) = Company::settled(hold.uuid()).to_text().first() {
         return Err(Diagnostic::new(format!("{} is in use: {who}", gpu.label()))
             .hint("stop the processes using this GPU first; nothing was changed")
             .of_machine());
     }
-    let now = hold.bring(&wanted.partition).map_err(|e| {
+    let now = hold.apply(&wanted.partition).map_err(|e| {
         let mistake = Diagnostic::from(e);
         // Half of a change is nobody's state.
         match hold.restore() {

@@ -46,7 +46,7 @@ impl Blame {
     }
 
     /// `nvidia-dcgm` and `nvsm` use the GPU
-    pub fn words(&self) -> String {
+    pub fn to_text(&self) -> String {
         let processes: Vec<String> = self.processes.iter().map(Holder::to_string).collect();
         match (&self.services[..], &processes[..]) {
             ([], []) => "something uses the GPU".into(),
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn only_who_has_this_card_open_is_blamed_and_services_before_all() {
         let first = blamed(0, &["nvidia-dcgm", "nvsm"]);
-        assert_eq!(first.words(), "`nvidia-dcgm` and `nvsm` and `python` (pid 3000) use the GPU");
+        assert_eq!(first.to_text(), "`nvidia-dcgm` and `nvsm` and `python` (pid 3000) use the GPU");
         assert!(first.hint(true).contains("sudo systemctl stop nvidia-dcgm nvsm"), "{}", first.hint(true));
         let pids = |minor| blamed(minor, &["nvidia-dcgm"]).processes.iter().map(|h| h.pid).collect::<Vec<_>>();
         assert_eq!((pids(0), pids(1), pids(11), pids(5)), (vec![3000], vec![3001], vec![3001], vec![]));
@@ -151,7 +151,7 @@ mod tests {
         for minor in [0, 1, 7] {
             for units in [&[][..], &["nvidia-dcgm"]] {
                 let blame = blamed(minor, units);
-                let text = format!("{} {}", blame.words(), blame.hint(true));
+                let text = format!("{} {}", blame.to_text(), blame.hint(true));
                 assert!(!text.contains("persist") && !text.contains("fabric"), "{text}");
             }
         }
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn an_engine_without_systemd_is_named_as_a_process() {
         let blame = blamed(0, &[]);
-        assert_eq!(blame.words(), "`nv-hostengine` (pid 2140), `python` (pid 3000) use the GPU");
+        assert_eq!(blame.to_text(), "`nv-hostengine` (pid 2140), `python` (pid 3000) use the GPU");
         assert_eq!(blame.hint(true), "end it, or select another GPU with `--gpu`");
     }
 
@@ -168,7 +168,7 @@ mod tests {
     fn where_nobody_is_found_the_module_for_displays_is_mentioned() {
         let blame = blamed(5, &[]);
         assert!(blame.is_nobody());
-        assert_eq!(blame.words(), "something uses the GPU");
+        assert_eq!(blame.to_text(), "something uses the GPU");
         assert!(blame.hint(true).contains("/dev/nvidia5") && blame.hint(true).contains("nvidia_drm"), "{}", blame.hint(true));
         assert!(!blame.hint(false).contains("nvidia_drm"), "{}", blame.hint(false));
     }

@@ -89,9 +89,9 @@ impl Company {
     }
 
     /// A line for each; empty if the GPU is free.
-    pub fn words(&self) -> Vec<String> {
+    pub fn to_text(&self) -> Vec<String> {
         let Some(listed) = &self.listed else { return vec!["the driver does not report its processes".into()] };
-        listed.iter().map(Holder::words).chain(self.unlisted.as_ref().map(Unlisted::to_string)).collect()
+        listed.iter().map(Holder::to_text).chain(self.unlisted.as_ref().map(Unlisted::to_string)).collect()
     }
 }
 
@@ -144,13 +144,13 @@ mod tests {
 
     #[test]
     fn an_empty_list_is_nobody_only_where_nothing_is_used_and_an_unread_one_never() {
-        assert!(Company::nobody().is_nobody() && Company::nobody().words().is_empty());
+        assert!(Company::nobody().is_nobody() && Company::nobody().to_text().is_empty());
         let unread = Company { listed: None, unlisted: None };
         assert!(!unread.is_nobody());
-        assert_eq!(unread.words(), ["the driver does not report its processes"]);
+        assert_eq!(unread.to_text(), ["the driver does not report its processes"]);
         let somebody = Unlisted { memory_bytes: Some(12 << 30), busy_percent: Some(40) };
         let hidden = Company { listed: Some(Vec::new()), unlisted: Some(somebody) };
         assert!(!hidden.is_nobody());
-        assert_eq!(hidden.words(), ["a process the driver does not list: 12.0 GiB used, 40 % busy"]);
+        assert_eq!(hidden.to_text(), ["a process the driver does not list: 12.0 GiB used, 40 % busy"]);
     }
 }

@@ -7,11 +7,11 @@
 
 use collo_store::Diagnostic;
 
-use super::cut::{self, PartitionError};
 use super::gpu::Gpu;
-use super::hold::{GpuLease, Who};
 use super::journal::mode_can_be_set;
+use super::lease::{GpuLease, Who};
 use super::partition::Partition;
+use super::repartition::{self, PartitionError};
 use super::services::{self, Services};
 use super::settings::ChangedSettings;
 
@@ -43,16 +43,16 @@ pub fn ask(gpu: &Gpu, wanted: &[&Partition], services: Services) -> Result<Fixed
         return Ok(Fixed::default());
     }
     let mut fixed = Fixed::default();
-    let active = if turned && cut::takes_reset(&at.uuid) { services::active() } else { Vec::new() };
+    let active = if turned && repartition::takes_reset(&at.uuid) { services::active() } else { Vec::new() };
     let stopped = services == Services::Stop && !active.is_empty();
     if stopped {
         services::may_stop(&active)?;
     }
-    let right = cut::may_turn(&at.uuid, &gpu.label());
+    let right = repartition::may_turn(&at.uuid, &gpu.label());
     if turned {
         fixed.mode = match &right {
             Err(e) => Some(e.clone()),
-            Ok(()) if !stopped && cut::takes_reset(&at.uuid) && !cut::blame(&at.uuid).is_nobody() => {
+            Ok(()) if !stopped && repartition::takes_reset(&at.uuid) && !repartition::blame(&at.uuid).is_nobody() => {
                 let other = if found.mig { Partition::off() } else { Partition::on(Vec::new()) };
                 tried(gpu, &other)
             }
@@ -75,7 +75,7 @@ fn tried(gpu: &Gpu, wanted: &Partition) -> Option<PartitionError> {
     let who = Who { experiment: "collo, asking".into(), campaign: String::new() };
     // Whoever else uses the GPU is told of when it is taken for the campaign.
     let (mut hold, _) = GpuLease::take(gpu, &who, false).ok()?;
-    hold.bring(wanted).err()
+    hold.apply(wanted).err()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::company::Company;
 use super::mig::{Cards, GpuModel};
 use super::nvml::instances::{Profile, Raw};
 use super::partition::Partition;
-use super::{cut, nvml};
+use super::{nvml, repartition};
 
 /// The driver, and its compute-capable GPUs.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,7 +119,7 @@ impl Gpu {
         };
         let card = told.as_ref().and_then(|profiles| card(device, name, profiles, known));
         let profiles = told.unwrap_or_default();
-        let cut = there(cut::look(nvml, device))?;
+        let cut = there(repartition::look(nvml, device))?;
         let watts = |mw: Result<u32, NvmlError>| mw.ok().map(|mw| f64::from(mw) / 1000.0);
         Ok(Gpu {
             name: name.to_string(),

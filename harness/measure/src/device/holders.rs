@@ -34,7 +34,7 @@ impl Holder {
     }
 
     /// pid 88121 `python` of bob, 31.2 GiB
-    pub fn words(&self) -> String {
+    pub fn to_text(&self) -> String {
         let name = self.name.as_ref().map(|n| format!(" `{n}`")).unwrap_or_default();
         let user = self.user.as_ref().map(|u| format!(" of {u}")).unwrap_or_default();
         let memory = self.memory_bytes.map(|b| format!(", {}", crate::units::gib(b))).unwrap_or_default();
@@ -97,6 +97,6 @@ mod tests {
         let engine = Holder { pid: 2140, name: Some("nv-hostengine".into()), user: None, memory_bytes: None };
         assert_eq!(engine.to_string(), "`nv-hostengine` (pid 2140)");
         let python = Holder { pid: 9, name: Some("python".into()), user: Some("bob".into()), memory_bytes: Some(1 << 31) };
-        assert_eq!(python.words(), "pid 9 `python` of bob, 2.0 GiB");
+        assert_eq!(python.to_text(), "pid 9 `python` of bob, 2.0 GiB");
     }
 }

@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use nvml_wrapper::enum_wrappers::device::ComputeMode;
 use serde::{Deserialize, Serialize};
 
-use super::cut::{self, PartitionError, PartitionedGpu};
 use super::mps::{self, Control};
 use super::nvml;
 use super::partition::Partition;
+use super::repartition::{self, PartitionError, PartitionedGpu};
 use super::services;
 use super::settings::ChangedSettings;
 use super::{lock, state_folder};
 
 pub(super) use read::of;
-pub use read::{Unread, Written, is_there, left, written};
+pub use read::{Unread, Written, is_there, pending_restores, written};
 
 /// The version of journals that this collo writes, and the only one that it reads.
 pub const SCHEMA: u32 = 1;
@@ -105,7 +105,7 @@ impl Journal {
 
     /// Partition the GPU as wanted, which it is not now. Settings lost by that are recorded before and set again after, and
     /// services that block it are stopped meanwhile, if allowed.
-    pub(super) fn bring(&mut self, now: &Partition, wanted: &Partition) -> Result<PartitionedGpu, PartitionError> {
+    pub(super) fn apply(&mut self, now: &Partition, wanted: &Partition) -> Result<PartitionedGpu, PartitionError> {
         let turns = now.mig != wanted.mig;
         if turns {
             // A change of MIG mode resets both.
@@ -119,12 +119,12 @@ impl Journal {
         self.write()?;
         let (uuid, label) = (self.uuid.clone(), self.label.clone());
         let attempt = || {
-            cut::bring(&uuid, &label, wanted).inspect_err(|_| {
+            repartition::apply(&uuid, &label, wanted).inspect_err(|_| {
                 // Half of a change is nobody's state. If this does not work either, the journal stays.
-                let _ = cut::bring(&uuid, &label, now);
+                let _ = repartition::apply(&uuid, &label, now);
             })
         };
-        let cut = match self.may_stop && turns && cut::takes_reset(&uuid) {
+        let cut = match self.may_stop && turns && repartition::takes_reset(&uuid) {
             true => self.without_services(attempt),
             // DCGM does not always let go of what it has seen (DCGM #95, #276).
             false => match attempt() {
@@ -196,15 +196,15 @@ impl Journal {
     }
 
     fn put_back(&mut self, restored: &mut Restored) -> Result<(), PartitionError> {
-        let now = cut::read(&self.uuid, &self.label)?.partition;
+        let now = repartition::read(&self.uuid, &self.label)?.partition;
         let found = self.found.clone();
         if !now.is_as(&found) {
             let gone = |a: &Partition, b: &Partition| a.instances.iter().filter(|s| !b.instances.contains(s)).count();
             restored.destroyed = gone(&now, &found);
             restored.created = gone(&found, &now);
             restored.mode = (now.mig != found.mig).then_some(now.mig);
-            restored.reset = restored.mode.is_some() && cut::takes_reset(&self.uuid);
-            self.bring(&now, &found)?;
+            restored.reset = restored.mode.is_some() && repartition::takes_reset(&self.uuid);
+            self.apply(&now, &found)?;
         }
         // Behind the cut: a change of MIG mode resets these.
         if let Some(mode) = self.found_compute_mode.as_ref().filter(|mode| compute_mode(&self.uuid).as_ref() != Some(mode)) {

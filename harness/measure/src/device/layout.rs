@@ -3,11 +3,11 @@
 //! In: the text typed, and the selected GPUs. Out: the partition of each. The other way: a GPU's state as the file that `collo
 //! mig apply` reads. It reads files and touches no GPU; `apply.rs` does.
 
-mod cut;
-mod parted;
+mod mig_parted;
 #[cfg(test)]
 mod tests;
 mod toml;
+mod typed;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,9 +21,9 @@ use super::gpu::Gpu;
 use super::mig::{GpuModel, Instance, Profile};
 use super::partition::{Partition, Slice};
 
-pub use cut::written as cut_text;
-pub use parted::written as parted_text;
+pub use mig_parted::written as parted_text;
 pub use toml::written as toml_text;
+pub use typed::written as cut_text;
 
 /// The wanted partition of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub enum RequestedLayout {
     /// A name or a partition, whose meaning depends on the GPU.
     Words(String),
     Collo(toml::LayoutFile),
-    MigParted(parted::Config),
+    MigParted(mig_parted::Config),
 }
 
 /// One item of a partition, before it has a place: its profile, and its compute instances if it is divided.
@@ -69,7 +69,7 @@ impl RequestedLayout {
         let source = Source::file(shown, content);
         match path.extension().is_some_and(|e| e == "toml") {
             true => Ok(RequestedLayout::Collo(toml::LayoutFile::read(&source, name.as_deref())?)),
-            false => Ok(RequestedLayout::MigParted(parted::Config::read(&source, name.as_deref())?)),
+            false => Ok(RequestedLayout::MigParted(mig_parted::Config::read(&source, name.as_deref())?)),
         }
     }
 
@@ -161,7 +161,7 @@ fn words(text: &str, gpu: &Gpu) -> Result<WantedPartition, Diagnostic> {
     }
     let card = card_of(gpu)?;
     if text.contains("g.") {
-        return cut::read(text, card);
+        return typed::read(text, card);
     }
     let layout = card.layout(text).map_err(|e| e.hint("or a file, or a partition such as `3g.20gb+2×2g.10gb`"))?;
     Ok(WantedPartition { partition: Partition::of(&layout.instances), placed: false })

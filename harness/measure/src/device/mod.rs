@@ -6,21 +6,21 @@ mod blame;
 pub mod company;
 mod cores;
 mod cpu;
-pub mod cut;
-mod find;
 pub mod fixed;
 mod gpu;
-pub mod hold;
 pub mod holders;
 pub mod journal;
 pub mod layout;
+pub mod lease;
 mod lock;
 pub mod mig;
 pub mod mps;
 pub mod namespace;
 pub mod nvml;
 pub mod partition;
+pub mod repartition;
 mod seen;
+mod select_gpu;
 pub mod services;
 mod settings;
 pub(crate) mod state_folder;
@@ -28,9 +28,9 @@ pub mod trust;
 
 pub use cores::Cores;
 pub use cpu::core_list;
-pub use find::GpuSelector;
 pub use gpu::{Address, Driver, Gpu};
 pub use partition::Partition;
+pub use select_gpu::GpuSelector;
 
 use std::fmt;
 

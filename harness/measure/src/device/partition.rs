@@ -76,7 +76,7 @@ impl Slice {
     }
 
     /// `3g.20gb`, or `2×1c.3g.20gb` if it is divided further.
-    fn words(&self) -> String {
+    fn to_text(&self) -> String {
         match self.compute.as_slice() {
             [] => format!("{} without compute instance", self.profile),
             _ if self.is_whole() => self.profile.clone(),
@@ -113,7 +113,7 @@ impl fmt::Display for Partition {
             return f.write_str("MIG off");
         }
         let mut counted: Vec<(String, usize)> = Vec::new();
-        for words in self.instances.iter().map(Slice::words) {
+        for words in self.instances.iter().map(Slice::to_text) {
             match counted.iter_mut().find(|(w, _)| *w == words) {
                 Some((_, n)) => *n += 1,
                 None => counted.push((words, 1)),

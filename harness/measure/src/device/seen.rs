@@ -3,9 +3,9 @@
 //! In: the MIG devices of a GPU, which NVML shows to every user with their ids, names and attributes. Out: the same as for an
 //! administrator, without the places of the instances, and without instances that CUDA cannot see.
 
-use super::cut::{PartitionedGpu, PartitionedInstance};
 use super::nvml::instances::{MigDevice, Profile};
 use super::partition::{Partition, Slice};
+use super::repartition::{PartitionedGpu, PartitionedInstance};
 
 /// The GPU instances of these devices, sorted by id.
 pub fn by_devices(devices: &[MigDevice], profiles: &[Profile]) -> PartitionedGpu {

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::cut::PartitionError;
+use super::repartition::PartitionError;
 use super::state_folder;
 use crate::launch::{CommandOutput, Errand};
 

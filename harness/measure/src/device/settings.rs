@@ -8,8 +8,8 @@ use nvml_wrapper::enum_wrappers::device::Clock;
 use nvml_wrapper::error::NvmlError;
 use serde::{Deserialize, Serialize};
 
-use super::cut::PartitionError;
 use super::nvml;
+use super::repartition::PartitionError;
 
 /// Deviations from the GPU's defaults; absent is the default, or not reported by this GPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ impl ChangedSettings {
         self.set(uuid, label).map_err(|e| {
             let why = e.line();
             let mut error =
-                PartitionError::new_with(format!("MIG mode of {label} is not changed: its reset clears {}", self.words()), why);
+                PartitionError::new_with(format!("MIG mode of {label} is not changed: its reset clears {}", self.to_text()), why);
             error.forgets = true;
             error.hint = Some("restore the default (`sudo nvidia-smi -pl`, `-rac`), or measure without MIG".into());
             error
@@ -79,7 +79,7 @@ impl ChangedSettings {
     }
 
     /// a power limit of 300 W and application clocks of 1215 and 1095 MHz
-    pub fn words(&self) -> String {
+    pub fn to_text(&self) -> String {
         let power = self.power_limit_mw.map(|mw| format!("a power limit of {} W", f64::from(mw) / 1000.0));
         let clocks = self.application_mhz.map(|(memory, sm)| format!("application clocks of {memory} and {sm} MHz"));
         power.into_iter().chain(clocks).collect::<Vec<_>>().join(" and ")

@@ -103,7 +103,7 @@ impl ExperimentReader<'_> {
             repetitions: fields.whole_u32("repetitions").unwrap_or(3),
             epochs: fields.whole_u32("epochs").unwrap_or(2),
             seed: fields.whole("seed").unwrap_or(42),
-            after_measured: fields.text("after_measured").and_then(AfterMeasured::from_word),
+            after_measured: fields.text("after_measured").and_then(AfterMeasured::parse),
             timeout: duration("timeout", 30 * 60),
             set_up_timeout: duration("set_up_timeout", 5 * 60),
             set_up_turn: if fields.found("set_up_timeout").is_some() { Duration::ZERO } else { SET_UP_TURN },
@@ -228,7 +228,7 @@ impl ExperimentReader<'_> {
         all
     }
 
-    /// The axes as written; [`Reader::complete`] adds what was left out.
+    /// The axes as written; [`ExperimentReader::complete`] adds what was left out.
     fn axes(&mut self, table: &Fields) -> Axes {
         let wholes = |key: &str| -> Vec<u32> { table.list(key).unwrap_or_default().iter().filter_map(whole_u32).collect() };
         let workload: Vec<Arc<Workload>> =
@@ -307,7 +307,7 @@ impl ExperimentReader<'_> {
         MixedGroup {
             members,
             sharing: if own.is_empty() { of_axes.to_vec() } else { own },
-            after_measured: table.text("after_measured").and_then(AfterMeasured::from_word),
+            after_measured: table.text("after_measured").and_then(AfterMeasured::parse),
         }
     }
 

@@ -16,7 +16,7 @@ use super::tree;
 static OWN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 /// Time limit of a sweep: a process stuck in the kernel must not block collo.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Marks a child as collo's own until dropped.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub fn sweep() {
         // The tests of one program are each other's strangers.
         return;
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let own = own();
         let strangers = strangers(&own);

@@ -16,7 +16,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::supervised::{BUSY, Supervised};
 use super::supervisor::{Orders, Output, Report};
-use crate::noted::{Noted, Stopped};
+use crate::interrupted::{Noted, Stopped};
 
 /// Bytes kept of the end of each stream: an answer, and an error, come last.
 const KEPT: usize = 1 << 20;

@@ -25,7 +25,7 @@ pub const NAME: &str = "COLLO_STARTED_BY";
 /// Grace period for supervisors that outlived their collo: one may be shutting down an MPS daemon.
 const SUPERVISORS: Duration = Duration::from_secs(15);
 /// Time limit for ending the rest.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A collo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,7 +109,7 @@ pub fn end_left_behind() -> Vec<Left> {
         if left.is_empty() {
             groups.iter().for_each(|(_, group)| group.remove());
         }
-        if left.is_empty() || begun.elapsed() > SUPERVISORS + PATIENCE {
+        if left.is_empty() || begun.elapsed() > SUPERVISORS + TIMEOUT {
             return ended;
         }
         for (_, process) in left.iter().filter(|(mark, _)| !waits.contains(mark)) {

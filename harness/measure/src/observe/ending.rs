@@ -15,7 +15,7 @@ pub fn why(seat: &MemberState, member: usize, phase: Phase, ended: &Ended, trace
     let place = match phase {
         Phase::Measure | Phase::Ready => format!("in epoch {}", seat.epochs.len()),
         Phase::Tail => "after `done`".into(),
-        other => format!("in {}", other.word()),
+        other => format!("in {}", other.as_str()),
     };
     let ran_out = |whose: Whose, said: &str| {
         let message = format!("{said}, {place}");

@@ -55,7 +55,7 @@ impl Standing<'_> {
                 // One that never said hello may be in set-up or may not speak the protocol at all: nobody can tell.
                 return Some(match seat.phase {
                     Phase::Start => timed_out(member, "set-up", limit, "sent nothing"),
-                    phase => timed_out(member, phase.word(), limit, "was not ready"),
+                    phase => timed_out(member, phase.as_str(), limit, "was not ready"),
                 });
             }
         }

@@ -7,6 +7,7 @@
 mod any_story_tests;
 mod ending;
 mod epochs;
+mod failure_log;
 mod last_words;
 mod limits;
 mod memory;
@@ -14,7 +15,6 @@ mod seat;
 mod state;
 #[cfg(test)]
 mod state_tests;
-mod traces;
 mod transcript;
 mod turns;
 
@@ -127,10 +127,10 @@ pub enum ObserveError {
 }
 
 /// How long the end of a run may wait for proportional memory; a member of 16 GiB takes about 0.3 s.
-const PSS_PATIENCE: Duration = Duration::from_secs(2);
+const PSS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Time limit for evidence. Each query has its own, but a driver that hangs has none, and the run must end.
-const EVIDENCE_PATIENCE: Duration = Duration::from_secs(60);
+const EVIDENCE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How often the display and the time limits are updated.
 const LOOK: Duration = Duration::from_millis(250);
@@ -144,7 +144,7 @@ const WAITING: usize = 8;
 /// Launch a group and watch it to its end.
 pub async fn observe(setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Result<Observation, ObserveError> {
     let (sender, mut signals) = mpsc::channel(WAITING);
-    let oom_kills = traces::kernel_oom_kills();
+    let oom_kills = failure_log::kernel_oom_kills();
     let barrier: Vec<bool> = setting.members.iter().map(|m| m.adapter.is_none()).collect();
     let launched_ns = monotonic_ns();
     let group = Group::launch(setting.members, &sender)?;
@@ -235,7 +235,7 @@ async fn gathered(evidence: &mut Option<(oneshot::Receiver<Attestation>, tokio::
     match tokio::time::timeout_at(*until, receiver).await {
         Ok(Ok(found)) => found,
         Ok(Err(_)) => Attestation::absent("the thread that gathers evidence ended without a message"),
-        Err(_) => Attestation::absent(format!("the evidence did not arrive within {} s", EVIDENCE_PATIENCE.as_secs())),
+        Err(_) => Attestation::absent(format!("the evidence did not arrive within {} s", EVIDENCE_TIMEOUT.as_secs())),
     }
 }
 
@@ -259,7 +259,7 @@ impl Scene<'_> {
             _ => None,
         };
         let traces = match &signal {
-            Signal::Ended(_) => traces::find(&self.setting.members[member].log, self.oom_kills),
+            Signal::Ended(_) => failure_log::find(&self.setting.members[member].log, self.oom_kills),
             Signal::Said { event: MemberEvent::Done, .. } => {
                 self.read_peak(member);
                 Traces::default()
@@ -291,7 +291,7 @@ impl Scene<'_> {
         let begun = std::thread::Builder::new().name("evidence".into()).spawn(move || sender.send(attest(&found)));
         // Without a thread the sender is dropped, and that is heard of.
         drop(begun);
-        self.evidence = Some((receiver, tokio::time::Instant::now() + EVIDENCE_PATIENCE));
+        self.evidence = Some((receiver, tokio::time::Instant::now() + EVIDENCE_TIMEOUT));
     }
 
     fn act(&mut self, acts: Vec<Act>) {
@@ -308,7 +308,7 @@ impl Scene<'_> {
                 }
                 Act::FirstDone => self.gather(),
                 Act::AllDone => {
-                    self.sampling.read_pss(PSS_PATIENCE);
+                    self.sampling.read_pss(PSS_TIMEOUT);
                     let acts = self.watch.stop(monotonic_ns());
                     self.act(acts);
                 }

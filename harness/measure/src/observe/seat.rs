@@ -26,7 +26,7 @@ pub enum Phase {
 
 impl Phase {
     /// Its name in the progress display and in `timed out`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Phase::Start => "start",
             Phase::SetUp => "set-up",

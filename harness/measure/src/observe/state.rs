@@ -19,7 +19,7 @@ use crate::launch::{Ended, Live, Signal};
 /// Time for a member to end by itself after `stop`.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long to wait after `kill` for a process stuck in the kernel (a dead disk, a dead driver).
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What to do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -431,7 +431,7 @@ impl Watch {
         let mut acts = Vec::new();
         let since = |then: u64| Duration::from_nanos(now_ns.saturating_sub(then));
         if let Some(kill_ns) = self.kill_ns {
-            if since(kill_ns) > PATIENCE {
+            if since(kill_ns) > TIMEOUT {
                 // The kernel does not let go of it; the run must still come to an end.
                 for seat in self.seats.iter_mut().filter(|s| s.ended.is_none()) {
                     let live = Live::NotStarted("it could not be killed: stuck in the kernel".into());

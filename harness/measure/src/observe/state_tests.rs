@@ -254,7 +254,7 @@ fn out_of_memory_is_known_by_the_members_word_its_log_or_the_kernel() {
             s.says(0, json!({"event": "error", "kind": "out_of_memory", "message": "tried 1 GiB"}));
         }
         s.watch.on(0, ended(live), S, traces);
-        s.watch.outcome().word()
+        s.watch.outcome().as_str()
     };
     let line = Some((Whose::Card, "RuntimeError: CUDA out of memory".to_string()));
     assert_eq!(ending(true, Traces::default(), Live::Exited(1)), "out_of_memory");
@@ -273,7 +273,7 @@ fn memory_of_the_host_is_told_from_memory_of_the_card_where_there_is_a_card() {
             s.says(0, said);
         }
         s.watch.on(0, ended(live), S, traces);
-        s.watch.outcome().word()
+        s.watch.outcome().as_str()
     };
     let told = |whose: &str| json!({"event": "error", "kind": "out_of_memory", "message": "full", "whose": whose});
     let killed = || Traces { kernel_oom_kill: true, ..Traces::default() };
@@ -340,7 +340,7 @@ fn garbage_ends_the_group_at_once() {
     assert_eq!(acts, [Act::Kill(0), Act::Kill(1)]);
     s.ends(0, Live::Killed(9));
     s.ends(1, Live::Killed(9));
-    assert_eq!(s.watch.outcome().word(), "protocol_error");
+    assert_eq!(s.watch.outcome().as_str(), "protocol_error");
 }
 
 /// A serving member and a training one, both ready, and the moment at which `go` was sent.
@@ -472,7 +472,7 @@ fn an_interrupt_after_a_crash_does_not_hide_the_crash() {
     s.all_ready();
     s.ends(0, Live::Exited(3));
     s.watch.kill(s.now_ns);
-    assert_eq!(s.watch.outcome().word(), "crashed");
+    assert_eq!(s.watch.outcome().as_str(), "crashed");
 }
 
 #[test]
@@ -642,7 +642,7 @@ fn last_words_count_where_a_program_gave_up_and_not_where_it_was_killed() {
         s.all_ready();
         let traces = Traces { out_of_memory: Some((Whose::Card, "CUDA out of memory".into())), ..Traces::default() };
         s.watch.on(0, ended(live), S, traces);
-        s.watch.outcome().word()
+        s.watch.outcome().as_str()
     };
     for (live, word) in [
         (Live::Exited(1), "out_of_memory"),

@@ -244,7 +244,7 @@ fn every_repetition_is_a_block_of_its_own_in_each_layout() {
 #[test]
 fn only_cells_that_need_a_change_that_cannot_be_had_are_refused() {
     let mut facts = on_an_a100(Partition::off());
-    facts.fixed.mode = Some(crate::device::cut::PartitionError::test("the MIG mode of GPU 0 cannot be turned on"));
+    facts.fixed.mode = Some(crate::device::repartition::PartitionError::test("the MIG mode of GPU 0 cannot be turned on"));
     let plan = planned_on(ALL_MODES, &facts);
     let record = plan.record();
     let kept: Vec<&str> = record.cells.iter().map(|c| c.sharing.as_str()).collect();

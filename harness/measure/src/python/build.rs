@@ -9,7 +9,7 @@ use super::{Progress, PythonEnvironment, PythonError};
 use crate::launch::{Errand, Unanswered};
 
 /// Time limit of one step. Gigabytes over a slow line take hours; an installer that hangs takes for ever.
-const PATIENCE: Duration = Duration::from_secs(12 * 60 * 60);
+const TIMEOUT: Duration = Duration::from_secs(12 * 60 * 60);
 
 /// Build it; the caller has the lock, so an existing temporary folder is left from an interrupted attempt.
 pub fn build(environment: &PythonEnvironment, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
@@ -150,7 +150,7 @@ impl BuildTask<'_> {
 
 /// A step of an installation, without the user's own PYTHONPATH.
 fn step(program: impl AsRef<std::ffi::OsStr>) -> Errand {
-    Errand::to(program, PATIENCE).env("PYTHONPATH", None::<String>)
+    Errand::to(program, TIMEOUT).env("PYTHONPATH", None::<String>)
 }
 
 fn check_room(environment: &PythonEnvironment, with_uv: bool) -> Result<(), PythonError> {

@@ -6,9 +6,9 @@
 
 mod build;
 mod driver;
-mod find;
-mod fit;
+mod driver_match;
 mod pins;
+mod system_python;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,11 +18,11 @@ use collo_store::{Diagnostic, ExitClass, sha256_text};
 use fs_err as fs;
 
 pub use driver::{DriverTarget, cuda as driver_cuda, version as driver_version};
-pub use find::{SystemPython, find as find_system};
-pub use fit::{Misfit, fits};
+pub use driver_match::{Misfit, fits};
 pub use pins::PinSet;
+pub use system_python::{SystemPython, find as find_system};
 
-use crate::noted::{Noted, Stopped};
+use crate::interrupted::{Noted, Stopped};
 
 /// An interpreter that members can use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,13 +172,13 @@ pub fn own(path: &Path) -> Result<Python, PythonError> {
 /// An interpreter, or the folder of an environment, that a workload names as its own.
 pub fn named(path: &Path) -> Result<Python, PythonError> {
     let interpreter = if path.is_dir() { path.join("bin/python") } else { path.to_path_buf() };
-    let facts = find::facts(&interpreter, path)?;
+    let facts = system_python::facts(&interpreter, path)?;
     Ok(Python { interpreter, facts })
 }
 
 /// The system's interpreter, for workloads that need no package.
 pub fn system() -> Result<Python, PythonError> {
-    let found = find::find()?;
+    let found = system_python::find()?;
     let facts = BTreeMap::from([("python".to_string(), found.version.clone())]);
     Ok(Python { interpreter: found.path, facts })
 }
@@ -203,7 +203,7 @@ impl PythonEnvironment {
         let pins = workloads.join(set.file());
         let text = collo_store::read_small_text(&pins, LARGEST_PINS).map_err(|_| PythonError::NoPins { path: pins.clone() })?;
         let packages = packages_in(&text);
-        let base = find::find()?;
+        let base = system_python::find()?;
         Ok(PythonEnvironment { base, pins, pins_digest: sha256_text(&text), packages, set, cache: cache.into() })
     }
 
@@ -224,7 +224,7 @@ impl PythonEnvironment {
         if !interpreter.exists() {
             return Ok(None);
         }
-        let mut facts = find::facts(&interpreter, &self.folder())?;
+        let mut facts = system_python::facts(&interpreter, &self.folder())?;
         facts.insert("requirements".into(), self.pins_digest[..16].to_string());
         facts.insert("python_set".into(), self.set.name().into());
         Ok(Some(Python { interpreter, facts }))

@@ -5,7 +5,6 @@
 //! supervisors and the GPUs. Out: samples (to a writer), the quality of the sampling, and the latest values for displays. This
 //! module does not know what a run is.
 
-mod clockwork;
 pub mod gpu;
 mod host;
 mod latest;
@@ -14,6 +13,7 @@ mod process;
 mod quality;
 mod reader;
 mod threads;
+mod ticker;
 
 use std::sync::Arc;
 

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::Sampler;
-use super::clockwork::Clockwork;
 use super::gpu::{Account, SourceResult};
 use super::latest::Outlet;
 use super::member::{Proportional, Trees};
 use super::quality::Movement;
+use super::ticker::Clockwork;
 
 /// The samplers of a thread, and its outlet.
 pub struct SamplerThread {
@@ -75,7 +75,7 @@ impl SamplerThread {
         let mut quality = clockwork.quality(source, &movement);
         let mut account = Account::default();
         self.samplers.iter().filter_map(|s| s.account()).for_each(|a| account.join(a));
-        quality.absent = account.told();
+        quality.absent = account.reported();
         SourceResult { quality, account }
     }
 

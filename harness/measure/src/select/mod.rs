@@ -168,7 +168,7 @@ impl Expression {
         }
         // Another word would silently never hold.
         if test.axis == "after_measured"
-            && let Some(word) = test.against.texts().find(|word| AfterMeasured::from_word(word).is_none())
+            && let Some(word) = test.against.texts().find(|word| AfterMeasured::parse(word).is_none())
         {
             return Err(mistake(format!("unknown after_measured {}", quoted(word)))
                 .note(format!("one of {}", listed(AfterMeasured::WORDS))));

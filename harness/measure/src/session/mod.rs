@@ -12,11 +12,11 @@ use std::sync::Arc;
 use collo_store::{CampaignFolder, Diagnostic, Diagnostics};
 
 use crate::campaign::{self, CampaignOptions, CampaignSpec, Finished};
-use crate::device::{DeviceFacts, Gpu, Partition, fixed, hold};
+use crate::device::{DeviceFacts, Gpu, Partition, fixed, lease};
 use crate::events::{Event, Watcher};
 use crate::experiment::{DeviceRequest, Experiment};
 use crate::interpreters::Interpreters;
-use crate::noted::Noted;
+use crate::interrupted::Noted;
 use crate::plan::{Plan, PlannedCell, plan_experiment};
 use crate::prepare::{Prepared, prepare_all};
 use crate::project::Project;
@@ -96,8 +96,8 @@ impl Session {
     pub fn plan_to_measure(project: &Project, request: Request, watcher: Watcher<'_>) -> Result<Session, Diagnostics> {
         let mut session = Session::plan(project, request)?;
         if let Some(gpu) = session.facts.gpu() {
-            hold::check_free(gpu)?;
-            if let Some(restored) = hold::repair(gpu)? {
+            lease::check_free(gpu)?;
+            if let Some(restored) = lease::repair(gpu)? {
                 watcher(Event::Restored { label: gpu.label(), restored });
                 session = Session::plan(project, session.request)?;
             }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::stage::{Daemon, StagedCard};
 use crate::device::Cores;
-use crate::device::cut::PartitionError;
-use crate::device::hold::GpuLease;
+use crate::device::lease::GpuLease;
+use crate::device::repartition::PartitionError;
 
 /// A staged device.
 pub struct Staged {

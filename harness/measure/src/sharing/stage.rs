@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Limits, Seat, Seating, Slot, StageError, Staged};
-use crate::device::cut::PartitionedGpu;
-use crate::device::hold::GpuLease;
+use crate::device::lease::GpuLease;
 use crate::device::mps::{self, Control, Status};
+use crate::device::repartition::PartitionedGpu;
 use crate::device::{Cores, DeviceFacts, DeviceKind, Gpu, state_folder};
 use crate::launch::{Service, ServiceOrders};
 use crate::sampler::{Board, BoardInstance, SourceChoice};
@@ -101,7 +101,7 @@ fn on_gpu(ground: &mut StageContext<'_>, seating: &Seating) -> Result<Staged, St
         hold.make_shared().map_err(StageError::from)?;
     }
     let cut = match &seating.partition {
-        Some(partition) => Some(hold.bring(partition).map_err(StageError::from)?),
+        Some(partition) => Some(hold.apply(partition).map_err(StageError::from)?),
         None => None,
     };
     let devices = devices(seating, hold.uuid(), gpu.sms, cut.as_ref())?;
@@ -244,7 +244,7 @@ impl Daemon {
         let deadline = Instant::now() + READY_WITHIN;
         let reason = loop {
             if let Some(how) = daemon.service.ended() {
-                break format!("the MPS daemon did not start: {how}{}", daemon.said());
+                break format!("the MPS daemon did not start: {how}{}", daemon.to_text());
             }
             if daemon.served.control.is_ready() {
                 return Ok(daemon);
@@ -259,7 +259,7 @@ impl Daemon {
     }
 
     /// The errors in its logs, to be appended to a sentence: the server's first, because it is nearer to the members.
-    fn said(&self) -> String {
+    fn to_text(&self) -> String {
         let logs = ["server.log", "control.log", "daemon.log"].map(|name| self.served.log.join(name));
         let text: Vec<String> = logs.iter().filter_map(|l| fs_err::read_to_string(l).ok()).collect();
         let printed = || fs_err::read_to_string(self.served.log.join("daemon.log")).ok()?.lines().next_back().map(str::to_string);
@@ -270,7 +270,7 @@ impl Daemon {
     /// What is wrong with it now; `None` if it works.
     pub(super) fn trouble(&mut self) -> Option<String> {
         if let Some(how) = self.service.ended() {
-            return Some(format!("the MPS daemon ended while members ran: {how}{}", self.said()));
+            return Some(format!("the MPS daemon ended while members ran: {how}{}", self.to_text()));
         }
         match self.served.control.servers() {
             Err(e) => Some(format!("the MPS daemon no longer responds: {e}")),
@@ -279,7 +279,7 @@ impl Daemon {
                 // A server leaves FAULT when its clients are gone, which they are by now; its log stays.
                 let log = fs_err::read_to_string(self.served.log.join("server.log")).unwrap_or_default();
                 let faulted = servers.iter().any(fault) || log.contains("fatal GPU error") || log.contains("sticky error");
-                faulted.then(|| format!("the MPS server is in FAULT{}", self.said()))
+                faulted.then(|| format!("the MPS server is in FAULT{}", self.to_text()))
             }
         }
     }

@@ -49,7 +49,7 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
             continue;
         };
         let run = stored.remove(&campaign.plan.folder(planned));
-        let word = run.as_ref().map_or("missing", |r| r.record.outcome.word());
+        let word = run.as_ref().map_or("missing", |r| r.record.outcome.as_str());
         *by_word.entry(word).or_default() += 1;
         *counts.entry(word).or_default() += 1;
         if let Some(run) = run {

@@ -164,7 +164,7 @@ impl Latency {
     }
 
     /// The same for a table: a quantity without a finite value is absent.
-    pub fn told(&self, name: Key) -> Option<f64> {
+    pub fn reported(&self, name: Key) -> Option<f64> {
         self.get(name).filter(|v| v.is_finite())
     }
 
@@ -183,7 +183,7 @@ impl Latency {
 
     /// Why a quantity has no finite value here; `None` if it has one.
     pub fn why_absent(&self, name: Key) -> Option<String> {
-        if self.told(name).is_some() {
+        if self.reported(name).is_some() {
             return None;
         }
         if matches!(name, Key::WithinSlo | Key::Goodput) && self.slo_s.is_none() {
@@ -262,7 +262,7 @@ mod tests {
     fn who_is_never_answered_is_later_than_anybody() {
         let found = summary(&requests(0, 400, 390), Some(1.0));
         assert_eq!(found.get(Key::LatencyP95), Some(0.380));
-        assert_eq!((found.get(Key::LatencyP99), found.told(Key::LatencyP99)), (Some(f64::INFINITY), None));
+        assert_eq!((found.get(Key::LatencyP99), found.reported(Key::LatencyP99)), (Some(f64::INFINITY), None));
         assert_eq!(found.why_absent(Key::LatencyP99).unwrap(), "more than 1 % of the requests were never answered");
         assert_eq!(found.get(Key::WithinSlo), Some(390.0 / 400.0), "nor is it within the limit");
         let none = summary(&requests(0, 400, 0), Some(1.0));

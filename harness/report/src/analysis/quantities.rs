@@ -238,7 +238,7 @@ impl GainBy {
     }
 
     /// For JSON.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             GainBy::EpochTime => "epoch_time",
             GainBy::Makespan => "makespan",

@@ -116,7 +116,7 @@ impl MemoryKind {
     }
 
     /// For JSON.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             MemoryKind::Gpu => "gpu_memory",
             MemoryKind::Pss => "pss",

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::brief::more;
-use super::side::{CellJson, ComparedReport};
+use super::compared_report::{CellJson, ComparedReport};
 use super::{Head, cards, matching, quantity};
 use crate::document::{Badge, Block, Document, Fact, FactLine, Present, Row, Section, Table, TableCell, TableLayout};
 use crate::guideline::Verdict;
@@ -156,7 +156,7 @@ fn guidelines(sides: &[ComparedReport]) -> Vec<GuidelineRow> {
 }
 
 impl Share {
-    fn said(&self) -> String {
+    fn to_text(&self) -> String {
         let value = match &self.value {
             Some(q) => number::with_interval(q),
             None if self.outcome == "completed" => number::ABSENT.into(),
@@ -172,14 +172,14 @@ impl Generations {
         self.cards.iter().any(|c| c.head.simulated)
     }
 
-    fn words(&self) -> &str {
+    fn to_text(&self) -> &str {
         quantity::unit(&self.quantity).0
     }
 
     fn note(&self) -> String {
         format!(
             "cells: {} with 95 % intervals, each GPU against its own baseline; slices are matched by their share of the GPU; times are not compared",
-            self.words()
+            self.to_text()
         )
     }
 }
@@ -230,7 +230,7 @@ impl Present for Generations {
             lines.push(format!("{}: {}", row.id, if row.changed { "changed" } else { "the same verdict" }));
             for (card, on) in self.cards.iter().zip(&row.on) {
                 let said = on.as_ref().map_or_else(missing, |(v, statement, finding)| {
-                    format!("{}: {statement} {finding}", Badge::from(*v).said()).replace('`', "")
+                    format!("{}: {statement} {finding}", Badge::from(*v).to_text()).replace('`', "")
                 });
                 lines.push(format!("  {}: {said}", card.name()));
             }
@@ -245,7 +245,7 @@ impl Present for Generations {
                 let said = on.as_ref().map_or_else(missing, |share| {
                     let own = if share.label == row.label { String::new() } else { format!(" as {}", share.label) };
                     let sms = share.sms.as_ref().map_or(String::new(), |s| format!(", {s}"));
-                    format!("{}{own}{sms}", share.said())
+                    format!("{}{own}{sms}", share.to_text())
                 });
                 lines.push(format!("  {}: {said}", card.name()));
             }
@@ -315,7 +315,7 @@ impl Generations {
                 Some(share) => {
                     let own = (share.label != row.label).then(|| share.label.clone());
                     let note: Vec<String> = own.into_iter().chain(share.sms.clone()).collect();
-                    TableCell::with_note(share.said(), note.join(", "))
+                    TableCell::with_note(share.to_text(), note.join(", "))
                 }
             }));
             table.row(cells);

@@ -120,7 +120,7 @@ impl<'a> From<&'a ComparedCell> for ComparedCellJson<'a> {
             ratio: row.ratio.as_ref(),
             p: row.p,
             p_adjusted: row.p_adjusted,
-            verdict: row.finding.word(),
+            verdict: row.finding.as_str(),
             text: row.finding.text(),
             reason,
             more_repetitions: more,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use collo_store::Sharing;
 
 use super::cards::{self, GpuModel};
-use super::side::{CellJson, ComparedReport};
+use super::compared_report::{CellJson, ComparedReport};
 
 /// A cell of either side.
 #[derive(Debug, Clone, Copy)]

@@ -4,44 +4,44 @@
 //! `side` reads, `matching` finds pairs, `ratio` judges, `difference` warns, `decide` proposes commands; `brief`, `page` and
 //! `json` are its forms. Sides of different GPU models are compared by each one's gain, never by their times.
 
-mod beside;
+mod against_published;
 mod brief;
 pub mod cards;
+mod compared_report;
 pub(crate) mod conditions;
-mod decide;
-mod difference;
+mod environment_diff;
 pub(crate) mod generations;
 mod json;
 mod matching;
 mod page;
-mod place;
+mod position;
 pub(crate) mod published;
 mod quantity;
 mod ratio;
-mod side;
+mod repetitions_needed;
 mod words;
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
-pub use beside::{PublishedComparison, beside};
-pub use difference::{Environment, EnvironmentDifference};
+pub use against_published::{PublishedComparison, beside};
+pub use compared_report::ComparedReport;
+pub use environment_diff::{Environment, EnvironmentDifference};
 pub use generations::{Generations, generations};
-pub use place::Position;
+pub use position::Position;
 pub use published::{Study, study};
 pub use quantity::QuantityChoice;
 pub use ratio::{Finding, More};
-pub use side::ComparedReport;
 
 use collo_store::last_part;
 
 use crate::quantity::{Key, Subject, Trait, find};
 use crate::stats::Quantity;
 use crate::{Error, Result};
+use compared_report::CellJson;
 use matching::Pair;
 use ratio::{Quantiles, Ratio, judge};
 use serde::Serialize;
-use side::CellJson;
 
 /// What to group verdicts by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl Comparison {
 
     /// Rows with this verdict.
     pub fn count(&self, word: &str) -> usize {
-        self.rows.iter().filter(|r| r.finding.word() == word).count()
+        self.rows.iter().filter(|r| r.finding.as_str() == word).count()
     }
 
     /// True if a matched cell is worse, or no longer runs.
@@ -175,7 +175,7 @@ const ORDER: [&str; 9] =
     ["better", "worse", "higher", "lower", "no_longer_runs", "runs_now", "cannot_tell", "same", "not_judged"];
 
 fn rank(finding: &Finding) -> usize {
-    ORDER.iter().position(|word| *word == finding.word()).unwrap_or(ORDER.len())
+    ORDER.iter().position(|word| *word == finding.as_str()).unwrap_or(ORDER.len())
 }
 
 fn counts<'a>(rows: impl Iterator<Item = &'a ComparedCell>) -> Vec<(&'static str, usize)> {
@@ -200,9 +200,9 @@ impl Head {
 
 /// Compare two sides. Having nothing in common is an error that names the contents of each.
 pub fn compare(left: &ComparedReport, right: &ComparedReport, options: &Options) -> Result<Comparison> {
-    let other = difference::different_devices(left, right);
+    let other = environment_diff::different_devices(left, right);
     let asked = QuantityChoice::of(left, right, options.quantity.as_deref(), other)?;
-    let mut cautions = difference::cautions(left, right);
+    let mut cautions = environment_diff::cautions(left, right);
     let matched = matching::of(left, right, other);
     cautions.warnings.extend(matched.warnings);
     if matched.pairs.is_empty() {
@@ -225,7 +225,7 @@ pub fn compare(left: &ComparedReport, right: &ComparedReport, options: &Options)
         (row.p, row.p_adjusted, row.finding) = (verdict.p, verdict.p_adjusted, verdict.finding);
     }
     let mut rows: Vec<ComparedCell> = rows.into_iter().map(|(row, _)| row).collect();
-    let decide = decide::commands(&rows, left, right);
+    let decide = repetitions_needed::commands(&rows, left, right);
     // Within a verdict the largest change comes first; the sort keeps the plan's order where ratios are alike.
     let size = |row: &ComparedCell| row.ratio.as_ref().map_or(0.0, |r| r.estimate.ln().abs());
     rows.sort_by(|a, b| rank(&a.finding).cmp(&rank(&b.finding)).then(size(b).total_cmp(&size(a))));
@@ -315,7 +315,7 @@ fn not_judged(
         return not(invalid.join(", "));
     }
     if left.after_measured != right.after_measured {
-        return not(format!("finished members {} left, {} right", left.after_measured.word(), right.after_measured.word()));
+        return not(format!("finished members {} left, {} right", left.after_measured.as_str(), right.after_measured.as_str()));
     }
     fn shorter<'a>(side: &'a ComparedReport, cell: &CellJson) -> Vec<Option<&'a BTreeSet<u64>>> {
         cell.members.iter().map(|m| side.shortened.get(&m.workload)).collect()
@@ -347,7 +347,7 @@ fn settings(left: &CellJson, right: &CellJson) -> Vec<String> {
     for (l, r) in left.members.iter().zip(&right.members).filter(|(l, r)| !l.is_like(r)) {
         let names: std::collections::BTreeSet<&String> = l.settings.keys().chain(r.settings.keys()).collect();
         for name in names {
-            let text = |m: &side::MemberJson| match m.settings.get(name) {
+            let text = |m: &compared_report::MemberJson| match m.settings.get(name) {
                 None => "none".to_string(),
                 Some(serde_json::Value::String(text)) => text.clone(),
                 Some(other) => other.to_string(),

@@ -155,7 +155,7 @@ fn table(c: &Comparison, rows: &[&ComparedCell]) -> Table {
     let mut table =
         Table::with(&["cell", &left, &right, "#ratio, 95 %", "axis of ratios", "#p", "verdict"]).looking(TableLayout::Joined);
     table.columns[4] = Column { name: "axis of ratios".into(), align: Align::Left, axis: Some(axis.head()), ..Column::default() };
-    table.caption = format!("Ratio right ÷ left of {}, worst first", c.asked.said());
+    table.caption = format!("Ratio right ÷ left of {}, worst first", c.asked.to_text());
     table.legend = modes.into_iter().map(|m| (m.to_string(), m.to_string())).collect();
     table.tags = if c.simulated() { vec!["simulated".into()] } else { Vec::new() };
     rows.iter().for_each(|r| table.row(cells(r, &axis, factor)));

@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 use collo_store::Sharing;
 use serde::{Deserialize, Serialize};
 
+use super::compared_report::{CellJson, MemberJson};
 use super::conditions::Conditions;
-use super::place::Position;
+use super::position::Position;
 use super::quantity;
-use super::side::{CellJson, MemberJson};
 use crate::analysis::Regime;
 use crate::number;
 use crate::quantity::Key;

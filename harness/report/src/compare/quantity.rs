@@ -80,7 +80,7 @@ impl QuantityChoice {
     }
 
     /// The quantity in words: `throughput gain`.
-    pub fn said(&self) -> &str {
+    pub fn to_text(&self) -> &str {
         match self {
             QuantityChoice::Time => "time",
             QuantityChoice::Across => ACROSS.label,

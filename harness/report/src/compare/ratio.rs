@@ -45,7 +45,7 @@ pub enum More {
 
 impl Finding {
     /// As JSON has it.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Finding::Better => "better",
             Finding::Worse => "worse",
@@ -70,7 +70,7 @@ impl Finding {
             Finding::NoLongerRuns(outcome) => format!("no longer runs: {outcome}"),
             Finding::RunsNow(outcome) => format!("runs now, was {outcome}"),
             Finding::NotJudged(why) => format!("not judged: {why}"),
-            other => other.word().into(),
+            other => other.as_str().into(),
         }
     }
 }
@@ -296,9 +296,9 @@ mod tests {
         let shared = stats::compare(&ratios.iter().map(|r| Some(r.value.clone())).collect::<Vec<_>>(), 0.02);
         let mut kinds = std::collections::BTreeSet::new();
         for (mine, shared) in mine.iter().zip(shared.iter().flatten()) {
-            assert_eq!(mine.finding.word(), shared.verdict.word());
+            assert_eq!(mine.finding.as_str(), shared.verdict.as_str());
             assert!((mine.p_adjusted.unwrap() - shared.p_adjusted).abs() < 1e-3);
-            kinds.insert(mine.finding.word());
+            kinds.insert(mine.finding.as_str());
         }
         assert!(kinds.len() >= 3, "{kinds:?}");
     }

@@ -66,7 +66,7 @@ pub fn across(comparison: &Comparison) -> Option<String> {
     comparison.different_devices.then(|| {
         format!(
             "different devices: compared by {}, each side against its own baseline, never by times; slices are matched by their share of the GPU",
-            comparison.asked.said()
+            comparison.asked.to_text()
         )
     })
 }

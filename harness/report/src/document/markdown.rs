@@ -62,7 +62,7 @@ fn block(block: &Block, plots: Option<&str>) -> String {
             let fence = "`".repeat(longest.max(2) + 1);
             format!("{}:\n\n{fence}toml\n{}\n{fence}", escape(name), text.trim_end())
         }
-        Block::Chips(chips) => chips.iter().map(|c| escape(&c.said())).collect::<Vec<_>>().join(" · "),
+        Block::Chips(chips) => chips.iter().map(|c| escape(&c.to_text())).collect::<Vec<_>>().join(" · "),
         Block::Command(what, command) => format!("{what}: `{}`", code(command)),
         Block::Advice(advice) => self::advice(advice),
         Block::Folded(title, blocks) => {
@@ -113,7 +113,7 @@ fn table(t: &Table) -> String {
 }
 
 fn cell(c: &TableCell) -> String {
-    let chip = c.chip.iter().map(Badge::said);
+    let chip = c.chip.iter().map(Badge::to_text);
     let mut out = String::new();
     for text in chip.chain([c.text.clone(), c.note.clone()]).filter(|t| !t.is_empty()) {
         // A sentence has its own end.

@@ -102,7 +102,7 @@ impl Badge {
     }
 
     /// The sign and the words.
-    pub fn said(&self) -> String {
+    pub fn to_text(&self) -> String {
         format!("{} {}", self.sign, self.text).trim().to_string()
     }
 }

@@ -27,11 +27,11 @@ fn block(block: &Block, width: usize) -> String {
         Block::Facts(facts) => {
             facts.iter().map(|(name, what)| format!("{}\n", line(format!("  {name:<NAME$} {what}").trim_end()))).collect()
         }
-        Block::Chips(chips) => wrapped(&chips.iter().map(|c| c.said()).collect::<Vec<_>>().join(", "), width),
+        Block::Chips(chips) => wrapped(&chips.iter().map(|c| c.to_text()).collect::<Vec<_>>().join(", "), width),
         // A command is copied whole.
         Block::Command(what, command) => format!("{}: {}\n", what.to_lowercase(), line(command)),
         Block::Advice(advice) => {
-            list(&advice.iter().map(|a| format!("{}: {} {}", a.verdict.said(), a.statement, a.finding)).collect::<Vec<_>>())
+            list(&advice.iter().map(|a| format!("{}: {} {}", a.verdict.to_text(), a.statement, a.finding)).collect::<Vec<_>>())
         }
         Block::Folded(title, blocks) => wrapped(&format!("{title}:"), width) + &text(blocks, width),
         Block::Verbatim(name, text) => format!("{}:\n{}\n", line(name), collo_store::text::lines(text)),

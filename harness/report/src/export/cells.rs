@@ -120,7 +120,7 @@ fn labels(analysis: &Analysis, cell: &Cell) -> Vec<ExportValue> {
         ExportValue::from(record.axis("batch_size").and_then(|v| v.as_u64())),
         ExportValue::text(settings(cell)),
         ExportValue::from(record.slots.clone()),
-        ExportValue::text(record.after_measured.word()),
+        ExportValue::text(record.after_measured.as_str()),
         ExportValue::Flag(record.baseline),
         ExportValue::text(cell.outcome()),
         ExportValue::list(outcomes),
@@ -128,9 +128,9 @@ fn labels(analysis: &Analysis, cell: &Cell) -> Vec<ExportValue> {
         ExportValue::text(words::verdict(cell.validity.verdict)),
         ExportValue::list(&cell.validity.reasons),
         ExportValue::list(&cell.suspicious),
-        ExportValue::from(cell.memory_kind.map(|k| k.word())),
-        ExportValue::text(GainBy::of(record).word()),
-        ExportValue::from(cell.gain_verdict.as_ref().map(|g| g.verdict.word())),
+        ExportValue::from(cell.memory_kind.map(|k| k.as_str())),
+        ExportValue::text(GainBy::of(record).as_str()),
+        ExportValue::from(cell.gain_verdict.as_ref().map(|g| g.verdict.as_str())),
         ExportValue::from(cell.gain_verdict.as_ref().map(|g| g.p_adjusted)),
     ]);
     row

@@ -66,12 +66,12 @@ static CAMPAIGN: [DatasetColumn; 28] = [
     column("sharing", Text, |at| ExportValue::text(&at.r.record().cell.sharing)),
     column("degree", Whole, |at| at.r.record().cell.degree.into()),
     column("slots", Text, |at| at.r.record().cell.slots.clone().into()),
-    column("after_measured", Text, |at| ExportValue::text(at.r.record().cell.after_measured.word())),
+    column("after_measured", Text, |at| ExportValue::text(at.r.record().cell.after_measured.as_str())),
     column("baseline", Flag, |at| at.r.record().cell.baseline.into()),
     column("repetition", Whole, |at| at.r.record().repetition.into()),
     column("block", Whole, |at| at.r.record().block.into()),
     column("started_utc", Text, |at| ExportValue::text(&at.r.record().started_utc)),
-    column("outcome", Text, |at| ExportValue::text(at.r.record().outcome.word())),
+    column("outcome", Text, |at| ExportValue::text(at.r.record().outcome.as_str())),
     column("validity", Text, |at| ExportValue::text(words::verdict(at.r.validity.verdict))),
     column("reasons", Text, |at| ExportValue::list(&at.r.validity.reasons)),
     column("marks", Text, |at| ExportValue::list(caveats::tags(at.analysis))),
@@ -108,7 +108,7 @@ static ALONE: [DatasetColumn; 17] = [
     column("solo_latency_p99_s", Number, |at| alone(at, Key::LatencyP99)),
     column("solo_items_per_s", Number, |at| alone(at, Key::Items)),
     column("solo_memory_bytes", Number, |at| alone(at, Key::Memory)),
-    column("solo_memory_kind", Text, |at| at.solo.and_then(|s| s.memory_kind).map(|k| k.word()).into()),
+    column("solo_memory_kind", Text, |at| at.solo.and_then(|s| s.memory_kind).map(|k| k.as_str()).into()),
     column("solo_cpu_ratio", Number, |at| alone(at, Key::Cpu)),
     column("solo_sm_active_ratio", Number, |at| alone_metric(at, Key::SmActive)),
     column("solo_sm_occupancy_ratio", Number, |at| alone_metric(at, Key::SmOccupancy)),
@@ -144,7 +144,7 @@ static RESULTS: [DatasetColumn; 44] = [
     column("offered_per_s", Number, |at| requests(at, Key::Offered)),
     column("answered_per_s", Number, |at| requests(at, Key::Answered)),
     column("memory_bytes", Number, |at| result(at, |m| m.memory.map(|x| x.bytes))),
-    column("memory_kind", Text, |at| at.results.and_then(|m| m.memory).map(|m| m.kind.word()).into()),
+    column("memory_kind", Text, |at| at.results.and_then(|m| m.memory).map(|m| m.kind.as_str()).into()),
     column("allocated_bytes", Whole, |at| at.results.and(at.record.allocated_bytes).into()),
     column("reserved_bytes", Whole, |at| at.results.and(at.record.reserved_bytes).into()),
     column("warm_up_allocated_bytes", Whole, |at| at.results.and(at.record.warm_up_allocated_bytes).into()),
@@ -247,12 +247,12 @@ fn result(at: &At, of: fn(&MemberNumbers) -> Option<f64>) -> ExportValue {
 }
 
 fn requests(at: &At, key: Key) -> ExportValue {
-    at.results.and_then(|m| m.latency.as_ref()?.told(key)).into()
+    at.results.and_then(|m| m.latency.as_ref()?.reported(key)).into()
 }
 
 fn p99_of_solo(at: &At) -> ExportValue {
     let alone_s = at.solo.and_then(|s| s.get(Key::LatencyP99)).map(|q| q.estimate);
-    let own_s = at.results.and_then(|m| m.latency.as_ref()?.told(Key::LatencyP99));
+    let own_s = at.results.and_then(|m| m.latency.as_ref()?.reported(Key::LatencyP99));
     own_s.zip(alone_s).map(|(own, alone)| own / alone).into()
 }
 

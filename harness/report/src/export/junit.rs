@@ -103,7 +103,7 @@ fn standing(cell: &Cell) -> Standing {
     let told = |(n, outcome): (u32, &Outcome)| format!("repetition {n}: {}", how(outcome));
     if let Some((_, first)) = runs().find(|(_, outcome)| outcome.is_failure()) {
         let each = runs().filter(|(_, outcome)| outcome.is_failure()).map(told).collect();
-        return Standing::Failed { kind: first.word(), why: how(first), each };
+        return Standing::Failed { kind: first.as_str(), why: how(first), each };
     }
     if let Some((_, first)) = runs().find(|(_, outcome)| matches!(outcome, Outcome::OutOfMemory { .. })) {
         return Standing::Skipped { why: how(first) };

@@ -54,5 +54,5 @@ pub fn export(report: &Report, format: Format) -> Result<Vec<u8>> {
 
 /// The columns of the data set, in order, each with its type: `text`, `number`, `whole` or `flag`.
 pub fn dataset_columns() -> Vec<(&'static str, &'static str)> {
-    dataset::columns().map(|c| (c.name, c.kind.word())).collect()
+    dataset::columns().map(|c| (c.name, c.kind.as_str())).collect()
 }

@@ -10,7 +10,7 @@ pub enum ColumnKind {
 }
 
 impl ColumnKind {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             ColumnKind::Text => "text",
             ColumnKind::Number => "number",

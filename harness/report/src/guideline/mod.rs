@@ -60,7 +60,7 @@ impl From<Verdict> for Badge {
 
 impl Verdict {
     /// As JSON has it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Verdict::Supported => "supported",
             Verdict::Contradicted => "contradicted",
@@ -115,7 +115,7 @@ impl Evidence {
     }
 
     /// The value on its own: ratios to 1 as `5.35×`, shares of a GPU in percent, bytes in GiB.
-    pub fn said(&self) -> String {
+    pub fn to_text(&self) -> String {
         match self.unit() {
             SHARE => number::percent(self.value.estimate),
             SECOND => number::duration(self.value.estimate),

@@ -69,7 +69,7 @@ fn differing(analysis: &Analysis) -> Vec<Match<'_>> {
     for cell in groups {
         let Some(member) = cell.record.members.first() else { continue };
         let r = &cell.record;
-        alike.entry((member.workload.as_str(), r.sharing.as_str(), r.degree, r.after_measured.word())).or_default().push(cell);
+        alike.entry((member.workload.as_str(), r.sharing.as_str(), r.degree, r.after_measured.as_str())).or_default().push(cell);
     }
     let mut found = Vec::new();
     for groups in alike.values() {

@@ -1,6 +1,6 @@
 //! The output of `collo nightly`: tonight's steps, cells that no longer run, suspicious ones, and the detectable change.
 
-use super::story::{CellHistory, Class, History};
+use super::summary::{CellHistory, Class, History};
 use super::words;
 use crate::document::{Block, Table};
 use crate::format::words::p;

@@ -1,6 +1,6 @@
 //! From a suspicion to a confirmed step. In: a suspicious cell and the added repetitions. Out: a step, or `None`.
 
-use super::judge::{Judge, Suspect};
+use super::detect::{Judge, Suspect};
 use super::night::Mean;
 use super::noise::Noise;
 use super::rules::WINDOWS;

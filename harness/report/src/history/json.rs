@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::judge::JudgedNight;
+use super::detect::JudgedNight;
 use super::night::NightlyRun;
-use super::story::{CellHistory, Class, History};
+use super::summary::{CellHistory, Class, History};
 use super::track::Step;
 
 /// The version of `history.json`.

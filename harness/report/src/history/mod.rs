@@ -3,10 +3,10 @@
 
 mod brief;
 mod change;
+mod codec;
 mod confirm;
+mod detect;
 mod json;
-mod judge;
-mod keep;
 mod night;
 mod noise;
 mod page;
@@ -14,16 +14,16 @@ mod power;
 mod robust;
 mod rules;
 mod source;
-mod story;
+mod summary;
 mod track;
 mod words;
 
-pub use judge::{Common, Judge, JudgedNight, Suspect};
+pub use detect::{Common, Judge, JudgedNight, Suspect};
 pub use night::{CellNight, Mean, NightlyRun};
 pub use noise::Noise;
 pub use rules::{NIGHTS_TO_LEARN, Rules};
 pub use source::{NightlySummary, folder, keep_summary, of, read};
-pub use story::{CellHistory, Class, History};
+pub use summary::{CellHistory, Class, History};
 pub use track::{NightPoint, Step, Track};
 
 use crate::document::{Block, Document, Present};

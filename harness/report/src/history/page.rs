@@ -1,6 +1,6 @@
 //! A history as a document: every cell with its nights as a line of dots, grouped by class.
 
-use super::story::{CellHistory, Class, History, NIGHTS_SHOWN};
+use super::summary::{CellHistory, Class, History, NIGHTS_SHOWN};
 use super::words;
 use crate::document::{Block, Document, Fact, Section, Table, TableCell, TableLayout, Tone};
 use crate::number;

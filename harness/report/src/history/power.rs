@@ -1,7 +1,7 @@
 //! What the next night could detect. In: a judge's state. Out: per cell the smallest detectable step, and the band in which its
 //! next time is expected.
 
-use super::judge::Judge;
+use super::detect::Judge;
 use super::noise::Noise;
 use super::rules::WINDOWS;
 use super::track::SegmentLevel;

@@ -8,7 +8,7 @@ use collo_store::{AfterMeasured, Campaign, CampaignFolder, JournalEntry, Runs, r
 use fs_err as fs;
 use serde_json::json;
 
-use super::keep::Kept;
+use super::codec::Kept;
 use super::night::{CellNight, Mean, NightlyRun};
 use crate::analysis::{Analysis, Cell, analyse, environment};
 use crate::quantity::Key;
@@ -134,7 +134,7 @@ pub fn of(analysis: &Analysis, journal: &[JournalEntry]) -> NightlyRun {
     let planned: Vec<_> = c.plan.order.iter().filter(|p| first_stage(p.block)).collect();
     let stored = |cell: usize, repetition: u32| {
         let runs = &analysis.cells.get(cell)?.repetitions;
-        runs.iter().find(|r| r.record().repetition == repetition).map(|r| r.record().outcome.word())
+        runs.iter().find(|r| r.record().repetition == repetition).map(|r| r.record().outcome.as_str())
     };
     let missing = planned.iter().filter(|p| stored(p.cell, p.repetition).is_none_or(|word| word == "interrupted")).count();
     let incomplete = if planned.is_empty() {

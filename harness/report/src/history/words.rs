@@ -1,7 +1,7 @@
 //! A history in words. In: numbers of a history. Out: short texts for the terminal, Markdown and the page.
 
 use super::night::NightlyRun;
-use super::story::{CellHistory, Class, History};
+use super::summary::{CellHistory, Class, History};
 use super::track::Step;
 use crate::number;
 

@@ -79,9 +79,9 @@ impl From<&analysis::Cell> for CellJson {
             reasons: c.validity.reasons.clone(),
             suspicious: c.suspicious.clone(),
             quantities: quantity::all(Trait::Cell).map(|key| (key.name, c.get(key).cloned())).collect(),
-            throughput_gain_by: Some(GainBy::of(&c.record).word().into()),
+            throughput_gain_by: Some(GainBy::of(&c.record).as_str().into()),
             throughput_gain_verdict: c.gain_verdict.as_ref().map(GainVerdict::from),
-            memory_kind: c.memory_kind.map(|kind| kind.word().into()),
+            memory_kind: c.memory_kind.map(|kind| kind.as_str().into()),
             metrics: c.metrics.iter().map(|(name, q)| (name.as_str(), Some(q.clone()))).collect(),
             absent: absent.collect(),
         }
@@ -91,7 +91,7 @@ impl From<&analysis::Cell> for CellJson {
 impl From<&RatioTest> for GainVerdict {
     fn from(g: &RatioTest) -> Self {
         let (p, p_adjusted) = (finite(g.p), finite(g.p_adjusted));
-        GainVerdict { p, p_adjusted, verdict: g.verdict.word().into(), text: g.verdict.text() }
+        GainVerdict { p, p_adjusted, verdict: g.verdict.as_str().into(), text: g.verdict.text() }
     }
 }
 

@@ -40,7 +40,7 @@ fn advice(analysis: &Analysis, g: &Guideline) -> Advice {
         verdict: g.verdict.into(),
         statement: g.statement.clone(),
         finding: g.finding.clone(),
-        key: g.key.as_ref().map(|k| [k.said(), k.bounds(), k.name()]),
+        key: g.key.as_ref().map(|k| [k.to_text(), k.bounds(), k.name()]),
         published: g.published.map_or("not studied", |p| p.short).into(),
         command: g.command.clone(),
         evidence,

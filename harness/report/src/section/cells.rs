@@ -137,7 +137,7 @@ fn chosen(analysis: &Analysis) -> Vec<&Cell> {
 }
 
 fn row(analysis: &Analysis, cell: &Cell, numbers: &[Numbers], reason: Option<usize>) -> Row {
-    let completed = cell.repetitions.iter().filter(|r| r.record().outcome.word() == "completed");
+    let completed = cell.repetitions.iter().filter(|r| r.record().outcome.as_str() == "completed");
     let verdicts: Vec<_> = completed.map(|r| r.record().attestation.verdict).collect();
     let attested = verdicts.iter().filter(|v| **v == collo_store::AttestationVerdict::Attested).count();
     let attested = match verdicts.len() {

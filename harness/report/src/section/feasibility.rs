@@ -43,7 +43,7 @@ pub fn section(analysis: &Analysis) -> Section {
 /// Every other outcome of a cell's runs, with its count.
 fn failures(analysis: &Analysis) -> Vec<String> {
     let mut found: Vec<(&str, String, usize)> = Vec::new();
-    for r in analysis.cells.iter().flat_map(|c| &c.repetitions).filter(|r| r.record().outcome.word() != "completed") {
+    for r in analysis.cells.iter().flat_map(|c| &c.repetitions).filter(|r| r.record().outcome.as_str() != "completed") {
         let log = r.record().members.iter().find_map(|m| m.log_tail.last());
         let log = log.map_or_else(String::new, |l| format!("; last line of its log: {l}"));
         let (cell, how) = (r.record().cell.cell.as_str(), format!("{}{log}", why(r)));
@@ -65,7 +65,7 @@ fn failures(analysis: &Analysis) -> Vec<String> {
 
 fn why(r: &crate::analysis::Repetition) -> String {
     use collo_store::Outcome as O;
-    let word = words::outcome(r.record().outcome.word());
+    let word = words::outcome(r.record().outcome.as_str());
     match &r.record().outcome {
         O::OutOfMemory { member, message } | O::HostOutOfMemory { member, message } => {
             format!("{word}, member {member}: {message}")

@@ -115,7 +115,7 @@ pub fn shortened(analysis: &Analysis) -> Option<String> {
 
 /// `3 of 3 runs`, and by what.
 pub fn attested(cell: &Cell) -> String {
-    let completed: Vec<_> = cell.repetitions.iter().filter(|r| r.record().outcome.word() == "completed").collect();
+    let completed: Vec<_> = cell.repetitions.iter().filter(|r| r.record().outcome.as_str() == "completed").collect();
     let attested = completed.iter().filter(|r| r.record().attestation.verdict == AttestationVerdict::Attested).count();
     let mut by: Vec<&str> = Vec::new();
     for check in completed.iter().flat_map(|r| &r.record().attestation.checks).filter(|c| c.holds) {

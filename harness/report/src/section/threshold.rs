@@ -57,7 +57,7 @@ pub fn section(report: &Report) -> Section {
 /// The section has no column for the number, so the sentence has it.
 fn finding(guideline: &Guideline) -> String {
     match &guideline.key {
-        Some(key) => format!("Members keep their speed up to a sum of {} {}. {}", key.said(), key.bounds(), guideline.finding),
+        Some(key) => format!("Members keep their speed up to a sum of {} {}. {}", key.to_text(), key.bounds(), guideline.finding),
         None => guideline.finding.clone(),
     }
 }

@@ -18,7 +18,7 @@ pub enum RatioVerdict {
 
 impl RatioVerdict {
     /// As JSON has it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             RatioVerdict::Better => "better",
             RatioVerdict::Worse => "worse",
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn the_four_verdicts() {
         let found = compare(&[ratio(1.5, 1.1), ratio(0.7, 1.1), ratio(1.0, 1.02), ratio(1.06, 1.2), None], 0.05);
-        let words: Vec<_> = found.iter().map(|c| c.as_ref().map(|c| c.verdict.word())).collect();
+        let words: Vec<_> = found.iter().map(|c| c.as_ref().map(|c| c.verdict.as_str())).collect();
         assert_eq!(words, [Some("better"), Some("worse"), Some("same"), Some("cannot_tell"), None]);
     }
 

@@ -20,7 +20,7 @@ use crate::values::{self, below};
 use crate::{bytes, edit};
 
 /// No input may take longer than this, on however busy a machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A campaign in memory, and the folder where it is laid out and shot at.
 struct Target {
@@ -231,7 +231,7 @@ pub fn shoot(count: u64, seed: u64) {
                 let now = at.load(Ordering::Relaxed);
                 if now != last {
                     (last, since) = (now, std::time::Instant::now());
-                } else if since.elapsed() > PATIENCE {
+                } else if since.elapsed() > TIMEOUT {
                     eprintln!("input {now} of seed {seed} hangs");
                     std::process::abort();
                 }

@@ -146,7 +146,7 @@ impl Fixture {
     pub fn mixed(mut self, a: (&str, f64), b: (&str, f64), sharing: &str, after: &str) -> Self {
         let members = vec![spec(a.0, 32), spec(b.0, 32)];
         let mut cell = truth(format!("{}+{} {sharing} b32", a.0, b.0), sharing, members, vec![a.1, b.1], vec![0.7, 0.9]);
-        cell.record.after_measured = AfterMeasured::from_word(after).expect("a word");
+        cell.record.after_measured = AfterMeasured::parse(after).expect("a word");
         self.cells.push(cell);
         self
     }

@@ -8,7 +8,7 @@ use collo_measure::launch::{Service, ServiceOrders};
 use collo_measure::mps::{self, Control};
 use collo_measure::{Driver, sharing};
 
-use super::patience::PATIENCE;
+use super::timeout::TIMEOUT;
 use super::{Check, Mark};
 
 /// As recommended in NVIDIA's MPS guide.
@@ -29,16 +29,16 @@ pub fn mps(driver: &Driver) -> Check {
     let modes = if modes.is_empty() { String::new() } else { format!("; compute mode {}", modes.join(", ")) };
     let (answers, answered) = mpsc::channel();
     let worker = std::thread::spawn(move || try_one(&uuid, &answers));
-    let check = match answered.recv_timeout(PATIENCE + Duration::from_millis(500)) {
+    let check = match answered.recv_timeout(TIMEOUT + Duration::from_millis(500)) {
         Ok(Ok(took)) => {
             Check::new(Mark::Good, "mps", format!("a private daemon starts and responds in {} ms{modes}", took.as_millis()))
         }
         Ok(Err(reason)) => Check::new(Mark::Fixable, "mps", format!("a private daemon does not work: {reason}"))
             .hint("`nvidia-cuda-mps-control -f` in a shell shows its messages"),
-        Err(_) => Check::new(Mark::Fixable, "mps", format!("a private daemon does not respond within {} s", PATIENCE.as_secs())),
+        Err(_) => Check::new(Mark::Fixable, "mps", format!("a private daemon does not respond within {} s", TIMEOUT.as_secs())),
     };
     // It ends within this; its supervisor sees to it when we are gone.
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !worker.is_finished() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -64,13 +64,13 @@ fn try_one(uuid: &str, answers: &mpsc::Sender<Result<Duration, String>>) {
         if let Some(how) = service.ended() {
             break Err(format!("{how}{}", said(folder.path())));
         }
-        if begun.elapsed() >= PATIENCE {
-            break Err(format!("no reply within {} s{}", PATIENCE.as_secs(), said(folder.path())));
+        if begun.elapsed() >= TIMEOUT {
+            break Err(format!("no reply within {} s{}", TIMEOUT.as_secs(), said(folder.path())));
         }
         std::thread::sleep(Duration::from_millis(5));
     };
     let _ = answers.send(answer);
-    service.stop(PATIENCE);
+    service.stop(TIMEOUT);
 }
 
 pub(super) fn orders(uuid: &str, folder: &Path) -> ServiceOrders {

@@ -12,9 +12,9 @@ use collo_measure::sampler::gpu::dcgm_texts;
 use collo_measure::{Gpu, GpuChoice, Workloads, mps};
 use collo_store::{AttestationVerdict, Diagnostics, Outcome, RunRecord, StoredRun};
 
-use super::super::tried::{Trial, Tried};
+use super::super::temporary::{Trial, Tried};
 use super::super::{Context, driver};
-use super::{Check, Mark, patience};
+use super::{Check, Mark, timeout};
 use crate::args;
 use crate::progress::words;
 
@@ -44,7 +44,7 @@ pub fn checks(context: &Context<'_>, a: &args::Doctor) -> Result<Vec<Check>, Dia
 }
 
 fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, Diagnostics> {
-    if let Some(other) = gpu.company.words().first() {
+    if let Some(other) = gpu.company.to_text().first() {
         let text = format!("{} is not tested: {}", gpu.label(), other);
         return Ok(vec![Check::new(Mark::Changes, "full load", text).hint("`--gpu` selects another")]);
     }
@@ -69,7 +69,7 @@ fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, 
         let trial = Trial { workloads: &workloads, text, asked, python: a.python.as_deref(), at_most };
         all.push(trial.run(context, &project)?);
     }
-    Ok(judged(gpu, &all, patience::ask("dcgmi", &["--version"]).is_some()))
+    Ok(judged(gpu, &all, timeout::ask("dcgmi", &["--version"]).is_some()))
 }
 
 /// The modes available with the current partition, and the degree of each.
@@ -229,7 +229,7 @@ fn asked_alone(gpu: &Gpu, dcgm: bool) -> Check {
     };
     let entity = format!("gpu:{}", at.index);
     let arguments = ["dmon", "-i", &entity, "-e", "1001,1002,1003", "-d", "100", "-c", "5"];
-    match patience::errand("dcgmi", &arguments, Duration::from_secs(15)).ask() {
+    match timeout::errand("dcgmi", &arguments, Duration::from_secs(15)).ask() {
         Ok(said) => {
             let (out, err) = (said.out(), said.err());
             let read = dcgm_texts::dmon(&out);

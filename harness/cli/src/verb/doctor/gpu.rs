@@ -3,7 +3,7 @@
 use collo_measure::allocation::Allocation;
 use collo_measure::mig::{Cards, GpuModel};
 use collo_measure::python::{DriverTarget, PinSet};
-use collo_measure::{Driver, Gpu, hold, namespace};
+use collo_measure::{Driver, Gpu, lease, namespace};
 
 use super::verdict::{gpus as named, ranges};
 use super::{Check, Mark};
@@ -119,7 +119,7 @@ fn state_words(first: bool, (state, all): &(String, Vec<u32>)) -> String {
 /// A line for each user of a GPU.
 pub fn in_use(driver: &Driver) -> Vec<Check> {
     let line = |gpu: &Gpu, words: String| Check::new(Mark::Changes, "in use", format!("{}: {words}", gpu.label()));
-    driver.gpus.iter().flat_map(|gpu| gpu.company.words().into_iter().map(move |words| line(gpu, words))).collect()
+    driver.gpus.iter().flat_map(|gpu| gpu.company.to_text().into_iter().map(move |words| line(gpu, words))).collect()
 }
 
 /// Whether this user may partition this GPU. The driver's answer comes first: root in a container may lack the permission. With
@@ -246,19 +246,19 @@ fn of_namespace(first: bool) -> Check {
 }
 
 /// GPUs that are not as found.
-pub fn left() -> Vec<Check> {
-    let all = match hold::written() {
+pub fn pending_restores() -> Vec<Check> {
+    let all = match lease::written() {
         Ok(all) => all,
         Err(e) => return vec![Check::new(Mark::Fixable, "left", e.what()).hint("`collo restore` shows more")],
     };
-    let line = |j: &hold::Journal| match j.is_held() {
+    let line = |j: &lease::Journal| match j.is_held() {
         true => Check::new(Mark::Changes, "held", format!("{}: process {} runs `{}`", j.label, j.process, j.experiment)),
         false => {
             let text = format!("{} is not as it was found ({}): {} of {}", j.label, j.found, j.campaign, j.experiment);
             Check::new(Mark::Fixable, "left", text).hint("`collo restore`")
         }
     };
-    let unread = |u: &hold::Unread| {
+    let unread = |u: &lease::Unread| {
         let text = format!("the journal {} cannot be read: {}", u.path.display(), u.why);
         Check::new(Mark::Fixable, "left", text).hint("`collo restore` shows what to do")
     };

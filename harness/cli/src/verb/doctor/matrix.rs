@@ -3,7 +3,7 @@
 use collo_measure::sampler::gpu;
 pub use collo_measure::sampler::gpu::Probed as Row;
 use collo_measure::sampler::{Board, BoardInstance, SourceChoice};
-use collo_measure::{Driver, Gpu, cut, nvml};
+use collo_measure::{Driver, Gpu, nvml, repartition};
 use collo_report::document::{Align, Table};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub fn matrix(driver: &Driver) -> Vec<Row> {
     let board = |gpu: &Gpu| {
         let at = gpu.at.as_ref()?;
-        let parts = cut::read(&at.uuid, &gpu.label()).map(|c| c.instances).unwrap_or_default();
+        let parts = repartition::read(&at.uuid, &gpu.label()).map(|c| c.instances).unwrap_or_default();
         let instance = |d: &nvml::instances::MigDevice| BoardInstance {
             uuid: d.uuid.clone(),
             gpu_instance: d.gpu_instance,

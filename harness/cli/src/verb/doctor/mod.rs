@@ -6,10 +6,10 @@ mod deep;
 mod gpu;
 mod machine;
 mod matrix;
-mod patience;
 mod smact;
 #[cfg(test)]
 mod tests;
+mod timeout;
 mod verdict;
 
 use collo_measure::nvml::{self, NoDriver};
@@ -21,7 +21,7 @@ use collo_store::Diagnostic;
 use super::{Context, Ended};
 use crate::args::{self, Need};
 use crate::exit;
-use crate::say;
+use crate::output;
 
 /// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,10 +83,10 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
         let list: Vec<_> =
             all.iter().map(|c| json!({"check": c.subject, "mark": word(c.mark), "text": c.text, "hint": c.hint})).collect();
         let matrix: Vec<_> = rows.iter().map(matrix::value).collect();
-        say::json(&json!({"schema": 1, "checks": list, "device": facts.record(), "matrix": matrix, "can_measure": can}));
+        output::json(&json!({"schema": 1, "checks": list, "device": facts.record(), "matrix": matrix, "can_measure": can}));
     } else {
-        lines(&all, &rows).iter().for_each(say::result);
-        say::result(format!("can measure: {can}"));
+        lines(&all, &rows).iter().for_each(output::result);
+        output::result(format!("can measure: {can}"));
     }
     let missing = missing(&a.require, &all);
     if missing.is_empty() {
@@ -98,15 +98,15 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
 /// The driver, if it responds in time.
 fn ask(context: &Context<'_>) -> Result<Driver, NoDriver> {
     let cards = context.project().map(|project| project.cards()).unwrap_or_default();
-    let slow = || Err(NoDriver::Silent(format!("no reply within {} s", patience::PATIENCE.as_secs())));
+    let slow = || Err(NoDriver::Silent(format!("no reply within {} s", timeout::TIMEOUT.as_secs())));
     let waiting =
-        || say::remark("waiting for the NVIDIA driver: without persistence mode it starts each GPU anew, which takes seconds");
+        || output::note("waiting for the NVIDIA driver: without persistence mode it starts each GPU anew, which takes seconds");
     let question = move || {
         // Kept open while this process looks, so that the cards start once.
         let open = nvml::open()?;
         Driver::ask(&cards).inspect(|_| std::mem::forget(open))
     };
-    patience::within(waiting, question).unwrap_or_else(slow)
+    timeout::within(waiting, question).unwrap_or_else(slow)
 }
 
 /// No GPU, or one whose driver does not respond.
@@ -134,7 +134,7 @@ fn on_gpus(context: &Context<'_>, driver: &Driver) -> (Vec<Check>, String, Vec<m
     checks.extend(gpu::profiles(driver, &cards));
     checks.extend([gpu::near(driver)]);
     checks.extend(gpu::pids(driver));
-    checks.extend(gpu::left());
+    checks.extend(gpu::pending_restores());
     (checks, can, rows)
 }
 
@@ -180,7 +180,7 @@ fn lines(checks: &[Check], rows: &[matrix::Row]) -> Vec<String> {
         all.extend(c.hint.as_ref().map(|hint| format!("{}hint: {hint}", " ".repeat(width + 3))));
     }
     if !rows.is_empty() {
-        all.extend(matrix::render(rows, say::width()).lines().map(str::to_string));
+        all.extend(matrix::render(rows, output::width()).lines().map(str::to_string));
     }
     all
 }

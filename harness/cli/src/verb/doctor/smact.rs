@@ -2,7 +2,7 @@
 
 use collo_measure::Driver;
 
-use super::{Check, Mark, matrix, patience};
+use super::{Check, Mark, matrix, timeout};
 
 const ACTIVITY: &str = "sm_active_ratio";
 const GPM: &str = "gpm";
@@ -45,19 +45,19 @@ pub fn check(driver: &Driver, rows: &[matrix::Row]) -> Check {
 }
 
 fn is_installed() -> bool {
-    patience::ask("dcgmi", &["--version"]).is_some()
+    timeout::ask("dcgmi", &["--version"]).is_some()
 }
 
 /// Of the program, as it reports.
 fn version() -> Option<String> {
-    let (_, said) = patience::ask("dcgmi", &["--version"])?;
+    let (_, said) = timeout::ask("dcgmi", &["--version"])?;
     let is_one = |word: &&str| word.split('.').count() >= 3 && word.chars().all(|c| c.is_ascii_digit() || c == '.');
     said.split_whitespace().find(is_one).map(str::to_string)
 }
 
 /// The state of DCGM's profiling module, from `dcgmi modules -l`: `| 8         | Profiling          | Failed to load   |`.
 fn profiling_module() -> Option<String> {
-    let (_, said) = patience::ask("dcgmi", &["modules", "-l"])?;
+    let (_, said) = timeout::ask("dcgmi", &["modules", "-l"])?;
     state(&said)
 }
 

@@ -7,7 +7,7 @@ use crate::hostile::scene::{Live, Scene};
 use crate::hostile::signals_to::trains;
 
 const KIND: &str = "company in one project";
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// While a member of `x` trains, these verbs end with one of these codes.
 fn meanwhile(name: &str, verbs: &'static [(&'static [&'static str], &'static [i32])]) -> Case {
@@ -20,7 +20,7 @@ fn meanwhile(name: &str, verbs: &'static [(&'static [&'static str], &'static [i3
 }
 
 fn verb(scene: &Scene, arguments: &[&str], codes: &[i32]) -> Check {
-    let said = scene.collo(arguments, PATIENCE)?;
+    let said = scene.collo(arguments, TIMEOUT)?;
     let tell = |what: String| format!("`collo {}`: {what}\n{}", arguments.join(" "), end_of(&said));
     ended(&said).map_err(tell)?;
     hold(codes.contains(&said.code), || tell(format!("it ended with {}, not {codes:?}", said.code)))
@@ -31,7 +31,7 @@ fn at_once(name: &str, arguments: &'static [&'static str], count: usize) -> Case
     case(KIND, name).act(move |scene| {
         let all: Vec<Live> = (0..count).map(|_| scene.start(arguments)).collect();
         for live in all {
-            let said = live.ends(PATIENCE)?;
+            let said = live.ends(TIMEOUT)?;
             ended(&said)?;
             hold(said.code == 0, || format!("one of {count} ended with {}\n{}", said.code, end_of(&said)))?;
         }

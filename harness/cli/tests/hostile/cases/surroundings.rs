@@ -14,7 +14,7 @@ pub fn cases() -> Vec<Case> {
         either("no_home", "unset HOME XDG_STATE_HOME COLLO_STATE"),
         either("no_path", "unset PATH").looks(|scene, said| {
             // Whose program is missing is no crash of the member.
-            let crashed = scene.runs().values().any(|r| r.record.outcome.word() == "crashed");
+            let crashed = scene.runs().values().any(|r| r.record.outcome.as_str() == "crashed");
             hold(!crashed && !said.stderr.contains("``"), || "a member is said to have crashed where nothing was started".into())
         }),
         either("path_leads_nowhere", "PATH=/nonexistent; export PATH"),

@@ -71,7 +71,7 @@ pub fn written() -> Result<Written, Diagnostic> {
 }
 
 /// GPUs that are not as found, with their journals.
-pub fn left() -> Vec<Journal> {
+pub fn pending_restores() -> Vec<Journal> {
     written().map(|all| all.journals).unwrap_or_default()
 }
 

@@ -33,7 +33,7 @@ fn toml_of(text: &str) -> Result<Vec<(u32, WantedPartition)>, Diagnostic> {
 }
 
 fn parted_of(text: &str, gpus: &[Gpu]) -> Result<Vec<(u32, WantedPartition)>, Diagnostic> {
-    let config = parted::Config::read(&Source::file("c.yaml", text), None)?;
+    let config = mig_parted::Config::read(&Source::file("c.yaml", text), None)?;
     on(&RequestedLayout::MigParted(config), gpus, false)
 }
 
@@ -96,7 +96,7 @@ proptest! {
     #[test]
     fn no_text_is_a_panic(text in "[0-9a-z.@+×x \\[\\]\"=:{}-]{0,60}") {
         let _ = of_words(&text);
-        let _ = cut::read(&text, a100().card.as_ref().expect("it has MIG"));
+        let _ = typed::read(&text, a100().card.as_ref().expect("it has MIG"));
         let _ = toml_of(&text);
         let _ = toml_of(&format!("[layout.gpu0]\ncut = [\"{}\"]", text.replace(['"', '\\'], "")));
         let _ = parted_of(&text, &[a100()]);

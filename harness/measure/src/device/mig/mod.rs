@@ -5,6 +5,7 @@
 
 mod cards;
 mod driver;
+mod infeasible;
 pub(crate) mod keys;
 mod place;
 #[cfg(test)]
@@ -12,7 +13,6 @@ mod place_tests;
 mod read;
 #[cfg(test)]
 mod tests;
-mod why;
 
 pub use cards::Cards;
 

@@ -22,7 +22,7 @@ pub const LONGEST_FOLDER: usize = 80;
 pub const NO_DAEMON: &str = "no-mps";
 
 /// Time limit for an answer. A daemon that hangs must not hang the campaign.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A daemon, by the folder of its pipe.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Control {
 
     /// Send one command and read the answer.
     pub fn say(&self, words: &str) -> Result<String, MpsUnanswered> {
-        self.say_within(words, PATIENCE)
+        self.say_within(words, TIMEOUT)
     }
 
     fn say_within(&self, words: &str, patience: Duration) -> Result<String, MpsUnanswered> {

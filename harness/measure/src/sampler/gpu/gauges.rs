@@ -9,8 +9,8 @@ use nvml_wrapper::enums::device::SampleValue;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::structs::device::FieldId;
 
-use super::account::{Account, is_never};
-use super::card::Opened;
+use super::availability::{Account, is_never};
+use super::handle::Opened;
 use super::pcie::{Traffic, read_counters};
 use crate::device::nvml::text;
 use crate::sampler::Sampler;

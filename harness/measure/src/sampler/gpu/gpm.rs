@@ -11,9 +11,9 @@ use nvml_wrapper::error::{NvmlError, nvml_sym, nvml_try};
 use nvml_wrapper::{Device, Nvml};
 use nvml_wrapper_sys::bindings::{NVML_GPM_METRICS_GET_VERSION, nvmlGpmMetricsGet_t, nvmlGpmSample_t};
 
-use super::account::{Account, is_never};
-use super::card::Opened;
-use super::profiled::{Level, PCIE_TX, PROFILED, Profiled};
+use super::availability::{Account, is_never};
+use super::gpm_metrics::{Level, PCIE_TX, PROFILED, Profiled};
+use super::handle::Opened;
 use crate::device::nvml::text;
 use crate::sampler::Sampler;
 

@@ -5,15 +5,15 @@
 //! ends, because an open GPU cannot be partitioned. Power and energy are only read of the whole board; values of instances are
 //! never added up.
 
-mod account;
-mod card;
+mod availability;
 mod dcgm;
 mod gauges;
 mod gpm;
+mod gpm_metrics;
+mod handle;
 mod pcie;
 mod probe;
 mod processes;
-mod profiled;
 mod session;
 
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use std::time::Duration;
 
 use collo_store::SamplingQuality;
 
-pub use account::Account;
-pub(super) use card::GpuLoss;
+pub use availability::Account;
 pub use dcgm::replay as dcgm_texts;
+pub(super) use handle::GpuLoss;
 pub use probe::{Probed, probe};
 pub(super) use session::{GpuSamplingSpec, GpuSession};
 
@@ -58,7 +58,7 @@ pub enum Source {
 
 impl Source {
     /// Its name in the column `source` of samples.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Source::Gpm => "gpm",
             Source::Dcgm => "dcgm",
@@ -146,7 +146,7 @@ impl SourceResult {
             lateness_max_s: None,
             cpu_ratio: None,
             moved_ratio: Default::default(),
-            absent: account.told(),
+            absent: account.reported(),
             unread_lines: 0,
             remarks: Vec::new(),
             instrument: None,

@@ -9,9 +9,9 @@ use nvml_wrapper::enums::device::SampleValue;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::structs::device::FieldId;
 
-use super::account::Account;
-use super::card::Opened;
-use super::profiled::{PCIE_RX, PCIE_TX};
+use super::availability::Account;
+use super::gpm_metrics::{PCIE_RX, PCIE_TX};
+use super::handle::Opened;
 use crate::device::nvml::text;
 use crate::sampler::Sampler;
 

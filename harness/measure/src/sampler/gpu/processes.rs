@@ -11,8 +11,8 @@ use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 
-use super::account::Account;
-use super::card::{GpuHandle, Opened};
+use super::availability::Account;
+use super::handle::{GpuHandle, Opened};
 use crate::device::nvml::text;
 use crate::sampler::Sampler;
 use crate::sampler::member::Trees;

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use nvml_wrapper::Nvml;
 
-use super::account::Account;
-use super::card::{GpuLoss, Opened};
+use super::availability::Account;
 use super::dcgm::{self, DcgmCoordinator};
 use super::gauges::{self, GpuGauges};
 use super::gpm::{self, Gpm, Missing};
+use super::handle::{GpuLoss, Opened};
 use super::pcie::LastResort;
 use super::processes::Processes;
 use super::{Board, Source, SourceResult, gpu_scope, mig_scope};

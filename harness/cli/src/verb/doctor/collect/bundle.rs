@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use collo_measure::launch::Errand;
 use collo_store::{Diagnostic, Diagnostics};
 
-use super::super::patience;
+use super::super::timeout;
 use super::contents;
 use super::mask::Mask;
 
 /// The folder of the bundle inside its archive.
 pub const NAME: &str = "collo-card";
 /// Time limit for a program that queries a driver with many GPUs to initialise.
-const PATIENCE: Duration = Duration::from_secs(40);
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// A bundle being filled.
 pub struct Bundle {
@@ -77,13 +77,13 @@ impl Bundle {
 
     /// Add a program's output: the file has its stdout and nothing else, the record the rest.
     pub fn command(&mut self, file: &str, program: &str, arguments: &[&str]) {
-        self.command_within(file, program, arguments, PATIENCE);
+        self.command_within(file, program, arguments, TIMEOUT);
     }
 
     pub fn command_within(&mut self, file: &str, program: &str, arguments: &[&str], patience: Duration) {
         let begun = Instant::now();
         let typed = format!("{program} {}", arguments.join(" "));
-        match patience::errand(program, arguments, patience).ask() {
+        match timeout::errand(program, arguments, patience).ask() {
             Ok(said) => {
                 let (out, err) = (said.out(), said.err());
                 self.text(file, &out);
@@ -124,7 +124,7 @@ impl Bundle {
         aside.push(".aside");
         let aside = PathBuf::from(aside);
         // Nobody's name is to be in its headers.
-        let tar = Errand::to("tar", PATIENCE).args(["--owner=0", "--group=0", "--numeric-owner", "--sort=name", "-czf"]);
+        let tar = Errand::to("tar", TIMEOUT).args(["--owner=0", "--group=0", "--numeric-owner", "--sort=name", "-czf"]);
         let said = tar.arg(&aside).arg("-C").arg(self.folder.path()).arg(NAME).ask();
         let said = said.map_err(|e| cannot(format!("`tar`: {e}")))?;
         if !said.success() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::super::patience;
+use super::super::timeout;
 use super::SelectedGpu;
 use super::bundle::Bundle;
 
@@ -34,7 +34,7 @@ fn modules() -> String {
 }
 
 fn service(name: &str) -> Value {
-    match patience::ask("systemctl", &["is-active", name]) {
+    match timeout::ask("systemctl", &["is-active", name]) {
         Some((_, said)) => json!(said.trim()),
         None => Value::Null,
     }

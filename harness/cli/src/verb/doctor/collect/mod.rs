@@ -6,9 +6,9 @@
 mod bundle;
 mod busy;
 mod contents;
-mod cut;
 mod here;
 mod mask;
+mod mig_trial;
 mod mps;
 
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use collo_store::{Diagnostic, Diagnostics, ExitClass};
 use super::super::{Context, Ended, driver};
 use crate::args;
 use crate::exit;
-use crate::say;
+use crate::output;
 use bundle::Bundle;
 use busy::Busy;
 use collo_measure::shown;
@@ -46,21 +46,21 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     if to.exists() {
         return Err(Diagnostic::new(format!("{} already exists", shown(&to))).hint("`--to FILE` selects another").into());
     }
-    say::remark(format!("{} will contain, for {}:", shown(&to), card.gpu.label()));
-    contents::listed(a.mig).iter().for_each(say::remark);
-    say::remark(contents::MASKED);
+    output::note(format!("{} will contain, for {}:", shown(&to), card.gpu.label()));
+    contents::listed(a.mig).iter().for_each(output::note);
+    output::note(contents::MASKED);
     let mut bundle = Bundle::new()?;
     bundle.note("card", json!({"name": card.gpu.name, "simulated": card.gpu.simulated}));
     let target = driver.cuda.map(|cuda| DriverTarget { cuda, capability: card.gpu.capability });
     let busy = Busy::new(context, a, target);
     if let Err(reason) = &busy {
-        say::warning(format!("nothing can run on the GPU, so the parts under load are left out: {reason}"));
+        output::warning(format!("nothing can run on the GPU, so the parts under load are left out: {reason}"));
         bundle.note("load", json!({"without": reason}));
     }
     let busy = busy.ok();
     // What is changed by hand must be put back: with `--mig` a signal is heard between two steps.
-    let quiet = a.mig.then(cut::Quiet::begin);
-    let interrupted = || quiet.as_ref().is_some_and(cut::Quiet::heard);
+    let quiet = a.mig.then(mig_trial::Quiet::begin);
+    let interrupted = || quiet.as_ref().is_some_and(mig_trial::Quiet::heard);
     step("this machine");
     here::collect(&mut bundle, &card);
     step("DCGM, and the GPU under load");
@@ -73,12 +73,12 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     let mut whole = true;
     if a.mig && !interrupted() {
         step("MIG");
-        whole = cut::collect(&mut bundle, &card, busy.as_ref(), &interrupted);
+        whole = mig_trial::collect(&mut bundle, &card, busy.as_ref(), &interrupted);
     }
     let (steps, troubles) = bundle.troubles();
-    troubles.iter().for_each(|line| say::remark(format!("  – {line}")));
+    troubles.iter().for_each(|line| output::note(format!("  – {line}")));
     bundle.pack(&to)?;
-    say::result(format!("{}: {steps} steps, {} of them without a reply", shown(&to), troubles.len()));
+    output::result(format!("{}: {steps} steps, {} of them without a reply", shown(&to), troubles.len()));
     if !whole {
         return Err(Diagnostic::new(format!("{} is not as it was found", card.gpu.label()))
             .of(ExitClass::Failed)
@@ -89,7 +89,7 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
 }
 
 fn step(what: &str) {
-    say::remark(format!("collecting: {what}"));
+    output::note(format!("collecting: {what}"));
 }
 
 /// The GPU that was named, or the first that is suitable for compute.

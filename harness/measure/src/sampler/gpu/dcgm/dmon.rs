@@ -9,7 +9,7 @@
 //! left-aligned and packed after a first column of 10 in 2.4.7 to 3.3.9 (`#Entity`); left-aligned with empty cells after one of
 //! 11 in 4.0 to 4.4.2, of 16 from 4.5 on.
 
-use super::super::profiled::{Level, Profiled};
+use super::super::gpm_metrics::{Level, Profiled};
 
 /// A line with values.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::super::profiled::PROFILED;
+use super::super::super::gpm_metrics::PROFILED;
 use super::*;
 
 /// The layout of a generation, by dcgmi/DeviceMonitor.cpp at its tags.

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::card::Opened;
-use super::super::profiled::Level;
+use super::super::gpm_metrics::Level;
+use super::super::handle::Opened;
 use super::command::DcgmCommand;
 use super::discovery::Hierarchy;
 use super::inventory::Inventory;

@@ -21,10 +21,10 @@ use std::time::Duration;
 use collo_store::{Instrument, ReadCard};
 
 use super::SourceResult;
-use super::account::Account;
-use super::card::Opened;
+use super::availability::Account;
 use super::gpm::Missing;
-use super::profiled::{Level, PCIE_TX, PROFILED, Profiled};
+use super::gpm_metrics::{Level, PCIE_TX, PROFILED, Profiled};
+use super::handle::Opened;
 use crate::sampler::latest::Outlet;
 use command::DcgmCommand;
 use entities::{Entities, FoundEntities};
@@ -168,7 +168,7 @@ pub struct UnreadableScope {
 fn instrument(boards: &[Arc<Opened>], version: Option<Version>) -> Instrument {
     let card = |opened: &Arc<Opened>| {
         let compute_capability = opened.capability.map(|(major, minor)| format!("{major}.{minor}"));
-        let of_part = |part: &super::card::InstanceHandle| {
+        let of_part = |part: &super::handle::InstanceHandle| {
             let scopes = std::iter::once(&part.scope).chain(part.compute_instances.iter().map(|(_, scope)| scope));
             let slices = part.slices;
             scopes.filter_map(move |scope| Some((scope.to_string(), slices?))).collect::<Vec<_>>()

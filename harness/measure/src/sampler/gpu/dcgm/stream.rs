@@ -8,16 +8,16 @@ use std::time::Duration;
 use collo_store::{Sample, SamplingQuality, monotonic_ns};
 
 use super::super::SourceResult;
-use super::super::account::Account;
-use super::super::card::Turn;
-use super::super::profiled::{Level, PCIE_TX, Profiled};
+use super::super::availability::Account;
+use super::super::gpm_metrics::{Level, PCIE_TX, Profiled};
+use super::super::handle::Turn;
 use super::EVERY;
 use super::command::{self, Running};
 use super::dmon::{NotARow, Parser, Row};
 use super::refusal::{explained, falling, is_hopeless};
-use crate::sampler::clockwork::thread_cpu_ns;
 use crate::sampler::latest::Outlet;
 use crate::sampler::quality::Movement;
+use crate::sampler::ticker::thread_cpu_ns;
 
 /// An entity of DCGM's and its wanted metrics.
 pub struct DcgmTarget {

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Instant;
 
-use super::super::super::profiled::PROFILED;
+use super::super::super::gpm_metrics::PROFILED;
 use super::*;
 use crate::sampler::latest::Latest;
 
@@ -67,7 +67,7 @@ fn read(script: &str, enough: usize, time: Duration) -> Read {
     Read { samples, finished, latest, ended_in }
 }
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_stream_that_falls_to_zero_is_begun_again_once_and_what_it_said_is_kept() {
@@ -91,7 +91,7 @@ fn rows_go_to_the_instance_that_was_asked_for_and_the_first_two_are_dropped() {
          echo \"GPU-I 3         0.30$i        N/A          \"; echo \"GPU-I 0         0.10$i                     \"; \
          echo \"GPU-I 7         0.70$i        0.1          \"; sleep 0.1; done; sleep 30"
     );
-    let read = read(&script, 8, PATIENCE);
+    let read = read(&script, 8, TIMEOUT);
     assert_eq!(read.values("mig:A", "sm_active_ratio"), [Some(0.302), Some(0.303)]);
     assert_eq!(read.values("mig:B", "sm_active_ratio"), [Some(0.102), Some(0.103)]);
     assert_eq!(read.values("mig:A", "fp64_active_ratio"), [None, None], "absent is not zero");
@@ -105,7 +105,7 @@ fn rows_go_to_the_instance_that_was_asked_for_and_the_first_two_are_dropped() {
 fn a_field_that_is_refused_is_left_out_and_said() {
     let refuse = "if [[ $3 == *1006* ]]; then echo 'Error setting watches. Result: -6: not supported' >&2; exit 1; fi";
     let rows = "printf '#Entity         SMACT        \\n'; while sleep 0.05; do echo 'GPU-I 3         0.500        '; done";
-    let read = read(&format!("{refuse}; {rows}"), 5, PATIENCE);
+    let read = read(&format!("{refuse}; {rows}"), 5, TIMEOUT);
     assert!(read.values("mig:A", "sm_active_ratio").len() > 3);
     let absent = &read.finished.quality.absent;
     assert!(absent["fp64_active_ratio"].contains("not supported"), "{absent:?}");
@@ -115,7 +115,7 @@ fn a_field_that_is_refused_is_left_out_and_said() {
 #[test]
 fn an_engine_that_is_not_there_is_the_reason_that_everything_is_absent() {
     let script = "echo 'Error: unable to establish a connection to the specified host: localhost'; exit 255";
-    let read = read(script, usize::MAX, PATIENCE);
+    let read = read(script, usize::MAX, TIMEOUT);
     assert!(read.samples.is_empty());
     assert!(read.finished.quality.absent["sm_active_ratio"].contains("unable to establish a connection"));
     assert_eq!((read.finished.quality.ticks, read.finished.quality.achieved_hz), (0, None));
@@ -124,7 +124,7 @@ fn an_engine_that_is_not_there_is_the_reason_that_everything_is_absent() {
 #[test]
 fn a_stream_that_breaks_off_is_begun_again() {
     let script = format!("{HEADS}; for i in 1 2 3; do echo 'GPU-I 3         0.500        0.1          '; done; exit 3");
-    let read = read(&script, 4, PATIENCE);
+    let read = read(&script, 4, TIMEOUT);
     assert_eq!(read.values("mig:A", "sm_active_ratio").len(), 2, "one row that counts of each of two");
     assert_eq!(read.finished.quality.ticks, 6, "with those that do not");
 }

@@ -8,14 +8,14 @@ use std::path::Path;
 
 use collo_store::Diagnostic;
 
-use super::cut::{self, PartitionError, PartitionedGpu};
 use super::gpu::Gpu;
 use super::journal::{self, set_compute_mode};
 use super::lock::{self, CardLock};
 use super::partition::Partition;
+use super::repartition::{self, PartitionError, PartitionedGpu};
 use super::services::Services;
 
-pub use super::journal::{Journal, Restored, SCHEMA, Unread, Written, compute_mode, left, written};
+pub use super::journal::{Journal, Restored, SCHEMA, Unread, Written, compute_mode, pending_restores, written};
 pub use super::lock::{LockHolder, holder};
 pub use super::state_folder::state_folder;
 
@@ -66,7 +66,7 @@ impl GpuLease {
             Some(mut journal) => Some(journal.restore()?),
             None => None,
         };
-        let found = cut::read(&at.uuid, &gpu.label())?.partition;
+        let found = repartition::read(&at.uuid, &gpu.label())?.partition;
         let journal = Journal {
             schema: SCHEMA,
             uuid: at.uuid.clone(),
@@ -106,9 +106,9 @@ impl GpuLease {
     }
 
     /// Partition the GPU as wanted, unless it already is.
-    pub fn bring(&mut self, wanted: &Partition) -> Result<PartitionedGpu, PartitionError> {
+    pub fn apply(&mut self, wanted: &Partition) -> Result<PartitionedGpu, PartitionError> {
         self.lock.answer();
-        let now = cut::read(&self.journal.uuid, &self.journal.label)?;
+        let now = repartition::read(&self.journal.uuid, &self.journal.label)?;
         if now.partition.is_as(wanted) {
             return Ok(now);
         }
@@ -121,7 +121,7 @@ impl GpuLease {
             return Err(refused.clone());
         }
         self.written = true;
-        let cut = self.journal.bring(&now.partition, wanted);
+        let cut = self.journal.apply(&now.partition, wanted);
         if let Err(e) = &cut
             && turns
         {

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::Head;
 use super::brief::{ROWS, more};
+use super::compared_report::ComparedReport;
 use super::conditions::Conditions;
-use super::place::Position;
+use super::position::Position;
 use super::published::{Other, PublishedFigure, bare, is_card, study};
 use super::quantity;
-use super::side::ComparedReport;
 use crate::document::{Block, Document, Fact, Present, Section, Table, TableCell, TableLayout};
 use crate::number;
 use crate::quantity::Key;
@@ -154,7 +154,7 @@ impl PublishedComparison {
     }
 
     fn counts(&self) -> String {
-        let of = |word: &str| self.rows.iter().filter(|r| r.place.as_ref().is_some_and(|p| p.word() == word)).count();
+        let of = |word: &str| self.rows.iter().filter(|r| r.place.as_ref().is_some_and(|p| p.as_str() == word)).count();
         let judged = self.rows.iter().filter(|r| r.place.is_some()).count();
         let inside = of("inside") + of("same");
         let otherwise = match of("other_conditions") {
@@ -202,7 +202,7 @@ impl Present for PublishedComparison {
                     "published": { "low": f.range().map(|v| v.0), "high": f.range().map(|v| v.1), "outcome": f.outcome,
                                    "text": f.published, "conditions": f.conditions, "source": f.source },
                     "here": r.ours, "outcome": r.outcome, "validity": r.validity,
-                    "ratio": r.ratio(), "place": r.place.as_ref().map(Position::word), "text": r.place_text(), "conditions": r.conditions.json() })
+                    "ratio": r.ratio(), "place": r.place.as_ref().map(Position::as_str), "text": r.place_text(), "conditions": r.conditions.json() })
         };
         json!({
             "schema": 1,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::document::{self, Present};
 use crate::history::NightlySummary;
-use crate::history::story::{Class, History};
+use crate::history::summary::{Class, History};
 
 /// A small reproducible wobble without a trend.
 fn wobble(night: usize, cell: usize, repetition: usize) -> f64 {

@@ -3,9 +3,9 @@
 
 use std::cell::Cell;
 
-use collo_measure::hold::{GpuLease, Restored, Who};
 use collo_measure::layout::RequestedLayout;
-use collo_measure::{Partition, apply, cut};
+use collo_measure::lease::{GpuLease, Restored, Who};
+use collo_measure::{Partition, apply, repartition};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use regex::Regex;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::bundle::Bundle;
 use super::busy::{self, Busy};
 use super::{SelectedGpu, dmon, nvml_of};
-use crate::say;
+use crate::output;
 
 /// Defers signals that would end this process until dropped; they are checked between two steps.
 pub struct Quiet {
@@ -82,7 +82,7 @@ pub fn collect(bundle: &mut Bundle, card: &SelectedGpu, busy: Option<&Busy>, int
         if interrupted() {
             break;
         }
-        let brought = hold.bring(&partition);
+        let brought = hold.apply(&partition);
         let refused = brought.as_ref().err().map(|e| e.line());
         states.push(state(card, &format!("{name}: {partition}"), refused.as_deref()));
         match brought {
@@ -101,13 +101,13 @@ pub fn collect(bundle: &mut Bundle, card: &SelectedGpu, busy: Option<&Busy>, int
     match restored {
         Ok(restored) => {
             if restored != Restored::default() {
-                say::remark(format!("{} is as it was found", card.gpu.label()));
+                output::note(format!("{} is as it was found", card.gpu.label()));
             }
             true
         }
         Err(e) => {
             hold.give_up();
-            say::warning(format!("{} is not as it was found: {}", card.gpu.label(), e.line()));
+            output::warning(format!("{} is not as it was found: {}", card.gpu.label(), e.line()));
             false
         }
     }
@@ -115,7 +115,7 @@ pub fn collect(bundle: &mut Bundle, card: &SelectedGpu, busy: Option<&Busy>, int
 
 /// The GPU's state, including what a change of mode may lose.
 fn state(card: &SelectedGpu, when: &str, refused: Option<&str>) -> Value {
-    let is = cut::read(&card.uuid, &card.gpu.label()).map(|c| c.partition.to_string());
+    let is = repartition::read(&card.uuid, &card.gpu.label()).map(|c| c.partition.to_string());
     json!({"when": when, "is": is.as_ref().ok(), "unread": is.as_ref().err().map(|e| e.line()), "refused": refused,
         "limits": limits(card)})
 }
@@ -125,7 +125,7 @@ fn limits(card: &SelectedGpu) -> Option<String> {
     let names =
         "power.limit,power.default_limit,clocks.applications.graphics,clocks.max.graphics,mig.mode.current,mig.mode.pending";
     let (_, said) =
-        super::super::patience::ask("nvidia-smi", &["-i", &card.index, &format!("--query-gpu={names}"), "--format=csv"])?;
+        super::super::timeout::ask("nvidia-smi", &["-i", &card.index, &format!("--query-gpu={names}"), "--format=csv"])?;
     Some(said.trim().to_string())
 }
 
@@ -133,7 +133,7 @@ fn limits(card: &SelectedGpu) -> Option<String> {
 fn look(bundle: &mut Bundle, card: &SelectedGpu, name: &str, busy: Option<&Busy>) {
     let file = |what: &str| format!("mig/{name}/{what}");
     bundle.command(&file("nvidia-smi-lgi.txt"), "nvidia-smi", &["mig", "-lgi", "-i", &card.index]);
-    let devices: Vec<String> = match cut::read(&card.uuid, &card.gpu.label()) {
+    let devices: Vec<String> = match repartition::read(&card.uuid, &card.gpu.label()) {
         Ok(cut) => cut.instances.iter().flat_map(|i| i.devices.iter().map(|d| d.uuid.clone())).collect(),
         Err(e) => {
             bundle.note(&file("instances"), json!({"refused": e.line()}));
@@ -150,7 +150,7 @@ fn look(bundle: &mut Bundle, card: &SelectedGpu, name: &str, busy: Option<&Busy>
     }
     // The engine notices new instances seconds after they were made; the loads have taken as long to come.
     bundle.command(&file("discovery-c.txt"), "dcgmi", &["discovery", "-c"]);
-    let entities = entities(super::super::patience::ask("dcgmi", &["discovery", "-c"]).map(|(_, said)| said), &card.index);
+    let entities = entities(super::super::timeout::ask("dcgmi", &["discovery", "-c"]).map(|(_, said)| said), &card.index);
     let rows = busy.map_or(10, Busy::rows);
     dmon(bundle, &file("dmon.txt"), &entities, "1001,1002,1003,1004,1005", rows);
     if let Some(other) = another(card) {

@@ -7,7 +7,7 @@ use collo_measure::launch::Errand;
 
 /// Without persistence mode the driver initialises its GPUs on a query; eight of them take many seconds (NVIDIA's driver
 /// persistence document).
-pub const PATIENCE: Duration = Duration::from_secs(15);
+pub const TIMEOUT: Duration = Duration::from_secs(15);
 /// A wait longer than this is explained.
 const SOON: Duration = Duration::from_secs(3);
 
@@ -18,7 +18,7 @@ pub fn within<T: Send + 'static>(waiting: impl FnOnce(), question: impl FnOnce()
     match receiver.recv_timeout(SOON) {
         Err(mpsc::RecvTimeoutError::Timeout) => {
             waiting();
-            receiver.recv_timeout(PATIENCE - SOON).ok()
+            receiver.recv_timeout(TIMEOUT - SOON).ok()
         }
         answer => answer.ok(),
     }
@@ -26,7 +26,7 @@ pub fn within<T: Send + 'static>(waiting: impl FnOnce(), question: impl FnOnce()
 
 /// A program's output on both streams, and whether it succeeded; `None` if it is missing or takes too long.
 pub fn ask(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
-    let said = errand(program, arguments, PATIENCE).ask().ok()?;
+    let said = errand(program, arguments, TIMEOUT).ask().ok()?;
     said.status.map(|_| (said.success(), said.out() + &said.err()))
 }
 

@@ -154,7 +154,7 @@ pub fn look(nvml: &Nvml, device: &Device<'_>) -> Result<PartitionedGpu, NvmlErro
 }
 
 /// Partition the GPU. What is already as wanted is left alone; the rest is changed, or the reason is returned.
-pub fn bring(uuid: &str, label: &str, wanted: &Partition) -> Result<PartitionedGpu, PartitionError> {
+pub fn apply(uuid: &str, label: &str, wanted: &Partition) -> Result<PartitionedGpu, PartitionError> {
     let found = read(uuid, label)?;
     if found.partition.is_as(wanted) {
         return Ok(found);
@@ -221,7 +221,7 @@ fn turn(uuid: &str, label: &str, on: bool) -> Result<(), PartitionError> {
             let way = format!("`sudo nvidia-smi -mig {}`, and reboot", u8::from(on));
             ("this machine cannot reset the GPU by itself".into(), way)
         }
-        _ => (blame.words(), blame.hint(true)),
+        _ => (blame.to_text(), blame.hint(true)),
     };
     let what = format!("MIG mode of {label} stays {}: {who}", word(!on));
     let mut error = PartitionError::new(what);
@@ -371,7 +371,7 @@ fn because(what: String, e: &NvmlError, uuid: &str) -> PartitionError {
         }
         NvmlError::InUse => {
             let blame = blame(uuid);
-            error.cause = Some(format!("NVML reports in use: {}", blame.words()));
+            error.cause = Some(format!("NVML reports in use: {}", blame.to_text()));
             Some(blame.hint(false))
         }
         NvmlError::NotSupported => Some("this GPU, or this virtual machine, does not allow changes of its MIG mode".into()),

@@ -28,7 +28,7 @@ impl SystemPython {
 }
 
 /// Time limit for an interpreter to report its version. On a busy network file system it takes seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The first suitable interpreter on the PATH: `python3` if it is, else the newest numbered one.
 pub fn find() -> Result<SystemPython, PythonError> {
@@ -55,7 +55,7 @@ pub fn find() -> Result<SystemPython, PythonError> {
 /// Its version, or why its answer is unusable.
 fn ask(name: &str) -> Result<Result<SystemPython, String>, PythonError> {
     let code = "import sys; print(sys.executable); print('.'.join(map(str, sys.version_info[:3])))";
-    let answer = match Errand::to(name, PATIENCE).args(["-I", "-c", code]).run() {
+    let answer = match Errand::to(name, TIMEOUT).args(["-I", "-c", code]).run() {
         Err(Unanswered::NotStarted(reason)) => return Ok(Err(reason)),
         answer => answer.map_err(|why| silent(Path::new(name), why))?,
     };
@@ -74,7 +74,7 @@ fn fits(version: &str) -> bool {
 /// The versions of Python and of the relevant packages, and the CUDA that torch is built for, without importing any of them. An
 /// error names `path`, the interpreter's name for its user.
 pub fn facts(interpreter: &Path, path: &Path) -> Result<BTreeMap<String, String>, PythonError> {
-    answered(Errand::to(interpreter, PATIENCE), path)
+    answered(Errand::to(interpreter, TIMEOUT), path)
 }
 
 fn answered(interpreter: Errand, path: &Path) -> Result<BTreeMap<String, String>, PythonError> {
@@ -137,7 +137,7 @@ mod tests {
             fs_err::write(package.join("__init__.py"), "raise Exception('torch was imported')").expect("written");
         }
         let python = find().expect("this machine has one").path;
-        let facts = answered(Errand::to(&python, PATIENCE).env("PYTHONPATH", Some(folder.path().display().to_string())), &python);
+        let facts = answered(Errand::to(&python, TIMEOUT).env("PYTHONPATH", Some(folder.path().display().to_string())), &python);
         let facts = facts.expect("it answers");
         assert_eq!(facts["torch"], version);
         facts

@@ -1,6 +1,6 @@
 //! The history for display: every cell in one of five classes. In: nights. Out: rows in print order. It neither words nor draws.
 
-use super::judge::{Judge, JudgedNight, Suspect};
+use super::detect::{Judge, JudgedNight, Suspect};
 use super::night::NightlyRun;
 use super::rules::Rules;
 use super::source::{self, NightlySummary};

@@ -42,7 +42,7 @@ pub fn experiment(workload: &Workload, given: &[(String, Json)]) -> String {
     let axes: Vec<String> = axes.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
     format!(
         "name = \"trial\"\ndevice = \"cpu\"\nrepetitions = 1\nepochs = 2\nafter_measured = \"{}\"\n[axes]\nsharing = \"solo\"\n{}",
-        after_measured.word(),
+        after_measured.as_str(),
         axes.concat()
     )
 }

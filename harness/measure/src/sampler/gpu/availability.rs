@@ -56,7 +56,7 @@ impl Account {
     }
 
     /// Reasons by metric if the same for all scopes, else by `METRIC of SCOPE`.
-    pub fn told(&self) -> BTreeMap<String, String> {
+    pub fn reported(&self) -> BTreeMap<String, String> {
         let is_one_for_all = |metric: &str, why: &str| {
             self.given.iter().all(|(m, _)| *m != metric) && self.absent().all(|(m, _, other)| m != metric || other == why)
         };
@@ -88,7 +88,7 @@ mod tests {
         account.lacks("power_w", &b, "not supported");
         account.gave("temperature_c", &a);
         account.ended("temperature_c", &a, "the GPU is lost");
-        let told = account.told();
+        let told = account.reported();
         let expected = [
             ("energy_j", "not supported"),
             ("power_w of gpu:B", "not supported"),

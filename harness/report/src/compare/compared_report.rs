@@ -77,7 +77,7 @@ impl ComparedReport {
     }
 
     /// `small-7way-mps 20261114-0200-11d8`.
-    pub fn said(&self) -> String {
+    pub fn to_text(&self) -> String {
         format!("{} {}", self.experiment, self.campaign)
     }
 

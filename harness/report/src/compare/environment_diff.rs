@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::side::ComparedReport;
+use super::compared_report::ComparedReport;
 
 /// The environment of both sides.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use collo_store::{Diagnostic, PlannedRun};
 
 use super::CampaignSpec;
 use crate::device::company::Company;
-use crate::device::hold::{GpuLease, Restored, Who};
+use crate::device::lease::{GpuLease, Restored, Who};
 use crate::device::{DeviceKind, Gpu};
 use crate::events::{Event, Watcher};
 use crate::run::{RunContext, RunError};
@@ -50,7 +50,7 @@ impl CampaignSpec<'_> {
     /// anything is measured, not after a night.
     fn check_card(&self, gpu: &Gpu, hold: &mut GpuLease) -> Result<(), RunError> {
         if !self.choice.foreign
-            && let Some(who) = Company::settled(hold.uuid()).words().first()
+            && let Some(who) = Company::settled(hold.uuid()).to_text().first()
         {
             return Err(Diagnostic::new(format!("{} is in use: {who}", gpu.label()))
                 .hint("select another with `--gpu`; `--foreign allow` measures anyway, marked informative")
@@ -62,7 +62,7 @@ impl CampaignSpec<'_> {
         let asked = self.plan.order.iter().map(|run| &self.plan.cells[run.cell]).filter(|c| c.asked);
         let wanted: Vec<_> = asked.filter_map(|c| c.seating.partition.as_ref()).collect();
         if let Some(partition) = wanted.first().filter(|_| wanted.iter().all(|p| *p != hold.found())) {
-            hold.bring(partition).map_err(Diagnostic::from)?;
+            hold.apply(partition).map_err(Diagnostic::from)?;
         }
         Ok(())
     }

@@ -355,5 +355,5 @@ fn within_night(night: &NightlyRun, look: &UnjudgedNight, noises: &[Option<Noise
 }
 
 #[cfg(test)]
-#[path = "judge_tests.rs"]
+#[path = "detect_tests.rs"]
 mod tests;

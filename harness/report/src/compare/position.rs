@@ -31,7 +31,7 @@ impl Position {
     }
 
     /// As JSON has it.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Position::Inside => "inside",
             Position::Outside(_) => "outside",

@@ -14,7 +14,7 @@ impl GpuModel {
         let there = if there.is_empty() { String::new() } else { format!(" next to {}", there.join(" and ")) };
         let (kept, left_out) = self.kept(&wanted, beside);
         let cause = match self.limit(&wanted, beside) {
-            Some(limit) => self.said(&limit),
+            Some(limit) => self.to_text(&limit),
             None => left_out.first().map(no_place).unwrap_or_default(),
         };
         let mistake = Diagnostic::new(format!("`{}` does not fit {}{there}", summed(&wanted), self.name)).caused_by(cause);
@@ -29,7 +29,7 @@ impl GpuModel {
         if would.is_empty() { mistake } else { mistake.hint(format!("{} would fit", would.join(" or "))) }
     }
 
-    fn said(&self, limit: &Limit) -> String {
+    fn to_text(&self, limit: &Limit) -> String {
         let card = &self.name;
         match limit {
             Limit::Unplaced(profile) => format!("the possible places of `{}` on {card} are unknown", profile.name),

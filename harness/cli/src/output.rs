@@ -108,7 +108,7 @@ fn visible(json: &str) -> String {
 }
 
 /// A remark of one line on stderr; silent with `-q`.
-pub fn remark(text: impl std::fmt::Display) {
+pub fn note(text: impl std::fmt::Display) {
     if !is_quiet() {
         aside(text::line(&text.to_string()));
     }
@@ -150,8 +150,8 @@ pub fn painted(line: &Line) -> String {
         Label::Hint => AnsiColor::Cyan,
     };
     match anstream::AutoStream::choice(&std::io::stderr()) {
-        ColorChoice::Never => format!("{}: {text}", label.word()),
-        _ => format!("{}: {text}", paint(label.word(), colour)),
+        ColorChoice::Never => format!("{}: {text}", label.as_str()),
+        _ => format!("{}: {text}", paint(label.as_str(), colour)),
     }
 }
 
