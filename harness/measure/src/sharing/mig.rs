@@ -49,7 +49,7 @@ impl Cut {
     fn parse(text: &str) -> Result<Cut, String> {
         let (count, size) = notation::counted(text);
         let count = match count.transpose() {
-            Err(number) if number.is_empty() => return Err(CUT_HELP.into()),
+            Err("") => return Err(CUT_HELP.into()),
             counted => counted.map_err(|_| format!("at most {} instances", notation::MOST))?,
         };
         if notation::is_size(size) {
