@@ -14,7 +14,7 @@ fn said(events: &[Value], member: usize, event: &str) -> Vec<u64> {
 #[test]
 fn a_group_starts_only_when_every_member_is_ready() {
     let bench = Bench::of(
-        "[[group]]\ntail = \"hold\"\nmembers = [
+        "[[group]]\nafter_measured = \"keep-running\"\nmembers = [
             { workload = \"sleep\", seconds = 0.2, items = 10, set_up_seconds = 1.0 },
             { workload = \"sleep\", seconds = 0.2, items = 10 },
         ]",
@@ -77,7 +77,7 @@ for epoch in member.epochs():
 #[test]
 fn under_hold_nobody_leaves_before_the_slowest_is_done() {
     let bench = Bench::of(
-        "[[group]]\ntail = \"hold\"\nmembers = [
+        "[[group]]\nafter_measured = \"keep-running\"\nmembers = [
             { workload = \"sleep\", seconds = 0.1, items = 10 },
             { workload = \"sleep\", seconds = 0.5, items = 50 },
         ]",

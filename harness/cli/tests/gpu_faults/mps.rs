@@ -202,7 +202,7 @@ fn heard_at_once(machine: &Machine, _: &Answer) -> Result<(), String> {
 #[test]
 fn gathering_evidence_holds_nothing_up_and_its_moment_is_inside_the_window() {
     let slow = |name, words: &str, toml: &str| row(name, format!("a100-40gb,{words}"), toml).looks(heard_at_once);
-    let release = format!("epochs = 2\ntail = \"release\"\n{MPS}");
+    let release = format!("epochs = 2\nafter_measured = \"exit\"\n{MPS}");
     all(vec![
         slow("a control program that takes 0.7 s", "slow-control=700ms", MPS),
         slow("a control program that takes 2 s", "slow-control=2s", MPS),

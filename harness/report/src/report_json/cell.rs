@@ -19,7 +19,7 @@ pub type Quantities = Ordered<Option<Quantity>>;
 
 /// A cell over its repetitions.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
+#[serde(default, expecting = "a cell")]
 #[schemars(inline, deny_unknown_fields)]
 pub struct CellJson {
     #[serde(rename = "cell")]

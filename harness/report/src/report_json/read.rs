@@ -76,8 +76,8 @@ mod tests {
         };
         insta::assert_snapshot!(with(json!({ "cell": "b", "degree": "two" })), @r#"`x.json` is not a collo report: `cells[1].degree`: invalid type: string "two", expected u64"#);
         insta::assert_snapshot!(with(json!({ "cell": "b", "members": [{ "workload": 1 }] })), @"`x.json` is not a collo report: `cells[1].members[0].workload`: invalid type: integer `1`, expected a string");
-        insta::assert_snapshot!(with(json!({ "cell": "b", "epoch_time_s": "fast" })), @r#"`x.json` is not a collo report: `cells[1]`: epoch_time_s: invalid type: string "fast", expected struct Quantity"#);
-        insta::assert_snapshot!(with(json!("b")), @r#"`x.json` is not a collo report: `cells[1]`: invalid type: string "b", expected struct Cell"#);
+        insta::assert_snapshot!(with(json!({ "cell": "b", "epoch_time_s": "fast" })), @r#"`x.json` is not a collo report: `cells[1]`: epoch_time_s: invalid type: string "fast", expected a quantity"#);
+        insta::assert_snapshot!(with(json!("b")), @r#"`x.json` is not a collo report: `cells[1]`: invalid type: string "b", expected a cell"#);
     }
 
     #[test]

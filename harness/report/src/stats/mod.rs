@@ -17,6 +17,7 @@ pub use verdict::{RatioTest, RatioVerdict, compare, holm};
 
 /// A measured quantity: a geometric mean over repetitions with its 95 % interval.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(expecting = "a quantity")]
 #[schemars(rename = "quantity", deny_unknown_fields)]
 pub struct Quantity {
     pub estimate: f64,
