@@ -3,11 +3,19 @@
 use collo_measure::python::Progress;
 use collo_measure::units::about;
 
+/// The line that times are given for.
+const LINE_BITS_PER_S: f64 = 100e6;
+
 /// The line for a step; `None` if it needs no line of its own.
 pub fn line(progress: &Progress) -> Option<String> {
     match progress {
-        Progress::Begins { packages, folder, with } => {
-            Some(format!("python  {packages} packages with {with}, once for all clones, in {}", collo_measure::shown(folder)))
+        Progress::Begins { packages, folder, with, load_bytes } => {
+            let load = load_bytes.map(|bytes| {
+                let (gb, seconds) = (bytes as f64 / 1e9, bytes as f64 * 8.0 / LINE_BITS_PER_S);
+                format!(" ({gb:.1} GB to download, {} at 100 Mbit/s)", about(seconds))
+            });
+            let folder = collo_measure::shown(folder);
+            Some(format!("python  {packages} packages{} with {with}, once for all clones, in {folder}", load.unwrap_or_default()))
         }
         Progress::Waits { folder } => {
             Some(format!("python  another collo builds {}; waiting for it", collo_measure::shown(folder)))

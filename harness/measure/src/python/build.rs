@@ -11,6 +11,9 @@ use crate::launch::{Errand, Unanswered};
 /// Time limit of one step. Gigabytes over a slow line take hours; an installer that hangs takes for ever.
 const TIMEOUT: Duration = Duration::from_secs(12 * 60 * 60);
 
+/// uv's own pin, beside those of the environment.
+const PINS_OF_UV: &str = "requirements-uv.txt";
+
 /// Build it; the caller has the lock, so an existing temporary folder is left from an interrupted attempt.
 pub fn build(environment: &PythonEnvironment, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
     let place = environment.folder();
@@ -19,12 +22,19 @@ pub fn build(environment: &PythonEnvironment, tell: &mut dyn FnMut(Progress)) ->
         fs::remove_dir_all(&aside)?;
     }
     let uv = on_path("uv");
+    let pins_of_uv = environment.pins.with_file_name(PINS_OF_UV);
+    let with = match &uv {
+        Some(_) => "uv",
+        None if pins_of_uv.is_file() => "uv, had by pip",
+        None => "pip",
+    };
     check_room(environment, uv.is_some())?;
     let begun = Instant::now();
     tell(Progress::Begins {
         packages: environment.packages,
         folder: place.clone(),
-        with: if uv.is_some() { "uv" } else { "pip" },
+        with,
+        load_bytes: Some(environment.size().0),
     });
     fs::create_dir_all(&aside)?;
     let job = BuildTask { environment, aside: &aside, log: place.with_extension("log"), begun };
@@ -33,8 +43,15 @@ pub fn build(environment: &PythonEnvironment, tell: &mut dyn FnMut(Progress)) ->
     let scratch = aside.join("scratch");
     fs::create_dir_all(&scratch)?;
     match &uv {
-        Some(uv) => job.with_uv(uv, &scratch, tell)?,
-        None => job.with_pip(&scratch, tell)?,
+        Some(uv) => job.with_uv(uv, &[], &scratch, tell)?,
+        None => {
+            if !job.with_uv_by_pip(&pins_of_uv, &scratch, tell)? {
+                // Whatever it left is not pip's.
+                fs::remove_dir_all(&aside)?;
+                fs::create_dir_all(&scratch)?;
+                job.with_pip(&scratch, tell)?;
+            }
+        }
     }
     fs::remove_dir_all(&scratch)?;
     tell(Progress::Compiles);
@@ -58,7 +75,7 @@ pub fn overlay(
     }
     let uv = on_path("uv");
     let begun = Instant::now();
-    tell(Progress::Begins { packages, folder: place.into(), with: if uv.is_some() { "uv" } else { "pip" } });
+    tell(Progress::Begins { packages, folder: place.into(), with: if uv.is_some() { "uv" } else { "pip" }, load_bytes: None });
     let job = BuildTask { environment, aside: &aside, log: place.with_extension("log"), begun };
     let _ = std::fs::remove_file(&job.log);
     let interpreter = environment.folder().join("bin/python");
@@ -88,13 +105,43 @@ struct BuildTask<'a> {
 }
 
 impl BuildTask<'_> {
-    fn with_uv(&self, uv: &Path, scratch: &Path, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
+    /// With a uv that pip brings, which takes seconds where pip itself takes minutes; false where that does not work here, and pip
+    /// has to do it all.
+    fn with_uv_by_pip(&self, pins: &Path, scratch: &Path, tell: &mut dyn FnMut(Progress)) -> Result<bool, PythonError> {
+        let folder = scratch.join("uv");
+        if !pins.is_file() || !self.run(step(&self.environment.base.path).args(["-m", "venv"]).arg(&folder), tell)? {
+            return Ok(false);
+        }
+        let python = folder.join("bin/python");
+        let install = step(&python).args(["-m", "pip", "install", "--no-deps", "--require-hashes", "--only-binary", ":all:"]);
+        let install =
+            install.args(["--no-cache-dir", "--no-input", "--disable-pip-version-check", "--progress-bar", "off", "-r"]);
+        let uv = folder.join("bin/uv");
+        if !self.run(install.arg(pins), tell)? || !uv.is_file() {
+            return Ok(false);
+        }
+        let said = step(&python).args(["-m", "pip", "config", "list"]).run().map(|answer| answer.out());
+        match self.with_uv(&uv, &as_uv_has_it(&said.unwrap_or_default()), scratch, tell) {
+            Ok(()) => Ok(true),
+            Err(PythonError::Install { .. }) => Ok(false),
+            Err(stopped) => Err(stopped),
+        }
+    }
+
+    fn with_uv(
+        &self,
+        uv: &Path,
+        settings: &[(&str, String)],
+        scratch: &Path,
+        tell: &mut dyn FnMut(Progress),
+    ) -> Result<(), PythonError> {
         // The scratch folder is there already.
         let venv = step(uv).args(["venv", "--relocatable", "--allow-existing", "--no-project", "--python"]);
         self.must(venv.arg(&self.environment.base.path).arg(self.aside), tell)?;
         // Not from a cache on another disk: a hard link that cannot be made is a slow copy, and a shared one can be changed.
         let install = step(uv).args(["pip", "sync", "--require-hashes", "--no-cache", "--python"]).arg(self.interpreter());
         let install = install.arg(&self.environment.pins).env("TMPDIR", Some(scratch.display().to_string()));
+        let install = settings.iter().fold(install, |install, (name, value)| install.env(*name, Some(value.clone())));
         self.must(install.env("UV_PYTHON_DOWNLOADS", Some("never")), tell)
     }
 
@@ -146,6 +193,28 @@ impl BuildTask<'_> {
             Err(why) => Err(PythonError::Install { reason: why.to_string(), log: self.log.clone() }),
         }
     }
+}
+
+/// What pip is told of an index in its files and variables, which uv does not read, as variables for uv
+/// (pip.pypa.io/en/stable/topics/configuration, docs.astral.sh/uv/pip/compatibility).
+fn as_uv_has_it(pip_config: &str) -> Vec<(&'static str, String)> {
+    const NAMES: [(&str, &str); 4] = [
+        ("index-url", "UV_DEFAULT_INDEX"),
+        ("extra-index-url", "UV_INDEX"),
+        ("find-links", "UV_FIND_LINKS"),
+        ("cert", "SSL_CERT_FILE"),
+    ];
+    let mut found = Vec::new();
+    for (key, value) in pip_config.lines().filter_map(|line| line.split_once('=')) {
+        let Some((section, key)) = key.rsplit_once('.') else { continue };
+        let wanted = NAMES.iter().find(|(name, _)| *name == key && matches!(section, "global" | "install" | ":env:"));
+        if let Some((_, variable)) = wanted {
+            // Of several sections the last counts: pip prints its files first, then its variables.
+            found.retain(|(before, _)| before != variable);
+            found.push((*variable, value.trim().trim_matches('\'').to_string()));
+        }
+    }
+    found
 }
 
 /// A step of an installation, without the user's own PYTHONPATH.
@@ -202,6 +271,17 @@ pub fn on_path(name: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_pip_is_told_of_an_index_uv_is_told_too() {
+        let said = "global.index-url='https://a.example/simple'\nglobal.timeout='60'\n:env:.cert='/etc/ca.pem'\n\
+                    install.find-links='/wheels'\ndownload.cert='/other'\n:env:.index-url='https://b.example/simple'\n";
+        let told = as_uv_has_it(said);
+        let told: Vec<(&str, &str)> = told.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let index = ("UV_DEFAULT_INDEX", "https://b.example/simple");
+        assert_eq!(told, [("SSL_CERT_FILE", "/etc/ca.pem"), ("UV_FIND_LINKS", "/wheels"), index]);
+        assert_eq!(as_uv_has_it("WARNING: nothing\n"), []);
+    }
 
     #[test]
     fn the_reason_is_the_last_line_that_names_one() {

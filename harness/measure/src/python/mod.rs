@@ -36,11 +36,12 @@ pub struct Python {
 /// Progress of the installation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
-    /// It begins: the number of packages, and the folder.
+    /// It begins: the number of packages, the folder, the installer, and how much is to be downloaded, where that is known.
     Begins {
         packages: usize,
         folder: PathBuf,
         with: &'static str,
+        load_bytes: Option<u64>,
     },
     /// Another collo installs the same; this one waits.
     Waits {
