@@ -161,11 +161,16 @@ fn paint(word: &str, colour: AnsiColor) -> String {
     format!("{style}{word}{style:#}")
 }
 
-/// The maximum width of tables.
+/// The maximum width of tables: the terminal's; in a pipe or a file as wide as they are.
 pub fn width() -> usize {
-    let columns = terminal_size::terminal_size().map_or(100, |(w, _)| usize::from(w.0));
-    columns.clamp(40, 100)
+    match terminal_size::terminal_size_of(std::io::stdout()) {
+        Some((columns, _)) => usize::from(columns.0).max(40),
+        None => IN_A_FILE,
+    }
 }
+
+/// Wider than any table, and far from what a sum of widths could overflow.
+const IN_A_FILE: usize = 100_000;
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 //! In: a plan. Out: text. It plans nothing and prints nothing.
 
 use collo_measure::{DeviceFacts, Plan, PlannedCell, units};
-use collo_report::document::{Align, Table};
+use collo_report::document::{Align, LONGEST_LINE, Table};
 use collo_store::{AfterMeasured, CellRecord, RefusalRecord};
 
 /// More cells than this are shown as one row per mode and degree.
@@ -13,15 +13,16 @@ const LABEL: usize = 10;
 
 /// The plan as `collo plan` prints it, at most `width` columns wide; labels and reasons may overflow.
 pub fn text(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
+    let lines = width.min(LONGEST_LINE);
     let mut text = format!("{} on {}\n\n", plan.experiment, device(plan, facts));
     if !plan.cells.is_empty() {
         text += &if plan.cells.len() <= MOST_ROWS { cells(plan, width) } else { summary(plan, width) };
         text += "\n";
-        text += &line("order", &order_line(plan, width), width);
-        text += &line("runs", &runs_line(plan), width);
-        text += &line("forecast", &forecast_line(plan), width);
+        text += &line("order", &order_line(plan, lines), lines);
+        text += &line("runs", &runs_line(plan), lines);
+        text += &line("forecast", &forecast_line(plan), lines);
     }
-    text + &refused(plan, width)
+    text + &refused(plan, lines)
 }
 
 /// `cpu (2 cores, 24 GiB)`, `GPU 0, NVIDIA A100-SXM4-40GB (40 GiB)`, or a GPU model if no GPU was queried.
@@ -350,13 +351,14 @@ mod tests {
         let plan = planned(
             "repetitions = 1\nepochs = 1\n[[group]]\nmembers = [{ workload = \"tiny\", batch_size = 128, count = 2 }, { workload = \"tiny\" }]\n",
         );
-        insta::assert_snapshot!(text(&plan, &facts(), 100), @r"
+        insta::assert_snapshot!(text(&plan, &facts(), 100), @"
         mine on cpu (2 cores, 24 GiB)
 
            cell                        sharing  degree  slots                memory  runs  each  total
         1  tiny solo b32               solo          1  whole CPU          0.75 GiB     2  0:06   0:11
         2  tiny solo b128              solo          1  whole CPU          0.75 GiB     2  0:06   0:11
         3  tiny:b32+tiny:b128×2 naive  naive         3  whole CPU, shared   2.2 GiB     1  0:06   0:06
+        (not shown at this width: against)
 
         order     1 2 3 2 1     1 block, shuffled by seed 42
         runs      5 × 1 epoch (measured); finished members keep running, in mixed groups they exit;
@@ -375,6 +377,8 @@ mod tests {
            cell              sharing  degree  slots
         1  tiny solo b32     solo          1  whole CPU
         2  tiny×2 naive b32  naive         2  whole CPU, shared
+        (not shown at this width: memory, runs, each, total,
+          against)
 
         order     1 2 1 · 1 2 1 · 1 2 1
                   3 blocks, shuffled by seed 42

@@ -252,10 +252,10 @@ fn different_cards_are_compared_by_gain_and_their_slices_by_share() {
     );
     let comparison = of(&left, &right);
     insta::assert_snapshot!(comparison.text(120), @r#"
-    small-7way-mps 20261114-0200-11d8 on a simulated NVIDIA A100-SXM4-40GB → 20261121-0200-93be on a simulated NVIDIA H100
-      80GB HBM3
-    different devices: compared by throughput gain, each side against its own baseline, never by times; slices are matched
-      by their share of the GPU
+    small-7way-mps 20261114-0200-11d8 on a simulated NVIDIA A100-SXM4-40GB → 20261121-0200-93be on a
+      simulated NVIDIA H100 80GB HBM3
+    different devices: compared by throughput gain, each side against its own baseline, never by times;
+      slices are matched by their share of the GPU
     cell                                              gain left   gain right  ratio            p  verdict
     small×7 mig:1g.5gb b32 ↔ small×7 mig:1g.10gb b32  2.90 ±0.06  3.40 ±0.07  1.17 ±0.03  <0.001  better
     small×2 mig b32                                   1.80 ±0.04  1.80 ±0.04  1.00 ±0.03    1.00  can't tell (3 more each)

@@ -18,6 +18,11 @@ use crate::output;
 /// Maximum redraw rate.
 const HZ: u8 = 4;
 
+/// The widest bar, and the narrowest that shows anything.
+const BARS: (usize, usize) = (44, 8);
+/// Where the time that a run took ends, if the screen is so wide.
+const LINE: usize = 86;
+
 /// The screen.
 pub struct Live {
     eta: Eta,
@@ -38,7 +43,7 @@ impl Live {
     pub fn new() -> Self {
         let screen = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(HZ));
         let bar = screen.add(ProgressBar::new(0));
-        bar.set_style(style("{prefix}  {bar:44}  {msg}").progress_chars("█▉▊▋▌▍▎▏ "));
+        bar.set_style(bar_style(BARS.0));
         Live {
             eta: Eta::default(),
             screen,
@@ -64,10 +69,12 @@ impl Live {
     }
 
     fn campaign_line(&self) {
-        let left = self.eta.left_s().map(|s| format!("   about {} left", clock(s))).unwrap_or_default();
+        let left = self.eta.left_s().map(clock);
         let elapsed = clock(self.begun.elapsed().as_secs_f64());
-        let stopping = if self.stopping { "   stopping" } else { "" };
-        self.bar.set_message(format!("{}/{} runs  {elapsed} elapsed{left}{stopping}", self.done, self.total));
+        let head = Head { runs: (self.done, self.total), elapsed: &elapsed, left: left.as_deref(), stopping: self.stopping };
+        let (bar, message) = head.fitting(self.bar.prefix().chars().count(), screen_width());
+        self.bar.set_style(bar_style(bar));
+        self.bar.set_message(message);
         self.bar.set_position(self.done as u64);
     }
 
@@ -92,7 +99,7 @@ impl Live {
         let state = format!("{phase}{attested}{skew}");
         let name = format!("{} {}/{}", cell.cell, planned.repetition, cell.repetitions);
         let took = clock(self.eta.current_s());
-        self.row(0, format!("  ▸ {name:<24} {state:<50} {took:>6}"));
+        self.row(0, run_line('▸', &name, &state, &took, screen_width()));
         let device = self.campaign.as_ref().map(|c| c.manifest().device.clone());
         let on_card = device.as_ref().is_some_and(|d| d.kind == "gpu");
         let mut at = 1;
@@ -124,6 +131,54 @@ impl Live {
     }
 }
 
+/// The state of the campaign: beside its bar, in as many words as there is room for.
+struct Head<'a> {
+    runs: (usize, usize),
+    elapsed: &'a str,
+    left: Option<&'a str>,
+    stopping: bool,
+}
+
+impl Head<'_> {
+    /// The width of the bar, 0 for none, and the words.
+    fn fitting(&self, prefix: usize, width: usize) -> (usize, String) {
+        let (done, total) = self.runs;
+        let left = |before: &str| self.left.map(|left| format!("{before}{left} left")).unwrap_or_default();
+        let stopping = if self.stopping { "   stopping" } else { "" };
+        let long = format!("{done}/{total} runs  {} elapsed{}{stopping}", self.elapsed, left("   about "));
+        let short = format!("{done}/{total}  {}{}{stopping}", self.elapsed, left(", "));
+        let room = |message: &str| width.saturating_sub(prefix + 2 + 2 + message.chars().count() + 1);
+        for message in [long, short.clone()] {
+            if room(&message) >= BARS.1 {
+                return (room(&message).min(BARS.0), message);
+            }
+        }
+        (0, short)
+    }
+}
+
+/// A run, what is said of it, and on the right its time; where space is short without gaps between them.
+fn run_line(mark: impl std::fmt::Display, name: &str, said: &str, took: &str, width: usize) -> String {
+    let wide = format!("  {mark} {name:<24} {said}");
+    let room = width.saturating_sub(1).min(LINE);
+    let gap = room.checked_sub(wide.chars().count() + took.chars().count()).filter(|gap| *gap > 0);
+    match gap {
+        Some(gap) => format!("{wide}{}{took}", " ".repeat(gap)),
+        None => format!("  {mark} {name} {said} {took}"),
+    }
+}
+
+fn bar_style(width: usize) -> ProgressStyle {
+    match width {
+        0 => style("{prefix}  {msg}"),
+        n => style(&format!("{{prefix}}  {{bar:{n}}}  {{msg}}")).progress_chars("█▉▊▋▌▍▎▏ "),
+    }
+}
+
+fn screen_width() -> usize {
+    terminal_size::terminal_size_of(std::io::stderr()).map_or(100, |(w, _)| usize::from(w.0))
+}
+
 fn style(template: &str) -> ProgressStyle {
     // The templates are constants of this file, and a test draws with them.
     ProgressStyle::with_template(template).expect("a template of this file")
@@ -132,7 +187,7 @@ fn style(template: &str) -> ProgressStyle {
 /// A wrapped line would break the redrawing.
 fn cut(text: String) -> String {
     let text = text::line(&text);
-    let most = terminal_size::terminal_size_of(std::io::stderr()).map_or(100, |(w, _)| usize::from(w.0));
+    let most = screen_width();
     if text.chars().count() <= most {
         text.into_owned()
     } else {
@@ -251,7 +306,7 @@ impl Display for Live {
                 let mark = words::mark(&run.record.outcome);
                 let (name, end) = (words::name(run), words::outcome(run));
                 let took = clock(seconds);
-                self.say(&format!("  {mark} {name:<24} {end:<50} {took:>6}"));
+                self.say(&run_line(mark, &name, &end, &took, screen_width()));
                 for line in words::trace(run) {
                     self.say(&line);
                 }
@@ -286,8 +341,33 @@ mod tests {
 
     #[test]
     fn every_template_of_this_display_is_valid() {
-        style("{prefix}  {bar:44}  {msg}");
+        (0..=BARS.0).for_each(|width| drop(bar_style(width)));
         style("{msg}");
+    }
+
+    #[test]
+    fn the_head_loses_its_words_before_its_bar_and_fits_any_screen() {
+        let head = Head { runs: (3, 12), elapsed: "0:29", left: Some("4:23"), stopping: false };
+        let at = |width| head.fitting("quickstart".len(), width);
+        assert_eq!(at(120), (44, "3/12 runs  0:29 elapsed   about 4:23 left".into()));
+        assert_eq!(at(80), (24, "3/12 runs  0:29 elapsed   about 4:23 left".into()));
+        assert_eq!(at(60), (24, "3/12  0:29, 4:23 left".into()));
+        assert_eq!(at(40), (0, "3/12  0:29, 4:23 left".into()));
+        for width in 35..200 {
+            let (bar, message) = at(width);
+            let bar = if bar == 0 { 0 } else { bar + 2 };
+            assert!("quickstart".len() + 2 + bar + message.chars().count() < width, "{width}");
+        }
+    }
+
+    #[test]
+    fn the_time_of_a_run_stays_on_its_line() {
+        let line = |said, width| run_line('✓', "tiny×2 naive b32 1/3", said, "0:22", width);
+        assert_eq!(line("epoch 0.78 s", 80), format!("  ✓ tiny×2 naive b32 1/3     epoch 0.78 s{}0:22", " ".repeat(34)));
+        assert_eq!(line("epoch 0.78 s", 80).chars().count(), 79);
+        assert_eq!(line("epoch 0.78 s", 200).chars().count(), LINE);
+        let long = "epoch 0.78 s, member 1 crashed in warm-up";
+        assert_eq!(line(long, 72), format!("  ✓ tiny×2 naive b32 1/3 {long} 0:22"));
     }
 
     fn member(last_epoch_s: f64) -> MemberView {

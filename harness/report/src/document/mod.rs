@@ -11,6 +11,7 @@ mod write;
 pub use model::{
     Advice, Align, Badge, Block, Column, Document, Fact, FactLine, Figure, Row, Section, Table, TableCell, TableLayout, Tone,
 };
+pub use terminal::LONGEST_LINE;
 pub use write::{Written, replace, write};
 
 /// Anything shown in every form: lines of a terminal, a page, Markdown, JSON.

@@ -9,8 +9,10 @@ use crate::number::ABSENT;
 
 /// Columns of a fact's name.
 const NAME: usize = 10;
-/// A last column of prose with less room than this is dropped.
+/// A column of prose with less room than this is dropped.
 const LEAST_PROSE: usize = 12;
+/// The longest line of sentences, however wide the screen.
+pub const LONGEST_LINE: usize = 100;
 
 /// The blocks below each other.
 pub fn text(blocks: &[Block], width: usize) -> String {
@@ -40,7 +42,7 @@ fn block(block: &Block, width: usize) -> String {
 
 /// Line breaks between words; continuation lines are indented by two, beyond the line's own indent.
 fn wrapped(text: &str, width: usize) -> String {
-    let text = line(text);
+    let (text, width) = (line(text), width.min(LONGEST_LINE));
     let own = text.len() - text.trim_start().len();
     let (first, next) = (" ".repeat(own), " ".repeat(own + 2));
     let options = options(width).initial_indent(&first).subsequent_indent(&next);
@@ -60,8 +62,14 @@ impl Table {
     }
 
     /// The last column has sentences, which may end in `…`.
-    pub fn with_prose_last(mut self) -> Table {
-        self.columns.last_mut().into_iter().for_each(|c| c.prose = true);
+    pub fn with_prose_last(self) -> Table {
+        let last = self.columns.len().saturating_sub(1);
+        self.with_prose(last)
+    }
+
+    /// This column has sentences, which may end in `…` where space is short.
+    pub fn with_prose(mut self, column: usize) -> Table {
+        self.columns.get_mut(column).into_iter().for_each(|c| c.prose = true);
         self
     }
 
@@ -78,15 +86,18 @@ impl Table {
             values.iter().map(|v| v.width()).chain([column.name.width()]).max().unwrap_or(0)
         };
         let room = |columns: &[(&Column, Vec<String>)]| columns.iter().map(|c| wide(c) + 2).sum::<usize>().saturating_sub(2);
-        if let Some(((_, values), others)) = columns.split_last_mut().filter(|((last, _), _)| last.prose) {
-            let rest = width.saturating_sub(room(others) + 2);
+        if let Some(prose) = columns.iter().position(|(c, _)| c.prose) {
+            let rest = (width + wide(&columns[prose])).saturating_sub(room(&columns));
             if rest >= LEAST_PROSE {
-                values.iter_mut().for_each(|v| *v = cut(v, rest));
+                columns[prose].1.iter_mut().for_each(|v| *v = cut(v, rest));
             }
         }
+        let mut hidden: Vec<&str> = Vec::new();
         while room(&columns) > width
             && let Some(highest) = columns.iter().map(|(c, _)| c.rank).max().filter(|rank| *rank > 0)
         {
+            let gone = columns.iter().filter(|(c, _)| c.rank == highest).map(|(c, _)| c.name.as_str());
+            hidden.splice(0..0, gone.filter(|name| !name.is_empty()));
             columns.retain(|(c, _)| c.rank < highest);
         }
         let widths: Vec<usize> = columns.iter().map(wide).collect();
@@ -99,7 +110,10 @@ impl Table {
             format!("{}\n", padded.collect::<Vec<_>>().join("  ").trim_end())
         };
         let head = columns.iter().any(|(c, _)| !c.name.is_empty()).then(|| line(&|i| columns[i].0.name.clone()));
-        head.into_iter().chain((0..self.rows.len()).map(|row| line(&|i| columns[i].1[row].clone()))).collect()
+        let rows = (0..self.rows.len()).map(|row| line(&|i| columns[i].1[row].clone()));
+        // A column that is missing without a word would be taken for one that does not exist.
+        let hidden = (!hidden.is_empty()).then(|| wrapped(&format!("(not shown at this width: {})", hidden.join(", ")), width));
+        head.into_iter().chain(rows).chain(hidden).collect()
     }
 }
 
@@ -178,23 +192,36 @@ mod tests {
         mode   about
         naive  each member by itself, and the…
         ");
-        insta::assert_snapshot!(table.render(12), @r"
+        insta::assert_snapshot!(table.render(12), @"
         mode
         naive
+        (not shown
+          at this
+          width:
+          about)
         ");
     }
 
     #[test]
     fn a_narrow_screen_loses_columns_from_the_right_but_never_the_label() {
-        insta::assert_snapshot!(table().render(25), @r"
+        insta::assert_snapshot!(table().render(25), @"
         cell              runs
         tiny×2 naive b32     3
         tiny solo b32        –
+        (not shown at this width:
+          against)
         ");
-        insta::assert_snapshot!(table().render(5), @r"
+        insta::assert_snapshot!(table().render(5), @"
         cell
         tiny×2 naive b32
         tiny solo b32
+        (not
+          shown
+          at
+          this
+          width:
+          runs,
+          against)
         ");
         assert_eq!(table().render(32), table().render(100));
         assert_ne!(table().render(31), table().render(100));
@@ -221,9 +248,11 @@ mod tests {
         table.columns[1].rank = 2;
         table.columns[2].rank = 2;
         table.texts(["学习×2 naive", "1.0", "2.0", "worse"]);
-        insta::assert_snapshot!(table.render(23), @r"
+        insta::assert_snapshot!(table.render(23), @"
         cell          verdict
         学习×2 naive  worse
+        (not shown at this
+          width: left, right)
         ");
     }
 

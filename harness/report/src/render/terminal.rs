@@ -21,6 +21,8 @@ pub fn summary(analysis: &Analysis, width: usize) -> String {
     format!("{}\n{}", text::line(&title), terminal::text(&blocks, width))
 }
 
+const VALIDITY: &str = "validity";
+
 fn table(analysis: &Analysis) -> Table {
     let cells = &analysis.cells;
     let (factor, unit) = words::time_unit(cells.iter().filter_map(|c| c.get(Key::EpochTime)));
@@ -51,12 +53,14 @@ fn table(analysis: &Analysis) -> Table {
         (Key::Memory.head(), Align::Right, &memory),
         (Key::Cpu.head(), Align::Right, &percent(Key::Cpu)),
         (Key::Overlap.head(), Align::Left, &percent(Key::Overlap)),
-        ("validity", Align::Left, &validity),
+        (VALIDITY, Align::Left, &validity),
     ];
     // A column that nobody fills says nothing; where there is no room, the last go first.
     let filled: Vec<_> = columns.into_iter().filter(|(.., get)| cells.iter().any(|c| get(c).is_some())).collect();
     let mut table = Table::default();
     for (rank, (name, align, _)) in filled.iter().enumerate() {
+        // The word that decides whether a number counts stays, however narrow the screen.
+        let rank = if *name == VALIDITY { 0 } else { rank };
         table.columns.push(Column { name: (*name).into(), align: *align, rank, ..Column::default() });
     }
     for cell in cells {
