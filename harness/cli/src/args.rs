@@ -194,7 +194,7 @@ pub struct List {
 
 #[derive(Debug, Args)]
 pub struct Show {
-    /// `last`, `last-1`, `NAME/last`, a folder, or the beginning of an id
+    /// `last`, `last-1`, `NAME`, `NAME/last-1`, a folder, or the beginning of an id
     #[arg(value_name = "CAMPAIGN", default_value = "last")]
     pub campaign: String,
     /// A cell's label or folder, or the beginning of one
@@ -207,7 +207,7 @@ pub struct Show {
 
 #[derive(Debug, Args)]
 pub struct Verify {
-    /// `last`, `last-1`, `NAME/last`, a folder, or the beginning of an id
+    /// `last`, `last-1`, `NAME`, `NAME/last-1`, a folder, or the beginning of an id
     #[arg(value_name = "CAMPAIGN", default_value = "last")]
     pub campaign: String,
 }

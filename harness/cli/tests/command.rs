@@ -6,6 +6,7 @@ mod gpu_faults;
 mod gpu_kill;
 mod gpu_verbs;
 mod hostile;
+mod names;
 mod nightly;
 mod outcomes;
 mod prune;

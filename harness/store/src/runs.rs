@@ -75,28 +75,42 @@ impl Runs {
         Ok((found, foreign))
     }
 
-    /// The campaign that a text names: `last`, `last-1`, `NAME/last`, a folder, a unique prefix of an id or of its last part.
+    /// The campaign that a text names: `last`, `last-1`, `NAME/last`, `NAME` (its newest), `NAME/ID`, a folder, a unique prefix of an
+    /// id or of its last part.
     pub fn find(&self, asked: &str) -> Result<CampaignFolder> {
         let as_path = Path::new(asked);
         if asked.contains('/') && as_path.join("campaign.json").exists() {
             return CampaignFolder::open(as_path);
         }
-        let (campaigns, foreign) = self.campaigns()?;
+        let (mut campaigns, foreign) = self.campaigns()?;
         if let Some(found) = relative(&campaigns, asked) {
             // Where the only ones that are stored cannot be read, it is one of them that is meant.
             let damaged = || foreign.iter().filter(|_| campaigns.is_empty()).find_map(why_unreadable);
             return found.cloned().ok_or_else(|| damaged().unwrap_or_else(|| not_found(asked, &campaigns)));
         }
-        if let Some(exact) = campaigns.iter().find(|c| c.manifest.id == asked || last_part(&c.manifest.id) == asked) {
+        let known = not_found(asked, &campaigns);
+        // `NAME/ID` asks among those of one experiment.
+        let of_one = |name: &str| campaigns.iter().any(|c| c.manifest.experiment == name);
+        let id = match asked.split_once('/').filter(|(name, _)| of_one(name)) {
+            Some((name, id)) => {
+                campaigns.retain(|c| c.manifest.experiment == name);
+                id
+            }
+            None => asked,
+        };
+        if let Some(exact) = campaigns.iter().find(|c| c.manifest.id == id || last_part(&c.manifest.id) == id) {
             return Ok(exact.clone());
         }
-        let begins = |c: &&CampaignFolder| {
-            !asked.is_empty() && (c.manifest.id.starts_with(asked) || last_part(&c.manifest.id).starts_with(asked))
-        };
+        // An experiment's name is its newest campaign.
+        if let Some(newest) = campaigns.iter().find(|c| c.manifest.experiment == asked) {
+            return Ok(newest.clone());
+        }
+        let begins =
+            |c: &&CampaignFolder| !id.is_empty() && (c.manifest.id.starts_with(id) || last_part(&c.manifest.id).starts_with(id));
         let mut matches = campaigns.iter().filter(begins);
         match (matches.next(), matches.next()) {
             (Some(one), None) => Ok(one.clone()),
-            (None, _) => Err(unreadable(asked, &foreign).unwrap_or_else(|| not_found(asked, &campaigns))),
+            (None, _) => Err(unreadable(id, &foreign).unwrap_or(known)),
             (Some(_), Some(_)) => Err(Error::Ambiguous {
                 asked: asked.into(),
                 candidates: campaigns.iter().filter(begins).map(|c| c.manifest.id.clone()).collect(),

@@ -400,6 +400,20 @@ fn what_was_begun_later_is_newer_whatever_the_clock_said() {
 }
 
 #[test]
+fn the_name_of_an_experiment_is_its_newest_campaign_and_may_stand_before_an_id() {
+    let store = Store::new();
+    store.begin("20261120-0000-aaaa", "2026-11-20T00:00:00Z");
+    store.begin("20261121-0000-abbb", "2026-11-21T00:00:00Z");
+    let found = |asked: &str| store.runs().find(asked).map(|c| c.manifest().id.clone()).map_err(|e| e.to_string());
+    assert_eq!(found("pair").as_deref(), Ok("20261121-0000-abbb"));
+    assert_eq!(found("pair/aa").as_deref(), Ok("20261120-0000-aaaa"));
+    assert_eq!(found("pair/20261121").as_deref(), Ok("20261121-0000-abbb"));
+    insta::assert_snapshot!(found("pair/a").unwrap_err(), @"`pair/a` begins 2 campaigns: 20261121-0000-abbb, 20261120-0000-aaaa");
+    insta::assert_snapshot!(found("pairs").unwrap_err(), @"no campaign `pairs`; the newest is `20261121-0000-abbb` of `pair`");
+    insta::assert_snapshot!(found("other/aaaa").unwrap_err(), @"no campaign `other/aaaa`; the newest is `20261121-0000-abbb` of `pair`");
+}
+
+#[test]
 fn campaigns_that_name_each_other_in_a_ring_are_sorted_by_date() {
     let store = Store::new();
     for (id, date, after) in

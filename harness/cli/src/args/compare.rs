@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
 pub struct Compare {
-    /// The campaigns to compare: `last-1 last`, `NAME/last`, a folder, the beginning of an id, a report.json, `published:study`
+    /// The campaigns to compare: `last-1 last`, `NAME`, a folder, the beginning of an id, a report.json, `published:study`
     #[arg(value_name = "SIDE", required = true, num_args = 2..)]
     pub sides: Vec<String>,
     /// Compare this quantity of report.json instead of times, as in throughput_gain

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
 pub struct Report {
-    /// `last`, `last-1`, `NAME/last`, a folder, or the beginning of an id
+    /// `last`, `last-1`, `NAME`, `NAME/last-1`, a folder, or the beginning of an id
     #[arg(value_name = "CAMPAIGN", default_value = "last")]
     pub campaign: String,
     /// Print it in this format, for other programs, and write nothing else

@@ -27,11 +27,11 @@ use std::path::PathBuf;
 
 use collo_measure::launch::mark;
 use collo_measure::mig::Cards;
-use collo_measure::{Driver, Experiment, Project, Workloads, trust};
-use collo_store::{Diagnostic, Diagnostics, Runs, Source};
+use collo_measure::{Driver, Experiment, Project, Workloads, shown, trust};
+use collo_store::{Diagnostic, Diagnostics, ExitClass, Runs, Source};
 
 use crate::args::Arguments;
-use crate::output;
+use crate::{exit, output};
 
 /// The result of a verb: its exit code.
 pub type Ended = Result<u8, Diagnostics>;
@@ -45,6 +45,10 @@ impl Context<'_> {
     /// The folder that collo works in.
     pub fn folder(&self) -> Result<PathBuf, Diagnostic> {
         match &self.arguments.folder {
+            Some(folder) if !folder.is_dir() => {
+                let what = if folder.exists() { "is not a folder" } else { "does not exist" };
+                Err(Diagnostic::new(format!("`-C {}`: it {what}", folder.display())))
+            }
             Some(folder) => Ok(folder.clone()),
             None => std::env::current_dir().map_err(|e| {
                 Diagnostic::new("the folder in which collo was started no longer exists")
@@ -65,6 +69,26 @@ impl Context<'_> {
         let folder = self.folder()?;
         Ok(Runs::at(Project::find(&folder).map_or_else(|_| folder.join("runs"), |p| p.runs())))
     }
+}
+
+/// Do something with each of several experiments; one that cannot be done here stops none but itself, and the worst code is the verb's.
+pub fn each<T>(all: Vec<T>, name: impl Fn(&T) -> String, mut once: impl FnMut(T) -> Ended) -> Ended {
+    let several = all.len() > 1;
+    let mut worst = exit::DONE;
+    for one in all {
+        let name = name(&one);
+        match once(one) {
+            Ok(code) if matches!(code, exit::INTERRUPTED | exit::INCOMPLETE) => return Ok(code),
+            Ok(code) => worst = worst.max(code),
+            Err(wrong) if several && matches!(wrong.class(), ExitClass::Usage | ExitClass::Machine) => {
+                output::failure(&wrong);
+                output::warning(format!("`{name}` is left out"));
+                worst = worst.max(wrong.class().code());
+            }
+            Err(wrong) => return Err(wrong),
+        }
+    }
+    Ok(worst)
 }
 
 /// End processes left behind by collos that were killed together with their supervisors, before they disturb anything, and report
@@ -112,7 +136,7 @@ pub fn driver(context: &Context<'_>, verb: &str) -> Result<Driver, Diagnostic> {
     })
 }
 
-/// The experiments that a name or a tag stands for, sorted by name.
+/// The experiments that a name or a tag stands for, sorted by name. A file with errors stops none but itself.
 pub fn experiments(
     project: &Project,
     workloads: &Workloads,
@@ -124,10 +148,16 @@ pub fn experiments(
     }
     let tag = tag.unwrap_or_default();
     let mut found = Vec::new();
-    for (_, experiment) in collo_measure::experiment::all(project, workloads)? {
-        let experiment = experiment?;
-        if experiment.has_tag(tag) {
-            found.push(experiment);
+    for (path, experiment) in collo_measure::experiment::all(project, workloads)? {
+        match experiment {
+            Ok(experiment) if experiment.has_tag(tag) => found.push(experiment),
+            Ok(_) => {}
+            Err(_) => {
+                let path = shown(&path);
+                output::warning(format!(
+                    "{path} has errors, and its tags are not considered; they are listed by `collo plan {path}`"
+                ));
+            }
         }
     }
     if found.is_empty() {

@@ -14,15 +14,8 @@ pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
     super::end_left_behind();
-    let mut worst = exit::DONE;
-    for request in requests(context, a, &project, &workloads)? {
-        let code = one(context, a, &project, request)?;
-        if matches!(code, exit::INTERRUPTED | exit::INCOMPLETE) {
-            return Ok(code);
-        }
-        worst = worst.max(code);
-    }
-    Ok(worst)
+    let requests = requests(context, a, &project, &workloads)?;
+    super::each(requests, |request| request.experiment.name.clone(), |request| one(context, a, &project, request))
 }
 
 /// Experiments by name, path or tag; or the experiment of a campaign to finish.

@@ -1,6 +1,6 @@
 //! `collo show`: a campaign, one of its cells in full, or the remains of a crash.
 
-use collo_store::{CampaignFolder, Diagnostic, Diagnostics, read_small};
+use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Error, read_small};
 use serde_json::json;
 
 use super::{Context, Ended};
@@ -11,7 +11,20 @@ use collo_measure::shown;
 const LIMIT_BYTES: u64 = 64 << 20;
 
 pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
-    let campaign = context.runs()?.find(&a.campaign)?;
+    let runs = context.runs()?;
+    let campaign = match runs.find(&a.campaign) {
+        Ok(campaign) => campaign,
+        // Perhaps it is a cell of the newest campaign.
+        Err(unknown @ Error::NotFound { .. }) if a.cell.is_none() && !a.partial => {
+            let Ok(newest) = runs.find("last") else { return Err(unknown.into()) };
+            let report = collo_report::Report::of(&newest)?;
+            if report.analysis.cells_named(&a.campaign).is_empty() {
+                return Err(unknown.into());
+            }
+            return cell(context, &newest, &report, &a.campaign);
+        }
+        Err(e) => return Err(e.into()),
+    };
     if a.partial {
         return partial(&campaign);
     }
@@ -22,26 +35,38 @@ pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
             output::result(collo_report::terminal(&report, output::width()).trim_end());
             failures(&campaign)?;
         }
-        Some(asked) => {
-            let unknown = || {
-                Diagnostic::new(format!("campaign `{}` has no cell `{asked}`", campaign.manifest().id))
-                    .hint(format!("its cells: `collo show {}`", a.campaign))
-            };
-            let label = report.analysis.cell(asked).ok_or_else(unknown)?.name();
-            if context.arguments.json {
-                let all = collo_report::json(&report);
-                let cells = all["cells"].as_array().into_iter().flatten();
-                for cell in cells.filter(|c| c["cell"].as_str() == Some(label)) {
-                    let mut answer = json!({"schema": all["schema"], "campaign": all["campaign"]});
-                    for (key, value) in cell.as_object().into_iter().flatten() {
-                        answer[key] = value.clone();
-                    }
-                    output::json(&answer);
-                }
-            } else {
-                output::result(collo_report::terminal_cell(&report, label).unwrap_or_default().trim_end());
-            }
+        Some(asked) => return cell(context, &campaign, &report, asked),
+    }
+    Ok(exit::DONE)
+}
+
+/// One cell in full.
+fn cell(context: &Context<'_>, campaign: &CampaignFolder, report: &collo_report::Report, asked: &str) -> Ended {
+    let label = match report.analysis.cells_named(asked)[..] {
+        [only] => only.name(),
+        [] => {
+            let what = format!("campaign `{}` has no cell `{asked}`", campaign.manifest().id);
+            return Err(Diagnostic::new(what).hint(format!("its cells: `collo show {}`", campaign.manifest().short_id())).into());
         }
+        ref several => {
+            let labels: Vec<String> = several.iter().take(4).map(|c| format!("`{}`", c.name())).collect();
+            let more = if several.len() > labels.len() { ", …" } else { "" };
+            let what = format!("`{asked}` begins {} cells: {}{more}", several.len(), labels.join(", "));
+            return Err(Diagnostic::new(what).hint(format!("give more of it, or the slug: `{}`", several[0].record.slug)).into());
+        }
+    };
+    if context.arguments.json {
+        let all = collo_report::json(report);
+        let cells = all["cells"].as_array().into_iter().flatten();
+        for cell in cells.filter(|c| c["cell"].as_str() == Some(label)) {
+            let mut answer = json!({"schema": all["schema"], "campaign": all["campaign"]});
+            for (key, value) in cell.as_object().into_iter().flatten() {
+                answer[key] = value.clone();
+            }
+            output::json(&answer);
+        }
+    } else {
+        output::result(collo_report::terminal_cell(report, label).unwrap_or_default().trim_end());
     }
     Ok(exit::DONE)
 }

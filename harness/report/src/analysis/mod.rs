@@ -198,18 +198,25 @@ impl Cell {
 }
 
 impl Analysis {
-    /// A cell by its label, or by a unique prefix of its label or slug. Typed text may have `x` for `×`.
+    /// A cell by its label, slug or the folder of a repetition, or by a unique prefix of label or slug.
     pub fn cell(&self, asked: &str) -> Option<&Cell> {
-        let plain = |text: &str| text.replace('×', "x").replace(' ', "_").replace([':', ','], ".");
-        let asked = plain(asked);
-        if let Some(exact) = self.cells.iter().find(|c| plain(c.name()) == asked || c.record.slug == asked) {
-            return Some(exact);
+        match self.cells_named(asked)[..] {
+            [only] => Some(only),
+            _ => None,
         }
-        let mut begins = self
-            .cells
-            .iter()
-            .filter(|c| !asked.is_empty() && (plain(c.name()).starts_with(&asked) || c.record.slug.starts_with(&asked)));
-        begins.next().filter(|_| begins.next().is_none())
+    }
+
+    /// The cell with this label, slug or folder; else all whose label or slug begins so. Typed text may have `x` for `×`.
+    pub fn cells_named(&self, asked: &str) -> Vec<&Cell> {
+        let plain = |text: &str| text.to_lowercase().replace('×', "x").replace(' ', "_").replace([':', ','], ".");
+        let asked = plain(asked);
+        let of_run = asked.rsplit_once('-').map(|(slug, _)| slug);
+        let is = |c: &&Cell| plain(c.name()) == asked || c.record.slug == asked || of_run == Some(c.record.slug.as_str());
+        let begins = |c: &&Cell| !asked.is_empty() && (plain(c.name()).starts_with(&asked) || c.record.slug.starts_with(&asked));
+        match self.cells.iter().find(is) {
+            Some(exact) => vec![exact],
+            None => self.cells.iter().filter(begins).collect(),
+        }
     }
 
     /// The solo cell of a workload.

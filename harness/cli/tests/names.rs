@@ -1,0 +1,54 @@
+//! What campaigns, cells and experiments are called on the command line.
+
+use crate::support::Bench;
+
+const SHORT: &str = "epochs = 2\n[axes]\nworkload = \"sleep\"\nseconds = 0.05\ndegree = [1, 2, 3]";
+
+#[test]
+fn an_experiment_names_its_newest_campaign_and_a_cell_needs_no_campaign() {
+    let bench = Bench::of(SHORT);
+    bench.run(&[]).exits(0);
+    let id = bench.campaign().manifest().id.clone();
+    bench.collo(&["show", "x"]).exits(0).answers("sleep×2 naive");
+    bench.collo(&["show", "x/last"]).exits(0).answers("sleep×2 naive");
+    bench.collo(&["report", "x", "-q"]).exits(0);
+    bench.collo(&["verify", "x"]).exits(0);
+    bench.collo(&["status", "x"]).exits(0);
+    for arguments in [&["show", "x", "sleepx2"][..], &["show", "sleepx2"], &["show", "SLEEP×2 naive"]] {
+        bench
+            .collo(arguments)
+            .exits(0)
+            .answers("sleep×2 naive")
+            .answers(&format!("of {}", id.rsplit('-').next().expect("a part")));
+    }
+    assert_eq!(bench.collo(&["show", "sleepx2", "--json"]).exits(0).json()["cell"], "sleep×2 naive seconds=0.05");
+    bench.collo(&["show", "last", "sleepx2_naive~0000"]).exits(2).says("has no cell `sleepx2_naive~0000`");
+    bench
+        .collo(&["show", "sleep"])
+        .exits(2)
+        .says("`sleep` begins 3 cells: `sleep solo seconds=0.05`, `sleep×2 naive seconds=0.05`, ");
+    bench.collo(&["show", "zzz"]).exits(2).says("no campaign `zzz`; the newest is ");
+}
+
+#[test]
+fn what_a_tag_selects_is_not_stopped_by_a_file_with_errors_or_by_what_cannot_run_here() {
+    let short = format!("tags = [\"t\"]\n{SHORT}");
+    let bench = Bench::new()
+        .experiment("broken", "tags = [\"t\"]\nrepetition = 3")
+        .experiment("gpu", &short.replace("naive", "mps").replace("[axes]", "[axes]\nsharing = \"mps\""))
+        .experiment("y", &short);
+    let left_out = "warning: experiments/broken.toml has errors, and its tags are not considered; \
+                    they are listed by `collo plan experiments/broken.toml`";
+    bench.collo(&["plan", "--tag", "t"]).exits(3).says(left_out).answers("y on cpu");
+    bench.collo(&["run", "--tag", "t", "--no-report"]).exits(3).says(left_out).says("`gpu` is left out");
+    assert_eq!(bench.campaign().manifest().experiment, "y");
+    bench.collo(&["run", "gpu"]).exits(3);
+    bench.collo(&["plan", "experiments/broken.toml"]).exits(2).says("did you mean `repetitions`?");
+}
+
+#[test]
+fn a_folder_that_is_none_is_said_to_be_none() {
+    let bench = Bench::new();
+    bench.collo(&["-C", "nowhere", "list"]).exits(2).says("error: `-C nowhere`: it does not exist");
+    bench.collo(&["-C", "workloads/collo.py", "list"]).exits(2).says("it is not a folder");
+}
