@@ -153,6 +153,7 @@ fn the_activity_and_the_energy_of_a_cut_card_are_the_card_s_and_not_its_instance
     for cell in &fixture.cells {
         let (mode, truth) = (&*cell.record.sharing, cell.card.as_ref().unwrap());
         near(told(&report, mode, "metrics/sm_active_ratio"), truth.sm_active_ratio);
+        assert_eq!(told(&report, mode, "metrics/energy_j"), None, "the mean of a counter is no number");
         near(told(&report, mode, "energy_j_per_epoch"), truth.power_w * cell.epoch_s[0] / cell.record.degree as f64);
     }
     let cut = fixture.cells[2].card.as_ref().unwrap();
@@ -167,7 +168,7 @@ fn a_counter_that_began_anew_tells_no_energy() {
     for mode in ["solo", "mps"] {
         let cell = report["cells"].as_array().unwrap().iter().find(|c| c["sharing"] == mode).unwrap();
         assert!(cell["energy_j_per_epoch"].is_null(), "{cell:#}");
-        assert_eq!(cell["absent"]["energy_j_per_epoch"], "no readable counter");
+        assert_eq!(cell["absent"]["energy_j_per_epoch"], "the energy counter decreased in the measured window");
         assert!(told(&report, mode, "metrics/sm_active_ratio").is_some(), "the rest stands");
     }
     assert!(told(&report, "mig", "energy_j_per_epoch").is_some(), "where it ran on, it is told");
@@ -200,6 +201,9 @@ fn without_persistence_mode_there_is_no_energy() {
         let report = json(&analysed(&fixture));
         for mode in ["solo", "mps", "mig"] {
             assert_eq!(told(&report, mode, "energy_j_per_epoch").is_some(), is_told, "{mode}, {persistence:?}");
+            let cell = report["cells"].as_array().unwrap().iter().find(|c| c["sharing"] == mode).unwrap();
+            let why = cell["absent"]["energy_j_per_epoch"].as_str();
+            assert_eq!(why.is_some_and(|why| why.contains("persistence")), !is_told, "{why:?}");
         }
     }
 }

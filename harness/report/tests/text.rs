@@ -30,6 +30,13 @@ fn the_end_of_a_run_is_one_table_with_its_notes() {
 }
 
 #[test]
+fn what_was_never_launched_adds_nothing_to_the_time_of_a_campaign() {
+    let title = |fixture: &Fixture| terminal(&analysed(fixture), 100).lines().next().expect("a title").to_string();
+    let not_staged = Outcome::NotStaged { reason: "no daemon".into() };
+    insta::assert_snapshot!(title(&Fixture::quickstart().ends(not_staged)), @"quickstart on cpu: 9 of 12 runs completed in 1 min 27 s, 3 not staged");
+}
+
+#[test]
 fn failed_cells_keep_their_row_and_say_how_they_ended() {
     let crash = Outcome::Crashed { member: 1, status: "exited with 1".into(), message: "in epoch 1".into(), place_alone: true };
     let mut fixture = Fixture::quickstart().ends(crash);

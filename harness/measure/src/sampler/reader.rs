@@ -9,7 +9,7 @@ use super::gpu::{Account, SourceResult};
 use super::latest::Outlet;
 use super::member::{Proportional, Trees};
 use super::quality::Movement;
-use super::ticker::Clockwork;
+use super::ticker::Ticker;
 
 /// The samplers of a thread, and its outlet.
 pub struct SamplerThread {
@@ -34,7 +34,7 @@ impl SamplerThread {
 
     /// Read until stopped, first after `first_after`.
     pub fn run(mut self, source: &str, rate_hz: f64, first_after: Duration, rare: Option<Rare>) -> SourceResult {
-        let mut clockwork = Clockwork::begin(rate_hz, first_after);
+        let mut clockwork = Ticker::begin(rate_hz, first_after);
         let mut movement = Movement::default();
         let mut pss_due_ns = None;
         let mut samples = Vec::new();
@@ -80,7 +80,7 @@ impl SamplerThread {
     }
 
     /// Park until shortly before the next tick; a request to stop, or for proportional memory, unparks the thread.
-    fn nap(&self, clockwork: &Clockwork, rare: Option<&Rare>) {
+    fn nap(&self, clockwork: &Ticker, rare: Option<&Rare>) {
         const SHORTLY: Duration = Duration::from_millis(1);
         // A tick that comes so soon is worth no wake-up before it.
         const SOON: Duration = Duration::from_millis(20);

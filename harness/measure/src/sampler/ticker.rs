@@ -10,7 +10,7 @@ use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 use super::quality::{Movement, quantile};
 
 /// Ticks at a fixed rate from a fixed start, so that a late tick does not shift the ones after it.
-pub struct Clockwork {
+pub struct Ticker {
     period_ns: u64,
     next_ns: u64,
     began_ns: u64,
@@ -19,16 +19,17 @@ pub struct Clockwork {
     missed: u64,
     longest_gap_ns: u64,
     lateness_ns: Vec<u32>,
+    started_ns: u64,
     cpu_before_ns: u64,
 }
 
-impl Clockwork {
+impl Ticker {
     /// Start ticking on the calling thread, first after `first_after`.
     pub fn begin(rate_hz: f64, first_after: Duration) -> Self {
         // Without this the kernel may wake the thread 50 µs late to save power.
         let _ = nix::sys::prctl::set_timerslack(1);
         let first_ns = monotonic_ns() + first_after.as_nanos() as u64;
-        Clockwork {
+        Ticker {
             period_ns: (1e9 / rate_hz) as u64,
             next_ns: first_ns,
             began_ns: first_ns,
@@ -37,6 +38,7 @@ impl Clockwork {
             missed: 0,
             longest_gap_ns: 0,
             lateness_ns: Vec::new(),
+            started_ns: monotonic_ns(),
             cpu_before_ns: thread_cpu_ns(),
         }
     }
@@ -75,6 +77,8 @@ impl Clockwork {
     pub fn quality(mut self, source: &str, movement: &Movement) -> SamplingQuality {
         let span_ns = self.last_ns.unwrap_or(self.began_ns) - self.began_ns;
         let span_s = span_ns as f64 / 1e9;
+        // Not from the first tick to the last: a run of one tick would divide its work by nothing.
+        let lived_s = (monotonic_ns() - self.started_ns) as f64 / 1e9;
         self.lateness_ns.sort_unstable();
         let late = |q: f64| quantile(&self.lateness_ns, q).map(|ns| f64::from(ns) / 1e9);
         SamplingQuality {
@@ -87,7 +91,7 @@ impl Clockwork {
             lateness_p50_s: late(0.5),
             lateness_p99_s: late(0.99),
             lateness_max_s: late(1.0),
-            cpu_ratio: (span_s > 0.0).then(|| (thread_cpu_ns() - self.cpu_before_ns) as f64 / 1e9 / span_s),
+            cpu_ratio: (lived_s > 0.0).then(|| (thread_cpu_ns() - self.cpu_before_ns) as f64 / 1e9 / lived_s),
             moved_ratio: movement.ratios(),
             absent: BTreeMap::new(),
             unread_lines: 0,
@@ -102,4 +106,21 @@ pub fn thread_cpu_ns() -> u64 {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
         .map(|t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_source_that_ticked_once_uses_no_more_than_a_core() {
+        let mut ticker = Ticker::begin(1.0, Duration::ZERO);
+        ticker.wait();
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(20) {}
+        let ratio = ticker.quality("proc", &Movement::default()).cpu_ratio.expect("it lived");
+        assert!(ratio > 0.0 && ratio <= 1.0, "{ratio}");
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Cell;
 use super::quantities::Baselines;
-use super::repetition::Repetition;
+use super::repetition::{NO_COMMON_TIME, Repetition};
 use crate::quantity::{self, Key, Subject, Trait};
 use crate::stats::Quantity;
 
@@ -20,14 +20,20 @@ pub fn of_cell(cell: &Cell, baselines: &Baselines) -> BTreeMap<Key, String> {
         (_, Some(solo)) if key.has(Trait::NeedsBaseline) => format!("its baseline `{solo}` has no usable run"),
         _ if key.has(Trait::Company) && cell.record.members.len() < 2 => "it has a single member".into(),
         _ if key.has(Trait::Uniform) && !cell.record.is_uniform() => "its members train different workloads".into(),
-        (Key::EnergyPerEpoch | Key::Cpu, _) if cell.counted().all(|r| r.measured.is_none()) => {
-            "at no time were all members training past their warm-up".into()
-        }
+        (Key::EnergyPerEpoch | Key::Cpu, _) if cell.counted().all(|r| r.measured.is_none()) => NO_COMMON_TIME.into(),
         (Key::EnergyPerEpochAboveIdle, _) if cell.get(Key::EnergyPerEpoch).is_some() => {
             "the GPU's idle power was not read".into()
         }
         (Key::SlowdownOnSlice, _) if cell.record.alone_on_slice.is_empty() => "its members do not run on slices".into(),
-        (Key::MemoryOfSolo, _) if cell.get(Key::Memory).is_some() => "its baseline's memory was read differently".into(),
+        (Key::MemoryOfSolo, _) if cell.get(Key::Memory).is_some() => {
+            match cell.record.members.iter().find(|m| !baselines.knows(&m.solo, Key::Memory)) {
+                Some(m) => format!("the memory of its baseline `{}` was not read", m.solo),
+                None => "its baseline's memory was read differently".into(),
+            }
+        }
+        (Key::EnergyPerEpoch | Key::EnergyPerItem | Key::EnergyPerEpochAboveIdle | Key::EnergyOfSolo, _) => {
+            cell.counted().find_map(|r| r.no_energy).unwrap_or(key.absent).into()
+        }
         _ => key.absent.into(),
     };
     let mut found: BTreeMap<Key, String> =

@@ -295,7 +295,8 @@ fn compare_gains(cells: &mut [Cell], threshold: f64) {
 
 /// From the first launch to the last end; for a resumed campaign, whose pauses do not count, the sum over its runs.
 fn span(folder: &CampaignFolder, repetitions: &[Repetition]) -> Option<f64> {
-    let times = || repetitions.iter().map(|r| &r.record().timeline);
+    // What was never launched, because its mode could not be staged, has no time.
+    let times = || repetitions.iter().map(|r| &r.record().timeline).filter(|t| t.launched_ns > 0);
     let resumed = folder.history().is_ok_and(|h| h.iter().filter(|e| matches!(e, JournalEntry::Opened { .. })).count() > 1);
     if resumed {
         return Some(times().map(|t| t.ended_ns.saturating_sub(t.launched_ns) as f64 * 1e-9).sum());

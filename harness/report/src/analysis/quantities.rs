@@ -57,6 +57,11 @@ impl Baselines {
         self.known.get(&(cell.to_string(), name)).map(|k| k.0.exp())
     }
 
+    /// Whether a baseline has this quantity.
+    pub fn knows(&self, cell: &str, name: Key) -> bool {
+        self.known.contains_key(&(cell.to_string(), name))
+    }
+
     /// Repetitions behind a baseline.
     pub fn repetitions(&self, cell: &str) -> usize {
         self.repetitions.get(cell).copied().unwrap_or(0)

@@ -35,6 +35,8 @@ pub struct Repetition {
     pub latency: Option<Latency>,
     /// The growth of the device's energy counter.
     pub energy: Option<Energy>,
+    /// Why that is absent, once samples were read.
+    pub no_energy: Option<&'static str>,
     /// Board power before training started; once all runs are read, the campaign's, by the state of the GPU.
     pub idle_w: Option<f64>,
     /// Share of the readings in which the GPU's clocks were throttled.
@@ -154,6 +156,7 @@ impl Repetition {
             measured: None,
             latency: None,
             energy: None,
+            no_energy: None,
             idle_w: None,
             throttled_ratio: None,
             trust: Trust::default(),
@@ -317,7 +320,10 @@ impl Repetition {
             };
         }
         self.level_memory(&summaries);
-        self.energy = self.counted_energy(&summaries);
+        match self.counted_energy(&summaries) {
+            Ok(energy) => self.energy = Some(energy),
+            Err(why) => self.no_energy = Some(why),
+        }
         self.idle_w = path.and_then(|path| self.power_before(&path));
         let mut sums = BTreeMap::<String, (f64, u32)>::new();
         let mut add = |metric: String, value: Option<f64>| {
@@ -338,8 +344,8 @@ impl Repetition {
                 _ => {}
             }
         }
-        // The mean of a mask says nothing.
-        sums.remove("throttle_reasons");
+        // The mean of a mask says nothing, nor does that of what was counted since the driver was loaded.
+        sums.retain(|metric, _| metric != "throttle_reasons" && !metric.ends_with("energy_j"));
         self.metrics = sums.into_iter().map(|(metric, (sum, n))| (metric, sum / f64::from(n))).collect();
         self.throttled_ratio = of_the_card.filter_map(|(_, summary)| summary.throttled_ratio).reduce(f64::max);
     }
@@ -365,18 +371,28 @@ impl Repetition {
         }
     }
 
-    fn counted_energy(&self, summaries: &Summaries) -> Option<Energy> {
+    /// The energy of the measured window, or why it is not known.
+    fn counted_energy(&self, summaries: &Summaries) -> Result<Energy, &'static str> {
         let device = &self.run.record.device;
         let metric = if device.kind == "gpu" { "energy_j" } else { "cpu_energy_j" };
         if device.persistence == Some(false) {
             // The driver may have left and come back between two readings, and the counter with it.
-            return None;
+            return Err("without persistence mode the energy counter may restart between readings");
         }
-        self.measured?;
+        if self.measured.is_none() {
+            return Err(NO_COMMON_TIME);
+        }
         let counters = summaries.iter().filter(|((scope, m), _)| m == metric && !of_a_part(scope));
+        let most_readings = counters.clone().map(|(_, s)| s.readings).max();
         let read: Vec<(f64, u32, u32)> = counters.filter_map(|(_, s)| Some((s.per_second?, s.steps, s.readings))).collect();
-        let coarsest = read.iter().min_by_key(|r| r.1)?;
-        Some(Energy { power_w: read.iter().map(|r| r.0).sum(), steps: coarsest.1, readings: coarsest.2 })
+        let Some(coarsest) = read.iter().min_by_key(|r| r.1) else {
+            return Err(match most_readings {
+                None => "no readable counter",
+                Some(0 | 1) => "the measured window is too short for two readings of the energy counter",
+                Some(_) => "the energy counter decreased in the measured window",
+            });
+        };
+        Ok(Energy { power_w: read.iter().map(|r| r.0).sum(), steps: coarsest.1, readings: coarsest.2 })
     }
 
     /// The epoch times of its training members, summed; `None` if none trains, or one of them has none.
@@ -390,6 +406,9 @@ impl Repetition {
         self.members.iter().map(|m| m.epoch_s.map(|e| 1.0 / e)).sum::<Option<f64>>().filter(|e| *e > 0.0)
     }
 }
+
+/// Said of quantities of the measured window where there is none.
+pub const NO_COMMON_TIME: &str = "at no time were all members training past their warm-up";
 
 /// Values of a member or a slice are never added to those of the GPU.
 fn of_a_part(scope: &str) -> bool {

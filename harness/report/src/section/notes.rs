@@ -64,7 +64,8 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
     let ran = analysis.cells.iter().any(|c| !c.counted.is_empty());
     let trains = analysis.cells.iter().any(|c| !c.counted.is_empty() && !c.serves());
     if ran && trains && analysis.cells.iter().all(|c| c.get(Key::EnergyPerEpoch).is_none()) {
-        facts.push("energy absent: no readable counter".to_string());
+        let why = analysis.cells.iter().find_map(|c| c.absent.get(&Key::EnergyPerEpoch));
+        facts.push(format!("energy absent: {}", why.map_or(Key::EnergyPerEpoch.absent, String::as_str)));
     }
     facts.extend(synthetic(analysis).map(|s| format!("data: {s}")));
     facts.extend(shortened(analysis));

@@ -159,7 +159,8 @@ fn notes(analysis: &Analysis) -> Vec<String> {
     }
     notes.extend(analysis.campaign.informative.iter().map(|w| format!("The whole campaign is informative: {w}.")));
     if let Some(s) = crate::section::notes::synthetic(analysis) {
-        notes.push(format!("Data: {s}. Epoch times are real; the loss says nothing about the real data set."));
+        let times = if analysis.campaign.device.simulated { "The" } else { "Epoch times are real; the" };
+        notes.push(format!("Data: {s}. {times} loss says nothing about the real data set."));
     }
     notes.extend(
         crate::section::notes::shortened(analysis)

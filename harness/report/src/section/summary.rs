@@ -198,7 +198,10 @@ fn energy(analysis: &Analysis, subject: &DecisionSubject) -> TableCell {
             let q = joules(next).as_ref().map_or_else(String::new, number::with_interval);
             in_turn(format!("next: {} ×{}, {q} of its joules", mode_label(&next.record.sharing), next.record.degree))
         }
-        None => TableCell::with_note("–", "no readable counter"),
+        None => {
+            let why = subject.groups.iter().find_map(|c| c.absent.get(&Key::EnergyPerEpoch));
+            TableCell::with_note("–", why.map_or(Key::EnergyOfSolo.absent, String::as_str))
+        }
     }
 }
 

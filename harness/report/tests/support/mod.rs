@@ -342,12 +342,16 @@ impl Fixture {
             block: planned.block,
             device: self.device.clone(),
             started_utc: "2026-11-20T18:42:10Z".into(),
-            timeline: Timeline {
-                launched_ns,
-                ready_ns: Some(go - 1000),
-                go_ns: Some(go),
-                done_ns: completed.then_some(done),
-                ended_ns: ended,
+            timeline: if matches!(truth.outcome, Outcome::NotStaged { .. }) {
+                Timeline::default()
+            } else {
+                Timeline {
+                    launched_ns,
+                    ready_ns: Some(go - 1000),
+                    go_ns: Some(go),
+                    done_ns: completed.then_some(done),
+                    ended_ns: ended,
+                }
             },
             outcome: truth.outcome.clone(),
             validity: Validity::valid(),
