@@ -12,7 +12,7 @@ fn an_experiment_names_its_newest_campaign_and_a_cell_needs_no_campaign() {
     bench.collo(&["show", "x"]).exits(0).answers("sleep×2 naive");
     bench.collo(&["show", "x/last"]).exits(0).answers("sleep×2 naive");
     bench.collo(&["report", "x", "-q"]).exits(0);
-    bench.collo(&["verify", "x"]).exits(0);
+    bench.collo(&["verify", "x"]).exits(0).answers("usable      ").answers("of 3 cells valid");
     bench.collo(&["status", "x"]).exits(0);
     for arguments in [&["show", "x", "sleepx2"][..], &["show", "sleepx2"], &["show", "SLEEP×2 naive"]] {
         bench
@@ -44,6 +44,22 @@ fn what_a_tag_selects_is_not_stopped_by_a_file_with_errors_or_by_what_cannot_run
     assert_eq!(bench.campaign().manifest().experiment, "y");
     bench.collo(&["run", "gpu"]).exits(3);
     bench.collo(&["plan", "experiments/broken.toml"]).exits(2).says("did you mean `repetitions`?");
+}
+
+#[test]
+fn a_gpu_model_that_is_not_known_is_said_to_be_unknown_whether_or_not_there_is_a_gpu() {
+    let bench = Bench::new().file("experiments/g.toml", "device = \"gpu\"\n[axes]\nworkload = \"small\"");
+    fs_err::create_dir(bench.at("mig-profiles")).expect("a folder");
+    for name in ["a100-40gb", "a100-80gb"] {
+        let text =
+            fs_err::read_to_string(crate::support::checkout().join(format!("mig-profiles/{name}.toml"))).expect("it is there");
+        bench.write(&format!("mig-profiles/{name}.toml"), &text);
+    }
+    for verb in ["plan", "run"] {
+        let answer = bench.collo(&[verb, "g", "--gpu", "a100"]).exits(2).says("unknown GPU `a100`");
+        answer.says("did you mean `a100-40gb` or `a100-80gb`? All: `collo list gpus`");
+        bench.collo(&[verb, "g", "--gpu", "rtx4090"]).exits(2).says("unknown GPU `rtx4090`");
+    }
 }
 
 #[test]

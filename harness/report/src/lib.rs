@@ -25,6 +25,7 @@ pub use analysis::{Analysis, Cell, Member};
 pub use document::Written;
 pub use error::{Error, Result};
 pub use format::number;
+pub use format::words::verdict as validity_word;
 pub use guideline::{Evidence, Guideline, Verdict};
 pub use report_json::{ReportJson, schema as json_schema};
 

@@ -1,6 +1,6 @@
-//! `collo verify`: is a campaign complete, attested and intact?
+//! `collo verify`: is a campaign complete, attested, intact and usable?
 
-use collo_store::{Finding, Level};
+use collo_store::{CampaignFolder, Finding, Level};
 use serde_json::json;
 
 use super::{Context, Ended};
@@ -8,7 +8,8 @@ use crate::{args, exit, output};
 
 pub fn run(context: &Context<'_>, a: &args::Verify) -> Ended {
     let campaign = context.runs()?.find(&a.campaign)?;
-    let findings = collo_store::verify(&campaign)?;
+    let mut findings = collo_store::verify(&campaign)?;
+    findings.extend(usable(&campaign));
     let no = findings.iter().any(|f| f.level == Level::No);
     let id = &campaign.manifest().id;
     if context.arguments.json {
@@ -30,6 +31,23 @@ pub fn run(context: &Context<'_>, a: &args::Verify) -> Ended {
         }
     }
     Ok(if no { exit::FAILED } else { exit::DONE })
+}
+
+/// Whether guidelines can rest on its cells; `None` where there is no report to tell by.
+fn usable(campaign: &CampaignFolder) -> Option<Finding> {
+    let report = collo_report::Report::of(campaign).ok()?;
+    let cells = &report.analysis.cells;
+    let valid = cells.iter().filter(|c| c.is_valid()).count();
+    let mut text = format!("{valid} of {} cells valid", cells.len());
+    if let Some(first) = cells.iter().find(|c| !c.is_valid()) {
+        let why = first.validity.reasons.first().map(|why| format!(": {why}")).unwrap_or_default();
+        text += &format!("; `{}` is {}{why}", first.name(), collo_report::validity_word(first.validity.verdict));
+        if cells.len() - valid > 1 {
+            text += "; the others: `collo show`";
+        }
+    }
+    let level = if valid == cells.len() { Level::Ok } else { Level::Warning };
+    Some(Finding { level, subject: "usable", text })
 }
 
 fn word(level: Level) -> &'static str {

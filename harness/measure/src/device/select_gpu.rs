@@ -24,6 +24,15 @@ impl GpuSelector {
         }
     }
 
+    /// A single name that can only be that of a GPU model: neither an index, nor a UUID, nor a PCI address.
+    pub fn is_model(&self) -> bool {
+        let GpuSelector::Named(names) = self else { return false };
+        let [name] = &names[..] else { return false };
+        let lower = name.to_lowercase();
+        let of_driver = lower.starts_with("gpu-") || lower.starts_with("mig-") || name.contains(':');
+        name.starts_with(|c: char| c.is_ascii_alphabetic()) && !of_driver
+    }
+
     /// The selected GPUs of a driver, in that order; all must be alike.
     pub fn of(&self, driver: &Driver) -> Result<Vec<Gpu>, Diagnostic> {
         let names = match self {

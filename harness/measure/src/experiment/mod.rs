@@ -156,6 +156,10 @@ impl Experiment {
                     .hint(format!("`collo plan {} --gpu {model}` plans for one; GPUs here: `collo doctor`", self.name))
                     .into())
             }
+            (_, Some(text)) if device::GpuSelector::parse(text).is_model() => match cards.find(text) {
+                Err(unknown) => Err(unknown),
+                Ok(model) => Err(Diagnostic::new(format!("`{}` is a GPU model", model.name)).into()),
+            },
             (_, choice) => {
                 let driver = Driver::ask(cards).map_err(|e| self.no_gpu(&e, choice.as_deref(), cards))?;
                 let choice = choice.as_deref().map(device::GpuSelector::parse).unwrap_or_default();

@@ -9,6 +9,7 @@ use collo_store::{Diagnostic, Diagnostics, Source};
 use fs_err as fs;
 
 use super::{GpuModel, read};
+use crate::fields::listed;
 use crate::nearest::nearest;
 
 /// All GPU models of a project.
@@ -76,9 +77,12 @@ impl Cards {
         if let Some(mistakes) = self.broken.get(name) {
             return Err(mistakes.clone());
         }
-        let note = match nearest(name, self.all.keys().chain(self.broken.keys()).map(String::as_str)) {
-            Some(near) => format!("did you mean `{near}`? All: `collo list gpus`"),
-            None => "all: `collo list gpus`".into(),
+        let names = || self.all.keys().chain(self.broken.keys()).map(String::as_str);
+        let begun: Vec<&str> = names().filter(|n| !name.is_empty() && n.starts_with(&name.to_lowercase())).take(6).collect();
+        let note = match (&begun[..], nearest(name, names())) {
+            ([], Some(near)) => format!("did you mean `{near}`? All: `collo list gpus`"),
+            ([], None) => "all: `collo list gpus`".into(),
+            (begun, _) => format!("did you mean {}? All: `collo list gpus`", listed(begun)),
         };
         Err(Diagnostic::new(format!("unknown GPU {}", quoted(name))).note(note).into())
     }
