@@ -136,7 +136,7 @@ pub struct Plan {
     /// An experiment of experiments/, or a path to one
     #[arg(value_name = "NAME", required_unless_present = "tag")]
     pub name: Option<String>,
-    /// Every experiment with this tag
+    /// Every experiment with this tag; or an expression: `gpu && !slow`
     #[arg(long, value_name = "TAG", conflicts_with = "name")]
     pub tag: Option<String>,
     #[command(flatten)]
@@ -184,7 +184,7 @@ pub struct List {
     /// What to list
     #[arg(value_name = "WHAT", default_value = "campaigns")]
     pub what: What,
-    /// Only what has this tag
+    /// Only what has this tag; or an expression: `gpu && !slow`
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
     /// Only this GPU of `collo list gpus`, or its layouts

@@ -43,6 +43,13 @@ fn what_a_tag_selects_is_not_stopped_by_a_file_with_errors_or_by_what_cannot_run
     bench.collo(&["run", "--tag", "t", "--no-report"]).exits(3).says(left_out).says("`gpu` is left out");
     assert_eq!(bench.campaign().manifest().experiment, "y");
     bench.collo(&["run", "gpu"]).exits(3);
+    // A tag is a word, and words have `&&`, `||`, `!` and brackets.
+    for (tag, listed) in [("t && !(u || v)", 2), ("t && u", 0), ("u || t", 2), ("!t", 0)] {
+        let found = bench.collo(&["list", "experiments", "--tag", tag, "--json"]).exits(0).json();
+        assert_eq!(found["experiments"].as_array().map(Vec::len), Some(listed), "{tag}");
+    }
+    bench.collo(&["plan", "--tag", "t && u"]).exits(2).says("no experiment has the tag `t && u`");
+    bench.collo(&["plan", "--tag", "t & u"]).exits(2).says("unexpected `&` at column 3 of `--tag`");
     bench.collo(&["plan", "experiments/broken.toml"]).exits(2).says("did you mean `repetitions`?");
 }
 

@@ -30,7 +30,7 @@ pub struct Run {
     /// An experiment of experiments/, a path to one, or a campaign to finish
     #[arg(value_name = "NAME", required_unless_present = "tag")]
     pub name: Option<String>,
-    /// Every experiment with this tag, one after the other
+    /// Every experiment with this tag, one after the other; or an expression: `gpu && !slow`
     #[arg(long, value_name = "TAG", conflicts_with = "name")]
     pub tag: Option<String>,
     #[command(flatten)]

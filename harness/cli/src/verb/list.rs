@@ -1,5 +1,6 @@
 //! `collo list`: campaigns, or what can be measured, and on what.
 
+use collo_measure::experiment::TagFilter;
 use collo_measure::{Project, Workloads, sharing, shown};
 use collo_report::document::{Align, Table};
 use collo_store::{Diagnostic, Diagnostics, Foreign};
@@ -92,11 +93,12 @@ fn experiments(context: &Context<'_>, a: &args::List) -> Ended {
     let (project, workloads) = loaded(context)?;
     let mut table =
         Table::new(&[("experiment", Align::Left), ("tags", Align::Left), ("what it measures", Align::Left)], 1).with_prose_last();
+    let filter = a.tag.as_deref().map(TagFilter::parse).transpose()?;
     let mut list = Vec::new();
     let mut broken = Vec::new();
     for (path, experiment) in collo_measure::experiment::all(&project, &workloads)? {
         match experiment {
-            Ok(e) if a.tag.as_ref().is_none_or(|tag| e.has_tag(tag)) => {
+            Ok(e) if filter.as_ref().is_none_or(|filter| filter.selects(&e)) => {
                 table.values([Some(e.name.clone()), Some(e.tags.join(", ")), e.description.clone()]);
                 list.push(json!({"experiment": e.name, "tags": e.tags, "description": e.description, "path": path}));
             }

@@ -25,6 +25,7 @@ pub mod workload;
 
 use std::path::PathBuf;
 
+use collo_measure::experiment::TagFilter;
 use collo_measure::launch::mark;
 use collo_measure::mig::Cards;
 use collo_measure::{Driver, Experiment, Project, Workloads, shown, trust};
@@ -147,10 +148,11 @@ pub fn experiments(
         return Ok(vec![Experiment::resolve(project, name, workloads)?]);
     }
     let tag = tag.unwrap_or_default();
+    let filter = TagFilter::parse(tag)?;
     let mut found = Vec::new();
     for (path, experiment) in collo_measure::experiment::all(project, workloads)? {
         match experiment {
-            Ok(experiment) if experiment.has_tag(tag) => found.push(experiment),
+            Ok(experiment) if filter.selects(&experiment) => found.push(experiment),
             Ok(_) => {}
             Err(_) => {
                 let path = shown(&path);

@@ -8,6 +8,7 @@ pub mod keys;
 mod locate;
 mod name;
 mod read;
+mod tags;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use crate::workload::Workload;
 
 pub use explain::Origin;
 pub use locate::{ExperimentFile, all, locate};
+pub use tags::TagFilter;
 
 /// The schema of experiments that this build reads.
 pub const SCHEMA: u64 = 1;
@@ -202,10 +204,6 @@ impl Experiment {
                 .of_machine());
         }
         Ok(facts)
-    }
-
-    pub fn has_tag(&self, tag: &str) -> bool {
-        self.tags.iter().any(|t| t == tag)
     }
 }
 
