@@ -1,5 +1,6 @@
 //! Builds an environment: in a temporary folder, from pins with hashes, with compiled bytecode, then renamed into place.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,9 @@ use crate::launch::{Errand, Unanswered};
 
 /// Time limit of one step. Gigabytes over a slow line take hours; an installer that hangs takes for ever.
 const TIMEOUT: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// Time limit of a question to pip.
+const QUESTION: Duration = Duration::from_secs(60);
 
 /// uv's own pin, beside those of the environment.
 const PINS_OF_UV: &str = "requirements-uv.txt";
@@ -25,7 +29,7 @@ pub fn build(environment: &PythonEnvironment, tell: &mut dyn FnMut(Progress)) ->
     let pins_of_uv = environment.pins.with_file_name(PINS_OF_UV);
     let with = match &uv {
         Some(_) => "uv",
-        None if pins_of_uv.is_file() => "uv, had by pip",
+        None if pins_of_uv.is_file() => "uv, installed by pip,",
         None => "pip",
     };
     check_room(environment, uv.is_some())?;
@@ -43,7 +47,7 @@ pub fn build(environment: &PythonEnvironment, tell: &mut dyn FnMut(Progress)) ->
     let scratch = aside.join("scratch");
     fs::create_dir_all(&scratch)?;
     match &uv {
-        Some(uv) => job.with_uv(uv, &[], &scratch, tell)?,
+        Some(uv) => job.with_uv(uv, &BTreeMap::new(), &scratch, tell)?,
         None => {
             if !job.with_uv_by_pip(&pins_of_uv, &scratch, tell)? {
                 // Whatever it left is not pip's.
@@ -120,7 +124,7 @@ impl BuildTask<'_> {
         if !self.run(install.arg(pins), tell)? || !uv.is_file() {
             return Ok(false);
         }
-        let said = step(&python).args(["-m", "pip", "config", "list"]).run().map(|answer| answer.out());
+        let said = Errand::to(&python, QUESTION).args(["-m", "pip", "config", "list"]).ask().map(|said| said.out());
         match self.with_uv(&uv, &as_uv_has_it(&said.unwrap_or_default()), scratch, tell) {
             Ok(()) => Ok(true),
             Err(PythonError::Install { .. }) => Ok(false),
@@ -131,7 +135,7 @@ impl BuildTask<'_> {
     fn with_uv(
         &self,
         uv: &Path,
-        settings: &[(&str, String)],
+        settings: &BTreeMap<&str, String>,
         scratch: &Path,
         tell: &mut dyn FnMut(Progress),
     ) -> Result<(), PythonError> {
@@ -195,23 +199,28 @@ impl BuildTask<'_> {
     }
 }
 
-/// What pip is told of an index in its files and variables, which uv does not read, as variables for uv
-/// (pip.pypa.io/en/stable/topics/configuration, docs.astral.sh/uv/pip/compatibility).
-fn as_uv_has_it(pip_config: &str) -> Vec<(&'static str, String)> {
-    const NAMES: [(&str, &str); 4] = [
-        ("index-url", "UV_DEFAULT_INDEX"),
-        ("extra-index-url", "UV_INDEX"),
-        ("find-links", "UV_FIND_LINKS"),
-        ("cert", "SSL_CERT_FILE"),
+/// Sections of pip's configuration, each overriding those before it: pip's `_get_ordered_configuration_items`
+/// (src/pip/_internal/cli/parser.py). `pip config list` sorts them by name instead, `:env:` first.
+const SECTIONS: [&str; 3] = ["global", "install", ":env:"];
+
+/// What pip is told of an index in its files and variables, which uv does not read, as variables for uv, with uv's separator where
+/// pip has several values (docs.astral.sh/uv/reference/environment).
+fn as_uv_has_it(pip_config: &str) -> BTreeMap<&'static str, String> {
+    const NAMES: [(&str, &str, &str); 4] = [
+        ("index-url", "UV_DEFAULT_INDEX", " "),
+        ("extra-index-url", "UV_INDEX", " "),
+        ("find-links", "UV_FIND_LINKS", ","),
+        ("cert", "SSL_CERT_FILE", " "),
     ];
-    let mut found = Vec::new();
-    for (key, value) in pip_config.lines().filter_map(|line| line.split_once('=')) {
-        let Some((section, key)) = key.rsplit_once('.') else { continue };
-        let wanted = NAMES.iter().find(|(name, _)| *name == key && matches!(section, "global" | "install" | ":env:"));
-        if let Some((_, variable)) = wanted {
-            // Of several sections the last counts: pip prints its files first, then its variables.
-            found.retain(|(before, _)| before != variable);
-            found.push((*variable, value.trim().trim_matches('\'').to_string()));
+    let mut found = BTreeMap::new();
+    for wanted in SECTIONS {
+        for (key, value) in pip_config.lines().filter_map(|line| line.split_once('=')) {
+            let Some((section, key)) = key.rsplit_once('.') else { continue };
+            if let Some((_, variable, between)) = NAMES.iter().find(|(name, ..)| section == wanted && *name == key) {
+                // Printed as Python's `repr` does: in quotes, a line end as `\n`.
+                let values = value.trim().trim_matches('\'').replace("\\n", " ");
+                found.insert(*variable, values.split_whitespace().collect::<Vec<_>>().join(between));
+            }
         }
     }
     found
@@ -273,14 +282,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_pip_is_told_of_an_index_uv_is_told_too() {
-        let said = "global.index-url='https://a.example/simple'\nglobal.timeout='60'\n:env:.cert='/etc/ca.pem'\n\
-                    install.find-links='/wheels'\ndownload.cert='/other'\n:env:.index-url='https://b.example/simple'\n";
-        let told = as_uv_has_it(said);
-        let told: Vec<(&str, &str)> = told.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let index = ("UV_DEFAULT_INDEX", "https://b.example/simple");
-        assert_eq!(told, [("SSL_CERT_FILE", "/etc/ca.pem"), ("UV_FIND_LINKS", "/wheels"), index]);
-        assert_eq!(as_uv_has_it("WARNING: nothing\n"), []);
+    fn what_pip_is_told_of_an_index_uv_is_told_too_and_a_variable_overrides_a_file() {
+        // In the order of a real `pip config list`: sorted by name, so that variables come before the files that they override.
+        let said = ":env:.cert='/etc/ca.pem'\n:env:.default-timeout='180'\n:env:.index-url='https://b.example/simple'\n\
+                    download.cert='/other'\nglobal.cert='/old.pem'\nglobal.find-links='/no'\n\
+                    global.index-url='https://a.example/simple'\ninstall.find-links='\\n/wheels\\n/more'\n";
+        let expected = [
+            ("SSL_CERT_FILE", "/etc/ca.pem"),
+            ("UV_DEFAULT_INDEX", "https://b.example/simple"),
+            ("UV_FIND_LINKS", "/wheels,/more"),
+        ];
+        assert_eq!(as_uv_has_it(said), expected.map(|(name, value)| (name, value.to_string())).into());
+        assert!(as_uv_has_it("WARNING: nothing\n").is_empty());
     }
 
     #[test]

@@ -34,18 +34,18 @@ impl SamplerThread {
 
     /// Read until stopped, first after `first_after`.
     pub fn run(mut self, source: &str, rate_hz: f64, first_after: Duration, rare: Option<Rare>) -> SourceResult {
-        let mut clockwork = Ticker::begin(rate_hz, first_after);
+        let mut ticker = Ticker::begin(rate_hz, first_after);
         let mut movement = Movement::default();
         let mut pss_due_ns = None;
         let mut samples = Vec::new();
         let mut handed_ns = 0;
         while !self.stop.load(Ordering::Relaxed) {
-            self.nap(&clockwork, rare.as_ref());
+            self.nap(&ticker, rare.as_ref());
             let asked = rare.as_ref().is_some_and(|r| r.now.swap(false, Ordering::Relaxed));
             if self.stop.load(Ordering::Relaxed) && !asked {
                 break;
             }
-            let at_ns = if asked { collo_store::monotonic_ns() } else { clockwork.wait() };
+            let at_ns = if asked { collo_store::monotonic_ns() } else { ticker.wait() };
             let seen = samples.len();
             if let Some(rare) = &rare {
                 rare.trees.refresh();
@@ -72,7 +72,7 @@ impl SamplerThread {
         }
         // The writer that is gone has said why.
         let _ = self.outlet.send(samples);
-        let mut quality = clockwork.quality(source, &movement);
+        let mut quality = ticker.quality(source, &movement);
         let mut account = Account::default();
         self.samplers.iter().filter_map(|s| s.account()).for_each(|a| account.join(a));
         quality.absent = account.reported();
@@ -80,15 +80,15 @@ impl SamplerThread {
     }
 
     /// Park until shortly before the next tick; a request to stop, or for proportional memory, unparks the thread.
-    fn nap(&self, clockwork: &Ticker, rare: Option<&Rare>) {
+    fn nap(&self, ticker: &Ticker, rare: Option<&Rare>) {
         const SHORTLY: Duration = Duration::from_millis(1);
         // A tick that comes so soon is worth no wake-up before it.
         const SOON: Duration = Duration::from_millis(20);
-        if clockwork.period() <= SOON {
+        if ticker.period() <= SOON {
             return;
         }
         loop {
-            let left = Duration::from_nanos(clockwork.due_ns().saturating_sub(collo_store::monotonic_ns()));
+            let left = Duration::from_nanos(ticker.due_ns().saturating_sub(collo_store::monotonic_ns()));
             let asked = rare.is_some_and(|r| r.now.load(Ordering::Relaxed));
             if self.stop.load(Ordering::Relaxed) || asked || left <= SHORTLY {
                 return;
