@@ -111,9 +111,10 @@ fn the_only_epoch_of_a_run_is_measured() {
 
 #[test]
 fn under_release_who_is_done_leaves() {
+    // The fast one still trains when the slow one's first epoch ends, which is when the evidence is gathered.
     let bench = Bench::of(
-        "[[group]]\nmembers = [
-            { workload = \"sleep\", seconds = 0.4, items = 10 },
+        "epochs = 3\n[[group]]\nmembers = [
+            { workload = \"sleep\", seconds = 0.6, items = 10 },
             { workload = \"sleep\", seconds = 1.0, items = 10 },
         ]",
     );
@@ -126,8 +127,8 @@ fn under_release_who_is_done_leaves() {
         assert_eq!(member.exit.as_deref(), Some("exited with 0"));
         member.training_end_ns.expect("it trained")
     };
-    assert!(end(1.0) - end(0.4) > 500_000_000, "the fast one left long before the slow one");
-    assert!(epochs(&run).iter().all(|e| e.index < 2), "nobody trained on");
+    assert!(end(1.0) - end(0.6) > 500_000_000, "the fast one left long before the slow one");
+    assert!(epochs(&run).iter().all(|e| e.index < 3), "nobody trained on");
 }
 
 #[test]

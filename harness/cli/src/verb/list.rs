@@ -98,7 +98,7 @@ fn experiments(context: &Context<'_>, a: &args::List) -> Ended {
     let mut broken = Vec::new();
     for (path, experiment) in collo_measure::experiment::all(&project, &workloads)? {
         match experiment {
-            Ok(e) if filter.as_ref().is_none_or(|filter| filter.selects(&e)) => {
+            Ok(e) if filter.as_ref().is_none_or(|filter| filter.selects(&e.tags)) => {
                 table.values([Some(e.name.clone()), Some(e.tags.join(", ")), e.description.clone()]);
                 list.push(json!({"experiment": e.name, "tags": e.tags, "description": e.description, "path": path}));
             }

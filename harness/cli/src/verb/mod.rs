@@ -25,7 +25,7 @@ pub mod workload;
 
 use std::path::PathBuf;
 
-use collo_measure::experiment::TagFilter;
+use collo_measure::experiment::{TagFilter, tags_of};
 use collo_measure::launch::mark;
 use collo_measure::mig::Cards;
 use collo_measure::{Driver, Experiment, Project, Workloads, shown, trust};
@@ -72,13 +72,16 @@ impl Context<'_> {
     }
 }
 
-/// Do something with each of several experiments; one that cannot be done here stops none but itself, and the worst code is the verb's.
-pub fn each<T>(all: Vec<T>, name: impl Fn(&T) -> String, mut once: impl FnMut(T) -> Ended) -> Ended {
+/// Something by its name, or why it cannot be had.
+pub type Named<T> = (String, Result<T, Diagnostics>);
+
+/// Do something with each of several experiments; one that is wrong, or cannot be done here, stops none but itself, and the worst code
+/// is the verb's.
+pub fn each<T>(all: Vec<Named<T>>, mut once: impl FnMut(T) -> Ended) -> Ended {
     let several = all.len() > 1;
     let mut worst = exit::DONE;
-    for one in all {
-        let name = name(&one);
-        match once(one) {
+    for (name, one) in all {
+        match one.and_then(&mut once) {
             Ok(code) if matches!(code, exit::INTERRUPTED | exit::INCOMPLETE) => return Ok(code),
             Ok(code) => worst = worst.max(code),
             Err(wrong) if several && matches!(wrong.class(), ExitClass::Usage | ExitClass::Machine) => {
@@ -137,29 +140,24 @@ pub fn driver(context: &Context<'_>, verb: &str) -> Result<Driver, Diagnostic> {
     })
 }
 
-/// The experiments that a name or a tag stands for, sorted by name. A file with errors stops none but itself.
+/// The experiments that a name or a tag stands for, sorted by name; with those whose file has errors and, as far as it can be read, the tag.
 pub fn experiments(
     project: &Project,
     workloads: &Workloads,
     name: Option<&str>,
     tag: Option<&str>,
-) -> Result<Vec<Experiment>, Diagnostics> {
+) -> Result<Vec<Named<Experiment>>, Diagnostics> {
     if let Some(name) = name {
-        return Ok(vec![Experiment::resolve(project, name, workloads)?]);
+        return Ok(vec![(name.to_string(), Ok(Experiment::resolve(project, name, workloads)?))]);
     }
     let tag = tag.unwrap_or_default();
     let filter = TagFilter::parse(tag)?;
     let mut found = Vec::new();
     for (path, experiment) in collo_measure::experiment::all(project, workloads)? {
         match experiment {
-            Ok(experiment) if filter.selects(&experiment) => found.push(experiment),
-            Ok(_) => {}
-            Err(_) => {
-                let path = shown(&path);
-                output::warning(format!(
-                    "{path} has errors, and its tags are not considered; they are listed by `collo plan {path}`"
-                ));
-            }
+            Ok(experiment) if filter.selects(&experiment.tags) => found.push((experiment.name.clone(), Ok(experiment))),
+            Err(wrong) if tags_of(&path).is_none_or(|tags| filter.selects(&tags)) => found.push((shown(&path), Err(wrong))),
+            Ok(_) | Err(_) => {}
         }
     }
     if found.is_empty() {

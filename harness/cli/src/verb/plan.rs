@@ -12,7 +12,7 @@ pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
     let experiments = super::experiments(&project, &workloads, a.name.as_deref(), a.tag.as_deref())?;
-    super::each(experiments, |experiment| experiment.name.clone(), |experiment| one(context, a, &project, experiment))
+    super::each(experiments, |experiment| one(context, a, &project, experiment))
 }
 
 fn one(context: &Context<'_>, a: &args::Plan, project: &Project, experiment: Experiment) -> Ended {

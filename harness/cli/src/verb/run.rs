@@ -5,7 +5,7 @@ use collo_measure::{Experiment, Project, Request, Session, Workloads, shown};
 use collo_store::{CampaignFolder, Diagnostics};
 use serde_json::json;
 
-use super::{Context, Ended, ending, measuring};
+use super::{Context, Ended, Named, ending, measuring};
 use crate::args::{self, Only as OnlyArgument};
 use crate::exit;
 use crate::{output, progress};
@@ -15,13 +15,21 @@ pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
     let workloads = Workloads::load(&project.workloads())?;
     super::end_left_behind();
     let requests = requests(context, a, &project, &workloads)?;
-    super::each(requests, |request| request.experiment.name.clone(), |request| one(context, a, &project, request))
+    super::each(requests, |request| one(context, a, &project, request))
 }
 
 /// Experiments by name, path or tag; or the experiment of a campaign to finish.
-fn requests(context: &Context<'_>, a: &args::Run, project: &Project, workloads: &Workloads) -> Result<Vec<Request>, Diagnostics> {
+fn requests(
+    context: &Context<'_>,
+    a: &args::Run,
+    project: &Project,
+    workloads: &Workloads,
+) -> Result<Vec<Named<Request>>, Diagnostics> {
     let no_experiment = match super::experiments(project, workloads, a.name.as_deref(), a.tag.as_deref()) {
-        Ok(found) => return found.into_iter().map(|experiment| request(a, experiment, None)).collect(),
+        Ok(found) => {
+            let asked = |(name, experiment): Named<Experiment>| (name, experiment.and_then(|e| request(a, e, None)));
+            return Ok(found.into_iter().map(asked).collect());
+        }
         Err(failure) => failure,
     };
     // Perhaps it is a campaign. If it is neither, what was said about the experiment tells more.
@@ -30,7 +38,7 @@ fn requests(context: &Context<'_>, a: &args::Run, project: &Project, workloads: 
     match campaign {
         Some(Ok(campaign)) => {
             let experiment = Experiment::resolve(project, &campaign.manifest().experiment, workloads)?;
-            Ok(vec![request(a, experiment, Some(campaign))?])
+            Ok(vec![(experiment.name.clone(), request(a, experiment, Some(campaign)))])
         }
         _ => Err(no_experiment),
     }

@@ -76,6 +76,14 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Diagnostics> {
     Ok(found)
 }
 
+/// The tags in a file, however wrong the rest of it is; `None` if it is not even TOML.
+pub fn tags_of(file: &Path) -> Option<Vec<String>> {
+    let text = collo_store::read_small_text(file, fields::LARGEST).ok()?;
+    toml::from_str::<toml::Table>(&text).ok()?;
+    let (fields, _) = fields::read(&Source::file(shown(file), text), &keys::EXPERIMENT);
+    Some(fields.texts("tags").unwrap_or_default())
+}
+
 /// `experiments/old/n2.toml:2`, if a file declares this experiment name.
 fn claim(file: &Path, name: &str) -> Option<String> {
     let text = collo_store::read_small_text(file, fields::LARGEST).ok()?;

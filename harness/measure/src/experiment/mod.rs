@@ -27,7 +27,7 @@ use crate::sharing::{Each, SharingMode};
 use crate::workload::Workload;
 
 pub use explain::Origin;
-pub use locate::{ExperimentFile, all, locate};
+pub use locate::{ExperimentFile, all, locate, tags_of};
 pub use tags::TagFilter;
 
 /// The schema of experiments that this build reads.

@@ -2,7 +2,6 @@
 
 use collo_store::Diagnostic;
 
-use super::Experiment;
 use crate::select::Expression;
 
 /// A tag, or an expression over tags.
@@ -20,8 +19,9 @@ impl TagFilter {
         }
     }
 
-    pub fn selects(&self, experiment: &Experiment) -> bool {
-        let has = |tag: &str| experiment.tags.iter().any(|t| t == tag);
+    /// Whether an experiment with these tags is meant.
+    pub fn selects(&self, tags: &[String]) -> bool {
+        let has = |tag: &str| tags.iter().any(|t| t == tag);
         match self {
             TagFilter::Tag(tag) => has(tag),
             TagFilter::Expression(expression) => expression.holds(&|tag| Some(has(tag).into())),
