@@ -7,7 +7,7 @@ collo := "cargo run --quiet --"
 
 # Show the recipes
 default:
-    @just --list --unsorted
+    @"{{ just_executable() }}" --justfile "{{ justfile() }}" --list --unsorted
 
 # Measure an experiment, or finish an unfinished campaign: just run quickstart
 [group('measure')]
@@ -29,6 +29,11 @@ gpu-smoke *ARGS:
 [group('measure')]
 plan NAME *ARGS:
     {{ collo }} plan "$@"
+
+# Show progress, and whether each GPU is in its original state
+[group('measure')]
+status *ARGS:
+    {{ collo }} status "$@"
 
 # Write the guideline report of a campaign
 [group('conclude')]
@@ -55,6 +60,11 @@ list *ARGS:
 show *ARGS:
     {{ collo }} show "$@"
 
+# Check that a campaign is complete, attested and intact
+[group('stored')]
+verify *ARGS:
+    {{ collo }} verify "$@"
+
 # Delete old campaigns, never baselines; says what it would do, and does it with --yes
 [group('stored')]
 prune *ARGS:
@@ -69,6 +79,21 @@ doctor *ARGS:
 [group('this machine')]
 restore *ARGS:
     {{ collo }} restore "$@"
+
+# Check a data set, or synthesize a stand-in: just data check cifar-10
+[group('this machine')]
+data *ARGS:
+    {{ collo }} data "$@"
+
+# List, show or check workloads: just workload check small
+[group('this machine')]
+workload *ARGS:
+    {{ collo }} workload "$@"
+
+# Write the built-in experiments, workloads and MIG profiles: just init DIR
+[group('this machine')]
+init *ARGS:
+    {{ collo }} init "$@"
 
 # Export, assert, apply or clear a MIG layout: just mig assert sevenths
 [group('this machine')]

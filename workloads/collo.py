@@ -119,14 +119,18 @@ class Member:
         """The epochs to train: a warm-up, the measured ones, and under `keep-running` more of them until stop."""
         self._after("ready", "epochs")
         count = self._go["epochs"] if self.channel else by_hand
-        index = 0
-        while index < count or self._go["after_measured"] == "keep-running":
-            epoch = Epoch(self, index, measured=index < count and (index > 0 or count == 1))
+        least_ns = self._go.get("measure_for_ns", 0)  # from the start of the first measured epoch
+        index, done, measured_from_ns = 0, False, None
+        while not done or self._go["after_measured"] == "keep-running":
+            epoch = Epoch(self, index, measured=not done and (index > 0 or count == 1))
+            if epoch.measured and measured_from_ns is None:
+                measured_from_ns = epoch.start_ns
             yield epoch
             if epoch.end_ns is None:
                 raise RuntimeError(f"epoch {index} has no end: call `epoch.finish()` after its last batch")
             index += 1
-            if index == count:
+            if not done and index >= count and epoch.end_ns - (measured_from_ns or 0) >= least_ns:
+                done = True
                 self._send("done")
 
     def memory(self, allocated_bytes, reserved_bytes, warm_up_allocated_bytes=None, warm_up_reserved_bytes=None):

@@ -84,7 +84,7 @@ class Started:
             messages.append(message)
         return messages
 
-    def start(self, epochs, after_measured):
+    def start(self, epochs, after_measured, **more):
         """Through the barrier: returns the hello."""
         hello = self.hear()
         assert hello["event"] == "hello", hello
@@ -96,7 +96,7 @@ class Started:
         if message["event"] == "capacity":
             self.capacity, message = message, self.hear()
         assert message == {"event": "ready"}, message
-        self.tell("go", epochs=epochs, after_measured=after_measured)
+        self.tell("go", epochs=epochs, after_measured=after_measured, **more)
         return hello
 
     def end(self, timeout=10):

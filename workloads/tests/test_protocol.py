@@ -94,6 +94,17 @@ def test_under_hold_a_member_trains_on_unmeasured_until_stop():
     assert all(e["end_ns"] - e["start_ns"] >= 50e6 for e in events)
 
 
+def test_whole_epochs_are_measured_until_the_time_is_over():
+    with Started("sleep", *QUICK) as member:  # epochs of 50 ms and more
+        member.start(epochs=2, after_measured="exit", measure_for_ns=120_000_000)
+        *epochs, done = member.hear_all()
+        assert done == {"event": "done"} and member.end() == QUIET_END
+    first, *measured = epochs
+    assert first["measured"] is False and all(e["measured"] for e in measured)
+    spans = [e["end_ns"] - measured[0]["start_ns"] for e in measured]
+    assert spans[-1] >= 120e6 and all(span < 120e6 for span in spans[:-1]), spans
+
+
 def test_under_release_a_member_leaves_when_it_is_done():
     with Started("sleep", *QUICK) as member:
         member.start(epochs=2, after_measured="exit")

@@ -2,28 +2,35 @@
 
 pub mod compare;
 mod gpu;
+mod merge;
 mod nightly;
 mod report;
 mod run;
+mod slurm;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use collo_measure::Expression;
-use collo_store::Diagnostic;
+use collo_store::{Diagnostic, Shard};
+
+use crate::complete;
 
 pub use gpu::{Doctor, Format, Mig, MigVerb, Need, Restore, Services};
+pub use merge::Merge;
 pub use nightly::{Nightly, Prune};
-pub use report::{Report, ReportFormat};
+pub use report::{MemberEnergy, Report, ReportFormat};
 pub use run::{Foreign, Measure, Only, Run};
+pub use slurm::{Ci, CiSystem, Slurm};
 
 /// Verbs by what they are for, in the order of the help page; a test compares them with the verbs that there are.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Measure", &["plan", "run", "status", "restore"]),
-    ("Conclude", &["report", "compare", "nightly"]),
-    ("Stored", &["list", "show", "verify", "prune"]),
-    ("This machine", &["doctor", "mig", "data", "workload", "init", "schema", "completions"]),
+    ("Measure", &["plan", "run", "status", "restore", "slurm", "merge"]),
+    ("Conclude", &["report", "compare", "nightly", "ci"]),
+    ("Stored", &["list", "show", "comment", "verify", "bundle", "prune"]),
+    ("This machine", &["doctor", "mig", "data", "workload", "init", "schema", "completions", "man"]),
 ];
 
 /// The page of `--help`, each verb with its own first line.
@@ -35,21 +42,24 @@ fn page(command: &clap::Command) -> String {
     format!("{{about}}\n\n{{usage-heading}} {{usage}}\n\n{verbs}\nOptions:\n{{options}}\n\nStart with: collo run quickstart")
 }
 
+/// What every verb takes stands at the end of its help.
+const GLOBAL: &str = "Global options";
+
 /// The command line.
 #[derive(Debug, Parser)]
-#[command(name = "collo", version, about, disable_help_subcommand = true, infer_subcommands = false)]
+#[command(name = "collo", version, about, infer_subcommands = false)]
 pub struct Arguments {
     /// Work in this folder
-    #[arg(short = 'C', value_name = "DIR", global = true)]
+    #[arg(short = 'C', value_name = "DIR", global = true, help_heading = GLOBAL, display_order = 900)]
     pub folder: Option<PathBuf>,
     /// Print one JSON object instead of a table
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL, display_order = 901)]
     pub json: bool,
     /// When to colour
-    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true, help_heading = GLOBAL, display_order = 902)]
     pub color: Colour,
     /// Print only results and errors
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = GLOBAL, display_order = 903)]
     pub quiet: bool,
     #[command(subcommand)]
     pub verb: Verb,
@@ -64,6 +74,18 @@ impl Arguments {
         let read = command.try_get_matches_from_mut(std::env::args_os()).and_then(|m| Self::from_arg_matches(&m));
         read.map_err(|e| e.format(&mut command))
     }
+}
+
+/// What clap cannot know about a wrong argument: `degree=2` is meant as a selection, or as a setting.
+pub fn way_out(wrong: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(word)) = wrong.get(ContextKind::InvalidArg) else { return None };
+    let (axis, value) =
+        word.split_once('=').filter(|(axis, value)| !axis.starts_with('-') && !axis.is_empty() && !value.is_empty())?;
+    let quoted =
+        if value.parse::<f64>().is_ok() || ["true", "false"].contains(&value) { value.into() } else { format!("\"{value}\"") };
+    let sets = Arguments::command().find_subcommand("run").is_some_and(|run| run.get_arguments().any(|a| a.get_id() == "set"));
+    let set = if sets { format!(", `--set {axis}={value}` changes the experiment") } else { String::new() };
+    Some(format!("`--where '{axis} == {quoted}'` selects these cells{set}"))
 }
 
 /// When to colour.
@@ -85,18 +107,28 @@ pub enum Verb {
     Status(Status),
     /// Restore a GPU's original MIG and MPS state after a crash
     Restore(Restore),
+    /// Write the scripts of a Slurm job that measures an experiment, divided among GPUs; --submit submits them
+    Slurm(Slurm),
+    /// Combine the shards of an experiment, from several GPUs or machines, into one campaign
+    Merge(Merge),
     /// Write the guideline report of a campaign
     Report(Report),
     /// Compare two campaigns, or GPU generations, with a verdict per cell
     Compare(compare::Compare),
     /// Run an experiment and compare it with its own history
     Nightly(Nightly),
+    /// Print a job for GitHub or GitLab that measures every night
+    Ci(Ci),
     /// List campaigns; or experiments, workloads, modes, gpus, layouts
     List(List),
     /// Show a campaign, or one of its cells in full
     Show(Show),
+    /// Add a comment to a campaign; without a text, list them
+    Comment(Comment),
     /// Check that a campaign is complete, attested and intact
     Verify(Verify),
+    /// Pack a campaign with all that is needed to run it again elsewhere
+    Bundle(Bundle),
     /// Delete old campaigns, never baselines
     Prune(Prune),
     /// Check this machine: GPUs, driver, MPS, MIG, permissions
@@ -113,14 +145,19 @@ pub enum Verb {
     Schema(Schema),
     /// Print completions for a shell
     Completions(Completions),
+    /// Write the manual pages
+    Man(Man),
 }
 
 /// Which part of an experiment.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Selection {
-    /// Only cells for which this holds, with their baselines, as in 'degree <= 2 && sharing == "naive"'
+    /// Only cells that match this expression (their baselines are kept), e.g. 'degree <= 2 && sharing == "naive"'
     #[arg(long = "where", value_name = "EXPR")]
     pub condition: Option<String>,
+    /// Another value for a key of the experiment, as in repetitions=5 or 'axes.degree=[1, 2]'; once for each key
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
 }
 
 impl Selection {
@@ -134,15 +171,18 @@ impl Selection {
 #[derive(Debug, Args)]
 pub struct Plan {
     /// An experiment of experiments/, or a path to one
-    #[arg(value_name = "NAME", required_unless_present = "tag")]
+    #[arg(value_name = "NAME", add = complete::experiments())]
     pub name: Option<String>,
     /// Every experiment with this tag; or an expression: `gpu && !slow`
-    #[arg(long, value_name = "TAG", conflicts_with = "name")]
+    #[arg(long, value_name = "TAG", conflicts_with = "name", add = complete::tags())]
     pub tag: Option<String>,
     #[command(flatten)]
     pub selection: Selection,
+    /// Only this part of the experiment, as in 1/4: what `collo run --shard` would measure
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
     /// Plan for this GPU: one of this machine, or a model of `collo list gpus`
-    #[arg(long, value_name = "GPU")]
+    #[arg(long, value_name = "GPU", add = complete::gpu_models())]
     pub gpu: Option<String>,
     /// Use the current MIG configuration; do not change it
     #[arg(long)]
@@ -150,9 +190,15 @@ pub struct Plan {
     /// List every repetition in the order in which it will run
     #[arg(long)]
     pub order: bool,
-    /// Show where each value comes from: a line of the experiment, or the default
+    /// List everything that will be executed, in order: partitions, MPS daemons, each member's command and environment
+    #[arg(long)]
+    pub commands: bool,
+    /// Show where each value comes from: a line of a file, an option, or the default
     #[arg(long)]
     pub explain: bool,
+    /// With --commands: use this Python instead of the provided one
+    #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
+    pub python: Option<PathBuf>,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -162,7 +208,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 #[derive(Debug, Args)]
 pub struct Status {
     /// A campaign; the newest if none is named
-    #[arg(value_name = "CAMPAIGN")]
+    #[arg(value_name = "CAMPAIGN", add = complete::campaigns())]
     pub campaign: Option<String>,
 }
 
@@ -185,30 +231,56 @@ pub struct List {
     #[arg(value_name = "WHAT", default_value = "campaigns")]
     pub what: What,
     /// Only what has this tag; or an expression: `gpu && !slow`
-    #[arg(long, value_name = "TAG")]
+    #[arg(long, value_name = "TAG", add = complete::tags())]
     pub tag: Option<String>,
     /// Only this GPU of `collo list gpus`, or its layouts
-    #[arg(long, value_name = "GPU")]
+    #[arg(long, value_name = "GPU", add = complete::gpu_models())]
     pub gpu: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct Show {
     /// `last`, `last-1`, `NAME`, `NAME/last-1`, a folder, or the beginning of an id
-    #[arg(value_name = "CAMPAIGN", default_value = "last")]
+    #[arg(value_name = "CAMPAIGN", default_value = "last", add = complete::campaigns())]
     pub campaign: String,
     /// A cell's label or folder, or the beginning of one
-    #[arg(value_name = "CELL")]
+    #[arg(value_name = "CELL", add = complete::cells())]
     pub cell: Option<String>,
+    /// Show how it was started and on what: command lines, variables, packages, machine, ingredients
+    #[arg(long, conflicts_with_all = ["cell", "partial"])]
+    pub provenance: bool,
     /// Show what a crash interrupted
     #[arg(long, conflicts_with = "cell")]
     pub partial: bool,
 }
 
 #[derive(Debug, Args)]
+pub struct Comment {
+    /// `last`, `last-1`, `NAME`, `NAME/last-1`, a folder, or the beginning of an id
+    #[arg(value_name = "CAMPAIGN", add = complete::campaigns())]
+    pub campaign: String,
+    /// The comment
+    #[arg(value_name = "TEXT")]
+    pub text: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Bundle {
+    /// `last`, `last-1`, `NAME`, `NAME/last-1`, a folder, or the beginning of an id
+    #[arg(value_name = "CAMPAIGN", default_value = "last", add = complete::campaigns())]
+    pub campaign: String,
+    /// The file to write instead of NAME-ID.tar.gz
+    #[arg(long, value_name = "FILE")]
+    pub to: Option<PathBuf>,
+    /// Pack the workloads as they are now, although they changed since
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct Verify {
     /// `last`, `last-1`, `NAME`, `NAME/last-1`, a folder, or the beginning of an id
-    #[arg(value_name = "CAMPAIGN", default_value = "last")]
+    #[arg(value_name = "CAMPAIGN", default_value = "last", add = complete::campaigns())]
     pub campaign: String,
 }
 
@@ -270,13 +342,13 @@ pub enum WorkloadVerb {
     /// Show a workload: its command, data, needs and settings
     Show {
         /// A workload of `collo workload list`
-        #[arg(value_name = "NAME")]
+        #[arg(value_name = "NAME", add = complete::workloads())]
         name: String,
     },
     /// Train two tiny epochs of a workload, and check that it follows the protocol
     Check {
         /// A workload of `collo workload list`
-        #[arg(value_name = "NAME")]
+        #[arg(value_name = "NAME", add = complete::workloads())]
         name: String,
         /// A setting other than its default, as in --set model=resnet18
         #[arg(long = "set", value_name = "SETTING=VALUE")]
@@ -301,6 +373,8 @@ pub enum Kind {
     Experiment,
     Workload,
     Gpu,
+    /// collo.toml: this machine's GPU, Python, cores and price
+    Host,
     Report,
 }
 
@@ -318,9 +392,28 @@ pub struct Completions {
     pub shell: clap_complete::Shell,
 }
 
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Where to write them, as in ~/.local/share/man/man1; created if missing
+    // A name of its own, as in `Init`.
+    #[arg(value_name = "DIR")]
+    pub place: PathBuf,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_where_none_is_taken_leads_to_the_option_that_takes_it() {
+        let said = |words: &[&str]| way_out(&Arguments::command().try_get_matches_from(words).unwrap_err());
+        assert_eq!(
+            said(&["collo", "run", "quickstart", "degree=2"]).as_deref().map(|s| s.starts_with("`--where 'degree == 2'`")),
+            Some(true)
+        );
+        assert!(said(&["collo", "plan", "x", "sharing=mps"]).unwrap().contains("sharing == \"mps\""));
+        assert_eq!(said(&["collo", "run", "quickstart", "--degree=2"]), None);
+    }
 
     #[test]
     fn the_help_page_lists_every_verb_once() {

@@ -2,11 +2,16 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod archive;
 mod args;
+mod commands_text;
+mod complete;
 mod exit;
+mod forecast_text;
 mod output;
 mod plan_text;
 mod progress;
+mod shell;
 mod unexpected;
 mod verb;
 
@@ -22,10 +27,15 @@ fn main() -> ExitCode {
     if let Some(code) = collo_measure::supervisor_entry() {
         return code;
     }
+    // A shell that asks what can come next; answers and exits.
+    clap_complete::CompleteEnv::with_factory(<Arguments as clap::CommandFactory>::command)
+        .var(verb::completions::ASKS)
+        .complete();
     let arguments = match Arguments::read() {
         Ok(arguments) => arguments,
         Err(e) => {
             output::of_clap(&e);
+            args::way_out(&e).iter().for_each(output::hint);
             if let Some(unwritten) = output::unwritten() {
                 return ended(&unwritten.into());
             }
@@ -33,17 +43,22 @@ fn main() -> ExitCode {
         }
     };
     output::set_up(&arguments);
-    let context = verb::Context { arguments: &arguments };
+    let context = verb::Context::of(&arguments);
     let verb = || match &arguments.verb {
         Verb::Plan(a) => verb::plan::run(&context, a),
         Verb::Run(a) => verb::run::run(&context, a),
         Verb::Status(a) => verb::status::run(&context, a),
         Verb::Restore(a) => verb::restore::run(&context, a),
+        Verb::Slurm(a) => verb::slurm::run(&context, a),
+        Verb::Merge(a) => verb::merge::run(&context, a),
         Verb::Report(a) => verb::report::run(&context, a),
         Verb::Compare(a) => verb::compare::run(&context, a),
         Verb::Nightly(a) => verb::nightly::run(&context, a),
+        Verb::Ci(a) => verb::ci::run(&context, a),
         Verb::List(a) => verb::list::run(&context, a),
         Verb::Show(a) => verb::show::run(&context, a),
+        Verb::Comment(a) => verb::comment::run(&context, a),
+        Verb::Bundle(a) => verb::bundle::run(&context, a),
         Verb::Verify(a) => verb::verify::run(&context, a),
         Verb::Prune(a) => verb::prune::run(&context, a),
         Verb::Doctor(a) => verb::doctor::run(&context, a),
@@ -53,6 +68,7 @@ fn main() -> ExitCode {
         Verb::Init(a) => verb::init::run(&context, a),
         Verb::Schema(a) => verb::schema::run(a),
         Verb::Completions(a) => verb::completions::run(a),
+        Verb::Man(a) => verb::man::run(&context, a),
     };
     let code = unexpected::caught(verb).unwrap_or_else(|wrong| {
         output::failure(&wrong);

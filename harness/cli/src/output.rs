@@ -5,11 +5,13 @@
 //! program that exits early or a closed terminal. So a reader that has seen enough (`collo list | head`) is detected here: the
 //! rest is not printed, and nothing else happens.
 
+use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
+use clap::CommandFactory;
 use collo_store::diagnostic::{Label, Line};
 use collo_store::{Diagnostic, Diagnostics, text};
 
@@ -83,9 +85,43 @@ pub fn unwritten() -> Option<Diagnostic> {
     Some(Diagnostic::new("the result cannot be written to stdout").of_machine().caused_by(reason))
 }
 
+/// The command that the user types, where a program starts collo under another name: it says so in this variable.
+const COMMAND: &str = "COLLO_COMMAND";
+
+/// A text with every command of collo as the user would type it: in backticks, or after a label as in `next: collo show last`.
+fn as_typed(text: &str) -> Cow<'_, str> {
+    match std::env::var(COMMAND).ok().filter(|command| !command.is_empty() && command != OWN) {
+        Some(command) => Cow::Owned(in_place_of_collo(text, &command)),
+        None => Cow::Borrowed(text),
+    }
+}
+
+const OWN: &str = "collo";
+
+fn in_place_of_collo(text: &str, command: &str) -> String {
+    let mut typed = String::with_capacity(text.len());
+    let mut before = None;
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let begins = before.is_none_or(|b: char| b == '`' || b == ' ');
+        let verb = rest.strip_prefix(OWN).and_then(|after| after.strip_prefix(' ')).filter(|_| begins);
+        let word = verb.map(|after| after.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default());
+        if word.is_some_and(|word| Arguments::command().find_subcommand(word).is_some()) {
+            typed.push_str(command);
+            before = Some('o');
+            rest = &rest[OWN.len()..];
+            continue;
+        }
+        typed.push(c);
+        before = Some(c);
+        rest = &rest[c.len_utf8()..];
+    }
+    typed
+}
+
 /// On stderr; a lost terminal, or a full disk behind it, must not end a measurement.
 fn aside(text: impl std::fmt::Display) {
-    let _ = writeln!(anstream::stderr(), "{text}");
+    let _ = writeln!(anstream::stderr(), "{}", as_typed(&text.to_string()));
 }
 
 /// A result as JSON, with invisible characters escaped.
@@ -182,6 +218,16 @@ mod tests {
         let shown = visible(&serde_json::to_string_pretty(&value).unwrap());
         assert!(!shown.chars().any(|c| text::is_unseen(c) && c != '\n'), "{shown}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+    }
+
+    #[test]
+    fn hints_name_the_command_that_was_typed() {
+        let typed = |text: &str| in_place_of_collo(text, "sim");
+        assert_eq!(typed("next: collo run x     or `collo show last`"), "next: sim run x     or `sim show last`");
+        assert_eq!(typed("collo plan x"), "sim plan x");
+        for other in ["ended by a killed collo: 7", "/opt/collo run", "collo never says this", "collo-x run", "Größe: collo"] {
+            assert_eq!(typed(other), other);
+        }
     }
 
     #[test]

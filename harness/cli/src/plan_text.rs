@@ -2,25 +2,34 @@
 //!
 //! In: a plan. Out: text. It plans nothing and prints nothing.
 
+use collo_measure::host::Price;
 use collo_measure::{DeviceFacts, Plan, PlannedCell, units};
 use collo_report::document::{Align, LONGEST_LINE, Table};
 use collo_store::{AfterMeasured, CellRecord, RefusalRecord};
+
+use crate::forecast_text;
 
 /// More cells than this are shown as one row per mode and degree.
 const MOST_ROWS: usize = 40;
 /// The width of the labels of the lines below the table.
 const LABEL: usize = 10;
 
-/// The plan as `collo plan` prints it, at most `width` columns wide; labels and reasons may overflow.
-pub fn text(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
+/// The plan as `collo plan` prints it with the price of an hour, at most `width` columns wide; labels and reasons may overflow.
+pub fn text(plan: &Plan, facts: &DeviceFacts, price: Option<&Price>, width: usize) -> String {
     let lines = width.min(LONGEST_LINE);
     let mut text = format!("{} on {}\n\n", plan.experiment, device(plan, facts));
     if !plan.cells.is_empty() {
-        text += &if plan.cells.len() <= MOST_ROWS { cells(plan, width) } else { summary(plan, width) };
+        text += &if plan.cells.len() <= MOST_ROWS { cells(plan, facts, width) } else { summary(plan, width) };
         text += "\n";
         text += &line("order", &order_line(plan, lines), lines);
         text += &line("runs", &runs_line(plan), lines);
-        text += &line("forecast", &forecast_line(plan), lines);
+        text += &line("forecast", &forecast_text::forecast(plan, facts), lines);
+        if let Some(costs) = forecast_text::costs(plan, price) {
+            text += &line("costs", &costs, lines);
+        }
+        if let Some(memory) = forecast_text::memory(plan) {
+            text += &line("memory", &memory, lines);
+        }
     }
     text + &refused(plan, lines)
 }
@@ -41,11 +50,11 @@ fn device(plan: &Plan, facts: &DeviceFacts) -> String {
 }
 
 /// What to type next, for stderr.
-pub fn next(plan: &Plan) -> String {
+pub fn next(plan: &Plan, named: &str) -> String {
     if plan.cells.is_empty() {
         "hint: every cell is refused here, so there is nothing to run".into()
     } else {
-        format!("next: collo run {}", plan.experiment)
+        format!("next: collo run {named}")
     }
 }
 
@@ -82,7 +91,7 @@ fn line(label: &str, text: &str, width: usize) -> String {
     format!("{label:<LABEL$}{}\n", lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join(&indent))
 }
 
-fn cells(plan: &Plan, width: usize) -> String {
+fn cells(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
     use Align::{Left, Right};
     let columns = [
         ("", Right),
@@ -98,6 +107,7 @@ fn cells(plan: &Plan, width: usize) -> String {
     ];
     let mut table = Table::new(&columns, 2);
     for (i, PlannedCell { record: cell, forecast, .. }) in plan.cells.iter().enumerate() {
+        let time = |s: f64| format!("{}{}", if forecast.is_bound(facts.kind) { "≤ " } else { "" }, units::clock(s));
         table.values([
             Some((i + 1).to_string()),
             Some(cell.cell.clone()),
@@ -106,8 +116,8 @@ fn cells(plan: &Plan, width: usize) -> String {
             cell.slots.clone(),
             forecast.memory_bytes.map(units::gib),
             Some(cell.repetitions.to_string()),
-            forecast.each_s.map(units::clock),
-            forecast.total_s.map(units::clock),
+            forecast.each_s.map(time),
+            forecast.total_s.map(time),
             Some(against(plan, cell)),
         ]);
     }
@@ -173,6 +183,10 @@ fn order_line(plan: &Plan, width: usize) -> String {
 
 fn runs_line(plan: &Plan) -> String {
     let epochs = match plan.epochs {
+        n if plan.measure_for_s.is_some() => {
+            let (warm_up, least) = (if n > 1 { "1 warm-up epoch, then " } else { "" }, plan.measure_for_s.unwrap_or_default());
+            format!("{warm_up}epochs for {least} s or longer")
+        }
         1 => "1 epoch (measured)".into(),
         n => format!("{n} epochs (1 warm-up, {} measured)", n - 1),
     };
@@ -185,20 +199,6 @@ fn runs_line(plan: &Plan) -> String {
         _ => "finished members keep running",
     };
     format!("{} × {epochs}; {finished}; baselines open and close a block", plan.order.len())
-}
-
-fn forecast_line(plan: &Plan) -> String {
-    let forecast = &plan.forecast;
-    let pauses =
-        if forecast.between_s > 0.0 { format!(", {} between runs", units::clock(forecast.between_s)) } else { String::new() };
-    if let (Some(total), Some(runs)) = (forecast.total_s, forecast.runs_s) {
-        return format!("about {}: {} above{pauses}", units::about(total), units::clock(runs));
-    }
-    let known: Vec<f64> = plan.cells.iter().filter_map(|c| c.forecast.total_s).collect();
-    let unknown = plan.cells.len() - known.len();
-    let of = if plan.cells.len() == 1 { "the cell".into() } else { format!("{unknown} of {} cells", plan.cells.len()) };
-    let rest = if known.is_empty() { String::new() } else { format!("; the others take {}", units::clock(known.iter().sum())) };
-    format!("unknown for {of} (no earlier measurements){rest}{pauses}")
 }
 
 fn refused(plan: &Plan, width: usize) -> String {
@@ -231,7 +231,7 @@ fn refused(plan: &Plan, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use collo_measure::{Experiment, Workloads, expand, plan};
+    use collo_measure::{Experiment, PastRuns, Workloads, expand, plan};
 
     const TINY: &str = "command = ['python', '{batch_size}', '{images}']\n[settings]\nbatch_size = 32\nimages = 1024\n[forecast.cpu]\nset_up_s = 4.0\nepoch_s = 1.6\nmemory_bytes = 800_000_000\n";
     const SLEEP: &str = "command = ['python', '{seconds}']\n[settings]\nseconds = 1.0\n";
@@ -249,15 +249,15 @@ mod tests {
         let path = folder.path().join("mine.toml");
         std::fs::write(&path, format!("device = \"cpu\"\n{lines}")).expect("written");
         let workloads = Workloads::load(folder.path()).expect("readable");
-        let experiment = Experiment::read(&path, &workloads).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let experiment = Experiment::read(&path, &workloads, &Default::default()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let cells = expand(&experiment, None).unwrap_or_else(|mistake| panic!("{mistake}"));
-        plan(&experiment, &cells, &facts())
+        plan(&experiment, &cells, &facts(), &PastRuns::default())
     }
 
     #[test]
     fn a_plan_shows_cells_order_runs_forecast_and_refusals() {
         let plan = planned("[axes]\nworkload = \"tiny\"\ndegree = [1, 2, 3]\n");
-        insta::assert_snapshot!(text(&plan, &facts(), 100), @"
+        insta::assert_snapshot!(text(&plan, &facts(), None, 100), @"
         mine on cpu (2 cores, 24 GiB)
 
            cell              sharing  degree  slots                memory  runs  each  total  against
@@ -271,14 +271,14 @@ mod tests {
         forecast  about 2 min: 1:31 above, 0:11 between runs
         refused   none
         ");
-        assert_eq!(next(&plan), "next: collo run mine");
+        assert_eq!(next(&plan, "mine"), "next: collo run mine");
     }
 
     #[test]
     fn what_is_refused_is_listed_with_its_reason_once() {
         let plan =
             planned("[axes]\nworkload = [\"tiny\", \"sleep\"]\nsharing = [\"naive\", \"mps\", \"mig\"]\ndegree = [2, 40]\n");
-        insta::assert_snapshot!(text(&plan, &facts(), 100), @"
+        insta::assert_snapshot!(text(&plan, &facts(), None, 100), @"
         mine on cpu (2 cores, 24 GiB)
 
            cell              sharing  degree  slots                memory  runs  each  total  against
@@ -288,7 +288,7 @@ mod tests {
         4  sleep×2 naive     naive         2  whole CPU, shared         –     3     –      –  3
         5  sleep×40 naive    naive        40  whole CPU, shared         –     3     –      –  3
 
-        order     1 3 4 5 2 3 1 · 3 1 4 2 5 1 3 · 3 1 5 2 4 3 1     3 blocks, shuffled by seed 42
+        order     1 2 1 3 5 4 3 · 3 5 4 3 1 2 1 · 3 4 5 3 1 2 1     3 blocks, shuffled by seed 42
         runs      21 × 2 epochs (1 warm-up, 1 measured); finished members keep running;
                   baselines open and close a block
         forecast  unknown for 3 of 5 cells (no earlier measurements);
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn when_nothing_can_run_only_the_reasons_are_left() {
         let plan = planned("[axes]\nworkload = \"tiny\"\nsharing = \"mps\"\ndegree = 2\n");
-        insta::assert_snapshot!(text(&plan, &facts(), 100), @r"
+        insta::assert_snapshot!(text(&plan, &facts(), None, 100), @r"
         mine on cpu (2 cores, 24 GiB)
 
         refused   1 of 1 cells
@@ -323,14 +323,14 @@ mod tests {
             `mps` needs an NVIDIA GPU, this is a cpu
             hint: on a CPU: `naive`
         ");
-        assert_eq!(next(&plan), "hint: every cell is refused here, so there is nothing to run");
+        assert_eq!(next(&plan, "mine"), "hint: every cell is refused here, so there is nothing to run");
     }
 
     #[test]
     fn past_forty_cells_there_is_a_row_per_mode_and_degree() {
         let batches: Vec<u32> = (1..=15).collect();
         let plan = planned(&format!("epochs = 3\n[axes]\nworkload = \"tiny\"\nbatch_size = {batches:?}\ndegree = [1, 2, 3]\n"));
-        insta::assert_snapshot!(text(&plan, &facts(), 100), @"
+        insta::assert_snapshot!(text(&plan, &facts(), None, 100), @"
         mine on cpu (2 cores, 24 GiB)
 
         sharing  degree  cells      memory  runs  total
@@ -351,7 +351,7 @@ mod tests {
         let plan = planned(
             "repetitions = 1\nepochs = 1\n[[group]]\nmembers = [{ workload = \"tiny\", batch_size = 128, count = 2 }, { workload = \"tiny\" }]\n",
         );
-        insta::assert_snapshot!(text(&plan, &facts(), 100), @"
+        insta::assert_snapshot!(text(&plan, &facts(), None, 100), @"
         mine on cpu (2 cores, 24 GiB)
 
            cell                        sharing  degree  slots                memory  runs  each  total
@@ -360,7 +360,7 @@ mod tests {
         3  tiny:b32+tiny:b128×2 naive  naive         3  whole CPU, shared   2.2 GiB     1  0:06   0:06
         (not shown at this width: against)
 
-        order     1 2 3 2 1     1 block, shuffled by seed 42
+        order     1 1 2 3 2     1 block, shuffled by seed 42
         runs      5 × 1 epoch (measured); finished members keep running, in mixed groups they exit;
                   baselines open and close a block
         forecast  about 35 s: 0:29 above, 0:04 between runs
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn a_narrow_screen_keeps_the_labels() {
         let plan = planned("[axes]\nworkload = \"tiny\"\ndegree = [1, 2]\n");
-        insta::assert_snapshot!(text(&plan, &facts(), 60), @"
+        insta::assert_snapshot!(text(&plan, &facts(), None, 60), @"
         mine on cpu (2 cores, 24 GiB)
 
            cell              sharing  degree  slots

@@ -1,7 +1,11 @@
 //! What is tested through the command, in one program: most tests wait for members, and the tests of one program wait at the same time.
 
 mod bad_input;
+mod carrying;
+mod commands;
 mod compare;
+mod execution;
+mod forecasts;
 mod gpu_faults;
 mod gpu_kill;
 mod gpu_verbs;
@@ -9,13 +13,17 @@ mod hostile;
 mod names;
 mod nightly;
 mod outcomes;
+mod planning;
 mod prune;
 mod published;
+mod references;
 mod report_format;
 mod resume;
 mod serving;
+mod shards;
 #[path = "support/sim.rs"]
 mod sim;
+mod slurm;
 mod start;
 mod staying;
 mod store_abuse;

@@ -11,7 +11,7 @@ mod row;
 mod strangers;
 mod switch;
 
-use looks::{absent, as_true, informative, is_told};
+use looks::{absent, as_true, indicative, is_told};
 use row::{Row, all, row};
 
 /// Two alike on one card, in some way of sharing.
@@ -273,9 +273,9 @@ fn a_member_that_goes_wrong_ends_its_group_with_its_own_reason() {
             .ends("solo", "mode_lost")
             .ends("mig:2g.10gb", "mode_lost")
             .ends(CUT, "mode_lost"),
-        row("a container hides the pids", "dgx-a100,hidden-pids", NAIVE).looks(informative),
-        row("a container hides the pids of MPS", "dgx-a100,hidden-pids", MPS).looks(informative),
-        row("a container hides the pids on instances", "dgx-a100,hidden-pids", MIG).looks(informative),
+        row("a container hides the pids", "dgx-a100,hidden-pids", NAIVE).looks(indicative),
+        row("a container hides the pids of MPS", "dgx-a100,hidden-pids", MPS).looks(indicative),
+        row("a container hides the pids on instances", "dgx-a100,hidden-pids", MIG).looks(indicative),
     ]);
 }
 

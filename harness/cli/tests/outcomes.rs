@@ -17,7 +17,7 @@ fn pair(fail_at: &str, how: &str, more: &str) -> (Bench, Answer, StoredRun) {
     assert_eq!(runs.len(), bench.campaign().manifest().plan.order.len(), "every planned run is accounted for");
     let run = bench.run_of(2);
     if run.record.outcome != Outcome::Completed {
-        assert_eq!(run.record.validity.verdict, Verdict::Void, "no number is kept");
+        assert_eq!(run.record.validity.verdict, Verdict::Discarded, "no number is kept");
     }
     (bench, answer, run)
 }
@@ -37,6 +37,11 @@ fn a_member_that_exits_ends_its_group_and_the_campaign_goes_on() {
     assert_eq!(crash(&run), (1, "exited with 3".into(), "in epoch 1".into()));
     assert_eq!(run.record.members[0].exit.as_deref(), Some("exited with 0"), "it obeyed `stop`");
     baselines_complete(&bench);
+    let shown = bench.collo(&["show", "last", &run.record.cell.cell]).exits(0).stdout;
+    let parts =
+        ["crashed: member 1 exited with 3 in epoch 1", "member 1: `faulty` (pid ", "exited with 3, in training", "      run: "];
+    assert!(parts.iter().all(|part| shown.contains(part)), "{shown}");
+    assert!(shown.contains(&*run.path.file_name().expect("a name").to_string_lossy()), "{shown}");
 }
 
 #[test]
@@ -361,7 +366,7 @@ fn what_cannot_be_true_is_a_protocol_error_and_is_not_stored() {
             panic!("{how}: {:?}", run.record.outcome)
         };
         assert!(message.contains(wanted), "{how}: {message}");
-        assert_eq!(run.record.validity.verdict, Verdict::Void, "{how}");
+        assert_eq!(run.record.validity.verdict, Verdict::Discarded, "{how}");
         let (from_ns, to_ns) = (run.record.timeline.launched_ns, run.record.timeline.ended_ns);
         let told = crate::support::epochs(run);
         assert!(told.iter().all(|e| from_ns < e.start_ns && e.start_ns < e.end_ns && e.end_ns < to_ns), "{how}: {told:?}");

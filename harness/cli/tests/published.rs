@@ -121,12 +121,16 @@ fn a_plan_says_where_each_value_comes_from() {
     let bench = Bench::of("repetitions = 2\n[axes]\nworkload = \"sleep\"\n");
     let answer = bench.collo(&["plan", "x", "--explain"]).exits(0);
     let lines: Vec<String> = answer.stdout.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    for expected in ["repetitions 2 experiments/x.toml:4", "epochs 2 default"] {
+    for expected in ["repetitions experiments/x.toml:4 2", "epochs default 2"] {
         assert!(lines.iter().any(|l| l == expected), "no `{expected}` in\n{}", answer.stdout);
     }
     let json = bench.collo(&["plan", "x", "--explain", "--json"]).exits(0).json();
     let origins = json["origins"].as_array().expect("a list");
     assert!(origins.iter().any(|o| o["key"] == "axes.workload" && o["place"] == "experiments/x.toml:6"), "{origins:?}");
+    let of_workload =
+        |o: &&serde_json::Value| o["place"].as_str().is_some_and(|p| p.starts_with("workloads/sleep/workload.toml:"));
+    let settings: Vec<_> = origins.iter().filter(of_workload).filter_map(|o| o["key"].as_str()).collect();
+    assert!(settings.contains(&"sleep.seconds") && settings.contains(&"sleep.items"), "{settings:?}");
 }
 
 #[test]

@@ -17,11 +17,13 @@ fn each_format_is_printed_or_written_and_nothing_else_is() {
     for (format, begins, ends) in [
         ("csv", "experiment,campaign,", "\n"),
         ("latex", "% needs \\usepackage{booktabs}", "\\end{table}\n"),
+        ("latex-macros", "% \\input this in the preamble", "}\n"),
         ("junit", "<?xml version=\"1.0\"", "</testsuites>\n"),
         ("openmetrics", "# TYPE collo_campaign info", "# EOF\n"),
         ("dataset", "experiment,campaign,", "\n"),
         ("json", "{\n  \"schema\": 2", "}\n"),
         ("markdown", "# ", "\n"),
+        ("comment", "# ", "measured.\n"),
     ] {
         let printed = bench.collo(&["report", "--format", format]).exits(0);
         assert!(printed.stdout.starts_with(begins) && printed.stdout.ends_with(ends), "{format}: {}", printed.stdout);
@@ -33,6 +35,14 @@ fn each_format_is_printed_or_written_and_nothing_else_is() {
     bench.collo(&["report", "--format", "dataset", "--to", "members.parquet"]).exits(0);
     let parquet = fs_err::read(bench.at("members.parquet")).expect("written");
     assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    bench.collo(&["report", "--format", "sqlite", "--to", "x.sqlite"]).exits(0).says("report: x.sqlite");
+    assert!(fs_err::read(bench.at("x.sqlite")).expect("written").starts_with(b"SQLite format 3\0"));
+    bench.collo(&["report", "--format", "mlflow", "--to", "mlruns"]).exits(0).says("in the MLflow store mlruns");
+    assert!(bench.at("mlruns").is_dir());
+    bench
+        .collo(&["report", "--format", "mlflow", "--to", "x.sqlite"])
+        .exits(2)
+        .says("is a file, and an MLflow store is a folder");
     assert!(!bench.at("reports").exists() && !bench.at("out.txt.aside").exists());
 
     // Without a format all is as it was.
@@ -57,6 +67,8 @@ fn what_cannot_be_meant_is_refused_before_anything_is_read() {
         .says("error: `reports` is a folder, and `--format` makes one file")
         .says("hint: name a file in it");
     refused(&["--format", "csv", "--to", "x.parquet"]).says("error: only the data set is written as Parquet");
+    refused(&["--format", "sqlite"]).says("error: a database is not printed").says("hint: name its file: `--to report.sqlite`");
+    refused(&["--format", "mlflow"]).says("error: an MLflow store is a folder").says("`--to mlruns`");
     refused(&["--format", "csv", "--json"]).says("error: `--json` and `--format` request two formats");
     refused(&["--format", "csv"]).says("hint: all: `collo list`");
 }

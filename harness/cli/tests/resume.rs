@@ -55,7 +55,7 @@ fn ctrl_c_stops_the_run_and_the_next_collo_does_what_is_missing() {
 }
 
 #[test]
-fn a_workload_that_is_edited_meanwhile_ends_the_campaign_and_voids_the_run() {
+fn a_workload_that_is_edited_meanwhile_ends_the_campaign_and_discards_the_run() {
     let bench = Bench::of(SLEEP);
     let running = bench.start(&["run", "x", "--no-report"]);
     trains(&bench, 1);
@@ -64,10 +64,10 @@ fn a_workload_that_is_edited_meanwhile_ends_the_campaign_and_voids_the_run() {
     fs_err::write(&script, format!("{text}\n# edited\n")).expect("written");
     let answer = running.ends().exits(4).says("cannot continue; 2 of 3 runs are safe");
     let answer = answer.says("caused by: `workloads/sleep/train.py` changed while the campaign ran").says("resume: collo run x");
-    let void: Vec<_> = bench.runs().into_values().filter(|r| !r.record.validity.reasons.is_empty()).collect();
-    assert_eq!(void.len(), 1, "{}", answer.stderr);
-    assert_eq!(void[0].record.validity.verdict, collo_store::Verdict::Void);
-    assert_eq!(void[0].record.validity.reasons, ["`workloads/sleep/train.py` changed while it ran"]);
+    let discarded: Vec<_> = bench.runs().into_values().filter(|r| !r.record.validity.reasons.is_empty()).collect();
+    assert_eq!(discarded.len(), 1, "{}", answer.stderr);
+    assert_eq!(discarded[0].record.validity.verdict, collo_store::Verdict::Discarded);
+    assert_eq!(discarded[0].record.validity.reasons, ["`workloads/sleep/train.py` changed while it ran"]);
     bench.run(&[]).exits(0).says("is not continued, its ingredients changed");
     complete(&bench);
 }
@@ -114,7 +114,7 @@ fn a_script_that_writes_into_its_own_folder_is_measured_again_and_resumed() {
     bench.run(&[]).exits(0).says("resuming ");
     complete(&bench);
     assert_eq!(bench.campaigns(), 3);
-    assert!(bench.runs().values().all(|r| r.record.validity.reasons.is_empty()), "no run is void");
+    assert!(bench.runs().values().all(|r| r.record.validity.reasons.is_empty()), "no run is discarded");
     let names: Vec<String> = bench.campaign().manifest().ingredients.keys().cloned().collect();
     let own: Vec<&String> = names.iter().filter(|n| n.starts_with("workloads/writes/")).collect();
     assert_eq!(own, ["workloads/writes/train.py", "workloads/writes/workload.toml"]);
@@ -261,11 +261,11 @@ fn changed_ingredients_start_a_new_campaign_unless_forced() {
     assert_eq!(bench.campaigns(), 2);
     let forced = bench.runs_folder().find(short).expect("it is there");
     assert_eq!(forced.runs().expect("readable").0.len(), 3);
-    let why = &forced.manifest().informative;
+    let why = &forced.manifest().indicative;
     assert!(why.len() == 1 && why[0].contains(file), "{why:?}");
     let report = bench.collo(&["report", short, "--json"]).exits(0).json();
     for cell in report["cells"].as_array().expect("cells") {
-        assert_eq!(cell["validity"], "informative", "{cell}");
+        assert_eq!(cell["validity"], "indicative", "{cell}");
     }
 }
 
@@ -318,6 +318,18 @@ fn only_failed_measures_failures_again_and_keeps_the_old_ones_aside() {
     bench.run(&["--only", "failed"]).exits(0);
     assert_eq!(bench.campaigns(), 1);
     bench.collo(&["verify"]).exits(0);
+}
+
+#[test]
+fn only_failed_leaves_what_is_missing_to_the_next_run() {
+    let bench = flaky();
+    bench.run(&["--for", "1ms"]).exits(4);
+    let before = bench.runs().len();
+    bench.run(&["--only", "failed"]).exits(4).says("missing: collo run x");
+    assert_eq!(bench.runs().len(), before);
+    fs_err::remove_file(bench.at("data/fail")).expect("it is there");
+    bench.run(&[]).exits(0);
+    complete(&bench);
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn measured_under(sharing: &str) {
     machine.run(&[]).exits(0);
     let run = machine.bench.run_of(2);
     serves(&run, 50.0);
-    assert_ne!(run.record.validity.verdict, Verdict::Void, "{sharing}: {:?}", run.record.validity);
+    assert_ne!(run.record.validity.verdict, Verdict::Discarded, "{sharing}: {:?}", run.record.validity);
     let runs = machine.bench.runs();
     let alone = runs.values().find(|r| r.record.cell.degree == 1 && r.record.cell.cell.starts_with("serve-resnet50 solo"));
     let alone_s = median_s(alone.expect("its baseline"));

@@ -129,7 +129,7 @@ fn a_supervisor_that_was_stopped_is_killed_and_its_members_number_is_none() {
         answer.exits(1).says("its supervisor stopped responding and was killed");
         let run = bench.run_of(1);
         assert_eq!(crash(&run).1, "its supervisor stopped responding and was killed");
-        assert_eq!(run.record.validity.verdict, Verdict::Void);
+        assert_eq!(run.record.validity.verdict, Verdict::Discarded);
     }
 }
 

@@ -167,7 +167,7 @@ fn a_changed_file_does_not_have_its_checksum() {
     let bench = measured();
     let run = a_run(&bench);
     let record = run.join("run.json");
-    let text = fs_err::read_to_string(&record).expect("it is there").replacen("\"valid\"", "\"informative\"", 1);
+    let text = fs_err::read_to_string(&record).expect("it is there").replacen("\"valid\"", "\"indicative\"", 1);
     fs_err::write(&record, text).expect("written");
     bench.collo(&["verify"]).exits(1).answers("run.json was changed after it was recorded");
     fs_err::remove_file(run.join("samples.parquet")).expect("it is there");

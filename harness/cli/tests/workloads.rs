@@ -191,12 +191,20 @@ fn a_trial_says_what_a_workload_tells_and_what_it_does_not() {
 
 #[test]
 fn a_workload_that_breaks_the_protocol_fails_its_trial() {
-    let silent = "import time\nfor _ in range(2):\n    print('loss 1')\n";
+    let silent = "for n in range(2):\n    print(f'Epoch {n}: loss 1')\nprint('bye')\n";
     let bench = bench("").file("workloads/mine/train.py", silent);
     let answer = bench.collo(&["workload", "check", "mine"]).exits(1);
-    assert!(answer.stdout.contains("✗ hello    it sent no hello: call `collo.connect()`"), "{}", answer.stdout);
+    let said = "✗ start    it ended with exit code 0 without speaking the protocol; it prints `Epoch 0: loss 1`, `Epoch 1: loss 1`: describe \
+                that line with `[epochs] pattern = …`";
+    assert!(answer.stdout.contains(said), "{}", answer.stdout);
+    assert_eq!(answer.stdout.matches('✗').count(), 1, "{}", answer.stdout);
     assert!(answer.stdout.contains("`mine` cannot be measured as it is"), "{}", answer.stdout);
-    answer.says("│ loss 1");
+    answer.says("│ bye");
+    fs_err::rename(bench.at("workloads/mine/train.py"), bench.at("workloads/mine/other.py")).expect("renamed");
+    let answer = bench.collo(&["workload", "check", "mine"]).exits(1);
+    let first = answer.stdout.lines().next().unwrap_or_default();
+    assert!(first.starts_with("✗ start") && first.contains("can't open file") && first.contains("train.py"), "{}", answer.stdout);
+    assert_eq!(answer.stdout.matches('✗').count(), 1, "{}", answer.stdout);
     bench.write("workloads/mine/train.py", &TELLS.replace("limit_batches=3,", "limit_batches=3, threads=4,"));
     let answer = bench.collo(&["workload", "check", "mine"]).exits(1);
     assert!(answer.stdout.contains("✗ end      mode lost: intra-op threads of member 0: asked 1, found 4"), "{}", answer.stdout);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use collo_store::{CampaignFolder, PlannedRun, StoredRun};
 
 use crate::device::lease::Restored;
+use crate::experiment::ChangedKey;
 use crate::ingredients::Change;
 use crate::observe::View;
 use crate::prepare::Prepared;
@@ -18,7 +19,12 @@ pub enum Event<'a> {
     /// A workload's data was checked, or written.
     Data(&'a Prepared),
     /// An unfinished campaign is not continued, because its ingredients changed.
-    NotContinued { campaign: &'a CampaignFolder, changes: &'a [Change] },
+    NotContinued {
+        campaign: &'a CampaignFolder,
+        changes: &'a [Change],
+        /// The keys of the experiment among them.
+        keys: &'a [ChangedKey],
+    },
     /// A campaign was opened, or reopened for the next round of a search, with the number of runs stored and to do, and how many
     /// of these were interrupted.
     Opened {
@@ -32,12 +38,18 @@ pub enum Event<'a> {
         /// The pause between runs.
         cooldown: Duration,
     },
+    /// The GPU is warmer than a thermal gate lets a run begin.
+    Cools { from_c: f64, limit_c: f64, at_most: Duration },
+    /// Another collo measures the same CPU, as far as it can be named.
+    Beside { other: String },
     /// A run begins.
     Begins { planned: &'a PlannedRun },
     /// Status of the run; sent a few times a second.
     Stands(View),
     /// A run is in the store.
     Ends { planned: &'a PlannedRun, run: &'a StoredRun },
+    /// It failed and is measured again: the experiment has retries left.
+    Retries { planned: &'a PlannedRun, run: &'a StoredRun },
     /// Runs wrote files beside the scripts; a folder's name ends in `/`. They are not ingredients.
     Wrote { files: &'a [String] },
     /// A stop was requested; the current run is being ended.

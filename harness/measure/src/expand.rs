@@ -11,7 +11,9 @@ use serde_json::Value as Json;
 
 use crate::cell::{AfterMeasured, Cell, Member};
 use crate::experiment::{Axes, Experiment, Sharing};
+use crate::nearest::nearest;
 use crate::select::Selection;
+use crate::workload::Workload;
 
 /// Maximum number of cells in a plan.
 pub const MOST_CELLS: usize = 100_000;
@@ -59,49 +61,142 @@ pub fn expand(experiment: &Experiment, selection: Option<&Selection>) -> Result<
             }
         }
     }
+    if selection.is_none() && !experiment.search {
+        references(experiment, &expansion.cells)?;
+    }
     Ok(expansion.cells)
+}
+
+/// A reference of a cell that no plan has would never be compared with anything.
+fn references(experiment: &Experiment, cells: &[Expanded]) -> Result<(), Diagnostic> {
+    if experiment.references.is_empty() {
+        return Ok(());
+    }
+    let labels: Vec<String> = cells.iter().map(|c| c.cell.label()).collect();
+    match experiment.references.iter().find(|r| !labels.contains(&r.cell)) {
+        Some(r) => {
+            let wrong = Diagnostic::new(format!("a `[[reference]]` is about `{}`, which is no cell of this experiment", r.cell));
+            Err(match nearest(&r.cell, labels.iter().map(String::as_str)) {
+                Some(meant) => wrong.hint(format!("did you mean `{meant}`?")),
+                None => wrong.hint(format!("all: `collo plan {}`, once it is left out", experiment.name)),
+            })
+        }
+        None => Ok(()),
+    }
 }
 
 /// The names of all settings that some cell of the experiment has.
 fn settings(experiment: &Experiment) -> BTreeSet<String> {
     let grouped = experiment.groups.iter().flat_map(|group| group.members.iter().map(|(member, _)| member.workload()));
-    experiment.axes.workload.iter().chain(grouped).flat_map(|workload| workload.settings.keys().cloned()).collect()
+    experiment.axes.workloads().chain(grouped).flat_map(|workload| workload.settings.keys().cloned()).collect()
 }
 
-fn lengths(axes: &Axes) -> Vec<(&str, usize)> {
-    let mut all = vec![("workload", axes.workload.len()), ("batch_size", axes.batch_size.len().max(1))];
-    all.extend(axes.settings.iter().map(|(name, values)| (name.as_str(), values.len())));
-    all.extend([("sharing", axes.sharing.len()), ("degree", axes.degree.len())]);
-    all
+/// What one step along an axis gives, or along several that step together.
+#[derive(Clone, Default)]
+struct Step<'a> {
+    workload: Option<&'a Arc<Workload>>,
+    settings: Vec<(&'a str, Json)>,
+    sharing: Option<&'a Sharing>,
+    degree: Option<u32>,
+}
+
+/// An axis, or several that step together.
+struct Dimension<'a> {
+    name: String,
+    /// Its place among the others.
+    rank: usize,
+    steps: Vec<Step<'a>>,
+}
+
+impl<'a> Dimension<'a> {
+    /// One for each axis.
+    fn each(axes: &'a Axes) -> Vec<Dimension<'a>> {
+        let workload = axes.workload.iter().map(|w| Step { workload: Some(w), ..Step::default() }).collect();
+        let batch_size = setting("batch_size", axes.batch_size.iter().map(|b| Json::from(*b)));
+        let settings = axes.settings.iter().map(|(name, values)| (name.as_str(), 2, setting(name, values.iter().cloned())));
+        let sharing = axes.sharing.iter().map(|s| Step { sharing: Some(s), ..Step::default() }).collect();
+        let degree = axes.degree.iter().map(|d| Step { degree: Some(*d), ..Step::default() }).collect();
+        let all = [("workload", 0, workload), ("batch_size", 1, batch_size)];
+        let all = all.into_iter().chain(settings).chain([("sharing", 3, sharing), ("degree", 4, degree)]);
+        let all = all.filter(|(.., steps): &(_, _, Vec<Step<'_>>)| !steps.is_empty());
+        all.map(|(name, rank, steps)| Dimension { name: name.into(), rank, steps }).collect()
+    }
+
+    /// The axes of a zip, which step together.
+    fn zipped(zip: &'a Axes) -> Option<Dimension<'a>> {
+        Dimension::each(zip).into_iter().reduce(|a, b| Dimension {
+            name: format!("{}+{}", a.name, b.name),
+            rank: a.rank.min(b.rank),
+            steps: a.steps.iter().zip(&b.steps).map(|(a, b)| a.with(b)).collect(),
+        })
+    }
+
+    /// All of a matrix, in the order of nesting.
+    fn all(axes: &'a Axes) -> Vec<Dimension<'a>> {
+        let mut all = Dimension::each(axes);
+        all.extend(axes.zips.iter().filter_map(Dimension::zipped));
+        all.sort_by_key(|dimension| dimension.rank);
+        all
+    }
+}
+
+impl<'a> Step<'a> {
+    fn with(&self, more: &Step<'a>) -> Step<'a> {
+        Step {
+            workload: more.workload.or(self.workload),
+            settings: [&self.settings[..], &more.settings[..]].concat(),
+            sharing: more.sharing.or(self.sharing),
+            degree: more.degree.or(self.degree),
+        }
+    }
+}
+
+fn setting<'a>(name: &'a str, values: impl Iterator<Item = Json>) -> Vec<Step<'a>> {
+    values.map(|value| Step { settings: vec![(name, value)], ..Step::default() }).collect()
 }
 
 fn size(axes: &Axes) -> usize {
-    lengths(axes).iter().fold(1usize, |product, (_, n)| product.saturating_mul(*n))
+    if axes.workloads().next().is_none() {
+        return 0;
+    }
+    Dimension::all(axes).iter().fold(1usize, |product, dimension| product.saturating_mul(dimension.steps.len()))
 }
 
 /// `6 workload × 5 batch_size`.
 fn product(axes: &Axes) -> String {
-    let factors: Vec<String> = lengths(axes).into_iter().filter(|(_, n)| *n > 1).map(|(name, n)| format!("{n} {name}")).collect();
-    factors.join(" × ")
+    let all = Dimension::all(axes);
+    let factors = all.iter().filter(|dimension| dimension.steps.len() > 1);
+    factors.map(|dimension| format!("{} {}", dimension.steps.len(), dimension.name)).collect::<Vec<_>>().join(" × ")
 }
 
 /// Call `each` for every combination of the axes; workload varies slowest, degree fastest.
 fn matrix(axes: &Axes, mut each: impl FnMut(&Arc<Member>, &Sharing, u32) -> Result<(), Diagnostic>) -> Result<(), Diagnostic> {
-    for workload in &axes.workload {
-        let mut combinations: Vec<Vec<(&str, Json)>> = vec![Vec::new()];
-        let batches: Vec<Json> = axes.batch_size.iter().map(|b| Json::from(*b)).collect();
-        let batch_axis = (!batches.is_empty()).then_some(("batch_size", &batches));
-        for (name, values) in batch_axis.into_iter().chain(axes.settings.iter().map(|(name, values)| (name.as_str(), values))) {
-            combinations =
-                combinations.iter().flat_map(|c| values.iter().map(|v| [c.as_slice(), &[(name, v.clone())]].concat())).collect();
-        }
-        for given in combinations {
-            let member = Arc::new(Member::new(workload, given)?);
-            for sharing in &axes.sharing {
-                for degree in if sharing.solo { &[1][..] } else { &axes.degree[..] } {
-                    each(&member, sharing, *degree)?;
-                }
-            }
+    let mut last: Option<(Step<'_>, Arc<Member>)> = None;
+    combine(&Dimension::all(axes), &Step::default(), &mut |step| {
+        let (Some(workload), Some(sharing)) = (step.workload, step.sharing) else { return Ok(()) };
+        let same = |(before, _): &&(Step<'_>, Arc<Member>)| {
+            before.workload.is_some_and(|w| Arc::ptr_eq(w, workload)) && before.settings == step.settings
+        };
+        let member = match last.as_ref().filter(same) {
+            Some((_, member)) => member.clone(),
+            None => Arc::new(Member::new(workload, step.settings.clone())?),
+        };
+        last = Some((step.clone(), member.clone()));
+        each(&member, sharing, if sharing.solo { 1 } else { step.degree.unwrap_or(1) })
+    })
+}
+
+fn combine<'a>(
+    left: &[Dimension<'a>],
+    so_far: &Step<'a>,
+    each: &mut impl FnMut(&Step<'a>) -> Result<(), Diagnostic>,
+) -> Result<(), Diagnostic> {
+    let Some((dimension, left)) = left.split_first() else { return each(so_far) };
+    for step in &dimension.steps {
+        combine(left, &so_far.with(step), each)?;
+        // A single member has one degree, whatever the axis.
+        if dimension.name == "degree" && so_far.sharing.is_some_and(|sharing| sharing.solo) {
+            break;
         }
     }
     Ok(())

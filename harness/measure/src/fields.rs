@@ -3,10 +3,12 @@
 //! In: a text and a [`Shape`], the one list of keys that the reader, the JSON Schema and the hints share. Out: the fields found, each
 //! with its place, and every mistake. It knows types, units and ranges, not what a key means.
 
+mod arithmetic;
+mod found;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use collo_store::text::quoted;
 use collo_store::{Diagnostic, Diagnostics, Source};
@@ -16,6 +18,9 @@ use toml::de::{DeTable, DeValue};
 
 use crate::nearest::nearest;
 use crate::units;
+
+pub use arithmetic::sum;
+pub use found::{Fields, Located, Value};
 
 /// Maximum size of a file, in bytes; nothing written by hand is larger.
 pub const LARGEST: u64 = 1_000_000;
@@ -57,6 +62,8 @@ pub enum ValueKind {
         to: f64,
     },
     Duration,
+    /// A duration, or `until …`, which is kept as text.
+    Pause,
     /// `"5%"` or `0.05`.
     Ratio,
     Choice(&'static [&'static str]),
@@ -64,6 +71,8 @@ pub enum ValueKind {
     Setting,
     /// Any number of values.
     List(&'static ValueKind),
+    /// A value, or a list of them.
+    OneOrMore(&'static ValueKind),
     /// One or more distinct values: an axis of the matrix.
     Axis {
         of: &'static ValueKind,
@@ -73,116 +82,14 @@ pub enum ValueKind {
     Tables(&'static Shape),
 }
 
-/// A value with its place.
-#[derive(Debug, Clone)]
-pub struct Located {
-    pub span: Range<usize>,
-    pub value: Value,
-}
-
-#[derive(Debug, Clone)]
-pub enum Value {
-    Text(String),
-    Whole(u64),
-    Number(f64),
-    Duration(Duration),
-    Setting(Json),
-    List(Vec<Located>),
-    Table(Fields),
-}
-
-/// The fields of one table.
-#[derive(Debug, Clone, Default)]
-pub struct Fields {
-    pub span: Range<usize>,
-    found: BTreeMap<String, (Range<usize>, Located)>,
-}
-
-impl Fields {
-    pub fn found(&self, key: &str) -> Option<&Located> {
-        self.found.get(key).map(|(_, found)| found)
-    }
-
-    /// The place of a key's name.
-    pub fn key_span(&self, key: &str) -> Option<Range<usize>> {
-        self.found.get(key).map(|(span, _)| span.clone())
-    }
-
-    /// All fields in the order of the file.
-    pub fn in_order(&self) -> Vec<(&str, &Range<usize>, &Located)> {
-        let mut all: Vec<_> = self.found.iter().map(|(key, (span, found))| (key.as_str(), span, found)).collect();
-        all.sort_by_key(|(_, span, _)| span.start);
-        all
-    }
-
-    pub fn text(&self, key: &str) -> Option<&str> {
-        self.found(key)?.text()
-    }
-
-    pub fn whole(&self, key: &str) -> Option<u64> {
-        match self.found(key)?.value {
-            Value::Whole(n) => Some(n),
-            _ => None,
-        }
-    }
-
-    pub fn whole_u32(&self, key: &str) -> Option<u32> {
-        self.whole(key).and_then(|n| u32::try_from(n).ok())
-    }
-
-    pub fn number(&self, key: &str) -> Option<f64> {
-        match self.found(key)?.value {
-            Value::Number(n) => Some(n),
-            _ => None,
-        }
-    }
-
-    pub fn duration(&self, key: &str) -> Option<Duration> {
-        match self.found(key)?.value {
-            Value::Duration(d) => Some(d),
-            _ => None,
-        }
-    }
-
-    pub fn list(&self, key: &str) -> Option<&[Located]> {
-        match &self.found(key)?.value {
-            Value::List(all) => Some(all),
-            _ => None,
-        }
-    }
-
-    pub fn texts(&self, key: &str) -> Option<Vec<String>> {
-        Some(self.list(key)?.iter().filter_map(|f| f.text().map(str::to_string)).collect())
-    }
-
-    pub fn table(&self, key: &str) -> Option<&Fields> {
-        match &self.found(key)?.value {
-            Value::Table(fields) => Some(fields),
-            _ => None,
-        }
-    }
-
-    /// The tables of a `[[key]]`.
-    pub fn tables(&self, key: &str) -> impl Iterator<Item = &Fields> {
-        self.list(key).unwrap_or_default().iter().filter_map(|f| match &f.value {
-            Value::Table(fields) => Some(fields),
-            _ => None,
-        })
-    }
-}
-
-impl Located {
-    pub fn text(&self) -> Option<&str> {
-        match &self.value {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-}
-
 /// Read a text by its shape; the mistakes are collected, and the fields have the rest.
 pub fn read(source: &Arc<Source>, shape: &Shape) -> (Fields, Diagnostics) {
-    let mut reader = FieldReader { source, mistakes: Diagnostics::default() };
+    read_part(source, 0, shape)
+}
+
+/// The same for a text that begins at this offset of several joined ones: the places are those in all of them.
+pub fn read_part(source: &Arc<Source>, shift: usize, shape: &Shape) -> (Fields, Diagnostics) {
+    let mut reader = FieldReader { source, shift, mistakes: Diagnostics::default() };
     let fields = match DeTable::parse(source.text()) {
         Ok(table) => reader.table(table.get_ref(), table.span(), shape),
         Err(wrong) => {
@@ -197,10 +104,16 @@ pub fn read(source: &Arc<Source>, shape: &Shape) -> (Fields, Diagnostics) {
 
 struct FieldReader<'a> {
     source: &'a Arc<Source>,
+    /// What is added to the places of fields, not to those of mistakes.
+    shift: usize,
     mistakes: Diagnostics,
 }
 
 impl FieldReader<'_> {
+    fn shifted(&self, span: Range<usize>) -> Range<usize> {
+        span.start + self.shift..span.end + self.shift
+    }
+
     fn wrong(&mut self, what: String, span: Range<usize>, note: Option<String>) {
         let mistake = Diagnostic::new(what).at(self.source, span);
         self.mistakes.push(match note {
@@ -210,7 +123,7 @@ impl FieldReader<'_> {
     }
 
     fn table(&mut self, table: &DeTable<'_>, span: Range<usize>, shape: &Shape) -> Fields {
-        let mut fields = Fields { span, found: BTreeMap::new() };
+        let mut fields = Fields { span: self.shifted(span), found: BTreeMap::new() };
         for (key, value) in table.iter() {
             let name = key.get_ref().as_ref();
             let kind = shape.keys.iter().find(|k| k.name == name).map(|k| &k.kind).or(shape.others);
@@ -225,7 +138,7 @@ impl FieldReader<'_> {
                 continue;
             };
             if let Some(found) = self.value(name, value, kind) {
-                fields.found.insert(name.to_string(), (key.span(), found));
+                fields.found.insert(name.to_string(), (self.shifted(key.span()), found));
             }
         }
         fields
@@ -242,6 +155,9 @@ impl FieldReader<'_> {
         }
         let value = match (kind, value.get_ref()) {
             (ValueKind::Text, DeValue::String(text)) => Value::Text(text.to_string()),
+            (ValueKind::Whole { .. } | ValueKind::Number { .. }, DeValue::String(text)) if sum(text).is_some() => {
+                return self.computed(name, text, span, kind);
+            }
             (ValueKind::Whole { from, to }, DeValue::Integer(_)) => {
                 let n = whole(value.get_ref()).and_then(|n| u64::try_from(n).ok()).filter(|n| (*from..=*to).contains(n));
                 let Some(n) = n else {
@@ -270,7 +186,8 @@ impl FieldReader<'_> {
                 };
                 Value::Number(ratio)
             }
-            (ValueKind::Duration, DeValue::String(text)) => {
+            (ValueKind::Pause, DeValue::String(text)) if text.starts_with("until") => Value::Text(text.to_string()),
+            (ValueKind::Duration | ValueKind::Pause, DeValue::String(text)) => {
                 let Some(duration) = units::duration(text) else {
                     let meant = units::duration_meant(text).unwrap_or_else(|| "30m".into());
                     let note = format!("write `\"{meant}\"`; {}", units::DURATION_HELP);
@@ -297,6 +214,8 @@ impl FieldReader<'_> {
                 return None;
             }
             (ValueKind::List(of), DeValue::Array(items)) => Value::List(self.items(name, items, of)),
+            (ValueKind::OneOrMore(of), DeValue::Array(items)) => Value::List(self.items(name, items, of)),
+            (ValueKind::OneOrMore(of), _) => return self.value(name, value, of),
             (ValueKind::Axis { of, empty }, DeValue::Array(items)) => {
                 if items.is_empty() {
                     self.wrong(format!("axis `{name}` is empty, so there is no cell"), span, Some((*empty).into()));
@@ -305,8 +224,9 @@ impl FieldReader<'_> {
                 let found = self.items(name, items, of);
                 for (i, item) in found.iter().enumerate() {
                     if found[..i].iter().any(|before| same(&before.value, &item.value)) {
-                        let text = self.as_written(&item.span).trim_matches(['"', '\'']).to_string();
-                        self.wrong(format!("axis `{name}` has {text} twice"), item.span.clone(), Some("leave one out".into()));
+                        let span = item.span.start - self.shift..item.span.end - self.shift;
+                        let text = self.as_written(&span).trim_matches(['"', '\'']).to_string();
+                        self.wrong(format!("axis `{name}` has {text} twice"), span, Some("leave one out".into()));
                     }
                 }
                 Value::List(found)
@@ -320,7 +240,35 @@ impl FieldReader<'_> {
                 return None;
             }
         };
-        Some(Located { span, value })
+        Some(Located { span: self.shifted(span), value })
+    }
+
+    /// A number written as `"7 * 0.1"`.
+    fn computed(&mut self, name: &str, text: &str, span: Range<usize>, kind: &ValueKind) -> Option<Located> {
+        let result = match sum(text)? {
+            Ok(result) => result,
+            Err(mistake) => {
+                self.mistakes.push(placed(mistake, self.source, &span, text));
+                return None;
+            }
+        };
+        let (value, range) = match kind {
+            ValueKind::Whole { from, to } => {
+                let whole = result.whole().and_then(|n| u64::try_from(n).ok()).filter(|n| (*from..=*to).contains(n));
+                let range = if *to == u64::MAX { format!("{from} or more") } else { format!("between {from} and {to}") };
+                (whole.map(Value::Whole), format!("a whole number {range}"))
+            }
+            ValueKind::Number { from, to } => {
+                let within = Some(result.number()).filter(|n| (*from..=*to).contains(n));
+                let range = if to.is_infinite() { format!("{from} or more") } else { format!("between {from} and {to}") };
+                (within.map(Value::Number), range)
+            }
+            _ => return None,
+        };
+        if value.is_none() {
+            self.wrong(format!("{name} {} is {}, which is not {range}", quoted(text), result.number()), span.clone(), None);
+        }
+        Some(Located { span: self.shifted(span), value: value? })
     }
 
     fn items(&mut self, name: &str, items: &[Spanned<DeValue<'_>>], of: &ValueKind) -> Vec<Located> {
@@ -344,13 +292,23 @@ impl FieldReader<'_> {
             (ValueKind::Whole { .. }, DeValue::String(text)) if text.parse::<u64>().is_ok() => Some(format!("write `{text}`")),
             (ValueKind::Number { .. }, DeValue::String(text)) if text.parse::<f64>().is_ok() => Some(format!("write `{text}`")),
             (ValueKind::Text, DeValue::Integer(n)) => Some(format!("write `\"{n}\"`")),
-            (ValueKind::Duration, DeValue::Integer(n)) => Some(format!("write `\"{n}s\"`; {}", units::DURATION_HELP)),
-            (ValueKind::Duration, _) => Some(format!("write `\"30m\"`; {}", units::DURATION_HELP)),
+            (ValueKind::Duration | ValueKind::Pause, DeValue::Integer(n)) => {
+                Some(format!("write `\"{n}s\"`; {}", units::DURATION_HELP))
+            }
+            (ValueKind::Duration | ValueKind::Pause, _) => Some(format!("write `\"30m\"`; {}", units::DURATION_HELP)),
             (ValueKind::List(_), DeValue::String(text)) => Some(format!("write `[\"{}\"]`", text.replace(' ', "\", \""))),
             (ValueKind::Choice(words), _) => Some(format!("one of {}", listed(words))),
             _ => None,
         }
     }
+}
+
+/// A mistake inside a quoted text, where it stands in the file. A string without escapes holds its own text one character in, so
+/// that the carets can point into it.
+pub fn placed(mistake: Diagnostic, source: &Arc<Source>, span: &Range<usize>, text: &str) -> Diagnostic {
+    let inside = span.start + 1..span.end.saturating_sub(1);
+    let plain = source.text().get(inside.clone()) == Some(text);
+    mistake.moved(source, span, plain.then_some(inside.start))
 }
 
 /// `"a"`, `"b"` or `"c"`, for a note.
@@ -376,10 +334,10 @@ fn asked(kind: &ValueKind) -> &'static str {
         ValueKind::Text | ValueKind::Choice(_) => "text",
         ValueKind::Whole { .. } => "a whole number",
         ValueKind::Number { .. } => "a number",
-        ValueKind::Duration => "a duration in quotes",
+        ValueKind::Duration | ValueKind::Pause => "a duration in quotes",
         ValueKind::Ratio => "a share, as `\"5%\"`",
         ValueKind::Setting => "text, a number, `true` or `false`",
-        ValueKind::List(_) | ValueKind::Axis { .. } => "a list",
+        ValueKind::List(_) | ValueKind::OneOrMore(_) | ValueKind::Axis { .. } => "a list",
         ValueKind::Table(_) => "a table",
         ValueKind::Tables(_) => "a list of tables",
     }

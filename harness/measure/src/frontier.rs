@@ -11,6 +11,7 @@ use crate::cell::Cell;
 use crate::device::DeviceFacts;
 use crate::expand::{Expanded, expand};
 use crate::experiment::Experiment;
+use crate::past::PastRuns;
 use crate::plan::{self, Plan, plan};
 use crate::select::Selection;
 
@@ -123,6 +124,7 @@ impl Frontier {
         experiment: &Experiment,
         selection: Option<&Selection>,
         facts: &DeviceFacts,
+        past: &PastRuns,
     ) -> Result<Option<Plan>, Diagnostic> {
         let (least, most) = bounds(experiment);
         // All degrees that were or may be asked for, of which each combination takes its own.
@@ -145,7 +147,7 @@ impl Frontier {
             let is_known = |cell: &Cell| self.known.get(&Combination::of(cell)).is_some_and(|k| k.contains_key(&cell.degree()));
             let is_in_it = |e: &&Expanded| is_wanted(&e.cell) || is_known(&e.cell) || e.cell.is_baseline();
             let cells: Vec<Expanded> = all.iter().filter(is_in_it).map(|e| Expanded { asked: true, ..e.clone() }).collect();
-            let mut plan = plan(experiment, &cells, facts);
+            let mut plan = plan(experiment, &cells, facts, past);
             plan.keep(|_, planned| is_wanted(&planned.cell));
             let refused = self.learn_refused(&plan, is_wanted, facts);
             if !plan.order.is_empty() {

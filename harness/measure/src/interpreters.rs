@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::device::DeviceKind;
 use crate::project::Project;
 use crate::python::{self, DriverTarget, PinSet, Progress, Python, PythonEnvironment as Provided, PythonError};
 use crate::workload::{Workload, WorkloadPython};
@@ -93,6 +94,42 @@ impl Interpreters {
         by_environment
             .extend(provided(project, PinSet::for_this_machine())?.ready()?.map(|p| (WorkloadPython::Torch, p.interpreter)));
         Ok(Interpreters { by_environment, overlays: BTreeMap::new() })
+    }
+
+    /// Where [`Interpreters::provide`] will find or put them; nothing is built or started. Without a known driver that of torch
+    /// on a GPU is not known, and stays the word `python`.
+    pub fn foreseen(
+        project: &Project,
+        workloads: &[Arc<Workload>],
+        own: Option<&Path>,
+        device: DeviceKind,
+        target: Option<DriverTarget>,
+    ) -> Result<Interpreters, PythonError> {
+        let mut interpreters = Interpreters::default();
+        let is_known = device == DeviceKind::Cpu || target.is_some();
+        let pinned = || provided(project, PinSet::for_driver(target)?);
+        for workload in workloads {
+            let interpreter = match (&workload.environment, own) {
+                (WorkloadPython::Torch, Some(path)) => Some(python::interpreter_of(path)),
+                (WorkloadPython::Torch, None) if is_known => Some(pinned()?.interpreter()),
+                (WorkloadPython::Torch, None) => None,
+                (WorkloadPython::System, _) => Some(python::system()?.interpreter),
+                (WorkloadPython::Own(path), _) => Some(python::interpreter_of(path)),
+            };
+            interpreters.by_environment.extend(interpreter.map(|path| (workload.environment.clone(), path)));
+            if let (Some(pins), None, true) = (&workload.packages, own, is_known) {
+                interpreters.overlays.insert(pins.clone(), pinned()?.overlay_folder(pins)?);
+            }
+        }
+        Ok(interpreters)
+    }
+
+    /// Each interpreter once.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        let mut paths: Vec<&Path> = self.by_environment.values().map(PathBuf::as_path).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths.into_iter()
     }
 
     /// Whether workloads of this environment can be run.

@@ -7,6 +7,7 @@
 
 pub mod campaign;
 mod cell;
+mod commands;
 mod device;
 mod events;
 mod expand;
@@ -15,6 +16,7 @@ mod fields;
 #[cfg(test)]
 mod fixture;
 mod frontier;
+pub mod host;
 pub mod ingredients;
 mod interpreters;
 mod interrupt;
@@ -24,6 +26,7 @@ pub mod load;
 pub mod machine;
 mod nearest;
 pub mod observe;
+mod past;
 mod plan;
 mod prepare;
 mod project;
@@ -38,6 +41,8 @@ mod shown;
 #[cfg(test)]
 #[path = "../../store/tests/support/skip.rs"]
 mod skip;
+mod steps;
+mod surroundings;
 pub mod units;
 pub mod workload;
 pub mod workload_check;
@@ -53,7 +58,8 @@ pub use expand::{Expanded, expand};
 pub use experiment::Experiment;
 pub use interpreters::Interpreters;
 pub use interrupted::{Noted, Stopped};
-pub use plan::{Plan, PlannedCell, plan};
+pub use past::PastRuns;
+pub use plan::{CellForecast, ForecastBasis, Plan, PlannedCell, plan};
 pub use prepare::{Prepared, prepare};
 pub use project::Project;
 pub use run::RunError;
@@ -61,10 +67,14 @@ pub use select::{Expression, Selection};
 pub use session::{Request, Session, Unfinished};
 pub use sharing::{Refusal, SharingMode};
 pub use shown::shown;
+pub use steps::{ProcessStart, Step};
 pub use workload::{Workload, Workloads};
 
 /// If this process was started as a supervisor, run as one; must be called first thing in `main`. Services that are asked to end
-/// before they are killed are MPS daemons.
+/// before they are killed are MPS daemons, and what else needs more than a signal are their clients.
 pub fn supervisor_entry() -> Option<std::process::ExitCode> {
-    launch::supervisor::entry(|pipe, patience| drop(mps::Control::at(pipe).end(patience)))
+    launch::supervisor::entry(launch::supervisor::Farewells {
+        service: |pipe, patience| drop(mps::Control::at(pipe).end(patience)),
+        clients: |pipe, processes, patience| mps::Control::at(pipe).terminate(processes, patience),
+    })
 }

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use collo_store::{Diagnostic, MemberSpec};
 
+use crate::commands::process_environment;
 use crate::interpreters::Interpreters;
 use crate::launch::{Service, ServiceOrders};
 use crate::project::Project;
-use crate::run::process_environment;
 use crate::sharing::scrubbed;
 use crate::workload::Workload;
 

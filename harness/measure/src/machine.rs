@@ -14,10 +14,7 @@ use crate::sampler::field;
 /// Describe this machine; what cannot be read is absent.
 pub fn describe(project: &Path, cores: u32, memory_bytes: u64, python: BTreeMap<String, String>) -> Machine {
     let cpuinfo = read("/proc/cpuinfo");
-    let cpu_line = |name: &str| {
-        let line = cpuinfo.lines().find(|l| l.starts_with(name))?;
-        Some(line.split_once(':')?.1.trim().to_string())
-    };
+    let cpu_line = |name: &str| cpu_line(&cpuinfo, name);
     let uname = nix::sys::utsname::uname().ok();
     let text = |s: &std::ffi::OsStr| s.to_string_lossy().into_owned();
     let siblings = cpu_line("siblings").and_then(|s| s.parse::<u32>().ok());
@@ -26,7 +23,7 @@ pub fn describe(project: &Path, cores: u32, memory_bytes: u64, python: BTreeMap<
         hostname: uname.as_ref().map(|u| text(u.nodename())),
         kernel: uname.as_ref().map(|u| format!("{} {}", text(u.sysname()), text(u.release()))),
         os: os_release(),
-        cpu_model: cpu_line("model name"),
+        cpu_model: cpu_line(CPU_MODEL),
         cpu_cores: cores,
         cpu_threads_per_core: siblings.zip(physical).map(|(s, p)| s / p),
         numa_nodes: numa_nodes(),
@@ -43,6 +40,18 @@ pub fn describe(project: &Path, cores: u32, memory_bytes: u64, python: BTreeMap<
         python,
         withheld: crate::sharing::withheld(),
     }
+}
+
+const CPU_MODEL: &str = "model name";
+
+/// The model of this machine's processor, as the kernel names it.
+pub fn cpu_model() -> Option<String> {
+    cpu_line(&read("/proc/cpuinfo"), CPU_MODEL)
+}
+
+fn cpu_line(cpuinfo: &str, name: &str) -> Option<String> {
+    let line = cpuinfo.lines().find(|l| l.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim().to_string())
 }
 
 /// The commit that last touched a path (or of the whole checkout), with `-dirty` where the path has changes; absent outside git, and where git does not answer.

@@ -7,11 +7,11 @@ use collo_store::{Diagnostic, Ingredient};
 use serde::{Deserialize, Serialize};
 
 use crate::cell::Member;
+use crate::commands::preparing;
 use crate::ingredients;
 use crate::interpreters::Interpreters;
 use crate::launch::{Errand, Unanswered};
 use crate::project::Project;
-use crate::run::process_environment;
 
 /// The output of a workload's `prepare` command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,12 +30,10 @@ pub struct Prepared {
 /// Run the `prepare` command of a member's workload, if it has one, with the member's settings.
 pub fn prepare(project: &Project, member: &Member, interpreters: &Interpreters) -> Result<Option<Prepared>, Diagnostic> {
     let workload = member.workload();
-    let Some(mut words) = workload.prepare_for(&member.spec())? else { return Ok(None) };
-    interpreters.put_into(&mut words, workload);
+    let Some((words, env)) = preparing(project, member, interpreters)? else { return Ok(None) };
     let Some((program, arguments)) = words.split_first() else { return Ok(None) };
     let mut errand = Errand::to(program, workload.prepare_timeout).args(arguments).folder(&workload.folder);
-    errand = errand.env("CUDA_VISIBLE_DEVICES", Some(String::new()));
-    for (name, value) in process_environment(project, workload, &member.spec(), interpreters)? {
+    for (name, value) in env {
         errand = errand.env(name, value);
     }
     let what = || Diagnostic::new(format!("the data of `{}` cannot be prepared", workload.name)).of_machine();

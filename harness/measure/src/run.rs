@@ -2,38 +2,29 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use collo_store::{
-    Attestation, AttestationVerdict, CampaignFolder, Diagnostic, Ingredient, MemberSpec, Outcome, PlannedRun, RunRecord, SCHEMA,
+    Attestation, AttestationVerdict, CampaignFolder, Cooling, Diagnostic, Ingredient, Outcome, PlannedRun, RunRecord, SCHEMA,
     StoredRun, Thresholds, Validity, Verdict, utc_now,
 };
 use tokio::sync::watch;
 
 use crate::cell::{AfterMeasured, Cell};
+use crate::commands::MemberCommands;
 use crate::device::lease::GpuLease;
 use crate::device::{DeviceFacts, DeviceKind, Gpu, nvml};
 use crate::experiment::{Experiment, FailureRule};
 use crate::ingredients::IngredientWatch;
 use crate::interpreters::Interpreters;
 use crate::interrupt::Stop;
-use crate::launch::{Adapter, MemberLaunch};
 use crate::observe::{self, Observation, ObserveError, ObserveSpec, Rules, View};
 use crate::plan::PlannedCell;
 use crate::project::Project;
 use crate::python::PythonError;
 use crate::sampler::Rates;
-use crate::sharing::{self, InForce, MEMORY_LIMIT, OTHERS, Seating, Slot, StageContext, StageError, scrubbed};
-use crate::workload::Workload;
-
-/// For each member, the number of identical ones (workload and settings) before it: the first is 0 wherever it is in the group,
-/// as when it is alone.
-fn copies(cell: &Cell) -> Vec<usize> {
-    let specs: Vec<_> = cell.members().map(|member| member.spec()).collect();
-    specs.iter().enumerate().map(|(at, spec)| specs[..at].iter().filter(|before| *before == spec).count()).collect()
-}
+use crate::sharing::{self, InForce, MEMORY_LIMIT, OTHERS, Seating, StageContext, StageError};
 
 /// What all runs of a campaign have in common.
 pub struct RunContext<'a> {
@@ -52,6 +43,15 @@ pub struct RunContext<'a> {
     pub exclusive: bool,
     /// Others may compute on the GPU.
     pub foreign: bool,
+}
+
+/// What went before a run.
+#[derive(Debug, Clone, Default)]
+pub struct BeforeRun {
+    /// How earlier attempts at it failed.
+    pub failed_attempts: Vec<Outcome>,
+    /// The wait for the GPU to cool down.
+    pub cooling: Option<Cooling>,
 }
 
 /// Failed preparation, or a run that could not be stored.
@@ -84,6 +84,7 @@ impl RunContext<'_> {
         &self,
         cell: &PlannedCell,
         planned: &PlannedRun,
+        before: &BeforeRun,
         mut card: Option<(&Gpu, &mut GpuLease)>,
         show: &mut dyn FnMut(View),
     ) -> Result<Option<StoredRun>, RunError> {
@@ -101,9 +102,13 @@ impl RunContext<'_> {
         };
         let staged = match sharing::stage(&mut ground, seating) {
             Ok(staged) => staged,
-            Err(reason) => return self.not_staged(draft, cell, planned, started_utc, reason).map(Some),
+            Err(reason) => {
+                let record = self.blank(cell, planned, started_utc, before);
+                return not_staged(draft, record, reason).map(Some);
+            }
         };
-        let launches = self.launches(cell, planned.repetition, &staged.slots, draft.path())?;
+        let commands = MemberCommands { project: self.project, experiment: self.experiment, interpreters: self.interpreters };
+        let launches = commands.launches(cell, planned.repetition, &staged.slots, draft.path())?;
         let setting = ObserveSpec {
             members: &launches,
             threads: self.experiment.threads,
@@ -141,7 +146,11 @@ impl RunContext<'_> {
                 (None, None) => observation.outcome,
             };
         }
-        let record = self.record(cell, seating, planned, started_utc, &mut observation);
+        let blank = self.blank(cell, planned, started_utc, before);
+        let mut record = self.record(blank, seating, &mut observation);
+        for (kept, launch) in record.members.iter_mut().zip(&launches) {
+            kept.command = launch.command.clone();
+        }
         let path = draft.commit(record, &observation.epochs, &observation.requests)?;
         Ok(Some(StoredRun::open(&path)?))
     }
@@ -149,7 +158,7 @@ impl RunContext<'_> {
     /// Record that a run could not be staged, for a reason known beforehand.
     pub fn refuse(&self, cell: &Cell, planned: &PlannedRun, reason: String) -> Result<StoredRun, RunError> {
         let draft = self.campaign.begin(&self.campaign.manifest().plan.folder(planned))?;
-        self.not_staged(draft, cell, planned, utc_now(), StageError { reason, lost: false })
+        not_staged(draft, self.blank(cell, planned, utc_now(), &BeforeRun::default()), StageError { reason, lost: false })
     }
 
     fn rules(&self, cell: &Cell) -> Rules {
@@ -160,7 +169,7 @@ impl RunContext<'_> {
             _ => AfterMeasured::Exit,
         };
         Rules {
-            epochs: self.experiment.epochs,
+            goal: self.experiment.goal(),
             after_measured,
             set_up_timeout: self.set_up_timeout(cell),
             stall_timeout: self.experiment.stall_timeout,
@@ -176,49 +185,7 @@ impl RunContext<'_> {
         self.experiment.set_up_timeout_of(cell.degree(), self.facts.kind == DeviceKind::Gpu || compiles)
     }
 
-    fn launches(&self, cell: &Cell, repetition: u32, slots: &[Slot], folder: &Path) -> Result<Vec<MemberLaunch>, RunError> {
-        let copies = copies(cell);
-        let launch = |(index, (member, slot)): (usize, (&Arc<crate::cell::Member>, &Slot))| {
-            let workload = member.workload();
-            let mut command = workload.command_for(&member.spec())?;
-            self.interpreters.put_into(&mut command, workload);
-            let mut env = scrubbed();
-            env.extend(process_environment(self.project, workload, &member.spec(), self.interpreters)?);
-            env.extend(self.environment(index, slots.len()));
-            env.insert("COLLO_COPY".into(), Some(copies[index].to_string()));
-            env.insert("COLLO_REPETITION".into(), Some(repetition.to_string()));
-            env.extend(slot.env.clone());
-            let adapter = workload.epochs.as_ref().map(|a| Adapter {
-                pattern: a.pattern.as_str().to_string(),
-                items: a.items,
-                epochs: self.experiment.epochs,
-            });
-            let log = folder.join(format!("member-{index}.log"));
-            Ok(MemberLaunch { command, folder: workload.folder.clone(), env, log, cores: slot.cores.clone(), adapter })
-        };
-        cell.members().zip(slots).enumerate().map(launch).collect()
-    }
-
-    fn environment(&self, member: usize, members: usize) -> BTreeMap<String, Option<String>> {
-        let mut env = BTreeMap::new();
-        let threads = self.experiment.threads.to_string();
-        for name in ["COLLO_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"] {
-            env.insert(name.into(), Some(threads.clone()));
-        }
-        env.insert("COLLO_MEMBER".into(), Some(member.to_string()));
-        env.insert("COLLO_MEMBERS".into(), Some(members.to_string()));
-        env
-    }
-
-    fn record(
-        &self,
-        cell: &Cell,
-        seating: &Seating,
-        planned: &PlannedRun,
-        started_utc: String,
-        observation: &mut Observation,
-    ) -> RunRecord {
-        let mut record = self.blank(cell, planned, started_utc);
+    fn record(&self, mut record: RunRecord, seating: &Seating, observation: &mut Observation) -> RunRecord {
         record.members = observation.members(&record.cell.members);
         for (member, kept) in record.members.iter_mut().enumerate() {
             kept.slice = seating.slice(member);
@@ -237,12 +204,12 @@ impl RunContext<'_> {
         let after = self.files.borrow_mut().after_run();
         self.written.borrow_mut().extend(after.written);
         if let Some(name) = after.changed {
-            record.validity.lower(Verdict::Void, format!("`{name}` changed while it ran"));
+            record.validity.lower(Verdict::Discarded, format!("`{name}` changed while it ran"));
         }
         record
     }
 
-    fn blank(&self, cell: &Cell, planned: &PlannedRun, started_utc: String) -> RunRecord {
+    fn blank(&self, cell: &Cell, planned: &PlannedRun, started_utc: String, before: &BeforeRun) -> RunRecord {
         let manifest = self.campaign.manifest();
         RunRecord {
             schema: SCHEMA,
@@ -264,28 +231,27 @@ impl RunContext<'_> {
                 let are = self.ingredients.iter().filter(|(name, _)| !files.is_output(name));
                 are.map(|(name, i)| (name.clone(), i.sha256.clone())).collect()
             },
+            failed_attempts: before.failed_attempts.clone(),
+            cooling: before.cooling.clone(),
             files: BTreeMap::new(),
         }
     }
+}
 
-    fn not_staged(
-        &self,
-        draft: collo_store::RunDraft,
-        cell: &Cell,
-        planned: &PlannedRun,
-        started_utc: String,
-        StageError { reason, lost }: StageError,
-    ) -> Result<StoredRun, RunError> {
-        let mut record = self.blank(cell, planned, started_utc);
-        record.outcome = match lost {
-            false => Outcome::NotStaged { reason: reason.clone() },
-            true => Outcome::DeviceLost { reason: reason.clone() },
-        };
-        record.validity.lower(Verdict::Void, reason);
-        draft.samples()?.finish()?;
-        let path = draft.commit(record, &[], &[])?;
-        Ok(StoredRun::open(&path)?)
-    }
+/// Store a run that could not be staged.
+fn not_staged(
+    draft: collo_store::RunDraft,
+    mut record: RunRecord,
+    StageError { reason, lost }: StageError,
+) -> Result<StoredRun, RunError> {
+    record.outcome = match lost {
+        false => Outcome::NotStaged { reason: reason.clone() },
+        true => Outcome::DeviceLost { reason: reason.clone() },
+    };
+    record.validity.lower(Verdict::Discarded, reason);
+    draft.samples()?.finish()?;
+    let path = draft.commit(record, &[], &[])?;
+    Ok(StoredRun::open(&path)?)
 }
 
 /// The driver's report of a GPU that has disappeared.
@@ -296,54 +262,41 @@ fn lost(uuid: &str) -> Option<String> {
     gone(&answer).then(|| format!("the driver reports: {}", nvml::text(&answer)))
 }
 
-/// The environment of every process of a workload, for members and preparation alike.
-pub fn process_environment(
-    project: &Project,
-    workload: &Workload,
-    member: &MemberSpec,
-    interpreters: &Interpreters,
-) -> Result<BTreeMap<String, Option<String>>, Diagnostic> {
-    let mut env: BTreeMap<String, Option<String>> =
-        workload.variables_for(member)?.into_iter().map(|(name, value)| (name, Some(value))).collect();
-    env.extend([
-        ("COLLO_DATA".into(), Some(project.data().display().to_string())),
-        ("PYTHONPATH".into(), Some(interpreters.search_path(project, workload))),
-        // What is not in the environment's pins does not belong to the measurement.
-        ("PYTHONNOUSERSITE".into(), Some("1".into())),
-        ("COLLO_SOCKET".into(), None),
-    ]);
-    Ok(env)
-}
-
 /// The validity of a run as far as the harness can judge it; the report adds what only many runs show.
 fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) {
     if record.outcome == Outcome::Completed {
         match record.attestation.verdict {
             AttestationVerdict::Attested => {}
             AttestationVerdict::CountsOnly => {
-                record.validity.lower(Verdict::Informative, "attested by counts only");
+                record.validity.lower(Verdict::Indicative, "attested by counts only");
             }
             AttestationVerdict::Absent => {
                 let reason = unmet(&record.attestation);
                 record.outcome = Outcome::ModeLost { reason: reason.clone() };
-                record.validity.lower(Verdict::Void, reason);
+                record.validity.lower(Verdict::Discarded, reason);
             }
         }
     } else {
         let why = format!("{}: no time of it is used", record.outcome.text());
-        record.validity.lower(Verdict::Void, why);
+        record.validity.lower(Verdict::Discarded, why);
     }
     if record.attestation.checks.iter().any(|c| c.what == MEMORY_LIMIT && c.found.is_none()) {
-        record.validity.lower(Verdict::Informative, "the memory limit of MPS could not be read back");
+        record.validity.lower(Verdict::Indicative, "the memory limit of MPS could not be read back");
+    }
+    for xid in record.sampling.iter().flat_map(|quality| &quality.xids) {
+        record.validity.lower(Verdict::Indicative, format!("the driver reported {} while it ran", xid.text()));
+    }
+    if let Some(why) = record.cooling.as_ref().and_then(Cooling::shortfall) {
+        record.validity.lower(Verdict::Indicative, why);
     }
     let others = record.attestation.checks.iter().find(|c| c.what == OTHERS && c.holds);
     if let Some(who) = others.and_then(|c| c.found.clone()).filter(|who| who != "none") {
-        record.validity.lower(Verdict::Informative, format!("{who} computed on the same GPU"));
+        record.validity.lower(Verdict::Indicative, format!("{who} computed on the same GPU"));
     }
     let barrier = record.members.iter().all(|m| m.barrier);
     if let Some(skew_s) = skew_ns.map(|ns| ns as f64 / 1e9).filter(|s| barrier && *s > thresholds.start_skew_s) {
         let limit = thresholds.start_skew_s;
-        record.validity.lower(Verdict::Informative, format!("members started {skew_s:.3} s apart, the limit is {limit} s"));
+        record.validity.lower(Verdict::Indicative, format!("members started {skew_s:.3} s apart, the limit is {limit} s"));
     }
 }
 

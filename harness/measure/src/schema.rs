@@ -24,6 +24,11 @@ pub fn gpu() -> Json {
     document("A GPU that collo can partition with MIG", &CARD, &["compute_slices", "profiles"])
 }
 
+/// The schema of `collo.toml`.
+pub fn host() -> Json {
+    document("A machine that collo measures on", &crate::host::KEYS, &[])
+}
+
 fn document(title: &str, shape: &Shape, required: &[&str]) -> Json {
     let mut schema = json!({"$schema": DIALECT, "title": title});
     merge(&mut schema, table(shape));
@@ -53,20 +58,29 @@ fn table(shape: &Shape) -> Json {
     json!({"type": "object", "properties": properties, "additionalProperties": others})
 }
 
+/// A number, or a text that computes one; ranges do not apply to texts.
+fn or_sum(mut number: Json) -> Json {
+    number["type"] = json!([number["type"], "string"]);
+    number["pattern"] = json!(r"^[-+*/()0-9._eE\s]+$");
+    number
+}
+
 fn kind(of: &ValueKind) -> Json {
     match of {
         ValueKind::Text => json!({"type": "string"}),
         // TOML's whole numbers end at 2⁶³.
-        ValueKind::Whole { from, to } if *to > i64::MAX as u64 => json!({"type": "integer", "minimum": from}),
-        ValueKind::Whole { from, to } => json!({"type": "integer", "minimum": from, "maximum": to}),
-        ValueKind::Number { from, to } if to.is_infinite() => json!({"type": "number", "minimum": from}),
-        ValueKind::Number { from, to } => json!({"type": "number", "minimum": from, "maximum": to}),
+        ValueKind::Whole { from, to } if *to > i64::MAX as u64 => or_sum(json!({"type": "integer", "minimum": from})),
+        ValueKind::Whole { from, to } => or_sum(json!({"type": "integer", "minimum": from, "maximum": to})),
+        ValueKind::Number { from, to } if to.is_infinite() => or_sum(json!({"type": "number", "minimum": from})),
+        ValueKind::Number { from, to } => or_sum(json!({"type": "number", "minimum": from, "maximum": to})),
+        ValueKind::Pause => json!({"anyOf": [kind(&ValueKind::Duration), {"type": "string", "pattern": "^until "}]}),
         ValueKind::Duration => json!({"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?(ms|s|m|h)$"}),
         ValueKind::Ratio => {
             json!({"oneOf": [{"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?%$"}, {"type": "number", "minimum": 0, "maximum": 10}]})
         }
         ValueKind::Choice(words) => json!({"enum": words}),
         ValueKind::Setting => json!({"type": ["string", "number", "boolean"]}),
+        ValueKind::OneOrMore(of) => json!({"oneOf": [kind(of), {"type": "array", "items": kind(of), "minItems": 1}]}),
         ValueKind::List(of) => json!({"type": "array", "items": kind(of)}),
         ValueKind::Axis { of, .. } => {
             json!({"oneOf": [kind(of), {"type": "array", "items": kind(of), "minItems": 1, "uniqueItems": true}]})
@@ -111,6 +125,7 @@ mod tests {
         }
         agrees(&workload(), &WORKLOAD, "");
         agrees(&gpu(), &CARD, "");
+        agrees(&host(), &crate::host::KEYS, "");
         agrees(&gpu()["properties"]["profiles"]["items"], &crate::device::mig::keys::PROFILE, "profiles");
     }
 

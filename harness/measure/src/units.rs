@@ -108,6 +108,21 @@ pub fn about(seconds: f64) -> String {
     if minutes.is_multiple_of(60) { format!("{} h", minutes / 60) } else { format!("{} h {} min", minutes / 60, minutes % 60) }
 }
 
+/// An amount of energy, no more precise than a forecast: `0.42 Wh`, `36 Wh`, `2.3 kWh`.
+pub fn energy(joules: f64) -> String {
+    let wh = joules / 3600.0;
+    let two = |value: f64| {
+        if value < 0.995 {
+            format!("{value:.2}")
+        } else if value < 9.95 {
+            format!("{value:.1}")
+        } else {
+            format!("{value:.0}")
+        }
+    };
+    if wh < 999.5 { format!("{} Wh", two(wh)) } else { format!("{} kWh", two(wh / 1000.0)) }
+}
+
 /// Memory: GiB with two decimals below 2, else one; no decimals on a whole machine.
 pub fn gib(bytes: u64) -> String {
     let gib = bytes as f64 / (1u64 << 30) as f64;
@@ -118,6 +133,12 @@ pub fn gib(bytes: u64) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn energy_is_written_with_about_two_digits() {
+        let texts = [1800.0, 5400.0, 130_000.0, 8_280_000.0].map(energy);
+        assert_eq!(texts, ["0.50 Wh", "1.5 Wh", "36 Wh", "2.3 kWh"]);
+    }
 
     #[test]
     fn durations_carry_units() {

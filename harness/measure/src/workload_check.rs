@@ -78,6 +78,11 @@ impl Finding {
 pub fn findings(workload: &Workload, run: &RunRecord, epochs: &[EpochRecord]) -> Vec<Finding> {
     let Some(member) = run.members.first() else { return vec![Finding::new("start", false, run.outcome.text())] };
     let mut all = Vec::new();
+    if let Some(cause) = silent(workload, member, epochs) {
+        all.push(cause);
+        // Nothing else is to be found out about a script that never spoke.
+        return all;
+    }
     if workload.epochs.is_some() {
         all.push(Finding::absent("hello", "a foreign script: it has no barrier, and reports no device, model or data"));
     } else {
@@ -117,6 +122,34 @@ pub fn findings(workload: &Workload, run: &RunRecord, epochs: &[EpochRecord]) ->
         outcome => Finding::new("end", *outcome == Outcome::Completed, ending),
     });
     all
+}
+
+/// Why a script that should speak the protocol said nothing: it is missing, failed before, or only prints.
+fn silent(workload: &Workload, member: &MemberRecord, epochs: &[EpochRecord]) -> Option<Finding> {
+    if workload.epochs.is_some() || member.hello.is_some() || !epochs.is_empty() {
+        return None;
+    }
+    let exit = member.exit.as_deref()?;
+    if let Some(missing) = member.log_tail.iter().find(|line| line.contains("can't open file")) {
+        let name = &workload.name;
+        return Some(Finding::new("start", false, format!("{missing}: `command` in `workloads/{name}/workload.toml` names it")));
+    }
+    if exit != "exited with 0" {
+        return Some(Finding::new("start", false, format!("it {exit} before it said hello; the end of its log is below")));
+    }
+    let mut said = "it ended with exit code 0 without speaking the protocol".to_string();
+    let printed: Vec<String> =
+        member.log_tail.iter().filter(|line| looks_like_an_epoch(line)).take(2).map(|l| format!("`{}`", l.trim())).collect();
+    said += &match printed.is_empty() {
+        true => "; if it prints its epochs, describe the line with `[epochs] pattern = …`, or call `collo.connect()`".to_string(),
+        false => format!("; it prints {}: describe that line with `[epochs] pattern = …`", printed.join(", ")),
+    };
+    Some(Finding::new("start", false, said))
+}
+
+/// A line that reports an epoch, in all likelihood: the word, and a number.
+fn looks_like_an_epoch(line: &str) -> bool {
+    line.to_lowercase().contains("epoch") && line.chars().any(|c| c.is_ascii_digit())
 }
 
 fn hello(member: &MemberRecord) -> Finding {

@@ -25,6 +25,9 @@ pub enum Error {
     /// A quantity that no cell of either side has.
     #[error("no cell of either side has a quantity `{asked}`")]
     NoQuantity { asked: String, known: Vec<String> },
+    /// SQLite refused to build the database.
+    #[error("the database could not be written: {0}")]
+    Database(String),
     /// A template could not be filled.
     #[error("the page could not be rendered: {0}")]
     Page(#[from] askama::Error),
@@ -42,7 +45,7 @@ impl From<Error> for Diagnostic {
             Error::NothingInCommon { .. } => shown.hint("what each has: `collo show CAMPAIGN`"),
             Error::AcrossDevices { .. } => shown.hint("`--quantity throughput_gain`, or another ratio"),
             Error::NoQuantity { known, .. } => shown.hint(format!("there are {}", known.join(", "))),
-            Error::Io(_) | Error::Page(_) | Error::Figure { .. } => shown.of_machine(),
+            Error::Io(_) | Error::Database(_) | Error::Page(_) | Error::Figure { .. } => shown.of_machine(),
         }
     }
 }

@@ -21,13 +21,13 @@ mod report_json;
 mod section;
 pub mod stats;
 
-pub use analysis::{Analysis, Cell, Member};
+pub use analysis::{Analysis, Cell, CellVerdict, Member, ReferenceCheck, ReferenceVerdict, WidthVerdict};
 pub use document::Written;
 pub use error::{Error, Result};
 pub use format::number;
-pub use format::words::verdict as validity_word;
-pub use guideline::{Evidence, Guideline, Verdict};
+pub use guideline::{Agreement, Evidence, Guideline, Holds};
 pub use report_json::{ReportJson, schema as json_schema};
+pub use section::EnergyModel;
 
 /// The contents of a report, before wording: what was measured, and what follows from it.
 #[derive(Debug)]
@@ -35,13 +35,17 @@ pub struct Report {
     pub analysis: Analysis,
     /// In print order.
     pub guidelines: Vec<Guideline>,
+    /// Divide the energy among members by this model; not at all if absent.
+    pub energy_model: Option<EnergyModel>,
+    /// The folder of the campaign.
+    pub folder: std::path::PathBuf,
 }
 
 impl Report {
     /// Of a stored campaign.
     pub fn of(campaign: &collo_store::CampaignFolder) -> Result<Report> {
         let analysis = analysis::analyse(campaign)?;
-        Ok(Report { guidelines: guideline::all(&analysis), analysis })
+        Ok(Report { guidelines: guideline::all(&analysis), analysis, energy_model: None, folder: campaign.path().to_path_buf() })
     }
 
     /// The guideline with this id, if it applies here.
@@ -58,6 +62,11 @@ pub fn write(report: &Report, reports: &std::path::Path) -> Result<Written> {
 /// The end-of-run table with its notes and one or two findings, at most `width` columns wide, without colour.
 pub fn terminal(report: &Report, width: usize) -> String {
     render::terminal::summary(&report.analysis, width)
+}
+
+/// Where the numbers come from, and how they were measured, at most `width` columns wide.
+pub fn terminal_provenance(report: &Report, width: usize) -> String {
+    render::terminal::provenance(&report.analysis, width)
 }
 
 /// Everything about one cell, named by its label, its slug or a unique prefix of one; `None` if no cell matches.

@@ -6,7 +6,13 @@
   const tip = document.body.appendChild(document.createElement('div'));
   tip.id = 'tip';
   let on = null;
-  for (const t of all('.h > title')) { t.parentNode.dataset.tip = t.textContent; t.remove(); }
+  for (const t of all('.h > title')) {
+    const mark = t.parentNode;
+    mark.dataset.tip = t.textContent;
+    mark.setAttribute('role', 'img');
+    mark.setAttribute('aria-label', t.textContent);
+    t.remove();
+  }
   function show(mark, x, y) {
     if (on) on.classList.remove('on');
     on = mark;
@@ -38,56 +44,6 @@
       show(marks[at], b.left + b.width / 2, b.top);
     });
     svg.addEventListener('blur', () => show(null));
-  }
-
-  // The table of cells: sort by any column (absent last), keep the rows that hold every word.
-  const table = document.getElementById('cells');
-  if (table) {
-    const rows = [...table.tBodies[0].rows];
-    for (const label of all('.sort', table)) {
-      const b = document.createElement('button');
-      b.type = 'button';
-      b.textContent = label.textContent;
-      label.replaceWith(b);
-      b.addEventListener('click', () => {
-        const th = b.closest('th'), i = th.cellIndex;
-        const dir = th.getAttribute('aria-sort') === 'ascending' ? -1 : 1;
-        all('th', table.tHead).forEach(t => t.removeAttribute('aria-sort'));
-        th.setAttribute('aria-sort', dir > 0 ? 'ascending' : 'descending');
-        const key = r => r.cells[i].dataset.v ?? r.cells[i].textContent;
-        rows.sort((r, s) => {
-          const a = key(r), c = key(s);
-          if (a === '' || c === '') return (a === '') - (c === '');
-          return dir * (isNaN(a) || isNaN(c) ? a.localeCompare(c) : a - c);
-        });
-        rows.forEach(r => { table.tBodies[0].append(r); r.classList.remove('first'); });
-      });
-    }
-    const words = document.getElementById('words'), count = document.getElementById('count');
-    // One box per mode and outcome, made from the rows themselves; a column of very many kinds has the words alone.
-    const heads = all('th', table.tHead).map(th => th.textContent);
-    const picks = ['mode', 'outcome'].flatMap(name => {
-      const i = heads.indexOf(name), kinds = [...new Set(rows.map(r => r.cells[i].textContent))];
-      if (kinds.length < 2 || kinds.length > 10) return [];
-      const set = document.getElementById('picks').appendChild(document.createElement('fieldset'));
-      set.setAttribute('aria-label', name);
-      const boxes = kinds.map(kind => {
-        const label = set.appendChild(document.createElement('label')), box = document.createElement('input');
-        box.type = 'checkbox';
-        box.checked = true;
-        label.append(box, kind);
-        box.addEventListener('change', filter);
-        return box;
-      });
-      return [r => boxes[kinds.indexOf(r.cells[i].textContent)].checked];
-    });
-    function filter() {
-      const w = words.value.toLowerCase().split(/\s+/).filter(Boolean);
-      for (const r of rows) r.hidden = !(picks.every(p => p(r)) && w.every(x => r.textContent.toLowerCase().includes(x)));
-      count.textContent = `${rows.filter(r => !r.hidden).length} of ${rows.length} cells`;
-    }
-    words.addEventListener('input', filter);
-    filter();
   }
 
   for (const c of all('.cmd')) {

@@ -125,6 +125,6 @@ fn twenty_thousand_planned_cells_are_a_page_that_says_what_it_left_out() {
 fn what_was_measured_twice_as_fast_as_alone_is_never_advice() {
     let report = altered(&Fixture::named("odd").solo("tiny", 32, 1.0).group("tiny", 32, 2, "naive", 0.5), |_| ());
     let cell = report.analysis.groups().next().unwrap();
-    assert_eq!(cell.validity.verdict, Verdict::Informative);
+    assert_eq!(cell.validity.verdict, Verdict::Indicative);
     assert!(report.guidelines.iter().all(|g| g.evidence.iter().all(|e| e.cell != cell.name())));
 }

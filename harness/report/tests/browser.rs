@@ -57,11 +57,12 @@ fn told(fixture: &Fixture, width: u32) -> Option<Value> {
     let written = write(&Report::of(&fixture.write(runs.path())).unwrap(), reports.path()).unwrap();
     let page = std::fs::read_to_string(&written.html).unwrap();
     // A phone is an iframe: a window of a desktop has a least width.
-    let inner = reports.path().join("inner.html");
+    let folder = written.html.parent().unwrap();
+    let inner = folder.join("inner.html");
     let (head, rest) = page.split_at(page.find("<head>").unwrap() + "<head>".len());
     std::fs::write(&inner, format!("{head}{LISTEN}{}", rest.replace("</body>", &format!("<script>{TELL}</script></body>"))))
         .unwrap();
-    let outer = reports.path().join("outer.html");
+    let outer = folder.join("outer.html");
     let frame = format!(
         "<!doctype html><body style=\"margin:0\"><iframe src=\"inner.html\" width=\"{width}\" height=\"900\" style=\"border:0\"></iframe>{COPY}"
     );
@@ -171,6 +172,7 @@ fn whole(t: &Value) {
         let rows = figure["rows"].as_u64().unwrap();
         assert!(rows > 0 && marks.iter().all(|n| *n > 0), "every panel has marks: {figure}");
         assert!(marks.iter().sum::<u64>() >= rows, "a mark for each row of its table: {figure}");
+        // Solo is a line in each panel, here in one for each workload.
         let bars = ["fig-epoch-time", "fig-sm-activity", "fig-memory", "fig-cpu", "fig-energy"];
         if bars.contains(&figure["id"].as_str().unwrap()) {
             assert_eq!(marks.iter().sum::<u64>(), rows, "as many marks as rows: {figure}");
@@ -185,6 +187,7 @@ fn every_plot_has_its_data_and_keys_walk_it() {
     whole(&t);
     let ids: Vec<&str> = t["figures"].as_array().unwrap().iter().map(|f| f["id"].as_str().unwrap()).collect();
     for id in [
+        "gain-by-mode",
         "epoch-time",
         "throughput-gain",
         "sm-activity",
@@ -260,6 +263,32 @@ fn the_table_of_cells_sorts_and_filters() {
 }
 
 #[test]
+fn what_is_chosen_stands_in_the_address_and_a_row_opens() {
+    let Some(t) = told(&card(), 1000) else { return };
+    assert_eq!(t["address"], "#cells?find=naive&sort=-cell", "sorted twice before");
+    assert_eq!(t["restored"], serde_json::json!(["10 of 15 cells", "small", ["outcome"], "descending"]));
+    let row = &t["row"];
+    assert_eq!((&row[0], &row[3]), (&"true".into(), &15.into()), "and closes again");
+    let (text, name) = (row[1].as_str().unwrap(), row[2].as_str().unwrap());
+    assert!(text.starts_with(name) && text.contains("ran on"), "{text}");
+}
+
+#[test]
+fn figures_can_be_taken_from_the_page_alone() {
+    let Some(t) = told(&card(), 1280) else { return };
+    let taken = t["taken"].as_array().unwrap();
+    assert_eq!(taken.len(), 4);
+    for figure in taken {
+        assert_eq!(
+            (&figure["broken"], &figure["own"], &figure["ground"]),
+            (&false.into(), &false.into(), &"#fff".into()),
+            "{figure}"
+        );
+        assert_eq!((&figure["titles"], &figure["rows"]), (&figure["marks"], &figure["values"]), "{figure}");
+    }
+}
+
+#[test]
 fn hostile_names_and_logs_do_nothing() {
     let hostile = "x<script>alert(1)</script><img src=x onerror=alert(2)>\"'&|`";
     let mode = "naive\" onload=\"alert(3)\"><svg onload=alert(4)>";
@@ -272,7 +301,7 @@ fn hostile_names_and_logs_do_nothing() {
         place_alone: false,
     });
     f = f.group(hostile, 32, 3, mode, 1.2);
-    f.informative = vec!["</style><script>alert(7)</script>".into()];
+    f.indicative = vec!["</style><script>alert(7)</script>".into()];
     f.device.name = "cpu</title><script>alert(8)</script>".into();
     let told_off = || RefusalRecord {
         cell: "<b onclick=alert(9)>".into(),

@@ -30,7 +30,7 @@ fn report(id: &str, environment: &[(&str, &str)], cells: &[Made]) -> Value {
         "schema": 1, "experiment": "small-7way-mps", "campaign": id, "created_utc": "2026-11-14T02:00:00Z",
         "device": { "name": A100, "kind": "gpu", "simulated": true, "memory_bytes": null, "cores": null },
         "environment": environment.iter().map(|(k, v)| (k.to_string(), json!(v))).collect::<serde_json::Map<_, _>>(),
-        "synthetic": [], "shortened": [], "informative": [], "thresholds": { "relevant_ratio": 0.02 },
+        "synthetic": [], "shortened": [], "indicative": [], "thresholds": { "relevant_ratio": 0.02 },
         "cells": cells.iter().map(cell).collect::<Vec<_>>(), "guidelines": [], "refusals": [],
     })
 }
@@ -173,10 +173,10 @@ fn what_makes_times_incomparable_is_said_and_not_judged() {
 }
 
 #[test]
-fn void_informative_and_failed_cells_are_shown_and_never_judged() {
+fn discarded_indicative_and_failed_cells_are_shown_and_never_judged() {
     let (left, mut right) = nights();
     let cells = right["cells"].as_array_mut().unwrap();
-    cells[0]["validity"] = json!("informative");
+    cells[0]["validity"] = json!("indicative");
     cells[0]["reasons"] = json!(["other processes used 30 % of the cores"]);
     cells[1]["epoch_time_s"] = json!({ "estimate": 11.0, "low": null, "high": null, "repetitions": 1, "df": null });
     cells[3]["outcome"] = json!("out_of_memory");
@@ -191,7 +191,7 @@ fn void_informative_and_failed_cells_are_shown_and_never_judged() {
     small×7 mps b128  26.1  ±0.2    27.4  ±0.2     1.050 ±0.014   <0.001  worse
     small×7 mps b32   28.9  ±0.5    –              –                   –  no longer runs: out of memory
     small solo b128   11.20 ±0.14   11.0  (1 run)  0.982 (1 run)       –  can't tell (no interval)
-    small solo b32    21.00 ±0.10   21.00 ±0.10    1.000 ±0.007        –  not judged: informative right
+    small solo b32    21.00 ±0.10   21.00 ±0.10    1.000 ±0.007        –  not judged: indicative right
     `small×7 mps b128`: settings differ: workers none → 4
     only right: small×3 mps b32
     environment  left        right
@@ -291,12 +291,12 @@ fn generations_stand_beside_each_other_with_what_changed_first() {
     simulated A100-SXM4-40GB: small-7way-mps 20261114-0200-11d8
     simulated H100 80GB HBM3: small-7way-mps 20261121-0200-93be
     isolation: changed
-      simulated A100-SXM4-40GB: ✓ supported: Do isolation. As found.
-      simulated H100 80GB HBM3: ✕ contradicted: Do isolation. As found.
-    collocate: the same verdict
-      simulated A100-SXM4-40GB: ✓ supported: Do collocate. As found.
-      simulated H100 80GB HBM3: ✓ supported: Do collocate. As found.
-    not enough evidence on any GPU: mixing
+      simulated A100-SXM4-40GB: ✓ holds here: Do isolation. As found.
+      simulated H100 80GB HBM3: ✕ does not hold here: Do isolation. As found.
+    collocate: the same
+      simulated A100-SXM4-40GB: ✓ holds here: Do collocate. As found.
+      simulated H100 80GB HBM3: ✓ holds here: Do collocate. As found.
+    open on every GPU: mixing
     small×7 mig:1g.5gb b32
       simulated A100-SXM4-40GB: 2.90 ±0.06, 14 of 108 SMs
       simulated H100 80GB HBM3: 3.40 ±0.07 as small×7 mig:1g.10gb b32, 16 of 132 SMs
@@ -308,7 +308,7 @@ fn generations_stand_beside_each_other_with_what_changed_first() {
     ");
     let folder = tempfile::tempdir().unwrap();
     let page = fs_err::read_to_string(found.write(folder.path()).unwrap().html).unwrap();
-    assert!(page.contains("✕ contradicted") && page.contains("16 of 132 SMs") && page.contains("SIMULATED"));
+    assert!(page.contains("✕ does not hold here") && page.contains("16 of 132 SMs") && page.contains("SIMULATED"));
     assert_eq!(found.json()["guidelines"][0]["id"], "isolation", "changed first");
     assert!(generations(&sides, Some("epoch_time_s")).unwrap_err().to_string().contains("different devices"));
 }

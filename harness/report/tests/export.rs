@@ -44,7 +44,7 @@ fn hostile() -> Fixture {
     let mut f = Fixture::quickstart().group("tiny", 32, 4, "naive", 3.3).ends(crash()).group("tiny", 32, 5, "naive", 4.0);
     f = f.ends(Outcome::OutOfMemory { member: 0, message: "tried to allocate 9 GiB".into() });
     f.cells[2].record.cell = HOSTILE.into();
-    f.informative = vec![HOSTILE.into()];
+    f.indicative = vec![HOSTILE.into()];
     f.limit_batches = Some(4);
     f.refusals = vec![refusal(HOSTILE)];
     f
@@ -130,15 +130,54 @@ fn hostile_labels_stay_text_in_a_spreadsheet() {
     assert_eq!(rows.len(), 6, "five cells and a refusal");
     // A row is one line, whatever its texts hold.
     let printed = format!("'{}", HOSTILE.replace('\u{1b}', r"\u{1b}").replace('\n', r"\n"));
-    assert_eq!((&rows[2]["cell"], &rows[0]["campaign_informative"]), (&printed, &printed));
+    assert_eq!((&rows[2]["cell"], &rows[0]["campaign_indicative"]), (&printed, &printed));
     let outcomes: Vec<&str> = rows.iter().map(|r| r["outcome"].as_str()).collect();
     assert_eq!(outcomes, ["completed", "completed", "completed", "crashed", "out_of_memory", "refused"]);
-    assert!(rows[3..].iter().all(|r| r["epoch_time_s"].is_empty() && r["repetitions"] == "0" && r["validity"] == "void"));
+    assert!(rows[3..].iter().all(|r| r["epoch_time_s"].is_empty() && r["repetitions"] == "0"));
+    let validity: Vec<&str> = rows[3..].iter().map(|r| r["validity"].as_str()).collect();
+    assert_eq!(validity, ["discarded", "out_of_memory", "discarded"]);
     assert_eq!(rows[5]["reasons"], "needs 8 slices, there are 7; hint: ask for seven");
     assert!(rows.iter().all(|r| r["shortened"] == "tiny: 4 batches"));
     for field in rows.iter().flat_map(|r| r.values()) {
         assert!(!field.starts_with(['=', '+', '@', '\t']), "{field}");
     }
+}
+
+#[test]
+fn a_comment_fits_below_a_pull_request_whatever_the_campaign() {
+    let most = 60_000;
+    let small = text(&analysed(&Fixture::quickstart()), Format::Comment);
+    assert!(small.starts_with("# How to share two cores\n") && small.contains("<summary>3 cells</summary>"), "{small}");
+    assert!(small.contains("What to run") && small.contains("| tiny | 1.97: "), "{small}");
+    assert!(small.ends_with(
+        "`collo report 20261120-1842-7f3a` writes the rest: figures, every cell, and how the numbers were measured.\n"
+    ));
+
+    let mut f = Fixture::named("large").repetitions(1);
+    (f.epochs, f.samples_hz) = (1, 2.0);
+    for w in 0..30 {
+        let name = format!("a-workload-with-quite-a-long-name-of-its-own-{w}");
+        f = f.solo(&name, 32, 1.0);
+        for (mode, pace) in [("naive", 0.9), ("mps", 0.7), ("time-slice", 0.8)] {
+            f = (2..=4).fold(f, |f, degree| f.group(&name, 32, degree, mode, pace * f64::from(degree)));
+        }
+    }
+    f.refusals = (0..400).map(|i| refusal(&format!("{HOSTILE}{i}"))).collect();
+    f.device.simulated = true;
+    let report = analysed(&f);
+    assert!(text(&report, Format::Markdown).chars().count() > 65_536, "else it needs no short form");
+    let large = text(&report, Format::Comment);
+    assert!(large.chars().count() < most, "{}", large.chars().count());
+    assert!(large.contains("**SIMULATED:**"), "{large}");
+    let rows = large.split("<details>").nth(1).unwrap().lines().filter(|l| l.starts_with("| a-workload")).count();
+    assert!(large.contains(&format!("<summary>{rows} of 300 cells: those that failed")) && rows > 10, "{rows}: {large}");
+
+    // What is written by people has no limit of its own.
+    let mut f = Fixture::quickstart();
+    f.indicative = (0..3000).map(|i| format!("reason {i} {HOSTILE}")).collect();
+    f.cells[2].record.cell = "x".repeat(200_000);
+    let text = text(&analysed(&f), Format::Comment);
+    assert!(text.chars().count() < most && text.contains("3 cells"), "{}", text.chars().count());
 }
 
 #[test]
@@ -149,15 +188,27 @@ fn papers_get_a_table_whose_caption_says_what_it_is() {
     % data: synthetic stand-in for CIFAR-10
     \begin{table}
     \centering
+    \caption{tiny: throughput gain over running in turn by mode and number of members (synthetic data); cpu (2 cores, 24 GiB), campaign 20261120-1842-7f3a; $\pm$: 95 \% interval}
+    \label{tab:gain-quickstart-tiny}
+    \begin{tabular}{lrr}
+    \toprule
+    mode & 2 & 3 \\
+    \midrule
+    naive & $1.97 \pm 0.02$ & $1.92 \pm 0.02$ \\
+    \bottomrule
+    \end{tabular}
+    \end{table}
+    \begin{table}
+    \centering
     \caption{quickstart on cpu (2 cores, 24 GiB), campaign 20261120-1842-7f3a; data: synthetic stand-in for CIFAR-10; $\pm$: 95 \% interval, pooled t, 3 repetitions, 6 solo; gain: work per second against running in turn}
     \label{tab:quickstart}
-    \begin{tabular}{lrrrr}
+    \begin{tabular}{llrrrrr}
     \toprule
-    cell & epoch (s) & slowdown & gain & memory (GiB) \\
+    workload & mode & members & epoch (s) & slowdown & gain & memory (GiB) \\
     \midrule
-    tiny solo b32 & $1.579 \pm 0.011$ & 1 & 1 & $0.750 \pm 0$ \\
-    tiny$\times$2 naive b32 & $1.600 \pm 0.015$ & $1.013 \pm 0.012$ & $1.97 \pm 0.02$ & $1.20 \pm 0$ \\
-    tiny$\times$3 naive b32 & $2.47 \pm 0.02$ & $1.564 \pm 0.018$ & $1.92 \pm 0.02$ & $1.80 \pm 0$ \\
+    tiny & solo & 1 & $1.579 \pm 0.011$ & 1 & 1 & $0.750 \pm 0$ \\
+     & naive & 2 & $1.600 \pm 0.015$ & $1.013 \pm 0.011$ & $1.97 \pm 0.02$ & $1.20 \pm 0$ \\
+     & naive & 3 & $2.47 \pm 0.02$ & $1.564 \pm 0.018$ & $1.92 \pm 0.02$ & $1.80 \pm 0$ \\
     \bottomrule
     \end{tabular}
     \end{table}
@@ -166,12 +217,40 @@ fn papers_get_a_table_whose_caption_says_what_it_is() {
     let caption = simulated.lines().find(|l| l.starts_with("\\caption")).unwrap();
     assert!(caption.contains("SIMULATED") && caption.contains("simulated NVIDIA A100-SXM4-40GB"), "{caption}");
     assert!(simulated.starts_with("% needs \\usepackage{booktabs}\n% SIMULATED"));
-    assert!(simulated.contains("SMACT") && simulated.contains("energy per epoch (kJ)"), "{simulated}");
+    assert!(simulated.contains("SMACT") && simulated.contains("energy per epoch (J)"), "{simulated}");
+}
+
+#[test]
+fn running_text_gets_a_macro_for_each_number_and_its_interval() {
+    let report = analysed(&Fixture::quickstart());
+    let tex = text(&report, Format::LatexMacros);
+    let of = |name: &str| {
+        let begins = format!("\\newcommand{{\\collo{name}}}{{");
+        let line = tex.lines().find(|l| l.starts_with(&begins)).unwrap_or_else(|| panic!("no {name} in {tex}"));
+        line[begins.len()..line.len() - 1].to_string()
+    };
+    assert_eq!((of("GainTinyTwoNaive").as_str(), of("GainTinyTwoNaiveInterval").as_str()), ("1.97", "{[}1.95, 2.00{]}"));
+    assert_eq!(of("EpochTinyOneSolo"), "1.579");
+    assert!(of("Caveats").contains("CIFAR-10"));
+    assert!(text(&analysed(&on_card()), Format::LatexMacros).contains("\\colloCaveats}{SIMULATED"));
+    // TeX ends a name at the first character that is no letter; a name given twice is an error.
+    let mut f = hostile();
+    f.cells[1].record.sharing = HOSTILE.into();
+    for tex in [tex, text(&analysed(&f), Format::LatexMacros)] {
+        let mut names = BTreeSet::new();
+        for line in tex.lines().filter(|l| !l.starts_with('%')) {
+            let name = line.strip_prefix("\\newcommand{\\collo").unwrap().split_once('}').unwrap().0;
+            assert!(name.chars().all(|c| c.is_ascii_alphabetic()) && names.insert(name.to_string()), "{line}");
+        }
+    }
 }
 
 #[test]
 fn hostile_labels_are_no_commands_and_keep_their_row() {
-    let tex = text(&analysed(&hostile()), Format::Latex);
+    let mut f = hostile().mixed(("tiny", 3.0), ("other", 4.0), "naive", "keep-running");
+    f.cells.last_mut().unwrap().record.cell = HOSTILE.into();
+    f.cells[2].record.cell = "tiny×3 naive b32".into();
+    let tex = text(&analysed(&f), Format::Latex);
     for line in tex.lines().filter(|l| !l.starts_with('%')) {
         assert!(!line.contains("\\input") && !line.contains('中'), "{line}");
         let (mut depth, mut before) = (0, ' ');
@@ -190,8 +269,9 @@ fn hostile_labels_are_no_commands_and_keep_their_row() {
     assert!(row.ends_with("\\\\") && row.contains("\\textbackslash{}input\\{x\\} \\% \\$y\\$ U+4E2D"), "{row}");
     assert!(tex.contains("{l}{crashed}") && tex.contains("{l}{out of memory}"));
     // Rows of a table have as many columns as its heads.
-    let columns = tex.lines().find(|l| l.starts_with("cell &")).unwrap().matches(" & ").count();
-    for row in tex.lines().filter(|l| l.ends_with("\\\\") && !l.contains("multicolumn")) {
+    let columns = tex.lines().find(|l| l.starts_with("workload &")).unwrap().matches(" & ").count();
+    let cells = tex.split("workload &").nth(1).unwrap();
+    for row in cells.lines().skip(1).filter(|l| l.ends_with("\\\\") && !l.contains("multicolumn")) {
         assert_eq!(row.matches(" & ").count(), columns, "{row}");
     }
 }
@@ -204,14 +284,14 @@ fn a_ci_system_sees_failures_skips_and_passes() {
     let suite = document.descendants().find(|n| n.has_tag_name("testsuite")).unwrap();
     let counts = ["tests", "failures", "errors", "skipped"].map(|n| suite.attribute(n).unwrap());
     assert_eq!(counts, ["6", "1", "0", "2"]);
-    assert_eq!(suite.attribute("name"), Some("quickstart (synthetic data, shortened epochs, informative)"));
+    assert_eq!(suite.attribute("name"), Some("quickstart (synthetic data, shortened epochs, indicative)"));
     let cases: Vec<roxmltree::Node> = suite.children().filter(|n| n.has_tag_name("testcase")).collect();
     assert_eq!(cases.len(), 6);
     // A control character is no character of XML: it is named. A name is one line.
     assert_eq!(cases[2].attribute("name"), Some(HOSTILE.replace('\u{1b}', "\\u{1b}").replace('\n', " ").as_str()));
     let child = |i: usize, tag: &str| cases[i].children().find(|n| n.has_tag_name(tag));
     assert!(child(0, "failure").is_none() && child(0, "skipped").is_none());
-    assert!(child(0, "system-out").unwrap().text().unwrap().starts_with("informative: "), "{xml}");
+    assert!(child(0, "system-out").unwrap().text().unwrap().starts_with("indicative: "), "{xml}");
     let failure = child(3, "failure").unwrap();
     assert_eq!(failure.attribute("type"), Some("crashed"));
     assert!(failure.attribute("message").unwrap().starts_with("crashed, member 1 exited with 1: =cmd|"), "{xml}");
@@ -357,8 +437,8 @@ fn runs_whose_numbers_may_not_be_used_have_rows_without_results() {
         assert!(!row["graph_parameters"].is_empty() && !row["solo_epoch_time_s"].is_empty());
     }
     let shown = rows.iter().filter(|r| r["outcome"] == "completed");
-    assert!(shown.clone().count() > 0 && shown.clone().all(|r| !r["epoch_time_s"].is_empty() && r["validity"] == "informative"));
-    assert!(rows.iter().all(|r| r["limit_batches"] == "4" && r["marks"] == "synthetic data; shortened epochs; informative"));
+    assert!(shown.clone().count() > 0 && shown.clone().all(|r| !r["epoch_time_s"].is_empty() && r["validity"] == "indicative"));
+    assert!(rows.iter().all(|r| r["limit_batches"] == "4" && r["marks"] == "synthetic data; shortened epochs; indicative"));
 }
 
 /// The whole of a file of Parquet.

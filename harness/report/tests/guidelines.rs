@@ -7,7 +7,7 @@ mod support;
 use std::sync::LazyLock;
 
 use collo_report::quantity::Key;
-use collo_report::{Evidence, Guideline, Report, Verdict};
+use collo_report::{Agreement, Evidence, Guideline, Holds, Report};
 use collo_store::Sharing;
 use simgpu::card::Card;
 use support::Fixture;
@@ -57,7 +57,7 @@ fn ratios_of_modes_cover_the_truth_and_no_mode_is_called_behind_that_is_ahead() 
     let (mut covered, mut all) = (0, 0);
     for report in NOISY.iter() {
         let g = named(report, "best-mode");
-        if g.verdict == Verdict::Contradicted {
+        if g.holds == Holds::No {
             assert!(of(g.key.as_ref().unwrap()) < 1.0, "{}", g.finding);
         }
         for e in &g.evidence {
@@ -106,12 +106,12 @@ fn a_smaller_slice_and_a_neighbour_are_told_apart() {
     let cell = apart.analysis.groups().find(|c| c.record.degree == 2).unwrap();
     let (whole, slice) = (cell.get(Key::Slowdown).unwrap().estimate, cell.get(Key::SlowdownOnSlice).unwrap());
     assert!((slice.estimate - 1.0).abs() < 0.02 && whole > 1.05, "{whole}, {slice:?}");
-    assert_eq!(named(&apart, "isolation").verdict, Verdict::Supported);
+    assert_eq!(named(&apart, "isolation").holds, Holds::Yes);
 
     let disturbed = analysed(&on_halves(1.2));
     let cell = disturbed.analysis.groups().find(|c| c.record.degree == 2).unwrap();
     assert!((cell.get(Key::SlowdownOnSlice).unwrap().estimate - 1.2).abs() < 0.02);
-    assert_eq!(named(&disturbed, "isolation").verdict, Verdict::Contradicted);
+    assert_eq!(named(&disturbed, "isolation").holds, Holds::No);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn one_alone_on_the_instance_that_is_the_whole_card_is_found_on_every_model() {
         let overhead = named(&report, "alone-overhead");
         let cells: Vec<String> = overhead.evidence.iter().map(|e| e.name()).collect();
         assert_eq!(cells, [format!("small×1 mig:{whole} b32")], "{model}");
-        assert_eq!(overhead.verdict, Verdict::Supported, "{model}: {}", overhead.finding);
+        assert_eq!(overhead.holds, Holds::Yes, "{model}: {}", overhead.finding);
     }
 }
 
@@ -143,7 +143,7 @@ fn members_that_share_an_instance_say_nothing_of_isolation() {
         let group = fixture.cells.last_mut().unwrap();
         (group.record.sharing, group.record.mode) = (sharing.into(), Sharing::of_label(sharing));
         let report = analysed(&fixture);
-        assert_eq!(named(&report, "isolation").verdict, Verdict::NotEnoughEvidence, "{sharing}");
+        assert_eq!(named(&report, "isolation").holds, Holds::Open, "{sharing}");
     }
 }
 
@@ -153,7 +153,7 @@ fn what_was_not_measured_stays_open_and_names_a_command() {
     let (epochs, truth, _) = group(&card, &["small"], "solo").unwrap();
     let alone = analysed(&on(&card, "alone").on_card("solo", &[("small", epochs[0])], truth, 0.01));
     for g in &alone.guidelines {
-        assert_eq!(g.verdict, Verdict::NotEnoughEvidence, "{}: {}", g.id, g.finding);
+        assert_eq!(g.holds, Holds::Open, "{}: {}", g.id, g.finding);
         assert!(g.command.is_some() && g.evidence.is_empty(), "{}: {:?}", g.id, g.command);
     }
     let ids: Vec<&str> = alone.guidelines.iter().map(|g| g.id).collect();
@@ -167,10 +167,36 @@ fn a_cpu_is_not_asked_about_cards() {
 }
 
 #[test]
+fn advice_is_given_only_where_it_holds_and_the_study_is_judged_apart() {
+    for g in NOISY.iter().chain([&*QUIET]).flat_map(|r| &r.guidelines) {
+        let asks = g.statement.ends_with('?');
+        assert_eq!(asks, g.holds != Holds::Yes, "{}: {:?}, {}", g.id, g.holds, g.statement);
+        assert_eq!(g.finding.starts_with("No: "), g.holds == Holds::No, "{}: {}", g.id, g.finding);
+        assert_eq!(g.agrees == Agreement::NotStudied, g.published.is_none(), "{}", g.id);
+    }
+    // The fitted threshold holds, whatever the published one.
+    let threshold = named(&QUIET, "sm-threshold");
+    let q = &threshold.key.as_ref().unwrap().value;
+    let inside = q.low.unwrap() <= 0.8 && 0.8 <= q.high.unwrap();
+    assert_eq!((threshold.holds, threshold.agrees == Agreement::Yes), (Holds::Yes, inside), "{}", threshold.statement);
+}
+
+#[test]
+fn a_cpu_is_not_compared_with_a_study_of_gpus() {
+    let report = analysed(&Fixture::quickstart());
+    for g in &report.guidelines {
+        let expected = if g.published.is_some() { Agreement::NotComparable } else { Agreement::NotStudied };
+        assert_eq!(g.agrees, expected, "{}", g.id);
+    }
+    let text = &named(&report, "naive-in-turn").statement;
+    assert!(text.starts_with("Naive sharing costs no throughput, and gains up to 1.9"), "{text}");
+}
+
+#[test]
 fn at_most_seven_stand_on_the_first_screen_and_contradictions_always_do() {
     let report = &*QUIET;
     let first: Vec<&Guideline> = report.guidelines.iter().filter(|g| g.summary).collect();
-    let contradicted = |g: &&Guideline| g.verdict == Verdict::Contradicted;
+    let contradicted = |g: &&Guideline| g.is_contrary();
     assert!(first.len() <= 7.max(first.iter().filter(|g| contradicted(g)).count()), "{}", first.len());
     assert!(report.guidelines.iter().filter(contradicted).all(|g| g.summary));
     assert!(report.guidelines.iter().position(|g| !g.summary).unwrap_or(99) >= first.len(), "the first screen comes first");

@@ -8,24 +8,25 @@ use collo_report::{Report, Written, write};
 use collo_store::{Outcome, RefusalRecord};
 use support::Fixture;
 
-const SECTIONS: [&str; 17] = [
-    "summary",
-    "epoch-time",
-    "gain",
-    "threshold",
-    "sm-activity",
-    "memory",
-    "cpu",
-    "pcie",
-    "energy",
-    "mixed",
-    "latency",
-    "timelines",
-    "feasibility",
-    "fairness",
-    "cells",
-    "quality",
-    "provenance",
+/// In the order of the page: anchor, and title by which one is named that has nothing to show.
+const SECTIONS: [(&str, &str); 17] = [
+    ("summary", ""),
+    ("gain", "Throughput gain"),
+    ("epoch-time", "Time per epoch"),
+    ("threshold", "Threshold"),
+    ("sm-activity", "SM activity"),
+    ("memory", "Memory"),
+    ("cpu", "CPU"),
+    ("pcie", "PCIe"),
+    ("energy", "Energy and power"),
+    ("mixed", "Mixed workloads"),
+    ("latency", "Latency"),
+    ("timelines", "Timelines"),
+    ("feasibility", "Feasibility"),
+    ("fairness", "Fairness"),
+    ("cells", "All cells"),
+    ("quality", "Measurement quality"),
+    ("provenance", "Provenance"),
 ];
 
 fn written(fixture: &Fixture, check: impl Fn(&str, &Written)) {
@@ -33,8 +34,18 @@ fn written(fixture: &Fixture, check: impl Fn(&str, &Written)) {
     let written = write(&Report::of(&fixture.write(runs.path())).unwrap(), reports.path()).unwrap();
     let page = std::fs::read_to_string(&written.html).unwrap();
     well_formed(&page);
-    let places: Vec<usize> = SECTIONS.iter().map(|s| page.find(&format!("<section id=\"sec-{s}\">")).expect(s)).collect();
-    assert!(places.is_sorted(), "sections in their order");
+    let left_out =
+        page.split_once("Left out, having nothing to show.").map_or("", |(_, rest)| &rest[..rest.find("</p>").unwrap()]);
+    let place = |(id, title): &(&str, &str)| {
+        let at = page.find(&format!("<section id=\"sec-{id}\">"));
+        let named = [", ", ": "].iter().any(|end| left_out.contains(&format!("{title}{end}")));
+        assert!(at.is_some() || named, "{id} is on the page, or is said to be left out: {left_out}");
+        assert!(at.is_none() || id == &"summary" || !left_out.contains(&format!(". {title}: ")), "{id} is both: {left_out}");
+        assert_eq!(at.is_some(), page.contains(&format!("<a href=\"#sec-{id}\">")), "{id} in the navigation");
+        at
+    };
+    let places: Vec<usize> = SECTIONS.iter().filter_map(place).collect();
+    assert!(places.is_sorted() && places.len() >= 4, "sections in their order");
     check(&page, &written);
 }
 
@@ -73,8 +84,8 @@ fn the_page_needs_nothing_but_itself() {
         for outside in ["http://", "https://", "src=", "@import", "url(\"", "<link"] {
             assert!(!page.contains(outside), "{outside}");
         }
-        assert_eq!(page.matches("<figure ").count(), 7);
-        assert_eq!(written.plots.len(), 7);
+        assert_eq!(page.matches("<figure ").count(), 8);
+        assert_eq!(written.plots.len(), 8);
         let whole = std::fs::read_to_string(written.folder.join("report.json")).unwrap();
         assert_eq!(whole, std::fs::read_to_string(&written.json).unwrap());
         assert!(!written.folder.join("report.html.aside").exists());
@@ -108,6 +119,56 @@ fn figures_are_files_of_their_own_too() {
 }
 
 #[test]
+fn each_figure_links_to_its_files_and_its_values_travel_with_the_page() {
+    written(&Fixture::quickstart(), |page, written| {
+        for plot in &written.plots {
+            let id = plot.file_stem().unwrap().to_str().unwrap();
+            let figure = &page[page.find(&format!("<figure id=\"fig-{id}\"")).unwrap()..];
+            let figure = &figure[..figure.find("</figure>").unwrap()];
+            for kind in ["svg", "png", "csv"] {
+                assert!(figure.contains(&format!("/plots/{id}.{kind}\" download=\"{id}.{kind}\"")), "{id}.{kind}");
+            }
+            let csv = std::fs::read_to_string(plot.with_extension("csv")).unwrap();
+            assert!(csv.lines().count() > 1, "{id}: {csv}");
+            let head = csv.lines().next().unwrap();
+            // A quoted field may hold a comma.
+            let fields = |line: &str| line.split('"').step_by(2).map(|part| part.matches(',').count()).sum::<usize>();
+            assert!(csv.lines().all(|line| fields(line) == fields(head)), "{csv}");
+            let carried = figure.split_once("<span class=\"csv\" hidden>").unwrap().1;
+            assert!(carried.starts_with(head.split(['"', '\'', '&', '<']).next().unwrap()), "{id}");
+        }
+        let gain = std::fs::read_to_string(written.folder.join("plots/throughput-gain.csv")).unwrap();
+        assert!(gain.starts_with("cell,gain,gain low,gain high,"), "{gain}");
+    });
+}
+
+#[test]
+fn the_first_figure_is_the_gain_of_every_workload() {
+    written(&Fixture::quickstart(), |page, _| {
+        let first = page.find("<figure id=\"").unwrap();
+        assert!(page[first..].starts_with("<figure id=\"fig-gain-by-mode\""));
+        assert!(first < page.find("class=\"gh\"").unwrap_or(usize::MAX), "above the guidelines");
+    });
+}
+
+#[test]
+fn a_cell_is_one_click_from_its_runs_where_they_lie_in_the_project() {
+    let project = tempfile::tempdir().unwrap();
+    let campaign = Fixture::quickstart().write(&project.path().join("runs"));
+    let folder = campaign.path().strip_prefix(project.path()).unwrap().to_str().unwrap().to_string();
+    let written = write(&Report::of(&campaign).unwrap(), &project.path().join("reports")).unwrap();
+    for (page, up) in [(written.html.clone(), "../../"), (written.folder.join("report.html"), "../../../")] {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let links: Vec<&str> = text.split("class=\"run\" href=\"").skip(1).map(|l| &l[..l.find('"').unwrap()]).collect();
+        assert!(links.len() > 6 && links.iter().all(|l| l.starts_with(&format!("{up}{folder}/"))), "{links:?}");
+        for link in links.iter().filter(|l| l.ends_with('/')) {
+            assert!(page.parent().unwrap().join(link).is_dir(), "{link}");
+        }
+        assert!(text.contains("class=\"show\""), "and has what `collo show` prints");
+    }
+}
+
+#[test]
 fn hostile_names_stay_text() {
     let hostile = "x<script>alert(1)</script>\"'&|`";
     let mut fixture = Fixture::named("hostile").solo(hostile, 32, 1.0).group(hostile, 32, 2, "naive\"><img>", 1.1);
@@ -118,7 +179,7 @@ fn hostile_names_stay_text() {
         place_alone: false,
     });
     fixture = fixture.group(hostile, 32, 3, "naive\"><img>", 1.2);
-    fixture.informative = vec!["</style><script>3".into()];
+    fixture.indicative = vec!["</style><script>3".into()];
     fixture.device.name = "cpu</title><script>4".into();
     fixture.refusals =
         vec![RefusalRecord { cell: "<b>".into(), sharing: "mps".into(), reason: "</td><script>5".into(), hint: None }];
@@ -141,7 +202,7 @@ fn simulated_shows_in_every_crop() {
     let mut fixture = Fixture::quickstart();
     fixture.device.simulated = true;
     written(&fixture, |page, written| {
-        assert!(page.contains("SIMULATED") && page.contains("<body class=\"sim\">"));
+        assert!(page.contains("SIMULATED") && page.contains("<body class=\"sim\""));
         for figure in page.split("<figure ").skip(1) {
             let head = &figure[..figure.find("<div class=\"panels").unwrap()];
             assert!(head.contains(">simulated<"), "{head}");

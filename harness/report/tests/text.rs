@@ -20,12 +20,12 @@ fn the_end_of_a_run_is_one_table_with_its_notes() {
 
     cell              epoch s       slowdown      gain        fairness    memory    cpu  overlap
     tiny solo b32     1.579 ±0.011  1             1           –         0.75 GiB   99 %  –
-    tiny×2 naive b32  1.600 ±0.015  1.013 ±0.012  1.97 ±0.02  0.99      1.20 GiB  198 %  100 %
+    tiny×2 naive b32  1.600 ±0.015  1.013 ±0.011  1.97 ±0.02  0.99      1.20 GiB  198 %  100 %
     tiny×3 naive b32  2.47 ±0.02    1.564 ±0.018  1.92 ±0.02  0.99      1.80 GiB  200 %  100 %
 
     ± 95 % interval, pooled t, 3 repetitions, 6 solo; gain is work per second against running in turn
     energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
-    2 together do 1.97 times the work per second done in turn; a third changes that by less than 5 %
+    2 together have 1.97× the throughput of running in turn; a third changes that by less than 5 %
     ");
 }
 
@@ -41,19 +41,23 @@ fn failed_cells_keep_their_row_and_say_how_they_ended() {
     let crash = Outcome::Crashed { member: 1, status: "exited with 1".into(), message: "in epoch 1".into(), place_alone: true };
     let mut fixture = Fixture::quickstart().ends(crash);
     fixture.repetitions = 1;
-    insta::assert_snapshot!(terminal(&analysed(&fixture), 100), @"
+    insta::assert_snapshot!(terminal(&analysed(&fixture), 100), @r#"
     quickstart on cpu: 3 of 4 runs completed in 29 s, 1 crashed
 
     cell              epoch s       slowdown      gain          fairness    memory    cpu  validity
     tiny solo b32     1.57 ±0.08    1             1             –         0.75 GiB   99 %  –
-    tiny×2 naive b32  1.59 (1 run)  1.01 (1 run)  1.97 (1 run)  0.99      1.20 GiB  198 %  informative
+    tiny×2 naive b32  1.59 (1 run)  1.01 (1 run)  1.97 (1 run)  0.99      1.20 GiB  198 %  indicative
     tiny×3 naive b32  crashed       –             –             –                –      –  –
     (not shown at this width: overlap)
 
+    No group is decided, because each run measured only 1.6 s of training and groups have 1 repetition.
+      To decide: set `measure_for = "10s"` in the experiment, or more `epochs`; or three more
+      repetitions, `collo run quickstart --more 3`.
+
     ± 95 % interval, pooled t, 1 repetition, 2 solo; gain is work per second against running in turn
     energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
-    `tiny×2 naive b32` is informative: one repetition carries no interval
-    ");
+    `tiny×2 naive b32` is indicative: one repetition carries no interval
+    "#);
 }
 
 #[test]
@@ -94,10 +98,11 @@ fn one_cell_in_full() {
       memory     1.80 of 24.0 GiB   solo 0.75 GiB      0.800 ±0 of the sum of solo  PSS, which counts shared pages once
       cpu        200 %              solo 99 %          pressure 30 %
       items      1244 ±12 per second
-      member     0                  tiny               2.47 ±0.02 s       slowdown 1.563 ±0.017  loss 2.10
-      member     1                  tiny               2.47 ±0.02 s       slowdown 1.567 ±0.017  loss 2.10
-      member     2                  tiny               2.47 ±0.02 s       slowdown 1.563 ±0.017  loss 2.10
+      member     0                  tiny               2.47 ±0.02 s       slowdown 1.563 ±0.015  loss 2.10
+      member     1                  tiny               2.47 ±0.02 s       slowdown 1.567 ±0.015  loss 2.10
+      member     2                  tiny               2.47 ±0.02 s       slowdown 1.563 ±0.015  loss 2.10
       graph      tiny               0.175 M parameters  0.703 MB           0.0256 GFLOP forward per item  0.400 M activations per item  16 layers
+      ran on     Some CPU, 2 logical cores, torch 2.14.1, synthetic data
       attested   3 of 3 runs by cpu time in the window
       absent     energy per epoch: no readable counter
     ");
@@ -134,38 +139,39 @@ fn markdown_begins_with_what_to_do() {
     let written = write(&analysed(&Fixture::quickstart()), reports.path()).unwrap();
     let text = std::fs::read_to_string(written.markdown).unwrap();
     let head: Vec<&str> = text.lines().take(32).collect();
-    insta::assert_snapshot!(head.join("\n"), @"
+    insta::assert_snapshot!(head.join("\n"), @r"
     # How to share two cores
 
     One small network, alone, twice and three times on the same cores: experiment `quickstart`
 
     - Device: cpu (2 cores, 24 GiB); Some CPU
     - Campaign: 2026-11-20 18:42:09 UTC; `20261120-1842-7f3a`
-    - 12 planned, 12 accounted for: 12 completed in 1 min 27 s; 3 cells valid, 0 informative, 0 void
+    - 12 planned, 12 accounted for: 12 completed in 1 min 27 s; 3 cells valid, 0 indicative
 
     ## How to use these cores
 
-    | verdict | guideline | here, 95 % interval | published |
-    |---|---|---|---|
-    | supported | **Stop at two members of `tiny b32` under naive sharing.** Two do 1.97 times the work of running in turn; a third changes that by less than 5 %. | 1.97× [1.95, 2.00] (`tiny×2 naive b32`) | two small ones in about the time of one |
-    | contradicted | **Plan for less memory than the sum of the footprints.** `tiny×3 naive b32` needs 0.800 ±0 times the sum of its solo footprints; shared pages count once. | 0.800× [0.800, 0.800] (`tiny×3 naive b32`) | = sum of footprints |
-    | supported | **Share naively rather than run in turn.** Lowest of 2 groups: `tiny×3 naive b32` does 1.92 ±0.02 times the work of running in turn. | 1.92× [1.90, 1.94] (`tiny×3 naive b32`) | large: about 1.0×; small: up to 1.98× |
-    | supported | **Expect equal members to progress equally.** The slowest member of `tiny×3 naive b32` makes 0.994 ±0.005 of the fastest's progress. | 0.994× [0.989, 1.000] (`tiny×3 naive b32`) | not studied |
+    ![Throughput gain by mode and degree (synthetic data)](20261120-1842-7f3a/plots/gain-by-mode.svg)
+
+    Work per second compared with running the members in turn: above 1 sharing pays; darker gains more, on one scale. Under the pointer: the 95 % interval. ✕ OOM: ran out of memory; refused: cannot run here; dashed: not measured.
+
+    | workload | naive ×2 | naive ×3 |
+    |---|--:|--:|
+    | tiny | 1.97: \[1.95, 2.00\] | 1.92: \[1.90, 1.94\] |
+
+    | holds here? | agrees with the study? | guideline | here, 95 % interval | published |
+    |---|---|---|---|---|
+    | yes | not comparable | **Stop at two members of `tiny b32` under naive sharing.** Two together have 1.97× the throughput of running in turn; a third changes that by less than 5 %. | 1.97× [1.95, 2.00] (`tiny×2 naive b32`) | two small ones in about the time of one |
+    | no | not comparable | **Do memory footprints add up?** No: plan for less than the sum. `tiny×3 naive b32` needs 0.800 ±0 times the sum of its solo footprints; shared pages count once. | 0.800× [0.800, 0.800] (`tiny×3 naive b32`) | = sum of footprints |
+    | yes | not comparable | **Naive sharing costs no throughput, and gains up to 1.97×.** Lowest of 2 groups: `tiny×3 naive b32` has 1.92 ±0.02× the throughput of running in turn. | 1.92× [1.90, 1.94] (`tiny×3 naive b32`) | large: about 1.0×; small: up to 1.98× |
+    | yes | not studied | **Expect equal members to progress equally.** The slowest member of `tiny×3 naive b32` makes 0.994 ±0.005 of the fastest's progress. | 0.994× [0.989, 1.000] (`tiny×3 naive b32`) |  |
 
     What to run (synthetic data)
 
     | workload | most throughput | slowest member within 10 % | least energy |
     |---|---|---|---|
-    | tiny: resnet8 / CIFAR-10, batch 32 | naive ×2: gain 1.97 ±0.02 | naive ×2: slowdown 1.013 ±0.012 | –: no readable counter |
+    | tiny: resnet8 / CIFAR-10, batch 32 | naive ×2: gain 1.97 ±0.02 | naive ×2: slowdown 1.013 ±0.011 | –: no readable counter |
 
     - ± 95 % interval, pooled t, 3 repetitions, 6 solo; gain is work per second against running in turn
-    - energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
-
-    ## Time per epoch
-
-    An epoch takes 1.013 ±0.012 times as long as alone in `tiny×2 naive b32`, and 1.564 ±0.018 times in `tiny×3 naive b32`.
-
-    ![Time per epoch by degree and mode (synthetic data)](20261120-1842-7f3a/plots/epoch-time.svg)
     ");
     for figure in text.lines().filter_map(|l| l.strip_prefix("![")?.split_once("](")) {
         let path = figure.1.trim_end_matches(')');

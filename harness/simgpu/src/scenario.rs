@@ -89,6 +89,7 @@ pub const WORDS: &[(&str, &str)] = &[
     ("no-cuda", "members (or that member) find no CUDA and train on the CPU"),
     ("silent", "members (or that member) never say that they are ready"),
     ("crash", "that member dies then"),
+    ("xid", "the driver reports that Xid then, as in `xid=79@300ms`"),
 ];
 
 /// Machines as people have them: a card and words under one name. A word that is given itself has the say.

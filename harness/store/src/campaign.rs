@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::{DeviceRecord, Machine, Sharing};
+use crate::{DeviceRecord, Expectation, Machine, Origin, Reference, Shard, Sharing, Surroundings, WantedWidth};
 
 /// One execution of an experiment on one machine: what a report is made from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,13 +22,29 @@ pub struct Campaign {
     /// The experiment file, word for word.
     pub source_toml: String,
     pub thresholds: Thresholds,
+    /// Values that it is compared with; none in campaigns of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<Reference>,
+    /// How narrow its intervals should be; absent if each cell has its planned repetitions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<WantedWidth>,
     pub plan: PlanRecord,
     pub device: DeviceRecord,
     pub machine: Machine,
     /// What the numbers depend on, each with its digest: workloads, protocol library, pins, experiment.
     pub ingredients: BTreeMap<String, Ingredient>,
-    /// Why every number of this campaign is informative at best: `ingredients changed, --force` …
-    pub informative: Vec<String>,
+    /// Why every number of this campaign is indicative at best: `ingredients changed, --force` …
+    #[serde(alias = "informative")]
+    pub indicative: Vec<String>,
+    /// The part of the experiment that it is; absent for the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
+    /// The campaigns that it was merged from; empty for one that was measured as such.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub origins: Vec<Origin>,
+    /// How it was started, and in what surroundings; absent in campaigns of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surroundings: Option<Surroundings>,
     /// What the store itself records about it.
     #[serde(default)]
     pub filing: Filing,
@@ -38,6 +54,21 @@ impl Campaign {
     /// The last part of the id, also accepted in place of it: `7f3a`.
     pub fn short_id(&self) -> &str {
         crate::names::last_part(&self.id)
+    }
+
+    /// Index of the origin of a block's runs; 0 for a campaign that was measured as one.
+    pub fn origin_of(&self, block: u32) -> usize {
+        self.origins.iter().position(|o| (o.first_block..=o.last_block).contains(&block)).unwrap_or(0)
+    }
+
+    /// The machine that a block was measured on.
+    pub fn machine_of(&self, block: u32) -> &Machine {
+        self.origins.get(self.origin_of(block)).map_or(&self.machine, |origin| &origin.machine)
+    }
+
+    /// True if it consists of campaigns from several GPUs or machines.
+    pub fn is_merged(&self) -> bool {
+        !self.origins.is_empty()
     }
 }
 
@@ -70,9 +101,9 @@ pub struct Thresholds {
     pub slowdown: f64,
     /// An epoch counts as collocated when all members trained during this share of it.
     pub overlap_ratio: f64,
-    /// Spread of the members' starts above which a run is informative.
+    /// Spread of the members' starts above which a run is indicative.
     pub start_skew_s: f64,
-    /// Drift of a block's baselines above which the block is void.
+    /// Drift of a block's baselines from which on it is reported.
     pub baseline_drift_ratio: f64,
 }
 
@@ -89,6 +120,9 @@ pub struct PlanRecord {
     pub seed: u64,
     /// Epochs per member; with two or more, the first is warm-up.
     pub epochs: u32,
+    /// Whole epochs were measured until at least so long; absent for the number of epochs alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measure_for_s: Option<f64>,
     pub cells: Vec<CellRecord>,
     /// Every repetition in the order of execution.
     pub order: Vec<PlannedRun>,
@@ -124,6 +158,9 @@ pub struct CellRecord {
     /// By member: the label of the cell in which it is alone on a slice of the same size; empty without partitioning.
     #[serde(default)]
     pub alone_on_slice: Vec<String>,
+    /// The failure that is expected of it; absent if none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<Expectation>,
 }
 
 impl Serialize for CellRecord {
@@ -302,6 +339,7 @@ mod tests {
             after_measured: AfterMeasured::KeepRunning,
             slots: None,
             alone_on_slice: Vec::new(),
+            expect: None,
         }
     }
 
@@ -334,7 +372,14 @@ mod tests {
 
     fn plan(cells: Vec<CellRecord>, order: &[(u32, usize, u32)]) -> PlanRecord {
         let run = |&(block, cell, repetition)| PlannedRun { block, cell, repetition, edge: None };
-        PlanRecord { seed: 1, epochs: 2, cells, order: order.iter().map(run).collect(), refusals: Vec::new() }
+        PlanRecord {
+            seed: 1,
+            epochs: 2,
+            measure_for_s: None,
+            cells,
+            order: order.iter().map(run).collect(),
+            refusals: Vec::new(),
+        }
     }
 
     #[test]

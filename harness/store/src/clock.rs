@@ -22,6 +22,27 @@ pub fn utc_text(at: SystemTime) -> String {
     format!("{y:04}-{mo:02}-{d:02}T{h:02}:{mi:02}:{s:02}Z")
 }
 
+/// Seconds since 1970 of a time that [`utc_text`] wrote; `None` for any other text.
+pub fn utc_seconds(text: &str) -> Option<u64> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let three = |text: &str, by: char| -> Option<[i64; 3]> {
+        let digits = text.chars().all(|c| c.is_ascii_digit() || c == by);
+        let parts = text.split(by).map(|part| part.parse().ok()).collect::<Option<Vec<i64>>>()?;
+        parts.try_into().ok().filter(|_| digits)
+    };
+    let ([year, month, day], [h, m, s]) = (three(date, '-')?, three(time, ':')?);
+    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) {
+        return None;
+    }
+    // Days from civil: the year begins in March, so that a leap day is its last.
+    let (y, from_march) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (era, of_era) = (y.div_euclid(400), y.rem_euclid(400));
+    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + (153 * from_march + 2) / 5 + day - 1 - 719_468;
+    let seconds = u64::try_from(days * 86_400 + h * 3600 + m * 60 + s).ok()?;
+    // What is no date, as the 31st of April, comes back as another one.
+    (utc_text(UNIX_EPOCH + std::time::Duration::from_secs(seconds)) == text).then_some(seconds)
+}
+
 /// A wall-clock time as the first part of a campaign's id, `20261120-1842`.
 pub fn utc_id(at: SystemTime) -> String {
     let (y, mo, d, h, mi, _) = civil(at);
@@ -55,6 +76,14 @@ mod tests {
         assert_eq!(at(0), "1970-01-01T00:00:00Z");
         assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
         assert_eq!(at(1_795_200_129), "2026-11-20T18:42:09Z");
+        for seconds in [0, 951_782_400, 1_795_200_129, 4_107_542_399] {
+            assert_eq!(utc_seconds(&at(seconds)), Some(seconds));
+        }
+        for wrong in
+            ["", "2026-11-20", "2026-04-31T00:00:00Z", "2026-13-01T00:00:00Z", "+026-11-20T18:42:09Z", "2026-11-20T18:61:09Z"]
+        {
+            assert_eq!(utc_seconds(wrong), None, "{wrong}");
+        }
         assert_eq!(utc_id(UNIX_EPOCH + Duration::from_secs(1_795_200_129)), "20261120-1842");
     }
 

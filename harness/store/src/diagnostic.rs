@@ -116,7 +116,8 @@ impl Diagnostic {
     }
 
     pub fn at(mut self, source: &Arc<Source>, span: Range<usize>) -> Diagnostic {
-        self.0.place = Some((source.clone(), span));
+        let (part, start) = source.part(span.start);
+        self.0.place = Some((part, span.start - start..span.end.max(span.start) - start));
         self
     }
 
@@ -206,6 +207,11 @@ impl Diagnostic {
         self.0.class
     }
 
+    /// The text that its place is in.
+    fn file(&self) -> Option<String> {
+        self.0.place.as_ref().map(|(source, _)| source.name.clone())
+    }
+
     fn offset(&self) -> usize {
         self.0.place.as_ref().map_or(usize::MAX, |(_, span)| span.start)
     }
@@ -288,7 +294,13 @@ impl Diagnostics {
         if self.0.is_empty() {
             return Ok(value);
         }
-        self.0.sort_by_key(Diagnostic::offset);
+        // Of several files one after the other.
+        let mut files: Vec<String> = self.0.iter().filter_map(Diagnostic::file).collect();
+        files.dedup();
+        self.0.sort_by_key(|one| {
+            let file = one.file().map(|name| files.iter().position(|file| *file == name));
+            (file.is_none(), file, one.offset())
+        });
         Err(self)
     }
 

@@ -142,10 +142,10 @@ impl CampaignFolder {
         RunDraft::begin(&self.path, folder)
     }
 
-    /// Rewrite the manifest with another reason why the campaign is informative at best.
-    pub fn mark_informative(&mut self, why: &str) -> Result<()> {
-        if !self.manifest.informative.iter().any(|w| w == why) {
-            self.manifest.informative.push(why.into());
+    /// Rewrite the manifest with another reason why the campaign is indicative at best.
+    pub fn mark_indicative(&mut self, why: &str) -> Result<()> {
+        if !self.manifest.indicative.iter().any(|w| w == why) {
+            self.manifest.indicative.push(why.into());
             write_manifest(&self.path, &self.manifest)?;
         }
         Ok(())

@@ -7,6 +7,7 @@
 //! ```text
 //! runs/EXPERIMENT/CAMPAIGN/
 //!   campaign.json      the experiment as read, the plan with its seed, the machine, the ingredients
+//!   comments.jsonl     what people wrote about it, no part of what was measured
 //!   journal.jsonl      what happened, a line each, with the digest of the manifest and of every recorded run
 //!   CELL~HASH-REP/     one run: run.json, epochs.parquet, samples.parquet, events.jsonl, member-N.log;
 //!                      requests.parquet where a member serves
@@ -17,59 +18,77 @@
 pub mod campaign;
 mod caught;
 mod clock;
+mod comments;
+mod cooling;
 pub mod diagnostic;
 mod digest;
 mod error;
+mod expectation;
 mod folder;
 mod intact;
 mod journal;
 mod lock;
 mod machine;
+mod merge;
 mod names;
 mod order;
 mod outcome;
 mod place;
 mod progress;
 mod recorded;
+mod reference;
 mod regular;
 mod run;
 mod runs;
 mod shape;
+mod shard;
 mod sharing;
+mod surroundings;
 mod tables;
 pub mod text;
 mod verify;
+mod wanted_width;
+mod xid;
 
 pub use campaign::{
     AfterMeasured, BlockEdge, Campaign, CellRecord, Filing, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord,
     Thresholds, without_mode,
 };
 pub use caught::caught;
-pub use clock::{monotonic_ns, utc_id, utc_now, utc_text};
+pub use clock::{monotonic_ns, utc_id, utc_now, utc_seconds, utc_text};
+pub use comments::Comment;
+pub use cooling::Cooling;
 pub use diagnostic::{Diagnostic, Diagnostics, ExitClass, Source};
 pub use digest::{sha256_file, sha256_of, sha256_text};
 pub use error::{Error, Result};
+pub use expectation::{Expectation, Standing};
 pub use folder::{CampaignFolder, Foreign, StoredRun};
 pub use intact::copies;
 pub use journal::{Journal, JournalEntry};
 pub use lock::CampaignLock;
 pub use machine::{DeviceRecord, GpuRecord, Machine};
+pub use merge::{MergeDifference, MergeScope, differences, merge};
 pub use names::last_part;
 pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
 pub use place::{place_file, replace_file};
 pub use progress::Progress;
 pub use recorded::Recorded;
+pub use reference::Reference;
 pub use regular::{open_regular, read_small, read_small_text};
 pub use run::{
     Features, Instrument, MemberRecord, ReadCard, RunDraft, RunRecord, SamplingQuality, Serving, StoredFile, Timeline,
 };
 pub use runs::Runs;
+pub use shard::{Origin, Shard};
 pub use sharing::Sharing;
+pub use surroundings::Surroundings;
 pub use tables::{
     EpochRecord, Readings, RequestRecord, Sample, SampleSeries, SampleWriter, read_epochs, read_requests, read_samples,
     read_series, write_epochs, write_requests,
 };
 pub use verify::{Finding, Level, verify};
+pub use wanted_width::WantedWidth;
+pub use xid::XidError;
 
 /// The schema of `campaign.json` and `run.json` that this build writes, and the newest that it reads.
 pub const SCHEMA: u32 = 2;

@@ -67,6 +67,12 @@ impl Outcome {
         !matches!(self, Outcome::Completed | Outcome::OutOfMemory { .. } | Outcome::Interrupted)
     }
 
+    /// True for a failure that may not occur again, so that an experiment may have it measured anew: whether a member crashes, hangs
+    /// or loses its mode can depend on the moment, what it sends and the host's memory hardly do.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Outcome::Crashed { .. } | Outcome::TimedOut { .. } | Outcome::ModeLost { .. } | Outcome::NotStaged { .. })
+    }
+
     /// True unless a resumed campaign measures the run again, as it does only with interrupted ones.
     pub fn is_final(&self) -> bool {
         *self != Outcome::Interrupted
@@ -79,10 +85,12 @@ impl Outcome {
 pub enum Verdict {
     /// As requested, attested, complete.
     Valid,
-    /// Kept and shown, never carried into a guideline.
-    Informative,
-    /// None of its numbers may be used.
-    Void,
+    /// Kept and shown, never carried into a guideline. Earlier runs have the word `informative`.
+    #[serde(alias = "informative")]
+    Indicative,
+    /// None of its numbers may be used. Earlier runs have the word `void`.
+    #[serde(alias = "void")]
+    Discarded,
 }
 
 /// A verdict with its reasons; `valid` has none.
@@ -118,9 +126,9 @@ pub struct Attestation {
 pub enum AttestationVerdict {
     /// The evidence names every member.
     Attested,
-    /// Only counts as evidence (pids hidden by a container): makes a run informative.
+    /// Only counts as evidence (pids hidden by a container): makes a run indicative.
     CountsOnly,
-    /// No evidence: makes a run void.
+    /// No evidence: discards a run.
     Absent,
 }
 
@@ -174,12 +182,35 @@ mod tests {
     }
 
     #[test]
+    fn only_failures_that_may_not_occur_again_are_worth_a_retry() {
+        let lost = Outcome::ModeLost { reason: "the daemon died".into() };
+        assert!(lost.may_pass() && Outcome::NotStaged { reason: String::new() }.may_pass());
+        let never = [
+            Outcome::Completed,
+            Outcome::Interrupted,
+            Outcome::OutOfMemory { member: 0, message: String::new() },
+            Outcome::HostOutOfMemory { member: 0, message: String::new() },
+            Outcome::ProtocolError { member: 0, message: String::new() },
+            Outcome::DeviceLost { reason: String::new() },
+        ];
+        assert!(never.iter().all(|outcome| !outcome.may_pass()));
+    }
+
+    #[test]
     fn a_verdict_only_falls() {
         let mut v = Validity::valid();
-        v.lower(Verdict::Void, "a");
-        v.lower(Verdict::Informative, "b");
-        assert_eq!(v.verdict, Verdict::Void);
+        v.lower(Verdict::Discarded, "a");
+        v.lower(Verdict::Indicative, "b");
+        assert_eq!(v.verdict, Verdict::Discarded);
         assert_eq!(v.reasons, ["a", "b"]);
+    }
+
+    #[test]
+    fn verdicts_in_the_words_of_earlier_runs_are_read() {
+        let read = |word: &str| serde_json::from_value::<Verdict>(word.into()).unwrap();
+        assert_eq!(["valid", "informative", "void"].map(read), [Verdict::Valid, Verdict::Indicative, Verdict::Discarded]);
+        assert_eq!(["indicative", "discarded"].map(read), [Verdict::Indicative, Verdict::Discarded]);
+        assert_eq!(serde_json::to_string(&[Verdict::Indicative, Verdict::Discarded]).unwrap(), r#"["indicative","discarded"]"#);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The progress of a campaign: which of its planned runs are stored, and whether it is being measured.
 
-use crate::{CampaignFolder, Outcome, Result};
+use crate::{CampaignFolder, Result};
 
 /// The progress of a campaign.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,10 +9,11 @@ pub struct Progress {
     pub planned: usize,
     /// Planned runs that are stored and final.
     pub stored: usize,
+    /// Of these, failed or not as expected.
     pub failed: usize,
     /// A collo is measuring it now.
     pub running: bool,
-    informative: bool,
+    indicative: bool,
     changed: bool,
 }
 
@@ -21,14 +22,13 @@ impl CampaignFolder {
     pub fn progress(&self) -> Result<Progress> {
         let (runs, _) = self.runs()?;
         let plan = &self.manifest.plan;
-        let outcomes: Vec<&Outcome> =
-            plan.order.iter().filter_map(|p| runs.get(&plan.folder(p))).map(|r| &r.record.outcome).collect();
+        let stored: Vec<_> = plan.order.iter().filter_map(|p| runs.get(&plan.folder(p))).map(|r| &r.record).collect();
         Ok(Progress {
             planned: plan.order.len(),
-            stored: outcomes.iter().filter(|o| o.is_final()).count(),
-            failed: outcomes.iter().filter(|o| o.is_failure()).count(),
+            stored: stored.iter().filter(|r| r.outcome.is_final()).count(),
+            failed: stored.iter().filter(|r| r.standing().is_bad()).count(),
             running: self.running().is_some(),
-            informative: !self.manifest.informative.is_empty(),
+            indicative: !self.manifest.indicative.is_empty(),
             changed: self.expect_unchanged().is_err(),
         })
     }
@@ -52,8 +52,8 @@ impl Progress {
         if self.failed > 0 {
             parts.push(format!("{} failed", self.failed));
         }
-        if self.informative {
-            parts.push("informative".to_string());
+        if self.indicative {
+            parts.push("indicative".to_string());
         }
         if self.changed {
             parts.push("modified".to_string());
@@ -68,10 +68,10 @@ mod tests {
 
     #[test]
     fn a_campaign_is_said_to_be_what_matters_most_of_it() {
-        let at = |stored, failed| Progress { planned: 3, stored, failed, running: false, informative: false, changed: false };
+        let at = |stored, failed| Progress { planned: 3, stored, failed, running: false, indicative: false, changed: false };
         assert_eq!([at(3, 0).text(), at(3, 1).text(), at(2, 1).text()], ["complete", "1 failed", "unfinished, 1 failed"]);
         assert_eq!(Progress { running: true, ..at(3, 0) }.text(), "running");
-        let changed = Progress { informative: true, changed: true, ..at(3, 0) };
-        assert_eq!(changed.text(), "complete, informative, modified");
+        let changed = Progress { indicative: true, changed: true, ..at(3, 0) };
+        assert_eq!(changed.text(), "complete, indicative, modified");
     }
 }

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::place::sync_folder;
 use crate::{
-    Attestation, CellRecord, DeviceRecord, EpochRecord, Error, Journal, MemberSpec, Outcome, RequestRecord, Result, SampleWriter,
-    Validity, digest, names, open_regular, place, tables,
+    Attestation, CellRecord, Cooling, DeviceRecord, EpochRecord, Error, Journal, MemberSpec, Outcome, RequestRecord, Result,
+    SampleWriter, Validity, XidError, digest, names, open_regular, place, tables,
 };
 
 /// One execution of one cell, as stored.
@@ -35,6 +35,12 @@ pub struct RunRecord {
     pub sampling: Vec<SamplingQuality>,
     /// Digest of each ingredient at the time of this run.
     pub ingredients: BTreeMap<String, String>,
+    /// How the attempts before this one failed, which the experiment's retries measured again. They are in `.superseded/`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_attempts: Vec<Outcome>,
+    /// The wait for the GPU to cool down; absent without a thermal gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cooling: Option<Cooling>,
     /// The other files of the folder; filled on commit.
     pub files: BTreeMap<String, StoredFile>,
 }
@@ -57,6 +63,9 @@ pub struct Timeline {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemberRecord {
     pub spec: MemberSpec,
+    /// Its command line, a word each; empty in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
     pub pid: Option<u32>,
     /// Its part of the device: `1g.5gb`; absent if that is the whole device.
     #[serde(default)]
@@ -161,6 +170,9 @@ pub struct SamplingQuality {
     /// Events during sampling that users of its numbers should know about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+    /// Errors of the GPUs that the driver reported.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub xids: Vec<XidError>,
     /// Absent unless the source is a third-party program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instrument: Option<Instrument>,

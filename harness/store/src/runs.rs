@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use fs_err as fs;
 use nix::unistd::{Uid, User};
@@ -13,7 +14,7 @@ use crate::folder::{self, CampaignFolder, Foreign};
 use crate::names::last_part;
 use crate::recorded::Recorded;
 use crate::regular::entries;
-use crate::{Campaign, Error, Result, order};
+use crate::{Campaign, Error, Result, order, utc_id};
 
 /// The folder that holds every campaign.
 #[derive(Debug, Clone)]
@@ -46,6 +47,20 @@ impl Runs {
         Ok(CampaignFolder { path, manifest, recorded: Recorded::Same })
     }
 
+    /// An id that no campaign of the experiment has.
+    pub fn new_id(&self, experiment: &str) -> String {
+        let now = SystemTime::now();
+        let nanos = now.duration_since(SystemTime::UNIX_EPOCH).map(|d| d.as_nanos()).unwrap_or_default();
+        // Other machines may share the folder.
+        let host = nix::sys::utsname::uname().map(|u| u.nodename().to_string_lossy().into_owned()).unwrap_or_default();
+        let id = |salt: u32| {
+            let text = format!("{nanos} {host} {} {salt} {experiment}", std::process::id());
+            format!("{}-{}", utc_id(now), &crate::sha256_text(&text)[..4])
+        };
+        let taken = |id: &String| self.root.join(experiment).join(id).exists();
+        (0..).map(id).find(|id| !taken(id)).unwrap_or_default()
+    }
+
     /// All campaigns, newest first, and everything else found there.
     pub fn campaigns(&self) -> Result<(Vec<CampaignFolder>, Vec<Foreign>)> {
         let (mut found, mut foreign) = (Vec::new(), Vec::new());
@@ -73,6 +88,15 @@ impl Runs {
         }
         newest_first(&mut found);
         Ok((found, foreign))
+    }
+
+    /// At most so many campaigns, the newest by their ids first, without reading the others. What cannot be read is left out.
+    pub fn newest(&self, most: usize) -> Vec<CampaignFolder> {
+        let folders = |folder: &Path| entries(folder).unwrap_or_default().into_iter().filter(|path| path.is_dir());
+        let mut paths: Vec<(PathBuf, PathBuf)> =
+            folders(&self.root).flat_map(|of| folders(&of).map(move |path| (of.clone(), path))).collect();
+        paths.sort_by(|(_, a), (_, b)| b.file_name().cmp(&a.file_name()));
+        paths.iter().take(most).filter_map(|(of, path)| CampaignFolder::open_in(path, of).ok()).collect()
     }
 
     /// The campaign that a text names: `last`, `last-1`, `NAME/last`, `NAME` (its newest), `NAME/ID`, a folder, a unique prefix of an

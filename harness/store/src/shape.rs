@@ -13,6 +13,12 @@ pub(crate) fn campaign(c: &Campaign) -> Result<(), String> {
         }
     }
     thresholds(&c.thresholds)?;
+    if c.until.as_ref().is_some_and(|u| !u.width_ratio.is_finite() || u.width_ratio <= 0.0) {
+        return Err("invalid width of intervals".into());
+    }
+    if let Some(r) = c.references.iter().find(|r| !r.value.is_finite() || !(0.0..=1e9).contains(&r.tolerance_ratio)) {
+        return Err(format!("invalid reference of {:?}", r.cell));
+    }
     // What was written before digests were noted may have been trimmed without a new count.
     plan(&c.plan, c.filing.digests)
 }

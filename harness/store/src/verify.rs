@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::recorded::Digests;
-use crate::{AttestationVerdict, CampaignFolder, Foreign, Outcome, Recorded, Result, StoredRun, Verdict, copies};
+use crate::{AttestationVerdict, CampaignFolder, Foreign, Outcome, Recorded, Result, Standing, StoredRun, Verdict, copies};
 
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Level {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub level: Level,
-    /// `accounted`, `intact`, `digests`, `attested`, `samples`, `enough`.
+    /// `accounted`, `expected`, `intact`, `digests`, `attested`, `samples`, `enough`.
     pub subject: &'static str,
     pub text: String,
 }
@@ -29,6 +29,7 @@ pub struct Finding {
 pub fn verify(campaign: &CampaignFolder) -> Result<Vec<Finding>> {
     let (runs, foreign, digests) = campaign.runs_and_digests()?;
     let mut findings = vec![accounted(campaign, &runs)];
+    findings.extend(expected(&runs));
     findings.extend(intact(campaign, &runs, &foreign, &digests));
     findings.push(attested(&runs));
     findings.push(samples(&runs));
@@ -55,7 +56,32 @@ fn accounted(campaign: &CampaignFolder, runs: &BTreeMap<String, StoredRun>) -> F
         parts.push(format!("{missing} missing"));
     }
     let level = if missing > 0 || counts.contains_key("interrupted") { Level::No } else { Level::Ok };
-    finding(level, "accounted", format!("{} planned = {}", plan.order.len(), parts.join(" + ")))
+    let mut text = format!("{} planned = {}", plan.order.len(), parts.join(" + "));
+    let retried: Vec<&StoredRun> = runs.values().filter(|run| !run.record.failed_attempts.is_empty()).collect();
+    if !retried.is_empty() {
+        let attempts: usize = retried.iter().map(|run| run.record.failed_attempts.len()).sum();
+        let failed = if attempts == 1 { "1 earlier attempt".into() } else { format!("{attempts} earlier attempts") };
+        text += &format!("; {failed} failed, retried and, kept in .superseded/");
+    }
+    finding(level, "accounted", text)
+}
+
+/// Whether what was expected to fail did so; `None` where nothing was expected.
+fn expected(runs: &BTreeMap<String, StoredRun>) -> Option<Finding> {
+    let expectations = || runs.iter().filter(|(_, run)| run.record.cell.expect.is_some());
+    expectations().next()?;
+    let mut wrong: Vec<String> = expectations()
+        .filter(|(_, run)| run.record.standing().is_bad())
+        .filter_map(|(folder, run)| Some(format!("{folder} {}", run.record.expectation()?)))
+        .collect();
+    let held = expectations().filter(|(_, run)| run.record.standing() == Standing::Expected).count();
+    Some(match wrong.len() {
+        0 => {
+            finding(Level::Ok, "expected", format!("ended as the experiment expects: {held} of {} runs", expectations().count()))
+        }
+        1 => finding(Level::No, "expected", wrong.remove(0)),
+        n => finding(Level::No, "expected", format!("{}; and {} more are not as expected", wrong[0], n - 1)),
+    })
 }
 
 fn intact(campaign: &CampaignFolder, runs: &BTreeMap<String, StoredRun>, foreign: &[Foreign], digests: &Digests) -> Vec<Finding> {
@@ -149,8 +175,9 @@ fn enough(campaign: &CampaignFolder, runs: &BTreeMap<String, StoredRun>) -> Find
         let (mut valid, mut results) = (0, 0);
         for run in of_cell {
             match run.record.outcome {
-                Outcome::Completed if run.record.validity.verdict != Verdict::Void => valid += 1,
+                Outcome::Completed if run.record.validity.verdict != Verdict::Discarded => valid += 1,
                 Outcome::OutOfMemory { .. } => results += 1,
+                _ if run.record.standing() == Standing::Expected => results += 1,
                 _ => {}
             }
         }

@@ -298,7 +298,7 @@ fn killed_between_the_digest_and_the_file_a_campaign_is_still_its_own() {
     let store = Store::new();
     let mut campaign = store.usual();
     let before = std::fs::read(campaign.path().join("campaign.json")).unwrap();
-    campaign.mark_informative("an ingredient changed").unwrap();
+    campaign.mark_indicative("an ingredient changed").unwrap();
     let after = std::fs::read(campaign.path().join("campaign.json")).unwrap();
     assert!(said(campaign.path()).2);
     // As if the rename had not come.
@@ -328,7 +328,7 @@ fn a_manifest_is_not_rolled_back_without_a_word() {
     let store = Store::new();
     let mut campaign = store.usual();
     let before = std::fs::read(campaign.path().join("campaign.json")).unwrap();
-    campaign.mark_informative("an ingredient changed").unwrap();
+    campaign.mark_indicative("an ingredient changed").unwrap();
     campaign.journal().unwrap().opened(0).unwrap();
     std::fs::write(campaign.path().join("campaign.json"), before).unwrap();
     assert!(!said(campaign.path()).2);

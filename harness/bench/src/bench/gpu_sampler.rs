@@ -190,11 +190,16 @@ fn campaign(checkout: &Project, facts: &DeviceFacts) -> Campaign {
         created_utc: utc_now(),
         source_toml: String::new(),
         thresholds: Thresholds::default(),
-        plan: PlanRecord { seed: 0, epochs: 1, cells: Vec::new(), order: Vec::new(), refusals: Vec::new() },
+        references: Vec::new(),
+        until: None,
+        plan: PlanRecord { seed: 0, epochs: 1, measure_for_s: None, cells: Vec::new(), order: Vec::new(), refusals: Vec::new() },
         device: facts.record(),
         machine: machine::describe(checkout.root(), cores, 0, BTreeMap::new()),
         ingredients: BTreeMap::new(),
-        informative: Vec::new(),
+        indicative: Vec::new(),
+        shard: None,
+        origins: Vec::new(),
+        surroundings: None,
         filing: Default::default(),
     }
 }

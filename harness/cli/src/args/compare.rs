@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::complete;
+
 #[derive(Debug, Args)]
 pub struct Compare {
     /// The campaigns to compare: `last-1 last`, `NAME`, a folder, the beginning of an id, a report.json, `published:study`
-    #[arg(value_name = "SIDE", required = true, num_args = 2..)]
+    #[arg(value_name = "SIDE", required = true, num_args = 2.., add = complete::campaigns())]
     pub sides: Vec<String>,
     /// Compare this quantity of report.json instead of times, as in throughput_gain
     #[arg(long, value_name = "NAME")]

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::complete;
+
 #[derive(Debug, Args)]
 pub struct Restore {
     /// Only this GPU: its index, its UUID or its PCI id
-    #[arg(long, value_name = "GPU")]
+    #[arg(long, value_name = "GPU", add = complete::gpus())]
     pub gpu: Option<String>,
 }
 
@@ -38,7 +40,7 @@ pub struct Doctor {
     #[arg(long, conflicts_with_all = ["deep", "require"])]
     pub collect: bool,
     /// With --deep or --collect: only this GPU, by its index, its UUID or its PCI id
-    #[arg(long, value_name = "GPU")]
+    #[arg(long, value_name = "GPU", add = complete::gpus())]
     pub gpu: Option<String>,
     /// With --collect: also partition the selected GPU, and restore it afterwards
     #[arg(long, requires = "collect")]
@@ -59,7 +61,7 @@ pub struct Mig {
     #[command(subcommand)]
     pub what: MigVerb,
     /// On this GPU: its index, its UUID or its PCI id; several with commas
-    #[arg(long, value_name = "GPU", global = true)]
+    #[arg(long, value_name = "GPU", global = true, add = complete::gpus())]
     pub gpu: Option<String>,
     /// What to do with services that have the GPU open when its MIG mode must change; stopping them needs root
     #[arg(long, value_name = "WHAT", default_value = "leave", global = true)]

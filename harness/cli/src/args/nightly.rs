@@ -5,11 +5,12 @@ use std::time::Duration;
 use clap::Args;
 
 use super::{Measure, Selection};
+use crate::complete;
 
 #[derive(Debug, Args)]
 pub struct Nightly {
     /// An experiment of experiments/, or a path to one
-    #[arg(value_name = "NAME", default_value = "nightly")]
+    #[arg(value_name = "NAME", default_value = "nightly", add = complete::experiments())]
     pub name: String,
     #[command(flatten)]
     pub selection: Selection,
@@ -38,7 +39,7 @@ pub struct Prune {
     #[arg(long, value_name = "TIME", value_parser = age)]
     pub older_than: Option<Duration>,
     /// Only campaigns of this experiment
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = complete::experiments())]
     pub experiment: Option<String>,
     /// Include unfinished campaigns
     #[arg(long)]

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use collo_store::Shard;
 
 use super::{Selection, Services};
+use crate::complete;
 
 /// Runs to do again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -21,20 +23,23 @@ pub enum Only {
 pub enum Foreign {
     /// Measure nothing
     Refuse,
-    /// Measure anyway and mark the results as informative
+    /// Measure anyway and mark the results as indicative
     Allow,
 }
 
 #[derive(Debug, Args)]
 pub struct Run {
     /// An experiment of experiments/, a path to one, or a campaign to finish
-    #[arg(value_name = "NAME", required_unless_present = "tag")]
+    #[arg(value_name = "NAME", add = complete::runnable())]
     pub name: Option<String>,
     /// Every experiment with this tag, one after the other; or an expression: `gpu && !slow`
-    #[arg(long, value_name = "TAG", conflicts_with = "name")]
+    #[arg(long, value_name = "TAG", conflicts_with = "name", add = complete::tags())]
     pub tag: Option<String>,
     #[command(flatten)]
     pub selection: Selection,
+    /// Measure only this part of the experiment, as in 1/4; `collo merge` combines them
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
     #[command(flatten)]
     pub measure: Measure,
     /// Which runs of the campaign to do
@@ -43,12 +48,18 @@ pub struct Run {
     /// Start a new campaign, even if one is unfinished
     #[arg(long, conflicts_with_all = ["only", "force"])]
     pub new: bool,
-    /// Continue although ingredients changed; the campaign is marked informative
+    /// Continue although ingredients changed; the campaign is marked indicative
     #[arg(long)]
     pub force: bool,
     /// Add this many repetitions to the newest campaign, complete or not; with --where, of these cells and their baselines
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with_all = ["new", "only"])]
     pub more: Option<u32>,
+    /// Stop after the first failed run; what is missing can be resumed
+    #[arg(long, conflicts_with = "max_failures")]
+    pub fail_fast: bool,
+    /// Stop after this many failed runs. Out of memory is no failure, nor is one that the experiment expects
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_failures: Option<u32>,
     /// Provide Python and data, then stop
     #[arg(long, display_order = 91)]
     pub prepare: bool,
@@ -61,7 +72,7 @@ pub struct Run {
 #[derive(Debug, Args)]
 pub struct Measure {
     /// Measure on this GPU: its index, its UUID, its PCI id, or `auto`
-    #[arg(long, value_name = "GPU")]
+    #[arg(long, value_name = "GPU", add = complete::gpus())]
     pub gpu: Option<String>,
     /// Use the current MIG configuration; do not change it
     #[arg(long)]
@@ -69,9 +80,9 @@ pub struct Measure {
     /// Under MPS, set exclusive-process mode so that only its server uses the GPU (needs root; restored afterwards)
     #[arg(long)]
     pub exclusive: bool,
-    /// What to do if other processes compute on the GPU
-    #[arg(long, value_name = "WHAT", default_value = "refuse")]
-    pub foreign: Foreign,
+    /// What to do if other processes compute on the GPU; by default `refuse`, or what collo.toml says
+    #[arg(long, value_name = "WHAT")]
+    pub foreign: Option<Foreign>,
     /// What to do with services that have the GPU open when its MIG mode must change; stopping them needs root
     #[arg(long, value_name = "WHAT", default_value = "leave")]
     pub services: Services,

@@ -39,6 +39,11 @@ impl Eta {
         seconds
     }
 
+    /// A run of this cell is to be measured once more.
+    pub fn again(&mut self, cell: usize) {
+        self.left.push(cell);
+    }
+
     /// Seconds since the current run began.
     pub fn current_s(&self) -> f64 {
         self.current.map_or(0.0, |(_, begun)| begun.elapsed().as_secs_f64())

@@ -9,6 +9,7 @@ use collo_measure::units::{about, clock};
 use collo_store::{CampaignFolder, Outcome, PlannedRun, utc_now};
 
 use super::eta::Eta;
+use super::words::MeasuringGoal;
 use super::{Display, python, words};
 use crate::output;
 use collo_measure::shown;
@@ -33,7 +34,7 @@ pub struct Lines {
 
 struct RunLine {
     name: String,
-    epochs: u32,
+    goal: MeasuringGoal,
     went: bool,
     alive: Instant,
 }
@@ -47,7 +48,7 @@ impl Lines {
         let cell = &plan.cells[planned.cell];
         self.eta.begins(planned.cell);
         let name = format!("{} {}/{}", cell.cell, planned.repetition, cell.repetitions);
-        self.run = Some(RunLine { name, epochs: plan.epochs, went: false, alive: Instant::now() });
+        self.run = Some(RunLine { name, goal: MeasuringGoal::of(plan), went: false, alive: Instant::now() });
     }
 
     fn stands(&mut self, view: &View) {
@@ -62,7 +63,7 @@ impl Lines {
         }
         if run.alive.elapsed() > ALIVE {
             run.alive = Instant::now();
-            let epochs: Vec<String> = view.members.iter().map(|m| progress(m, run.epochs)).collect();
+            let epochs: Vec<String> = view.members.iter().map(|m| progress(m, run.goal)).collect();
             line(format!("{place}: alive, {}{left}", epochs.join(" ")));
         }
     }
@@ -72,11 +73,11 @@ impl Lines {
     }
 }
 
-fn progress(m: &MemberView, epochs: u32) -> String {
+fn progress(m: &MemberView, goal: MeasuringGoal) -> String {
     match m.phase {
         Phase::Measure | Phase::Tail => {
             let served = m.served.map(|s| format!(" ({})", words::served(&s))).unwrap_or_default();
-            format!("{}/{}{served}", m.measured, epochs.saturating_sub(1).max(1))
+            format!("{}{served}", goal.reached(m))
         }
         other => other.as_str().to_string(),
     }
@@ -127,8 +128,15 @@ impl Display for Lines {
                     output::note(trace);
                 }
             }
+            Event::Retries { planned, .. } => {
+                self.done -= 1;
+                self.eta.again(planned.cell);
+                tell(&event);
+            }
             Event::Stopping { now } => line(super::stopping(self.run.as_ref().map(|r| &*r.name), now)),
             Event::NotContinued { .. }
+            | Event::Cools { .. }
+            | Event::Beside { .. }
             | Event::Partials { .. }
             | Event::Wrote { .. }
             | Event::Restored { .. }

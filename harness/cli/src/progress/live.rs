@@ -12,6 +12,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::eta::Eta;
 use super::lines::data_line;
+use super::words::MeasuringGoal;
 use super::{Display, python, words};
 use crate::output;
 
@@ -111,10 +112,10 @@ impl Live {
         let on_gpu = if on_card { "  gpu memory" } else { "" };
         self.row(at, format!("    member  {:<wide$}  phase    epoch  s/epoch    cpu      memory{on_gpu}  loss", "workload"));
         at += 1;
-        let epochs = self.campaign.as_ref().map_or(1, |c| c.manifest().plan.epochs);
+        let goal = self.campaign.as_ref().map(|c| MeasuringGoal::of(&c.manifest().plan)).unwrap_or_default();
         let (shown, more) = fitting(&view.members);
         for (line, &member) in shown.iter().enumerate() {
-            let text = member_line(member, &cell.members[member].workload, &view.members[member], epochs, (wide, on_card));
+            let text = member_line(member, &cell.members[member].workload, &view.members[member], goal, (wide, on_card));
             self.row(at + line, text);
         }
         if let Some(more) = more {
@@ -241,10 +242,9 @@ fn card_line(device: &DeviceRecord, card: Option<LatestValues>) -> String {
     format!("    GPU     SMACT {smact}   {power}   {used}{all} GiB   {warm}   {clock}{simulated}")
 }
 
-fn member_line(index: usize, workload: &str, m: &MemberView, epochs: u32, (wide, on_card): (usize, bool)) -> String {
-    let measured = epochs.saturating_sub(1).max(1);
+fn member_line(index: usize, workload: &str, m: &MemberView, goal: MeasuringGoal, (wide, on_card): (usize, bool)) -> String {
     let epoch = match m.phase {
-        Phase::Measure | Phase::Tail => format!("{}/{measured}", m.measured.min(measured)),
+        Phase::Measure | Phase::Tail => goal.reached(m),
         _ => "–".into(),
     };
     // An epoch of a member that serves is as long as its settings say.
@@ -312,6 +312,11 @@ impl Display for Live {
                 }
                 self.campaign_line();
             }
+            Event::Retries { planned, .. } => {
+                self.done -= 1;
+                self.eta.again(planned.cell);
+                self.tell(&event);
+            }
             Event::Stopping { now } => {
                 let name = self.cell.as_ref().map(|(c, p)| format!("{} {}/{}", c.cell, p.repetition, c.repetitions));
                 self.say(&super::stopping(name.as_deref(), now));
@@ -319,6 +324,8 @@ impl Display for Live {
                 self.campaign_line();
             }
             Event::NotContinued { .. }
+            | Event::Cools { .. }
+            | Event::Beside { .. }
             | Event::Partials { .. }
             | Event::Wrote { .. }
             | Event::Restored { .. }
@@ -376,6 +383,7 @@ mod tests {
         MemberView {
             phase: Phase::Measure,
             measured: 1,
+            measured_s: 0.0,
             last_epoch_s: Some(last_epoch_s),
             loss: Some(1.83),
             served: None,
@@ -402,7 +410,7 @@ mod tests {
     fn who_serves_shows_its_requests_and_no_epoch_time() {
         let served = Some(ServingStats { answered: 1204, p99_s: Some(0.0183) });
         let serves = MemberView { served, loss: None, ..member(10.0) };
-        let line = |index, workload, m: &MemberView| member_line(index, workload, m, 3, (5, false));
+        let line = |index, workload, m: &MemberView| member_line(index, workload, m, MeasuringGoal::epochs(3), (5, false));
         assert_eq!(
             line(0, "serve", &serves),
             "    0       serve  measure    1/2        –   66 %    0.74 GiB  1204 answered, p99 18.3 ms"

@@ -9,8 +9,10 @@ pub mod words;
 use std::io::IsTerminal;
 
 use collo_measure::Event;
+use collo_measure::experiment::ChangedKey;
 use collo_measure::lease::Restored;
 use collo_measure::services;
+use collo_measure::units::about;
 use collo_store::diagnostic::{Label, Line};
 
 /// A display of a campaign.
@@ -37,12 +39,13 @@ pub fn display(quiet: bool) -> Box<dyn Display> {
 fn notice(event: &Event<'_>) -> Vec<Line> {
     let plain = |text: String| vec![Line::plain(text)];
     match event {
-        Event::NotContinued { campaign, changes } => {
+        Event::NotContinued { campaign, changes, keys } => {
             let m = campaign.manifest();
             let last = m.short_id();
             let mut lines = vec![Line::of(Label::Warning, format!("{} is not continued, its ingredients changed", m.id))];
             lines.extend(changes.iter().map(|c| Line::plain(format!("  {}   {} → {}", c.name, c.before, c.after))));
-            lines.push(Line::plain(format!("  to continue anyway, marked informative: collo run {last} --force")));
+            lines.extend(keys.iter().map(|key| Line::plain(changed_key(key))));
+            lines.push(Line::plain(format!("  to continue anyway, marked indicative: collo run {last} --force")));
             lines
         }
         Event::Partials { count, .. } => {
@@ -57,6 +60,21 @@ fn notice(event: &Event<'_>) -> Vec<Line> {
             let more = files.len().saturating_sub(SHOWN);
             lines.extend((more > 0).then(|| Line::plain(format!("and {more} more were"))));
             lines
+        }
+        Event::Retries { run, .. } => {
+            let attempt = run.record.failed_attempts.len() + 2;
+            plain(format!("retry   {}: attempt {attempt}; the failed one is kept", words::name(run)))
+        }
+        Event::Beside { other } => {
+            let what = format!("another collo measures this CPU now: {other}");
+            vec![
+                Line::of(Label::Warning, what),
+                Line::of(Label::Hint, "the two campaigns disturb each other; run one after the other"),
+            ]
+        }
+        Event::Cools { from_c, limit_c, at_most } => {
+            let most = about(at_most.as_secs_f64());
+            plain(format!("cooling the GPU is at {from_c} °C; the next run begins at {limit_c} °C, or after {most}"))
         }
         Event::Restored { label, restored: done } => plain(restored(label, done)),
         Event::NotRestored { label, reason } => {
@@ -74,6 +92,13 @@ fn notice(event: &Event<'_>) -> Vec<Line> {
         }
         _ => Vec::new(),
     }
+}
+
+/// `    repetitions   3 → 5   experiments/mine.toml:4`
+fn changed_key(changed: &ChangedKey) -> String {
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "–".into());
+    let place = changed.place.as_ref().map(|place| format!("   {place}")).unwrap_or_default();
+    format!("    {}   {} → {}{place}", changed.key, text(&changed.before), text(&changed.after))
 }
 
 /// That a GPU was restored, and the actions this took.

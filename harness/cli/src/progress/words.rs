@@ -1,8 +1,8 @@
 //! How a run ended, in words, the same in every display and in `collo show`.
 
-use collo_measure::observe::ServingStats;
+use collo_measure::observe::{MemberView, ServingStats};
 use collo_measure::units::gib;
-use collo_store::{EpochRecord, Outcome, RequestRecord, StoredRun};
+use collo_store::{EpochRecord, Outcome, PlanRecord, RequestRecord, StoredRun};
 
 use collo_measure::shown;
 
@@ -46,7 +46,7 @@ pub fn outcome(run: &StoredRun) -> String {
             let pid = pid.map(|p| format!(" (pid {p})")).unwrap_or_default();
             format!("timed out: member {member}{pid} {message}, in {phase}")
         }
-        Outcome::ModeLost { reason } => format!("void: mode lost, no numbers are kept: {reason}"),
+        Outcome::ModeLost { reason } => format!("discarded: mode lost, no numbers are kept: {reason}"),
         Outcome::NotStaged { reason } => format!("not staged: {reason}"),
         Outcome::DeviceLost { reason } => format!("device lost: {reason}"),
         Outcome::ProtocolError { message, .. } => format!("protocol error: {message}"),
@@ -66,8 +66,34 @@ fn others(run: &StoredRun, dead: u32) -> String {
 /// The lines of a failed run: what happened, the end of the log, and its path.
 pub fn failed(run: &StoredRun) -> Vec<String> {
     let mut lines = vec![format!("{} {}   {}", mark(&run.record.outcome), name(run), outcome(run))];
+    lines.extend(run.record.expectation().map(|said| format!("      {said}")));
     lines.extend(trace(run));
     lines
+}
+
+/// A run that did not complete in full: what happened, the ends of its members, the last lines of the log, the run's folder.
+pub fn post_mortem(run: &StoredRun) -> Vec<String> {
+    let mut lines = vec![format!("{} {}   {}", mark(&run.record.outcome), name(run), outcome(run))];
+    for (index, member) in run.record.members.iter().enumerate() {
+        let pid = member.pid.map(|p| format!(" (pid {p})")).unwrap_or_default();
+        let exit = member.exit.as_deref().unwrap_or("did not start");
+        lines.push(format!("      member {index}: `{}`{pid} {exit}, {}", member.spec.workload, phase(run, index)));
+    }
+    lines.extend(trace(run));
+    lines.push(format!("      run: {}", shown(&run.path)));
+    lines
+}
+
+/// How far a member came.
+fn phase(run: &StoredRun, index: usize) -> &'static str {
+    let member = &run.record.members[index];
+    match member {
+        m if m.training_start_ns.is_some() => "in training",
+        m if m.ready_ns.is_some() => "ready to train",
+        m if m.hello.is_some() => "in warm-up or set-up, after its hello",
+        m if m.pid.is_some() => "in set-up, before a hello",
+        _ => "never launched",
+    }
 }
 
 /// The end of the log of the member that failed, and its path.
@@ -161,4 +187,31 @@ pub fn memory(bytes: Option<f64>) -> String {
 /// The number of runs left, in a few words.
 pub fn runs(n: usize) -> String {
     if n == 1 { "1 run".into() } else { format!("{n} runs") }
+}
+
+/// How much of its measuring a member has done: `1/2` epochs, or `7/10s`.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct MeasuringGoal {
+    epochs: u32,
+    measure_for_s: Option<f64>,
+}
+
+impl MeasuringGoal {
+    pub fn of(plan: &PlanRecord) -> Self {
+        MeasuringGoal { epochs: plan.epochs, measure_for_s: plan.measure_for_s }
+    }
+
+    /// So many epochs.
+    #[cfg(test)]
+    pub fn epochs(epochs: u32) -> Self {
+        MeasuringGoal { epochs, measure_for_s: None }
+    }
+
+    pub fn reached(self, m: &MemberView) -> String {
+        let epochs = self.epochs.saturating_sub(1).max(1);
+        match self.measure_for_s {
+            Some(least) if m.measured >= epochs => format!("{:.0}/{least:.0}s", m.measured_s.min(least)),
+            _ => format!("{}/{epochs}", m.measured.min(epochs)),
+        }
+    }
 }

@@ -2,9 +2,9 @@
 
 use collo_measure::campaign::{CampaignEnd, Finished};
 use collo_measure::observe::ObserveError;
-use collo_measure::{RunError, Selection, Unfinished, shown};
+use collo_measure::{Experiment, RunError, Selection, Unfinished, shown};
 
-use collo_store::{Diagnostic, ExitClass};
+use collo_store::{Diagnostic, ExitClass, Shard};
 
 use crate::args::{self, Foreign, Services};
 use crate::exit;
@@ -12,15 +12,35 @@ use crate::output;
 use crate::progress::words;
 
 /// The full command that resumes this.
-pub fn resume(verb: &str, experiment: &str, selection: Option<&Selection>, a: &args::Measure) -> String {
+pub fn resume(
+    verb: &str,
+    name: &str,
+    experiment: &Experiment,
+    selection: Option<&Selection>,
+    shard: Option<Shard>,
+    a: &args::Measure,
+) -> String {
+    let set = set(experiment);
+    let shard = shard.map(|s| format!(" --shard {s}")).unwrap_or_default();
     let condition = selection.map(|s| format!(" --where '{}'", s.text())).unwrap_or_default();
-    let python = a.python.as_ref().map(|p| format!(" --python {}", p.display())).unwrap_or_default();
+    // What the environment says is said there the next time, too.
+    let typed = |python: &&std::path::PathBuf| std::env::var_os("COLLO_PYTHON").is_none_or(|set| set != python.as_os_str());
+    let python = a.python.as_ref().filter(typed).map(|p| format!(" --python {}", p.display())).unwrap_or_default();
     let gpu = a.gpu.as_ref().map(|gpu| format!(" --gpu {gpu}")).unwrap_or_default();
     let found = if a.as_found { " --as-found" } else { "" };
     let exclusive = if a.exclusive { " --exclusive" } else { "" };
-    let foreign = if a.foreign == Foreign::Allow { " --foreign allow" } else { "" };
+    let foreign = match a.foreign {
+        Some(Foreign::Allow) => " --foreign allow",
+        Some(Foreign::Refuse) => " --foreign refuse",
+        None => "",
+    };
     let services = if a.services == Services::Stop { " --services stop" } else { "" };
-    format!("collo {verb} {experiment}{condition}{python}{gpu}{found}{exclusive}{foreign}{services}")
+    format!("collo {verb} {name}{shard}{condition}{set}{python}{gpu}{found}{exclusive}{foreign}{services}")
+}
+
+/// The options that set keys of an experiment, as they are typed.
+pub fn set(experiment: &Experiment) -> String {
+    experiment.layers.set().iter().map(|text| format!(" --set '{}'", text.replace('\'', "'\\''"))).collect()
 }
 
 /// An error during a campaign leaves it resumable, and what is stored is safe.
@@ -47,6 +67,8 @@ pub fn stopped(finished: &Finished, resume: &str) -> Option<u8> {
         CampaignEnd::Complete => return None,
         CampaignEnd::Interrupted { killed: true } => format!("killed: {stored}, this one is dropped; no process is left"),
         CampaignEnd::TimeOver => format!("time limit reached: {stored}"),
+        CampaignEnd::TooManyFailures { failures: 1 } => format!("stopped after 1 failed run: {stored}"),
+        CampaignEnd::TooManyFailures { failures } => format!("stopped after {failures} failed runs: {stored}"),
         CampaignEnd::DeviceLost => format!("the GPU was lost: {stored}; no process is left"),
         CampaignEnd::Interrupted { killed: false } | CampaignEnd::Terminated => {
             let after = finished.stopping.map(|d| format!(" after {:.1} s", d.as_secs_f64())).unwrap_or_default();
@@ -54,5 +76,9 @@ pub fn stopped(finished: &Finished, resume: &str) -> Option<u8> {
         }
     });
     output::note(format!("resume: {resume}          {}", words::runs(total - finished.stored)));
-    Some(if matches!(finished.end, CampaignEnd::Interrupted { .. }) { exit::INTERRUPTED } else { exit::INCOMPLETE })
+    Some(match finished.end {
+        CampaignEnd::Interrupted { .. } => exit::INTERRUPTED,
+        CampaignEnd::TooManyFailures { .. } => exit::FAILED,
+        _ => exit::INCOMPLETE,
+    })
 }

@@ -1,6 +1,6 @@
 //! `collo list`: campaigns, or what can be measured, and on what.
 
-use collo_measure::experiment::TagFilter;
+use collo_measure::experiment::{Overrides, TagFilter};
 use collo_measure::{Project, Workloads, sharing, shown};
 use collo_report::document::{Align, Table};
 use collo_store::{Diagnostic, Diagnostics, Foreign};
@@ -31,16 +31,16 @@ fn campaigns(context: &Context<'_>, a: &args::List) -> Ended {
     if let Some(tag) = &a.tag {
         campaigns.retain(|c| c.manifest().tags.contains(tag));
     }
-    let mut table = Table::new(
-        &[
-            ("campaign", Align::Left),
-            ("experiment", Align::Left),
-            ("device", Align::Left),
-            ("runs", Align::Right),
-            ("state", Align::Left),
-        ],
-        2,
-    );
+    let mut columns = vec![
+        ("campaign", Align::Left),
+        ("experiment", Align::Left),
+        ("device", Align::Left),
+        ("runs", Align::Right),
+        ("state", Align::Left),
+    ];
+    let commented = campaigns.iter().any(|c| !c.comments().is_empty());
+    columns.extend(Some(("comment", Align::Left)).filter(|_| commented));
+    let mut table = Table::new(&columns, 2);
     let (mut list, mut broken) = (Vec::new(), Vec::new());
     for campaign in &campaigns {
         let m = campaign.manifest();
@@ -56,9 +56,18 @@ fn campaigns(context: &Context<'_>, a: &args::List) -> Ended {
             broken.push(format!("{} has a date in the future, {}: {when}", m.id, m.created_utc));
         }
         let count = format!("{}/{}", state.stored, m.plan.order.len());
-        table.values([m.id.clone(), m.experiment.clone(), m.device.text(), count, state.text()].map(Some));
+        let of = match (m.shard, m.origins.len()) {
+            (Some(shard), _) => format!("{} {shard}", m.experiment),
+            (None, 0) => m.experiment.clone(),
+            (None, parts) => format!("{}, {parts} merged", m.experiment),
+        };
+        let comments = campaign.comments();
+        let last = comments.last().map(|c| shortened(&c.text));
+        let row = [m.id.clone(), of, m.device.text(), count, state.text()].map(Some);
+        table.values(row.into_iter().chain(Some(last).filter(|_| commented)));
         list.push(json!({"campaign": m.id, "experiment": m.experiment, "device": m.device, "planned": m.plan.order.len(),
-            "stored": state.stored, "failed": state.failed, "state": state.text(), "folder": campaign.path()}));
+            "stored": state.stored, "failed": state.failed, "state": state.text(), "folder": campaign.path(), "comments": comments, "shard": m.shard.map(|s| s.to_string()),
+            "merged_from": m.origins.iter().map(|o| &o.campaign).collect::<Vec<_>>()}));
     }
     if context.arguments.json {
         output::json(&json!({"schema": 1, "campaigns": list}));
@@ -71,6 +80,15 @@ fn campaigns(context: &Context<'_>, a: &args::List) -> Ended {
     broken.iter().for_each(output::warning);
     left_alone(&foreign);
     Ok(exit::DONE)
+}
+
+/// The beginning of a comment, as far as a table has room for it.
+fn shortened(text: &str) -> String {
+    const ROOM: usize = 40;
+    match text.chars().count() > ROOM {
+        true => text.chars().take(ROOM - 1).chain(['…']).collect(),
+        false => text.into(),
+    }
 }
 
 /// Maximum difference between the clocks of machines that share a folder.
@@ -96,7 +114,7 @@ fn experiments(context: &Context<'_>, a: &args::List) -> Ended {
     let filter = a.tag.as_deref().map(TagFilter::parse).transpose()?;
     let mut list = Vec::new();
     let mut broken = Vec::new();
-    for (path, experiment) in collo_measure::experiment::all(&project, &workloads)? {
+    for (path, experiment) in collo_measure::experiment::all(&project, &workloads, &Overrides::default())? {
         match experiment {
             Ok(e) if filter.as_ref().is_none_or(|filter| filter.selects(&e.tags)) => {
                 table.values([Some(e.name.clone()), Some(e.tags.join(", ")), e.description.clone()]);

@@ -2,7 +2,7 @@
 //! displays progress.
 
 use collo_measure::campaign::{CampaignOptions, Finished};
-use collo_measure::experiment::DeviceRequest;
+use collo_measure::experiment::{DeviceChoice, DeviceRequest};
 use collo_measure::{Event, Experiment, Project, Request, Selection, Session};
 
 use collo_store::{Diagnostic, Diagnostics, ExitClass};
@@ -13,15 +13,23 @@ use crate::{output, progress};
 
 /// The request that the arguments make of an experiment.
 pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::Measure) -> Request {
-    let device = DeviceRequest { gpu: a.gpu.clone(), planning: false, as_found: a.as_found };
+    let host = experiment.layers.host();
+    let device = DeviceRequest { gpu: gpu(&experiment, a.gpu.as_deref()), planning: false, as_found: a.as_found };
+    let python = a.python.clone().or_else(|| host.python.clone());
     let choice = CampaignOptions {
         time_limit: a.time_limit,
         exclusive: a.exclusive,
-        foreign: a.foreign == Foreign::Allow,
+        foreign: a.foreign.map_or(host.foreign.unwrap_or(false), |foreign| foreign == Foreign::Allow),
         services: a.services.into(),
         ..CampaignOptions::default()
     };
-    Request { experiment, selection, device, python: a.python.clone(), choice }
+    Request { selection, device, python, choice, ..Request::of(experiment) }
+}
+
+/// The GPU to use: as typed, or that of the machine's `collo.toml` if the experiment uses one.
+pub fn gpu(experiment: &Experiment, typed: Option<&str>) -> Option<String> {
+    let of_host = || experiment.layers.host().gpu.clone().filter(|_| experiment.device != DeviceChoice::Cpu);
+    typed.map(str::to_string).or_else(of_host)
 }
 
 /// Plan a request for measuring, or only for preparing, and warn of anything unusual. An empty plan is an error.
@@ -59,6 +67,10 @@ fn check(session: &Session) -> Result<(), Diagnostics> {
     }
     if plan.order.is_empty() {
         let name = &session.experiment().name;
+        if let Some(shard) = session.shard().filter(|_| plan.refusals.is_empty()) {
+            let what = format!("shard {shard} of `{name}` has no cell: there are fewer cells than shards");
+            return Err(Diagnostic::new(what).hint(format!("`collo plan {name}` shows them")).into());
+        }
         let (class, what, hint) = match (plan.refusals.len(), session.selection()) {
             (0, Some(s)) => (ExitClass::Usage, format!("`{}` selects no cell of `{name}`", s.text()), "shows all of them"),
             (0, None) => (ExitClass::Usage, format!("`{name}` has no cell to run"), "shows what is left out"),

@@ -1,6 +1,9 @@
 //! One file per verb.
 
+pub mod bundle;
 pub mod cards;
+pub mod ci;
+pub mod comment;
 pub mod compare;
 pub mod completions;
 pub mod data;
@@ -8,7 +11,9 @@ pub mod doctor;
 mod ending;
 pub mod init;
 pub mod list;
+pub mod man;
 mod measuring;
+pub mod merge;
 pub mod mig;
 pub mod nightly;
 pub mod plan;
@@ -18,18 +23,20 @@ pub mod restore;
 pub mod run;
 pub mod schema;
 pub mod show;
+pub mod slurm;
 pub mod status;
 mod temporary;
+mod until;
 pub mod verify;
 pub mod workload;
 
 use std::path::PathBuf;
 
-use collo_measure::experiment::{TagFilter, tags_of};
+use collo_measure::experiment::{Overrides, TagFilter, tags_of};
 use collo_measure::launch::mark;
 use collo_measure::mig::Cards;
 use collo_measure::{Driver, Experiment, Project, Workloads, shown, trust};
-use collo_store::{Diagnostic, Diagnostics, ExitClass, Runs, Source};
+use collo_store::{CampaignFolder, Diagnostic, Diagnostics, ExitClass, Runs, Source};
 
 use crate::args::Arguments;
 use crate::{exit, output};
@@ -40,12 +47,33 @@ pub type Ended = Result<u8, Diagnostics>;
 /// What every verb may need.
 pub struct Context<'a> {
     pub arguments: &'a Arguments,
+    /// The folder of an unpacked bundle, in place of the one that was given.
+    unpacked: Option<PathBuf>,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    pub fn of(arguments: &'a Arguments) -> Context<'a> {
+        Context { arguments, unpacked: None }
+    }
+
+    /// The same in another folder.
+    pub fn inside(&self, folder: PathBuf) -> Context<'a> {
+        Context { arguments: self.arguments, unpacked: Some(folder) }
+    }
+
+    /// The stored campaign that a text names, or that of a bundle, which is there as long as the second is.
+    pub fn campaign(&self, asked: &str) -> Result<(CampaignFolder, Option<tempfile::TempDir>), Diagnostics> {
+        let path = self.folder()?.join(asked);
+        if bundle::is_bundle(&path) && path.is_file() {
+            let (campaign, scratch) = bundle::read(&path)?;
+            return Ok((campaign, Some(scratch)));
+        }
+        Ok((self.runs()?.find(asked)?, None))
+    }
+
     /// The folder that collo works in.
     pub fn folder(&self) -> Result<PathBuf, Diagnostic> {
-        match &self.arguments.folder {
+        match self.unpacked.as_ref().or(self.arguments.folder.as_ref()) {
             Some(folder) if !folder.is_dir() => {
                 let what = if folder.exists() { "is not a folder" } else { "does not exist" };
                 Err(Diagnostic::new(format!("`-C {}`: it {what}", folder.display())))
@@ -70,6 +98,13 @@ impl Context<'_> {
         let folder = self.folder()?;
         Ok(Runs::at(Project::find(&folder).map_or_else(|_| folder.join("runs"), |p| p.runs())))
     }
+}
+
+/// An experiment as the command line takes it: the name of its file, whatever name the file contains, or its path.
+pub fn as_named(project: &Project, experiment: &Experiment) -> String {
+    let stem = experiment.path.file_stem().and_then(|stem| stem.to_str());
+    let is_of_project = |stem: &&str| project.experiments().join(format!("{stem}.toml")) == experiment.path;
+    stem.filter(is_of_project).map_or_else(|| shown(&experiment.path), String::from)
 }
 
 /// Something by its name, or why it cannot be had.
@@ -146,14 +181,25 @@ pub fn experiments(
     workloads: &Workloads,
     name: Option<&str>,
     tag: Option<&str>,
+    overrides: &Overrides,
 ) -> Result<Vec<Named<Experiment>>, Diagnostics> {
     if let Some(name) = name {
-        return Ok(vec![(name.to_string(), Ok(Experiment::resolve(project, name, workloads)?))]);
+        return Ok(vec![(name.to_string(), Ok(Experiment::resolve_with(project, name, workloads, overrides)?))]);
     }
-    let tag = tag.unwrap_or_default();
+    let Some(tag) = tag else {
+        let all = collo_measure::experiment::all(project, workloads, overrides)?;
+        let mut names: Vec<String> = all.iter().filter_map(|(path, _)| Some(path.file_stem()?.to_str()?.to_string())).collect();
+        names.sort();
+        let known =
+            if names.is_empty() { "experiments/ has none".into() } else { format!("experiments are {}", names.join(", ")) };
+        let wrong = Diagnostic::new("no experiment is named").caused_by(known);
+        return Err(wrong
+            .hint("name one, or several by a tag: `--tag TAG`; what each measures: `collo list experiments`")
+            .into());
+    };
     let filter = TagFilter::parse(tag)?;
     let mut found = Vec::new();
-    for (path, experiment) in collo_measure::experiment::all(project, workloads)? {
+    for (path, experiment) in collo_measure::experiment::all(project, workloads, overrides)? {
         match experiment {
             Ok(experiment) if filter.selects(&experiment.tags) => found.push((experiment.name.clone(), Ok(experiment))),
             Err(wrong) if tags_of(&path).is_none_or(|tags| filter.selects(&tags)) => found.push((shown(&path), Err(wrong))),

@@ -2,6 +2,7 @@
 //! what is confirmed.
 
 use collo_measure::campaign::CampaignOptions;
+use collo_measure::experiment::Overrides;
 use collo_measure::{Experiment, Project, Request, Selection, Workloads};
 use collo_report::document::Present;
 use collo_report::history::{self, History, NightlySummary, Rules, Suspect};
@@ -23,7 +24,7 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
     let reports = runs.path().parent().map(|p| p.join("reports")).unwrap_or_else(|| "reports".into());
     if a.judge_only {
         // The experiment's own name, whether it is given by name or by path; of one that is gone its nights are still there.
-        let name = context.project().map_err(Diagnostics::from).and_then(|p| experiment(&p, &a.name));
+        let name = context.project().map_err(Diagnostics::from).and_then(|p| experiment(&p, a));
         let name = name.map_or_else(|_| a.name.clone(), |experiment| experiment.name);
         let found = history::read(&runs, &reports, &name, None)?;
         if found.nights.is_empty() {
@@ -35,12 +36,13 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
         return conclude(context, &reports, History::of(&name, found, rules));
     }
     let project = context.project()?;
-    let experiment = experiment(&project, &a.name)?;
+    let experiment = experiment(&project, a)?;
     let name = experiment.name.clone();
     let selection = a.selection.parse()?;
-    let resume = ending::resume("nightly", &name, selection.as_ref(), &a.measure);
+    let resume = ending::resume("nightly", &name, &experiment, selection.as_ref(), None, &a.measure);
     let resumed = newest(&runs, &name)?.as_ref().map(is_tonight).transpose()?.unwrap_or(false);
     super::end_left_behind();
+    let finish = format!("collo nightly {name}{}", ending::set(&experiment));
     let night = measuring::request(experiment, selection, &a.measure);
     let planned = Request { choice: CampaignOptions { new: !resumed, ..night.choice.clone() }, ..night.clone() };
     let (tonight, mut stopped) = measured(context, &project, planned, &resume)?;
@@ -58,7 +60,7 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
                 choice: CampaignOptions { campaign: Some(tonight), more: Some(more), ..night.choice.clone() },
                 ..night
             };
-            (_, stopped) = measured(context, &project, again, &format!("collo nightly {name}"))?;
+            (_, stopped) = measured(context, &project, again, &finish)?;
             found = history::read(&runs, &reports, &name, Some(&id))?;
         }
     }
@@ -70,8 +72,9 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
     Ok(stopped.unwrap_or(verdict))
 }
 
-fn experiment(project: &Project, asked: &str) -> Result<Experiment, Diagnostics> {
-    Experiment::resolve(project, asked, &Workloads::load(&project.workloads())?)
+fn experiment(project: &Project, a: &args::Nightly) -> Result<Experiment, Diagnostics> {
+    let overrides = Overrides::of(project, &a.selection.set)?;
+    Experiment::resolve_with(project, &a.name, &Workloads::load(&project.workloads())?, &overrides)
 }
 
 /// Measure; returns the campaign, and the exit code if it stopped early or the GPU is not as found.
@@ -89,7 +92,10 @@ fn measured(
 }
 
 fn newest(runs: &Runs, name: &str) -> Result<Option<CampaignFolder>, Diagnostics> {
-    Ok(runs.campaigns()?.0.into_iter().find(|c| c.manifest().experiment == name))
+    Ok(runs.campaigns()?.0.into_iter().find(|c| {
+        let m = c.manifest();
+        m.experiment == name && m.shard.is_none() && !m.is_merged()
+    }))
 }
 
 /// Unfinished, and recent enough to be of the same night.

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use collo_report::document::{Align, Table};
 use collo_report::history;
-use collo_store::{CampaignFolder, Diagnostics};
+use collo_store::{CampaignFolder, Diagnostics, Shard, utc_seconds};
 use fs_err as fs;
 use serde_json::json;
 
@@ -107,7 +107,8 @@ fn again(a: &args::Prune) -> String {
 /// Campaigns come newest first, so the first complete one of its kind is the newest.
 fn fates(campaigns: &[CampaignFolder], a: &args::Prune) -> Result<Vec<Fate>, Diagnostics> {
     let old = a.older_than.or(a.keep.is_none().then_some(OLD));
-    let mut newer = BTreeMap::<(String, String), usize>::new();
+    // Each shard is a part that the others lack.
+    let mut newer = BTreeMap::<(String, String, Option<Shard>), usize>::new();
     let mut fate = |campaign: &CampaignFolder| -> Result<Fate, Diagnostics> {
         let m = campaign.manifest();
         let state = match campaign.progress() {
@@ -115,7 +116,7 @@ fn fates(campaigns: &[CampaignFolder], a: &args::Prune) -> Result<Vec<Fate>, Dia
             Err(e) => return Ok(Fate::Stays(format!("it cannot be read: {e}"))),
         };
         let complete = state.is_complete();
-        let rank = newer.entry((m.experiment.clone(), m.device.text())).or_default();
+        let rank = newer.entry((m.experiment.clone(), m.device.text(), m.shard)).or_default();
         let newest = complete && *rank == 0;
         *rank += usize::from(complete);
         let stays = |why: &str| Ok(Fate::Stays(why.into()));
@@ -157,6 +158,7 @@ fn delete(campaign: &CampaignFolder, reports: &Path) -> Result<Fate, Diagnostics
     };
     let m = campaign.manifest();
     let nightly = history::folder(reports, &m.experiment).is_dir() || m.tags.iter().any(|t| t == "nightly");
+    let nightly = nightly && m.shard.is_none();
     if nightly && let Err(e) = history::keep_summary(campaign, reports) {
         return Ok(Fate::Stays(format!("its night cannot be summarised: {e}")));
     }
@@ -198,35 +200,5 @@ fn size(path: &Path) -> u64 {
 /// Seconds since a moment such as `2026-11-20T18:42:09Z`; negative for one in the future, `None` for any other text.
 pub fn age_s(utc: &str) -> Option<f64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs_f64();
-    Some(now - unix_s(utc)? as f64)
-}
-
-fn unix_s(utc: &str) -> Option<i64> {
-    let part = |from: usize, to: usize| utc.get(from..to)?.parse::<i64>().ok().filter(|n| *n >= 0);
-    let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
-    let (hour, minute, second) = (part(11, 13)?, part(14, 16)?, part(17, 19)?);
-    if !utc.ends_with('Z') || !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
-        return None;
-    }
-    // Days from civil: years begin in March, so the leap day is their last.
-    let y = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days = y * 365 + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + day_of_year - 719_468;
-    Some(days * 86_400 + hour * 3600 + minute * 60 + second)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_moment_is_read_back_as_it_was_written() {
-        assert_eq!(unix_s("1970-01-01T00:00:00Z"), Some(0));
-        assert_eq!(unix_s("2000-02-29T00:00:00Z"), Some(951_782_400));
-        assert_eq!(unix_s("2026-11-20T18:42:09Z"), Some(1_795_200_129));
-        for wrong in ["", "yesterday", "2026-13-20T18:42:09Z", "2026-11-20 18:42", "2026-11-20T18:42:09", "−026-11-20T18:42:09Z"]
-        {
-            assert_eq!(unix_s(wrong), None, "{wrong}");
-        }
-    }
+    Some(now - utc_seconds(utc)? as f64)
 }

@@ -1,15 +1,18 @@
 //! `collo report`: from stored runs to the page, or to one file for another program; needs neither the machine nor the project of
 //! the measurement.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use collo_report::export::{Format, export};
-use collo_report::{Report, Written};
-use collo_store::{CampaignFolder, Diagnostic, Diagnostics, ExitClass};
+use collo_measure::launch::Errand;
+use collo_report::export::{Format, export, mlflow};
+use collo_report::{EnergyModel, Report, Written};
+use collo_store::{CampaignFolder, Diagnostic, Diagnostics, ExitClass, MergeScope, Runs};
 use fs_err as fs;
+use tempfile::TempDir;
 
-use super::{Context, Ended};
-use crate::args::ReportFormat as Asked;
+use super::{Context, Ended, merge};
+use crate::args::{MemberEnergy, ReportFormat as Asked};
 use crate::exit;
 use crate::{args, output};
 use collo_measure::shown;
@@ -18,15 +21,24 @@ use collo_measure::shown;
 const PARQUET: &str = "parquet";
 
 pub fn run(context: &Context<'_>, a: &args::Report) -> Ended {
-    let format = a.format.map(|asked| format(context, asked, a.to.as_deref())).transpose()?;
+    let target = a.format.map(|asked| target(context, asked, a.to.as_deref())).transpose()?;
     let runs = context.runs()?;
-    let campaign = runs.find(&a.campaign)?;
+    let (campaign, _unpacked) = match &a.campaigns[..] {
+        [one] => context.campaign(one)?,
+        several => together(&runs, several)?,
+    };
     let beside = runs.path().parent().map(|p| p.join("reports")).unwrap_or_else(|| "reports".into());
-    let report = Report::of(&campaign)?;
-    if let Some(format) = format {
-        return exported(&report, format, a.to.as_deref());
+    let energy_model = a.energy_model.map(|MemberEnergy::SmShare| EnergyModel::SmShare);
+    let report = Report { energy_model, ..Report::of(&campaign)? };
+    match target {
+        Some(Target::File(format)) => return exported(&report, format, a.to.as_deref()),
+        Some(Target::Store(folder)) => return stored(&report, &folder),
+        None => {}
     }
     let written = collo_report::write(&report, &a.to.clone().unwrap_or(beside))?;
+    if a.open {
+        open(&written.html)?;
+    }
     if context.arguments.json {
         output::json(&collo_report::json(&report));
         return Ok(exit::DONE);
@@ -34,6 +46,49 @@ pub fn run(context: &Context<'_>, a: &args::Report) -> Ended {
     output::result(collo_report::terminal(&report, output::width()).trim_end());
     output::note(format!("report: {}", shown(&written.html)));
     Ok(exit::DONE)
+}
+
+/// Several campaigns as one, for as long as its report takes.
+fn together(runs: &Runs, asked: &[String]) -> Result<(CampaignFolder, Option<TempDir>), Diagnostics> {
+    let campaigns: Vec<CampaignFolder> = asked.iter().map(|name| runs.find(name)).collect::<Result<_, _>>()?;
+    merge::alone(&campaigns)?;
+    merge::alike(&campaigns, MergeScope::SameIngredients, false)?;
+    let scratch = TempDir::new()?;
+    let merged = collo_store::merge(&Runs::at(scratch.path()), &campaigns, &[])?;
+    Ok((merged, Some(scratch)))
+}
+
+/// How long a program that opens a page may take to say that it cannot; browsers stay.
+const OPENS_S: u32 = 3;
+
+/// Show the page in the user's browser. xdg-open(1) ends with 3 without a browser, and with 4 if it failed; some stay as long as the
+/// browser does.
+fn open(page: &Path) -> Result<(), Diagnostic> {
+    let wrong = |why: String| {
+        let what = format!("the report is written, but {} cannot be opened", shown(page));
+        Diagnostic::new(what)
+            .of_machine()
+            .caused_by(why)
+            .hint("open it in a browser yourself; without `--open` it is only written")
+    };
+    if ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"].iter().all(|name| std::env::var_os(name).is_none_or(|v| v.is_empty())) {
+        return Err(wrong("this machine has no display: neither DISPLAY nor WAYLAND_DISPLAY is set".into()));
+    }
+    let script = format!(
+        "xdg-open \"$1\" </dev/null >/dev/null 2>&1 & i=0; \
+         while [ $i -lt {} ]; do kill -0 $! 2>/dev/null || {{ wait $!; exit $?; }}; sleep 0.1; i=$((i+1)); done",
+        OPENS_S * 10
+    );
+    let limit = Duration::from_secs(u64::from(OPENS_S) + 10);
+    let answer = Errand::to("sh", limit).args(["-c", &script, "sh"]).arg(page).ask().map_err(|e| wrong(e.to_string()))?;
+    match answer.success() {
+        true => Ok(()),
+        false => Err(wrong(match answer.status.and_then(|status| status.code()) {
+            Some(127) => "`xdg-open` is not installed".into(),
+            Some(3) => "no browser was found".into(),
+            code => format!("`xdg-open` ended with {}", code.map_or_else(|| "a signal".into(), |c| c.to_string())),
+        })),
+    }
 }
 
 /// The report of a campaign just measured: if it cannot be written, the measurements are still safe.
@@ -53,14 +108,32 @@ pub fn of_new_runs(campaign: &CampaignFolder, reports: &Path, runs: usize) -> Re
     })
 }
 
+/// Where a format goes.
+enum Target {
+    /// Printed, or a file.
+    File(Format),
+    /// A folder of MLflow's.
+    Store(PathBuf),
+}
+
 /// The requested format; an impossible one is refused before anything is read.
-fn format(context: &Context<'_>, asked: Asked, to: Option<&Path>) -> Result<Format, Diagnostics> {
+fn target(context: &Context<'_>, asked: Asked, to: Option<&Path>) -> Result<Target, Diagnostics> {
     let wrong = |what: String, hint: String| Err(Diagnostic::new(what).hint(hint).into());
     let is_parquet = to.is_some_and(|path| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(PARQUET)));
     if context.arguments.json && asked != Asked::Json {
         return wrong("`--json` and `--format` request two formats".into(), "leave one of them out".into());
     }
-    if let Some(path) = to.filter(|path| path.is_dir()) {
+    match (asked, to) {
+        (Asked::Mlflow, None) => return wrong("an MLflow store is a folder".into(), "name it: `--to mlruns`".into()),
+        (Asked::Mlflow, Some(path)) if path.exists() && !path.is_dir() => {
+            return wrong(format!("`{}` is a file, and an MLflow store is a folder", path.display()), "name a folder".into());
+        }
+        (Asked::Sqlite, None) => {
+            return wrong("a database is not printed".into(), "name its file: `--to report.sqlite`".into());
+        }
+        _ => {}
+    }
+    if let Some(path) = to.filter(|path| path.is_dir() && asked != Asked::Mlflow) {
         let hint =
             format!("name a file in it; without `--format` the page is written there: `collo report --to {}`", path.display());
         return wrong(format!("`{}` is a folder, and `--format` makes one file", path.display()), hint);
@@ -71,16 +144,30 @@ fn format(context: &Context<'_>, asked: Asked, to: Option<&Path>) -> Result<Form
             "`--format dataset`, or a file with another ending".into(),
         );
     }
-    Ok(match asked {
+    let format = match asked {
         Asked::Csv => Format::Csv,
         Asked::Latex => Format::Latex,
+        Asked::LatexMacros => Format::LatexMacros,
         Asked::Junit => Format::Junit,
         Asked::Openmetrics => Format::Openmetrics,
         Asked::Dataset if is_parquet => Format::DatasetParquet,
         Asked::Dataset => Format::Dataset,
         Asked::Json => Format::Json,
         Asked::Markdown => Format::Markdown,
-    })
+        Asked::Comment => Format::Comment,
+        Asked::Sqlite => Format::Sqlite,
+        Asked::Mlflow => return Ok(Target::Store(to.unwrap_or(Path::new("mlruns")).to_path_buf())),
+    };
+    Ok(Target::File(format))
+}
+
+/// The runs of a report in an MLflow store, beside those that are there.
+fn stored(report: &Report, folder: &Path) -> Ended {
+    let runs = mlflow::write(report, folder)?;
+    report.analysis.problems.iter().for_each(output::warning);
+    output::note(format!("{} in the MLflow store {}", collo_report::number::runs(runs), shown(folder)));
+    output::note(format!("see them: `MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {}`", shown(folder)));
+    Ok(exit::DONE)
 }
 
 fn exported(report: &Report, format: Format, to: Option<&Path>) -> Ended {

@@ -1,20 +1,38 @@
 //! `collo run`: measure an experiment, or finish an unfinished campaign.
 
 use collo_measure::campaign::{self, CampaignOptions, Finished, Only};
+use collo_measure::experiment::Overrides;
 use collo_measure::{Experiment, Project, Request, Session, Workloads, shown};
-use collo_store::{CampaignFolder, Diagnostics};
+use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Standing};
 use serde_json::json;
 
-use super::{Context, Ended, Named, ending, measuring};
+use super::{Context, Ended, Named, bundle, ending, measuring, until};
 use crate::args::{self, Only as OnlyArgument};
 use crate::exit;
 use crate::{output, progress};
 
 pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
+    if let Some(bundle) = a.name.as_deref().map(|name| context.folder().map(|folder| folder.join(name))).transpose()?
+        && bundle::is_bundle(&bundle)
+        && bundle.is_file()
+    {
+        let (folder, experiment) = bundle::opened(context, &bundle)?;
+        return named(&context.inside(folder), a, Some(&experiment), true);
+    }
+    named(context, a, a.name.as_deref(), a.new)
+}
+
+/// Measure what was named; `new` starts a new campaign whatever is stored.
+fn named(context: &Context<'_>, a: &args::Run, name: Option<&str>, new: bool) -> Ended {
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
     super::end_left_behind();
-    let requests = requests(context, a, &project, &workloads)?;
+    let mut requests = requests(context, a, name, &project, &workloads)?;
+    for (_, request) in &mut requests {
+        if let Ok(request) = request {
+            request.choice.new = new;
+        }
+    }
     super::each(requests, |request| one(context, a, &project, request))
 }
 
@@ -22,10 +40,12 @@ pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
 fn requests(
     context: &Context<'_>,
     a: &args::Run,
+    name: Option<&str>,
     project: &Project,
     workloads: &Workloads,
 ) -> Result<Vec<Named<Request>>, Diagnostics> {
-    let no_experiment = match super::experiments(project, workloads, a.name.as_deref(), a.tag.as_deref()) {
+    let mut overrides = Overrides::of(project, &a.selection.set)?;
+    let no_experiment = match super::experiments(project, workloads, name, a.tag.as_deref(), &overrides) {
         Ok(found) => {
             let asked = |(name, experiment): Named<Experiment>| (name, experiment.and_then(|e| request(a, e, None)));
             return Ok(found.into_iter().map(asked).collect());
@@ -33,11 +53,15 @@ fn requests(
         Err(failure) => failure,
     };
     // Perhaps it is a campaign. If it is neither, what was said about the experiment tells more.
-    let is_name = a.name.as_deref().is_some_and(|n| !project.experiments().join(format!("{n}.toml")).exists());
-    let campaign = a.name.as_deref().filter(|_| is_name).map(|n| context.runs()?.find(n).map_err(Diagnostics::from));
+    let is_name = name.is_some_and(|n| !project.experiments().join(format!("{n}.toml")).exists());
+    let campaign = name.filter(|_| is_name).map(|n| context.runs()?.find(n).map_err(Diagnostics::from));
     match campaign {
         Some(Ok(campaign)) => {
-            let experiment = Experiment::resolve(project, &campaign.manifest().experiment, workloads)?;
+            // What was set is part of what the campaign is, as is the selection.
+            if overrides.set.is_empty() {
+                overrides.set = campaign::set(campaign.manifest());
+            }
+            let experiment = Experiment::resolve_with(project, &campaign.manifest().experiment, workloads, &overrides)?;
             Ok(vec![(experiment.name.clone(), request(a, experiment, Some(campaign)))])
         }
         _ => Err(no_experiment),
@@ -50,24 +74,49 @@ fn request(a: &args::Run, experiment: Experiment, campaign: Option<CampaignFolde
         (None, Some(campaign)) => campaign::selection(campaign.manifest())?,
         (selection, _) => selection,
     };
+    if let Some(merged) = campaign.as_ref().map(CampaignFolder::manifest).filter(|m| m.is_merged()) {
+        let parts: Vec<&str> = merged.origins.iter().map(|o| collo_store::last_part(&o.campaign)).collect();
+        let what = format!("`{}` was merged from {}: it is not continued", merged.id, parts.join(", "));
+        return Err(Diagnostic::new(what).hint("continue these, and merge again").into());
+    }
+    let shard = match (a.shard, campaign.as_ref().map(|c| c.manifest().shard)) {
+        (Some(asked), Some(has)) if has != Some(asked) => {
+            let is = has.map_or("the whole experiment".to_string(), |has| format!("shard {has}"));
+            return Err(Diagnostic::new(format!("that campaign is {is}, not shard {asked}")).hint("leave `--shard` out").into());
+        }
+        (Some(asked), _) => Some(asked),
+        (None, has) => has.flatten(),
+    };
     let only = match a.only {
         Some(OnlyArgument::Failed) => Only::Failed,
         Some(OnlyArgument::Missing) | None => Only::Missing,
     };
     let request = measuring::request(experiment, selection, &a.measure);
-    let choice = CampaignOptions { new: a.new, campaign, force: a.force, only, more: a.more, ..request.choice };
-    Ok(Request { choice, ..request })
+    let max_failures = if a.fail_fast { Some(1) } else { a.max_failures };
+    let choice = CampaignOptions { new: a.new, campaign, force: a.force, only, more: a.more, max_failures, ..request.choice };
+    Ok(Request { shard, choice, ..request })
 }
 
 fn one(context: &Context<'_>, a: &args::Run, project: &Project, request: Request) -> Ended {
-    let resume = ending::resume("run", &request.experiment.name, request.selection.as_ref(), &a.measure);
+    let resume = ending::resume(
+        "run",
+        &super::as_named(project, &request.experiment),
+        &request.experiment,
+        request.selection.as_ref(),
+        request.shard,
+        &a.measure,
+    );
+    let planned = request.clone();
     let session = measuring::planned(project, request, a.prepare)?;
     if a.prepare {
         return prepare(context, session, &resume);
     }
     let finished = measuring::measured(context, session, &resume)?;
+    let first = finished.campaign.manifest().plan.order.len();
+    let finished = until::narrow(context, project, &planned, finished, &resume)?;
     // Repetitions that were added belong to that campaign, whatever selected them.
-    let resume = a.more.map_or(resume, |_| format!("collo run {}", finished.campaign.manifest().short_id()));
+    let added = a.more.is_some() || finished.campaign.manifest().plan.order.len() > first;
+    let resume = if added { format!("collo run {}", finished.campaign.manifest().short_id()) } else { resume };
     match ending::stopped(&finished, &resume) {
         Some(code) => Ok(code),
         None => conclude(context, a, project, &finished, &resume),
@@ -90,10 +139,17 @@ fn conclude(context: &Context<'_>, a: &args::Run, project: &Project, finished: &
     let total = campaign.manifest().plan.order.len();
     finished.answers.iter().for_each(output::line);
     let (runs, _) = campaign.runs()?;
-    let failed = runs.values().filter(|r| r.record.outcome.is_failure()).count();
+    let (mut failed, mut unexpected) = (0, Vec::new());
+    for run in runs.values().map(|run| &run.record) {
+        match run.standing() {
+            Standing::Failed => failed += 1,
+            Standing::Unexpected => unexpected.push(run),
+            Standing::Expected | Standing::Fine => {}
+        }
+    }
     if a.no_report && context.arguments.json {
         output::json(&json!({"schema": 1, "campaign": campaign.manifest().id, "folder": campaign.path(),
-            "planned": total, "accounted": total, "failed": failed}));
+            "planned": total, "accounted": total, "failed": failed, "unexpected": unexpected.len()}));
     } else if a.no_report {
         output::line(format!("{total} of {total} runs accounted for in {}", shown(campaign.path())));
     } else {
@@ -105,11 +161,30 @@ fn conclude(context: &Context<'_>, a: &args::Run, project: &Project, finished: &
         }
         output::note(format!("report: {}", shown(&written.html)));
     }
+    for run in &unexpected {
+        let said = run.expectation().unwrap_or_default();
+        output::warning(format!("`{}` {}/{} {said}", run.cell.cell, run.repetition, run.cell.repetitions));
+    }
+    if !unexpected.is_empty() {
+        output::hint("if that is as it should be now, remove its `[[expect]]` from the experiment");
+    }
+    let missing = total.saturating_sub(finished.stored);
+    if a.only == Some(OnlyArgument::Failed) && missing > 0 {
+        let what = progress::words::runs(missing);
+        output::note(format!("{what} missing: {resume}"));
+        return Ok(exit::INCOMPLETE);
+    }
     if failed > 0 {
         output::note(format!("again:  {resume} --only failed"));
+    }
+    if failed + unexpected.len() > 0 {
         return Ok(exit::FAILED);
     }
-    output::note("next:   collo show last     collo verify last");
+    let shard = campaign.manifest().shard;
+    output::note(match shard {
+        Some(_) => format!("next:   after all shards: collo merge {} --shards", campaign.manifest().experiment),
+        None => "next:   collo show last     collo verify last".into(),
+    });
     // What stands in the way was reported when it was tried.
     Ok(if finished.put_back { exit::DONE } else { exit::INCOMPLETE })
 }

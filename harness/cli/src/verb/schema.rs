@@ -9,6 +9,7 @@ pub fn run(a: &args::Schema) -> Ended {
         Kind::Experiment => collo_measure::schema::experiment(),
         Kind::Workload => collo_measure::schema::workload(),
         Kind::Gpu => collo_measure::schema::gpu(),
+        Kind::Host => collo_measure::schema::host(),
         Kind::Report => collo_report::json_schema(),
     });
     Ok(exit::DONE)

@@ -1,6 +1,6 @@
 //! `collo show`: a campaign, one of its cells in full, or the remains of a crash.
 
-use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Error, read_small};
+use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Error, Outcome, read_small};
 use serde_json::json;
 
 use super::{Context, Ended};
@@ -12,7 +12,12 @@ const LIMIT_BYTES: u64 = 64 << 20;
 
 pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
     let runs = context.runs()?;
-    let campaign = match runs.find(&a.campaign) {
+    let path = context.folder()?.join(&a.campaign);
+    let (unpacked, _scratch) = match super::bundle::is_bundle(&path) && path.is_file() {
+        true => context.campaign(&a.campaign).map(|(campaign, scratch)| (Some(campaign), scratch))?,
+        false => (None, None),
+    };
+    let campaign = match unpacked.map_or_else(|| runs.find(&a.campaign), Ok) {
         Ok(campaign) => campaign,
         // Perhaps it is a cell of the newest campaign.
         Err(unknown @ Error::NotFound { .. }) if a.cell.is_none() && !a.partial => {
@@ -29,10 +34,15 @@ pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
         return partial(&campaign);
     }
     let report = collo_report::Report::of(&campaign)?;
+    if a.provenance && !context.arguments.json {
+        output::result(collo_report::terminal_provenance(&report, output::width()).trim_end());
+        return Ok(exit::DONE);
+    }
     match &a.cell {
         None if context.arguments.json => output::json(&collo_report::json(&report)),
         None => {
             output::result(collo_report::terminal(&report, output::width()).trim_end());
+            super::comment::show(&campaign);
             failures(&campaign)?;
         }
         Some(asked) => return cell(context, &campaign, &report, asked),
@@ -67,6 +77,11 @@ fn cell(context: &Context<'_>, campaign: &CampaignFolder, report: &collo_report:
         }
     } else {
         output::result(collo_report::terminal_cell(report, label).unwrap_or_default().trim_end());
+        let (runs, _) = campaign.runs()?;
+        for run in runs.values().filter(|r| r.record.cell.cell == label && r.record.outcome != Outcome::Completed) {
+            output::result("");
+            crate::progress::words::post_mortem(run).into_iter().for_each(output::line);
+        }
     }
     Ok(exit::DONE)
 }
@@ -74,7 +89,7 @@ fn cell(context: &Context<'_>, campaign: &CampaignFolder, report: &collo_report:
 /// Runs that did not complete, each with its reason and its log.
 fn failures(campaign: &CampaignFolder) -> Result<(), Diagnostics> {
     let (runs, foreign) = campaign.runs()?;
-    for run in runs.values().filter(|r| r.record.outcome.is_failure()) {
+    for run in runs.values().filter(|r| r.record.standing().is_bad()) {
         output::result("");
         for line in crate::progress::words::failed(run) {
             output::line(line);

@@ -156,6 +156,9 @@ impl StagedCard {
         let mode = found_mode.filter(|found| changed.is_some() || *found != "Default");
         let mode = mode.map(|mode| format!(", compute mode {mode}")).unwrap_or_default();
         let mps = if journal.daemons.is_empty() { "" } else { ", no MPS" };
+        if staged == "nothing" && !self.held {
+            return format!("  {}  nothing left behind ({}{mode}{mps}, as found)", journal.label, journal.found);
+        }
         format!("  {}  {left}staged: {staged}; found: {}{mode}{mps}", journal.label, journal.found)
     }
 
@@ -212,6 +215,6 @@ mod tests {
             "  GPU 0  staged: compute mode ExclusiveProcess, MPS daemon; found: MIG off, compute mode Default, no MPS"
         );
         assert_eq!(staged(false, None).line(), "  GPU 0  left staged: the driver does not report it; found: MIG off");
-        assert_eq!(staged(false, Some(Partition::off())).line(), "  GPU 0  left staged: nothing; found: MIG off");
+        assert_eq!(staged(false, Some(Partition::off())).line(), "  GPU 0  nothing left behind (MIG off, as found)");
     }
 }

@@ -64,7 +64,9 @@ impl Trial<'_> {
         });
         display.end();
         match finished.map_err(|unfinished| unfinished.error)?.end {
-            CampaignEnd::Complete | CampaignEnd::DeviceLost => Ok(Tried { runs, refusals, _folder: folder }),
+            CampaignEnd::Complete | CampaignEnd::DeviceLost | CampaignEnd::TooManyFailures { .. } => {
+                Ok(Tried { runs, refusals, _folder: folder })
+            }
             CampaignEnd::Interrupted { .. } => Err(Diagnostic::new(STOPPED).of(ExitClass::Interrupted).into()),
             CampaignEnd::Terminated | CampaignEnd::TimeOver => Err(Diagnostic::new(STOPPED).of(ExitClass::Incomplete).into()),
         }

@@ -82,11 +82,11 @@ pub fn as_true(machine: &Machine, _: &Answer) -> Result<(), String> {
     })
 }
 
-/// Completed by counts alone, and so informative.
-pub fn informative(machine: &Machine, _: &Answer) -> Result<(), String> {
+/// Completed by counts alone, and so indicative.
+pub fn indicative(machine: &Machine, _: &Answer) -> Result<(), String> {
     each(machine, |run| {
         let r = &run.record;
-        let counts = r.attestation.verdict == AttestationVerdict::CountsOnly && r.validity.verdict == Verdict::Informative;
+        let counts = r.attestation.verdict == AttestationVerdict::CountsOnly && r.validity.verdict == Verdict::Indicative;
         hold(r.outcome == Outcome::Completed && counts, || format!("{:?} {:?}", r.outcome, r.validity))
     })
 }

@@ -44,14 +44,14 @@ impl Drop for Somebody {
     }
 }
 
-pub fn only_informative(machine: &Machine, _: &Answer) -> Result<(), String> {
+pub fn only_indicative(machine: &Machine, _: &Answer) -> Result<(), String> {
     let runs = machine.bench.runs();
-    let stray = runs.iter().find(|(_, run)| run.record.validity.verdict != Verdict::Informative);
-    hold(stray.is_none(), || format!("not informative: {stray:?}"))
+    let stray = runs.iter().find(|(_, run)| run.record.validity.verdict != Verdict::Indicative);
+    hold(stray.is_none(), || format!("not indicative: {stray:?}"))
 }
 
 #[test]
-fn a_card_that_somebody_uses_is_left_alone_or_its_numbers_are_informative() {
+fn a_card_that_somebody_uses_is_left_alone_or_its_numbers_are_indicative() {
     let somebody = Somebody::new();
     let busy = somebody.on("a100-40gb");
     let two = somebody.on("a100-40gb,gpus=2");
@@ -59,8 +59,8 @@ fn a_card_that_somebody_uses_is_left_alone_or_its_numbers_are_informative() {
         row("somebody computes there", &*busy, NAIVE).exits(BLOCKED).says("GPU 0 is in use: pid ").says("--foreign allow"),
         row("somebody computes there, MPS", &*busy, MPS).exits(BLOCKED).says("GPU 0 is in use"),
         row("somebody computes there, instances", &*busy, MIG).exits(BLOCKED).says("GPU 0 is in use"),
-        row("somebody may", &*busy, NAIVE).with(&["--foreign", "allow"]).looks(only_informative),
-        row("somebody may, MPS", &*busy, MPS).with(&["--foreign", "allow"]).looks(only_informative),
+        row("somebody may", &*busy, NAIVE).with(&["--foreign", "allow"]).looks(only_indicative),
+        row("somebody may, MPS", &*busy, MPS).with(&["--foreign", "allow"]).looks(only_indicative),
         row("somebody may, but the card cannot be cut under them", &*busy, MIG)
             .with(&["--foreign", "allow"])
             .exits(BLOCKED)

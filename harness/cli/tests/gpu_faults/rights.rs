@@ -6,7 +6,7 @@ use collo_store::Verdict;
 
 use super::SERIAL;
 use super::{BLOCKED, HALVES, MIG, MPS, NAIVE, two};
-use crate::gpu_faults::others::{Somebody, only_informative};
+use crate::gpu_faults::others::{Somebody, only_indicative};
 use crate::gpu_faults::row::{Row, Scenario, all, all_of, hold, row};
 use crate::sim::Machine;
 use crate::support::Answer;
@@ -139,15 +139,15 @@ fn beside(somebody: &Somebody, words: &str) -> String {
     somebody.on(format!("a100-40gb,pid-namespace,{words}").trim_end_matches(','))
 }
 
-fn groups_are_informative(machine: &Machine, _: &Answer) -> Result<(), String> {
+fn groups_are_indicative(machine: &Machine, _: &Answer) -> Result<(), String> {
     let runs = machine.bench.runs();
     let mut groups = runs.values().filter(|run| run.record.cell.degree > 1).peekable();
     hold(groups.peek().is_some(), || "no group ran".into())?;
     let told = |run: &&collo_store::StoredRun| {
         let why = &run.record.validity;
-        why.verdict == Verdict::Informative && why.reasons.iter().any(|r| r.contains("the driver does not list"))
+        why.verdict == Verdict::Indicative && why.reasons.iter().any(|r| r.contains("the driver does not list"))
     };
-    hold(groups.all(|run| told(&run)), || "a group is not informative, or for another reason".into())
+    hold(groups.all(|run| told(&run)), || "a group is not indicative, or for another reason".into())
 }
 
 fn valid(machine: &Machine, _: &Answer) -> Result<(), String> {
@@ -173,11 +173,11 @@ fn whoever_is_not_listed_is_seen_by_what_is_used() {
         blocked("in another container, instances", &hidden, MIG),
         blocked("little memory, and busy", &beside(&somebody, "foreign-mib=200,foreign-load=60,"), NAIVE).says("60 % busy"),
         row("little memory, and idle", beside(&somebody, "foreign-mib=200,"), NAIVE),
-        inner("somebody may", &hidden, NAIVE).with(&["--foreign", "allow"]).looks(only_informative),
-        inner("somebody may, MPS", &hidden, MPS).with(&["--foreign", "allow"]).looks(only_informative),
+        inner("somebody may", &hidden, NAIVE).with(&["--foreign", "allow"]).looks(only_indicative),
+        inner("somebody may, MPS", &hidden, MPS).with(&["--foreign", "allow"]).looks(only_indicative),
         row("another card is free", beside(&somebody, "gpus=2,"), MIG).says("GPU 1 is as it was found"),
-        inner("they come while members train", &later, NAIVE).once_opened().looks(groups_are_informative),
-        inner("they come while members train, MPS", &later, MPS).once_opened().looks(groups_are_informative),
+        inner("they come while members train", &later, NAIVE).once_opened().looks(groups_are_indicative),
+        inner("they come while members train, MPS", &later, MPS).once_opened().looks(groups_are_indicative),
         inner("they come while members train, and may", &later, NAIVE).with(&["--foreign", "allow"]).once_opened(),
         inner("nobody is there", "a100-40gb,pid-namespace", NAIVE).looks(valid),
         inner("nobody is there, MPS", "a100-40gb,pid-namespace", MPS).looks(valid),

@@ -304,7 +304,7 @@ fn unchanged(was: &BTreeMap<PathBuf, String>, now: &BTreeMap<PathBuf, String>) -
 /// The numbers of a run that is used can be: each member has the epochs that were wanted, one after the other, inside the run.
 fn possible(run: &StoredRun) -> Check {
     let r = &run.record;
-    if r.outcome != Outcome::Completed || r.validity.verdict == Verdict::Void {
+    if r.outcome != Outcome::Completed || r.validity.verdict == Verdict::Discarded {
         return Ok(());
     }
     let epochs = collo_store::read_epochs(&run.path.join("epochs.parquet")).map_err(|e| e.to_string())?;

@@ -6,10 +6,13 @@ use std::path::PathBuf;
 use collo_store::{Campaign, Diagnostic, JournalEntry, Runs};
 
 use super::CampaignSpec;
+use crate::experiment::SET;
 use crate::ingredients::{self, IngredientWatch, Ingredients, Places};
 use crate::prepare::Prepared;
 use crate::select::{Expression, Selection};
 
+/// The name under which the experiment's file is an ingredient.
+pub(super) const EXPERIMENT: &str = "experiment";
 /// The name under which a selection is an ingredient.
 pub(super) const SELECTION: &str = "--where";
 
@@ -19,6 +22,12 @@ pub fn selection(campaign: &Campaign) -> Result<Option<Selection>, Diagnostic> {
     text.map(|text| Expression::parse(SELECTION, text.trim_matches('`')).map(Selection::Where)).transpose()
 }
 
+/// What was set over the experiment of a campaign, as it would be typed again: part of its identity, too.
+pub fn set(campaign: &Campaign) -> Vec<String> {
+    let of_set = campaign.ingredients.iter().filter(|(name, _)| name.starts_with(&format!("{SET} ")));
+    of_set.filter_map(|(_, i)| i.version.as_deref()).map(|text| text.trim_matches('`').to_string()).collect()
+}
+
 impl CampaignSpec<'_> {
     /// All of them, in their current state.
     pub(super) fn ingredients(&self, runs: &Runs) -> Result<Ingredients, collo_store::Error> {
@@ -26,7 +35,9 @@ impl CampaignSpec<'_> {
         let mut add = |name: &str, text: &str, version: Option<String>| {
             found.all.insert(name.to_string(), ingredients::text(text, version));
         };
-        add("experiment", &self.experiment.source, None);
+        for (name, text, version) in self.experiment.layers.ingredients() {
+            add(&name, text, version);
+        }
         if let Some(selection) = self.selection {
             let text = selection.text();
             add(SELECTION, &text, Some(format!("`{text}`")));

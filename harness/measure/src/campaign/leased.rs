@@ -5,6 +5,7 @@ use collo_store::{Diagnostic, PlannedRun};
 use super::CampaignSpec;
 use crate::device::company::Company;
 use crate::device::lease::{GpuLease, Restored, Who};
+use crate::device::lock::CpuNotice;
 use crate::device::{DeviceKind, Gpu};
 use crate::events::{Event, Watcher};
 use crate::run::{RunContext, RunError};
@@ -46,6 +47,18 @@ impl CampaignSpec<'_> {
         Ok(Some((gpu, hold)))
     }
 
+    /// A CPU is not locked, because others use it anyway: another campaign on it is reported, and so is this one to later ones.
+    pub(super) fn notice(&self, watcher: Watcher<'_>) -> Option<CpuNotice> {
+        if self.facts.kind != DeviceKind::Cpu {
+            return None;
+        }
+        let (notice, others) = CpuNotice::post();
+        if let Some(other) = others.first() {
+            watcher(Event::Beside { other: other.text() });
+        }
+        notice
+    }
+
     /// Nobody else may be on the GPU, and it must be possible to partition it as planned: a missing permission is reported before
     /// anything is measured, not after a night.
     fn check_card(&self, gpu: &Gpu, hold: &mut GpuLease) -> Result<(), RunError> {
@@ -53,7 +66,7 @@ impl CampaignSpec<'_> {
             && let Some(who) = Company::settled(hold.uuid()).to_text().first()
         {
             return Err(Diagnostic::new(format!("{} is in use: {who}", gpu.label()))
-                .hint("select another with `--gpu`; `--foreign allow` measures anyway, marked informative")
+                .hint("select another with `--gpu`; `--foreign allow` measures anyway, marked indicative")
                 .of_machine()
                 .into());
         }

@@ -1,18 +1,19 @@
 //! A whole campaign: open or continue it, measure what is missing, in order, and leave it complete or resumable.
 
+mod attempts;
 mod caught;
+mod cooldown;
 mod depends;
 mod leased;
 mod resume;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant, SystemTime};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
 
 use collo_store::{
-    Campaign, CampaignFolder, Diagnostic, Ingredient, Outcome, PlannedRun, Runs, SCHEMA, StoredRun, utc_id, utc_now,
+    Campaign, CampaignFolder, Diagnostic, Ingredient, Outcome, PlannedRun, Runs, SCHEMA, Shard, StoredRun, utc_now,
 };
-use tokio::sync::watch;
 
 use crate::device::lease::GpuLease;
 use crate::device::services::Services;
@@ -28,11 +29,14 @@ use crate::observe::View;
 use crate::plan::Plan;
 use crate::prepare::Prepared;
 use crate::project::Project;
-use crate::run::{RunContext, RunError};
+use crate::run::{BeforeRun, RunContext, RunError};
 use crate::select::Selection;
+use crate::surroundings;
 
+use attempts::Attempts;
 pub use caught::is_want_of_threads;
-pub use depends::selection;
+use cooldown::{Cooler, pause};
+pub use depends::{selection, set};
 use resume::Takes;
 
 /// Which runs of a campaign to do.
@@ -41,7 +45,7 @@ pub enum Only {
     /// Runs not stored, or interrupted.
     #[default]
     Missing,
-    /// Failed runs; the old ones are kept in `.superseded/`.
+    /// Failed runs and no others; the old ones are kept in `.superseded/`.
     Failed,
 }
 
@@ -52,16 +56,18 @@ pub struct CampaignOptions {
     pub new: bool,
     /// This one, instead of the newest of the experiment.
     pub campaign: Option<CampaignFolder>,
-    /// Continue although ingredients changed; it is marked informative.
+    /// Continue although ingredients changed; it is marked indicative.
     pub force: bool,
     pub only: Only,
     /// Start no further run after this time.
     pub time_limit: Option<Duration>,
+    /// Stop after this many failed runs.
+    pub max_failures: Option<u32>,
     /// Add this many repetitions of the planned cells to the newest campaign, which may be complete.
     pub more: Option<u32>,
     /// Under MPS, let only the server use the GPU.
     pub exclusive: bool,
-    /// Measure although others compute on the GPU; the campaign is marked informative.
+    /// Measure although others compute on the GPU; the campaign is marked indicative.
     pub foreign: bool,
     /// What to do with services that block a change of MIG mode.
     pub services: Services,
@@ -80,6 +86,8 @@ pub struct CampaignSpec<'a> {
     pub data: &'a [Prepared],
     /// The selection that the plan was made with, part of its identity.
     pub selection: Option<&'a Selection>,
+    /// The part of the experiment that the plan is.
+    pub shard: Option<Shard>,
     pub choice: CampaignOptions,
 }
 
@@ -96,6 +104,8 @@ pub enum CampaignEnd {
     TimeOver,
     /// The GPU disappeared.
     DeviceLost,
+    /// As many runs failed as the choice allows.
+    TooManyFailures { failures: u32 },
 }
 
 /// A campaign and how it ended.
@@ -120,6 +130,7 @@ pub async fn run(order: &CampaignSpec<'_>, watcher: Watcher<'_>) -> Result<Finis
     let interrupts = Interrupts::listen().map_err(collo_store::Error::from)?;
     // First of all the card, if there is one: what it refuses is said before a campaign is there.
     let mut held = order.hold(watcher)?;
+    let _notice = order.notice(watcher);
     let mut result = caught::caught(on_card(order, held.as_mut(), &runs, &mut ingredients, &interrupts, watcher)).await;
     // Whatever the result: the card goes back to how it was found.
     if let Some((gpu, hold)) = &mut held {
@@ -163,7 +174,7 @@ async fn on_card(
         let changes = ingredients.changes_since(&campaign.manifest().ingredients);
         if !changes.is_empty() {
             let names: Vec<String> = changes.into_iter().map(|c| c.name).collect();
-            campaign.mark_informative(&format!("continued with --force although {} changed", names.join(", ")))?;
+            campaign.mark_indicative(&format!("continued with --force although {} changed", names.join(", ")))?;
         }
     }
     if resumed {
@@ -172,7 +183,9 @@ async fn on_card(
     let (stored, _) = campaign.runs()?;
     let todo = order.todo(&campaign, &stored);
     let interrupted = stored.values().filter(|run| run.record.outcome == Outcome::Interrupted).count();
-    let kept = campaign.manifest().plan.order.len() - todo.len();
+    let plan = &campaign.manifest().plan;
+    let is_kept = |p: &&PlannedRun| stored.get(&plan.folder(p)).is_some_and(|r| r.record.outcome.is_final()) && !todo.contains(p);
+    let kept = plan.order.iter().filter(is_kept).count();
     let partials = campaign.partials()?;
     if !partials.is_empty() {
         watcher(Event::Partials { folder: campaign.path(), count: partials.len() });
@@ -202,7 +215,7 @@ async fn on_card(
         exclusive: order.choice.exclusive,
         foreign: order.choice.foreign,
     };
-    let result = order.measure(&bench, &todo, held, interrupts, &mut journal, watcher).await;
+    let result = order.measure(&bench, (todo, &stored), held, interrupts, &mut journal, watcher).await;
     let stopping = interrupts.since();
     let (end, done) = match result {
         Ok(ended) => ended,
@@ -213,11 +226,13 @@ async fn on_card(
         }
     };
     journal.closed(match end {
+        CampaignEnd::Complete if kept + done < campaign.manifest().plan.order.len() => "what failed is done, runs are missing",
         CampaignEnd::Complete => "complete",
         CampaignEnd::Interrupted { .. } => "interrupted",
         CampaignEnd::Terminated => "terminated",
         CampaignEnd::TimeOver => "time over",
         CampaignEnd::DeviceLost => "device lost",
+        CampaignEnd::TooManyFailures { .. } => "too many failures",
     })?;
     Ok(Finished { campaign, end, stored: kept + done, stopping, put_back: true, answers: Vec::new() })
 }
@@ -232,7 +247,7 @@ impl CampaignSpec<'_> {
     async fn measure(
         &self,
         bench: &RunContext<'_>,
-        todo: &[PlannedRun],
+        (todo, stored): (Vec<PlannedRun>, &BTreeMap<String, StoredRun>),
         mut held: Option<&mut (&Gpu, GpuLease)>,
         interrupts: &Interrupts,
         journal: &mut collo_store::Journal,
@@ -240,9 +255,22 @@ impl CampaignSpec<'_> {
     ) -> Result<(CampaignEnd, usize), RunError> {
         let (cells, campaign) = (self.plan.by_slug(), bench.campaign);
         let begun = Instant::now();
-        let mut done = 0;
-        for (index, planned) in todo.iter().enumerate() {
-            if index > 0 && !pause(self.experiment.cooldown, bench.stop.clone()).await {
+        let (mut done, mut failures) = (0, 0);
+        let mut attempts = Attempts::so_far(self.experiment.retries, stored);
+        // What is asked for by hand begins anew.
+        let mut queue: VecDeque<(PlannedRun, Vec<Outcome>)> = VecDeque::new();
+        for planned in todo {
+            let before = stored.get(&campaign.manifest().plan.folder(&planned)).map(|run| &run.record);
+            let failed_attempts = before.filter(|_| self.choice.only == Only::Missing).map(|run| attempts.resume(run));
+            queue.push_back((planned, failed_attempts.unwrap_or_default()));
+        }
+        let uuid = held.as_ref().map(|(_, hold)| hold.uuid().to_string());
+        let gate = self.experiment.thermal_gate.zip(uuid.as_deref());
+        let cooler = gate.map(|(gate, uuid)| Cooler::before_campaign(gate, uuid, stored));
+        let mut first = true;
+        while let Some((planned, failed_attempts)) = queue.pop_front() {
+            let planned = &planned;
+            if !std::mem::take(&mut first) && !pause(self.experiment.cooldown, bench.stop.clone()).await {
                 return Ok((stopped(interrupts, false), done));
             }
             if interrupts.asked() != Stop::No {
@@ -268,6 +296,13 @@ impl CampaignSpec<'_> {
                 let what = what.note("further runs would not belong to it");
                 return Err(bench.files.borrow().hint(&name).map_or(what.clone(), |hint| what.hint(hint)).into());
             }
+            let mut before = BeforeRun { failed_attempts, cooling: None };
+            if let Some(cooler) = &cooler {
+                before.cooling = cooler.wait(bench.stop.clone(), watcher).await;
+                if before.cooling.is_none() {
+                    return Ok((stopped(interrupts, false), done));
+                }
+            }
             journal.began(&plan.folder(planned))?;
             watcher(Event::Begins { planned });
             let mut heard = Stop::No;
@@ -281,7 +316,7 @@ impl CampaignSpec<'_> {
                 watcher(Event::Stands(view));
             };
             let card = held.as_mut().map(|(gpu, hold)| (*gpu, hold));
-            let run = bench.run(cell, planned, card, &mut show).await?;
+            let run = bench.run(cell, planned, &before, card, &mut show).await?;
             let written = bench.written.take();
             if !written.is_empty() {
                 journal.wrote(&written)?;
@@ -292,9 +327,18 @@ impl CampaignSpec<'_> {
             if run.record.outcome == Outcome::Interrupted {
                 return Ok((stopped(interrupts, false), done));
             }
+            if attempts.retry(&run.record) {
+                watcher(Event::Retries { planned, run: &run });
+                queue.push_front((planned.clone(), attempts.spend(&run.record)));
+                continue;
+            }
             done += 1;
             if matches!(run.record.outcome, Outcome::DeviceLost { .. }) {
                 return Ok((CampaignEnd::DeviceLost, done));
+            }
+            failures += u32::from(run.record.standing().is_bad());
+            if !queue.is_empty() && self.choice.max_failures.is_some_and(|most| failures >= most) {
+                return Ok((CampaignEnd::TooManyFailures { failures }, done));
             }
         }
         Ok((CampaignEnd::Complete, done))
@@ -308,7 +352,9 @@ impl CampaignSpec<'_> {
             if changes.is_empty() {
                 return Ok((candidate, true));
             }
-            watcher(Event::NotContinued { campaign: &candidate, changes: &changes });
+            let edited = changes.iter().any(|change| change.name == depends::EXPERIMENT);
+            let keys = self.experiment.keys_changed_since(&candidate.manifest().source_toml);
+            watcher(Event::NotContinued { campaign: &candidate, changes: &changes, keys: if edited { &keys } else { &[] } });
         }
         Ok((runs.create(self.manifest(runs, &ingredients.all))?, false))
     }
@@ -318,7 +364,9 @@ impl CampaignSpec<'_> {
         let name = &self.experiment.name;
         let mut newest = None;
         let taken: Result<Takes, collo_store::Error> = self.choice.takes(|| {
-            newest = runs.campaigns()?.0.into_iter().find(|c| c.manifest().experiment == *name);
+            // The other shards may be measured beside this one, and what was merged is finished.
+            let own = |c: &Campaign| c.experiment == *name && c.shard == self.shard && !c.is_merged();
+            newest = runs.campaigns()?.0.into_iter().find(|c| own(c.manifest()));
             let todo = |newest: &CampaignFolder| Ok(!self.todo(newest, &newest.runs()?.0).is_empty());
             newest.as_ref().map(todo).transpose()
         });
@@ -334,28 +382,25 @@ impl CampaignSpec<'_> {
 
     /// The runs to do, in order.
     fn todo(&self, campaign: &CampaignFolder, stored: &BTreeMap<String, StoredRun>) -> Vec<PlannedRun> {
-        self.choice.todo(&campaign.manifest().plan, |folder| stored.get(folder).map(|r| &r.record.outcome))
+        let attempts = Attempts::so_far(self.experiment.retries, stored);
+        let refused = |run: &StoredRun| self.plan.refusals.iter().any(|r| r.record.cell == run.record.cell.cell);
+        let retry = |run: &StoredRun| attempts.retry(&run.record) && !refused(run);
+        self.choice.todo(&campaign.manifest().plan, |folder| stored.get(folder).map(|run| (&run.record.outcome, retry(run))))
     }
 
     fn manifest(&self, runs: &Runs, ingredients: &BTreeMap<String, Ingredient>) -> Campaign {
-        let now = SystemTime::now();
-        let nanos = now.duration_since(SystemTime::UNIX_EPOCH).map(|d| d.as_nanos()).unwrap_or_default();
-        let id = |salt: u32| {
-            let text = format!("{nanos} {} {salt} {}", std::process::id(), self.experiment.name);
-            format!("{}-{}", utc_id(now), &collo_store::sha256_text(&text)[..4])
-        };
-        let taken = |id: &String| runs.path().join(&self.experiment.name).join(id).exists();
-        let id = (0..).map(id).find(|id| !taken(id)).unwrap_or_default();
         let memory = DeviceFacts::cpu().memory_bytes.unwrap_or_default();
         Campaign {
             schema: SCHEMA,
-            id,
+            id: runs.new_id(&self.experiment.name),
             experiment: self.experiment.name.clone(),
             description: self.experiment.description.clone(),
             tags: self.experiment.tags.clone(),
             created_utc: utc_now(),
-            source_toml: self.experiment.source.clone(),
+            source_toml: self.experiment.layers.text(),
             thresholds: self.experiment.thresholds.clone(),
+            references: self.experiment.references.clone(),
+            until: self.experiment.until.clone(),
             plan: self.plan.record(),
             device: self.facts.record(),
             machine: collo_store::Machine {
@@ -365,7 +410,10 @@ impl CampaignSpec<'_> {
                 ..machine::describe(self.project.root(), self.facts.cores.len() as u32, memory, self.python.clone())
             },
             ingredients: ingredients.clone(),
-            informative: Vec::new(),
+            indicative: Vec::new(),
+            shard: self.shard,
+            origins: Vec::new(),
+            surroundings: Some(surroundings::describe(self.interpreters)),
             filing: Default::default(),
         }
     }
@@ -374,12 +422,4 @@ impl CampaignSpec<'_> {
 /// The end that follows from the first signal.
 fn stopped(interrupts: &Interrupts, killed: bool) -> CampaignEnd {
     if interrupts.is_by_hand() { CampaignEnd::Interrupted { killed } } else { CampaignEnd::Terminated }
-}
-
-/// Wait between runs; false if a stop was requested.
-async fn pause(cooldown: Duration, mut stop: watch::Receiver<Stop>) -> bool {
-    tokio::select! {
-        () = tokio::time::sleep(cooldown) => true,
-        _ = stop.wait_for(|s| *s != Stop::No) => false,
-    }
 }

@@ -1,6 +1,6 @@
 //! Which campaign a choice selects, and which of its runs: pure decisions, without disk access.
 
-use collo_store::{Outcome, PlanRecord, PlannedRun};
+use collo_store::{Outcome, PlanRecord, PlannedRun, Standing};
 
 use super::{CampaignOptions, Only, depends};
 use crate::ingredients::Change;
@@ -35,11 +35,11 @@ impl CampaignOptions {
         })
     }
 
-    /// The runs of a plan to do, in order, depending on what is stored in each folder.
-    pub(super) fn todo<'a>(&self, plan: &PlanRecord, stored: impl Fn(&str) -> Option<&'a Outcome>) -> Vec<PlannedRun> {
+    /// The runs of a plan to do, in order, depending on what is stored in each folder, and whether that has a retry left.
+    pub(super) fn todo<'a>(&self, plan: &PlanRecord, stored: impl Fn(&str) -> Option<(&'a Outcome, bool)>) -> Vec<PlannedRun> {
         let wanted = |planned: &&PlannedRun| match stored(&plan.folder(planned)) {
-            None | Some(Outcome::Interrupted) => true,
-            Some(outcome) => self.only == Only::Failed && outcome.is_failure(),
+            None | Some((Outcome::Interrupted, _) | (_, true)) => self.only == Only::Missing,
+            Some((outcome, false)) => self.only == Only::Failed && plan.cells[planned.cell].standing(outcome) == Standing::Failed,
         };
         plan.order.iter().filter(wanted).cloned().collect()
     }
@@ -90,23 +90,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_was_interrupted_is_done_and_what_failed_where_it_is_asked_for() {
+    fn what_is_missing_or_was_interrupted_is_done_or_only_what_failed_where_that_is_asked_for() {
         let experiment = experiment("repetitions = 1\n[axes]\nworkload = \"tiny\"\ndegree = 2\n");
         let plan =
             plan_experiment(&experiment, None, &crate::device::DeviceFacts::test_cpu(2, 24 << 30)).expect("right").record();
         let crashed = Outcome::Crashed { member: 0, status: "exited with 1".into(), message: String::new(), place_alone: false };
         let out_of_memory = Outcome::OutOfMemory { member: 0, message: String::new() };
         let table = [
-            ("nothing is stored", [None, None, None], [3, 3]),
-            ("one is stored", [Some(Outcome::Completed), None, None], [2, 2]),
-            ("one was interrupted", [Some(Outcome::Completed), Some(Outcome::Interrupted), None], [2, 2]),
+            ("nothing is stored", [None, None, None], [3, 0]),
+            ("one is stored", [Some(Outcome::Completed), None, None], [2, 0]),
+            ("one was interrupted", [Some(Outcome::Completed), Some(Outcome::Interrupted), None], [2, 0]),
             ("one failed", [Some(Outcome::Completed), Some(crashed), Some(Outcome::Completed)], [0, 1]),
             ("out of memory is a result", [Some(out_of_memory), Some(Outcome::Completed), Some(Outcome::Completed)], [0, 0]),
         ];
         for (what, outcomes, expected) in table {
             let stored = |folder: &str| {
                 let place = plan.order.iter().position(|run| plan.folder(run) == folder)?;
-                outcomes[place].as_ref()
+                outcomes[place].as_ref().map(|outcome| (outcome, false))
             };
             assert_eq!([plain(), failed()].map(|choice| choice.todo(&plan, stored).len()), expected, "{what}");
         }

@@ -237,6 +237,7 @@ impl Cell {
             after_measured: self.after_measured,
             slots: None,
             alone_on_slice: Vec::new(),
+            expect: None,
         }
     }
 }

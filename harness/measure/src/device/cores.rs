@@ -9,8 +9,12 @@ pub enum Cores {
     Spread,
     /// All members share those near the GPU.
     GpuLocal,
+    /// Each member has its own of those near the GPU.
+    GpuLocalSpread,
     /// All members share these.
     Listed(Vec<u32>),
+    /// One list for each member.
+    PerMember(Vec<Vec<u32>>),
 }
 
 impl Cores {
@@ -19,10 +23,41 @@ impl Cores {
         match self {
             Cores::Shared => None,
             Cores::Spread => Some(spread(member, members, all)),
-            Cores::GpuLocal => near.map(|near| near.iter().filter(|c| all.contains(c)).copied().collect()),
+            Cores::GpuLocal => near.map(|near| usable(near, all)),
+            Cores::GpuLocalSpread => {
+                near.map(|near| usable(near, all)).filter(|c| !c.is_empty()).map(|c| spread(member, members, &c))
+            }
             Cores::Listed(listed) => Some(listed.clone()),
+            Cores::PerMember(lists) => lists.get(member).cloned(),
         }
     }
+
+    /// Every core that is named.
+    pub fn named(&self) -> Vec<u32> {
+        match self {
+            Cores::Shared | Cores::Spread | Cores::GpuLocal | Cores::GpuLocalSpread => Vec::new(),
+            Cores::Listed(listed) => listed.clone(),
+            Cores::PerMember(lists) => lists.concat(),
+        }
+    }
+
+    /// Members have different numbers of cores.
+    pub fn is_uneven(&self) -> bool {
+        matches!(self, Cores::PerMember(lists) if lists.windows(2).any(|two| two[0].len() != two[1].len()))
+    }
+
+    /// For how many members there are cores, if that is limited.
+    pub fn most_members(&self) -> Option<usize> {
+        match self {
+            Cores::PerMember(lists) => Some(lists.len()),
+            _ => None,
+        }
+    }
+}
+
+/// Those near the GPU that collo may use.
+pub fn usable(near: &[u32], all: &[u32]) -> Vec<u32> {
+    near.iter().filter(|core| all.contains(core)).copied().collect()
 }
 
 /// Adjacent cores for each member, none shared while there are enough; then one each, in turn.
@@ -36,6 +71,16 @@ fn spread(member: usize, members: usize, all: &[u32]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_member_has_its_list_or_its_part_of_the_cores_near_the_gpu() {
+        let all = [0, 1, 2, 3, 4, 5];
+        let each = |cores: &Cores| (0..2).map(|m| cores.of(m, 2, &all, Some(&[2, 3, 4, 5, 64]))).collect::<Vec<_>>();
+        assert_eq!(each(&Cores::GpuLocalSpread), [Some(vec![2, 3]), Some(vec![4, 5])]);
+        assert_eq!(each(&Cores::PerMember(vec![vec![0, 1], vec![5]])), [Some(vec![0, 1]), Some(vec![5])]);
+        assert_eq!(Cores::GpuLocalSpread.of(0, 2, &all, None), None);
+        assert_eq!(Cores::PerMember(vec![vec![0], vec![5]]).named(), [0, 5]);
+    }
 
     #[test]
     fn spread_members_share_no_core_while_there_are_enough() {

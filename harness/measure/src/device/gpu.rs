@@ -1,7 +1,7 @@
 //! The properties of an NVIDIA GPU, from its driver, or from `mig-profiles/` without a GPU.
 
 use collo_store::GpuRecord;
-use nvml_wrapper::enum_wrappers::device::{Clock, ComputeMode};
+use nvml_wrapper::enum_wrappers::device::{Clock, ComputeMode, TemperatureSensor};
 use nvml_wrapper::enums::device::DeviceArchitecture;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
@@ -55,6 +55,8 @@ pub struct Gpu {
     pub persistence: Option<bool>,
     /// `Default`, `ExclusiveProcess` …
     pub compute_mode: Option<String>,
+    /// Whether its temperature can be read; unknown for a GPU that is only planned for.
+    pub tells_temperature: Option<bool>,
     pub display: bool,
     pub settings: Settings,
     /// Other users of it.
@@ -136,6 +138,7 @@ impl Gpu {
             mig_pending: mode.is_some_and(|m| m.current != m.pending),
             gpm: device.gpm_support().unwrap_or(false),
             persistence: device.is_in_persistent_mode().ok(),
+            tells_temperature: Some(device.temperature(TemperatureSensor::Gpu).is_ok()),
             compute_mode: device.compute_mode().ok().map(|m: ComputeMode| format!("{m:?}")),
             display: device.is_display_active().unwrap_or(false),
             settings: Settings {
@@ -169,6 +172,7 @@ impl Gpu {
             gpm: false,
             persistence: None,
             compute_mode: None,
+            tells_temperature: None,
             display: false,
             settings: Settings::default(),
             company: Company::nobody(),

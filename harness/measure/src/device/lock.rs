@@ -38,6 +38,43 @@ pub struct LockHolder {
     pub command: Option<String>,
 }
 
+/// A notice that a campaign measures the CPU. Several may, so it is no lock: each has a name of its own, and finds the others'.
+#[derive(Debug)]
+pub struct CpuNotice {
+    _name: UnixListener,
+}
+
+impl CpuNotice {
+    /// More campaigns than this on one CPU are not told apart.
+    const MOST: u32 = 16;
+
+    /// Post it under the first free name; with whoever has posted one before, as far as visible from here.
+    pub fn post() -> (Option<CpuNotice>, Vec<LockHolder>) {
+        let (mut own, mut others) = (None, Vec::new());
+        for place in 0..Self::MOST {
+            let what = format!("cpu-{place}");
+            match SocketAddr::from_abstract_name(name_of(&what)).and_then(|address| UnixListener::bind_addr(&address)) {
+                Ok(name) if own.is_none() => own = Some(CpuNotice { _name: name }),
+                Ok(_) => {}
+                Err(_) => others.extend(holder(&what)),
+            }
+        }
+        (own, others)
+    }
+}
+
+impl LockHolder {
+    /// `process 4711 of root, `collo run x``
+    pub fn text(&self) -> String {
+        let user = self.user.as_ref().map(|user| format!(" of {user}")).unwrap_or_default();
+        let command = self.command.as_ref().map(|command| format!(", `{command}`")).unwrap_or_default();
+        match self.pid {
+            Some(pid) => format!("process {pid}{user}{command}"),
+            None => format!("a process{user} not visible from here"),
+        }
+    }
+}
+
 /// Number of tries to lock the file, and the time between them.
 const LOOKS: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(10);

@@ -139,3 +139,24 @@ fn a_matrix_of_more_than_a_hundred_thousand_cells_asks_for_a_selection() {
     let huge = read(&HUGE.replace("BATCHES", &list(10_000)).replace("DEGREES", &list(256))).expect("right");
     assert!(expand(&huge, Some(&few)).expect_err("too many to look at").to_string().ends_with("hint: shorten an axis"));
 }
+
+#[test]
+fn axes_of_a_zip_step_together_and_are_crossed_with_the_others() {
+    let lines = "[axes]\ndegree = [2, 3]\n[[zip]]\nworkload = [\"tiny\", \"small\", \"small\"]\nbatch_size = [32, 32, 128]\n";
+    assert_eq!(
+        labels(lines, None),
+        [
+            "tiny solo b32 (added)",
+            "tiny×2 naive b32",
+            "tiny×3 naive b32",
+            "small solo b32 (added)",
+            "small×2 naive b32",
+            "small×3 naive b32",
+            "small solo b128 (added)",
+            "small×2 naive b128",
+            "small×3 naive b128",
+        ]
+    );
+    let two = "[axes]\nworkload = \"tiny\"\n[[zip]]\nbatch_size = [32, 64]\nimages = [512, 1024]\n[[zip]]\nsharing = [\"solo\", \"mps\"]\ndegree = [1, 4]\n";
+    assert_eq!(labels(two, None), ["tiny solo b32 images=512", "tiny×4 mps b32 images=512", "tiny solo b64", "tiny×4 mps b64"]);
+}

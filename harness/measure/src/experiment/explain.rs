@@ -1,10 +1,12 @@
-//! Where each value of an experiment comes from: a line of its file, or the default.
+//! Where each value of an experiment comes from: a line of a file, an option, or the default.
+
+use std::sync::Arc;
 
 use collo_store::Source;
 
-use super::{Experiment, keys};
-use crate::fields::{self, Fields, Shape, ValueKind};
-use crate::shown::shown;
+use super::{Experiment, explain_settings, keys};
+use crate::fields::{self, Fields, Located, Shape, Value, ValueKind};
+use crate::host;
 
 /// One value and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,22 +15,34 @@ pub struct Origin {
     pub key: String,
     /// As it is, or would be, written.
     pub value: String,
-    /// `experiments/mine.toml:4`; absent for a default.
+    /// `experiments/mine.toml:4`, `--set`; absent for a default.
     pub place: Option<String>,
 }
 
 impl Experiment {
-    /// Every value that the file or a default gives, in the order of the reference.
+    /// Every value of the experiment in the order of the reference, then those of its workloads, then those of the machine.
     pub fn explain(&self) -> Vec<Origin> {
-        let source = Source::file(shown(&self.path), self.source.as_str());
-        let (fields, _) = fields::read(&source, &keys::EXPERIMENT);
+        let (source, fields, _) = self.layers.read();
         let mut all = Vec::new();
         explain(&source, &fields, &keys::EXPERIMENT, "", &mut all);
+        explain_settings::explain(self, &source, &fields, &mut all);
+        if let Some(source) = self.layers.host().source() {
+            let (fields, _) = fields::read(source, &host::KEYS);
+            explain(source, &fields.without(host::OF_EXPERIMENTS), &host::KEYS, "", &mut all);
+        }
         all
     }
 }
 
-fn explain(source: &Source, fields: &Fields, shape: &Shape, within: &str, all: &mut Vec<Origin>) {
+/// The same of a text, as far as it can be read.
+pub(super) fn of(source: &Arc<Source>) -> Vec<Origin> {
+    let (fields, _) = fields::read(source, &keys::EXPERIMENT);
+    let mut all = Vec::new();
+    explain(source, &fields, &keys::EXPERIMENT, "", &mut all);
+    all
+}
+
+fn explain(source: &Arc<Source>, fields: &Fields, shape: &Shape, within: &str, all: &mut Vec<Origin>) {
     // What the shape does not name is a setting, and stands behind what it names.
     let named: Vec<&str> = shape.keys.iter().map(|key| key.name).collect();
     let others = fields.in_order().into_iter().map(|(name, ..)| name).filter(|name| !named.contains(name));
@@ -39,9 +53,15 @@ fn explain(source: &Source, fields: &Fields, shape: &Shape, within: &str, all: &
             explain(source, fields.table(name).unwrap_or(&empty), inner, &format!("{within}{name}."), all);
             continue;
         }
-        let written = fields.found(name).and_then(|found| source.text().get(found.span.clone()));
-        let value = match (written, key.and_then(|key| key.default)) {
-            (Some(text), _) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        if let Some(ValueKind::Tables(inner)) = key.map(|key| &key.kind) {
+            for (i, table) in fields.tables(name).enumerate() {
+                // The members of a group are with the settings.
+                explain(source, &table.clone().without(&["members"]), inner, &format!("{within}{name}[{i}]."), all);
+            }
+            continue;
+        }
+        let value = match (fields.found(name), key.and_then(|key| key.default)) {
+            (Some(found), _) => written(source, found),
             (None, Some(default)) if within.is_empty() && name == "set_up_timeout" => {
                 format!("{default}, or more if members take turns")
             }
@@ -54,4 +74,16 @@ fn explain(source: &Source, fields: &Fields, shape: &Shape, within: &str, all: &
             place: fields.key_span(name).map(|span| source.line_of(span.start)),
         });
     }
+}
+
+/// A value as it is written, in one line; after a number written as a sum, its result.
+pub(super) fn written(source: &Source, found: &Located) -> String {
+    let text = source.text().get(found.span.clone()).unwrap_or_default();
+    let result = match &found.value {
+        _ if !text.starts_with(['"', '\'']) || text.contains('%') => String::new(),
+        Value::Whole(n) => format!(" = {n}"),
+        Value::Number(n) => format!(" = {n}"),
+        _ => String::new(),
+    };
+    text.split_whitespace().collect::<Vec<_>>().join(" ") + &result
 }

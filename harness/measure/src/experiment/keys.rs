@@ -15,6 +15,57 @@ const HELP: &str = "collo schema experiment";
 
 pub const SEARCHES: &[&str] = &["largest-degree"];
 pub const SM_SOURCES: &[&str] = &["auto", "gpm", "dcgm", "dcgm-pipes", "both"];
+pub const EXPECTED: &[&str] =
+    &["out_of_memory", "host_out_of_memory", "crashed", "timed_out", "mode_lost", "not_staged", "protocol_error"];
+/// Quantities of a cell and of its device. The report computes them; a test of the command compares the two lists.
+pub const QUANTITIES: &[&str] = &[
+    "epoch_time_s",
+    "slowdown",
+    "slowdown_on_slice",
+    "throughput_gain",
+    "stp",
+    "antt",
+    "fairness",
+    "overlap_ratio",
+    "start_skew_s",
+    "makespan_s",
+    "memory_bytes",
+    "memory_of_solo",
+    "memory_headroom_bytes",
+    "cpu_ratio",
+    "items_per_s",
+    "energy_j_per_epoch",
+    "energy_j_per_epoch_above_idle",
+    "energy_j_per_item",
+    "energy_of_solo",
+    "solo_sm_active_sum_ratio",
+    "pcie_rx_bytes_per_item",
+    "pcie_tx_bytes_per_item",
+    "pcie_rx_of_solo",
+    "throttled_ratio",
+    "latency_p50_s",
+    "latency_p95_s",
+    "latency_p99_s",
+    "latency_p99_of_solo",
+    "within_slo_ratio",
+    "goodput_per_s",
+    "offered_per_s",
+    "answered_per_s",
+    "sm_active_ratio",
+    "sm_active_p95_ratio",
+    "sm_occupancy_ratio",
+    "sm_occupancy_p95_ratio",
+    "dram_active_ratio",
+    "dram_active_p95_ratio",
+    "pcie_rx_bytes_per_s",
+    "pcie_tx_bytes_per_s",
+    "power_w",
+    "dram_power_w",
+    "sm_clock_mhz",
+    "sm_clock_drift_ratio",
+    "temperature_c",
+    "temperature_drift_c",
+];
 pub const DEVICES: &[&str] = &["auto", "cpu", "gpu"];
 pub const FAILURE_RULES: &[&str] = &["end-group", "keep-survivors"];
 
@@ -28,6 +79,11 @@ pub static EXPERIMENT: Shape = Shape {
         key("schema", ValueKind::Whole { from: 1, to: u64::MAX }, "1", "the version of this format"),
         bare("name", ValueKind::Text, "the name of the experiment and of its file; by default the file's"),
         bare("description", ValueKind::Text, "one sentence for lists and reports"),
+        bare(
+            "include",
+            ValueKind::List(&ValueKind::Text),
+            "files, relative to this one, whose keys hold where this one does not give them; of several the last",
+        ),
         key("tags", ValueKind::List(&ValueKind::Text), "[]", "words to select experiments by, as in `--tag quick`"),
         key(
             "device",
@@ -47,6 +103,11 @@ pub static EXPERIMENT: Shape = Shape {
             "2",
             "epochs per run; the first is warm-up if there are two or more",
         ),
+        bare(
+            "measure_for",
+            ValueKind::Duration,
+            "measure whole epochs for at least so long, and at least `epochs`; members then keep running",
+        ),
         key("seed", ValueKind::Whole { from: 0, to: u64::MAX }, "42", "shuffles the order of cells within each block"),
         bare(
             "after_measured",
@@ -63,14 +124,20 @@ pub static EXPERIMENT: Shape = Shape {
              compile, which they do in turn",
         ),
         key("stall_timeout", ValueKind::Duration, "\"10m\"", "the longest an epoch may take"),
-        key("cooldown", ValueKind::Duration, "\"1s\"", "the pause between two runs"),
+        key(
+            "cooldown",
+            ValueKind::Pause,
+            "\"1s\"",
+            "the pause between two runs; or `until 5C above idle, at most 10m`: until the GPU is nearly as cool as before the campaign",
+        ),
         key("member_failure", ValueKind::Choice(FAILURE_RULES), "\"end-group\"", "the fate of the others when a member dies"),
+        bare("retries", ValueKind::Table(&RETRIES), "how often failed runs are measured again; none without it"),
         key("threads", ValueKind::Whole { from: 1, to: 1024 }, "1", "threads each member computes with"),
         key(
             "cores",
-            ValueKind::Text,
+            ValueKind::OneOrMore(&ValueKind::Text),
             "\"shared\"",
-            "`shared`: the system decides; `spread`: each member has its own; `gpu-local`: those near the GPU; or a list such as `0-3,8`",
+            "`shared`: the system decides; `spread`: each member has its own; `gpu-local`: those near the GPU, which `gpu-local-spread` divides; a list for all such as `0-3,8`, or a list for each member: `[\"0-3\", \"4-7\"]`",
         ),
         bare(
             "limits",
@@ -84,10 +151,14 @@ pub static EXPERIMENT: Shape = Shape {
             "`largest-degree`: find the largest degree that fits, between the least and the largest of the degree axis",
         ),
         bare("axes", ValueKind::Table(&AXES), "what is varied: the cells are all combinations"),
+        bare("zip", ValueKind::Tables(&ZIP), "axes that step together: lists of equal length, crossed with the other axes"),
         bare("exclude", ValueKind::Tables(&EXCLUDE), "cells to leave out"),
+        bare("expect", ValueKind::Tables(&EXPECT), "cells that are expected to fail, and how"),
         bare("group", ValueKind::Tables(&GROUP), "a mixed group, in addition to the matrix of the axes"),
         bare("sampling", ValueKind::Table(&SAMPLING), "how often readings are taken"),
         bare("thresholds", ValueKind::Table(&THRESHOLDS), "what counts as relevant"),
+        bare("until", ValueKind::Table(&UNTIL), "repeat cells whose interval is wider, after the planned repetitions"),
+        bare("reference", ValueKind::Tables(&REFERENCE), "a value expected of a cell, with its tolerance, for the report and `collo verify`"),
     ],
 };
 
@@ -117,10 +188,68 @@ pub static AXES: Shape = Shape {
     ],
 };
 
+const STEPS: &ValueKind = &ValueKind::List(&ValueKind::Setting);
+
+pub static ZIP: Shape = Shape {
+    help: HELP,
+    others: Some(STEPS),
+    keys: &[
+        bare("workload", ValueKind::List(&ValueKind::Text), "a workload for each step"),
+        bare("batch_size", ValueKind::List(&BATCH), "items per step of training, for each"),
+        bare("sharing", ValueKind::List(&ValueKind::Text), "a sharing mode for each"),
+        bare("degree", ValueKind::List(&ValueKind::Whole { from: 1, to: MOST_MEMBERS }), "a number of members for each"),
+    ],
+};
+
 pub static EXCLUDE: Shape = Shape {
     help: HELP,
     others: None,
     keys: &[bare("where", ValueKind::Text, "an expression over the axes, as in `degree > 4 && workload == \"small\"`")],
+};
+
+pub static EXPECT: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[
+        bare("where", ValueKind::Text, "an expression over the axes, as in `degree == 7 && sharing == \"naive\"`"),
+        bare(
+            "outcome",
+            ValueKind::Choice(EXPECTED),
+            "the outcome of every run of these cells; any other is reported as a failure",
+        ),
+        bare("reason", ValueKind::Text, "why, in a sentence for the report"),
+    ],
+};
+
+pub static REFERENCE: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[
+        bare("cell", ValueKind::Text, "the label of a cell, as `collo plan` prints it"),
+        bare("quantity", ValueKind::Choice(QUANTITIES), "the quantity of the cell, as in report.json"),
+        bare("value", ValueKind::Number { from: -1e18, to: 1e18 }, "its value, in the unit of the quantity's name"),
+        bare("tolerance", ValueKind::Ratio, "the largest distance from it, as a share of it: `\"5%\"`"),
+        bare("device", ValueKind::Text, "only on GPUs whose name contains this; by default on all"),
+    ],
+};
+
+pub static UNTIL: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[
+        key("quantity", ValueKind::Choice(QUANTITIES), "\"throughput_gain\"", "the quantity whose interval counts"),
+        bare("width", ValueKind::Ratio, "the largest width of its 95 % interval, from end to end, as a share of it: `\"5%\"`"),
+        key("at_most", ValueKind::Whole { from: 1, to: 1000 }, "10", "repetitions of a cell at most"),
+    ],
+};
+
+pub static RETRIES: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[
+        bare("each", ValueKind::Whole { from: 0, to: 100 }, "further attempts at one run; 1 unless given"),
+        bare("total", ValueKind::Whole { from: 0, to: 100_000 }, "further attempts in the whole campaign; 5 unless given"),
+    ],
 };
 
 pub static GROUP: Shape = Shape {
@@ -177,12 +306,12 @@ pub static THRESHOLDS: Shape = Shape {
             "the slowest member's slowdown that is still acceptable",
         ),
         key("overlap", ValueKind::Ratio, "\"95%\"", "an epoch counts if all members trained during this share of it"),
+        key("start_skew", ValueKind::Duration, "\"100ms\"", "spread of the members' starts above which a run is indicative only"),
         key(
-            "start_skew",
-            ValueKind::Duration,
-            "\"100ms\"",
-            "spread of the members' starts above which a run is informative only",
+            "baseline_drift",
+            ValueKind::Ratio,
+            "\"10%\"",
+            "drift of a block's baselines from which on it is reported; it widens the intervals",
         ),
-        key("baseline_drift", ValueKind::Ratio, "\"10%\"", "drift of a block's baselines above which the block is void"),
     ],
 };

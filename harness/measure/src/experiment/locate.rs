@@ -1,11 +1,13 @@
 //! The path of an experiment: `NAME` is `experiments/NAME.toml`; with a `/` or a final `.toml` it is a path.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use collo_store::text::quoted;
 use collo_store::{Diagnostic, Diagnostics, Source};
 use fs_err as fs;
 
+use super::layers::{Overrides, includes_of};
 use super::{Experiment, keys};
 use crate::fields;
 use crate::nearest::nearest;
@@ -51,9 +53,19 @@ pub fn locate(project: &Project, typed: &str) -> Result<PathBuf, Diagnostics> {
 /// The file of an experiment, and its contents.
 pub type ExperimentFile = (PathBuf, Result<Experiment, Diagnostics>);
 
-/// Every experiment of a project, or the errors of its file.
-pub fn all(project: &Project, workloads: &Workloads) -> Result<Vec<ExperimentFile>, Diagnostics> {
-    Ok(files(&project.experiments())?.into_iter().map(|path| (path.clone(), Experiment::read(&path, workloads))).collect())
+/// Every experiment of a project, or the errors of its file. A file that others include is none if it cannot be one by itself.
+pub fn all(project: &Project, workloads: &Workloads, overrides: &Overrides) -> Result<Vec<ExperimentFile>, Diagnostics> {
+    let files = files(&project.experiments())?;
+    let includes = |file: &PathBuf| {
+        let text = collo_store::read_small_text(file, fields::LARGEST).unwrap_or_default();
+        includes_of(file, &Source::file(shown(file), text))
+    };
+    let included: BTreeSet<PathBuf> = files.iter().flat_map(includes).collect();
+    let is_part = |file: &PathBuf| file.canonicalize().is_ok_and(|file| included.contains(&file));
+    let mut all: Vec<ExperimentFile> =
+        files.into_iter().map(|path| (path.clone(), Experiment::read(&path, workloads, overrides))).collect();
+    all.retain(|(path, experiment)| experiment.is_ok() || !is_part(path));
+    Ok(all)
 }
 
 /// The `.toml` files of a folder and of the folders in it, by name.

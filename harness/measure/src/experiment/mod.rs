@@ -3,32 +3,41 @@
 //! In: a file of `experiments/` and the available workloads. Out: an [`Experiment`] whose every value was checked, or all
 //! mistakes of the file with their places. It spans no matrix and knows no device.
 
+mod changed;
 mod explain;
+mod explain_settings;
 pub mod keys;
+mod layers;
 mod locate;
+mod matrix;
 mod name;
 mod read;
 mod tags;
+mod thermal_gate;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use collo_store::{Diagnostic, Diagnostics, Thresholds};
+use collo_store::{Diagnostic, Diagnostics, Expectation, Reference, Thresholds, WantedWidth};
 use serde_json::Value as Json;
 
 use crate::cell::{AfterMeasured, Member};
 use crate::device::allocation::Allocation;
 use crate::device::mig::Cards;
 use crate::device::{self, Cores, DeviceFacts, Driver, Gpu};
+use crate::launch::protocol::EpochGoal;
 use crate::sampler::SourceChoice;
 use crate::select::Expression;
 use crate::sharing::{Each, SharingMode};
 use crate::workload::Workload;
 
+pub use changed::ChangedKey;
 pub use explain::Origin;
+pub use layers::{Layers, Overrides, SET};
 pub use locate::{ExperimentFile, all, locate, tags_of};
 pub use tags::TagFilter;
+pub use thermal_gate::ThermalGate;
 
 /// The schema of experiments that this build reads.
 pub const SCHEMA: u64 = 1;
@@ -37,14 +46,16 @@ pub const SCHEMA: u64 = 1;
 #[derive(Debug, Clone)]
 pub struct Experiment {
     pub path: PathBuf,
-    /// The file, word for word.
-    pub source: String,
+    /// The texts that it was read from.
+    pub layers: Layers,
     pub name: String,
     pub description: Option<String>,
     pub tags: Vec<String>,
     pub device: DeviceChoice,
     pub repetitions: u32,
     pub epochs: u32,
+    /// Whole epochs are measured until at least so long; absent for the number of epochs alone.
+    pub measure_for: Option<Duration>,
     pub seed: u64,
     /// For all cells; absent is `keep-running` for uniform and `exit` for mixed groups.
     pub after_measured: Option<AfterMeasured>,
@@ -54,7 +65,10 @@ pub struct Experiment {
     pub set_up_turn: Duration,
     pub stall_timeout: Duration,
     pub cooldown: Duration,
+    /// Besides the pause.
+    pub thermal_gate: Option<ThermalGate>,
     pub member_failure: FailureRule,
+    pub retries: RetryBudget,
     pub threads: u32,
     pub cores: Cores,
     /// Find the largest degree that fits, instead of measuring each of the axis.
@@ -63,9 +77,14 @@ pub struct Experiment {
     pub each: Each,
     pub axes: Axes,
     pub exclude: Vec<Expression>,
+    pub expect: Vec<ExpectedFailure>,
     pub groups: Vec<MixedGroup>,
     pub sampling: SamplingRates,
     pub thresholds: Thresholds,
+    /// Values that the report compares with.
+    pub references: Vec<Reference>,
+    /// Cells are repeated until their intervals are so narrow.
+    pub until: Option<WantedWidth>,
     /// Unusual but valid settings, for the user.
     pub warnings: Vec<String>,
 }
@@ -84,6 +103,22 @@ pub enum FailureRule {
     KeepSurvivors,
 }
 
+/// How often failed runs are measured again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RetryBudget {
+    /// Further attempts at one run.
+    pub each: u32,
+    /// Further attempts in the whole campaign.
+    pub total: u32,
+}
+
+/// Cells that are expected to fail.
+#[derive(Debug, Clone)]
+pub struct ExpectedFailure {
+    pub condition: Expression,
+    pub expectation: Expectation,
+}
+
 /// The axes of the matrix, in the order of nesting: the last varies fastest.
 #[derive(Debug, Clone, Default)]
 pub struct Axes {
@@ -94,6 +129,15 @@ pub struct Axes {
     pub settings: Vec<(String, Vec<Json>)>,
     pub sharing: Vec<Sharing>,
     pub degree: Vec<u32>,
+    /// Axes that step together: each list is as long as the others of its zip, or empty.
+    pub zips: Vec<Axes>,
+}
+
+impl Axes {
+    /// The workloads of the matrix, those of the zips included.
+    pub fn workloads(&self) -> impl Iterator<Item = &Arc<Workload>> {
+        self.workload.iter().chain(self.zips.iter().flat_map(|zip| &zip.workload))
+    }
 }
 
 /// A sharing mode as requested in an experiment.
@@ -134,6 +178,23 @@ pub struct DeviceRequest {
 }
 
 impl Experiment {
+    /// How long each member measures.
+    pub fn goal(&self) -> EpochGoal {
+        EpochGoal { epochs: self.epochs, measure_for_ns: self.measure_for.map_or(0, |d| d.as_nanos() as u64) }
+    }
+
+    /// Epochs of a member whose epochs take so long, warm-up included.
+    pub fn epochs_of(&self, epoch_s: f64) -> f64 {
+        match self.measure_for {
+            Some(least) if epoch_s > 0.0 => {
+                let warm_up = self.epochs - self.goal().measured();
+                let measured = (least.as_secs_f64() / epoch_s).ceil().max(f64::from(self.goal().measured()));
+                f64::from(warm_up) + measured
+            }
+            _ => f64::from(self.epochs),
+        }
+    }
+
     /// Time limit for this many members to be ready: as in the file; by default longer the more of them take turns.
     pub fn set_up_timeout_of(&self, members: u32, in_turn: bool) -> Duration {
         let further = if in_turn { members.saturating_sub(1) } else { 0 };
@@ -195,9 +256,7 @@ impl Experiment {
     }
 
     fn with_its_cores(&self, facts: DeviceFacts) -> Result<DeviceFacts, Diagnostic> {
-        if let Cores::Listed(cores) = &self.cores
-            && let Some(missing) = cores.iter().find(|core| !facts.cores.contains(core))
-        {
+        if let Some(missing) = self.cores.named().iter().find(|core| !facts.cores.contains(core)) {
             let have: Vec<String> = facts.cores.iter().map(u32::to_string).collect();
             return Err(Diagnostic::new(format!("`{}` asks for core {missing}, which collo may not use here", self.name))
                 .hint(format!("cores here are {}; `cores = \"shared\"` uses them all", have.join(",")))
@@ -207,5 +266,9 @@ impl Experiment {
     }
 }
 
+#[cfg(test)]
+mod layers_tests;
+#[cfg(test)]
+mod matrix_tests;
 #[cfg(test)]
 mod tests;

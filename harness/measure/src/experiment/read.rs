@@ -1,5 +1,8 @@
 //! From the text of an experiment to its checked values.
 
+mod failures;
+mod reference;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
@@ -10,13 +13,15 @@ use collo_store::text::quoted;
 use collo_store::{Diagnostic, Diagnostics, Source, Thresholds};
 use serde_json::Value as Json;
 
-use super::{Axes, DeviceChoice, Experiment, FailureRule, MixedGroup, SCHEMA, SamplingRates, Sharing, keys, name};
+use super::{
+    Axes, DeviceChoice, Experiment, FailureRule, Layers, MixedGroup, Overrides, SCHEMA, SamplingRates, Sharing, ThermalGate,
+    name, thermal_gate,
+};
 use crate::cell::{AfterMeasured, MOST_MEMBERS, Member};
 use crate::device::{Cores, core_list};
 use crate::fields::{self, Fields, Located, Value};
 use crate::project::Project;
 use crate::sampler::SourceChoice;
-use crate::select::Expression;
 use crate::sharing::{self, Each, Limits, Naive};
 use crate::shown::shown;
 use crate::workload::{Workload, Workloads};
@@ -24,43 +29,57 @@ use crate::workload::{Workload, Workloads};
 impl Experiment {
     /// The experiment that a person names: `NAME` or a path.
     pub fn resolve(project: &Project, typed: &str, workloads: &Workloads) -> Result<Experiment, Diagnostics> {
-        Experiment::read(&super::locate(project, typed)?, workloads)
+        Experiment::resolve_with(project, typed, workloads, &Overrides::of(project, &[])?)
+    }
+
+    /// The same with what is given apart from its file.
+    pub fn resolve_with(
+        project: &Project,
+        typed: &str,
+        workloads: &Workloads,
+        overrides: &Overrides,
+    ) -> Result<Experiment, Diagnostics> {
+        Experiment::read(&super::locate(project, typed)?, workloads, overrides)
     }
 
     /// Read a file; all its mistakes are reported together.
-    pub fn read(path: &Path, workloads: &Workloads) -> Result<Experiment, Diagnostics> {
+    pub fn read(path: &Path, workloads: &Workloads, overrides: &Overrides) -> Result<Experiment, Diagnostics> {
         let name = shown(path);
         let unreadable = |cause: String| Diagnostic::new(format!("experiment {} cannot be read", quoted(&name))).caused_by(cause);
         let text = collo_store::read_small_text(path, fields::LARGEST).map_err(|e| unreadable(e.to_string()))?;
-        Experiment::parse(path, &Source::file(name, text), workloads)
+        Experiment::layered(path, Layers::of(path, &Source::file(name, text), overrides)?, workloads)
     }
 
     /// Parse an experiment, as if it were in this file.
     pub fn parse(path: &Path, source: &Arc<Source>, workloads: &Workloads) -> Result<Experiment, Diagnostics> {
-        let (fields, mistakes) = fields::read(source, &keys::EXPERIMENT);
+        Experiment::layered(path, Layers::of(path, source, &Overrides::default())?, workloads)
+    }
+
+    fn layered(path: &Path, layers: Layers, workloads: &Workloads) -> Result<Experiment, Diagnostics> {
+        let (source, fields, mistakes) = layers.read();
         if fields.in_order().is_empty() && !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let mut reader = ExperimentReader { source, workloads, mistakes, wrong_workloads: BTreeSet::new() };
-        let experiment = reader.experiment(path, &fields);
+        let mut reader = ExperimentReader { source: &source, workloads, mistakes, wrong_workloads: BTreeSet::new() };
+        let experiment = reader.experiment(path, layers, &fields);
         reader.mistakes.into_result(experiment)
     }
 }
 
-struct ExperimentReader<'a> {
-    source: &'a Arc<Source>,
+pub(super) struct ExperimentReader<'a> {
+    pub(super) source: &'a Arc<Source>,
     workloads: &'a Workloads,
-    mistakes: Diagnostics,
+    pub(super) mistakes: Diagnostics,
     /// Reported once each: a broken workload is named in several places.
     wrong_workloads: BTreeSet<String>,
 }
 
 impl ExperimentReader<'_> {
-    fn wrong(&mut self, span: &Range<usize>, mistake: Diagnostic) {
+    pub(super) fn wrong(&mut self, span: &Range<usize>, mistake: Diagnostic) {
         self.mistakes.push(mistake.at(self.source, span.clone()));
     }
 
-    fn experiment(&mut self, path: &Path, fields: &Fields) -> Experiment {
+    fn experiment(&mut self, path: &Path, layers: Layers, fields: &Fields) -> Experiment {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let mut warnings = Vec::new();
         if let Some(found) = fields.found("schema")
@@ -77,21 +96,40 @@ impl ExperimentReader<'_> {
         if name != stem {
             warnings.push(format!("`{name}` is in {}: rename one, so that `collo run {name}` finds it", self.source.name()));
         }
-        let axes = fields.table("axes").map(|table| self.axes(table)).unwrap_or_default();
+        let axes = self.matrix(fields);
         let naive = vec![Sharing { mode: Arc::new(Naive), solo: false }];
         let groups: Vec<MixedGroup> = fields
             .tables("group")
             .map(|table| self.group(table, if axes.sharing.is_empty() { &naive } else { &axes.sharing }))
             .collect();
         let axes = self.complete(axes, fields, naive);
-        let exclude = self.exclude(fields, &axes, &groups);
-        for key in ["timeout", "set_up_timeout", "stall_timeout"] {
+        let settings = settings(&axes, &groups);
+        let exclude = fields.tables("exclude").filter_map(|table| self.condition(table, "an exclusion", &settings)).collect();
+        let expect = fields.tables("expect").filter_map(|table| self.expected(table, &settings)).collect();
+        let references = fields.tables("reference").filter_map(|table| self.reference(table)).collect();
+        for key in ["timeout", "set_up_timeout", "stall_timeout", "measure_for"] {
             self.leaves_time(fields, key);
+        }
+        let measure_for = fields.duration("measure_for");
+        let after_measured = fields.text("after_measured").and_then(AfterMeasured::parse);
+        let exits = |m: Option<AfterMeasured>| m == Some(AfterMeasured::Exit);
+        if let Some(found) = fields.found("measure_for")
+            && (exits(after_measured) || groups.iter().any(|g| exits(g.after_measured)))
+        {
+            let what = "`measure_for` and `after_measured = \"exit\"` exclude each other";
+            let why = "members that exit are compared by the time for equal work: set `epochs`, or let them keep running";
+            self.wrong(&found.span, Diagnostic::new(what).note(why));
+        }
+        let cores = self.cores(fields);
+        if cores.is_uneven() {
+            warnings.push(
+                "the lists in `cores` differ in length, and baselines run on the first: slowdowns compare unequal shares".into(),
+            );
         }
         let duration = |key: &str, seconds: u64| fields.duration(key).unwrap_or(Duration::from_secs(seconds));
         Experiment {
             path: path.to_path_buf(),
-            source: self.source.text().to_string(),
+            layers,
             name,
             description: fields.text("description").map(str::to_string),
             tags: fields.texts("tags").unwrap_or_default(),
@@ -103,26 +141,32 @@ impl ExperimentReader<'_> {
             repetitions: fields.whole_u32("repetitions").unwrap_or(3),
             epochs: fields.whole_u32("epochs").unwrap_or(2),
             seed: fields.whole("seed").unwrap_or(42),
-            after_measured: fields.text("after_measured").and_then(AfterMeasured::parse),
+            measure_for,
+            after_measured: after_measured.or(measure_for.map(|_| AfterMeasured::KeepRunning)),
             timeout: duration("timeout", 30 * 60),
             set_up_timeout: duration("set_up_timeout", 5 * 60),
             set_up_turn: if fields.found("set_up_timeout").is_some() { Duration::ZERO } else { SET_UP_TURN },
             stall_timeout: duration("stall_timeout", 10 * 60),
             cooldown: duration("cooldown", 1),
+            thermal_gate: self.thermal_gate(fields),
             member_failure: if fields.text("member_failure") == Some("keep-survivors") {
                 FailureRule::KeepSurvivors
             } else {
                 FailureRule::EndGroup
             },
+            retries: failures::retries(fields.table("retries")),
             threads: fields.whole_u32("threads").unwrap_or(1),
-            cores: self.cores(fields),
+            cores,
             search: self.search(fields, &groups),
             each: Each { slices: self.slices(fields), limits: self.limits(fields) },
             axes,
             exclude,
+            expect,
             groups,
             sampling: sampling(fields.table("sampling")),
             thresholds: thresholds(fields.table("thresholds")),
+            references,
+            until: self.until(fields),
             warnings,
         }
     }
@@ -135,6 +179,17 @@ impl ExperimentReader<'_> {
         }
     }
 
+    fn thermal_gate(&mut self, fields: &Fields) -> Option<ThermalGate> {
+        let found = fields.found("cooldown")?;
+        let text = found.text()?;
+        let gate = ThermalGate::parse(text);
+        if gate.is_none() {
+            let what = Diagnostic::new(format!("invalid cooldown {}", quoted(text)));
+            self.wrong(&found.span, what.note(thermal_gate::HELP));
+        }
+        gate
+    }
+
     fn check_name(&mut self, name: &str, fields: &Fields) {
         let Some(mistake) = name::wrong(name) else { return };
         match fields.found("name") {
@@ -145,19 +200,34 @@ impl ExperimentReader<'_> {
 
     fn cores(&mut self, fields: &Fields) -> Cores {
         let Some(found) = fields.found("cores") else { return Cores::Shared };
+        if let Value::List(lists) = &found.value {
+            if lists.is_empty() {
+                self.wrong(
+                    &found.span,
+                    Diagnostic::new("`cores` has no list").note("one for each member, as in `[\"0-3\", \"4-7\"]`"),
+                );
+            }
+            return Cores::PerMember(
+                lists.iter().map(|list| self.core_list(list, "a list as `0-3,8` for each member")).collect(),
+            );
+        }
         match found.text().unwrap_or("shared") {
             "shared" => Cores::Shared,
             "spread" => Cores::Spread,
             "gpu-local" => Cores::GpuLocal,
-            list => core_list(list).map(Cores::Listed).unwrap_or_else(|| {
-                self.wrong(
-                    &found.span,
-                    Diagnostic::new(format!("invalid `cores` value {}", quoted(list)))
-                        .note("`shared`, `spread`, `gpu-local`, or a list as `0-3,8`"),
-                );
-                Cores::Shared
-            }),
+            "gpu-local-spread" => Cores::GpuLocalSpread,
+            _ => {
+                Cores::Listed(self.core_list(found, "`shared`, `spread`, `gpu-local`, `gpu-local-spread`, or a list as `0-3,8`"))
+            }
         }
+    }
+
+    fn core_list(&mut self, found: &Located, what: &str) -> Vec<u32> {
+        let text = found.text().unwrap_or_default();
+        core_list(text).unwrap_or_else(|| {
+            self.wrong(&found.span, Diagnostic::new(format!("invalid `cores` value {}", quoted(text))).note(what));
+            Vec::new()
+        })
     }
 
     /// The limits of each workload under MPS.
@@ -202,7 +272,7 @@ impl ExperimentReader<'_> {
         all
     }
 
-    fn workload(&mut self, found: &Located) -> Option<Arc<Workload>> {
+    pub(super) fn workload(&mut self, found: &Located) -> Option<Arc<Workload>> {
         let name = found.text()?;
         match self.workloads.find(name) {
             Ok(workload) => return Some(workload.clone()),
@@ -216,7 +286,7 @@ impl ExperimentReader<'_> {
         None
     }
 
-    fn sharing(&mut self, table: &Fields) -> Vec<Sharing> {
+    pub(super) fn sharing(&mut self, table: &Fields) -> Vec<Sharing> {
         let mut all = Vec::new();
         for found in table.list("sharing").unwrap_or_default() {
             let label = found.text().unwrap_or_default();
@@ -226,65 +296,6 @@ impl ExperimentReader<'_> {
             }
         }
         all
-    }
-
-    /// The axes as written; [`ExperimentReader::complete`] adds what was left out.
-    fn axes(&mut self, table: &Fields) -> Axes {
-        let wholes = |key: &str| -> Vec<u32> { table.list(key).unwrap_or_default().iter().filter_map(whole_u32).collect() };
-        let workload: Vec<Arc<Workload>> =
-            table.list("workload").unwrap_or_default().iter().filter_map(|f| self.workload(f)).collect();
-        let mut settings = Vec::new();
-        for (key, key_span, found) in table.in_order() {
-            let Value::List(values) = &found.value else { continue };
-            if ["workload", "sharing", "degree"].contains(&key) {
-                continue;
-            }
-            if let Some(unknown) = self.unknown_axis(key, &workload) {
-                self.wrong(key_span, unknown);
-                continue;
-            }
-            let plain: Vec<(&Located, Json)> = values.iter().filter_map(|f| Some((f, json(f)?))).collect();
-            for (value, json) in &plain {
-                if let Some(wrong) = workload.iter().find_map(|w| w.wrong_value(key, json)) {
-                    self.wrong(&value.span, wrong);
-                }
-            }
-            if key != "batch_size" {
-                settings.push((key.to_string(), plain.into_iter().map(|(_, json)| json).collect()));
-            }
-        }
-        settings.sort_by(|a: &(String, Vec<Json>), b| a.0.cmp(&b.0));
-        Axes { workload, batch_size: wholes("batch_size"), settings, sharing: self.sharing(table), degree: wholes("degree") }
-    }
-
-    /// An axis must be a setting of every workload of the matrix, else some cells would be the same under several names.
-    fn unknown_axis(&self, key: &str, workloads: &[Arc<Workload>]) -> Option<Diagnostic> {
-        let lacking = workloads.iter().find(|w| !w.settings.contains_key(key))?;
-        let axes = ["workload", "batch_size", "sharing", "degree"];
-        let near = crate::nearest::nearest(key, axes).filter(|_| workloads.iter().all(|w| !w.settings.contains_key(key)));
-        Some(match near {
-            Some(near) if near != key => {
-                Diagnostic::new(format!("unknown axis {}", quoted(key))).note(format!("did you mean `{near}`?"))
-            }
-            _ => lacking.unknown_setting(key),
-        })
-    }
-
-    fn complete(&mut self, mut axes: Axes, fields: &Fields, naive: Vec<Sharing>) -> Axes {
-        let written = fields.table("axes").is_some_and(|t| t.key_span("workload").is_some());
-        let spans_more =
-            fields.table("axes").is_some_and(|t| ["batch_size", "degree"].iter().any(|key| t.key_span(key).is_some()));
-        if !written && self.mistakes.is_empty() && (fields.list("group").is_none_or(<[Located]>::is_empty) || spans_more) {
-            let missing = Diagnostic::new(format!("axis `workload` is missing in {}, so there is no cell", self.source.name()));
-            self.mistakes.push(missing.hint("add `[axes]` with `workload = [\"tiny\"]`, or a `[[group]]`"));
-        }
-        if axes.sharing.is_empty() {
-            axes.sharing = naive;
-        }
-        if axes.degree.is_empty() {
-            axes.degree = vec![1];
-        }
-        axes
     }
 
     fn group(&mut self, table: &Fields, of_axes: &[Sharing]) -> MixedGroup {
@@ -323,7 +334,7 @@ impl ExperimentReader<'_> {
             if ["workload", "count"].contains(&key) {
                 continue;
             }
-            let Some(value) = json(found) else { continue };
+            let Some(value) = self.setting(key, found, &[&workload]) else { continue };
             match workload.wrong_value(key, &value) {
                 Some(wrong) => self.wrong(if workload.settings.contains_key(key) { &found.span } else { key_span }, wrong),
                 None => drop(given.insert(key, value)),
@@ -332,47 +343,12 @@ impl ExperimentReader<'_> {
         let member = Member::new(&workload, given).ok()?;
         Some((Arc::new(member), table.whole_u32("count").unwrap_or(1)))
     }
-
-    fn exclude(&mut self, fields: &Fields, axes: &Axes, groups: &[MixedGroup]) -> Vec<Expression> {
-        let workloads = axes.workload.iter().chain(groups.iter().flat_map(|g| g.members.iter().map(|(m, _)| m.workload())));
-        let settings: BTreeSet<String> = workloads.flat_map(|w| w.settings.keys().cloned()).collect();
-        let mut all = Vec::new();
-        for table in fields.tables("exclude") {
-            let Some(found) = table.found("where") else {
-                let header = table.span.start..table.span.start + 2;
-                self.wrong(&header, Diagnostic::new("an exclusion has no `where`").note("as in `where = \"degree > 4\"`"));
-                continue;
-            };
-            let text = found.text().unwrap_or_default();
-            let read = Expression::parse("where", text)
-                .and_then(|e| if self.mistakes.is_empty() { e.check(&settings).map(|()| e) } else { Ok(e) });
-            match read {
-                Ok(expression) => all.push(expression),
-                // A string without escapes holds its own text one character in, so that the carets can point into it.
-                Err(mistake) => {
-                    let inside = found.span.start + 1..found.span.end.saturating_sub(1);
-                    let plain = self.source.text().get(inside.clone()) == Some(text);
-                    self.mistakes.push(mistake.moved(self.source, &found.span, plain.then_some(inside.start)));
-                }
-            }
-        }
-        all
-    }
 }
 
-fn whole_u32(found: &Located) -> Option<u32> {
-    match found.value {
-        Value::Whole(n) => u32::try_from(n).ok(),
-        _ => None,
-    }
-}
-
-fn json(found: &Located) -> Option<Json> {
-    match &found.value {
-        Value::Setting(value) => Some(value.clone()),
-        Value::Whole(n) => Some((*n).into()),
-        _ => None,
-    }
+/// The names of all settings of the workloads in an experiment.
+fn settings(axes: &Axes, groups: &[MixedGroup]) -> BTreeSet<String> {
+    let workloads = axes.workloads().chain(groups.iter().flat_map(|g| g.members.iter().map(|(m, _)| m.workload())));
+    workloads.flat_map(|w| w.settings.keys().cloned()).collect()
 }
 
 /// How long one member may tune or compile while the others wait for their turn: torch.compile takes about a minute for a

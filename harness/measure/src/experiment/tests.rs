@@ -153,6 +153,39 @@ degree = [2, 1000000, 0]
 }
 
 #[test]
+fn retries_and_expected_failures_are_read_and_half_of_one_is_refused_at_its_place() {
+    let e = experiment(&format!(
+        "retries = {{ total = 9 }}\ncooldown = \"until 5C above idle\"\n{AXES}degree = [1, 2]\n[[expect]]\nwhere = \"degree == 2\"\n\
+         outcome = \"out_of_memory\"\nreason = \"too many\"\n"
+    ));
+    assert_eq!(e.retries, RetryBudget { each: 1, total: 9 });
+    assert_eq!((e.thermal_gate.map(|gate| gate.above_idle_c), e.cooldown.as_secs()), (Some(5.0), 1));
+    assert_eq!((e.expect.len(), &*e.expect[0].expectation.outcome), (1, "out_of_memory"));
+    assert_eq!(experiment(AXES).retries, RetryBudget::default());
+    let wrong = |lines: &str| said(&mine(&format!("{AXES}{lines}")));
+    let half = wrong("[[expect]]\nwhere = \"degree == 2\"\noutcome = \"crashed\"\n");
+    assert!(half.contains("an expected failure has no `reason`"), "{half}");
+    let unknown = wrong("[[expect]]\nwhere = \"degree == 2\"\noutcome = \"crash\"\nreason = \"x\"\n");
+    assert!(unknown.contains("unknown outcome `crash`") && unknown.contains("`crashed`, `timed_out`"), "{unknown}");
+    let gate = said(&mine(&format!("cooldown = \"until cool\"\n{AXES}")));
+    assert!(gate.contains("invalid cooldown `until cool`") && gate.contains("until 5C above idle, at most 10m"), "{gate}");
+}
+
+#[test]
+fn a_reference_is_read_whole_and_a_misspelt_quantity_is_refused_at_its_place() {
+    let lines = "[[reference]]\ncell = \"tiny×2 naive b32\"\nquantity = \"throughput_gain\"\nvalue = 1.9\ntolerance = \"5%\"\n";
+    let e = experiment(&format!("{AXES}{lines}device = \"A100\"\n"));
+    let [r] = &e.references[..] else { panic!("{:?}", e.references) };
+    assert_eq!((&*r.cell, &*r.quantity, r.value, r.tolerance_ratio), ("tiny×2 naive b32", "throughput_gain", 1.9, 0.05));
+    assert!(r.is_about("NVIDIA a100-SXM4-40GB") && !r.is_about("NVIDIA H100"));
+    let wrong = |lines: &str| said(&mine(&format!("{AXES}{lines}")));
+    let unknown = wrong(&lines.replace("throughput_gain", "throughput_gian"));
+    assert!(unknown.contains("unknown quantity `throughput_gian`") && unknown.contains("`throughput_gain`"), "{unknown}");
+    let half = wrong(&lines.replace("value = 1.9\n", ""));
+    assert!(half.contains("a reference value has no `value`"), "{half}");
+}
+
+#[test]
 fn a_syntax_error_has_its_line_and_column() {
     insta::assert_snapshot!(said("name = \"mine\"\n[axes]\ndegree = [1, 2, 4\n"), @r"
     error: not valid TOML: unclosed array, expected `]`, at experiments/mine.toml:3:18

@@ -7,7 +7,7 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::protocol::{OUTPUT, shorten};
+use super::protocol::{EpochGoal, OUTPUT, shorten};
 
 /// The workload's `[epochs]` table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,8 +17,9 @@ pub struct Adapter {
     pub pattern: String,
     /// Items in an epoch, if known.
     pub items: Option<u64>,
-    /// Number of epochs to expect; with two or more, the first is warm-up.
-    pub epochs: u32,
+    /// How long it is to measure; what it trains beyond that is not measured.
+    #[serde(flatten)]
+    pub goal: EpochGoal,
 }
 
 /// A line is read when the supervisor gets to it, and a delay of one line (a busy machine, a log on a slow disk) moves it nearer
@@ -29,11 +30,14 @@ const LATE_S: f64 = 0.5;
 pub struct Translator {
     pattern: Regex,
     items: Option<u64>,
-    epochs: u32,
+    goal: EpochGoal,
     started_ns: u64,
     last_end_ns: u64,
     last_epoch: Option<String>,
     seen: u32,
+    /// The start of the first measured epoch.
+    measured_from_ns: Option<u64>,
+    is_done: bool,
     /// It printed something impossible: nothing more is read from it.
     wrong: bool,
 }
@@ -44,11 +48,13 @@ impl Translator {
         Ok(Translator {
             pattern: Regex::new(&adapter.pattern)?,
             items: adapter.items,
-            epochs: adapter.epochs,
+            goal: adapter.goal,
             started_ns,
             last_end_ns: started_ns,
             last_epoch: None,
             seen: 0,
+            measured_from_ns: None,
+            is_done: false,
             wrong: false,
         })
     }
@@ -62,7 +68,7 @@ impl Translator {
         }
         let said = found.name("seconds").map(|s| s.as_str());
         // Where nothing tells how long the first epoch took it has the script's start in it, and may not be the only one.
-        let wanted = if said.is_none() { self.epochs.max(2) } else { self.epochs };
+        let wanted = if said.is_none() { self.goal.epochs.max(2) } else { self.goal.epochs };
         let begun = match said {
             Some(said) => self.backwards(epoch.as_deref()).and_then(|()| self.begun(said, epoch.as_deref(), at_ns)),
             None => self.gap(epoch.as_deref()).map(|()| self.last_end_ns),
@@ -70,7 +76,7 @@ impl Translator {
         let start_ns = match begun {
             Ok(start_ns) => start_ns,
             // What it says when it has shown enough does not matter.
-            Err(_) if self.seen >= wanted => return Vec::new(),
+            Err(_) if self.is_done => return Vec::new(),
             Err(message) => {
                 self.wrong = true;
                 return vec![json!({"event": "error", "kind": OUTPUT, "message": message})];
@@ -80,12 +86,17 @@ impl Translator {
         let index = self.seen;
         self.seen += 1;
         self.last_end_ns = at_ns;
-        let measured = index < wanted && (index > 0 || wanted == 1);
+        let measured = !self.is_done && (index > 0 || wanted == 1);
+        if measured {
+            self.measured_from_ns.get_or_insert(start_ns);
+        }
         let loss = found.name("loss").and_then(|l| l.as_str().parse::<f64>().ok()).filter(|l| l.is_finite());
         let epoch = json!({"event": "epoch", "index": index, "measured": measured, "items": self.items,
             "start_ns": start_ns, "end_ns": at_ns, "loss": loss});
         let mut messages = vec![epoch];
-        if self.seen == wanted {
+        let is_long = self.measured_from_ns.is_some_and(|from| at_ns.saturating_sub(from) >= self.goal.measure_for_ns);
+        if !self.is_done && self.seen >= wanted && is_long {
+            self.is_done = true;
             messages.push(json!({"event": "done"}));
         }
         messages
@@ -155,7 +166,7 @@ mod tests {
     use super::*;
 
     fn adapter(pattern: &str) -> Adapter {
-        Adapter { pattern: pattern.into(), items: Some(10), epochs: 2 }
+        Adapter { pattern: pattern.into(), items: Some(10), goal: EpochGoal { epochs: 2, measure_for_ns: 0 } }
     }
 
     #[test]
@@ -189,13 +200,16 @@ mod tests {
 
     #[test]
     fn without_seconds_the_first_epoch_is_never_measured() {
-        let only_one = Adapter { epochs: 1, ..adapter(r"^Epoch (?P<epoch>\d+) finished") };
+        let only_one = Adapter { goal: EpochGoal { epochs: 1, measure_for_ns: 0 }, ..adapter(r"^Epoch (?P<epoch>\d+) finished") };
         let mut t = Translator::new(&only_one, 100).unwrap();
         let first = t.line("Epoch 0 finished", 900);
         assert_eq!((first.len(), &first[0]["measured"]), (1, &json!(false)), "it began with the script");
         let second = t.line("Epoch 1 finished", 1500);
         assert_eq!((&second[0]["measured"], &second[1]["event"]), (&json!(true), &json!("done")));
-        let timed = Adapter { epochs: 1, ..adapter(r"^epoch (?P<epoch>\d+) took (?P<seconds>[\d.]+) s") };
+        let timed = Adapter {
+            goal: EpochGoal { epochs: 1, measure_for_ns: 0 },
+            ..adapter(r"^epoch (?P<epoch>\d+) took (?P<seconds>[\d.]+) s")
+        };
         let only = Translator::new(&timed, 0).unwrap().line("epoch 1 took 2 s", 5_000_000_000);
         assert_eq!((&only[0]["measured"], &only[1]["event"]), (&json!(true), &json!("done")));
     }
@@ -203,7 +217,9 @@ mod tests {
     /// The result for lines at these seconds after the launch, at 100 s: (start, end) in seconds after it, or the first error.
     fn told(pattern: &str, lines: &[(f64, &str)]) -> Result<Vec<(f64, f64)>, String> {
         const LAUNCHED_NS: u64 = 100_000_000_000;
-        let mut translator = Translator::new(&Adapter { epochs: 3, ..adapter(pattern) }, LAUNCHED_NS).unwrap();
+        let mut translator =
+            Translator::new(&Adapter { goal: EpochGoal { epochs: 3, measure_for_ns: 0 }, ..adapter(pattern) }, LAUNCHED_NS)
+                .unwrap();
         let messages = lines.iter().flat_map(|(at, line)| translator.line(line, LAUNCHED_NS + (at * 1e9) as u64));
         let s = |ns: &Value| (ns.as_u64().unwrap() as i64 - LAUNCHED_NS as i64) as f64 / 1e9;
         let told = |message: Value| match message["event"].as_str() {

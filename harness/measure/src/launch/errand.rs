@@ -147,6 +147,7 @@ impl Errand {
             adapter: None,
             has_channel: false,
             asked_to_end: None,
+            client_of: None,
         };
         let streams = (Stdio::from(their_out), Stdio::from(their_err));
         let mut supervised = Supervised::start(&orders, Some(streams)).map_err(Unanswered::Unsupervised)?;

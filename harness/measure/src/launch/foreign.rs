@@ -120,6 +120,7 @@ fn non_blocking(file: &File) -> nix::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::launch::protocol::EpochGoal;
 
     fn lines(pieces: &[&[u8]]) -> Vec<String> {
         let (mut lines, mut found) = (OutputLines::default(), Vec::new());
@@ -151,7 +152,11 @@ mod tests {
     fn a_script_that_never_stops_printing_does_not_keep_its_supervisor() {
         let (output, input) = std::io::pipe().unwrap();
         let log = tempfile::NamedTempFile::new().unwrap();
-        let adapter = Adapter { pattern: r"^epoch (?P<epoch>\d+) took (?P<seconds>[\d.]+) s".into(), items: None, epochs: 2 };
+        let adapter = Adapter {
+            pattern: r"^epoch (?P<epoch>\d+) took (?P<seconds>[\d.]+) s".into(),
+            items: None,
+            goal: EpochGoal { epochs: 2, measure_for_ns: 0 },
+        };
         let (channel, heard) = UnixStream::pair().unwrap();
         let output = File::from(std::os::fd::OwnedFd::from(output));
         let mut foreign = Foreign::new(&adapter, output, log.reopen().unwrap(), channel, 0).unwrap();

@@ -34,6 +34,8 @@ pub struct MemberLaunch {
     pub cores: Option<Vec<u32>>,
     /// For a foreign script: it has no barrier and no hold.
     pub adapter: Option<Adapter>,
+    /// The pipe folder of the MPS daemon whose client it is.
+    pub client_of: Option<PathBuf>,
 }
 
 /// An event of a member.
@@ -191,6 +193,7 @@ fn start(index: usize, launch: &MemberLaunch, signals: mpsc::Sender<(usize, Sign
             adapter: launch.adapter.clone(),
             has_channel: true,
             asked_to_end: None,
+            client_of: launch.client_of.clone(),
         },
     )?;
     let reports = UnixStream::from_std(handles.control.try_clone()?)?;

@@ -129,7 +129,9 @@ fn left(pid: u32) -> Option<(Mark, Process)> {
     let mark = mark_of(pid)?;
     // Only now is there something to hold: of most processes nobody wants to know.
     let process = Process::of(pid)?;
-    let is_meant = mark.is_gone() && pid != std::process::id() && is_ours(pid) && mark_of(pid) == Some(mark);
+    // Where this collo itself has the mark (a batch system passes an environment on) those beside it are who started it.
+    let is_beside = mark_of(std::process::id()) == Some(mark);
+    let is_meant = mark.is_gone() && pid != std::process::id() && !is_beside && is_ours(pid) && mark_of(pid) == Some(mark);
     // It is the one that was read about if it still has its number.
     (is_meant && process.is_it() && !process.is_over()).then_some((mark, process))
 }

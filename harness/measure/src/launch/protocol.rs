@@ -206,6 +206,32 @@ pub enum Whose {
     Either,
 }
 
+/// How long a member measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpochGoal {
+    /// Epochs at least; with two or more the first is warm-up, and not measured.
+    pub epochs: u32,
+    /// Nanoseconds from the start of the first measured epoch: measured epochs follow until the end of one lies at least so late.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub measure_for_ns: u64,
+}
+
+fn is_zero(ns: &u64) -> bool {
+    *ns == 0
+}
+
+impl EpochGoal {
+    /// Measured epochs at least: all but the warm-up, or the only one.
+    pub fn measured(&self) -> u32 {
+        self.epochs.saturating_sub(1).max(1)
+    }
+
+    /// True if a member with so many measured epochs, which began and ended then, has measured enough.
+    pub fn is_reached(&self, measured: u32, first_start_ns: u64, last_end_ns: u64) -> bool {
+        measured >= self.measured() && last_end_ns.saturating_sub(first_start_ns) >= self.measure_for_ns
+    }
+}
+
 /// A message from the harness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
@@ -213,7 +239,11 @@ pub enum Command {
     /// Your turn to warm up; no other member does.
     WarmUp,
     /// Everybody is ready: begin.
-    Go { epochs: u32, after_measured: AfterMeasured },
+    Go {
+        #[serde(flatten)]
+        goal: EpochGoal,
+        after_measured: AfterMeasured,
+    },
     /// End now, whatever you are doing.
     Stop,
 }
@@ -330,7 +360,11 @@ mod tests {
             }
         }
         assert!(events >= 6);
-        for command in [Command::WarmUp, Command::Go { epochs: 2, after_measured: AfterMeasured::KeepRunning }, Command::Stop] {
+        let go = |epochs, measure_for_ns| Command::Go {
+            goal: EpochGoal { epochs, measure_for_ns },
+            after_measured: AfterMeasured::KeepRunning,
+        };
+        for command in [Command::WarmUp, go(2, 0), go(2, 10_000_000_000), Command::Stop] {
             let ours: Value = serde_json::from_str(&command.line()).unwrap();
             assert!(commands.contains(&ours), "{ours} is not in protocol.jsonl");
         }

@@ -38,6 +38,7 @@ impl Service {
             adapter: None,
             has_channel: false,
             asked_to_end: orders.asked_to_end,
+            client_of: None,
         };
         let supervised = Supervised::start(&orders, None)?;
         supervised.control.set_read_timeout(Some(Duration::from_secs(10)))?;

@@ -43,7 +43,7 @@ pub const CHANNEL_FD: i32 = 4;
 /// The channel's descriptor in the member, passed in `COLLO_FD`.
 const MEMBER_FD: i32 = 3;
 
-/// Time for such a service to end.
+/// Time for such a service to end, and for clients to leave one.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// What to start.
@@ -62,6 +62,8 @@ pub struct Orders {
     pub has_channel: bool,
     /// Folder of a service that is asked to end before it is killed: an MPS daemon, which ends its clients first.
     pub asked_to_end: Option<PathBuf>,
+    /// Folder of the MPS daemon whose clients the program and its children are: they leave it before they are killed.
+    pub client_of: Option<PathBuf>,
 }
 
 /// The destination of the started program's output.
@@ -108,18 +110,35 @@ pub fn is_at(program: impl Into<PathBuf>) {
     let _ = PROGRAM.set(program.into());
 }
 
-/// Asks a service to end before it is killed: the folder of its socket, and the time limit.
-pub type Farewell = fn(&Path, Duration);
+/// What is done before something is killed that needs more than a signal, each within a time limit.
+#[derive(Clone, Copy)]
+pub struct Farewells {
+    /// Ask a service to end, by the folder of its socket.
+    pub service: fn(&Path, Duration),
+    /// Part these processes from the service whose clients they are.
+    pub clients: fn(&Path, &[u32], Duration),
+}
+
+impl Farewells {
+    fn say(&self, orders: &Orders) {
+        if let Some(at) = &orders.asked_to_end {
+            (self.service)(at, FAREWELL);
+        }
+        if let Some(at) = &orders.client_of {
+            (self.clients)(at, &tree::descendants(std::process::id()), FAREWELL);
+        }
+    }
+}
 
 /// If this process was started as a supervisor, run as one; must be called first thing in `main`.
-pub fn entry(farewell: Farewell) -> Option<ExitCode> {
-    (std::env::args().nth(1).as_deref() == Some(VERB)).then(|| match supervise(farewell) {
+pub fn entry(farewells: Farewells) -> Option<ExitCode> {
+    (std::env::args().nth(1).as_deref() == Some(VERB)).then(|| match supervise(farewells) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     })
 }
 
-fn supervise(farewell: Farewell) -> std::io::Result<()> {
+fn supervise(farewells: Farewells) -> std::io::Result<()> {
     // SAFETY: collo mapped exactly these two descriptors into this process, and nothing else here knows them.
     let (control, channel) = unsafe { (OwnedFd::from_raw_fd(CONTROL_FD), OwnedFd::from_raw_fd(CHANNEL_FD)) };
     close_on_exec(&control)?;
@@ -144,7 +163,7 @@ fn supervise(farewell: Farewell) -> std::io::Result<()> {
     let doomed = !reader.buffer().is_empty();
     let orders: Orders = serde_json::from_str(&line)?;
     match start(&orders, channel) {
-        Ok(member) => watch(&mut control, &died, member, orders.asked_to_end.as_deref().map(|at| (farewell, at)), doomed),
+        Ok(member) => watch(&mut control, &died, member, &|| farewells.say(&orders), doomed),
         Err(reason) => report(&mut control, &Report::NotStarted { reason }),
     }
     tree::end_descendants(Duration::from_secs(10));
@@ -223,23 +242,14 @@ fn start(orders: &Orders, channel: OwnedFd) -> Result<SupervisedMember, String> 
 }
 
 /// Run until the member ends, or collo does.
-fn watch(
-    control: &mut UnixStream,
-    died: &SignalFd,
-    mut member: SupervisedMember,
-    farewell: Option<(Farewell, &Path)>,
-    mut told: bool,
-) {
+fn watch(control: &mut UnixStream, died: &SignalFd, mut member: SupervisedMember, farewell: &dyn Fn(), mut told: bool) {
     report(control, &Report::Started { pid: member.pid.as_raw() as u32, at_ns: monotonic_ns() });
     let mut doomed = false;
     let ended = loop {
         // Anything said after the orders means the end: `kill`, or the end of collo itself.
         told = told || wait(control, died, member.foreign.as_mut());
-        if told
-            && !std::mem::replace(&mut doomed, true)
-            && let Some((ask_to_end, at)) = farewell
-        {
-            ask_to_end(at, FAREWELL);
+        if told && !std::mem::replace(&mut doomed, true) {
+            farewell();
         }
         if doomed {
             tree::kill_descendants(std::process::id());

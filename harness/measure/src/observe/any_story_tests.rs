@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::limits::Rules;
 use super::seat::Traces;
 use super::state::{Act, Watch};
-use crate::launch::protocol::parse;
+use crate::launch::protocol::{EpochGoal, parse};
 use crate::launch::{Ended, Live, Signal};
 
 const LAUNCHED_NS: u64 = 1_000_000_000_000;
@@ -177,7 +177,7 @@ fn whatever_members_say_no_run_is_complete_with_an_epoch_that_cannot_be() {
     let mut runner = TestRunner::new(Config { cases: 800, failure_persistence: None, ..Config::default() });
     let result = runner.run(&told, |(barrier, wanted, hold, keep_survivors, steps)| {
         let rules = Rules {
-            epochs: wanted,
+            goal: EpochGoal { epochs: wanted, measure_for_ns: 0 },
             after_measured: if hold && barrier.iter().all(|b| *b) { AfterMeasured::KeepRunning } else { AfterMeasured::Exit },
             set_up_timeout: Duration::from_secs(60),
             stall_timeout: Duration::from_secs(20),

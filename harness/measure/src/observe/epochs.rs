@@ -5,7 +5,7 @@
 
 use collo_store::EpochRecord;
 
-use crate::launch::protocol::Epoch;
+use crate::launch::protocol::{Epoch, EpochGoal};
 
 /// Larger numbers of items are not exact in a report.
 const MOST_ITEMS: u64 = 1 << 53;
@@ -18,8 +18,8 @@ pub struct Known<'a> {
     pub member: usize,
     /// It waited for `go`. A foreign script did not: its supervisor reports its epochs.
     pub barrier: bool,
-    /// Number of epochs the experiment wants, including the warm-up.
-    pub wanted: u32,
+    /// How long the experiment wants it to measure.
+    pub wanted: EpochGoal,
     /// The earliest possible start: `go`, or its launch.
     pub since_ns: u64,
     pub now_ns: u64,
@@ -66,35 +66,56 @@ impl Known<'_> {
 
     /// Why `done` cannot be true, if so.
     pub fn not_done(&self) -> Option<String> {
-        let (told, measured) = (self.before.iter().filter(|e| e.measured).count(), self.measured());
-        let epochs = if measured == 1 { "epoch" } else { "epochs" };
-        (told as u32 != measured)
-            .then(|| format!("member {} sends `done` after {told} of {measured} measured {epochs}", self.member))
+        let (told, wanted) = (self.measured().count() as u32, self.wanted.measured());
+        if self.is_over() {
+            return None;
+        }
+        let member = self.member;
+        if told >= wanted {
+            let (is, asked) = (seconds(self.measured_ns()), seconds(self.wanted.measure_for_ns));
+            return Some(format!("member {member} sends `done` after {is} of measured epochs, at least {asked} are asked for"));
+        }
+        let epochs = if wanted == 1 { "epoch" } else { "epochs" };
+        Some(format!("member {member} sends `done` after {told} of {wanted} measured {epochs}"))
     }
 
-    /// The number of measured ones: all but the warm-up, or the only one.
-    fn measured(&self) -> u32 {
-        self.wanted.saturating_sub(1).max(1)
+    fn measured(&self) -> impl Iterator<Item = &Epoch> {
+        self.before.iter().filter(|e| e.measured)
+    }
+
+    /// From the start of its first measured epoch to the end of the last.
+    fn measured_ns(&self) -> u64 {
+        let ends = self.measured().next().zip(self.measured().last());
+        ends.map_or(0, |(first, last)| last.end_ns.saturating_sub(first.start_ns))
+    }
+
+    /// True if all of its measured epochs were reported.
+    fn is_over(&self) -> bool {
+        self.wanted.is_reached(self.measured().count() as u32, 0, self.measured_ns())
     }
 
     /// What is wrong with its index or kind.
     fn misnamed(&self, epoch: &Epoch) -> Option<String> {
-        let first = match self.wanted {
+        let first = match self.wanted.epochs {
             0 | 1 if self.barrier => 0,
             // The script's start may be in the first one, which is known where its lines are read.
             0 | 1 => u32::from(!self.before.first().unwrap_or(epoch).measured),
             _ => 1,
         };
-        let last = first + self.measured() - 1;
-        if epoch.measured == (first..=last).contains(&epoch.index) {
+        if epoch.measured == (epoch.index >= first && !self.is_over()) {
             return None;
         }
         let called = if epoch.measured { "measured" } else { "unmeasured" };
+        let last = first + self.wanted.measured() - 1;
+        let asked = match self.wanted.measure_for_ns {
+            0 => String::new(),
+            ns => format!(", or more of them until {} are measured", seconds(ns)),
+        };
         let measured = match first == last {
             true => format!("epoch {first} alone is measured"),
             false => format!("epochs {first} to {last} are measured"),
         };
-        Some(format!("member {} reports epoch {} as {called}, but {measured}", self.member, epoch.index))
+        Some(format!("member {} reports epoch {} as {called}, but {measured}{asked}", self.member, epoch.index))
     }
 }
 
@@ -129,8 +150,16 @@ mod tests {
         Epoch { index, measured, items: Some(8), start_ns, end_ns, loss: None }
     }
 
+    fn goal(epochs: u32) -> EpochGoal {
+        EpochGoal { epochs, measure_for_ns: 0 }
+    }
+
     /// The error for the last of these, at 110 s, if the first ones are true.
-    fn said(wanted: u32, told: &[Epoch]) -> Option<String> {
+    fn said(epochs: u32, told: &[Epoch]) -> Option<String> {
+        said_of(goal(epochs), told)
+    }
+
+    fn said_of(wanted: EpochGoal, told: &[Epoch]) -> Option<String> {
         let known = |before| Known { member: 1, barrier: true, wanted, since_ns: GO, now_ns: 110 * S, before };
         let (last, before) = told.split_last().expect("one at least");
         for at in 0..before.len() {
@@ -140,7 +169,8 @@ mod tests {
     }
 
     /// The same for a foreign script that was launched at 100 s.
-    fn foreign(wanted: u32, told: &[Epoch]) -> Option<String> {
+    fn foreign(epochs: u32, told: &[Epoch]) -> Option<String> {
+        let wanted = goal(epochs);
         let (last, before) = told.split_last().expect("one at least");
         Known { member: 0, barrier: false, wanted, since_ns: GO, now_ns: 110 * S, before }.impossible(last)
     }
@@ -185,7 +215,8 @@ mod tests {
 
     #[test]
     fn done_is_said_when_the_measured_epochs_are_told() {
-        let done = |wanted: u32, before: &[Epoch]| {
+        let done = |epochs: u32, before: &[Epoch]| {
+            let wanted = goal(epochs);
             Known { member: 0, barrier: true, wanted, since_ns: GO, now_ns: 110 * S, before }.not_done()
         };
         let both = [epoch(0, false, GO, GO + S), epoch(1, true, GO + S, GO + 2 * S)];
@@ -193,6 +224,20 @@ mod tests {
         assert_eq!(done(1, &[epoch(0, true, GO, GO + S)]), None);
         insta::assert_snapshot!(done(2, &[]).expect("impossible"), @"member 0 sends `done` after 0 of 1 measured epoch");
         insta::assert_snapshot!(done(3, &both).expect("impossible"), @"member 0 sends `done` after 1 of 2 measured epochs");
+    }
+
+    #[test]
+    fn whole_epochs_are_measured_until_the_time_is_over_and_none_after_it() {
+        let wanted = EpochGoal { epochs: 2, measure_for_ns: 2 * S };
+        let at = |index: u32, measured| epoch(index, measured, GO + u64::from(index) * S, GO + u64::from(index + 1) * S);
+        let all = [at(0, false), at(1, true), at(2, true), at(3, false)];
+        assert_eq!(said_of(wanted, &all), None);
+        insta::assert_snapshot!(said_of(wanted, &[at(0, false), at(1, true), at(2, false)]).expect("impossible"), @"member 1 reports epoch 2 as unmeasured, but epoch 1 alone is measured, or more of them until 2.000 s are measured");
+        assert!(said_of(wanted, &[at(0, false), at(1, true), at(2, true), at(3, true)]).is_some());
+        let done =
+            |before: &[Epoch]| Known { member: 0, barrier: true, wanted, since_ns: GO, now_ns: 110 * S, before }.not_done();
+        assert_eq!(done(&all), None);
+        insta::assert_snapshot!(done(&all[..2]).expect("impossible"), @"member 0 sends `done` after 1.000 s of measured epochs, at least 2.000 s are asked for");
     }
 
     #[test]

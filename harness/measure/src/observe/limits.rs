@@ -5,11 +5,12 @@ use std::time::Duration;
 use collo_store::{AfterMeasured, Outcome};
 
 use super::seat::{MemberState, Phase};
+use crate::launch::protocol::EpochGoal;
 
 /// The experiment's settings for one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rules {
-    pub epochs: u32,
+    pub goal: EpochGoal,
     pub after_measured: AfterMeasured,
     pub set_up_timeout: Duration,
     /// The longest that an epoch may take.

@@ -62,6 +62,8 @@ pub struct MemberView {
     pub phase: Phase,
     /// Measured epochs that have ended.
     pub measured: u32,
+    /// From the start of the first of them to the end of the last.
+    pub measured_s: f64,
     pub last_epoch_s: Option<f64>,
     pub loss: Option<f64>,
     /// Its requests, if it serves.
@@ -363,6 +365,12 @@ fn member_view(index: usize, seat: &MemberState, latest: &BTreeMap<Arc<str>, Lat
     MemberView {
         phase: seat.phase,
         measured: seat.epochs.iter().filter(|e| e.measured).count() as u32,
+        measured_s: {
+            let mut measured = seat.epochs.iter().filter(|e| e.measured);
+            let first = measured.next();
+            let last = measured.next_back().or(first);
+            first.zip(last).map_or(0.0, |(a, b)| b.end_ns.saturating_sub(a.start_ns) as f64 / 1e9)
+        },
         last_epoch_s: last.map(|e| (e.end_ns - e.start_ns) as f64 / 1e9),
         loss: last.and_then(|e| e.loss),
         served: seat.served(),

@@ -109,6 +109,7 @@ impl MemberState {
     pub(super) fn record(&self, spec: &MemberSpec, peak_rss_bytes: Option<u64>, is_complete: bool) -> MemberRecord {
         MemberRecord {
             spec: spec.clone(),
+            command: Vec::new(),
             pid: self.pid,
             slice: None,
             barrier: self.barrier,

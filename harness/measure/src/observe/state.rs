@@ -155,7 +155,7 @@ impl Watch {
                 // Under `exit` whoever is done leaves: the evidence is gathered while all are there.
                 let trains = |s: &MemberState| !s.epochs.is_empty() && s.ended.is_none();
                 if self.rules.after_measured == AfterMeasured::Exit
-                    && self.rules.epochs > 1
+                    && self.rules.goal.epochs > 1
                     && self.seats.iter().all(trains)
                     && self.stop_ns.is_none()
                     && !self.evidence_asked
@@ -195,7 +195,7 @@ impl Watch {
         let MemberState { barrier, epochs: before, .. } = &self.seats[member];
         // A foreign script trains from its launch, and who has a barrier says nothing of epochs before `go`.
         let since_ns = self.go_ns.filter(|_| *barrier).unwrap_or(self.launched_ns);
-        Known { member, barrier: *barrier, wanted: self.rules.epochs, since_ns, now_ns, before }
+        Known { member, barrier: *barrier, wanted: self.rules.goal, since_ns, now_ns, before }
     }
 
     fn unless_impossible(&mut self, member: usize, kept: Result<(), String>, now_ns: u64, acts: &mut Vec<Act>) {
@@ -231,10 +231,7 @@ impl Watch {
             seat.last_progress_ns = Some(now_ns);
             if seat.barrier {
                 seat.phase = Phase::Measure;
-                acts.push(Act::Send(
-                    member,
-                    Command::Go { epochs: self.rules.epochs, after_measured: self.rules.after_measured },
-                ));
+                acts.push(Act::Send(member, Command::Go { goal: self.rules.goal, after_measured: self.rules.after_measured }));
             }
         }
         acts.push(Act::Opened);

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::limits::Rules;
 use super::seat::Traces;
 use super::state::{Act, Watch};
-use crate::launch::protocol::{Command, Whose, parse};
+use crate::launch::protocol::{Command, EpochGoal, Whose, parse};
 use crate::launch::{Ended, Live, Signal};
 
 const S: u64 = 1_000_000_000;
@@ -22,7 +22,7 @@ struct Story {
 
 fn rules(after_measured: AfterMeasured) -> Rules {
     Rules {
-        epochs: 2,
+        goal: EpochGoal { epochs: 2, measure_for_ns: 0 },
         after_measured,
         set_up_timeout: Duration::from_secs(60),
         stall_timeout: Duration::from_secs(20),
@@ -104,7 +104,7 @@ fn members_warm_up_one_at_a_time_and_go_waits_for_the_last() {
     assert_eq!(s.hello(2), [Act::Send(1, Command::WarmUp)]);
     assert_eq!(s.ready(1), [Act::Send(0, Command::WarmUp)]);
     assert_eq!(s.ready(0), [Act::Send(2, Command::WarmUp)]);
-    let go = Command::Go { epochs: 2, after_measured: AfterMeasured::KeepRunning };
+    let go = Command::Go { goal: EpochGoal { epochs: 2, measure_for_ns: 0 }, after_measured: AfterMeasured::KeepRunning };
     assert_eq!(s.ready(2), [Act::Send(0, go), Act::Send(1, go), Act::Send(2, go), Act::Opened]);
 }
 

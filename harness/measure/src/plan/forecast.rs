@@ -1,13 +1,19 @@
-//! The duration of a plan, from the workloads' own forecasts.
+//! The duration of a plan: from stored runs of the same cells here, else of their members alone, else from the workloads' files.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::PlannedCell;
+use collo_store::CellRecord;
+use serde_json::{Value as Json, json};
+
+use super::{PlannedCell, memory};
 use crate::cell::{AfterMeasured, Cell, Member, Term};
 use crate::device::{Cores, DeviceFacts, DeviceKind};
 use crate::experiment::Experiment;
+use crate::past::{PastCell, PastRuns};
+use crate::sharing::Seating;
 
-/// The time of a plan; absent if a workload has no forecast.
+/// The time of a plan; absent if that of a cell is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Forecast {
     /// All runs without the pauses; absent if one of them is.
@@ -16,9 +22,13 @@ pub struct Forecast {
     pub between_s: f64,
     /// All of it; absent if a run is.
     pub total_s: Option<f64>,
+    /// How many stored runs it comes from.
+    pub stored_runs: usize,
+    /// Of the cells whose energy was measured; absent if there is none.
+    pub energy_j: Option<f64>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct CellForecast {
     /// One run.
     pub each_s: Option<f64>,
@@ -26,6 +36,23 @@ pub struct CellForecast {
     pub total_s: Option<f64>,
     /// All members together.
     pub memory_bytes: Option<u64>,
+    /// All members may need more than the device, or their part of it, has: their largest readings alone do.
+    pub may_run_out: bool,
+    /// All repetitions; absent unless the cell's energy was measured before.
+    pub energy_j: Option<f64>,
+    /// Where its time comes from; absent with it.
+    pub basis: Option<ForecastBasis>,
+}
+
+/// Where the time of a cell comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ForecastBasis {
+    /// The file of its workloads.
+    Workload,
+    /// Stored runs of the same cell, by their folders.
+    Runs(BTreeSet<String>),
+    /// Stored runs of its members alone, by their folders: on a GPU an upper bound.
+    Members(BTreeSet<String>),
 }
 
 impl Forecast {
@@ -34,30 +61,142 @@ impl Forecast {
         let runs: u32 = cells.iter().map(|c| c.record.repetitions).sum();
         let between_s = cooldown.as_secs_f64() * f64::from(runs.saturating_sub(1));
         let runs_s: Option<f64> = cells.iter().map(|c| c.forecast.total_s).sum();
-        Forecast { runs_s, between_s, total_s: runs_s.map(|s| s + between_s) }
+        let stored: BTreeSet<&String> =
+            cells.iter().filter_map(|c| c.forecast.basis.as_ref()).flat_map(|b| b.folders()).collect();
+        let energy_j = cells.iter().filter_map(|c| c.forecast.energy_j).reduce(|a, b| a + b);
+        Forecast { runs_s, between_s, total_s: runs_s.map(|s| s + between_s), stored_runs: stored.len(), energy_j }
     }
 }
 
-/// One cell on a device, for a number of repetitions. There are no forecasts for GPUs yet.
-pub fn cell(cell: &Cell, experiment: &Experiment, facts: &DeviceFacts, repetitions: u32) -> CellForecast {
-    let cores = match &experiment.cores {
-        Cores::Listed(cores) => cores.len(),
-        Cores::Shared | Cores::Spread | Cores::GpuLocal => facts.cores.len(),
+impl ForecastBasis {
+    fn folders(&self) -> impl Iterator<Item = &String> {
+        let folders = match self {
+            ForecastBasis::Workload => None,
+            ForecastBasis::Runs(folders) | ForecastBasis::Members(folders) => Some(folders),
+        };
+        folders.into_iter().flatten()
+    }
+}
+
+impl CellForecast {
+    /// Its time is what it takes at most.
+    pub fn is_bound(&self, device: DeviceKind) -> bool {
+        device == DeviceKind::Gpu && matches!(self.basis, Some(ForecastBasis::Members(_)))
+    }
+
+    pub(super) fn json(&self) -> Json {
+        let basis = self.basis.as_ref().map(|basis| match basis {
+            ForecastBasis::Workload => "workload.toml",
+            ForecastBasis::Runs(_) => "stored runs",
+            ForecastBasis::Members(_) => "stored runs of its members alone",
+        });
+        let stored = self.basis.as_ref().map_or(0, |basis| basis.folders().count());
+        json!({"each_s": self.each_s, "total_s": self.total_s, "memory_bytes": self.memory_bytes,
+            "may_run_out_of_memory": self.may_run_out, "energy_j": self.energy_j, "from": basis, "stored_runs": stored})
+    }
+}
+
+/// One cell on a device, for its repetitions.
+pub fn cell(
+    cell: &Cell,
+    record: &CellRecord,
+    seating: &Seating,
+    experiment: &Experiment,
+    facts: &DeviceFacts,
+    past: &PastRuns,
+) -> CellForecast {
+    let same = || {
+        let past = past.of(record)?;
+        Some((past.each_s(experiment)?, ForecastBasis::Runs(past.folders())))
     };
-    let each_s = (facts.kind == DeviceKind::Cpu).then(|| each_s(cell, experiment, cores.max(1) as f64)).flatten();
-    let memory_bytes = memory_bytes(cell, facts.kind);
-    CellForecast { each_s, total_s: each_s.map(|s| s * f64::from(repetitions)), memory_bytes }
+    let members = || members_alone(cell, record, seating, experiment, facts, past);
+    let shipped = || {
+        let term = |term: &Term| {
+            let (set_up_s, epoch_s) = (term.member.workload().forecast.set_up_s?, epoch_s(&term.member)?);
+            Some(Alone { set_up_s, epoch_s, count: term.count })
+        };
+        let alone: Option<Vec<Alone>> = cell.terms().iter().map(term).collect();
+        let each_s = (facts.kind == DeviceKind::Cpu).then_some(alone?).map(|alone| on_cores(cell, &alone, experiment, facts))?;
+        Some((each_s, ForecastBasis::Workload))
+    };
+    let (each_s, basis) = same().or_else(members).or_else(shipped).unzip();
+    let memory = memory::forecast(cell, record, seating, facts, past);
+    let total_s = each_s.map(|s| s * f64::from(record.repetitions));
+    let power_w = past.of(record).and_then(PastCell::power_w);
+    let energy_j = total_s.zip(power_w).map(|(s, w)| s * w);
+    CellForecast { each_s, total_s, memory_bytes: memory.bytes, may_run_out: memory.may_run_out, energy_j, basis }
+}
+
+/// A member's times alone, and how many there are of it.
+struct Alone {
+    set_up_s: f64,
+    epoch_s: f64,
+    count: u32,
+}
+
+/// From stored runs of its members alone.
+fn members_alone(
+    cell: &Cell,
+    record: &CellRecord,
+    seating: &Seating,
+    experiment: &Experiment,
+    facts: &DeviceFacts,
+    past: &PastRuns,
+) -> Option<(f64, ForecastBasis)> {
+    let mut folders = BTreeSet::new();
+    let mut alone = |past: &PastCell, count: u32| {
+        folders.extend(past.folders());
+        Some(Alone { set_up_s: past.set_up_s(), epoch_s: past.epoch_s()?, count })
+    };
+    let each_s = if record.mode.partitioned {
+        // On slices of their own the slowest decides. Alone on the whole GPU a member tells nothing of a slice.
+        let slices = record.mode.isolated.then_some(&record.alone_on_slice)?;
+        let members = slices.iter().zip(&record.members).map(|(label, member)| alone(past.alone_on(label, member)?, 1));
+        let members: Vec<Alone> = members.collect::<Option<Vec<_>>>().filter(|all| all.len() == record.members.len())?;
+        at_most(&members, members.iter().map(|a| a.epoch_s).fold(0.0, f64::max), experiment)
+    } else {
+        let members = cell.terms().iter().map(|term| alone(past.alone(&term.member.spec())?, term.count));
+        let members: Vec<Alone> = members.collect::<Option<_>>()?;
+        match facts.kind {
+            DeviceKind::Cpu => on_cores(cell, &members, experiment, facts),
+            DeviceKind::Gpu => at_most(&members, in_turn_s(cell, &members, seating), experiment),
+        }
+    };
+    Some((each_s, ForecastBasis::Members(folders)))
+}
+
+/// An epoch of members that share a GPU and gain nothing by it: each waits for all others. With a limit of threads one may
+/// compute on no more than that part of the GPU.
+fn in_turn_s(cell: &Cell, members: &[Alone], seating: &Seating) -> f64 {
+    let slowest_s = members.iter().map(|a| a.epoch_s).fold(0.0, f64::max);
+    let turns_s = match cell.after_measured() {
+        // The slowest competes with all others to its end.
+        AfterMeasured::KeepRunning => slowest_s * f64::from(cell.degree()),
+        AfterMeasured::Exit => members.iter().map(|a| a.epoch_s * f64::from(a.count)).sum(),
+    };
+    let least = seating.limits.iter().filter_map(|limits| limits.active_thread_percent).min();
+    least.map_or(turns_s, |percent| turns_s.max(slowest_s * 100.0 / f64::from(percent)))
+}
+
+/// Members of a GPU are set up one after another.
+fn at_most(members: &[Alone], epoch_s: f64, experiment: &Experiment) -> f64 {
+    let set_up_s: f64 = members.iter().map(|a| a.set_up_s * f64::from(a.count)).sum();
+    set_up_s + experiment.epochs_of(epoch_s) * epoch_s
 }
 
 /// Set-up, then epochs: as long as the slowest alone, or longer with more threads than cores.
-fn each_s(cell: &Cell, experiment: &Experiment, cores: f64) -> Option<f64> {
-    let threads = f64::from(experiment.threads);
+fn on_cores(cell: &Cell, members: &[Alone], experiment: &Experiment, facts: &DeviceFacts) -> f64 {
+    let cores = match &experiment.cores {
+        Cores::Listed(cores) => cores.len(),
+        Cores::PerMember(lists) => lists.iter().take(cell.degree() as usize).flatten().collect::<BTreeSet<_>>().len(),
+        Cores::Shared | Cores::Spread | Cores::GpuLocal | Cores::GpuLocalSpread => facts.cores.len(),
+    };
+    let (threads, cores) = (f64::from(experiment.threads), cores.max(1) as f64);
     let (mut set_up_s, mut slowest_s, mut work_s) = (0.0_f64, 0.0_f64, 0.0_f64);
-    for term in cell.terms() {
-        let epoch_s = epoch_s(&term.member)?;
-        set_up_s = set_up_s.max(term.member.workload().forecast.set_up_s?);
-        slowest_s = slowest_s.max(epoch_s);
-        work_s += epoch_s * f64::from(term.count);
+    for alone in members {
+        set_up_s = set_up_s.max(alone.set_up_s);
+        slowest_s = slowest_s.max(alone.epoch_s);
+        work_s += alone.epoch_s * f64::from(alone.count);
     }
     let epoch_s = match cell.after_measured() {
         // Under hold everybody trains until the slowest is done.
@@ -65,30 +204,14 @@ fn each_s(cell: &Cell, experiment: &Experiment, cores: f64) -> Option<f64> {
         // Under release the work only has to be done, by whoever is left.
         AfterMeasured::Exit => slowest_s.max(work_s * threads / cores),
     };
-    Some(set_up_s + f64::from(experiment.epochs) * epoch_s)
-}
-
-/// The memory of all members together, copies counted; forecasts are for the CPU.
-pub fn memory_bytes(cell: &Cell, device: DeviceKind) -> Option<u64> {
-    if device != DeviceKind::Cpu {
-        return None;
-    }
-    let term = |t: &Term| Some(forecast_of(&t.member)?.memory_bytes?.saturating_mul(u64::from(t.count)));
-    cell.terms().iter().map(term).sum()
-}
-
-/// On a GPU, the host memory that the members need; absent if unknown.
-pub fn host_memory_bytes(cell: &Cell) -> Option<u64> {
-    let term = |t: &Term| Some(forecast_of(&t.member)?.host_memory_bytes?.saturating_mul(u64::from(t.count)));
-    // Those that tell nothing need something too, so what the others need is a lower bound.
-    cell.terms().iter().filter_map(term).reduce(u64::saturating_add)
+    set_up_s + experiment.epochs_of(epoch_s) * epoch_s
 }
 
 /// Settings that change neither the work nor the memory of an epoch much, or whose effect is known.
 const NEUTRAL: [&str; 9] = ["images", "seconds", "limit_batches", "learning_rate", "seed", "epochs", "window", "rate", "slo"];
 
 /// The forecast in its workload's file, unless a setting makes it another training: another model or precision was not measured.
-fn forecast_of(member: &Member) -> Option<&crate::workload::WorkloadForecast> {
+pub(super) fn forecast_of(member: &Member) -> Option<&crate::workload::WorkloadForecast> {
     let workload = member.workload();
     let same = |(name, value): (&String, &serde_json::Value)| {
         NEUTRAL.contains(&name.as_str()) || workload.settings.get(name) == Some(value)

@@ -4,32 +4,37 @@
 //! same input gives the same plan on every machine and in every year, and nothing is touched.
 //!
 //! Each repetition is one pass over all cells. Cells of one device state make a block: on a CPU there is one, on a GPU one for
-//! each partition. If the whole device is available, solo baselines open and close the block, so that drift inside it shows; the
-//! cells between, and the order of the blocks, are shuffled by the recorded seed. Blocks with MIG off and blocks with MIG on are
+//! each partition. If the whole device is available, each workload's groups stand between two runs of its solo baseline, so that
+//! drift shows, and changes little between them; the groups, the workloads, and the order of the blocks are shuffled by the
+//! recorded seed. Blocks with MIG off and blocks with MIG on are
 //! not mixed: MIG off comes first, unless MIG is found on, so that a campaign switches the mode once.
 
 mod forecast;
+mod memory;
 mod rights;
+mod shards;
 mod shuffle;
 mod slices;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use collo_store::{BlockEdge, CellRecord, DeviceRecord, Diagnostic, PlanRecord, PlannedRun, RefusalRecord};
+use collo_store::{BlockEdge, CellRecord, DeviceRecord, Diagnostic, PlanRecord, PlannedRun, RefusalRecord, Shard};
 use serde_json::{Value as Json, json};
 
 use crate::cell::{Cell, Member};
-use crate::device::{Cores, DeviceFacts, DeviceKind, Partition, mps};
+use crate::device::{Cores, DeviceFacts, DeviceKind, Partition, mps, usable_cores};
 use crate::expand::{Expanded, expand};
 use crate::experiment::Experiment;
+use crate::past::PastRuns;
 use crate::select::Selection;
 use crate::sharing::{Refusal, Seating};
-use crate::units;
 use crate::workload::Requirement;
+use memory::members;
 use shuffle::Shuffle;
 
-pub use forecast::{CellForecast, Forecast};
+pub use forecast::{CellForecast, Forecast, ForecastBasis};
+pub use memory::beyond_the_host;
 use slices::alone_on_slices;
 
 /// The cells that fit, their order, the refusals and the forecast.
@@ -41,6 +46,8 @@ pub struct Plan {
     pub seed: u64,
     /// Epochs per member.
     pub epochs: u32,
+    /// Seconds of whole epochs at least.
+    pub measure_for_s: Option<f64>,
     pub cells: Vec<PlannedCell>,
     /// Every repetition in the order of execution.
     pub order: Vec<PlannedRun>,
@@ -67,14 +74,14 @@ pub struct RefusedCell {
     pub record: RefusalRecord,
 }
 
-/// Plan the cells of an experiment on a device.
-pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts) -> Plan {
+/// Plan the cells of an experiment on a device, with what earlier runs there tell of them.
+pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts, past: &PastRuns) -> Plan {
     let mut refusals = Vec::new();
     let mut fitting: Vec<PlannedCell> = Vec::new();
     for Expanded { cell, asked } in cells {
         let repetitions = if cell.is_baseline() { 2 * experiment.repetitions } else { experiment.repetitions };
         let mut record = cell.record(repetitions);
-        match seat(cell, &record, experiment, facts) {
+        match seat(cell, &record, experiment, facts, past) {
             Err(Refusal { reason, hint }) => {
                 let record = RefusalRecord { cell: record.cell, sharing: record.sharing, reason, hint };
                 refusals.push(RefusedCell { cell: cell.clone(), record });
@@ -86,7 +93,9 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts) ->
                 });
                 record.mode = seating.sharing(cell.mode().family());
                 record.alone_on_slice = slices::labels(cell, &seating);
-                let forecast = forecast::cell(cell, experiment, facts, repetitions);
+                let expected = experiment.expect.iter().find(|expected| expected.condition.holds(&|axis| cell.axis(axis)));
+                record.expect = expected.map(|expected| expected.expectation.clone());
+                let forecast = forecast::cell(cell, &record, &seating, experiment, facts, past);
                 fitting.push(PlannedCell { cell: cell.clone(), asked: *asked, record, seating, forecast });
             }
         }
@@ -104,6 +113,7 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts) ->
         device: facts.record(),
         seed: experiment.seed,
         epochs: experiment.epochs,
+        measure_for_s: experiment.measure_for.map(|d| d.as_secs_f64()),
         forecast: Forecast::of(&fitting, experiment.cooldown),
         cells: fitting,
         order,
@@ -112,21 +122,43 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts) ->
 }
 
 /// Expand an experiment and plan its cells, members alone on the slices of their groups among them.
+#[cfg(test)]
 pub fn plan_experiment(experiment: &Experiment, selection: Option<&Selection>, facts: &DeviceFacts) -> Result<Plan, Diagnostic> {
-    let cells = alone_on_slices(experiment, expand(experiment, selection)?, facts);
-    Ok(plan(experiment, &cells, facts))
+    Ok(plan(experiment, &cells_of(experiment, selection, None, facts)?, facts, &PastRuns::default()))
+}
+
+/// The cells of an experiment, or of one shard of it, members alone on the slices of their groups among them.
+pub fn cells_of(
+    experiment: &Experiment,
+    selection: Option<&Selection>,
+    shard: Option<Shard>,
+    facts: &DeviceFacts,
+) -> Result<Vec<Expanded>, Diagnostic> {
+    let cells = expand(experiment, selection)?;
+    let cells = match shard {
+        Some(shard) => shards::of(cells, shard),
+        None => cells,
+    };
+    Ok(alone_on_slices(experiment, cells, facts))
 }
 
 /// The seating of a cell's members; or why it cannot run here: a workload's needs, its mode, its memory, or its cores.
-fn seat(cell: &Cell, record: &CellRecord, experiment: &Experiment, facts: &DeviceFacts) -> Result<Seating, Refusal> {
+fn seat(
+    cell: &Cell,
+    record: &CellRecord,
+    experiment: &Experiment,
+    facts: &DeviceFacts,
+    past: &PastRuns,
+) -> Result<Seating, Refusal> {
     let refuse = |refusal: Option<Refusal>| refusal.map_or(Ok(()), Err);
     refuse(lacking(cell, facts))?;
     let seating = cell.mode().seat(facts, &record.members, &experiment.each)?;
     refuse(without_mps(&seating, facts))?;
-    refuse(too_large(cell, facts))?;
-    refuse(too_large_for_the_host(cell, facts))?;
+    refuse(memory::too_large(cell, record, &seating, experiment, facts, past))?;
+    refuse(memory::too_large_for_the_host(cell, facts))?;
     refuse(too_wide(cell, experiment, facts))?;
     refuse(far(experiment, facts))?;
+    refuse(without_temperature(experiment, facts))?;
     match facts.gpu().and_then(|g| g.partition.as_ref()) {
         None => Ok(seating),
         Some(found) if !facts.as_found => movable(seating, found, experiment, facts),
@@ -166,58 +198,39 @@ fn without_mps(seating: &Seating, facts: &DeviceFacts) -> Option<Refusal> {
     })
 }
 
-fn too_large(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {
-    let (needed, there) = (forecast::memory_bytes(cell, facts.kind)?, facts.memory_bytes?);
-    if needed <= there {
-        return None;
-    }
-    let here = if facts.kind == DeviceKind::Cpu { "machine" } else { "card" };
-    let reason = format!("{} need about {}, this {here} has {}", members(cell.degree()), units::gib(needed), units::gib(there));
-    Some(Refusal { reason, hint: fewer(cell, there / (needed / u64::from(cell.degree())).max(1)) })
-}
-
-/// Members on a GPU use host memory as well, and the host's OOM killer ignores the GPU.
-fn too_large_for_the_host(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {
-    if facts.kind != DeviceKind::Gpu {
-        return None;
-    }
-    let (needed, there) = (forecast::host_memory_bytes(cell)?, facts.host_memory_bytes?);
-    if needed <= there {
-        return None;
-    }
-    let reason = format!(
-        "{} need about {} of host memory, besides the GPU's; this machine has {}",
-        members(cell.degree()),
-        units::gib(needed),
-        units::gib(there)
-    );
-    Some(Refusal { reason, hint: fewer(cell, there / (needed / u64::from(cell.degree())).max(1)) })
-}
-
-/// True if host memory is too small for this many members on a GPU: that says nothing about the GPU.
-pub fn beyond_the_host(cell: &Cell, facts: &DeviceFacts) -> bool {
-    too_large_for_the_host(cell, facts).is_some()
-}
-
 fn too_wide(cell: &Cell, experiment: &Experiment, facts: &DeviceFacts) -> Option<Refusal> {
     let threads = u64::from(experiment.threads);
-    let (needed, there) = (u64::from(cell.degree()) * threads, facts.cores.len() as u64);
-    if experiment.cores != Cores::Spread || needed <= there {
+    if let Some(lists) = experiment.cores.most_members().filter(|lists| *lists < cell.degree() as usize) {
+        let named = if lists == 1 { "1 member".into() } else { format!("{lists} members") };
+        let reason = format!("`cores` lists those of {named}, and this cell has {}", cell.degree());
+        return Some(Refusal { reason, hint: Some("add a list for each, or use `cores = \"spread\"`".into()) });
+    }
+    let near = || facts.gpu().and_then(|gpu| gpu.near_cores()).map(|near| usable_cores(&near, &facts.cores).len() as u64);
+    let (there, where_) = match experiment.cores {
+        Cores::Spread => (facts.cores.len() as u64, "this machine has"),
+        // Unknown cores are refused elsewhere.
+        Cores::GpuLocalSpread => (near()?, "near the GPU there are"),
+        _ => return None,
+    };
+    let needed = u64::from(cell.degree()) * threads;
+    if needed <= there {
         return None;
     }
     let each = if threads == 1 { String::new() } else { format!(" of {threads} threads") };
-    let reason = format!("{}{each} need {needed} cores of their own, this machine has {there}", members(cell.degree()));
+    let reason = format!("{}{each} need {needed} cores of their own, {where_} {there}", members(cell.degree()));
     Some(Refusal { reason, hint: Some("`cores = \"shared\"` lets them share".into()) })
 }
 
 /// Cores near the GPU are requested, but unknown.
 fn far(experiment: &Experiment, facts: &DeviceFacts) -> Option<Refusal> {
-    if experiment.cores != Cores::GpuLocal {
-        return None;
-    }
+    let asked = match experiment.cores {
+        Cores::GpuLocal => "gpu-local",
+        Cores::GpuLocalSpread => "gpu-local-spread",
+        _ => return None,
+    };
     let hint = Some("`cores = \"shared\"`, or a list such as `0-15`".into());
     match facts.gpu() {
-        None => Some(Refusal { reason: "`cores = \"gpu-local\"` requires a GPU".into(), hint }),
+        None => Some(Refusal { reason: format!("`cores = \"{asked}\"` requires a GPU"), hint }),
         Some(gpu) if gpu.at.is_some() && gpu.near_cores().is_none() => {
             Some(Refusal { reason: format!("the kernel does not report the cores near {}", gpu.label()), hint })
         }
@@ -225,13 +238,30 @@ fn far(experiment: &Experiment, facts: &DeviceFacts) -> Option<Refusal> {
     }
 }
 
+/// A thermal gate is requested, but there is no temperature to wait for.
+fn without_temperature(experiment: &Experiment, facts: &DeviceFacts) -> Option<Refusal> {
+    experiment.thermal_gate?;
+    let reason = match facts.gpu().filter(|_| facts.kind == DeviceKind::Gpu) {
+        None => "`cooldown = \"until … above idle\"` waits for a GPU's temperature, and this device is a CPU".into(),
+        Some(gpu) if gpu.tells_temperature == Some(false) => {
+            format!("`cooldown = \"until … above idle\"` waits for a temperature, which {} does not report", gpu.label())
+        }
+        Some(_) => return None,
+    };
+    Some(Refusal { reason, hint: Some("`cooldown = \"30s\"` waits for a fixed time".into()) })
+}
+
 /// The members' shares of a CPU, in words.
 fn slots(cell: &Cell, experiment: &Experiment) -> String {
     match &experiment.cores {
         Cores::Shared if cell.degree() == 1 => "whole CPU".into(),
         Cores::Shared => "whole CPU, shared".into(),
-        Cores::Spread => "cores of their own".into(),
+        Cores::Spread | Cores::GpuLocalSpread => "cores of their own".into(),
         Cores::GpuLocal => "whole CPU".into(),
+        Cores::PerMember(lists) => {
+            let lists: Vec<String> = lists.iter().take(cell.degree() as usize).map(|cores| ranges(cores)).collect();
+            format!("cores {}", lists.join(" | "))
+        }
         Cores::Listed(cores) => format!("cores {}", ranges(cores)),
     }
 }
@@ -247,15 +277,6 @@ fn ranges(cores: &[u32]) -> String {
     }
     let text = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
     parts.iter().map(text).collect::<Vec<_>>().join(",")
-}
-
-fn members(degree: u32) -> String {
-    if degree == 1 { "1 member".into() } else { format!("{degree} members") }
-}
-
-/// The largest degree that fits, if all members are alike and at least one fits.
-fn fewer(cell: &Cell, fit: u64) -> Option<String> {
-    (cell.terms().len() == 1 && fit > 0).then(|| format!("`degree` up to {fit} fits"))
 }
 
 /// Two cells never share a folder: if four digits of the hash are not enough, the later one has more.
@@ -297,18 +318,38 @@ fn order(cells: &[PlannedCell], experiment: &Experiment, found_on: bool) -> Vec<
             for state in states {
                 block += 1;
                 let here = (0..cells.len()).filter(|c| cells[*c].seating.partition.as_ref() == state);
-                let (baselines, others): (Vec<usize>, Vec<usize>) = here.partition(|cell| cells[*cell].record.baseline);
-                let parts = [(&baselines, Some(BlockEdge::Opens)), (&others, None), (&baselines, Some(BlockEdge::Closes))];
-                for (part, edge) in parts {
-                    let mut part = part.clone();
-                    shuffle.shuffle(&mut part);
-                    order.extend(part.into_iter().map(|cell| {
-                        done[cell] += 1;
-                        PlannedRun { block, cell, repetition: done[cell], edge }
-                    }));
+                for (cell, edge) in families(cells, here.collect(), &mut shuffle) {
+                    done[cell] += 1;
+                    order.push(PlannedRun { block, cell, repetition: done[cell], edge });
                 }
             }
         }
+    }
+    order
+}
+
+/// The cells of a block in an order in which each baseline stands close around its groups, so that what changes meanwhile changes
+/// little between them: families in a shuffled order, in each the baseline, its groups shuffled, the baseline. A mixed group stands
+/// in the family of one of its members, chosen by chance.
+fn families(cells: &[PlannedCell], here: Vec<usize>, shuffle: &mut Shuffle) -> Vec<(usize, Option<BlockEdge>)> {
+    let (mut baselines, others): (Vec<usize>, Vec<usize>) = here.into_iter().partition(|cell| cells[*cell].record.baseline);
+    shuffle.shuffle(&mut baselines);
+    let mut groups: Vec<Vec<usize>> = vec![Vec::new(); baselines.len().max(1)];
+    for cell in others {
+        let of = |place: &usize| cells[cell].record.members.iter().any(|m| m.solo == cells[baselines[*place]].record.cell);
+        let mut possible: Vec<usize> = (0..baselines.len()).filter(of).collect();
+        if possible.len() > 1 {
+            shuffle.shuffle(&mut possible);
+        }
+        groups[possible.first().copied().unwrap_or(0)].push(cell);
+    }
+    let mut order = Vec::new();
+    for (place, mut groups) in groups.into_iter().enumerate() {
+        let edge = |edge| baselines.get(place).map(|cell| (*cell, Some(edge)));
+        shuffle.shuffle(&mut groups);
+        order.extend(edge(BlockEdge::Opens));
+        order.extend(groups.into_iter().map(|cell| (cell, None)));
+        order.extend(edge(BlockEdge::Closes));
     }
     order
 }
@@ -322,6 +363,7 @@ impl Plan {
         PlanRecord {
             seed: self.seed,
             epochs: self.epochs,
+            measure_for_s: self.measure_for_s,
             cells: self.cells.iter().map(|c| c.record.clone()).collect(),
             order: self.order.clone(),
             refusals: self.refusals.iter().map(|r| r.record.clone()).collect(),
@@ -356,15 +398,16 @@ impl Plan {
         json!({
             "schema": Plan::SCHEMA,
             "experiment": self.experiment,
-            "cells": self.cells.iter().map(|c| cell_json(&c.record)).collect::<Vec<Json>>(),
+            "cells": self.cells.iter().map(|c| cell_json(&c.record, &c.forecast)).collect::<Vec<Json>>(),
             "order": order,
             "refusals": self.refusals.iter().map(|r| refusal(&r.record)).collect::<Vec<Json>>(),
             "forecast_s": self.forecast.total_s,
+            "energy_j": self.forecast.energy_j,
         })
     }
 }
 
-fn cell_json(cell: &CellRecord) -> Json {
+fn cell_json(cell: &CellRecord, forecast: &CellForecast) -> Json {
     let members: Vec<Json> = cell
         .members
         .iter()
@@ -376,7 +419,7 @@ fn cell_json(cell: &CellRecord) -> Json {
             json
         })
         .collect();
-    json!({"cell": cell.cell, "sharing": cell.sharing, "degree": cell.degree, "members": members, "baseline": cell.baseline, "repetitions": cell.repetitions, "slots": cell.slots})
+    json!({"cell": cell.cell, "sharing": cell.sharing, "degree": cell.degree, "members": members, "baseline": cell.baseline, "repetitions": cell.repetitions, "slots": cell.slots, "forecast": forecast.json()})
 }
 
 #[cfg(test)]

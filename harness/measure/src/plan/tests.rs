@@ -6,7 +6,7 @@ use crate::fixture::{experiment, read};
 
 fn planned_on(lines: &str, facts: &DeviceFacts) -> Plan {
     let e = experiment(lines);
-    plan(&e, &expand(&e, None).unwrap_or_else(|mistake| panic!("{mistake}")), facts)
+    plan(&e, &expand(&e, None).unwrap_or_else(|mistake| panic!("{mistake}")), facts, &PastRuns::default())
 }
 
 fn planned(lines: &str) -> Plan {
@@ -16,15 +16,24 @@ fn planned(lines: &str) -> Plan {
 const QUICK: &str = "[axes]\nworkload = \"tiny\"\ndegree = [1, 2, 3]\n";
 
 #[test]
-fn every_repetition_is_a_block_that_baselines_open_and_close() {
-    let plan = planned("[axes]\nworkload = [\"tiny\", \"small\"]\ndegree = [2, 3]\n");
+fn every_repetition_is_a_block_in_which_each_baseline_stands_around_its_own_groups() {
+    let mixed = "[[group]]\nmembers = [{ workload = \"tiny\" }, { workload = \"small\" }]\n";
+    let plan = planned(&format!("[axes]\nworkload = [\"tiny\", \"small\"]\ndegree = [2, 3]\n{mixed}"));
     let record = &plan.record();
     for block in 1..=3 {
         let runs: Vec<&PlannedRun> = record.order.iter().filter(|run| run.block == block).collect();
-        let edges: Vec<Option<BlockEdge>> = runs.iter().map(|run| run.edge).collect();
-        let (opens, closes) = (Some(BlockEdge::Opens), Some(BlockEdge::Closes));
-        assert_eq!(edges, [opens, opens, None, None, None, None, closes, closes]);
+        assert_eq!(runs.len(), 9, "two baselines twice, four groups and a mixed one");
         assert!(runs.iter().all(|run| record.cells[run.cell].baseline == run.edge.is_some()));
+        let families = runs.split_inclusive(|run| run.edge == Some(BlockEdge::Closes));
+        for family in families {
+            let ends: Vec<Option<BlockEdge>> = family.iter().map(|run| run.edge).filter(Option::is_some).collect();
+            assert_eq!(ends, [Some(BlockEdge::Opens), Some(BlockEdge::Closes)]);
+            let solo = &record.cells[family[0].cell].cell;
+            assert!(family[0].edge.is_some() && family.len() >= 4);
+            for run in family {
+                assert!(record.cells[run.cell].members.iter().any(|m| m.solo == *solo), "{:?}", record.cells[run.cell].cell);
+            }
+        }
     }
     assert!(record.order.windows(2).all(|w| w[0].block <= w[1].block));
 }
@@ -131,7 +140,7 @@ fn a_workload_that_tells_nothing_leaves_the_total_absent() {
 
 #[test]
 fn a_shortened_epoch_takes_its_share_and_another_training_is_unknown() {
-    let first = |axes: &str| planned(&format!("[axes]\nworkload = \"net\"\n{axes}\n")).cells[0].forecast;
+    let first = |axes: &str| planned(&format!("[axes]\nworkload = \"net\"\n{axes}\n")).cells[0].forecast.clone();
     assert!((first("limit_batches = 5").each_s.expect("told") - (4.0 + 2.0 * 5.0)).abs() < 1e-9);
     assert!((first("limit_batches = 5000").each_s.expect("told") - 204.0).abs() < 1e-9, "no longer than a whole one");
     assert_eq!((first("width = 128").each_s, first("width = 128").memory_bytes), (None, None));
@@ -158,13 +167,13 @@ fn the_json_has_the_agreed_keys() {
         planned("repetitions = 1\nseed = 1\n[axes]\nworkload = \"tiny\"\nsharing = [\"naive\", \"mps\"]\ndegree = 2\n").json();
     insta::assert_snapshot!(serde_json::to_string(&json).expect("text").replace("},{", "},\n{").replace("],\"", "],\n\""), @r#"
     {"schema":1,"experiment":"mine","cells":[{"cell":"tiny solo b32","sharing":"solo","degree":1,"members":[{"workload":"tiny","batch_size":32,"images":1024}],
-    "baseline":true,"repetitions":2,"slots":"whole CPU"},
+    "baseline":true,"repetitions":2,"slots":"whole CPU","forecast":{"each_s":7.2,"total_s":14.4,"memory_bytes":800000000,"may_run_out_of_memory":false,"energy_j":null,"from":"workload.toml","stored_runs":0}},
     {"cell":"tiny×2 naive b32","sharing":"naive","degree":2,"members":[{"workload":"tiny","batch_size":32,"images":1024},
     {"workload":"tiny","batch_size":32,"images":1024}],
-    "baseline":false,"repetitions":1,"slots":"whole CPU, shared"}],
+    "baseline":false,"repetitions":1,"slots":"whole CPU, shared","forecast":{"each_s":7.2,"total_s":7.2,"memory_bytes":1600000000,"may_run_out_of_memory":false,"energy_j":null,"from":"workload.toml","stored_runs":0}}],
     "order":[[1,"tiny solo b32",1],[1,"tiny×2 naive b32",1],[1,"tiny solo b32",2]],
     "refusals":[{"cell":"tiny×2 mps b32","sharing":"mps","reason":"`mps` needs an NVIDIA GPU, this is a cpu","hint":"on a CPU: `naive`"}],
-    "forecast_s":23.6}
+    "forecast_s":23.6,"energy_j":null}
     "#);
 }
 
@@ -174,7 +183,7 @@ fn ten_thousand_cells_are_planned() {
     let batches: Vec<u32> = (1..=715).collect();
     let e = read(&format!("name = \"mine\"\ndevice = \"cpu\"\n[axes]\nworkload = [\"tiny\", \"small\"]\nbatch_size = {batches:?}\ndegree = {degrees:?}\n")).expect("right");
     let cells = expand(&e, None).expect("few enough");
-    let plan = plan(&e, &cells, &DeviceFacts::test_cpu(2, 24 << 30));
+    let plan = plan(&e, &cells, &DeviceFacts::test_cpu(2, 24 << 30), &PastRuns::default());
     assert_eq!((plan.cells.len(), plan.order.len()), (10_010, 3 * (8580 + 2 * 1430)));
 }
 
@@ -263,4 +272,12 @@ fn of_a_plan_of_which_a_part_is_kept_each_cell_has_the_repetitions_that_are_left
     plan.keep(|place, cell| place < 3 && cell.asked);
     assert_eq!(plan.cells.iter().map(|c| c.record.repetitions).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(plan.record().order.len(), 1);
+}
+
+#[test]
+fn a_member_without_a_list_of_cores_is_refused() {
+    let plan = planned("cores = [\"0\", \"1\"]\n[axes]\nworkload = \"tiny\"\ndegree = [2, 3]\n");
+    let slots: Vec<_> = plan.cells.iter().map(|c| c.record.slots.clone().unwrap_or_default()).collect();
+    assert_eq!(slots, ["cores 0", "cores 0 | 1"]);
+    assert_eq!(plan.refusals[0].record.reason, "`cores` lists those of 2 members, and this cell has 3");
 }

@@ -172,9 +172,14 @@ pub fn own(path: &Path) -> Result<Python, PythonError> {
 
 /// An interpreter, or the folder of an environment, that a workload names as its own.
 pub fn named(path: &Path) -> Result<Python, PythonError> {
-    let interpreter = if path.is_dir() { path.join("bin/python") } else { path.to_path_buf() };
+    let interpreter = interpreter_of(path);
     let facts = system_python::facts(&interpreter, path)?;
     Ok(Python { interpreter, facts })
+}
+
+/// The interpreter that a path means.
+pub fn interpreter_of(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join("bin/python") } else { path.to_path_buf() }
 }
 
 /// The system's interpreter, for workloads that need no package.
@@ -214,6 +219,11 @@ impl PythonEnvironment {
         self.cache.join(format!("python-{}", &key[..8]))
     }
 
+    /// Its present or future interpreter.
+    pub fn interpreter(&self) -> PathBuf {
+        self.folder().join("bin/python")
+    }
+
     /// Bytes to download and bytes on disk.
     pub fn size(&self) -> (u64, u64) {
         self.set.size()
@@ -221,7 +231,7 @@ impl PythonEnvironment {
 
     /// The environment, if it exists.
     pub fn ready(&self) -> Result<Option<Python>, PythonError> {
-        let interpreter = self.folder().join("bin/python");
+        let interpreter = self.interpreter();
         if !interpreter.exists() {
             return Ok(None);
         }
@@ -249,15 +259,25 @@ impl PythonEnvironment {
     /// A folder of additional packages for the PYTHONPATH of this environment, which itself is unchanged: for the tests or one
     /// workload. Built from pins with hashes, if missing.
     pub fn overlay(&self, pins: &Path, tell: &mut dyn FnMut(Progress)) -> Result<PathBuf, PythonError> {
-        let text = collo_store::read_small_text(pins, LARGEST_PINS).map_err(|_| PythonError::NoPins { path: pins.into() })?;
-        let name = self.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let place = self.cache.join(format!("{name}-{}", &sha256_text(&text)[..8]));
+        let (place, text) = self.overlay_of(pins)?;
         fs::create_dir_all(&self.cache)?;
         let _lock = lock(&place, tell)?;
         if !place.exists() {
             build::overlay(self, pins, packages_in(&text), &place, tell)?;
         }
         Ok(place)
+    }
+
+    /// Its present or future place.
+    pub fn overlay_folder(&self, pins: &Path) -> Result<PathBuf, PythonError> {
+        self.overlay_of(pins).map(|(place, _)| place)
+    }
+
+    /// The same, with the text of the pins.
+    fn overlay_of(&self, pins: &Path) -> Result<(PathBuf, String), PythonError> {
+        let text = collo_store::read_small_text(pins, LARGEST_PINS).map_err(|_| PythonError::NoPins { path: pins.into() })?;
+        let name = self.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok((self.cache.join(format!("{name}-{}", &sha256_text(&text)[..8])), text))
     }
 
     fn lock(&self, tell: &mut dyn FnMut(Progress)) -> Result<std::fs::File, PythonError> {

@@ -1,8 +1,8 @@
-//! Metrics of the whole machine: load, pressure, memory, clock, and the energy counters of the processor packages.
+//! Metrics of the whole machine: load, pressure, memory, clock, and the energy counters of the processor packages and of the memory.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use collo_store::Sample;
@@ -118,20 +118,58 @@ fn clock_mhz() -> Option<f64> {
 /// Where the kernel shows RAPL.
 const POWERCAP: &str = "/sys/class/powercap";
 
-/// The energy counters of the processor packages (RAPL), summed and unwrapped; absent where they are not readable.
-pub struct PackageEnergy {
-    scope: Arc<str>,
-    packages: Vec<Package>,
+/// A domain of RAPL: what its counters cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RaplDomain {
+    /// The processor packages: their cores and everything else on the chip.
+    Packages,
+    /// The memory modules behind each package, which no package counter includes.
+    Dram,
 }
 
-struct Package {
-    counter: File,
+impl RaplDomain {
+    /// Whether a zone belongs to it. A zone is `package-0`, below it `core`, `uncore`, `dram`; `psys` covers the whole platform and is
+    /// left out, as it includes both domains on some machines
+    /// (<https://www.kernel.org/doc/html/latest/power/powercap/powercap.html>). Some kernels list the same packages again, read
+    /// another way, as `intel-rapl-mmio:0` (drivers/thermal/intel/int340x_thermal/processor_thermal_rapl.c).
+    fn has(self, zone: &Path) -> bool {
+        let again = zone.file_name().is_some_and(|name| name.to_string_lossy().starts_with("intel-rapl-mmio"));
+        let name = std::fs::read_to_string(zone.join("name")).unwrap_or_default();
+        !again
+            && match self {
+                RaplDomain::Packages => name.starts_with("package"),
+                RaplDomain::Dram => name.trim() == "dram",
+            }
+    }
+
+    fn metric(self) -> &'static str {
+        match self {
+            RaplDomain::Packages => "cpu_energy_j",
+            RaplDomain::Dram => "dram_energy_j",
+        }
+    }
+
+    fn zones(self, powercap: &Path) -> Vec<PathBuf> {
+        let all = std::fs::read_dir(powercap).into_iter().flatten().flatten().map(|zone| zone.path());
+        all.filter(|zone| self.has(zone)).collect()
+    }
+}
+
+/// The energy counters of one domain (RAPL), summed over the packages and unwrapped; absent where they are not readable.
+pub struct RaplEnergy {
+    scope: Arc<str>,
+    domain: RaplDomain,
+    counters: Vec<Counter>,
+}
+
+struct Counter {
+    file: File,
     range_uj: u64,
     last_uj: Option<u64>,
     total_uj: u64,
 }
 
-/// Why the energy of the processor packages cannot be read.
+/// Why the energy of a domain cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoEnergy {
     #[error("RAPL is there, but only root may read {}", .0.display())]
@@ -140,54 +178,52 @@ pub enum NoEnergy {
     NotThere,
 }
 
-impl PackageEnergy {
-    /// `None` if no package counter can be read here.
-    pub fn find() -> Option<Self> {
-        let mut packages = Vec::new();
-        for zone in std::fs::read_dir(POWERCAP).ok()?.flatten() {
-            let name = std::fs::read_to_string(zone.path().join("name")).unwrap_or_default();
-            if !name.starts_with("package") {
-                continue;
-            }
-            // One package that cannot be read makes the sum meaningless: then there is none.
-            let counter = File::open(zone.path().join("energy_uj")).ok()?;
-            let range = std::fs::read_to_string(zone.path().join("max_energy_range_uj")).ok()?;
-            packages.push(Package { counter, range_uj: range.trim().parse().ok()?, last_uj: None, total_uj: 0 });
-        }
-        (!packages.is_empty()).then(|| PackageEnergy { scope: "host".into(), packages })
+impl RaplEnergy {
+    /// `None` if the domain cannot be read here.
+    pub fn find(domain: RaplDomain) -> Option<Self> {
+        Self::find_in(Path::new(POWERCAP), domain)
     }
 
-    /// Why there is no package energy, for `doctor`; `None` if there is.
-    pub fn missing() -> Option<NoEnergy> {
-        let zones = std::fs::read_dir(POWERCAP).map(|d| d.flatten().map(|z| z.path()).collect::<Vec<_>>());
-        let package = |zone: &PathBuf| std::fs::read_to_string(zone.join("name")).is_ok_and(|name| name.starts_with("package"));
-        match zones.map(|z| z.into_iter().find(package)) {
-            Ok(Some(zone)) => match File::open(zone.join("energy_uj")) {
+    fn find_in(powercap: &Path, domain: RaplDomain) -> Option<Self> {
+        let counter = |zone: PathBuf| {
+            let range = std::fs::read_to_string(zone.join("max_energy_range_uj")).ok()?;
+            let file = File::open(zone.join("energy_uj")).ok()?;
+            Some(Counter { file, range_uj: range.trim().parse().ok()?, last_uj: None, total_uj: 0 })
+        };
+        // One zone that cannot be read makes the sum meaningless: then there is none.
+        let counters = domain.zones(powercap).into_iter().map(counter).collect::<Option<Vec<_>>>()?;
+        (!counters.is_empty()).then(|| RaplEnergy { scope: "host".into(), domain, counters })
+    }
+
+    /// Why a domain has no energy, for `doctor`; `None` if it has.
+    pub fn missing(domain: RaplDomain) -> Option<NoEnergy> {
+        match domain.zones(Path::new(POWERCAP)).into_iter().next() {
+            Some(zone) => match File::open(zone.join("energy_uj")) {
                 Ok(_) => None,
                 Err(_) => Some(NoEnergy::Denied(zone)),
             },
-            Ok(None) | Err(_) => Some(NoEnergy::NotThere),
+            None => Some(NoEnergy::NotThere),
         }
     }
 }
 
-impl Sampler for PackageEnergy {
+impl Sampler for RaplEnergy {
     fn sample(&mut self, at_ns: u64, samples: &mut Vec<Sample>) {
         let mut sum_uj = Some(0);
-        for package in &mut self.packages {
-            sum_uj = sum_uj.zip(package.read()).map(|(sum, uj)| sum + uj);
+        for counter in &mut self.counters {
+            sum_uj = sum_uj.zip(counter.read()).map(|(sum, uj)| sum + uj);
         }
         let value = sum_uj.map(|uj| uj as f64 / 1e6);
-        let scope = self.scope.clone();
-        samples.push(Sample { at_ns, window_ns: 0, source: "rapl", scope, metric: "cpu_energy_j", value });
+        let (scope, metric) = (self.scope.clone(), self.domain.metric());
+        samples.push(Sample { at_ns, window_ns: 0, source: "rapl", scope, metric, value });
     }
 }
 
-impl Package {
+impl Counter {
     /// Microjoules since the first reading; the counter wraps at its range.
     fn read(&mut self) -> Option<u64> {
         let mut buffer = [0; 32];
-        let n = self.counter.read_at(&mut buffer, 0).ok()?;
+        let n = self.file.read_at(&mut buffer, 0).ok()?;
         let now: u64 = std::str::from_utf8(&buffer[..n]).ok()?.trim().parse().ok()?;
         let before = self.last_uj.replace(now).unwrap_or(now);
         self.total_uj += if now >= before { now - before } else { self.range_uj - before + now };
@@ -204,12 +240,46 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("energy_uj");
         std::fs::write(&path, "900").unwrap();
-        let mut p = Package { counter: File::open(&path).unwrap(), range_uj: 1000, last_uj: None, total_uj: 0 };
+        let mut p = Counter { file: File::open(&path).unwrap(), range_uj: 1000, last_uj: None, total_uj: 0 };
         assert_eq!(p.read(), Some(0));
         std::fs::write(&path, "950").unwrap();
         assert_eq!(p.read(), Some(50));
         std::fs::write(&path, "30").unwrap();
         assert_eq!(p.read(), Some(130));
+    }
+
+    #[test]
+    fn each_domain_has_its_own_counters_and_none_is_counted_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        // Two packages, as a server shows them, with one of them listed again.
+        let zones = [
+            ("intel-rapl:0", "package-0", 1_000_000),
+            ("intel-rapl:0:0", "core", 400_000),
+            ("intel-rapl:0:1", "dram", 20_000),
+            ("intel-rapl:1", "package-1", 2_000_000),
+            ("intel-rapl:1:0", "dram", 30_000),
+            ("intel-rapl:2", "psys", 9_000_000),
+            ("intel-rapl-mmio:0", "package-0", 1_000_000),
+        ];
+        let write = |folder: &str, file: &str, text: String| std::fs::write(dir.path().join(folder).join(file), text).unwrap();
+        for (folder, name, _) in zones {
+            std::fs::create_dir(dir.path().join(folder)).unwrap();
+            write(folder, "name", format!("{name}\n"));
+            write(folder, "max_energy_range_uj", "262143328850\n".into());
+            write(folder, "energy_uj", "0\n".into());
+        }
+        let domains = [RaplDomain::Packages, RaplDomain::Dram];
+        let mut found = domains.map(|domain| RaplEnergy::find_in(dir.path(), domain).expect("readable"));
+        let mut samples = Vec::new();
+        found.iter_mut().for_each(|energy| energy.sample(1, &mut samples));
+        for (folder, _, energy_uj) in zones {
+            write(folder, "energy_uj", format!("{energy_uj}\n"));
+        }
+        found.iter_mut().for_each(|energy| energy.sample(2, &mut samples));
+        let read: Vec<_> = samples[2..].iter().map(|s| (s.metric, s.value)).collect();
+        assert_eq!(read, [("cpu_energy_j", Some(3.0)), ("dram_energy_j", Some(0.05))]);
+        std::fs::remove_file(dir.path().join("intel-rapl:1:0/energy_uj")).unwrap();
+        assert!(RaplEnergy::find_in(dir.path(), RaplDomain::Dram).is_none(), "half of the memory is not the memory");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use collo_store::Sample;
 
 pub use gpu::{Board, BoardInstance, Source, SourceChoice};
-pub use host::{NoEnergy, PackageEnergy};
+pub use host::{NoEnergy, RaplDomain, RaplEnergy};
 pub use latest::{Latest, LatestValues};
 pub use process::{field, peak_rss_bytes};
 pub use threads::{Rates, Sampling};

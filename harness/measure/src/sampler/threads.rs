@@ -10,7 +10,7 @@ use collo_store::{Sample, SampleWriter, SamplingQuality};
 
 use super::Sampler;
 use super::gpu::{Board, GpuLoss, GpuSamplingSpec, GpuSession, SourceResult};
-use super::host::{Host, PackageEnergy};
+use super::host::{Host, RaplDomain, RaplEnergy};
 use super::latest::{Latest, LatestValues, Outlet};
 use super::member::{Members, ResidentPeaks, Trees};
 use super::reader::{Rare, SamplerThread};
@@ -61,7 +61,7 @@ impl Sampling {
         let outlet = Outlet { batches, latest: latest.clone() };
 
         let mut fast: Vec<Box<dyn Sampler>> = vec![Box::new(Members::new(trees.clone()))];
-        if let Some(energy) = PackageEnergy::find() {
+        for energy in [RaplDomain::Packages, RaplDomain::Dram].into_iter().filter_map(RaplEnergy::find) {
             fast.push(Box::new(energy));
         }
         let slow: Vec<Box<dyn Sampler>> = vec![Box::new(Host::new()), Box::new(ResidentPeaks(trees.clone()))];

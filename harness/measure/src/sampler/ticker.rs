@@ -95,6 +95,7 @@ impl Ticker {
             moved_ratio: movement.ratios(),
             absent: BTreeMap::new(),
             unread_lines: 0,
+            xids: Vec::new(),
             remarks: Vec::new(),
             instrument: None,
         }

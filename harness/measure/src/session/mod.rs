@@ -9,20 +9,23 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use collo_store::{CampaignFolder, Diagnostic, Diagnostics};
+use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs, Shard};
 
 use crate::campaign::{self, CampaignOptions, CampaignSpec, Finished};
+use crate::commands::MemberCommands;
 use crate::device::{DeviceFacts, Gpu, Partition, fixed, lease};
 use crate::events::{Event, Watcher};
 use crate::experiment::{DeviceRequest, Experiment};
 use crate::interpreters::Interpreters;
 use crate::interrupted::Noted;
-use crate::plan::{Plan, PlannedCell, plan_experiment};
+use crate::past::PastRuns;
+use crate::plan::{Plan, PlannedCell, cells_of, plan};
 use crate::prepare::{Prepared, prepare_all};
 use crate::project::Project;
 use crate::python::{DriverTarget, PythonError};
 use crate::run::RunError;
 use crate::select::Selection;
+use crate::steps::{Step, steps};
 use crate::workload::Workload;
 
 /// What to measure, and how.
@@ -31,6 +34,8 @@ pub struct Request {
     pub experiment: Experiment,
     /// These cells and their baselines; all if `None`.
     pub selection: Option<Selection>,
+    /// This part of the experiment; the whole if `None`.
+    pub shard: Option<Shard>,
     pub device: DeviceRequest,
     /// The user's own Python instead of the provided one.
     pub python: Option<PathBuf>,
@@ -43,6 +48,7 @@ impl Request {
         Request {
             experiment,
             selection: None,
+            shard: None,
             device: DeviceRequest::default(),
             python: None,
             choice: CampaignOptions::default(),
@@ -55,6 +61,7 @@ pub struct Session {
     project: Project,
     request: Request,
     facts: DeviceFacts,
+    past: PastRuns,
     plan: Plan,
     provided: Option<Provided>,
 }
@@ -87,8 +94,16 @@ impl Session {
             request.experiment.repetitions = more;
         }
         let facts = request.experiment.device_facts(&request.device, &project.cards())?;
-        let plan = plan_experiment(&request.experiment, request.selection.as_ref(), &facts)?;
-        Ok(Session { project: project.clone(), request, facts, plan, provided: None })
+        if let Some(shard) = request.shard.filter(|_| request.experiment.search) {
+            let what = format!("a search cannot be divided into shards such as `{shard}`");
+            let hint = "it chooses its cells as it goes; divide it with `--where`";
+            return Err(Diagnostic::new(what).hint(hint).into());
+        }
+        let cells = cells_of(&request.experiment, request.selection.as_ref(), request.shard, &facts)?;
+        let records: Vec<_> = cells.iter().map(|e| e.cell.record(1)).collect();
+        let past = PastRuns::read(&Runs::at(project.runs()), &facts.record(), &request.experiment, records.iter());
+        let plan = plan(&request.experiment, &cells, &facts, &past);
+        Ok(Session { project: project.clone(), request, facts, past, plan, provided: None })
     }
 
     /// The same for measuring: the state left by a dead collo is restored first, and what cannot be changed on the GPU is
@@ -126,7 +141,8 @@ impl Session {
     }
 
     fn planned_on(&self, facts: &DeviceFacts) -> Result<Plan, Diagnostic> {
-        plan_experiment(&self.request.experiment, self.request.selection.as_ref(), facts)
+        let cells = cells_of(&self.request.experiment, self.request.selection.as_ref(), self.request.shard, facts)?;
+        Ok(plan(&self.request.experiment, &cells, facts, &self.past))
     }
 
     pub fn experiment(&self) -> &Experiment {
@@ -135,6 +151,10 @@ impl Session {
 
     pub fn selection(&self) -> Option<&Selection> {
         self.request.selection.as_ref()
+    }
+
+    pub fn shard(&self) -> Option<Shard> {
+        self.request.shard
     }
 
     pub fn facts(&self) -> &DeviceFacts {
@@ -146,6 +166,27 @@ impl Session {
         &self.plan
     }
 
+    /// Everything that [`Session::measure`] will execute, in order.
+    pub fn steps(&self) -> Result<Vec<Step>, Diagnostic> {
+        let (own, facts) = (self.request.python.as_deref(), &self.facts);
+        let target = DriverTarget::of(facts);
+        let interpreters = Interpreters::foreseen(&self.project, &self.workloads(), own, facts.kind, target)?;
+        let commands =
+            MemberCommands { project: &self.project, experiment: &self.request.experiment, interpreters: &interpreters };
+        steps(&self.plan, facts, &commands, &self.project.runs().join(&self.plan.experiment))
+    }
+
+    /// Those of all cells, each once.
+    fn workloads(&self) -> Vec<Arc<Workload>> {
+        let mut workloads: Vec<Arc<Workload>> = Vec::new();
+        for member in self.plan.members() {
+            if !workloads.iter().any(|w| w.name == member.workload().name) {
+                workloads.push(member.workload().clone());
+            }
+        }
+        workloads
+    }
+
     /// Keep only these runs of the plan, by index and cell.
     pub fn keep(&mut self, keep: impl Fn(usize, &PlannedCell) -> bool) {
         self.plan.keep(keep);
@@ -154,12 +195,7 @@ impl Session {
     /// Provide Python for the workloads of the cells, and their data.
     pub fn prepare(&mut self, watcher: Watcher<'_>) -> Result<(), RunError> {
         let noted = Noted::begin();
-        let mut workloads: Vec<Arc<Workload>> = Vec::new();
-        for member in self.plan.members() {
-            if !workloads.iter().any(|w| w.name == member.workload().name) {
-                workloads.push(member.workload().clone());
-            }
-        }
+        let workloads = self.workloads();
         let target = DriverTarget::of(&self.facts);
         let mut tell = |progress| watcher(Event::Python(progress));
         let (interpreters, versions) =
@@ -200,6 +236,7 @@ impl Session {
             python: &provided.versions,
             data: &provided.data,
             selection: self.request.selection.as_ref(),
+            shard: self.request.shard,
             choice,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(collo_store::Error::from)?;

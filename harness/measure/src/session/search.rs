@@ -16,7 +16,8 @@ impl Session {
         loop {
             let runs = campaign.as_ref().map(CampaignFolder::runs).transpose()?.map(|(runs, _)| runs).unwrap_or_default();
             let mut frontier = Frontier::of(runs.values());
-            let Some(plan) = frontier.round(self.experiment(), self.request.selection.as_ref(), &self.facts)? else {
+            let selection = self.request.selection.as_ref();
+            let Some(plan) = frontier.round(self.experiment(), selection, &self.facts, &self.past)? else {
                 if let Some(finished) = finished {
                     return Ok(Finished { answers: frontier.answers(), ..finished });
                 }
@@ -47,6 +48,6 @@ impl Session {
 
     fn newest(&self) -> Option<CampaignFolder> {
         let (campaigns, _) = Runs::at(self.project.runs()).campaigns().ok()?;
-        campaigns.into_iter().find(|c| c.manifest().experiment == self.experiment().name)
+        campaigns.into_iter().find(|c| c.manifest().experiment == self.experiment().name && !c.manifest().is_merged())
     }
 }

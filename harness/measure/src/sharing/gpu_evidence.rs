@@ -219,14 +219,14 @@ fn of_others(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Check {
         member: None,
         asked: if card.foreign { "allowed".into() } else { "none".into() },
         found: seen.computing.as_ref().map(|_| found),
-        // Who is not listed is only inferred: what was found says so, and the run is informative.
+        // Who is not listed is only inferred: what was found says so, and the run is indicative.
         holds: seen.computing.is_some() && (card.foreign || others.is_empty()),
     }
 }
 
 /// The memory limit in force for the clients of every daemon: the one its server logged, and the one the daemon reports. Either
 /// may be in an unknown format, and reading back is unreliable (a TODO in the tests of NVIDIA's gpu-operator and DRA driver): one
-/// that matches the request is enough. If neither is understood nothing is found, and the run is informative.
+/// that matches the request is enough. If neither is understood nothing is found, and the run is indicative.
 fn of_memory(seen: &Seen, card: &StagedCard) -> Vec<Check> {
     if card.own_memory_limits {
         let (what, asked) = (MEMORY_LIMIT.into(), "one for each member".into());

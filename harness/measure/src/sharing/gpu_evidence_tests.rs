@@ -213,7 +213,7 @@ fn on_a_slice_the_instance_the_device_and_its_sms_must_agree() {
 }
 
 #[test]
-fn somebody_else_on_the_card_is_named_and_voids_unless_it_was_allowed() {
+fn somebody_else_on_the_card_is_named_and_discards_unless_it_was_allowed() {
     let own = std::process::id();
     let a = naive(&on_card(&[NOBODY, NOBODY + 1, own]), &two());
     assert_eq!((a.verdict, unmet(&a)), (AttestationVerdict::Absent, Some(OTHERS)));

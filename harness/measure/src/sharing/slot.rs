@@ -1,6 +1,7 @@
 //! One member's share of the device: an environment to start in, and cores to stay on.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::stage::{Daemon, StagedCard};
@@ -40,6 +41,8 @@ pub struct Slot {
     pub env: BTreeMap<String, Option<String>>,
     /// Logical processors to stay on; if `None`, all that collo may use.
     pub cores: Option<Vec<u32>>,
+    /// The pipe folder of the MPS daemon whose client it has to be.
+    pub client_of: Option<PathBuf>,
 }
 
 /// Why a device could not be staged.
@@ -73,7 +76,7 @@ impl Slot {
             removed("CUDA_MPS_PIPE_DIRECTORY"),
             removed("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"),
         ]);
-        Slot { env, cores: cores.of(member, members, all, None) }
+        Slot { env, cores: cores.of(member, members, all, None), client_of: None }
     }
 }
 

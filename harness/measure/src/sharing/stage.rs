@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Limits, Seat, Seating, Slot, StageError, Staged};
+use super::{Limits, Seat, Seating, Slot, StageError, Staged, orders};
 use crate::device::lease::GpuLease;
 use crate::device::mps::{self, Control, Status};
 use crate::device::repartition::PartitionedGpu;
 use crate::device::{Cores, DeviceFacts, DeviceKind, Gpu, state_folder};
-use crate::launch::{Service, ServiceOrders};
+use crate::launch::Service;
 use crate::sampler::{Board, BoardInstance, SourceChoice};
 
 /// The inputs of staging.
@@ -23,7 +23,7 @@ pub struct StageContext<'a> {
     pub folder: &'a Path,
     /// Under MPS, only the server may use the GPU.
     pub exclusive: bool,
-    /// Others may compute on the GPU; the run is informative then.
+    /// Others may compute on the GPU; the run is indicative then.
     pub foreign: bool,
 }
 
@@ -132,14 +132,8 @@ fn on_gpu(ground: &mut StageContext<'_>, seating: &Seating) -> Result<Staged, St
             return Err(reason);
         }
     }
-    let members = card.devices.len();
     let near = gpu.near_cores();
-    let slots = (0..members)
-        .map(|member| Slot {
-            env: environment(&card, member, seating.limits.get(member)),
-            cores: ground.cores.of(member, members, &ground.facts.cores, near.as_deref()),
-        })
-        .collect();
+    let slots = orders::slots(&card, seating, ground.cores, &ground.facts.cores, near.as_deref());
     Ok(Staged { slots, card: Some(Arc::new(card)), daemons })
 }
 
@@ -195,21 +189,11 @@ fn start_daemons(
     if mps::program().is_none() {
         return Err(StageError::because(format!("`{}` is not on the PATH; it comes with the driver", mps::PROGRAM)));
     }
-    let mut served: Vec<String> = Vec::new();
-    for member in 0..card.devices.len() {
-        let uuid = card.devices[member].uuid.clone();
-        let number = match served.iter().position(|s| *s == uuid) {
-            Some(number) => number,
-            None => {
-                let log = folder.join(if card.mig { format!("mps-{}", served.len()) } else { "mps".into() });
-                let daemon = Daemon::start(&uuid, &log, hold, limits)?;
-                card.daemons.push(daemon.served.clone());
-                daemons.push(daemon);
-                served.push(uuid);
-                served.len() - 1
-            }
-        };
-        card.devices[member].daemon = Some(number);
+    for (number, uuid) in orders::served(card).into_iter().enumerate() {
+        let log = orders::log_folder(folder, card.mig, number);
+        let daemon = Daemon::start(&uuid, &log, hold, limits)?;
+        card.daemons.push(daemon.served.clone());
+        daemons.push(daemon);
     }
     Ok(())
 }
@@ -227,18 +211,7 @@ impl Daemon {
             io(e)
         };
         mps::folder::make(&pipe).map_err(|e| forget(hold, e))?;
-        let mut env: BTreeMap<String, Option<String>> = scrubbed();
-        env.insert("CUDA_VISIBLE_DEVICES".into(), Some(uuid.into()));
-        env.insert("CUDA_MPS_PIPE_DIRECTORY".into(), Some(pipe.display().to_string()));
-        env.insert("CUDA_MPS_LOG_DIRECTORY".into(), Some(log.display().to_string()));
-        env.extend(limits.environment().into_iter().map(|(name, value)| (name.into(), Some(value))));
-        let orders = ServiceOrders {
-            command: vec![mps::PROGRAM.into(), "-f".into()],
-            folder: "/".into(),
-            env,
-            log: log.join("daemon.log"),
-            asked_to_end: Some(pipe.clone()),
-        };
+        let orders = orders::daemon(uuid, &pipe, log, limits);
         let service = Service::start(orders).map_err(|e| forget(hold, e))?;
         let mut daemon = Daemon { served: MpsDaemon { control: Control::at(&pipe), log: log.into() }, service };
         let deadline = Instant::now() + READY_WITHIN;
@@ -294,6 +267,12 @@ impl Daemon {
 }
 
 impl StagedCard {
+    /// The pipe folder of the daemon whose client a member has to be.
+    pub(super) fn pipe_of(&self, member: usize) -> Option<&Path> {
+        let daemon = self.devices[member].daemon.and_then(|at| self.daemons.get(at))?;
+        Some(&daemon.control.pipe)
+    }
+
     /// What to sample of it.
     pub fn board(&self, sources: SourceChoice) -> Board {
         let instance = |(uuid, gpu_instance, compute_instance): &(String, u32, u32)| BoardInstance {
@@ -338,19 +317,6 @@ pub fn scrubbed() -> BTreeMap<String, Option<String>> {
 pub fn withheld() -> Vec<String> {
     let chooses = |name: &String| ["CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"].contains(&name.as_str());
     scrubbed().into_keys().filter(|name| !chooses(name)).collect()
-}
-
-fn environment(card: &StagedCard, member: usize, limits: Option<&Limits>) -> BTreeMap<String, Option<String>> {
-    let device = &card.devices[member];
-    let pipe = device.daemon.and_then(|d| card.daemons.get(d)).map(|d| d.control.pipe.clone());
-    let mut env = BTreeMap::from([
-        ("CUDA_DEVICE_ORDER".to_string(), Some("PCI_BUS_ID".to_string())),
-        ("CUDA_VISIBLE_DEVICES".to_string(), Some(device.uuid.clone())),
-        ("CUDA_MPS_PIPE_DIRECTORY".to_string(), Some(pipe.unwrap_or(card.empty.clone()).display().to_string())),
-    ]);
-    let limits = limits.map(Limits::environment).unwrap_or_default();
-    env.extend(limits.into_iter().map(|(name, value)| (name.to_string(), Some(value))));
-    env
 }
 
 #[cfg(test)]

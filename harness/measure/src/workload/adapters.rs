@@ -56,6 +56,7 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
 mod tests {
     use super::*;
     use crate::launch::adapter::{Adapter, Translator};
+    use crate::launch::protocol::EpochGoal;
 
     /// Recorded from pieces of timm 1.0.31 in a loop as train.py's, with its logging statements and `--log-interval 5`.
     const TIMM: &str = "\
@@ -111,7 +112,11 @@ Epoch 0: 100%|##########| 8/8 [00:00<00:00, 389.33it/s, loss=0.901]";
 
     /// The epochs that an adapter of two reports for these lines, one second apart: (index, start, end) of each.
     fn told(name: &str, lines: &str) -> Vec<(u64, u64, u64)> {
-        let adapter = Adapter { pattern: preset(name).unwrap().pattern.into(), items: None, epochs: 2 };
+        let adapter = Adapter {
+            pattern: preset(name).unwrap().pattern.into(),
+            items: None,
+            goal: EpochGoal { epochs: 2, measure_for_ns: 0 },
+        };
         let mut translator = Translator::new(&adapter, 0).unwrap();
         let mut messages = Vec::new();
         for (at_s, line) in lines.lines().enumerate() {

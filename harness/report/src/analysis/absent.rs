@@ -11,7 +11,8 @@ use crate::stats::Quantity;
 
 /// Why each missing quantity of a cell is absent. Reasons derived from a definition's traits come first, its own reason last.
 pub fn of_cell(cell: &Cell, baselines: &Baselines) -> BTreeMap<Key, String> {
-    let unmeasured = cell.record.members.iter().map(|m| m.solo.as_str()).find(|s| baselines.repetitions(s) == 0);
+    let unmeasured =
+        cell.record.members.iter().map(|m| m.solo.as_str()).find(|s| !baselines.is_measured(cell.repetitions.iter(), s));
     let requests = of_servers(cell, baselines);
     let why = |key: Key| match (key, unmeasured) {
         _ if cell.counted.is_empty() => cell.validity.reasons.first().cloned().unwrap_or_else(|| "no run".into()),
@@ -26,7 +27,7 @@ pub fn of_cell(cell: &Cell, baselines: &Baselines) -> BTreeMap<Key, String> {
         }
         (Key::SlowdownOnSlice, _) if cell.record.alone_on_slice.is_empty() => "its members do not run on slices".into(),
         (Key::MemoryOfSolo, _) if cell.get(Key::Memory).is_some() => {
-            match cell.record.members.iter().find(|m| !baselines.knows(&m.solo, Key::Memory)) {
+            match cell.record.members.iter().find(|m| !baselines.knows(cell.counted(), &m.solo, Key::Memory)) {
                 Some(m) => format!("the memory of its baseline `{}` was not read", m.solo),
                 None => "its baseline's memory was read differently".into(),
             }
@@ -76,7 +77,9 @@ pub fn of_requests(
         let told = cell.counted().find_map(|r| of(r)?.why_absent(key));
         match key {
             _ if cell.counted.is_empty() => "no usable run".into(),
-            Key::LatencyP99OfSolo if known.contains_key(&Key::LatencyP99) && baselines.repetitions(solo) == 0 => {
+            Key::LatencyP99OfSolo
+                if known.contains_key(&Key::LatencyP99) && !baselines.is_measured(cell.repetitions.iter(), solo) =>
+            {
                 format!("its baseline `{solo}` has no usable run")
             }
             Key::LatencyP99OfSolo if known.contains_key(&Key::LatencyP99) => format!("its baseline `{solo}` has no p99"),

@@ -62,22 +62,28 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
     let (cell_of, mut read): (Vec<usize>, Vec<Repetition>) =
         repetitions.into_iter().map(|(cell, run)| (cell, Repetition::read(run, &campaign.thresholds))).unzip();
     for r in &mut read {
+        r.origin = campaign.origin_of(r.record().block);
         let folder = name(&r.run.path);
         if copies.contains(&folder) {
-            r.validity.lower(Verdict::Void, "it duplicates another run");
+            r.validity.lower(Verdict::Discarded, "it duplicates another run");
             problems.push(format!("run `{folder}` is left out: it duplicates another run"));
         }
         if r.damaged {
             changed.push(folder);
         }
         check::run(r, &campaign);
+        if campaign.plan.measure_for_s.is_some() {
+            // How long an unknown amount of work took says nothing.
+            r.makespan_s = None;
+        }
     }
     problems.extend(left_out(changed));
     let idle_w = idle::level(&mut read);
     let mixed = data::mixed(&read);
     problems.extend(data::lower(&mut read, &mixed));
-    let drifts = check::drift(&mut read, &campaign);
-    let measured_for_s = span(folder, &read);
+    let others_ratio = check::load(&mut read, &campaign);
+    let drifts = check::drift(&read, &campaign);
+    let measured_for_s = span(folder, &campaign, &read);
     let (synthetic, shortened) = (data::synthetic(&read), data::shortened(&read));
 
     let mut groups: Vec<Vec<Repetition>> = campaign.plan.cells.iter().map(|_| Vec::new()).collect();
@@ -92,7 +98,10 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
         .zip(outcomes)
         .map(|((record, repetitions), outcomes)| begin(record.clone(), repetitions, outcomes))
         .collect();
-    let method = estimate(&mut cells);
+    let measured = cells.len();
+    cells.extend(solos_by_origin(&cells, campaign.origins.len()));
+    let method = estimate(&mut cells, measured);
+    let solos_by_origin = cells.split_off(measured);
     for cell in &mut cells {
         judge(cell, &campaign);
     }
@@ -100,12 +109,14 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
     compare_gains(&mut cells, campaign.thresholds.relevant_ratio);
 
     Ok(Analysis {
-        index: Index::of(&cells),
+        comments: folder.comments(),
+        index: Index::of(&cells, solos_by_origin),
         planned: campaign.plan.order.len(),
         accounted: OUTCOMES.map(|w| (w, by_word.get(w).copied().unwrap_or(0))).to_vec(),
         timelines: timeline::of(&cells),
         cells,
         drifts,
+        others_ratio,
         method,
         measured_for_s,
         synthetic,
@@ -128,24 +139,32 @@ fn left_out(mut changed: Vec<String>) -> Option<String> {
     }
 }
 
-/// Choose the runs for a cell's numbers: the valid ones if there are any, else the informative ones.
+/// Choose the runs for a cell's numbers: the valid ones if there are any, else the indicative ones.
 fn begin(record: CellRecord, repetitions: Vec<Repetition>, outcomes: BTreeMap<&'static str, usize>) -> Cell {
     let of = |verdict: Verdict| -> Vec<usize> {
         (0..repetitions.len()).filter(|&i| repetitions[i].counts() && repetitions[i].validity.verdict == verdict).collect()
     };
-    let (valid, informative) = (of(Verdict::Valid), of(Verdict::Informative));
+    let (valid, indicative) = (of(Verdict::Valid), of(Verdict::Indicative));
     let mut validity = Validity::valid();
-    let counted = if valid.is_empty() { informative } else { valid };
+    let counted = if valid.is_empty() { indicative } else { valid };
     let mut reasons: Vec<&String> = Vec::new();
     for r in repetitions.iter().filter(|r| r.record().outcome == Outcome::Completed) {
         reasons.extend(r.validity.reasons.iter().filter(|why| !reasons.contains(why)).collect::<Vec<_>>());
     }
     let left_out = repetitions.iter().filter(|r| r.record().outcome == Outcome::Completed).count() - counted.len();
     if counted.is_empty() {
-        let why = if reasons.is_empty() { "no run of it completed".to_string() } else { joined(&reasons) };
-        validity.lower(Verdict::Void, why);
-    } else if repetitions[counted[0]].validity.verdict == Verdict::Informative {
-        validity.lower(Verdict::Informative, joined(&reasons));
+        let no_memory = repetitions.iter().find_map(|r| match &r.record().outcome {
+            Outcome::OutOfMemory { member, message } => Some(format!("out of memory: member {member}: {message}")),
+            _ => None,
+        });
+        let why = match no_memory {
+            _ if !reasons.is_empty() => joined(&reasons),
+            Some(why) => why,
+            None => "no run of it completed".to_string(),
+        };
+        validity.lower(Verdict::Discarded, why);
+    } else if repetitions[counted[0]].validity.verdict == Verdict::Indicative {
+        validity.lower(Verdict::Indicative, joined(&reasons));
     } else if left_out > 0 {
         // Said, but the cell stays valid: its numbers come from valid runs alone.
         validity.reasons.push(format!("{} left out: {}", number::runs(left_out), joined(&reasons)));
@@ -180,13 +199,24 @@ fn servers(cells: &[Cell]) -> BTreeMap<String, Serving> {
     told.filter_map(|m| Some((m.spec.solo.clone(), m.serving.clone()?))).collect()
 }
 
-/// Fill every cell's quantities. Returns how the intervals of epoch times were made.
-fn estimate(cells: &mut [Cell]) -> Option<&'static str> {
+/// Of a merged campaign each solo cell once more for each origin, with the runs from there: what a group of one machine is compared
+/// with directly. Empty for a campaign that was measured as such.
+fn solos_by_origin(cells: &[Cell], origins: usize) -> Vec<Cell> {
+    let of = |solo: &Cell, origin: usize| {
+        let runs: Vec<Repetition> = solo.repetitions.iter().filter(|r| r.origin == origin).cloned().collect();
+        (!runs.is_empty()).then(|| begin(solo.record.clone(), runs, BTreeMap::new()))
+    };
+    cells.iter().filter(|c| c.is_solo()).flat_map(|solo| (0..origins).filter_map(move |origin| of(solo, origin))).collect()
+}
+
+/// Fill every cell's quantities. The first `measured` cells are those of the plan, and give baselines and pools; the others repeat
+/// runs of these. Returns how the intervals of epoch times were made.
+fn estimate(cells: &mut [Cell], measured: usize) -> Option<&'static str> {
     let on_slices: BTreeSet<&String> = cells.iter().flat_map(|c| &c.record.alone_on_slice).collect();
-    let alone = cells.iter().filter(|c| c.is_solo() || on_slices.contains(&c.record.cell));
+    let alone = cells[..measured].iter().filter(|c| c.is_solo() || on_slices.contains(&c.record.cell));
     let baselines = Baselines::of(alone.map(|c| (&c.record, c.counted().collect())));
     let solo_kinds: BTreeMap<String, MemoryKind> =
-        cells.iter().filter(|c| c.is_solo()).filter_map(|c| Some((c.record.cell.clone(), c.memory_kind?))).collect();
+        cells[..measured].iter().filter(|c| c.is_solo()).filter_map(|c| Some((c.record.cell.clone(), c.memory_kind?))).collect();
     let of_cells: Vec<Vec<Values>> =
         cells.iter().map(|c| c.counted().map(|r| quantities::of_cell(r, &baselines)).collect()).collect();
     let of_members: Vec<Vec<Vec<Values>>> = cells
@@ -196,8 +226,10 @@ fn estimate(cells: &mut [Cell]) -> Option<&'static str> {
             members.map(|i| c.counted().map(|r| quantities::of_member(r, i, &baselines)).collect()).collect()
         })
         .collect();
-    let pools = Pools::fit(of_cells.iter().map(Vec::as_slice));
-    let member_pools = Pools::fit(of_members.iter().flatten().map(Vec::as_slice));
+    let is_solo: Vec<bool> = cells.iter().map(Cell::is_solo).collect();
+    let pools = Pools::fit(of_cells[..measured].iter().map(Vec::as_slice).zip(is_solo.iter().copied()));
+    let each_member = of_members[..measured].iter().zip(&is_solo).flat_map(|(of, is)| of.iter().map(|m| (m.as_slice(), *is)));
+    let member_pools = Pools::fit(each_member);
     let servers = servers(cells);
     for ((cell, values), members) in cells.iter_mut().zip(&of_cells).zip(&of_members) {
         let solo = cell.is_solo();
@@ -261,16 +293,7 @@ fn metrics(cell: &Cell) -> BTreeMap<String, Quantity> {
 /// Checks that need the whole cell.
 fn judge(cell: &mut Cell, campaign: &Campaign) {
     if cell.counted.len() == 1 {
-        cell.validity.lower(Verdict::Informative, "one repetition carries no interval");
-    }
-    let epochs: Vec<f64> = cell.counted().filter_map(Repetition::training_s).collect();
-    if let (Some(low), Some(high)) = (epochs.iter().copied().reduce(f64::min), epochs.iter().copied().reduce(f64::max)) {
-        let (ratio, limit) = (high / low, check::disagreement_ratio(campaign));
-        if ratio > limit {
-            let found = number::percent(ratio - 1.0);
-            let allowed = number::percent(limit - 1.0);
-            cell.validity.lower(Verdict::Informative, format!("its repetitions differ by {found} (limit {allowed})"));
-        }
+        cell.validity.lower(Verdict::Indicative, "one repetition carries no interval");
     }
     // Beside a member that serves each one that trains is judged by itself.
     let of_members = cell.members.iter().filter_map(|m| m.get(Key::Slowdown)).filter(|_| cell.serves());
@@ -281,7 +304,7 @@ fn judge(cell: &mut Cell, campaign: &Campaign) {
         .find(|q| !cell.is_solo() && q.high.is_some_and(|h| h < 1.0 / (1.0 + campaign.thresholds.relevant_ratio)));
     if let Some(q) = too_fast.map(number::with_interval) {
         let why = format!("its members were faster than alone (slowdown {q}): the baseline cannot be right");
-        cell.validity.lower(Verdict::Informative, why);
+        cell.validity.lower(Verdict::Indicative, why);
     }
 }
 
@@ -293,12 +316,14 @@ fn compare_gains(cells: &mut [Cell], threshold: f64) {
     }
 }
 
-/// From the first launch to the last end; for a resumed campaign, whose pauses do not count, the sum over its runs.
-fn span(folder: &CampaignFolder, repetitions: &[Repetition]) -> Option<f64> {
+/// From the first launch to the last end; for a campaign that was resumed or merged, whose pauses do not count, the sum over its
+/// runs.
+fn span(folder: &CampaignFolder, campaign: &Campaign, repetitions: &[Repetition]) -> Option<f64> {
     // What was never launched, because its mode could not be staged, has no time.
     let times = || repetitions.iter().map(|r| &r.record().timeline).filter(|t| t.launched_ns > 0);
     let resumed = folder.history().is_ok_and(|h| h.iter().filter(|e| matches!(e, JournalEntry::Opened { .. })).count() > 1);
-    if resumed {
+    // Machines have clocks of their own.
+    if resumed || campaign.is_merged() {
         return Some(times().map(|t| t.ended_ns.saturating_sub(t.launched_ns) as f64 * 1e-9).sum());
     }
     let (first, last) = (times().map(|t| t.launched_ns).min()?, times().map(|t| t.ended_ns).max()?);

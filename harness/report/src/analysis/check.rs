@@ -8,7 +8,7 @@ use collo_store::{AfterMeasured, BlockEdge, Campaign, Verdict};
 use super::repetition::Repetition;
 use crate::number;
 
-/// Lower a run for too little overlap, starts too far apart, or load from others.
+/// Lower a run for too little overlap, starts too far apart, or a load from others that left little to its members.
 pub fn run(repetition: &mut Repetition, campaign: &Campaign) {
     let t = &campaign.thresholds;
     let release = repetition.record().cell.after_measured == AfterMeasured::Exit;
@@ -22,25 +22,44 @@ pub fn run(repetition: &mut Repetition, campaign: &Campaign) {
         reasons.push(format!("members started {found} apart (limit {asked})"));
     }
     if let Some(others) = others_cores(repetition) {
-        let cores = f64::from(campaign.machine.cpu_cores.max(1));
-        if others > OTHERS_RATIO * cores {
+        let cores = f64::from(campaign.machine_of(repetition.record().block).cpu_cores.max(1));
+        if others > MOST_OTHERS_RATIO * cores {
             // Without the number, which is another in each repetition: the reasons of a cell are gathered by their words.
-            let allowed = number::percent(OTHERS_RATIO);
+            let allowed = number::percent(MOST_OTHERS_RATIO);
             reasons.push(format!("other processes used more than {allowed} of the cores while it was measured"));
         }
     }
-    for why in &campaign.informative {
-        reasons.push(format!("the whole campaign is informative: {why}"));
+    for why in &campaign.indicative {
+        reasons.push(format!("the whole campaign is indicative: {why}"));
     }
     if repetition.counts() {
         for reason in reasons {
-            repetition.validity.lower(Verdict::Informative, reason);
+            repetition.validity.lower(Verdict::Indicative, reason);
         }
     }
 }
 
-/// The share of the machine's cores that others may use while a run is measured on the CPU.
-const OTHERS_RATIO: f64 = 0.10;
+/// The share of the machine's cores that others may use during one run on the CPU. Less than that widens the intervals, as long
+/// as it is less than [`OTHERS_RATIO`] on average.
+const MOST_OTHERS_RATIO: f64 = 0.5;
+/// The share that they may use on average over a campaign: beyond it the numbers are those of another machine.
+const OTHERS_RATIO: f64 = 0.25;
+
+/// Lower every run of a campaign on the CPU that was measured beside too much else. Gives the mean share of the cores that others
+/// used; `None` where it was not read, or on a GPU.
+pub fn load(repetitions: &mut [Repetition], campaign: &Campaign) -> Option<f64> {
+    let ratio = |r: &Repetition| Some(others_cores(r)? / f64::from(campaign.machine_of(r.record().block).cpu_cores.max(1)));
+    let read: Vec<f64> = repetitions.iter().filter(|r| r.counts()).filter_map(ratio).collect();
+    let mean = read.iter().sum::<f64>() / read.len() as f64;
+    if mean > OTHERS_RATIO {
+        let (found, allowed) = (number::percent(mean), number::percent(OTHERS_RATIO));
+        for r in repetitions.iter_mut().filter(|r| r.counts()) {
+            let why = format!("other processes used {found} of the cores on average ({allowed} allowed)");
+            r.validity.lower(Verdict::Indicative, why);
+        }
+    }
+    mean.is_finite().then_some(mean)
+}
 
 /// Cores used by other processes than the members; `None` on a GPU, where the members' CPU is not the shared resource.
 fn others_cores(repetition: &Repetition) -> Option<f64> {
@@ -51,11 +70,6 @@ fn others_cores(repetition: &Repetition) -> Option<f64> {
     Some((repetition.metrics.get("cpu_ratio")? - members).max(0.0))
 }
 
-/// How far apart two repetitions of a cell may be before they disagree: as far as a baseline may drift, in each direction.
-pub fn disagreement_ratio(campaign: &Campaign) -> f64 {
-    (1.0 + campaign.thresholds.baseline_drift_ratio).powi(2)
-}
-
 /// A drift of the baselines between the two ends of a block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drift {
@@ -63,7 +77,8 @@ pub struct Drift {
     pub cell: String,
     /// Closing over opening epoch time; for a serving baseline, time per request at its capacity.
     pub ratio: f64,
-    pub void: bool,
+    /// More than the experiment's `baseline_drift`.
+    pub is_large: bool,
 }
 
 /// The drift measure of a baseline: its epoch time, or, if it serves, its time per request when none waits. Its latency would not
@@ -73,9 +88,9 @@ fn pace_s(r: &Repetition) -> Option<f64> {
     r.members.first().and_then(|m| m.epoch_s).or_else(|| capacity_per_s().map(f64::recip))
 }
 
-/// Find each block's drift. If a baseline drifted beyond the threshold, its runs of that block and those compared with it are
-/// void.
-pub fn drift(repetitions: &mut [Repetition], campaign: &Campaign) -> Vec<Drift> {
+/// Find each block's drift. It lowers nothing: what changes between blocks cancels in ratios, and what changes inside one widens
+/// their intervals.
+pub fn drift(repetitions: &[Repetition], campaign: &Campaign) -> Vec<Drift> {
     let plan = &campaign.plan;
     let edges = plan.order.iter().filter_map(|p| Some(((plan.cells.get(p.cell)?.slug.as_str(), p.repetition), p.edge?)));
     let edges: HashMap<(&str, u32), BlockEdge> = edges.collect();
@@ -88,20 +103,9 @@ pub fn drift(repetitions: &mut [Repetition], campaign: &Campaign) -> Vec<Drift> 
         }
     }
     let limit = campaign.thresholds.baseline_drift_ratio;
-    let mut found = Vec::new();
-    for ((block, cell), pair) in ends {
-        let [Some(opening), Some(closing)] = pair else { continue };
-        let ratio = closing / opening;
-        found.push(Drift { block, cell, ratio, void: ratio.ln().abs() > limit.ln_1p() });
-    }
-    for d in found.iter().filter(|d| d.void) {
-        let change = format!("{:+.0} %", (d.ratio - 1.0) * 100.0);
-        let allowed = number::percent(limit);
-        let why = format!("`{}` changed by {change} from the start to the end of block {} (limit {allowed})", d.cell, d.block);
-        let leans = |r: &Repetition| r.record().cell.members.iter().any(|m| m.solo == d.cell);
-        for r in repetitions.iter_mut().filter(|r| r.record().block == d.block && r.counts() && leans(r)) {
-            r.validity.lower(Verdict::Void, why.clone());
-        }
-    }
-    found
+    let drift = |((block, cell), pair): ((u32, String), [Option<f64>; 2])| {
+        let ratio = pair[1]? / pair[0]?;
+        Some(Drift { block, cell, ratio, is_large: ratio.ln().abs() > limit.ln_1p() })
+    };
+    ends.into_iter().filter_map(drift).collect()
 }

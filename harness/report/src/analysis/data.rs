@@ -44,13 +44,13 @@ pub fn mixed(repetitions: &[Repetition]) -> BTreeSet<String> {
     kinds.into_iter().filter(|(_, kinds)| kinds.len() > 1).map(|(name, _)| name.to_string()).collect()
 }
 
-/// Make runs on such data informative at best; returns the warnings.
+/// Make runs on such data indicative at best; returns the warnings.
 pub fn lower(repetitions: &mut [Repetition], mixed: &BTreeSet<String>) -> Vec<String> {
     let why = |name: &str| format!("{name} was real in some runs of this campaign and synthetic in others");
     for repetition in repetitions.iter_mut().filter(|r| r.counts()) {
         let names: BTreeSet<String> = repetition.record().members.iter().filter_map(data_set).map(str::to_string).collect();
         for name in names.intersection(mixed) {
-            repetition.validity.lower(Verdict::Informative, why(name));
+            repetition.validity.lower(Verdict::Indicative, why(name));
         }
     }
     mixed.iter().map(|name| format!("{}: their times are not comparable", why(name))).collect()

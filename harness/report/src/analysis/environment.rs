@@ -58,6 +58,42 @@ pub fn of(analysis: &Analysis) -> Vec<(String, String)> {
     found
 }
 
+/// The name of a fact as people read it.
+pub fn word(name: &str) -> &str {
+    if name == "cut as found" { "MIG as found" } else { name }
+}
+
+/// The precisions that members report: `fp32`.
+pub fn precision(analysis: &Analysis) -> Option<String> {
+    let members = analysis.cells.iter().flat_map(|c| &c.repetitions).flat_map(|r| &r.record().members);
+    let told = members.filter_map(|m| {
+        let hello = m.hello.as_ref()?;
+        hello.get("precision").or_else(|| hello.get("regime")?.get("precision"))?.as_str()
+    });
+    let mut found: Vec<&str> = told.collect();
+    found.sort_unstable();
+    found.dedup();
+    (!found.is_empty()).then(|| found.join(", "))
+}
+
+/// What a campaign ran on, in the words that decide whether its numbers can be compared with others.
+pub fn ran_on(analysis: &Analysis) -> Vec<String> {
+    const TOLD: [&str; 7] = ["driver", "CUDA", "VBIOS", "ECC", "power cap", "cut as found", "torch"];
+    let known = of(analysis);
+    let find = |name: &str| known.iter().find(|(n, _)| n == name).map(|(_, text)| text.as_str());
+    let mut parts: Vec<String> = find("GPU").or(find("CPU")).map(String::from).into_iter().collect();
+    for name in TOLD {
+        parts.extend(find(name).map(|text| match name {
+            // What it is is said by the text.
+            "cut as found" => format!("{text} as found"),
+            _ => format!("{name} {text}"),
+        }));
+    }
+    parts.extend(precision(analysis));
+    parts.push(if analysis.synthetic.is_empty() { "real data".into() } else { "synthetic data".into() });
+    parts
+}
+
 fn on_off(on: bool) -> String {
     if on { "on".into() } else { "off".into() }
 }

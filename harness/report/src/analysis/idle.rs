@@ -9,20 +9,26 @@ use std::collections::BTreeMap;
 use super::repetition::Repetition;
 use crate::stats;
 
-/// Assign the campaign's idle power of its state to every run, and return it.
+/// Assign the campaign's idle power of its state to every run, and return it; over
+/// several GPUs their mean.
 pub fn level(repetitions: &mut [Repetition]) -> BTreeMap<&'static str, f64> {
-    let mut read = BTreeMap::<&'static str, Vec<f64>>::new();
+    // Each GPU has its own.
+    let mut read = BTreeMap::<(usize, &'static str), Vec<f64>>::new();
     for r in repetitions.iter() {
         if let Some(watts) = r.idle_w.filter(|w| w.is_finite()) {
-            read.entry(state(r)).or_default().push(watts);
+            read.entry((r.origin, state(r))).or_default().push(watts);
         }
     }
-    let medians: BTreeMap<&'static str, f64> =
+    let medians: BTreeMap<(usize, &'static str), f64> =
         read.into_iter().filter_map(|(state, mut watts)| Some((state, stats::median(&mut watts)?))).collect();
     for r in repetitions {
-        r.idle_w = medians.get(state(r)).copied();
+        r.idle_w = medians.get(&(r.origin, state(r))).copied();
     }
-    medians
+    let mut by_state = BTreeMap::<&'static str, Vec<f64>>::new();
+    for ((_, state), watts) in medians {
+        by_state.entry(state).or_default().push(watts);
+    }
+    by_state.into_iter().map(|(state, watts)| (state, watts.iter().sum::<f64>() / watts.len() as f64)).collect()
 }
 
 fn state(r: &Repetition) -> &'static str {

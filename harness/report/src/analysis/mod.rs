@@ -3,23 +3,28 @@
 
 mod absent;
 mod build;
+mod cell_verdict;
 mod check;
 mod data;
 pub mod environment;
 mod idle;
 mod latency;
+pub mod limitation;
 mod pools;
 mod quantities;
+mod reference;
 mod repetition;
 mod samples;
 mod server;
+mod steady;
 mod suspect;
 mod timeline;
 mod trust;
+mod width;
 
 use std::collections::{BTreeMap, HashMap};
 
-use collo_store::{Campaign, CellRecord, Features, MemberSpec, Serving, Validity, Verdict};
+use collo_store::{Campaign, CellRecord, Comment, Features, MemberSpec, Serving, Validity, Verdict};
 use serde_json::{Map, Value};
 
 use crate::quantity::Key;
@@ -27,17 +32,22 @@ use crate::stats::{Quantity, RatioTest};
 
 pub use absent::NOBODY_SERVES;
 pub use build::analyse;
+pub use cell_verdict::CellVerdict;
 pub use check::Drift;
 pub use latency::Latency;
 pub use quantities::GainBy;
+pub use reference::{ReferenceCheck, ReferenceVerdict};
 pub use repetition::{MemberNumbers, MemoryKind, Repetition};
 pub use server::Server;
 pub use timeline::Timeline;
+pub use width::WidthVerdict;
 
 /// The contents of a report, before wording.
 #[derive(Debug)]
 pub struct Analysis {
     pub campaign: Campaign,
+    /// What people wrote about it.
+    pub comments: Vec<Comment>,
     /// Runs of the plan.
     pub planned: usize,
     /// Runs by outcome, including `missing`; they sum to `planned`.
@@ -45,6 +55,8 @@ pub struct Analysis {
     /// In the order of the plan.
     pub cells: Vec<Cell>,
     pub drifts: Vec<Drift>,
+    /// Mean share of the cores that other processes used; `None` on a GPU, or if unread.
+    pub others_ratio: Option<f64>,
     /// How the intervals were made: `pooled t` or `moderated t`; absent if no cell has two repetitions.
     pub method: Option<&'static str>,
     /// Time from the first launch to the last end.
@@ -70,11 +82,15 @@ struct Index {
     workloads: Vec<String>,
     /// Uniform cells of a workload.
     of_workload: HashMap<String, Vec<usize>>,
+    /// Of a merged campaign each solo cell with the runs of one origin, by origin and label.
+    solos_by_origin: HashMap<(usize, String), Cell>,
 }
 
 impl Index {
-    fn of(cells: &[Cell]) -> Self {
-        let mut index = Index::default();
+    fn of(cells: &[Cell], solos_by_origin: Vec<Cell>) -> Self {
+        let by_origin = |c: Cell| Some(((c.repetitions.first()?.origin, c.name().to_string()), c));
+        let solos_by_origin = solos_by_origin.into_iter().filter_map(by_origin).collect();
+        let mut index = Index { solos_by_origin, ..Index::default() };
         for (i, cell) in cells.iter().enumerate() {
             if cell.is_solo() {
                 index.solos.entry(cell.name().to_string()).or_insert(i);
@@ -191,6 +207,13 @@ impl Cell {
         self.counted.iter().map(|&i| &self.repetitions[i])
     }
 
+    /// SM activity of a member's own instance: the mean over its runs, and their number.
+    pub fn on_instance(&self, member: usize) -> Option<(f64, usize)> {
+        let read = self.counted().filter_map(|r| r.members.get(member)?.instance_sm_active_ratio);
+        let (sum, n) = read.fold((0.0, 0), |(sum, n), x| (sum + x, n + 1));
+        (n > 0).then(|| (sum / n as f64, n))
+    }
+
     /// The workload with its settings, named as its solo cell; `None` for a mixed group.
     pub fn workload(&self) -> Option<&str> {
         self.record.is_uniform().then(|| self.record.members.first().map(|m| m.solo.as_str()))?
@@ -222,6 +245,30 @@ impl Analysis {
     /// The solo cell of a workload.
     pub fn solo(&self, label: &str) -> Option<&Cell> {
         self.index.solos.get(label).and_then(|at| self.cells.get(*at))
+    }
+
+    /// The solo cell of a workload where these runs were measured, to compare its own values with theirs. Of a merged campaign it has
+    /// the runs of one origin; there is none for runs of several.
+    pub fn solo_beside<'a>(&self, mut runs: impl Iterator<Item = &'a Repetition>, label: &str) -> Option<&Cell> {
+        if !self.campaign.is_merged() {
+            return self.solo(label);
+        }
+        let origin = runs.next()?.origin;
+        let one = runs.all(|r| r.origin == origin);
+        self.index.solos_by_origin.get(&(origin, label.to_string())).filter(|_| one)
+    }
+
+    /// The largest ratio of one solo cell's epoch times in different parts of a merged campaign; `None` if none was measured in two.
+    pub fn spread_of_solos(&self) -> Option<f64> {
+        let mut times = HashMap::<&str, Vec<f64>>::new();
+        for ((_, label), solo) in &self.index.solos_by_origin {
+            times.entry(label).or_default().extend(solo.get(Key::EpochTime).map(|q| q.estimate));
+        }
+        let ratio = |times: &Vec<f64>| {
+            let (low, high) = (times.iter().copied().reduce(f64::min)?, times.iter().copied().reduce(f64::max)?);
+            (times.len() > 1).then_some(high / low)
+        };
+        times.values().filter_map(ratio).reduce(f64::max)
     }
 
     /// Groups: every cell that is not a baseline compared with itself.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::quantities::{BaselineQuantity, Baselines, RepetitionValue, Values};
-use crate::quantity::Key;
+use crate::quantity::{Key, Trait};
 use crate::stats::{self, Pool, Quantity, Term, Variance};
 
 /// The pools of every quantity: cells (or members) of a campaign share information about their variance.
@@ -14,11 +14,13 @@ pub struct Pools {
 }
 
 impl Pools {
-    /// Fit one pool per quantity from groups of repetitions.
-    pub fn fit<'a>(groups: impl Iterator<Item = &'a [Values]>) -> Self {
+    /// Fit one pool per quantity from the repetitions of each cell (or member), which is a solo baseline or not.
+    pub fn fit<'a>(cells: impl Iterator<Item = (&'a [Values], bool)>) -> Self {
         let mut variances = BTreeMap::<Key, Vec<Variance>>::new();
-        for group in groups {
-            for name in Key::ALL.iter().copied().filter(|key| key.is_pooled()) {
+        for (group, is_solo) in cells {
+            // What a baseline differs by from itself is not what a group differs by from it.
+            let tells = |key: &Key| key.is_pooled() && !(is_solo && key.has(Trait::NeedsBaseline));
+            for name in Key::ALL.iter().copied().filter(tells) {
                 let values: Vec<f64> = group.iter().filter_map(|v| v.get(&name).map(|x| x.value)).collect();
                 if let Some((_, Some(variance))) = stats::log_moments(&values) {
                     variances.entry(name).or_default().push(variance);
@@ -55,7 +57,7 @@ impl Pools {
         }
         for (source, weight) in leans {
             let (_, variance, n) = baselines.known.get(source)?;
-            let variance = match (variance, baseline_pools.known.get(&source.1)) {
+            let variance = match (variance, baseline_pools.known.get(&source.2)) {
                 (Some(v), Some(pool)) => pool.shrink(*v),
                 (Some(v), None) => *v,
                 // One repetition of a baseline: the term's n of 1 already forbids an interval.

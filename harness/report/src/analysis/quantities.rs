@@ -10,8 +10,8 @@ use super::repetition::Repetition;
 use crate::quantity::{self, Key, Trait};
 use crate::stats::{self, Variance};
 
-/// A quantity of one repetition: its value with the baselines at their estimates, and the change of its logarithm with the
-/// logarithm of each baseline's epoch time (or makespan, or footprint).
+/// A quantity of one repetition: its value, and the change of its logarithm with the logarithm of each baseline (its epoch time, or
+/// makespan, or footprint) whose own uncertainty is not in the spread of the values yet.
 #[derive(Debug, Clone)]
 pub struct RepetitionValue {
     pub value: f64,
@@ -20,51 +20,86 @@ pub struct RepetitionValue {
     pub resolution: f64,
 }
 
-/// A baseline's own quantity: cell label and key.
-pub type BaselineQuantity = (String, Key);
+/// A baseline's own quantity: where it was measured, its label, and key. A merged campaign has several origins, and baselines
+/// of one never count for groups of another.
+pub type BaselineQuantity = (usize, String, Key);
 
 /// The quantities of one repetition.
 pub type Values = BTreeMap<Key, RepetitionValue>;
 
 /// A solo cell's logarithmic means, which others are compared with.
+///
+/// A time is compared with that of the baseline's runs in the same block, before and after it: what makes a machine slower for
+/// hours cancels, and what changes inside a block is in the spread of the ratios over the blocks. Where a block has no such run
+/// (those of MIG instances have none) it is the mean over all of them, with its own uncertainty.
 #[derive(Debug, Clone, Default)]
 pub struct Baselines {
     /// Mean logarithm, variance and number of repetitions, by cell and quantity.
     pub(super) known: BTreeMap<BaselineQuantity, (f64, Option<Variance>, usize)>,
-    /// Repetitions of each cell that give its speed.
-    repetitions: BTreeMap<String, usize>,
+    /// Mean logarithm of a time in one block.
+    of_blocks: BTreeMap<(BaselineQuantity, u32), f64>,
+    /// Repetitions of each cell that give its speed, by origin.
+    repetitions: BTreeMap<(usize, String), usize>,
 }
+
+/// What a slow hour makes longer for a baseline and for its groups alike.
+const TIMES: [Key; 2] = [Key::EpochTime, Key::Makespan];
 
 impl Baselines {
     /// From the counted repetitions of each solo cell.
     pub fn of<'a>(solos: impl Iterator<Item = (&'a CellRecord, Vec<&'a Repetition>)>) -> Self {
-        let (mut known, mut counted) = (BTreeMap::new(), BTreeMap::new());
+        let mut found = Baselines::default();
         for (cell, repetitions) in solos {
-            let own: Vec<Values> = repetitions.iter().map(|r| absolute(r)).collect();
-            let fast = |v: &&Values| v.contains_key(&Key::EpochTime) || v.contains_key(&Key::Offered);
-            counted.insert(cell.cell.clone(), own.iter().filter(fast).count());
-            for name in quantity::all(Trait::Baseline) {
-                let values: Vec<f64> = own.iter().filter_map(|v| v.get(&name).map(|x| x.value)).collect();
-                if let Some((mean, variance)) = stats::log_moments(&values) {
-                    known.insert((cell.cell.clone(), name), (mean, variance, values.len()));
-                }
+            let mut by_origin = BTreeMap::<usize, Vec<(u32, Values)>>::new();
+            for r in repetitions {
+                by_origin.entry(r.origin).or_default().push((r.record().block, absolute(r)));
+            }
+            for (origin, own) in by_origin {
+                found.keep(origin, cell, &own);
             }
         }
-        Baselines { known, repetitions: counted }
+        found
     }
 
-    fn get(&self, cell: &str, name: Key) -> Option<f64> {
-        self.known.get(&(cell.to_string(), name)).map(|k| k.0.exp())
+    /// Keep what the runs of a baseline at one origin are, each with its block.
+    fn keep(&mut self, origin: usize, cell: &CellRecord, own: &[(u32, Values)]) {
+        let fast = |(_, v): &&(u32, Values)| v.contains_key(&Key::EpochTime) || v.contains_key(&Key::Offered);
+        self.repetitions.insert((origin, cell.cell.clone()), own.iter().filter(fast).count());
+        for name in quantity::all(Trait::Baseline) {
+            let source = (origin, cell.cell.clone(), name);
+            let values: Vec<(u32, f64)> = own.iter().filter_map(|(block, v)| Some((*block, v.get(&name)?.value))).collect();
+            let all: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
+            let Some((mean, variance)) = stats::log_moments(&all) else { continue };
+            self.known.insert(source.clone(), (mean, variance, all.len()));
+            for (block, _) in values.iter().filter(|_| TIMES.contains(&name)) {
+                let here: Vec<f64> = values.iter().filter(|(b, _)| b == block).map(|(_, value)| *value).collect();
+                let mean = stats::log_moments(&here).map(|m| m.0);
+                self.of_blocks.extend(mean.map(|mean| ((source.clone(), *block), mean)));
+            }
+        }
     }
 
-    /// Whether a baseline has this quantity.
-    pub fn knows(&self, cell: &str, name: Key) -> bool {
-        self.known.contains_key(&(cell.to_string(), name))
+    /// A baseline's value where and when a run was measured.
+    fn get(&self, beside: &Repetition, cell: &str, name: Key) -> Option<f64> {
+        let source = (beside.origin, cell.to_string(), name);
+        let of_block = self.of_blocks.get(&(source.clone(), beside.record().block)).copied();
+        of_block.or_else(|| self.known.get(&source).map(|k| k.0)).map(f64::exp)
     }
 
-    /// Repetitions behind a baseline.
-    pub fn repetitions(&self, cell: &str) -> usize {
-        self.repetitions.get(cell).copied().unwrap_or(0)
+    /// What a value computed from [`Baselines::get`] leans on; nothing where the baseline is of the same block.
+    fn lean(&self, beside: &Repetition, cell: &str, name: Key, weight: f64) -> Option<(BaselineQuantity, f64)> {
+        let key = ((beside.origin, cell.to_string(), name), beside.record().block);
+        (!self.of_blocks.contains_key(&key)).then_some((key.0, weight))
+    }
+
+    /// Whether a baseline has this quantity, where one of these runs was measured.
+    pub fn knows<'a>(&self, mut beside: impl Iterator<Item = &'a Repetition>, cell: &str, name: Key) -> bool {
+        beside.any(|r| self.known.contains_key(&(r.origin, cell.to_string(), name)))
+    }
+
+    /// Whether a baseline has a usable repetition where one of these runs was measured.
+    pub fn is_measured<'a>(&self, mut beside: impl Iterator<Item = &'a Repetition>, cell: &str) -> bool {
+        beside.any(|r| self.repetitions.get(&(r.origin, cell.to_string())).is_some_and(|n| *n > 0))
     }
 }
 
@@ -79,9 +114,9 @@ fn of_requests(latency: &Latency) -> impl Iterator<Item = (Key, RepetitionValue)
 }
 
 /// The p99 relative to that of the workload alone.
-fn of_solo(values: &Values, solo: &str, baselines: &Baselines) -> Option<RepetitionValue> {
-    let (own, alone) = (values.get(&Key::LatencyP99)?.value, baselines.get(solo, Key::LatencyP99)?);
-    Some(RepetitionValue { leans_on: vec![((solo.to_string(), Key::LatencyP99), -1.0)], ..plain(own / alone) })
+fn of_solo(values: &Values, r: &Repetition, solo: &str, baselines: &Baselines) -> Option<RepetitionValue> {
+    let (own, alone) = (values.get(&Key::LatencyP99)?.value, baselines.get(r, solo, Key::LatencyP99)?);
+    Some(RepetitionValue { leans_on: baselines.lean(r, solo, Key::LatencyP99, -1.0).into_iter().collect(), ..plain(own / alone) })
 }
 
 /// Quantities that need no baseline.
@@ -131,7 +166,7 @@ pub fn of_cell(r: &Repetition, baselines: &Baselines) -> Values {
     let mut values = absolute(r);
     let cell = &r.record().cell;
     let epochs: Option<Vec<f64>> = r.members.iter().map(|m| m.epoch_s).collect();
-    let solos = |name: Key| -> Option<Vec<f64>> { cell.members.iter().map(|m| baselines.get(&m.solo, name)).collect() };
+    let solos = |name: Key| -> Option<Vec<f64>> { cell.members.iter().map(|m| baselines.get(r, &m.solo, name)).collect() };
     // How much each baseline weighs, from each member's share of the whole.
     let lean = |shares: &[f64], name: Key, sign: f64| {
         let whole: f64 = shares.iter().sum();
@@ -139,7 +174,7 @@ pub fn of_cell(r: &Repetition, baselines: &Baselines) -> Values {
         for (member, share) in cell.members.iter().zip(shares) {
             *by_solo.entry(&member.solo).or_default() += sign * share / whole;
         }
-        by_solo.into_iter().map(|(solo, weight)| ((solo.to_string(), name), weight)).collect::<Vec<_>>()
+        by_solo.into_iter().filter_map(|(solo, weight)| baselines.lean(r, solo, name, weight)).collect::<Vec<_>>()
     };
     if let (Some(e), Some(b)) = (&epochs, solos(Key::EpochTime)) {
         let progress: Vec<f64> = b.iter().zip(e).map(|(b, e)| b / e).collect();
@@ -176,12 +211,14 @@ pub fn of_cell(r: &Repetition, baselines: &Baselines) -> Values {
     if let Some(q) = on_slice(r, &epochs, baselines) {
         values.insert(Key::SlowdownOnSlice, q);
     }
-    if let Some(fairness) = fairness(cell, &epochs, solos(Key::EpochTime)) {
+    if let Some(fairness) =
+        fairness(cell, &epochs, solos(Key::EpochTime), |solo, weight| baselines.lean(r, solo, Key::EpochTime, weight))
+    {
         values.insert(Key::Fairness, fairness);
     }
     // Where requests were pooled, all who serve do so alike.
     let server = r.record().members.iter().find(|m| m.serving.is_some());
-    if let Some(q) = server.and_then(|m| of_solo(&values, &m.spec.solo, baselines)) {
+    if let Some(q) = server.and_then(|m| of_solo(&values, r, &m.spec.solo, baselines)) {
         values.insert(Key::LatencyP99OfSolo, q);
     }
     values
@@ -212,9 +249,10 @@ fn on_slice(r: &Repetition, epochs: &Option<Vec<f64>>, baselines: &Baselines) ->
         return None;
     }
     let slowdowns: Vec<f64> =
-        labels.iter().zip(e).map(|(label, e)| Some(e / baselines.get(label, Key::EpochTime)?)).collect::<Option<_>>()?;
+        labels.iter().zip(e).map(|(label, e)| Some(e / baselines.get(r, label, Key::EpochTime)?)).collect::<Option<_>>()?;
     let whole: f64 = slowdowns.iter().sum();
-    let leans_on = labels.iter().zip(&slowdowns).map(|(label, s)| ((label.clone(), Key::EpochTime), -s / whole)).collect();
+    let lean = |(label, s): (&String, &f64)| baselines.lean(r, label, Key::EpochTime, -s / whole);
+    let leans_on = labels.iter().zip(&slowdowns).filter_map(lean).collect();
     Some(RepetitionValue { leans_on, ..plain(whole / e.len() as f64) })
 }
 
@@ -263,12 +301,14 @@ fn gain(
     let value = match by {
         GainBy::Makespan => {
             let serial = solos(Key::Makespan)?;
-            RepetitionValue { leans_on: lean(&serial, Key::Makespan, 1.0), ..plain(serial.iter().sum::<f64>() / r.makespan_s?) }
+            let leans_on = lean(&serial, Key::Makespan, 1.0);
+            RepetitionValue { leans_on, ..plain(serial.iter().sum::<f64>() / r.makespan_s?) }
         }
         GainBy::EpochTime => {
             let (e, b) = (epochs.as_ref()?, solos(Key::EpochTime)?);
             let mean = e.iter().sum::<f64>() / e.len() as f64;
-            RepetitionValue { leans_on: lean(&b, Key::EpochTime, 1.0), ..plain(b.iter().sum::<f64>() / mean) }
+            let leans_on = lean(&b, Key::EpochTime, 1.0);
+            RepetitionValue { leans_on, ..plain(b.iter().sum::<f64>() / mean) }
         }
         GainBy::Progress => values.get(&Key::Stp)?.clone(),
     };
@@ -276,18 +316,19 @@ fn gain(
 }
 
 /// Least over largest normalised progress. Equal members need no baseline: it cancels.
-fn fairness(cell: &CellRecord, epochs: &Option<Vec<f64>>, solos: Option<Vec<f64>>) -> Option<RepetitionValue> {
+fn fairness(
+    cell: &CellRecord,
+    epochs: &Option<Vec<f64>>,
+    solos: Option<Vec<f64>>,
+    lean: impl Fn(&str, f64) -> Option<(BaselineQuantity, f64)>,
+) -> Option<RepetitionValue> {
     let epochs = epochs.as_ref().filter(|e| e.len() > 1)?;
     let alone = if cell.is_uniform() { vec![1.0; epochs.len()] } else { solos? };
     let progress: Vec<f64> = alone.iter().zip(epochs).map(|(b, e)| b / e).collect();
     let least = (0..progress.len()).min_by(|&a, &b| progress[a].total_cmp(&progress[b]))?;
     let most = (0..progress.len()).max_by(|&a, &b| progress[a].total_cmp(&progress[b]))?;
     let (slow, fast) = (&cell.members[least].solo, &cell.members[most].solo);
-    let leans_on = if slow == fast {
-        Vec::new()
-    } else {
-        vec![((slow.clone(), Key::EpochTime), 1.0), ((fast.clone(), Key::EpochTime), -1.0)]
-    };
+    let leans_on = if slow == fast { Vec::new() } else { [lean(slow, 1.0), lean(fast, -1.0)].into_iter().flatten().collect() };
     Some(RepetitionValue { leans_on, ..plain(progress[least] / progress[most]) })
 }
 
@@ -309,11 +350,11 @@ pub fn of_member(r: &Repetition, index: usize, baselines: &Baselines) -> Values 
     let serving = r.record().members.get(index).and_then(|m| m.serving.as_ref());
     put(Key::Capacity, serving.and_then(|s| s.capacity_per_s));
     values.extend(member.latency.iter().flat_map(of_requests));
-    if let Some(q) = of_solo(&values, &spec.solo, baselines) {
+    if let Some(q) = of_solo(&values, r, &spec.solo, baselines) {
         values.insert(Key::LatencyP99OfSolo, q);
     }
-    if let (Some(e), Some(b)) = (member.epoch_s, baselines.get(&spec.solo, Key::EpochTime)) {
-        let leans_on = vec![((spec.solo.clone(), Key::EpochTime), -1.0)];
+    if let (Some(e), Some(b)) = (member.epoch_s, baselines.get(r, &spec.solo, Key::EpochTime)) {
+        let leans_on = baselines.lean(r, &spec.solo, Key::EpochTime, -1.0).into_iter().collect();
         values.insert(Key::Slowdown, RepetitionValue { leans_on, ..plain(e / b) });
     }
     values

@@ -18,6 +18,8 @@ pub struct Repetition {
     pub validity: Validity,
     /// True if its files differ from what was recorded.
     pub damaged: bool,
+    /// Index of the merged campaign that it comes from; 0 for one that was measured as such.
+    pub origin: usize,
     /// All epochs, in the order stored.
     pub epochs: Vec<EpochRecord>,
     pub members: Vec<MemberNumbers>,
@@ -65,6 +67,8 @@ pub struct MemberNumbers {
     pub read_bytes_per_s: Option<f64>,
     /// Involuntary switches: a core was taken away.
     pub involuntary_switches_per_s: Option<f64>,
+    /// SM activity of the instance that it has to itself, of all SMs of that instance.
+    pub instance_sm_active_ratio: Option<f64>,
 }
 
 /// Energy by a counter, over the measured window.
@@ -129,20 +133,20 @@ impl MemoryKind {
 }
 
 impl Repetition {
-    /// Read a run. What cannot be read makes it void, with the reason; it never fails the report.
+    /// Read a run. It is discarded if it cannot be read, with the reason; it never fails the report.
     pub fn read(run: StoredRun, thresholds: &Thresholds) -> Self {
         let mut validity = run.record.validity.clone();
         // Tables that are not the recorded ones say nothing, and their parts nothing either.
         let damage = run.damage();
-        damage.iter().for_each(|what| validity.lower(Verdict::Void, format!("its {what}")));
+        damage.iter().for_each(|what| validity.lower(Verdict::Discarded, format!("its {what}")));
         let mut epochs = Vec::new();
         match run.table("epochs.parquet") {
             _ if !damage.is_empty() => {}
             Some(path) => match collo_store::read_epochs(&path) {
                 Ok(read) => epochs = read,
-                Err(e) => validity.lower(Verdict::Void, format!("its epochs cannot be read: {e}")),
+                Err(e) => validity.lower(Verdict::Discarded, format!("its epochs cannot be read: {e}")),
             },
-            None if run.record.outcome == Outcome::Completed => validity.lower(Verdict::Void, "it has no epochs.parquet"),
+            None if run.record.outcome == Outcome::Completed => validity.lower(Verdict::Discarded, "it has no epochs.parquet"),
             None => {}
         }
         let mut found = Repetition {
@@ -162,6 +166,7 @@ impl Repetition {
             trust: Trust::default(),
             metrics: BTreeMap::new(),
             damaged: !damage.is_empty(),
+            origin: 0,
             run,
         };
         if found.run.record.outcome == Outcome::Completed && !found.damaged {
@@ -178,7 +183,7 @@ impl Repetition {
 
     /// True when its numbers may be shown.
     pub fn counts(&self) -> bool {
-        self.run.record.outcome == Outcome::Completed && self.validity.verdict != Verdict::Void
+        self.run.record.outcome == Outcome::Completed && self.validity.verdict != Verdict::Discarded
     }
 
     /// While every member trained.
@@ -262,11 +267,11 @@ impl Repetition {
     /// The requests of each serving member, by its measured spans, and those of all if they serve the same.
     fn take_requests(&mut self, spans: &[Vec<Window>]) {
         let Some(path) = self.run.table("requests.parquet") else {
-            return self.validity.lower(Verdict::Informative, "it has no requests.parquet");
+            return self.validity.lower(Verdict::Indicative, "it has no requests.parquet");
         };
         let requests = match collo_store::read_requests(&path) {
             Ok(requests) => requests,
-            Err(e) => return self.validity.lower(Verdict::Informative, format!("its requests cannot be read: {e}")),
+            Err(e) => return self.validity.lower(Verdict::Indicative, format!("its requests cannot be read: {e}")),
         };
         let mut of_all = Vec::new();
         let mut impossible = 0;
@@ -279,7 +284,7 @@ impl Repetition {
         }
         if impossible > 0 {
             let n = crate::number::count(impossible, "request");
-            self.validity.lower(Verdict::Informative, format!("{n} answered before they were due, left out"));
+            self.validity.lower(Verdict::Indicative, format!("{n} answered before they were due, left out"));
         }
         if of_all.windows(2).all(|w| w[0].0 == w[1].0) {
             let alike: Vec<Requests> = of_all.into_iter().map(|(_, own)| own).collect();
@@ -296,7 +301,7 @@ impl Repetition {
                 // What cannot be read to be judged cannot be summed up either, which says so.
                 self.trust = Trust::of(&self.run.record, path, training).unwrap_or_default();
                 samples::summarise(path, measured, training, &self.trust).unwrap_or_else(|e| {
-                    self.validity.lower(Verdict::Informative, format!("its samples cannot be read: {e}"));
+                    self.validity.lower(Verdict::Indicative, format!("its samples cannot be read: {e}"));
                     Summaries::new()
                 })
             }
@@ -306,6 +311,8 @@ impl Repetition {
             let scope = format!("member:{index}");
             let of = |metric: &str| summaries.get(&(scope.clone(), metric.to_string()));
             member.cpu_ratio = of("cpu_ratio").and_then(|s| s.mean);
+            member.instance_sm_active_ratio = own_instance(&self.run.record, index)
+                .and_then(|uuid| summaries.get(&(format!("mig:{uuid}"), "sm_active_ratio".to_string()))?.mean);
             member.read_bytes_per_s = of("read_bytes").and_then(|s| s.per_second);
             member.involuntary_switches_per_s = of("involuntary_context_switches").and_then(|s| s.per_second);
             let peak = |metric: &str, kind: MemoryKind| Some(Memory { bytes: of(metric)?.peak?, kind });
@@ -344,6 +351,8 @@ impl Repetition {
                 _ => {}
             }
         }
+        let dram_w = summaries.get(&("host".into(), "dram_energy_j".into())).and_then(|s| s.per_second);
+        add("dram_power_w".into(), dram_w);
         // The mean of a mask says nothing, nor does that of what was counted since the driver was loaded.
         sums.retain(|metric, _| metric != "throttle_reasons" && !metric.ends_with("energy_j"));
         self.metrics = sums.into_iter().map(|(metric, (sum, n))| (metric, sum / f64::from(n))).collect();
@@ -409,6 +418,12 @@ impl Repetition {
 
 /// Said of quantities of the measured window where there is none.
 pub const NO_COMMON_TIME: &str = "at no time were all members training past their warm-up";
+
+/// The instance that a member saw and has to itself, as CUDA names it.
+fn own_instance(record: &RunRecord, member: usize) -> Option<&str> {
+    let device = record.members[member].hello.as_ref()?.get("device")?.as_str()?;
+    (record.cell.mode.isolated && device.starts_with("MIG-")).then_some(device)
+}
 
 /// Values of a member or a slice are never added to those of the GPU.
 fn of_a_part(scope: &str) -> bool {

@@ -1,10 +1,10 @@
 //! Unusual observations about a cell, reported rather than dropped. In: cells with their repetitions. Out: sentences.
 //!
-//! An outlier is a repetition whose epoch time is further from its cell's median than the campaign's noise makes likely: more
+//! An outlier is a repetition whose epoch time (makespan, if members exit when finished) is further from its cell's median than the campaign's noise makes likely: more
 //! than four and a half standard deviations, estimated by the median over all cells, so that the outliers themselves do not hide
 //! it.
 
-use super::Cell;
+use super::{Cell, GainBy, steady};
 use crate::number;
 use crate::quantity::Key;
 
@@ -39,6 +39,8 @@ pub fn all(cells: &mut [Cell]) {
             cell.suspicious
                 .push(format!("SM clocks changed by {:+.1} % between the halves of its runs", (q.estimate - 1.0) * 100.0));
         }
+        cell.suspicious.extend(steady::change(cell));
+        cell.suspicious.extend(short_of_energy(cell));
         for odd in untrue(cell) {
             cell.suspicious.push(odd);
         }
@@ -46,6 +48,24 @@ pub fn all(cells: &mut [Cell]) {
             cell.suspicious.push(format!("clocks were throttled for {} of the time", number::percent(q.estimate)));
         }
     }
+}
+
+/// Below these the energy of a run is mostly the counter's own steps: NVML's counter moves every 20 to 100 ms, RAPL's every
+/// millisecond (<https://arxiv.org/abs/2312.02741>: part-time power measurements of NVIDIA GPUs).
+const ENERGY_STEPS: u32 = 20;
+const ENERGY_WINDOW_S: f64 = 1.0;
+
+/// Energies from so few steps of the counter, or so short a window, that they say little.
+fn short_of_energy(cell: &Cell) -> Option<String> {
+    let found = cell.counted().filter_map(|r| Some((r.energy?.steps, r.measured?.seconds())));
+    let (steps, window_s) = found.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1)))?;
+    (steps < ENERGY_STEPS || window_s < ENERGY_WINDOW_S).then(|| {
+        format!(
+            "its energy rests on as few as {} of the counter, in windows as short as {}: more `epochs`, or longer ones, make it sound",
+            number::count(steps as usize, "step"),
+            number::duration(window_s)
+        )
+    })
 }
 
 /// What was left out of the samples of its counted runs: identical ones in one sentence.
@@ -79,9 +99,19 @@ fn thinnest(cell: &Cell) -> Option<(String, f64)> {
     shares.min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
+/// The time by which repetitions of a cell are compared. Members that exit when finished train their last epochs in less company:
+/// which of them count for the epoch time differs between repetitions, so only the makespan compares like with like.
+fn compared_s(by: GainBy, training_s: Option<f64>, makespan_s: Option<f64>) -> Option<f64> {
+    match by {
+        GainBy::Makespan => makespan_s,
+        GainBy::EpochTime | GainBy::Progress => training_s.or(makespan_s),
+    }
+}
+
 /// Logarithmic distance of each counted repetition's time from the cell's median.
 fn deviations(cell: &Cell) -> Vec<(u32, f64)> {
-    let time = |r: &super::Repetition| Some((r.record().repetition, r.training_s().or(r.makespan_s)?.ln()));
+    let by = GainBy::of(&cell.record);
+    let time = |r: &super::Repetition| Some((r.record().repetition, compared_s(by, r.training_s(), r.makespan_s)?.ln()));
     let times: Vec<(u32, f64)> = cell.counted().filter_map(time).filter(|t| t.1.is_finite()).collect();
     let mut sorted: Vec<f64> = times.iter().map(|t| t.1).collect();
     sorted.sort_by(f64::total_cmp);
@@ -92,6 +122,22 @@ fn deviations(cell: &Cell) -> Vec<(u32, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_epoch_left_out_for_its_overlap_makes_no_outlier() {
+        // In the second repetition the epoch of the slower member beside nobody was left out: a shorter mean of the same run.
+        let runs = [(3.0, 10.0), (2.0, 10.1), (3.02, 9.95)];
+        let by = |by| -> Vec<(u32, f64)> {
+            let times = runs.iter().map(|&(training, makespan)| compared_s(by, Some(training), Some(makespan)));
+            let logs: Vec<f64> = times.map(|t| t.unwrap().ln()).collect();
+            (1..).zip(&logs).map(|(n, log)| (n, log - logs[0])).collect()
+        };
+        let calm = || vec![(1, -0.01), (2, 0.0), (3, 0.012)];
+        let beside = |odd| outliers(&[calm(), calm(), calm(), odd]).pop().unwrap();
+        assert!(beside(by(GainBy::Makespan)).is_empty());
+        assert_eq!(beside(by(GainBy::Progress)).len(), 1, "the epoch time alone would call it one");
+        assert_eq!(compared_s(GainBy::Makespan, Some(3.0), None), None, "no makespan is not replaced by another time");
+    }
 
     #[test]
     fn one_repetition_far_from_its_cell_is_an_outlier_and_noise_is_none() {

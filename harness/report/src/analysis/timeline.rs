@@ -113,7 +113,8 @@ pub fn of(cells: &[Cell]) -> Vec<Timeline> {
     for (i, set) in uniform.iter().enumerate() {
         let lives_shown = Some(i) == shown;
         let solo = set.first().and_then(|c| cells.iter().find(|s| s.is_solo() && s.name() == c.record.members[0].solo));
-        let alone = solo.and_then(|s| timeline(s, s.counted().next()?));
+        let beside = set.first().and_then(|c| Some(c.counted().next()?.origin));
+        let alone = solo.and_then(|s| timeline(s, s.counted().find(|r| Some(r.origin) == beside)?));
         found.extend(alone.map(|t| Timeline { set: set.name(), lives_shown, ..t }));
         found.extend(runs(set, lives_shown));
     }
@@ -133,8 +134,9 @@ fn runs(set: &Set, lives_shown: bool) -> Vec<Timeline> {
 fn in_turn(cells: &[Cell], set: &Set) -> Option<Timeline> {
     let members = &set.first().filter(|c| !c.serves())?.record.members;
     let solo = |label: &str| cells.iter().find(|c| c.is_solo() && c.name() == label);
-    let each: Vec<Timeline> =
-        members.iter().map(|m| solo(&m.solo).and_then(|s| timeline(s, s.counted().next()?))).collect::<Option<_>>()?;
+    let beside = set.first()?.counted().next()?.origin;
+    let alone = |s: &Cell| timeline(s, s.counted().find(|r| r.origin == beside)?);
+    let each: Vec<Timeline> = members.iter().map(|m| solo(&m.solo).and_then(alone)).collect::<Option<_>>()?;
     let later = |line: &Curve, by: f64| line.iter().map(|(t, v)| (t + by, *v)).collect::<Curve>();
     let mut at = 0.0;
     let mut whole = Timeline {

@@ -83,7 +83,8 @@ pub fn beside(side: &ComparedReport) -> PublishedComparison {
                 ours,
                 outcome: crate::format::words::outcome(&cell.outcome),
                 validity: cell.validity.clone(),
-                place: place.filter(|_| cell.validity != "void" || figure.outcome.is_some()),
+                place: place
+                    .filter(|_| !matches!(cell.validity.as_str(), "discarded" | "out_of_memory") || figure.outcome.is_some()),
                 conditions,
                 mixed: cell.members.windows(2).any(|pair| pair[0].workload != pair[1].workload),
             }
@@ -124,7 +125,8 @@ impl PublishedRow {
 
     fn place_text(&self) -> String {
         let text = self.place.as_ref().map_or_else(|| "nothing to compare".into(), Position::text);
-        if self.validity == "valid" { text } else { format!("{text} ({})", self.validity) }
+        // Out of memory is said by the outcome.
+        if matches!(self.validity.as_str(), "valid" | "out_of_memory") { text } else { format!("{text} ({})", self.validity) }
     }
 
     fn quantity(&self) -> &str {

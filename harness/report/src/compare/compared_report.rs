@@ -24,7 +24,7 @@ pub struct ComparedReport {
     pub synthetic: Vec<String>,
     /// Remaining batches of an epoch, by workload: one count for each of its settings that differs.
     pub shortened: BTreeMap<String, BTreeSet<u64>>,
-    pub informative: Vec<String>,
+    pub indicative: Vec<String>,
     pub relevant_ratio: f64,
     pub cells: Vec<CellJson>,
     /// Cells that could not run there, with the reason.
@@ -51,7 +51,7 @@ impl From<ReportJson> for ComparedReport {
             environment: report.environment,
             synthetic: report.synthetic,
             shortened,
-            informative: report.informative,
+            indicative: report.indicative,
             relevant_ratio: if relevant_ratio > 0.0 { relevant_ratio } else { Thresholds::default().relevant_ratio },
             cells: report.cells,
             refusals: report.refusals,

@@ -132,8 +132,8 @@ pub fn cautions(left: &ComparedReport, right: &ComparedReport) -> Cautions {
         warn("the sides measured different numbers of epochs: makespans are not judged".into());
     }
     for (who, side) in [("left", left), ("right", right)] {
-        for why in &side.informative {
-            warn(format!("the {who} side is informative: {why}"));
+        for why in &side.indicative {
+            warn(format!("the {who} side is indicative: {why}"));
         }
     }
     if left.experiment != right.experiment {

@@ -7,7 +7,7 @@ use super::brief::more;
 use super::compared_report::{CellJson, ComparedReport};
 use super::{Head, cards, matching, quantity};
 use crate::document::{Badge, Block, Document, Fact, FactLine, Present, Row, Section, Table, TableCell, TableLayout};
-use crate::guideline::Verdict;
+use crate::guideline::Holds;
 use crate::number;
 use crate::stats::Quantity;
 use crate::{Error, Result};
@@ -41,7 +41,7 @@ pub struct ModelColumn {
 pub struct GuidelineRow {
     pub id: String,
     /// By card: verdict, statement and finding; none where the report has not got it.
-    pub on: Vec<Option<(Verdict, String, String)>>,
+    pub on: Vec<Option<(Holds, String, String)>>,
     pub changed: bool,
 }
 
@@ -108,7 +108,7 @@ pub fn generations(sides: &[ComparedReport], asked: Option<&str>) -> Result<Gene
         if sides[..i].iter().any(|other| other.device == side.device) {
             warnings.push(format!("{} appears more than once", side.device_said()));
         }
-        warnings.extend(side.informative.iter().map(|why| format!("{} is informative: {why}", side.device_said())));
+        warnings.extend(side.indicative.iter().map(|why| format!("{} is indicative: {why}", side.device_said())));
     }
     if sides.iter().any(|s| s.device.simulated) && sides.iter().any(|s| !s.device.simulated) {
         warnings.push("some of these GPUs are simulated: a model invented their numbers".into());
@@ -131,7 +131,7 @@ fn share(cell: &CellJson, name: &str, card: Option<&cards::GpuModel>) -> Share {
     }
 }
 
-/// Guidelines of all sides: those whose verdict differs first, then in the order of the first report.
+/// Guidelines of all sides: those whose answer differs first, then in the order of the first report.
 fn guidelines(sides: &[ComparedReport]) -> Vec<GuidelineRow> {
     let mut ids: Vec<&str> = Vec::new();
     for advice in sides.iter().flat_map(|s| &s.advice) {
@@ -142,13 +142,11 @@ fn guidelines(sides: &[ComparedReport]) -> Vec<GuidelineRow> {
     let of = |id: &str| {
         let on: Vec<_> = sides
             .iter()
-            .map(|s| {
-                s.advice.iter().find(|a| a.id == id).and_then(|a| Some((a.verdict?, a.statement.clone(), a.finding.clone())))
-            })
+            .map(|s| s.advice.iter().find(|a| a.id == id).and_then(|a| Some((a.holds?, a.statement.clone(), a.finding.clone()))))
             .collect();
-        let mut verdicts: Vec<Verdict> = on.iter().flatten().map(|(verdict, ..)| *verdict).collect();
-        verdicts.dedup();
-        GuidelineRow { id: id.into(), changed: verdicts.len() > 1, on }
+        let mut answers: Vec<Holds> = on.iter().flatten().map(|(holds, ..)| *holds).collect();
+        answers.dedup();
+        GuidelineRow { id: id.into(), changed: answers.len() > 1, on }
     };
     let mut rows: Vec<GuidelineRow> = ids.into_iter().map(of).collect();
     rows.sort_by_key(|row| !row.changed);
@@ -200,9 +198,9 @@ impl Present for Generations {
             Some(s) => json!({ "cell": s.label, "value": s.value, "outcome": s.outcome,
                                "validity": s.validity, "sms": s.sms }),
         };
-        let guideline = |on: &Option<(Verdict, String, String)>| match on {
+        let guideline = |on: &Option<(Holds, String, String)>| match on {
             None => Value::Null,
-            Some((verdict, statement, finding)) => json!({ "verdict": verdict, "statement": statement, "finding": finding }),
+            Some((holds, statement, finding)) => json!({ "holds": holds, "statement": statement, "finding": finding }),
         };
         json!({
             "schema": 1,
@@ -224,10 +222,10 @@ impl Present for Generations {
             lines.push(format!("{}{sms}: {} {}", card.name(), card.head.experiment, card.head.campaign));
         }
         lines.extend(self.warnings.iter().map(|w| format!("warning: {w}")));
-        let open = |row: &&GuidelineRow| !row.changed && row.on.iter().flatten().all(|(v, ..)| *v == Verdict::NotEnoughEvidence);
+        let open = |row: &&GuidelineRow| !row.changed && row.on.iter().flatten().all(|(v, ..)| *v == Holds::Open);
         let missing = || "not in this report".to_string();
         for row in self.guidelines.iter().filter(|row| !open(row)) {
-            lines.push(format!("{}: {}", row.id, if row.changed { "changed" } else { "the same verdict" }));
+            lines.push(format!("{}: {}", row.id, if row.changed { "changed" } else { "the same" }));
             for (card, on) in self.cards.iter().zip(&row.on) {
                 let said = on.as_ref().map_or_else(missing, |(v, statement, finding)| {
                     format!("{}: {statement} {finding}", Badge::from(*v).to_text()).replace('`', "")
@@ -237,7 +235,7 @@ impl Present for Generations {
         }
         let without: Vec<&str> = self.guidelines.iter().filter(open).map(|row| row.id.as_str()).collect();
         if !without.is_empty() {
-            lines.push(format!("not enough evidence on any GPU: {}", without.join(", ")));
+            lines.push(format!("open on every GPU: {}", without.join(", ")));
         }
         for row in self.cells.iter().take(ROWS) {
             lines.push(row.label.clone());
@@ -288,8 +286,8 @@ impl Generations {
             let mut cells = vec![TableCell::with_note(&row.id, if row.changed { "changed" } else { "" })];
             cells.extend(row.on.iter().map(|on| match on {
                 None => TableCell::default(),
-                Some((verdict, statement, finding)) => TableCell {
-                    chip: Some(Badge::from(*verdict)),
+                Some((holds, statement, finding)) => TableCell {
+                    chip: Some(Badge::from(*holds)),
                     ..TableCell::with_note(statement.replace('`', ""), finding.replace('`', ""))
                 },
             }));

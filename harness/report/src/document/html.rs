@@ -18,17 +18,36 @@ struct Page<'a> {
 #[template(path = "block.html")]
 struct BlockView<'a> {
     b: &'a Block,
+    beside: Beside<'a>,
+}
+
+/// The folders beside a document that its blocks link to.
+#[derive(Clone, Copy)]
+struct Beside<'a> {
+    plots: Option<&'a str>,
+    runs: Option<&'a str>,
 }
 
 /// The whole document.
 pub fn document(d: &Document) -> Result<String> {
-    let page = Page { d, style: include_str!("../../templates/page.css"), script: include_str!("../../templates/page.js") };
+    let script = concat!(
+        include_str!("../../templates/page.js"),
+        include_str!("../../templates/cells.js"),
+        include_str!("../../templates/figures.js")
+    );
+    let page = Page { d, style: include_str!("../../templates/page.css"), script };
     Ok(page.render()?)
 }
 
 /// A block as markup, also when nested in another.
-fn block(b: &Block) -> impl std::fmt::Display {
-    BlockView { b }
+fn block<'a>(b: &'a Block, beside: &Beside<'a>) -> impl std::fmt::Display {
+    BlockView { b, beside: *beside }
+}
+
+impl Document {
+    fn beside(&self) -> Beside<'_> {
+        Beside { plots: self.plots.as_deref(), runs: self.runs.as_deref() }
+    }
 }
 
 impl Tone {

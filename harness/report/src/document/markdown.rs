@@ -25,8 +25,9 @@ pub fn document(d: &Document) -> String {
         paragraph(format!("## {}", escape(section.title)));
         let chip = section.chip.as_ref().map_or_else(String::new, |c| format!("**{}** · ", escape(&c.text)));
         paragraph(format!("{chip}{}", escape(&section.finding)));
-        section.blocks.iter().for_each(|b| paragraph(block(b, d.plots.as_deref())));
+        section.blocks.iter().for_each(|b| paragraph(block_of(b, d.plots.as_deref())));
     }
+    paragraph(escape(&d.left_out));
     out.truncate(out.trim_end().len());
     out + "\n"
 }
@@ -40,7 +41,12 @@ fn fact(fact: &Fact) -> String {
     format!("- {}: {}\n", escape(&fact.name), fact.lines.iter().filter_map(line).collect::<Vec<_>>().join("; "))
 }
 
-fn block(block: &Block, plots: Option<&str>) -> String {
+/// One block, on its own.
+pub fn block(block: &Block) -> String {
+    block_of(block, None)
+}
+
+fn block_of(block: &Block, plots: Option<&str>) -> String {
     match block {
         Block::Figure(f) => {
             let title = tagged(&f.title, &f.tags);
@@ -66,23 +72,25 @@ fn block(block: &Block, plots: Option<&str>) -> String {
         Block::Command(what, command) => format!("{what}: `{}`", code(command)),
         Block::Advice(advice) => self::advice(advice),
         Block::Folded(title, blocks) => {
-            let inner: Vec<String> = blocks.iter().map(|b| self::block(b, plots)).collect();
+            let inner: Vec<String> = blocks.iter().map(|b| block_of(b, plots)).collect();
             format!("{}:\n\n{}", escape(title), inner.join("\n\n"))
         }
     }
 }
 
 fn advice(advice: &[Advice]) -> String {
-    let mut out = String::from("| verdict | guideline | here, 95 % interval | published |\n|---|---|---|---|\n");
+    let mut out = String::from(
+        "| holds here? | agrees with the study? | guideline | here, 95 % interval | published |\n|---|---|---|---|---|\n",
+    );
     for a in advice {
         let key = a
             .key
             .as_ref()
             .map_or_else(|| "–".to_string(), |[value, bounds, cell]| format!("{value} {bounds} (`{}`)", code(cell)));
         let command = a.command.as_ref().map_or_else(String::new, |c| format!(" Next: `{}`", code(c)));
-        let [verdict, statement, finding, published] =
-            [&a.verdict.text, &a.statement, &a.finding, &a.published].map(|t| escape(t));
-        let _ = writeln!(out, "| {verdict} | **{statement}** {finding}{command} | {key} | {published} |");
+        let [holds, agrees, statement, finding, published] =
+            [&a.holds.text, &a.agrees.text, &a.statement, &a.finding, &a.published].map(|t| escape(t));
+        let _ = writeln!(out, "| {holds} | {agrees} | **{statement}** {finding}{command} | {key} | {published} |");
     }
     out
 }

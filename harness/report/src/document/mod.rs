@@ -2,6 +2,7 @@
 //! as lines of a terminal. Only this module knows HTML and Markdown; a report, comparisons and a history of nights produce
 //! documents.
 
+pub mod csv;
 pub mod html;
 pub mod markdown;
 mod model;

@@ -19,8 +19,12 @@ pub struct Document {
     pub files: Vec<(&'static str, &'static str)>,
     /// The folder of the figures as files, relative to the document; `None` if it stands alone.
     pub plots: Option<String>,
+    /// The folder of the runs, relative to the document; `None` if it is not where reports are.
+    pub runs: Option<String>,
     pub warnings: Vec<String>,
     pub sections: Vec<Section>,
+    /// What else a reader may look for, and why it is not here.
+    pub left_out: String,
     /// A navigation beside the sections, and a script for tips, filters and copying.
     pub interactive: bool,
 }
@@ -76,6 +80,8 @@ pub struct Section {
     /// The finding, or why there is none: at most two sentences.
     pub finding: String,
     pub blocks: Vec<Block>,
+    /// It has no content; its finding says why.
+    pub left_out: bool,
 }
 
 /// How a word is highlighted.
@@ -134,7 +140,9 @@ pub enum Block {
 #[derive(Debug)]
 pub struct Advice {
     pub id: String,
-    pub verdict: Badge,
+    /// Whether it holds here, and whether what was published agrees.
+    pub holds: Badge,
+    pub agrees: Badge,
     pub statement: String,
     pub finding: String,
     /// The key number, its interval, and its cell.
@@ -157,11 +165,16 @@ pub struct Figure {
     pub caption: String,
     pub values: Table,
     pub simulated: bool,
-    /// Caveats about its numbers: `simulated`, `synthetic data`, `informative`.
+    /// Caveats about its numbers: `simulated`, `synthetic data`, `indicative`.
     pub tags: Vec<String>,
 }
 
 impl Figure {
+    /// True if its table stands open beside its only panel.
+    pub fn is_open(&self) -> bool {
+        self.panels.len() == 1 && self.values.rows.len() <= 24
+    }
+
     /// True if four panels are beside each other instead of three.
     pub fn narrow(&self) -> bool {
         self.panels.first().is_some_and(|p| p.drawing.width < crate::plot::WIDTH)
@@ -193,6 +206,8 @@ pub struct Table {
     /// Sharing modes and their labels, if the rows are drawn.
     pub legend: Vec<(String, String)>,
     pub tags: Vec<String>,
+    /// Everything about a row, shown when it is asked for: the anchor of the row, and a text as a terminal prints it.
+    pub details: Vec<(String, String)>,
 }
 
 /// The alignment of a column's values.
@@ -247,8 +262,12 @@ pub struct TableCell {
     pub sort: Option<f64>,
     /// A second line, smaller.
     pub note: String,
+    /// Both ends of an interval, for programs; the text has them for people.
+    pub ends: Option<(f64, f64)>,
     /// The row that it links to.
     pub link: String,
+    /// Links to files of the runs: a text, and the place below the folder of the runs.
+    pub files: Vec<(String, String)>,
     /// A ratio drawn beside the text, on a logarithmic axis with a line at 1.
     pub ratio: Option<f64>,
     /// The sharing mode whose mark is drawn before it.
@@ -263,6 +282,11 @@ impl TableCell {
     /// A field with a text.
     pub fn text(text: impl Into<String>) -> Self {
         TableCell { text: text.into(), ..Default::default() }
+    }
+
+    /// A number as it is read, and in full.
+    pub fn number(text: impl Into<String>, value: f64) -> Self {
+        TableCell { text: text.into(), sort: Some(value), ..Default::default() }
     }
 
     /// A field with a smaller second line.

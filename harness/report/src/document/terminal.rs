@@ -33,7 +33,10 @@ fn block(block: &Block, width: usize) -> String {
         // A command is copied whole.
         Block::Command(what, command) => format!("{}: {}\n", what.to_lowercase(), line(command)),
         Block::Advice(advice) => {
-            list(&advice.iter().map(|a| format!("{}: {} {}", a.verdict.to_text(), a.statement, a.finding)).collect::<Vec<_>>())
+            let of = |a: &super::Advice| {
+                format!("{} here, study {}: {} {}", a.holds.to_text(), a.agrees.to_text(), a.statement, a.finding)
+            };
+            list(&advice.iter().map(of).collect::<Vec<_>>())
         }
         Block::Folded(title, blocks) => wrapped(&format!("{title}:"), width) + &text(blocks, width),
         Block::Verbatim(name, text) => format!("{}:\n{}\n", line(name), collo_store::text::lines(text)),

@@ -12,7 +12,7 @@ pub fn sentences(analysis: &Analysis) -> Vec<String> {
     }
     said.extend(notes::synthetic(analysis).map(|text| format!("data: {text}")));
     said.extend(notes::shortened(analysis));
-    said.extend(analysis.campaign.informative.iter().map(|why| format!("informative: {why}")));
+    said.extend(analysis.campaign.indicative.iter().map(|why| format!("indicative: {why}")));
     said
 }
 

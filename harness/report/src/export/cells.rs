@@ -13,7 +13,7 @@ use crate::quantity::{self, Trait};
 use crate::stats::Quantity;
 
 /// The columns before the quantities.
-const LABELS: [(&str, ColumnKind); 28] = [
+const LABELS: [(&str, ColumnKind); 29] = [
     ("experiment", ColumnKind::Text),
     ("campaign", ColumnKind::Text),
     ("created_utc", ColumnKind::Text),
@@ -22,7 +22,7 @@ const LABELS: [(&str, ColumnKind); 28] = [
     ("simulated", ColumnKind::Flag),
     ("synthetic", ColumnKind::Text),
     ("shortened", ColumnKind::Text),
-    ("campaign_informative", ColumnKind::Text),
+    ("campaign_indicative", ColumnKind::Text),
     ("cell", ColumnKind::Text),
     ("sharing", ColumnKind::Text),
     ("degree", ColumnKind::Whole),
@@ -42,6 +42,7 @@ const LABELS: [(&str, ColumnKind); 28] = [
     ("throughput_gain_by", ColumnKind::Text),
     ("throughput_gain_verdict", ColumnKind::Text),
     ("throughput_gain_p_adjusted", ColumnKind::Number),
+    ("instance_sm_active_ratio", ColumnKind::Text),
 ];
 
 /// One row per cell, in the order of the plan, the refused ones last.
@@ -79,7 +80,7 @@ pub fn table(analysis: &Analysis) -> ExportTable {
         for (name, value) in [
             ("outcome", ExportValue::text("refused")),
             ("repetitions", ExportValue::Whole(0)),
-            ("validity", ExportValue::text("void")),
+            ("validity", ExportValue::text("discarded")),
             ("reasons", ExportValue::list([refusal.reason.clone()].into_iter().chain(hint))),
         ] {
             if let Some(at) = LABELS.iter().position(|(label, _)| *label == name) {
@@ -89,6 +90,14 @@ pub fn table(analysis: &Analysis) -> ExportTable {
         row
     }));
     ExportTable { heads, rows }
+}
+
+/// The same without the quantities.
+pub fn labels_only(analysis: &Analysis) -> ExportTable {
+    let mut table = table(analysis);
+    table.heads.truncate(LABELS.len());
+    table.rows.iter_mut().for_each(|row| row.truncate(LABELS.len()));
+    table
 }
 
 /// The values common to all rows.
@@ -103,7 +112,7 @@ fn campaign(analysis: &Analysis) -> [ExportValue; 9] {
         ExportValue::Flag(c.device.simulated),
         ExportValue::list(&analysis.synthetic),
         ExportValue::list(caveats::shortened(analysis)),
-        ExportValue::list(&c.informative),
+        ExportValue::list(&c.indicative),
     ]
 }
 
@@ -125,13 +134,14 @@ fn labels(analysis: &Analysis, cell: &Cell) -> Vec<ExportValue> {
         ExportValue::text(cell.outcome()),
         ExportValue::list(outcomes),
         ExportValue::from(cell.counted.len()),
-        ExportValue::text(words::verdict(cell.validity.verdict)),
+        ExportValue::text(cell.verdict().as_str()),
         ExportValue::list(&cell.validity.reasons),
         ExportValue::list(&cell.suspicious),
         ExportValue::from(cell.memory_kind.map(|k| k.as_str())),
         ExportValue::text(GainBy::of(record).as_str()),
         ExportValue::from(cell.gain_verdict.as_ref().map(|g| g.verdict.as_str())),
         ExportValue::from(cell.gain_verdict.as_ref().map(|g| g.p_adjusted)),
+        ExportValue::list((0..cell.members.len()).filter_map(|i| cell.on_instance(i)).map(|(share, _)| format!("{share:.4}"))),
     ]);
     row
 }

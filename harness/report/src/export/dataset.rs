@@ -103,7 +103,7 @@ static MEMBER: [DatasetColumn; 18] = [
 static ALONE: [DatasetColumn; 17] = [
     column("solo_cell", Text, |at| ExportValue::text(&at.record.spec.solo)),
     column("solo_repetitions", Whole, |at| at.solo.map(|s| s.counted.len()).into()),
-    column("solo_validity", Text, |at| at.solo.map(|s| words::verdict(s.validity.verdict)).into()),
+    column("solo_validity", Text, |at| at.solo.map(|s| s.verdict().as_str()).into()),
     column("solo_epoch_time_s", Number, |at| alone(at, Key::EpochTime)),
     column("solo_latency_p99_s", Number, |at| alone(at, Key::LatencyP99)),
     column("solo_items_per_s", Number, |at| alone(at, Key::Items)),
@@ -186,8 +186,9 @@ pub fn table(analysis: &Analysis) -> ExportTable {
     let mut rows = Vec::new();
     for cell in &analysis.cells {
         // A failed run may have ended before a member told its graph; the cell knows it from another.
-        let solos: Vec<Option<&Cell>> = cell.record.members.iter().map(|m| analysis.solo(&m.solo)).collect();
         for r in &cell.repetitions {
+            let beside = |solo: &str| analysis.solo_beside(std::iter::once(r), solo);
+            let solos: Vec<Option<&Cell>> = cell.record.members.iter().map(|m| beside(&m.solo)).collect();
             for (index, record) in r.record().members.iter().enumerate() {
                 let told = || cell.members.get(index).and_then(|m| m.features.as_ref());
                 let others = solos.iter().enumerate().filter(|(i, _)| *i != index).map(|(_, solo)| *solo);

@@ -1,15 +1,16 @@
 //! The cells as test cases for a CI system: JUnit's XML. In: an analysis. Out: one test case per cell. A cell fails if a run of
-//! it failed or none of its numbers can be used; out of memory, refused and not run are skipped, with the reason; `informative`
+//! it failed or was not as expected, or none of its numbers can be used; expected failures, out of memory, refused and not run
+//! are skipped, with the reason; `indicative`
 //! and anything unusual is in its output.
 
 use std::time::Duration;
 
-use collo_store::{Outcome, RefusalRecord};
+use collo_store::{Outcome, RefusalRecord, RunRecord, Standing as Compared};
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::caveats;
-use crate::analysis::{Analysis, Cell};
-use crate::format::words;
+use crate::analysis::{Analysis, Cell, ReferenceVerdict};
+use crate::format::words::outcome_in_full;
 use crate::number;
 use crate::quantity::Key;
 use crate::{Error, Result};
@@ -37,7 +38,16 @@ pub fn suite(analysis: &Analysis) -> Result<String> {
     });
     let refusals = c.plan.refusals.iter().map(|r| case(analysis, &r.cell, &r.sharing, Standing::Skipped { why: refused(r) }));
     let mut suite = TestSuite::new(line(&caveats::name(analysis)));
-    suite.add_test_cases(cells.chain(refusals));
+    let references = analysis.references();
+    let references = references.iter().map(|r| {
+        let standing = match r.verdict {
+            ReferenceVerdict::Within => Standing::Passed,
+            ReferenceVerdict::Outside => Standing::Failed { kind: "outside-tolerance", why: r.text(), each: vec![r.text()] },
+            ReferenceVerdict::Unmeasured => Standing::Skipped { why: r.text() },
+        };
+        case(analysis, &format!("{}: {}", r.reference.cell, r.reference.quantity), "reference", standing)
+    });
+    suite.add_test_cases(cells.chain(refusals).chain(references));
     suite.add_properties(properties(analysis).into_iter().map(|(name, value)| Property::new(name, line(&value))));
     let time = analysis.cells.iter().filter_map(run_time).sum();
     suite.set_time(time);
@@ -77,7 +87,7 @@ fn properties(analysis: &Analysis) -> Vec<(&'static str, String)> {
         ("completed", number::runs(analysis.count("completed"))),
     ];
     for (name, list) in
-        [("synthetic", &analysis.synthetic), ("shortened", &caveats::shortened(analysis)), ("informative", &c.informative)]
+        [("synthetic", &analysis.synthetic), ("shortened", &caveats::shortened(analysis)), ("indicative", &c.indicative)]
     {
         if !list.is_empty() {
             found.push((name, list.join("; ")));
@@ -100,13 +110,24 @@ fn run_time(cell: &Cell) -> Option<Duration> {
 
 fn standing(cell: &Cell) -> Standing {
     let runs = || cell.repetitions.iter().map(|r| (r.record().repetition, &r.record().outcome));
-    let told = |(n, outcome): (u32, &Outcome)| format!("repetition {n}: {}", how(outcome));
-    if let Some((_, first)) = runs().find(|(_, outcome)| outcome.is_failure()) {
-        let each = runs().filter(|(_, outcome)| outcome.is_failure()).map(told).collect();
-        return Standing::Failed { kind: first.as_str(), why: how(first), each };
+    let told = |(n, outcome): (u32, &Outcome)| format!("repetition {n}: {}", outcome_in_full(outcome));
+    let records = || cell.repetitions.iter().map(|r| r.record());
+    if let Some(first) = records().find(|r| r.standing() == Compared::Failed).map(|r| &r.outcome) {
+        let each = records().filter(|r| r.standing() == Compared::Failed).map(|r| told((r.repetition, &r.outcome))).collect();
+        return Standing::Failed { kind: first.as_str(), why: outcome_in_full(first), each };
+    }
+    let unexpected: Vec<&RunRecord> = records().filter(|r| r.standing() == Compared::Unexpected).collect();
+    if let Some(first) = unexpected.first() {
+        let why = first.expectation().unwrap_or_default();
+        let each = unexpected.iter().map(|r| told((r.repetition, &r.outcome))).collect();
+        return Standing::Failed { kind: "unexpected", why, each };
+    }
+    if let Some(first) = records().find(|r| r.standing() == Compared::Expected) {
+        let why = first.cell.expect.as_ref().map_or_else(String::new, |expected| format!("expected, {}: ", expected.reason));
+        return Standing::Skipped { why: format!("{why}{}", outcome_in_full(&first.outcome)) };
     }
     if let Some((_, first)) = runs().find(|(_, outcome)| matches!(outcome, Outcome::OutOfMemory { .. })) {
-        return Standing::Skipped { why: how(first) };
+        return Standing::Skipped { why: outcome_in_full(first) };
     }
     let of = |word: &str| cell.outcomes.get(word).copied().unwrap_or(0);
     let left = [(of("interrupted"), "interrupted"), (of("missing"), "not run")];
@@ -116,32 +137,16 @@ fn standing(cell: &Cell) -> Standing {
     }
     if cell.counted.is_empty() {
         let why = cell.validity.reasons.first().cloned().unwrap_or_else(|| "no usable run".into());
-        return Standing::Failed { kind: "void", why: format!("void: {why}"), each: cell.validity.reasons.clone() };
+        return Standing::Failed { kind: "discarded", why: format!("discarded: {why}"), each: cell.validity.reasons.clone() };
     }
     Standing::Passed
-}
-
-/// The outcome with its details.
-fn how(outcome: &Outcome) -> String {
-    let word = outcome.text();
-    match outcome {
-        Outcome::OutOfMemory { member, message }
-        | Outcome::HostOutOfMemory { member, message }
-        | Outcome::ProtocolError { member, message } => format!("{word}, member {member}: {message}"),
-        Outcome::Crashed { member, status, message, .. } => format!("{word}, member {member} {status}: {message}"),
-        Outcome::TimedOut { member, phase, message } => format!("{word} in {phase}, member {member}: {message}"),
-        Outcome::ModeLost { reason } | Outcome::NotStaged { reason } | Outcome::DeviceLost { reason } => {
-            format!("{word}: {reason}")
-        }
-        Outcome::Completed | Outcome::Interrupted => word,
-    }
 }
 
 /// Remarks on a cell: its validity unless valid, anything unusual, its numbers.
 fn said(cell: &Cell) -> Vec<String> {
     let mut lines = Vec::new();
     if !cell.counted.is_empty() && !cell.validity.reasons.is_empty() {
-        lines.push(format!("{}: {}", words::verdict(cell.validity.verdict), cell.validity.reasons.join("; ")));
+        lines.push(format!("{}: {}", cell.verdict().text(), cell.validity.reasons.join("; ")));
     }
     lines.extend(cell.suspicious.iter().map(|s| format!("suspicious: {s}")));
     let requests = [Key::LatencyP99, Key::LatencyP99OfSolo, Key::WithinSlo, Key::Goodput];

@@ -3,13 +3,16 @@
 
 mod caveats;
 mod cells;
+mod comment;
 mod csv;
 mod dataset;
 mod junit;
 mod latex;
 mod markdown;
+pub mod mlflow;
 mod openmetrics;
 mod parquet;
+mod sqlite;
 mod table;
 
 use crate::report_json::ReportJson;
@@ -20,8 +23,10 @@ use crate::{Error, Report, Result};
 pub enum Format {
     /// One row per cell.
     Csv,
-    /// A table for a paper.
+    /// Tables for a paper.
     Latex,
+    /// The same numbers as macros.
+    LatexMacros,
     /// One test case per cell.
     Junit,
     /// Gauges.
@@ -30,24 +35,31 @@ pub enum Format {
     Dataset,
     /// The same rows as Parquet.
     DatasetParquet,
+    /// An SQLite database.
+    Sqlite,
     /// `report.json`.
     Json,
     /// The report's text without its figures.
     Markdown,
+    /// Of that what fits a comment below a pull request.
+    Comment,
 }
 
-/// The report in a format: text in UTF-8, but for Parquet.
+/// The report in a format: text in UTF-8, but for Parquet and SQLite.
 pub fn export(report: &Report, format: Format) -> Result<Vec<u8>> {
     let analysis = &report.analysis;
     let text = match format {
         Format::Csv => csv::text(&cells::table(analysis)),
         Format::Latex => latex::tables(analysis),
+        Format::LatexMacros => latex::macros(analysis),
         Format::Junit => junit::suite(analysis)?,
         Format::Openmetrics => openmetrics::exposition(analysis),
         Format::Dataset => csv::text(&dataset::table(analysis)),
         Format::DatasetParquet => return parquet::bytes(dataset::table(analysis)),
+        Format::Sqlite => return sqlite::database(analysis),
         Format::Json => serde_json::to_string_pretty(&ReportJson::from(report)).map_err(|e| Error::Io(e.into()))? + "\n",
         Format::Markdown => markdown::report(report),
+        Format::Comment => comment::report(report),
     };
     Ok(text.into_bytes())
 }

@@ -7,7 +7,6 @@ use std::fmt::Write;
 
 use super::caveats;
 use crate::analysis::{Analysis, Cell};
-use crate::format::words;
 use crate::quantity::{self, Key, Trait, unit::Unit};
 use crate::stats::Quantity;
 
@@ -134,7 +133,7 @@ fn of_cell(common: &[(&'static str, String)], cell: &Cell) -> Vec<(&'static str,
         ("cell", cell.name().to_string()),
         ("sharing", cell.record.sharing.clone()),
         ("degree", cell.record.degree.to_string()),
-        ("validity", words::verdict(cell.validity.verdict).to_string()),
+        ("validity", cell.verdict().as_str().to_string()),
     ]);
     labels
 }

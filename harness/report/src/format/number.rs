@@ -116,6 +116,11 @@ pub fn percent(ratio: f64) -> String {
     if p < 100.0 && p > 99.5 { format!("{:.1} %", (p * 10.0).floor() / 10.0) } else { format!("{p:.0} %") }
 }
 
+/// A share that somebody wrote, as percent with at most two decimals: `40 %`, `2.5 %`.
+pub fn percent_as_written(ratio: f64) -> String {
+    format!("{} %", (ratio * 1e4).round() / 100.0)
+}
+
 /// Memory in GiB: two decimals below 2, else one.
 pub fn gib(bytes: f64) -> String {
     format!("{} GiB", gib_number(bytes))
@@ -198,6 +203,7 @@ mod tests {
     fn units_are_the_house_s() {
         assert_eq!(gib(0.75 * 1073741824.0), "0.75 GiB");
         assert_eq!(gib(2.3 * 1073741824.0), "2.3 GiB");
+        assert_eq!([percent_as_written(0.4), percent_as_written(0.025)], ["40 %", "2.5 %"]);
         assert_eq!([percent(0.9996), percent(1.0), percent(0.934), percent(1.98)], ["99.9 %", "100 %", "93 %", "198 %"]);
         assert_eq!([duration(124.0), duration(9.13), duration(44.2), duration(0.0123)], ["2 min 4 s", "9.1 s", "44 s", "12 ms"]);
     }

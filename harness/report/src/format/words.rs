@@ -1,6 +1,6 @@
 //! Words common to the terminal, the page, Markdown and exports. In: a keyword of the store or of JSON. Out: text for people.
 
-use collo_store::Verdict;
+use collo_store::{Outcome, Verdict};
 
 use crate::stats::Quantity;
 
@@ -9,12 +9,28 @@ pub fn outcome(word: &str) -> String {
     if word == "missing" { "not run".into() } else { word.replace('_', " ") }
 }
 
-/// A validity as people read it, and as JSON has it.
+/// The outcome with its details.
+pub fn outcome_in_full(outcome: &Outcome) -> String {
+    let word = outcome.text();
+    match outcome {
+        Outcome::OutOfMemory { member, message }
+        | Outcome::HostOutOfMemory { member, message }
+        | Outcome::ProtocolError { member, message } => format!("{word}, member {member}: {message}"),
+        Outcome::Crashed { member, status, message, .. } => format!("{word}, member {member} {status}: {message}"),
+        Outcome::TimedOut { member, phase, message } => format!("{word} in {phase}, member {member}: {message}"),
+        Outcome::ModeLost { reason } | Outcome::NotStaged { reason } | Outcome::DeviceLost { reason } => {
+            format!("{word}: {reason}")
+        }
+        Outcome::Completed | Outcome::Interrupted => word,
+    }
+}
+
+/// The validity of a run as people read it, and as JSON has it.
 pub fn verdict(v: Verdict) -> &'static str {
     match v {
         Verdict::Valid => "valid",
-        Verdict::Informative => "informative",
-        Verdict::Void => "void",
+        Verdict::Indicative => "indicative",
+        Verdict::Discarded => "discarded",
     }
 }
 
@@ -28,5 +44,13 @@ pub fn time_unit<'a>(quantities: impl Iterator<Item = &'a Quantity>) -> (f64, &'
     match quantities.map(|q| q.estimate).reduce(f64::max) {
         Some(largest) if largest < 1.0 => (1e3, "ms"),
         _ => (1.0, "s"),
+    }
+}
+
+/// Joules, or kilojoules if the largest estimate is some thousands: the factor and the unit.
+pub fn energy_unit<'a>(quantities: impl Iterator<Item = &'a Quantity>) -> (f64, &'static str) {
+    match quantities.map(|q| q.estimate).reduce(f64::max) {
+        Some(largest) if largest >= 2000.0 => (1e-3, "kJ"),
+        _ => (1.0, "J"),
     }
 }

@@ -1,6 +1,6 @@
 //! The cost of a mode without sharing: one member under an MPS daemon, or on the instance that is the whole GPU.
 
-use super::{Evidence, Guideline, Published, STUDY, Verdict, all_one, command, on_a_card};
+use super::{Evidence, Guideline, Holds, Published, STUDY, agreement, all_one, command, on_a_card, worded};
 use collo_gpus::notation::Size;
 
 use crate::analysis::{Analysis, Cell};
@@ -32,30 +32,33 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     if cells.is_empty() {
         return None;
     }
-    let verdict = all_one(analysis, &cells, Key::Slowdown);
+    let holds = all_one(analysis, &cells, Key::Slowdown);
     let slowdown = |c: &&&Cell| c.get(Key::Slowdown).map_or(0.0, |q| q.estimate);
     let most = cells.iter().max_by(|a, b| slowdown(a).total_cmp(&slowdown(b)));
-    let statement = match verdict {
-        Verdict::Supported => "Leave MPS or a whole-GPU instance on when one member trains alone.",
-        Verdict::Contradicted => "Turn sharing off when one member trains alone.",
-        Verdict::NotEnoughEvidence => "Whether a mode slows down one member alone is open.",
-    };
     let finding = most.map_or_else(String::new, |c| {
         format!("Slowest of {} relative to the plain GPU: `{}`.", number::count(cells.len(), "single member"), c.name())
     });
+    let (statement, finding) = worded(
+        holds,
+        "Is a mode without cost when one member trains alone?",
+        "Leave MPS or a whole-GPU instance on when one member trains alone.",
+        "turn sharing off then.",
+        finding,
+    );
     Some(Guideline {
         id: "alone-overhead",
-        statement: statement.into(),
+        statement,
         finding,
+        agrees: agreement(analysis, holds),
         key: most.and_then(|c| Evidence::of(c, Key::Slowdown)),
         tested: format!(
             "slowdown of one member under MPS, or on the instance of all {whole} slices, within {} of 1 by the whole interval",
             number::percent(analysis.campaign.thresholds.relevant_ratio)
         ),
-        verdict,
+        holds,
         evidence: cells.iter().filter_map(|c| Evidence::of(c, Key::Slowdown)).collect(),
         published: Some(PUBLISHED),
-        command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
+        command: (holds == Holds::Open).then(|| command(analysis)).flatten(),
         summary: false,
     })
 }

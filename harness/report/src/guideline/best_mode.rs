@@ -1,7 +1,8 @@
 //! Which sharing mode gives most throughput? Compares groups of the same members under two modes.
 
 use super::{
-    Evidence, Guideline, Held, Published, STUDY, Verdict, advantage, command, held, how_many, matched, on_a_card, study,
+    Agreement, Evidence, Guideline, Held, Holds, Published, STUDY, advantage, agreement, command, held, how_many, matched,
+    on_a_card, study, worded,
 };
 use crate::analysis::Analysis;
 use crate::number;
@@ -26,15 +27,10 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         how_many(&naive, VariableContent::Better) + how_many(&mig, VariableContent::Better),
         how_many(&naive, VariableContent::Worse) + how_many(&mig, VariableContent::Worse),
     );
-    let verdict = match (ahead, behind) {
-        (_, 1..) => Verdict::Contradicted,
-        (1.., 0) => Verdict::Supported,
-        _ => Verdict::NotEnoughEvidence,
-    };
-    let statement = match verdict {
-        Verdict::Supported => "Choose MPS for throughput.",
-        Verdict::Contradicted => "Choose the mode per workload: MPS is not always ahead.",
-        Verdict::NotEnoughEvidence => "Which mode gives the most throughput is open.",
+    let holds = match (ahead, behind) {
+        (_, 1..) => Holds::No,
+        (1.., 0) => Holds::Yes,
+        _ => Holds::Open,
     };
     let key = if behind > 0 {
         all().filter(|h| h.said == VariableContent::Worse).min_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate))
@@ -54,20 +50,28 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         }
     };
     let missing = if naive.is_empty() && mig.is_empty() { Some(study("workload == \"small\"")) } else { None };
+    let (statement, finding) = worded(
+        holds,
+        "Does MPS give the most throughput?",
+        "Choose MPS for throughput.",
+        "choose the mode per workload.",
+        finding,
+    );
     Some(Guideline {
         id: "best-mode",
-        statement: statement.into(),
+        statement,
         finding,
+        agrees: if ahead > 0 && behind > 0 { Agreement::Partly } else { agreement(analysis, holds) },
         key: key.map(|h| Evidence::between(h.left, h.right, Key::ThroughputGain, h.ratio.clone())),
         tested: format!(
             "work per second under MPS ÷ under the other mode, same members: never below 1 by more than {}, and above it somewhere; Holm-corrected \
              over the groups of each mode",
             number::percent(analysis.campaign.thresholds.relevant_ratio)
         ),
-        verdict,
+        holds,
         evidence: all().map(|h| Evidence::between(h.left, h.right, Key::ThroughputGain, h.ratio.clone())).collect(),
         published: Some(PUBLISHED),
-        command: (verdict == Verdict::NotEnoughEvidence).then(|| missing.or_else(|| command(analysis))).flatten(),
+        command: (holds == Holds::Open).then(|| missing.or_else(|| command(analysis))).flatten(),
         summary: false,
     })
 }

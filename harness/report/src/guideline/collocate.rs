@@ -2,7 +2,7 @@
 
 use collo_store::without_mode;
 
-use super::{Evidence, Guideline, Published, STUDY, Verdict, command, without};
+use super::{Evidence, Guideline, Holds, Published, STUDY, agreement, command, without, worded};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
@@ -34,24 +34,25 @@ impl Knee<'_> {
         self.groups[self.at]
     }
 
-    /// `Two do 1.96 times the work of running in turn; a third adds nothing measurable.`
+    /// `Two together have 1.96× the throughput of running in turn; a third adds nothing measurable.`
     fn brief(&self) -> Option<String> {
         let cell = self.cell();
         let gain = number::estimate(cell.get(Key::ThroughputGain)?);
-        let first = format!("{} do {gain} times the work of running in turn", capital(&number::word(cell.record.degree)));
+        let first =
+            format!("{} together have {gain}× the throughput of running in turn", capital(&number::word(cell.record.degree)));
         Some(self.next().map_or_else(|| format!("{first}."), |next| format!("{first}; {next}.")))
     }
 
-    /// `2 together do 1.96 times the work per second done in turn; a third adds nothing measurable`.
+    /// `2 together have 1.96× the throughput of running in turn; a third adds nothing measurable`.
     pub fn sentence(&self) -> Option<String> {
         let cell = self.cell();
         let gain = number::estimate(cell.get(Key::ThroughputGain)?);
         let degree = cell.record.degree;
         let first = match cell.gain_verdict.as_ref()?.verdict {
-            VariableContent::Better => format!("{degree} together do {gain} times the work per second done in turn"),
-            VariableContent::Worse => format!("{degree} together do only {gain} times the work per second done in turn"),
+            VariableContent::Better => format!("{degree} together have {gain}× the throughput of running in turn"),
+            VariableContent::Worse => format!("{degree} together have only {gain}× the throughput of running in turn"),
             VariableContent::Same => {
-                format!("{degree} together cannot be distinguished from running in turn ({gain} times the work per second)")
+                format!("{degree} together cannot be distinguished from running in turn ({gain}× the throughput)")
             }
             VariableContent::CannotTell { .. } => {
                 format!("whether {degree} together do more work per second than in turn is open")
@@ -128,39 +129,37 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let knees: Vec<Knee> = knees(analysis).into_iter().filter(|k| k.groups.iter().all(|c| c.is_valid())).collect();
     let verdicts: Vec<VariableContent> = knees.iter().filter_map(|k| Some(k.cell().gain_verdict.as_ref()?.verdict)).collect();
     let best = knees.iter().max_by(|a, b| gain(a.cell()).total_cmp(&gain(b.cell())));
-    let verdict = if verdicts.contains(&VariableContent::Better) {
-        Verdict::Supported
+    let holds = if verdicts.contains(&VariableContent::Better) {
+        Holds::Yes
     } else if !verdicts.is_empty() && verdicts.iter().all(|v| matches!(v, VariableContent::Same | VariableContent::Worse)) {
-        Verdict::Contradicted
+        Holds::No
     } else {
-        Verdict::NotEnoughEvidence
+        Holds::Open
     };
-    let statement = match (verdict, best) {
-        (Verdict::Supported, Some(k)) => {
-            let degree = number::word(k.cell().record.degree);
-            if k.at + 1 < k.groups.len() {
-                format!("Stop at {degree} members of `{}` under {}.", without_mode(k.workload), mode_name(k.sharing))
-            } else {
-                format!("Collocate `{}` under {}, up to {degree} members.", without_mode(k.workload), mode_name(k.sharing))
-            }
+    let advice = best.map_or_else(String::new, |k| {
+        let degree = number::word(k.cell().record.degree);
+        if k.at + 1 < k.groups.len() {
+            format!("Stop at {degree} members of `{}` under {}.", without_mode(k.workload), mode_name(k.sharing))
+        } else {
+            format!("Collocate `{}` under {}, up to {degree} members.", without_mode(k.workload), mode_name(k.sharing))
         }
-        (Verdict::Contradicted, _) => "Run these workloads in turn.".into(),
-        _ => "Whether sharing pays off here is open.".into(),
-    };
+    });
     let finding = best.and_then(Knee::brief).unwrap_or_else(|| without(analysis, "a throughput gain"));
+    let (statement, finding) = worded(holds, "Does sharing pay off?", advice, "run these workloads in turn.", finding);
     Some(Guideline {
         id: "collocate",
         statement,
         finding,
+        agrees: agreement(analysis, holds),
         key: best.and_then(|k| Evidence::of(k.cell(), Key::ThroughputGain)),
         tested: format!(
             "throughput gain over running in turn above 1 by more than {threshold}, Holm-corrected over all groups; a further \
              member counts if it adds more than {threshold} and its interval excludes no change"
         ),
-        verdict,
+        holds,
         evidence: knees.iter().flat_map(|k| k.groups.iter().filter_map(|c| Evidence::of(c, Key::ThroughputGain))).collect(),
         published: Some(PUBLISHED),
-        command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
+        command: (holds == Holds::Open).then(|| command(analysis)).flatten(),
         summary: false,
     })
 }

@@ -1,7 +1,9 @@
 //! Which sharing mode needs least energy for the same work?
 
 use super::collocate::mode_name;
-use super::{Evidence, Guideline, Published, STUDY, Verdict, command, held, how_many, matched, on_a_card, study};
+use super::{
+    Agreement, Evidence, Guideline, Holds, Published, STUDY, command, held, how_many, matched, on_a_card, study, worded,
+};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
@@ -24,12 +26,13 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let mut pairs = held(analysis, matched(analysis, "mig", "mps"), joules);
     pairs.extend(held(analysis, matched(analysis, "mps", "naive"), joules));
     let (less, more) = (how_many(&pairs, VariableContent::Better), how_many(&pairs, VariableContent::Worse));
-    let verdict = match (less, more) {
-        (_, 1..) => Verdict::Contradicted,
-        (1.., 0) => Verdict::Supported,
-        _ => Verdict::NotEnoughEvidence,
+    let agrees = match (less, more) {
+        (1.., 1..) => Agreement::Partly,
+        (_, 1..) => Agreement::No,
+        (1.., 0) => Agreement::Yes,
+        _ => Agreement::Open,
     };
-    // What saves most against running in turn, whatever the verdict on the order of the modes.
+    // What saves most against running in turn, whatever the order of the modes.
     let groups: Vec<&Cell> = analysis.groups().filter(|c| c.is_valid() && c.record.degree > 1).collect();
     let ratios: Vec<_> = groups.iter().map(|c| c.get(Key::EnergyOfSolo).cloned()).collect();
     let saves = stats::compare(&ratios, threshold);
@@ -39,11 +42,19 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         .filter(|(_, v)| v.as_ref().is_some_and(|v| v.verdict == VariableContent::Worse))
         .map(|(c, _)| *c);
     let best = saving.min_by(|a, b| estimate(a).total_cmp(&estimate(b)));
-    let statement = match (best, verdict) {
-        (Some(c), Verdict::Contradicted) => format!("For energy, choose the mode per workload; `{}` saves most.", c.name()),
-        (Some(c), _) => format!("Choose {} for the least energy.", mode_name(super::family(c))),
-        (None, Verdict::NotEnoughEvidence) => "Whether sharing saves energy here is open.".into(),
-        (None, _) => "Do not share to save energy.".into(),
+    let undecided =
+        |v: &Option<stats::RatioTest>| v.as_ref().is_none_or(|v| matches!(v.verdict, VariableContent::CannotTell { .. }));
+    let holds = match best {
+        Some(_) => Holds::Yes,
+        None if saves.is_empty() || saves.iter().any(undecided) => Holds::Open,
+        None => Holds::No,
+    };
+    let advice = match best {
+        Some(c) if matches!(agrees, Agreement::No | Agreement::Partly) => {
+            format!("For energy, choose the mode per workload; `{}` saves most.", c.name())
+        }
+        Some(c) => format!("Share under {} to save energy.", mode_name(super::family(c))),
+        None => String::new(),
     };
     let finding = match best.and_then(|c| Some((c, c.get(Key::EnergyOfSolo)?))) {
         Some((c, q)) => {
@@ -59,20 +70,22 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         None if ratios.iter().all(Option::is_none) => "No group and its baselines have a readable energy counter.".into(),
         None => "No group needs less energy than the same work in turn, beyond the threshold.".into(),
     };
+    let (statement, finding) = worded(holds, "Does sharing save energy?", advice, "do not share for that.", finding);
     Some(Guideline {
         id: "least-energy",
         statement,
         finding,
+        agrees,
         key: best.and_then(|c| Evidence::of(c, Key::EnergyOfSolo)),
         tested: format!(
             "joules for the same work, the board's counter: MIG not above MPS and MPS not above naive by more than {}, and below somewhere; \
              Holm-corrected over the pairs",
             number::percent(threshold)
         ),
-        verdict,
+        holds,
         evidence: groups.iter().filter_map(|c| Evidence::of(c, Key::EnergyOfSolo)).collect(),
         published: Some(PUBLISHED),
-        command: (verdict == Verdict::NotEnoughEvidence)
+        command: (holds == Holds::Open)
             .then(|| if pairs.is_empty() { Some(study("workload == \"small\"")) } else { command(analysis) })
             .flatten(),
         summary: false,

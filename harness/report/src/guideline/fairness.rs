@@ -1,6 +1,6 @@
 //! Do equal members progress equally?
 
-use super::{Evidence, Guideline, Verdict, command, without};
+use super::{Agreement, Evidence, Guideline, Holds, command, without, worded};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
@@ -17,17 +17,12 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let fairness = |c: &&Cell| c.get(Key::Fairness).map_or(f64::INFINITY, |q| q.estimate);
     let worst = cells.iter().min_by(|a, b| fairness(a).total_cmp(&fairness(b)));
     let bound = |c: &&Cell, high: bool| c.get(Key::Fairness).and_then(|q| if high { q.high } else { q.low });
-    let verdict = if cells.iter().any(|c| bound(c, true).is_some_and(|h| h < FAIR)) {
-        Verdict::Contradicted
+    let holds = if cells.iter().any(|c| bound(c, true).is_some_and(|h| h < FAIR)) {
+        Holds::No
     } else if !cells.is_empty() && cells.iter().all(|c| bound(c, false).is_some_and(|l| l >= FAIR)) {
-        Verdict::Supported
+        Holds::Yes
     } else {
-        Verdict::NotEnoughEvidence
-    };
-    let statement = match verdict {
-        Verdict::Supported => "Expect equal members to progress equally.",
-        Verdict::Contradicted => "Do not expect equal members to progress equally.",
-        Verdict::NotEnoughEvidence => "Whether equal members progress equally is open.",
+        Holds::Open
     };
     let finding = match worst {
         None => without(analysis, "a fairness"),
@@ -36,16 +31,24 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             format!("The slowest member of `{}` makes {value} of the fastest's progress.", c.name())
         }
     };
+    let (statement, finding) = worded(
+        holds,
+        "Do equal members progress equally?",
+        "Expect equal members to progress equally.",
+        "plan for the slowest.",
+        finding,
+    );
     Some(Guideline {
         id: "fairness",
-        statement: statement.into(),
+        statement,
         finding,
+        agrees: Agreement::NotStudied,
         key: worst.and_then(|c| Evidence::of(c, Key::Fairness)),
         tested: format!("least ÷ largest progress of every uniform group at least {FAIR}, by the whole interval"),
-        verdict,
+        holds,
         evidence: cells.iter().filter_map(|c| Evidence::of(c, Key::Fairness)).collect(),
         published: None,
-        command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
+        command: (holds == Holds::Open).then(|| command(analysis)).flatten(),
         summary: false,
     })
 }

@@ -1,6 +1,6 @@
 //! How many fit: does the sum of the solo footprints predict what runs out of memory?
 
-use super::{Evidence, Guideline, Published, STUDY, Verdict};
+use super::{Evidence, Guideline, Holds, Published, STUDY, agreement, worded};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
@@ -27,13 +27,9 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         return None;
     }
     let right = asked.iter().filter(|a| a.ran == (a.sum_bytes <= room)).count();
-    let verdict = if right == asked.len() { Verdict::Supported } else { Verdict::Contradicted };
+    let holds = if right == asked.len() { Holds::Yes } else { Holds::No };
     let largest = asked.iter().filter(|a| a.ran).max_by(|a, b| a.sum_bytes.total_cmp(&b.sum_bytes));
     let smallest = asked.iter().filter(|a| !a.ran).min_by(|a, b| a.sum_bytes.total_cmp(&b.sum_bytes))?;
-    let statement = match verdict {
-        Verdict::Supported => "Use the sum of the solo footprints to decide how many fit.",
-        _ => "Do not rely on the sum of the solo footprints alone.",
-    };
     let what = |a: &FootprintSum| format!("`{}` ({})", a.cell.name(), number::gib(a.sum_bytes));
     let ran = largest.map_or_else(|| "no group ran".into(), |a| format!("the largest that ran is {}", what(a)));
     let finding = format!(
@@ -42,14 +38,22 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         number::gib(room),
         what(smallest)
     );
+    let (statement, finding) = worded(
+        holds,
+        "Does the sum of the solo footprints decide how many fit?",
+        "Use the sum of the solo footprints to decide how many fit.",
+        "do not rely on it alone.",
+        finding,
+    );
     Some(Guideline {
         id: "frontier",
-        statement: statement.into(),
+        statement,
         finding,
+        agrees: agreement(analysis, holds),
         key: largest.and_then(|a| Evidence::of(a.cell, Key::Memory)),
         tested: "on the undivided GPU, exactly the groups ran out of memory whose solo footprints add up to more than it has"
             .into(),
-        verdict,
+        holds,
         evidence: asked.iter().filter_map(|a| Evidence::of(a.cell, Key::Memory)).collect(),
         published: Some(PUBLISHED),
         command: None,

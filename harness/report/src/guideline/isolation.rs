@@ -1,7 +1,7 @@
 //! Do instances isolate? The slowdown of a member on a slice is the cost of the smaller slice times the cost of its neighbours;
 //! the second factor alone is the interference.
 
-use super::{Evidence, Guideline, Published, STUDY, Verdict, all_one, command, on_a_card, separated, study};
+use super::{Evidence, Guideline, Holds, Published, STUDY, agreement, all_one, command, on_a_card, separated, study, worded};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
@@ -20,14 +20,9 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         c.is_valid() && c.record.degree > 1 && separated(c) && c.get(Key::SlowdownOnSlice).is_some_and(|q| q.low.is_some())
     };
     let cells: Vec<&Cell> = analysis.groups().filter(usable).collect();
-    let verdict = all_one(analysis, &cells, Key::SlowdownOnSlice);
+    let holds = all_one(analysis, &cells, Key::SlowdownOnSlice);
     let slowdown = |c: &&&Cell| c.get(Key::SlowdownOnSlice).map_or(0.0, |q| q.estimate);
     let most = cells.iter().max_by(|a, b| slowdown(a).total_cmp(&slowdown(b)));
-    let statement = match verdict {
-        Verdict::Supported => "Use MIG where members must not disturb each other.",
-        Verdict::Contradicted => "Do not rely on MIG to isolate members.",
-        Verdict::NotEnoughEvidence => "Whether instances isolate members is open.",
-    };
     let finding = match most {
         None => "No group on slices has a baseline alone on the same slice.".into(),
         Some(c) => format!(
@@ -37,19 +32,27 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         ),
     };
     let evidence = cells.iter().flat_map(|c| [Evidence::of(c, Key::SlowdownOnSlice), Evidence::of(c, Key::Slowdown)]);
+    let (statement, finding) = worded(
+        holds,
+        "Do MIG instances isolate members?",
+        "Use MIG where members must not disturb each other.",
+        "do not rely on MIG for that.",
+        finding,
+    );
     Some(Guideline {
         id: "isolation",
-        statement: statement.into(),
+        statement,
         finding,
+        agrees: agreement(analysis, holds),
         key: most.and_then(|c| Evidence::of(c, Key::SlowdownOnSlice)),
         tested: format!(
             "epoch time in the group ÷ epoch time alone on the same slice, within {} of 1 by the whole interval, in every group",
             number::percent(analysis.campaign.thresholds.relevant_ratio)
         ),
-        verdict,
+        holds,
         evidence: evidence.flatten().collect(),
         published: Some(PUBLISHED),
-        command: (verdict == Verdict::NotEnoughEvidence)
+        command: (holds == Holds::Open)
             .then(
                 || if cells.is_empty() { Some(study("workload == \"small\" && sharing =~ \"mig\"")) } else { command(analysis) },
             )

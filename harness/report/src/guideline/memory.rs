@@ -1,6 +1,6 @@
 //! Does memory add up? Compares the footprint of a group with the sum of its members' solo footprints.
 
-use super::{Evidence, Guideline, Published, STUDY, Verdict, command, without};
+use super::{Evidence, Guideline, Holds, Published, STUDY, agreement, command, without, worded};
 use crate::analysis::{Analysis, Cell, MemoryKind};
 use crate::number;
 use crate::quantity::Key;
@@ -23,21 +23,15 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     };
     let within = |c: &&Cell| bounds(c).is_some_and(|(l, h)| l.abs() <= limit && h.abs() <= limit);
     let beyond = |c: &&Cell| bounds(c).is_some_and(|(l, h)| l > limit || h < -limit);
-    let verdict = if cells.iter().any(beyond) {
-        Verdict::Contradicted
+    let holds = if cells.iter().any(beyond) {
+        Holds::No
     } else if !cells.is_empty() && cells.iter().all(within) {
-        Verdict::Supported
+        Holds::Yes
     } else {
-        Verdict::NotEnoughEvidence
+        Holds::Open
     };
     let furthest = cells.iter().max_by(|a, b| away(a).total_cmp(&away(b)));
     let more = furthest.and_then(|c| c.get(Key::MemoryOfSolo)).is_some_and(|q| q.estimate > 1.0);
-    let statement = match verdict {
-        Verdict::Supported => "Add up the memory footprints.",
-        Verdict::Contradicted if more => "Plan for more memory than the sum of the footprints.",
-        Verdict::Contradicted => "Plan for less memory than the sum of the footprints.",
-        Verdict::NotEnoughEvidence => "Whether memory footprints add up is open.",
-    };
     let finding = match furthest {
         None => without(analysis, "a ratio of its memory to its solo footprints"),
         Some(c) => {
@@ -46,16 +40,24 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             format!("`{}` needs {ratio} times the sum of its solo footprints{shared}.", c.name())
         }
     };
+    let (statement, finding) = worded(
+        holds,
+        "Do memory footprints add up?",
+        "Add up the memory footprints.",
+        if more { "plan for more than the sum." } else { "plan for less than the sum." },
+        finding,
+    );
     Some(Guideline {
         id: "memory-adds-up",
-        statement: statement.into(),
+        statement,
         finding,
+        agrees: agreement(analysis, holds),
         key: furthest.and_then(|c| Evidence::of(c, Key::MemoryOfSolo)),
         tested: format!("group ÷ sum of solo footprints within {} of 1, by the whole interval", number::percent(threshold)),
-        verdict,
+        holds,
         evidence: cells.iter().filter_map(|c| Evidence::of(c, Key::MemoryOfSolo)).collect(),
         published: Some(PUBLISHED),
-        command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
+        command: (holds == Holds::Open).then(|| command(analysis)).flatten(),
         summary: false,
     })
 }

@@ -1,4 +1,4 @@
-//! Guidelines: advice based on named cells. In: an analysis. Out: statements with verdict, evidence and published results. A
+//! Guidelines: advice based on named cells. In: an analysis. Out: sentences, whether they hold here, evidence and published results. A
 //! guideline reads valid cells only; if they are not sufficient it says so, with the command that would produce the evidence.
 //!
 //! To add one: a file here, and its line in [`all`], which is also the order of the page.
@@ -20,7 +20,7 @@ mod starvation;
 mod thread_limits;
 mod threshold;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,54 +36,129 @@ pub(crate) use collocate::capital;
 pub use collocate::{Knee, knees};
 pub use threshold::{HingeFit, PUBLISHED_RATIO, fit};
 
-/// The verdict of the evidence on a statement.
+/// Whether a guideline holds here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub enum Verdict {
-    Supported,
-    Contradicted,
+pub enum Holds {
+    #[serde(alias = "supported")]
+    Yes,
+    #[serde(alias = "contradicted")]
+    No,
+    /// There is not enough evidence.
     #[default]
-    NotEnoughEvidence,
+    #[serde(alias = "not_enough_evidence")]
+    Open,
 }
 
-impl From<Verdict> for Badge {
-    fn from(v: Verdict) -> Badge {
-        let tone = match v {
-            Verdict::Supported => Tone::Good,
-            Verdict::Contradicted => Tone::Bad,
-            Verdict::NotEnoughEvidence => Tone::Open,
-        };
-        Badge::new(tone, v.sign(), v.text())
-    }
-}
-
-impl Verdict {
-    /// As JSON has it.
+impl Holds {
+    /// As people read it, and as JSON has it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Verdict::Supported => "supported",
-            Verdict::Contradicted => "contradicted",
-            Verdict::NotEnoughEvidence => "not_enough_evidence",
+            Holds::Yes => "yes",
+            Holds::No => "no",
+            Holds::Open => "open",
         }
     }
 
+    fn tone(self) -> (Tone, &'static str) {
+        match self {
+            Holds::Yes => (Tone::Good, "✓"),
+            Holds::No => (Tone::Bad, "✕"),
+            Holds::Open => (Tone::Open, "?"),
+        }
+    }
+
+    /// For the column that asks for it.
+    pub fn answer(self) -> Badge {
+        let (tone, sign) = self.tone();
+        Badge::new(tone, sign, self.as_str())
+    }
+}
+
+/// Where no column asks.
+impl From<Holds> for Badge {
+    fn from(holds: Holds) -> Badge {
+        let (tone, sign) = holds.tone();
+        let text = match holds {
+            Holds::Yes => "holds here",
+            Holds::No => "does not hold here",
+            Holds::Open => "open",
+        };
+        Badge::new(tone, sign, text)
+    }
+}
+
+/// Whether what was found here agrees with what was published.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum Agreement {
+    Yes,
+    No,
+    /// In some groups, and not in others.
+    Partly,
+    /// There is not enough evidence here.
+    Open,
+    /// Published of another kind of device, or of another mode.
+    NotComparable,
+    #[default]
+    NotStudied,
+}
+
+impl Agreement {
     /// As people read it.
     pub fn text(self) -> &'static str {
         match self {
-            Verdict::Supported => "supported",
-            Verdict::Contradicted => "contradicted",
-            Verdict::NotEnoughEvidence => "not enough evidence",
+            Agreement::Yes => "yes",
+            Agreement::No => "no",
+            Agreement::Partly => "partly",
+            Agreement::Open => "open",
+            Agreement::NotComparable => "not comparable",
+            Agreement::NotStudied => "not studied",
         }
     }
 
-    /// The sign before the word.
-    pub fn sign(self) -> &'static str {
-        match self {
-            Verdict::Supported => "✓",
-            Verdict::Contradicted => "✕",
-            Verdict::NotEnoughEvidence => "?",
-        }
+    /// Partly, if it can be compared at all.
+    fn partly(self) -> Agreement {
+        if self == Agreement::NotComparable { self } else { Agreement::Partly }
+    }
+
+    /// True if the published statement does not hold here, or not always.
+    pub fn is_doubted(self) -> bool {
+        matches!(self, Agreement::No | Agreement::Partly)
+    }
+}
+
+impl From<Agreement> for Badge {
+    fn from(agrees: Agreement) -> Badge {
+        let (tone, sign) = match agrees {
+            Agreement::Yes => (Tone::Good, "✓"),
+            Agreement::No => (Tone::Bad, "✕"),
+            Agreement::Partly => (Tone::Bad, "≈"),
+            Agreement::Open => (Tone::Open, "?"),
+            Agreement::NotComparable | Agreement::NotStudied => (Tone::Open, "–"),
+        };
+        Badge::new(tone, sign, agrees.text())
+    }
+}
+
+/// The agreement with a published statement that is the guideline itself; all of them are about GPUs.
+fn agreement(analysis: &Analysis, holds: Holds) -> Agreement {
+    match holds {
+        _ if !on_a_card(analysis) => Agreement::NotComparable,
+        Holds::Yes => Agreement::Yes,
+        Holds::No => Agreement::No,
+        Holds::Open => Agreement::Open,
+    }
+}
+
+/// The sentence in bold, and the finding: advice only if it holds here, else the question; what follows from a no is in the finding.
+fn worded(holds: Holds, question: &str, advice: impl Into<String>, otherwise: &str, finding: String) -> (String, String) {
+    match holds {
+        Holds::Yes => (advice.into(), finding),
+        Holds::No => (question.into(), format!("No: {otherwise} {finding}")),
+        Holds::Open => (question.into(), finding),
     }
 }
 
@@ -160,7 +235,7 @@ pub const STUDY: &str = "collocation study on an A100-40GB, EuroMLSys 2024";
 #[derive(Debug, Clone)]
 pub struct Guideline {
     pub id: &'static str,
-    /// An imperative clause that is valid here.
+    /// Advice if it holds here, else the question.
     pub statement: String,
     /// One sentence with the finding.
     pub finding: String,
@@ -168,7 +243,8 @@ pub struct Guideline {
     pub key: Option<Evidence>,
     /// What was tested, with the threshold.
     pub tested: String,
-    pub verdict: Verdict,
+    pub holds: Holds,
+    pub agrees: Agreement,
     pub evidence: Vec<Evidence>,
     pub published: Option<Published>,
     /// The command that would produce the missing evidence.
@@ -177,10 +253,17 @@ pub struct Guideline {
     pub summary: bool,
 }
 
+impl Guideline {
+    /// True if it does not hold here, or what was published does not.
+    pub fn is_contrary(&self) -> bool {
+        self.holds == Holds::No || self.agrees.is_doubted()
+    }
+}
+
 /// Maximum number on the first screen.
 const SUMMARY: usize = 7;
 
-/// Every guideline that applies, in the page's order: contradicted ones are never below the first screen, undecided ones come
+/// Every guideline that applies, in the page's order: contrary ones are never below the first screen, undecided ones come
 /// after decided ones.
 pub fn all(analysis: &Analysis) -> Vec<Guideline> {
     type Ask = fn(&Analysis) -> Option<Guideline>;
@@ -207,17 +290,17 @@ pub fn all(analysis: &Analysis) -> Vec<Guideline> {
     let asked = questions.iter().filter(|(_, of_serving)| *of_serving || !only_serving);
     let mut found: Vec<Guideline> = asked.filter_map(|(ask, _)| ask(analysis)).collect();
     let mut order: Vec<usize> = (0..found.len()).collect();
-    order.sort_by_key(|&i| match found[i].verdict {
-        Verdict::Contradicted => 0,
-        Verdict::Supported => 1,
-        Verdict::NotEnoughEvidence => 2,
+    order.sort_by_key(|&i| match found[i].holds {
+        _ if found[i].is_contrary() => 0,
+        Holds::Open => 2,
+        _ => 1,
     });
-    let contradicted = found.iter().filter(|g| g.verdict == Verdict::Contradicted).count();
-    for i in order.into_iter().take(SUMMARY.max(contradicted)) {
+    let contrary = found.iter().filter(|g| g.is_contrary()).count();
+    for i in order.into_iter().take(SUMMARY.max(contrary)) {
         found[i].summary = true;
     }
     // Within the first screen and below it the order is that of the list, what is decided first.
-    found.sort_by_key(|g| (!g.summary, g.verdict == Verdict::NotEnoughEvidence));
+    found.sort_by_key(|g| (!g.summary, g.holds == Holds::Open));
     found
 }
 
@@ -262,8 +345,13 @@ pub(crate) fn separated(cell: &Cell) -> bool {
     cell.record.mode.isolated
 }
 
-/// How much more work per second `cell` does than `other` of the same members: from their times, which share no baseline.
+/// How much more work per second `cell` does than `other` of the same members: from their times, which share no baseline. Of cells
+/// that were not measured in the same campaign from their gains, each over its own baseline.
 pub(crate) fn advantage(cell: &Cell, other: &Cell) -> Option<Quantity> {
+    let origins = |c: &Cell| -> BTreeSet<usize> { c.counted().map(|r| r.origin).collect() };
+    if origins(cell) != origins(other) {
+        return cell.get(Key::ThroughputGain)?.over(other.get(Key::ThroughputGain)?);
+    }
     match GainBy::of(&cell.record) {
         GainBy::EpochTime => other.get(Key::EpochTime)?.over(cell.get(Key::EpochTime)?),
         GainBy::Makespan => other.get(Key::Makespan)?.over(cell.get(Key::Makespan)?),
@@ -292,16 +380,16 @@ pub(crate) fn held<'a>(
 }
 
 /// Are all of these slowdowns within the threshold of 1? One that is certainly not contradicts it.
-fn all_one(analysis: &Analysis, cells: &[&Cell], quantity: Key) -> Verdict {
+fn all_one(analysis: &Analysis, cells: &[&Cell], quantity: Key) -> Holds {
     let ratios: Vec<_> = cells.iter().map(|c| c.get(quantity).cloned()).collect();
     let compared = stats::compare(&ratios, analysis.campaign.thresholds.relevant_ratio);
     let said: Vec<VariableContent> = compared.into_iter().flatten().map(|c| c.verdict).collect();
     if said.contains(&VariableContent::Better) {
-        Verdict::Contradicted
+        Holds::No
     } else if !said.is_empty() && said.iter().all(|v| *v == VariableContent::Same) {
-        Verdict::Supported
+        Holds::Yes
     } else {
-        Verdict::NotEnoughEvidence
+        Holds::Open
     }
 }
 
@@ -329,7 +417,10 @@ fn study(condition: &str) -> String {
 /// The command that measures what is missing: failed runs again, more repetitions, or groups if there are none.
 fn command(analysis: &Analysis) -> Option<String> {
     let name = &analysis.campaign.experiment;
-    if analysis.count("missing") + analysis.count("interrupted") > 0 {
+    if analysis.campaign.is_merged() {
+        // No campaign goes on from it.
+        None
+    } else if analysis.count("missing") + analysis.count("interrupted") > 0 {
         Some(format!("collo run {name}"))
     } else if analysis.planned > 0 && analysis.groups().next().is_none() {
         Some("collo run quickstart".into())
@@ -342,7 +433,7 @@ fn command(analysis: &Analysis) -> Option<String> {
     }
 }
 
-/// The clause that says why there is no verdict.
+/// The clause that says why it is open.
 fn without(analysis: &Analysis, what: &str) -> String {
     if analysis.groups().next().is_none() {
         "This experiment has no group of two or more members.".into()

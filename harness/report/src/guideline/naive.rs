@@ -1,6 +1,6 @@
 //! Naive sharing compared with running in turn: is any workload worse off?
 
-use super::{Evidence, Guideline, Published, STUDY, Verdict, command, without};
+use super::{Evidence, Guideline, Holds, Published, STUDY, agreement, command, without, worded};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
@@ -26,17 +26,18 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let loses = |c: &&Cell| c.gain_verdict.as_ref().is_some_and(|g| g.verdict == VariableContent::Worse);
     let safe = |c: &&Cell| c.get(Key::ThroughputGain).and_then(|q| q.low).is_some_and(|low| low >= 1.0 / (1.0 + threshold));
     let losers = cells.iter().filter(|c| loses(c)).count();
-    let verdict = if losers > 0 {
-        Verdict::Contradicted
+    let holds = if losers > 0 {
+        Holds::No
     } else if !cells.is_empty() && cells.iter().all(safe) {
-        Verdict::Supported
+        Holds::Yes
     } else {
-        Verdict::NotEnoughEvidence
+        Holds::Open
     };
-    let statement = match verdict {
-        Verdict::Supported => "Share naively rather than run in turn.".to_string(),
-        Verdict::Contradicted => "Do not share naively without measuring.".into(),
-        Verdict::NotEnoughEvidence => "Whether naive sharing ever costs throughput is open.".into(),
+    let most = cells.iter().max_by(|a, b| gain(a).total_cmp(&gain(b)));
+    let gains = |c: &&&Cell| c.gain_verdict.as_ref().is_some_and(|g| g.verdict == VariableContent::Better);
+    let advice = match most.filter(gains).and_then(|c| c.get(Key::ThroughputGain)) {
+        Some(q) => format!("Naive sharing costs no throughput, and gains up to {}×.", number::estimate(q)),
+        None => "Naive sharing costs no throughput, and gains none.".into(),
     };
     let finding = match worst {
         None => without(analysis, "a throughput gain under naive sharing"),
@@ -44,21 +45,24 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             let gain = c.get(Key::ThroughputGain).map_or_else(String::new, number::with_interval);
             let groups = number::count(cells.len(), "group");
             match losers {
-                0 => format!("Lowest of {groups}: `{}` does {gain} times the work of running in turn.", c.name()),
-                n => format!("{n} of {groups} lost, most `{}`: {gain} times the work of running in turn.", c.name()),
+                0 => format!("Lowest of {groups}: `{}` has {gain}× the throughput of running in turn.", c.name()),
+                n => format!("{n} of {groups} lost, most `{}`: {gain}× the throughput of running in turn.", c.name()),
             }
         }
     };
+    let question = "Is naive sharing without cost?";
+    let (statement, finding) = worded(holds, question, advice, "do not share naively without measuring.", finding);
     Some(Guideline {
         id: "naive-in-turn",
         statement,
         finding,
+        agrees: agreement(analysis, holds),
         key: worst.and_then(|c| Evidence::of(c, Key::ThroughputGain)),
         tested: format!("throughput gain of every naive group not below 1 by more than {}", number::percent(threshold)),
-        verdict,
+        holds,
         evidence: cells.iter().filter_map(|c| Evidence::of(c, Key::ThroughputGain)).collect(),
         published: Some(PUBLISHED),
-        command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
+        command: (holds == Holds::Open).then(|| command(analysis)).flatten(),
         summary: false,
     })
 }

@@ -1,6 +1,8 @@
 //! The cost of MPS in PCIe traffic.
 
-use super::{Evidence, Guideline, Published, STUDY, Verdict, command, held, how_many, matched, on_a_card};
+use super::{
+    Agreement, Evidence, Guideline, Holds, Published, STUDY, agreement, command, held, how_many, matched, on_a_card, worded,
+};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
@@ -25,41 +27,45 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         return None;
     }
     let (more, less) = (how_many(&pairs, VariableContent::Better), how_many(&pairs, VariableContent::Worse));
-    let verdict = match (more, less) {
-        (1.., 0) => Verdict::Supported,
-        (_, 1..) => Verdict::Contradicted,
-        _ if pairs.iter().all(|h| h.said == VariableContent::Same) => Verdict::Contradicted,
-        _ => Verdict::NotEnoughEvidence,
+    let holds = match (more, less) {
+        (1.., 0) => Holds::Yes,
+        (_, 1..) => Holds::No,
+        _ if pairs.iter().all(|h| h.said == VariableContent::Same) => Holds::No,
+        _ => Holds::Open,
     };
     let most = pairs.iter().max_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate));
-    let statement = match verdict {
-        Verdict::Supported => "Leave PCIe headroom for MPS.",
-        Verdict::Contradicted => "Do not expect MPS to need more PCIe bandwidth.",
-        Verdict::NotEnoughEvidence => "Whether MPS needs more PCIe bandwidth is open.",
-    };
     let finding = most.map_or_else(String::new, |h| {
         let gibs = h.left.metric(METRIC).map_or_else(String::new, |q| format!(", {} GiB/s", number::gib_number(q.estimate)));
         format!(
-            "Bytes per second into the GPU: most `{}` against `{}`{gibs}; more in {more} of {}.",
+            "MPS moves up to {}× the bytes per second of naive sharing into the GPU (`{}` against `{}`{gibs}); more in {more} of {}.",
+            number::estimate(&h.ratio),
             h.left.name(),
             h.right.name(),
             number::count(pairs.len(), "pair")
         )
     });
+    let (statement, finding) = worded(
+        holds,
+        "Does MPS need more PCIe bandwidth?",
+        "Leave PCIe headroom for MPS.",
+        "it needs none beyond that of naive sharing.",
+        finding,
+    );
     Some(Guideline {
         id: "mps-pcie",
-        statement: statement.into(),
+        statement,
         finding,
+        agrees: if more > 0 && less > 0 { Agreement::Partly } else { agreement(analysis, holds) },
         key: most.map(|h| Evidence::between(h.left, h.right, METRIC, h.ratio.clone())),
         tested: format!(
             "bytes per second into the GPU under MPS ÷ naive, same members, differ from 1 by more than {}; Holm-corrected over the pairs. Faster members \
              read more per second: bytes per item are in the PCIe section",
             number::percent(analysis.campaign.thresholds.relevant_ratio)
         ),
-        verdict,
+        holds,
         evidence: pairs.iter().map(|h| Evidence::between(h.left, h.right, METRIC, h.ratio.clone())).collect(),
         published: Some(PUBLISHED),
-        command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
+        command: (holds == Holds::Open).then(|| command(analysis)).flatten(),
         summary: false,
     })
 }

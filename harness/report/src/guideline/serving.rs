@@ -4,7 +4,7 @@
 //! not be more than twice the solo p99. The operator chooses by the modes that satisfy this, and by the training speed in each.
 
 use super::collocate::mode_name;
-use super::{Evidence, Guideline, Published, Verdict, command, on_a_card};
+use super::{Agreement, Evidence, Guideline, Holds, Published, command, on_a_card, worded};
 use crate::analysis::{Analysis, Cell, Member, Server};
 use crate::number;
 use crate::quantity::Key;
@@ -127,10 +127,10 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let best = of(Promise::Kept).max_by(|a, b| progress(a).unwrap_or(0.0).total_cmp(&progress(b).unwrap_or(0.0)));
     let alone = missed_alone(analysis);
     let missed = of(Promise::Missed).count();
-    let verdict = match best {
-        Some(_) => Verdict::Supported,
-        None if alone.is_some() || !groups.is_empty() && missed == groups.len() => Verdict::Contradicted,
-        None => Verdict::NotEnoughEvidence,
+    let holds = match best {
+        Some(_) => Holds::Yes,
+        None if alone.is_some() || !groups.is_empty() && missed == groups.len() => Holds::No,
+        None => Holds::Open,
     };
     // Of those that miss it, the one that comes nearest.
     let share = |c: &Cell| {
@@ -138,14 +138,11 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         q.map_or(f64::NEG_INFINITY, |(limit, x)| if limit { x } else { -x })
     };
     let nearest = groups.iter().copied().max_by(|a, b| share(a).total_cmp(&share(b)));
-    let shown = best.or(alone.filter(|_| verdict == Verdict::Contradicted)).or(nearest);
-    let statement = match (verdict, best) {
-        (Verdict::Supported, Some(c)) => format!("Train beside serving under {}: `{}`.", mode_name(&c.record.sharing), c.name()),
-        (Verdict::Contradicted, _) if alone.is_some() => "Reduce the serving load before training beside it.".into(),
-        (Verdict::Contradicted, _) => "Do not train beside serving here.".into(),
-        _ => "Whether training may run beside serving is open.".into(),
-    };
-    let finding = match (shown, verdict) {
+    let shown = best.or(alone.filter(|_| holds == Holds::No)).or(nearest);
+    let advice = best
+        .map_or_else(String::new, |c| format!("Train beside serving under {}: `{}`.", mode_name(&c.record.sharing), c.name()));
+    let otherwise = if alone.is_some() { "reduce the serving load first." } else { "do not train beside serving here." };
+    let finding = match (shown, holds) {
         (None, _) if analysis.groups().any(|c| beside(&c) && c.counted.len() == 1) => super::ONCE.into(),
         (None, _) if analysis.groups().any(|c| beside(&c)) => "No valid group both serves and trains.".into(),
         (None, _) => "No member trains beside a serving one in this experiment.".into(),
@@ -165,20 +162,23 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     };
     let quantities =
         groups.iter().flat_map(|c| c.servers()).flat_map(|s| [evidence(&s, criterion(&s)), evidence(&s, Key::LatencyP99)]);
+    let (statement, finding) = worded(holds, "May training run beside serving?", advice, otherwise, finding);
     Some(Guideline {
         id: "serving",
         statement,
         finding,
+        // It is about a scheduler of kernels, which no mode here is.
+        agrees: Agreement::NotComparable,
         key: shown.and_then(weakest).and_then(|s| evidence(&s, criterion(&s))),
         tested: format!(
             "some group that trains beside serving answers {} of the requests within the limit (`slo`), by the whole interval; without a limit its p99 \
              is at most {LATER} times that alone",
             number::percent(IN_TIME_RATIO)
         ),
-        verdict,
+        holds,
         evidence: quantities.flatten().collect(),
         published: Some(PUBLISHED),
-        command: (verdict == Verdict::NotEnoughEvidence)
+        command: (holds == Holds::Open)
             .then(|| if analysis.groups().any(|c| beside(&c)) { command(analysis) } else { Some(measured_by(analysis)) })
             .flatten(),
         summary: false,

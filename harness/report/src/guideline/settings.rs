@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Evidence, Guideline, Match, Published, STUDY, Verdict, command, held};
+use super::{Evidence, Guideline, Holds, Match, Published, STUDY, agreement, command, held, worded};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
@@ -21,20 +21,15 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         return None;
     }
     let changed = pairs.iter().filter(|h| matches!(h.said, VariableContent::Better | VariableContent::Worse)).count();
-    let verdict = if changed > 0 {
-        Verdict::Supported
+    let holds = if changed > 0 {
+        Holds::Yes
     } else if pairs.iter().all(|h| h.said == VariableContent::Same) {
-        Verdict::Contradicted
+        Holds::No
     } else {
-        Verdict::NotEnoughEvidence
+        Holds::Open
     };
     let away = |h: &&super::Held| h.ratio.estimate.ln().abs();
     let most = pairs.iter().max_by(|a, b| away(a).total_cmp(&away(b)))?;
-    let statement = match verdict {
-        Verdict::Supported => "Decide at the batch size and precision you train with.",
-        Verdict::Contradicted => "One batch size or precision represents the other here.",
-        Verdict::NotEnoughEvidence => "Whether batch size or precision changes the gain is open.",
-    };
     let gain = |c: &Cell| c.get(Key::ThroughputGain).map_or_else(String::new, number::with_interval);
     let finding = format!(
         "`{}` gains {}, `{}` {}; a difference in {changed} of {}.",
@@ -44,19 +39,27 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         gain(most.left),
         number::count(pairs.len(), "pair")
     );
+    let (statement, finding) = worded(
+        holds,
+        "Does the batch size or the precision change the gain?",
+        "Decide at the batch size and precision you train with.",
+        "one represents the other here.",
+        finding,
+    );
     Some(Guideline {
         id: "settings",
-        statement: statement.into(),
+        statement,
         finding,
+        agrees: agreement(analysis, holds),
         key: Some(Evidence::between(most.left, most.right, Key::ThroughputGain, most.ratio.clone())),
         tested: format!(
             "throughput gains of groups that differ only in batch size or precision differ by more than {}; Holm-corrected over the pairs",
             number::percent(analysis.campaign.thresholds.relevant_ratio)
         ),
-        verdict,
+        holds,
         evidence: pairs.iter().map(|h| Evidence::between(h.left, h.right, Key::ThroughputGain, h.ratio.clone())).collect(),
         published: Some(PUBLISHED),
-        command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
+        command: (holds == Holds::Open).then(|| command(analysis)).flatten(),
         summary: false,
     })
 }

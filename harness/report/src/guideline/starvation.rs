@@ -1,6 +1,6 @@
 //! Starvation: in a mixed group, which workload makes least progress, and beside which others?
 
-use super::{Evidence, Guideline, Verdict, command};
+use super::{Agreement, Evidence, Guideline, Holds, command, worded};
 use crate::analysis::{Analysis, Cell, Member};
 use crate::number;
 use crate::quantity::Key;
@@ -15,23 +15,19 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let cells: Vec<&Cell> = analysis.groups().filter(mixed).filter(usable).collect();
     let starved = cells.iter().filter(|c| c.get(Key::Fairness).and_then(|q| q.high).is_some_and(|h| h < ALIKE)).count();
     let alike = cells.iter().all(|c| c.get(Key::Fairness).and_then(|q| q.low).is_some_and(|l| l >= ALIKE));
-    let verdict = if starved > 0 {
-        Verdict::Contradicted
+    let holds = if starved > 0 {
+        Holds::No
     } else if !cells.is_empty() && alike {
-        Verdict::Supported
+        Holds::Yes
     } else {
-        Verdict::NotEnoughEvidence
+        Holds::Open
     };
     let fairness = |c: &Cell| c.get(Key::Fairness).map_or(f64::INFINITY, |q| q.estimate);
     let worst = cells.iter().min_by(|a, b| fairness(a).total_cmp(&fairness(b)));
     let who = worst.and_then(|c| ends(c));
-    let statement = match (verdict, &who) {
-        (Verdict::Supported, _) => "Expect members of a mixed group to slow down about equally.".to_string(),
-        (Verdict::Contradicted, Some((slow, fast))) => {
-            format!("Expect `{}` to starve beside `{}`.", slow.spec.workload, fast.spec.workload)
-        }
-        _ => "Whether a member of a mixed group starves is open.".into(),
-    };
+    let otherwise = who
+        .as_ref()
+        .map_or_else(String::new, |(slow, fast)| format!("`{}` starves beside `{}`.", slow.spec.workload, fast.spec.workload));
     let finding = match (worst, who) {
         (Some(c), Some((slow, fast))) => {
             let slowdown = |m: &Member| m.get(Key::Slowdown).map_or_else(String::new, number::with_interval);
@@ -46,16 +42,24 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         }
         _ => "No valid mixed group has a fairness with an interval.".into(),
     };
+    let (statement, finding) = worded(
+        holds,
+        "Do the members of a mixed group slow down about equally?",
+        "In a mixed group all members slow down about equally.",
+        &otherwise,
+        finding,
+    );
     Some(Guideline {
         id: "starvation",
         statement,
         finding,
+        agrees: Agreement::NotStudied,
         key: worst.and_then(|c| Evidence::of(c, Key::Fairness)),
         tested: format!("least ÷ largest progress of every mixed group at least {ALIKE}, by the whole interval"),
-        verdict,
+        holds,
         evidence: cells.iter().filter_map(|c| Evidence::of(c, Key::Fairness)).collect(),
         published: None,
-        command: (verdict == Verdict::NotEnoughEvidence).then(|| command(analysis)).flatten(),
+        command: (holds == Holds::Open).then(|| command(analysis)).flatten(),
         summary: false,
     })
 }

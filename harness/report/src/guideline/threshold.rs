@@ -6,7 +6,7 @@
 //! threshold whose best fit is not worse than the best of all by an F test at 5 % (profile likelihood). Groups count alike; those
 //! of one workload are not independent, which the interval does not account for.
 
-use super::{Evidence, Guideline, Published, STUDY, Verdict, command, on_a_card, study};
+use super::{Agreement, Evidence, Guideline, Holds, Published, STUDY, command, on_a_card, study};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
@@ -122,11 +122,11 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     // MPS lets kernels run beside each other; the threshold is about that. Where there is no MPS, naive sharing tells its own.
     let fitted = fit(analysis, "mps").or_else(|| fit(analysis, "naive"));
     let limit = number::percent(analysis.campaign.thresholds.slowdown - 1.0);
-    let verdict = match &fitted {
-        None => Verdict::NotEnoughEvidence,
+    let (holds, agrees) = match &fitted {
+        None => (Holds::Open, Agreement::Open),
         Some(f) => match (f.threshold.low, f.threshold.high) {
-            (Some(low), Some(high)) if low <= PUBLISHED_RATIO && PUBLISHED_RATIO <= high => Verdict::Supported,
-            _ => Verdict::Contradicted,
+            (Some(low), Some(high)) if low <= PUBLISHED_RATIO && PUBLISHED_RATIO <= high => (Holds::Yes, Agreement::Yes),
+            _ => (Holds::Yes, Agreement::No),
         },
     };
     let all = groups(analysis, "mps").len().max(groups(analysis, "naive").len());
@@ -139,7 +139,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             )
         }
         None => (
-            "The summed SM activity at which collocation stops paying off is open.".into(),
+            "Up to which summed SM activity does collocation pay off?".into(),
             match all {
                 _ if super::measured_once(analysis) => super::ONCE.into(),
                 0 => "No group under MPS or naive sharing has baselines with SM activity.".into(),
@@ -155,6 +155,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         id: "sm-threshold",
         statement,
         finding,
+        agrees,
         key: fitted.as_ref().map(|f| Evidence {
             // It is of no single cell.
             cell: format!("fit of {}", number::count(f.groups.len(), "group")),
@@ -165,10 +166,10 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         tested: format!(
             "the sum of solo SMACT at which a hinge through the slowdowns of all groups reaches {limit}; the published 80 % lies in its interval"
         ),
-        verdict,
+        holds,
         evidence: evidence.collect(),
         published: Some(PUBLISHED),
-        command: (verdict == Verdict::NotEnoughEvidence)
+        command: (holds == Holds::Open)
             .then(|| if all < GROUPS { Some(study("sharing == \"mps\"")) } else { command(analysis) })
             .flatten(),
         summary: false,

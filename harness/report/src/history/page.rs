@@ -4,7 +4,7 @@ use super::summary::{CellHistory, Class, History, NIGHTS_SHOWN};
 use super::words;
 use crate::document::{Block, Document, Fact, Section, Table, TableCell, TableLayout, Tone};
 use crate::number;
-use crate::plot::{Spark, SparkDot, family};
+use crate::plot::{Spark, SparkDot};
 use crate::quantity::{self, Key};
 use crate::stats::t_quantile;
 
@@ -79,7 +79,8 @@ fn section(history: &History, &(id, title, about, none, folded, _): &RowClass, r
     let mut blocks = Vec::new();
     if !rows.is_empty() {
         let mut table = Table::with(&["cell", "nights", "what", "#detects"]).looking(TableLayout::Prose);
-        rows.iter().take(ROWS).for_each(|r| table.row(line(history, r)));
+        let nights = Nights::of(history);
+        rows.iter().take(ROWS).for_each(|r| table.row(line(history, &nights, r)));
         blocks.push(Block::Table(table));
     }
     if rows.len() > ROWS {
@@ -95,7 +96,7 @@ fn section(history: &History, &(id, title, about, none, folded, _): &RowClass, r
 /// The meaning of the drawings, and the nights that were not judged.
 fn legend(history: &History) -> Section {
     let how = format!(
-        "Each dot is a night, oldest left, at most {NIGHTS_SHOWN}; up is slower. The whisker on the last dot is its 95 % interval, the band the expected range of a quiet night. Changes common to all cells are removed from the dots. A vertical line precedes the first night after a step; a hollow tick at the foot is an incomplete night, not judged, a cross one on which the cell did not run. “Detects” is the smallest step found within three nights in four of five cases."
+        "Each dot is a night, oldest left, at most {NIGHTS_SHOWN}; up is slower; under the pointer are its value, its campaign, and what changed since the night before. A triangle on the axis marks a night with another commit, driver or other environment. The whisker on the last dot is its 95 % interval, the band the expected range of a quiet night. Changes common to all cells are removed from the dots. A vertical line precedes the first night after a step; a hollow tick at the foot is an incomplete night, not judged, a cross one on which the cell did not run. “Detects” is the smallest step found within three nights in four of five cases."
     );
     let mut blocks = vec![Block::Remark(how)];
     let shown = history.nights.iter().skip(history.first_shown());
@@ -127,18 +128,44 @@ fn verdict(history: &History) -> String {
     if parts.is_empty() { "A quiet night".into() } else { parts.join(", ") }
 }
 
-fn line(history: &History, row: &CellHistory) -> Vec<TableCell> {
+/// What all lines share: the dates of the nights shown, and the changes of the environment.
+struct Nights {
+    days: Vec<String>,
+    changed: Vec<(usize, String)>,
+}
+
+impl Nights {
+    fn of(history: &History) -> Self {
+        let first = history.first_shown();
+        let days = (first..history.nights.len()).map(|i| words::day_of(history, i)).collect();
+        let changes = (first..history.nights.len()).filter(|i| history.nights[*i].incomplete.is_none());
+        let changed = changes.filter_map(|i| {
+            let what = words::explains(history, i, 6).replace(", ", "\n");
+            (!what.is_empty()).then(|| (i - first, format!("{}\n{what}", words::day_of(history, i))))
+        });
+        Nights { days, changed: changed.collect() }
+    }
+}
+
+fn line(history: &History, nights: &Nights, row: &CellHistory) -> Vec<TableCell> {
     let track = &history.judge.tracks[row.track];
     let first = history.first_shown();
+    let key = quantity::find(&track.quantity);
+    let longest = track.points.iter().map(|p| p.x.exp()).fold(0.0, f64::max);
+    let (per_s, unit) = if longest < 1.0 { (1e3, "ms") } else { (1.0, "s") };
+    let head = key.map_or("time", |key| key.head());
+    let caption = format!("{head}, {unit}");
     let points: Vec<_> = track.points.iter().filter(|p| p.night >= first).collect();
     let dots = points.iter().map(|p| SparkDot {
         at: p.night - first,
         value: p.x,
         title: format!(
-            "{}: {} s, {}",
+            "{}: {} {unit}, {}\n{}{}",
             words::day_of(history, p.night),
-            number::three(p.x.exp()),
-            number::count(p.n, "repetition")
+            number::three(p.x.exp() * per_s),
+            number::count(p.n, "repetition"),
+            history.nights[p.night].id,
+            nights.changed.iter().find(|c| c.0 == p.night - first).map_or("", |c| c.1.split_at(c.1.find('\n').unwrap_or(0)).1)
         ),
     });
     let not_judged = history.nights.iter().enumerate().skip(first).filter_map(|(i, n)| {
@@ -152,7 +179,11 @@ fn line(history: &History, row: &CellHistory) -> Vec<TableCell> {
     });
     let noise = history.judge.noises()[row.track];
     let spark = Spark {
-        nights: history.nights.len() - first,
+        sharing: &track.sharing,
+        caption: &caption,
+        per_s,
+        days: &nights.days,
+        changed: &nights.changed,
         dots: dots.collect(),
         hollow: not_judged.collect(),
         band: history.judge.expected_of(row.track),
@@ -179,7 +210,7 @@ fn line(history: &History, row: &CellHistory) -> Vec<TableCell> {
     };
     vec![
         TableCell { mode: track.sharing.clone(), ..TableCell::with_note(&track.cell, last) },
-        TableCell { drawing: Some(spark.draw(family(&track.sharing))), ..TableCell::text(label) },
+        TableCell { drawing: Some(spark.draw()), ..TableCell::text(label) },
         TableCell { tone, ..TableCell::with_note(what, why) },
         TableCell::text(words::detects(row)),
     ]

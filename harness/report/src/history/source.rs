@@ -41,7 +41,9 @@ pub fn read(runs: &Runs, reports: &Path, experiment: &str, last: Option<&str>) -
         ..NightlySummary::default()
     };
     let mut stored = BTreeSet::new();
-    for campaign in campaigns.iter().filter(|c| c.manifest().experiment == experiment) {
+    // A shard lacks the cells of the others: it is no night, what they are merged into is one.
+    let is_night = |m: &Campaign| m.experiment == experiment && m.shard.is_none();
+    for campaign in campaigns.iter().filter(|c| is_night(c.manifest())) {
         stored.insert(campaign.manifest().id.clone());
         match summary(campaign, &place) {
             Ok(night) => found.nights.push(night),
@@ -142,7 +144,7 @@ pub fn of(analysis: &Analysis, journal: &[JournalEntry]) -> NightlyRun {
     } else if missing > 0 {
         Some(format!("{missing} of {} planned runs are missing", planned.len()))
     } else {
-        c.informative.first().cloned()
+        c.indicative.first().cloned()
     };
     let cells = analysis.cells.iter().enumerate().map(|(index, cell)| {
         let words: Vec<&str> = planned.iter().filter(|p| p.cell == index).filter_map(|p| stored(p.cell, p.repetition)).collect();
@@ -181,7 +183,7 @@ fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dy
         c if c.record.after_measured == AfterMeasured::Exit || !c.record.is_uniform() => Key::Makespan,
         _ => Key::EpochTime,
     };
-    // Only valid runs: what is informative never becomes a reference.
+    // Only valid runs: what is indicative never becomes a reference.
     let times = |planned: bool| -> Vec<f64> {
         let counted = cell.counted().filter(|r| cell.is_valid() && first_stage(r.record().block) == planned);
         let time = |r: &crate::analysis::Repetition| {

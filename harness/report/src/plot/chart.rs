@@ -15,7 +15,7 @@ use plotters_backend::{BackendCoord, DrawingErrorKind};
 
 use super::axis::Axis;
 use super::themed::{FINE, ThemedSvg, look, text_width};
-use super::{Anchor, Drawing, WIDTH, cut, family};
+use super::{Anchor, Drawing, WIDTH, cut, hue};
 
 pub type Root<'t> = DrawingArea<ThemedSvg<'t>, Shift>;
 pub type DrawResult<T> = std::result::Result<T, DrawingAreaErrorKind<Infallible>>;
@@ -77,12 +77,22 @@ pub struct Frame<'f> {
     pub below: &'f str,
     /// True if the texts on the left are names of rows.
     pub rows: bool,
+    /// True if it begins at zero, which is drawn as the axis.
+    pub zero: bool,
+    /// How much lower the texts of the horizontal axis stand, below what is drawn there.
+    pub sink: f64,
 }
 
 impl<'f> Frame<'f> {
     /// For a chart whose values go up from zero: `Frame { right: 10.0, ..Frame::of_values(caption, &y) }`.
     pub fn of_values(caption: &'f str, y: &Axis) -> Self {
-        Frame { caption, top: 30.0, right: 4.0, bottom: 24.0, left: y.gutter(), grid: (false, true), ..Frame::default() }
+        let left = y.gutter();
+        Frame { caption, top: 30.0, right: 4.0, bottom: 24.0, left, grid: (false, true), zero: true, ..Frame::default() }
+    }
+
+    /// For values that need no zero.
+    pub fn of_ratios(caption: &'f str, y: &Axis) -> Self {
+        Frame { zero: false, ..Frame::of_values(caption, y) }
     }
 
     /// Begin a chart: its caption, and its grid.
@@ -97,7 +107,8 @@ impl<'f> Frame<'f> {
         let mut context = builder.build_cartesian_2d(x, y)?;
         let mut mesh = context.configure_mesh();
         mesh.axis_style(TRANSPARENT).bold_line_style(look("gr")).light_line_style(look("gr")).x_label_style("t");
-        mesh.set_all_tick_mark_size(px(3.0));
+        // plotters sets texts twice this far from the axis.
+        mesh.set_all_tick_mark_size(px(3.0)).set_tick_mark_size(LabelAreaPosition::Bottom, px(3.0 + self.sink / 2.0));
         if self.rows {
             mesh.y_label_style("rl").set_tick_mark_size(LabelAreaPosition::Left, px(4.0));
         } else {
@@ -111,7 +122,7 @@ impl<'f> Frame<'f> {
         }
         mesh.draw()?;
         let mut chart = Chart(context);
-        if self.grid == (false, true) {
+        if self.zero {
             chart.level("ax", 0.0)?;
         }
         Ok(chart)
@@ -156,15 +167,15 @@ impl<'t> Chart<'_, 't> {
         self.0.plotting_area().draw(&Own(|svg: &mut ThemedSvg<'t>| draw(svg, &place)))
     }
 
-    /// A mark of a mode, with its value on hover; pale if it is informative.
+    /// A mark of a mode, with its value on hover; pale if it is indicative.
     pub fn mark(
         &mut self,
         sharing: &str,
-        informative: bool,
+        indicative: bool,
         title: &str,
         draw: impl Fn(&mut ThemedSvg<'t>, ToPanel),
     ) -> DrawResult<()> {
-        let class = format!("{}{}", family(sharing), if informative { " inf" } else { "" });
+        let class = format!("{}{}", hue(sharing), if indicative { " inf" } else { "" });
         self.own(|svg, place| {
             svg.open_mark(&class, title);
             draw(svg, place);
@@ -174,7 +185,7 @@ impl<'t> Chart<'_, 't> {
 
     /// Anything drawn inside has the hue of a mode.
     pub fn hued(&mut self, sharing: &str, draw: impl FnOnce(&mut Self) -> DrawResult<()>) -> DrawResult<()> {
-        self.own(|svg, _| svg.open(family(sharing)))?;
+        self.own(|svg, _| svg.open(hue(sharing)))?;
         draw(self)?;
         self.own(|svg, _| svg.close())
     }

@@ -9,7 +9,7 @@ use super::{Anchor, Drawing, shape};
 #[derive(Debug, Clone)]
 pub struct Delay {
     pub sharing: String,
-    pub informative: bool,
+    pub indicative: bool,
     pub value: Option<f64>,
     pub interval: Option<(f64, f64)>,
     pub why: String,
@@ -51,7 +51,7 @@ impl Delays<'_> {
         rows.draw(|chart, i, begin, _| {
             for (k, delay) in self.rows[i].delays.iter().enumerate() {
                 let y = begin + 5.0 + STEP * (k as f64 + 0.5);
-                chart.mark(&delay.sharing, delay.informative, &delay.title, |svg, place| {
+                chart.mark(&delay.sharing, delay.indicative, &delay.title, |svg, place| {
                     if let Some((low, high)) = delay.interval {
                         svg.line("wh", place(low, y), place(high, y));
                     }

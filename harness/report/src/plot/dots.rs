@@ -8,7 +8,7 @@ use super::{Anchor, Drawing, shape};
 #[derive(Debug, Clone)]
 pub struct Dot {
     pub sharing: String,
-    pub informative: bool,
+    pub indicative: bool,
     pub value: f64,
     pub interval: Option<(f64, f64)>,
     pub title: String,
@@ -57,7 +57,7 @@ impl Dots<'_> {
             let gap = height / (row.dots.len() as f64 + 1.0);
             for (k, dot) in row.dots.iter().enumerate() {
                 let y = begin + gap * (k + 1) as f64;
-                chart.mark(&dot.sharing, dot.informative, &dot.title, |svg, place| {
+                chart.mark(&dot.sharing, dot.indicative, &dot.title, |svg, place| {
                     if let Some((low, high)) = dot.interval {
                         svg.line("wh", place(low, y), place(high, y));
                     }

@@ -2,7 +2,7 @@
 
 use super::axis::apart;
 use super::chart::drawing;
-use super::{Anchor, Drawing, WIDTH, cut, family};
+use super::{Anchor, Drawing, WIDTH, cut, hue};
 
 /// The result of a planned or conceivable group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,14 +66,14 @@ impl Squares<'_> {
                 if row.sharing.is_empty() {
                     c.text("rl", (left - 6.0, y + 13.0), Anchor::End, &cut(&row.label, LABEL));
                 } else {
-                    c.open(family(&row.sharing));
+                    c.open(hue(&row.sharing));
                     c.text("lb", (left - 6.0, y + 13.0), Anchor::End, &cut(&row.label, LABEL));
                     c.close();
                 }
                 for (k, square) in row.squares.iter().enumerate() {
                     let Some(square) = square else { continue };
                     let (x, size) = (left + k as f64 * wide + 1.0, (wide - 2.0, ROW - 4.0));
-                    c.open_mark(family(&square.sharing), &square.title);
+                    c.open_mark(hue(&square.sharing), &square.title);
                     c.rect(frame(square.fit), (x, y + 2.0), size);
                     let sign = match square.fit {
                         Feasibility::Ran | Feasibility::NotRun => None,

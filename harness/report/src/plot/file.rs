@@ -15,10 +15,16 @@ static REGULAR: &[u8] = include_bytes!("../../fonts/DejaVuSans.subset.ttf");
 static BOLD: &[u8] = include_bytes!("../../fonts/DejaVuSans-Bold.subset.ttf");
 
 /// Hues by family: naive, MPS, MIG, solo and others. The page's style sheet has the same as variables.
-const HUES: [(&str, &str, &str); 5] = [
+/// Slices, whose class comes after MIG's, have its text.
+const HUES: [(&str, &str, &str); 10] = [
     ("naive", "#d2690e", "#a84f05"),
     ("mps", "#1d4f9c", "#1d4f9c"),
     ("mig", "#0e967a", "#08735d"),
+    ("g1", "#9aa81c", "#08735d"),
+    ("g2", "#5d9c33", "#08735d"),
+    ("g3", "#1f8f8a", "#08735d"),
+    ("g4", "#0b6b63", "#08735d"),
+    ("g7", "#0a4440", "#08735d"),
     ("solo", "#4a4f58", "#3d424a"),
     ("other", "#686f7a", "#4b525c"),
 ];
@@ -61,7 +67,7 @@ pub struct Sheet<'f> {
     pub legend: &'f [(String, String)],
     pub panels: &'f [Panel],
     pub simulated: bool,
-    /// Caveats about its numbers: `simulated`, `synthetic data`, `informative`.
+    /// Caveats about its numbers: `simulated`, `synthetic data`, `indicative`.
     pub tags: &'f [String],
 }
 
@@ -77,7 +83,7 @@ pub fn standalone(figure: &Sheet) -> String {
         }
         let mut x = MARGIN;
         for (sharing, label) in figure.legend {
-            svg.open(super::family(sharing));
+            svg.open(super::hue(sharing));
             svg.shape(shape(sharing), "mk", (x + 5.0, 44.0));
             svg.close();
             svg.text("leg", (x + 15.0, 48.0), Anchor::Start, label);

@@ -1,15 +1,29 @@
-//! A heat map of slowdowns in one hue: rows suffer, columns cause. Each field has its number; shade is the second sign.
+//! A heat map in one hue: slowdowns, where rows suffer and columns cause, or gains by workload and degree. Each field has its
+//! number, shade is the second sign; a field without one says why.
 
 use super::chart::drawing;
-use super::{Anchor, Drawing, WIDTH, cut, family};
+use super::themed::ThemedSvg;
+use super::{Anchor, Drawing, WIDTH, cut, hue};
+
+/// The content of a field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FieldValue {
+    /// And its interval, `[1.41, 1.49]`.
+    Number(f64, String),
+    /// It ran, and ended otherwise: `OOM`, `crashed`.
+    Failed(String),
+    Refused,
+    /// It ran, but has no number: `too little overlap`.
+    Unusable(&'static str),
+    /// Not part of the plan, or not run.
+    Unmeasured,
+}
 
 /// One field.
 #[derive(Debug, Clone)]
 pub struct Field {
-    pub value: f64,
-    /// `[1.41, 1.49]`.
-    pub bounds: String,
-    pub informative: bool,
+    pub value: FieldValue,
+    pub indicative: bool,
     pub title: String,
 }
 
@@ -18,16 +32,19 @@ pub struct Heat<'a> {
     pub sharing: &'a str,
     /// `slowdown of`, over the rows.
     pub caption: &'a str,
-    /// Names of rows and columns alike.
-    pub names: &'a [String],
-    /// By row, then column; `None` if the pair was not measured.
-    pub fields: &'a [Vec<Option<Field>>],
+    /// `… beside`, over the columns.
+    pub over: &'a str,
+    pub rows: &'a [String],
+    pub columns: &'a [String],
+    /// By row, then column.
+    pub fields: &'a [Vec<Field>],
     /// Values of the lightest and the darkest shade, shared by all panels.
     pub range: (f64, f64),
+    /// Height of a row; a high one shows the interval, too.
+    pub row: f64,
 }
 
 const LABEL: usize = 14;
-const ROW: f64 = 36.0;
 
 /// The class of a value's shade, 0 to 10, by its logarithm.
 fn shade(value: f64, (low, high): (f64, f64)) -> usize {
@@ -39,53 +56,111 @@ fn shade(value: f64, (low, high): (f64, f64)) -> usize {
 impl Heat<'_> {
     /// Draw it.
     pub fn draw(&self) -> Drawing {
-        let widest = self.names.iter().map(|n| n.chars().count()).max().unwrap_or(4).clamp(9, LABEL);
-        let left = 10.0 + 7.2 * widest as f64;
-        let wide = ((WIDTH - left - 2.0) / self.names.len().max(1) as f64).min(86.0);
+        let widest =
+            self.rows.iter().map(|n| n.chars().count()).max().unwrap_or(4).clamp(self.caption.chars().count().min(LABEL), LABEL);
+        let left = 13.0 + 7.6 * widest as f64;
+        let wide = ((WIDTH - left - 2.0) / self.columns.len().max(1) as f64).min(86.0);
         let across = ((wide / 7.0) as usize).max(3);
-        let numbers = wide >= 34.0;
         let top = 36.0;
-        drawing((WIDTH, top + self.names.len() as f64 * ROW + 4.0), |c| {
-            c.text("cap", (left + 4.0, 11.0), Anchor::Start, "… beside");
+        drawing((WIDTH, top + self.rows.len() as f64 * self.row + 4.0), |c| {
+            c.text("cap", (left + 4.0, 11.0), Anchor::Start, self.over);
             c.text("cap", (0.0, 27.0), Anchor::Start, self.caption);
-            for (k, name) in self.names.iter().enumerate() {
+            for (k, name) in self.columns.iter().enumerate() {
                 c.text("t", (left + (k as f64 + 0.5) * wide, 27.0), Anchor::Middle, &cut(name, across));
             }
-            for (i, (name, row)) in self.names.iter().zip(self.fields).enumerate() {
-                let y = top + i as f64 * ROW;
-                c.text("rl", (left - 8.0, y + ROW / 2.0 + 4.0), Anchor::End, &cut(name, LABEL));
+            for (i, (name, row)) in self.rows.iter().zip(self.fields).enumerate() {
+                let y = top + i as f64 * self.row;
+                c.text("rl", (left - 8.0, y + self.row / 2.0 + 4.0), Anchor::End, &cut(name, LABEL));
                 for (k, field) in row.iter().enumerate() {
-                    let x = left + k as f64 * wide;
-                    let Some(field) = field else {
-                        c.rect("hole", (x + 1.0, y + 1.0), (wide - 2.0, ROW - 2.0));
-                        continue;
-                    };
-                    c.open_mark(
-                        &format!("{}{}", family(self.sharing), if field.informative { " inf" } else { "" }),
-                        &field.title,
-                    );
-                    let class = format!("heat o{}", shade(field.value, self.range));
-                    c.rect(&class, (x + 1.0, y + 1.0), (wide - 2.0, ROW - 2.0));
-                    if numbers {
-                        c.text("hv", (x + wide / 2.0, y + 16.0), Anchor::Middle, &format!("{:.2}", field.value));
-                    }
-                    if wide >= 66.0 {
-                        c.text("hb", (x + wide / 2.0, y + 29.0), Anchor::Middle, &field.bounds);
-                    }
-                    c.close();
+                    self.field(c, field, (left + k as f64 * wide, y), wide);
                 }
             }
         })
+    }
+
+    fn field(&self, c: &mut ThemedSvg, field: &Field, (x, y): (f64, f64), wide: f64) {
+        let (corner, size) = ((x + 1.0, y + 1.0), (wide - 2.0, self.row - 2.0));
+        let (middle, base) = (x + wide / 2.0, y + self.row / 2.0 + 4.0);
+        c.open_mark(&format!("{}{}", hue(self.sharing), if field.indicative { " inf" } else { "" }), &field.title);
+        match &field.value {
+            FieldValue::Number(value, bounds) => {
+                c.rect(&format!("heat o{}", shade(*value, self.range)), corner, size);
+                let with_bounds = wide >= 66.0 && self.row >= 34.0;
+                if wide >= 28.0 {
+                    let base = if with_bounds { y + 16.0 } else { base };
+                    c.text("hv", (middle, base), Anchor::Middle, &format!("{value:.2}"));
+                }
+                if with_bounds {
+                    c.text("hb", (middle, y + 29.0), Anchor::Middle, bounds);
+                }
+            }
+            FieldValue::Failed(why) => {
+                let ran_out = why == "OOM";
+                c.rect(if ran_out { "frame out" } else { "frame" }, corner, size);
+                let text = if wide >= 16.0 + 7.0 * why.chars().count() as f64 { format!("✕ {why}") } else { "✕".into() };
+                c.failure((middle, base), Anchor::Middle, why, &text);
+            }
+            FieldValue::Refused => {
+                c.rect("frame", corner, size);
+                c.text("none", (middle, base), Anchor::Middle, if wide >= 50.0 { "refused" } else { "⊘" });
+            }
+            FieldValue::Unusable(why) => {
+                c.rect("hole", corner, size);
+                match why.rsplit_once(' ').filter(|_| self.row >= 34.0 && wide >= 56.0) {
+                    Some((first, rest)) => {
+                        c.text("hb", (middle, y + 15.0), Anchor::Middle, first);
+                        c.text("hb", (middle, y + 27.0), Anchor::Middle, rest);
+                    }
+                    None => c.text("none", (middle, base), Anchor::Middle, "–"),
+                }
+            }
+            FieldValue::Unmeasured => c.rect("hole", corner, size),
+        }
+        c.close();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::shade;
+    use super::*;
 
     #[test]
     fn shades_follow_the_logarithm_and_stay_in_their_range() {
         assert_eq!([1.0, 2.0, 4.0, 9.0, 0.5].map(|v| shade(v, (1.0, 4.0))), [0, 5, 10, 10, 0]);
         assert_eq!(shade(1.0, (1.0, 1.0)), 0);
+    }
+
+    #[test]
+    fn what_has_no_number_says_why_and_each_kind_looks_different() {
+        let field = |value| Field { value, indicative: false, title: "why".into() };
+        let kinds = [
+            FieldValue::Number(1.5, String::new()),
+            FieldValue::Failed("OOM".into()),
+            FieldValue::Failed("crashed".into()),
+            FieldValue::Refused,
+            FieldValue::Unusable("too little overlap"),
+            FieldValue::Unmeasured,
+        ];
+        let looks = kinds.map(|kind| {
+            let fields = [vec![field(kind)]];
+            let (rows, columns) = (["a".to_string()], ["×2".to_string()]);
+            let heat = Heat {
+                sharing: "mps",
+                caption: "gain",
+                over: "degree",
+                rows: &rows,
+                columns: &columns,
+                fields: &fields,
+                range: (1.0, 2.0),
+                row: 36.0,
+            };
+            let body = heat.draw().body;
+            assert!(body.contains("<title>why</title>"));
+            body[body.find("</title>").unwrap()..].to_string()
+        });
+        for (i, a) in looks.iter().enumerate() {
+            assert!(looks[i + 1..].iter().all(|b| a != b), "{a}");
+        }
+        assert!(looks[1].contains("✕ OOM") && looks[3].contains("refused") && looks[4].contains("overlap"));
     }
 }

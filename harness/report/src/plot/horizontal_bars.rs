@@ -11,7 +11,7 @@ pub struct LevelBar {
     pub value: Option<f64>,
     pub interval: Option<(f64, f64)>,
     pub failure: Option<String>,
-    pub informative: bool,
+    pub indicative: bool,
     pub title: String,
 }
 
@@ -52,7 +52,7 @@ impl Levels<'_> {
             chart.straight("ax", (0.0, begin), (0.0, begin + height))?;
             for (k, level) in self.rows[i].levels.iter().enumerate() {
                 let top = begin + 4.0 + k as f64 * (BAR + 1.5);
-                chart.mark(&level.sharing, level.informative, &level.title, |svg, place| {
+                chart.mark(&level.sharing, level.indicative, &level.title, |svg, place| {
                     let (left, y) = place(0.0, top);
                     let Some(value) = level.value else {
                         let why = level.failure.as_deref().unwrap_or("not measured");

@@ -3,7 +3,7 @@
 //! so that consecutive rows make one plot.
 
 use super::chart::drawing;
-use super::{Anchor, Drawing, family, shape};
+use super::{Anchor, Drawing, hue, shape};
 
 /// Width and height of a row.
 const WIDTH: f64 = 300.0;
@@ -90,7 +90,7 @@ impl Ratios {
             }
             if let Some(i) = interval.filter(|i| i.value.is_finite() && i.value > 0.0) {
                 let middle = ROW / 2.0;
-                let class = format!("{}{}", family(i.sharing), if i.faint { " faint" } else { "" });
+                let class = format!("{}{}", hue(i.sharing), if i.faint { " faint" } else { "" });
                 c.open_mark(&class, &i.title);
                 let at = self.px(i.value.clamp(self.low, self.high));
                 if let Some((low, high)) = i.interval {

@@ -5,7 +5,7 @@ use plotters::element::Polygon;
 use super::axis::{Axis, apart};
 use super::chart::{Frame, ToPanel, charts};
 use super::themed::{ThemedSvg, look};
-use super::{Anchor, Drawing, WIDTH, family, shape};
+use super::{Anchor, Drawing, WIDTH, hue, mode_label, mode_order, shape};
 
 /// One measured degree.
 #[derive(Debug, Clone)]
@@ -13,7 +13,7 @@ pub struct DegreePoint {
     pub degree: u32,
     pub value: f64,
     pub interval: Option<(f64, f64)>,
-    pub informative: bool,
+    pub indicative: bool,
     pub title: String,
 }
 
@@ -29,6 +29,7 @@ pub struct ModeLine {
 /// A group without a gain.
 #[derive(Debug, Clone)]
 pub struct Failure {
+    pub sharing: String,
     pub degree: u32,
     /// `OOM`, `crashed`.
     pub why: String,
@@ -46,15 +47,24 @@ pub struct Lines<'a> {
     pub degrees: &'a [u32],
 }
 
-const HEIGHT: f64 = 224.0;
+const HEIGHT: f64 = 238.0;
+/// The head, with its caption and the names of the two lines of reference.
+const HEAD: f64 = 44.0;
+/// Height of a row of failures.
+const FAILED: f64 = 14.0;
+/// Height of a label.
+const LINE: f64 = 13.0;
 
 impl Lines<'_> {
     /// Draw it.
     pub fn draw(&self) -> Drawing {
         let y = Axis::from_zero(self.largest.max(1.2));
         let widest = self.lines.iter().map(|l| l.end.chars().count()).max().unwrap_or(0);
-        let right = 10.0 + 6.9 * widest as f64;
-        let frame = Frame { right, ..Frame::of_values(self.caption, &y) };
+        let right = 14.0 + 6.9 * widest as f64;
+        let failed = self.failed_modes();
+        let top = HEAD + FAILED * failed.len() as f64;
+        let frame = Frame { right, top, ..Frame::of_values(self.caption, &y) };
+        let left = frame.left;
         let most = f64::from(self.degrees.iter().copied().max().unwrap_or(2).max(2));
         // Marks at both ends have room inside.
         let unit = (most - 1.0) / (WIDTH - frame.left - right - 12.0);
@@ -62,15 +72,18 @@ impl Lines<'_> {
         let labels = apart(self.degrees.iter().map(|d| f64::from(*d) / unit).zip(labels.iter().map(String::as_str)));
         let x =
             Axis::named(1.0 - 8.0 * unit..most + 4.0 * unit, self.degrees.iter().map(|d| f64::from(*d)).zip(labels).collect());
-        charts((WIDTH, HEIGHT), |root| {
+        charts((WIDTH, HEIGHT + FAILED * failed.len() as f64), |root| {
             let mut chart = frame.on(root, x, y)?;
             // One is drawn above the grid: it is what running in turn does.
             chart.level("ref", 1.0)?;
             let end = most.min(chart.y().max());
             chart.straight("ideal", (1.0, 1.0), (end, end))?;
-            chart.own(|svg, place| {
-                let (x, y) = place(1.0 + 0.72 * (end - 1.0), 1.0 + 0.72 * (end - 1.0));
-                svg.text("it", (x - 8.0, y - 2.0), Anchor::End, "ideal ×N");
+            // Named in the head, where no line can be.
+            chart.own(|svg, _| {
+                svg.line("ideal", (left, 25.0), (left + 18.0, 25.0));
+                svg.text("it", (left + 24.0, 29.0), Anchor::Start, "ideal ×N");
+                svg.line("ref", (left + 96.0, 25.0), (left + 114.0, 25.0));
+                svg.text("it", (left + 120.0, 29.0), Anchor::Start, "in turn");
             })?;
             for line in self.lines {
                 let of = |p: &DegreePoint, value: f64| (f64::from(p.degree), value);
@@ -85,7 +98,7 @@ impl Lines<'_> {
             }
             for line in self.lines {
                 for p in &line.points {
-                    chart.mark(&line.sharing, p.informative, &p.title, |svg, place| {
+                    chart.mark(&line.sharing, p.indicative, &p.title, |svg, place| {
                         svg.shape(shape(&line.sharing), "mk", place(f64::from(p.degree), p.value));
                     })?;
                 }
@@ -95,38 +108,96 @@ impl Lines<'_> {
         })
     }
 
-    /// Failures are at the top, where they can have no gain: a ✕ for each side by side, and below them how they failed.
+    /// The modes of failures, in their order.
+    fn failed_modes(&self) -> Vec<&str> {
+        let mut modes: Vec<&str> = self.failures.iter().map(|f| f.sharing.as_str()).collect();
+        modes.sort_by_key(|m| mode_order(m));
+        modes.dedup();
+        modes
+    }
+
+    /// Failures are above the axis, where they can have no gain: a row for each mode, with its mark, and a ✕ at each degree.
     fn failed(&self, svg: &mut ThemedSvg, place: ToPanel) {
-        let mut said = f64::NEG_INFINITY;
-        for (i, failure) in self.failures.iter().enumerate() {
-            let same = |f: &&Failure| f.degree == failure.degree;
-            let rank = self.failures[..i].iter().filter(same).count();
-            let all = self.failures.iter().filter(same).count();
-            let (middle, top) = place(f64::from(failure.degree), f64::MAX);
-            svg.open_mark("", &failure.title);
-            let beside = 10.0 * (rank as f64 - (all as f64 - 1.0) / 2.0);
-            svg.failure((middle + beside, top + 12.0), Anchor::Middle, &failure.why, "✕");
-            if rank == 0 && middle - said > 40.0 {
-                svg.failure((middle, top + 25.0), Anchor::Middle, &failure.why, &failure.why);
-                said = middle;
+        let axis = place(1.0, f64::MAX).1;
+        for (row, mode) in self.failed_modes().into_iter().enumerate() {
+            let y = axis - FAILED * (self.failed_modes().len() - row) as f64 + 6.0;
+            let mut last: Option<(f64, &str)> = None;
+            for failure in self.failures.iter().filter(|f| f.sharing == mode) {
+                let x = place(f64::from(failure.degree), 0.0).0;
+                svg.open_mark(hue(mode), &failure.title);
+                svg.shape(shape(mode), "mk open", (x, y));
+                svg.failure((x, y + 4.0), Anchor::Middle, &failure.why, "✕");
+                svg.close();
+                last = last.filter(|l| l.0 > x).or(Some((x, &failure.why)));
             }
-            svg.close();
+            if let Some((x, why)) = last {
+                svg.open(hue(mode));
+                svg.text("lb", (x + 9.0, y + 4.0), Anchor::Start, &format!("{} {why}", mode_label(mode)));
+                svg.close();
+            }
         }
     }
 
-    /// Labels at the true ends, moved apart so that none covers another.
+    /// Labels in a column on the right, at the height of the ends of their lines as far as none covers another; a thin line leads
+    /// to an end that is not beside its label.
     fn ends(&self, svg: &mut ThemedSvg, place: ToPanel) {
-        let one = place(1.0, 1.0).1;
         let end = |l: &'_ ModeLine| l.points.last().map(|p| place(f64::from(p.degree), p.value));
         let mut ends: Vec<((f64, f64), &ModeLine)> = self.lines.iter().filter_map(|l| end(l).map(|at| (at, l))).collect();
         ends.sort_by(|a, b| a.0.1.total_cmp(&b.0.1));
-        let mut before = f64::NEG_INFINITY;
-        for ((x, y), line) in ends {
-            let y = if (y - one).abs() < 9.0 { one - 9.0 } else { y }.max(before + 14.0);
-            svg.open(family(&line.sharing));
-            svg.text("lb", (x + 8.0, y + 4.0), Anchor::Start, &line.end);
+        let (column, foot) = (place(f64::MAX, 0.0).0 + 8.0, place(1.0, 0.0).1);
+        let heights = spread(&ends.iter().map(|e| e.0.1).collect::<Vec<_>>(), LINE, foot);
+        for (((x, y), line), height) in ends.into_iter().zip(heights) {
+            svg.open(hue(&line.sharing));
+            if column - x > 14.0 || (height - y).abs() > 6.0 {
+                svg.line("lead", (x + 5.0, y), (column - 2.0, height));
+            }
+            svg.text("lb", (column, height + 4.0), Anchor::Start, &line.end);
             svg.close();
-            before = y;
         }
+    }
+}
+
+/// Heights that keep `apart`, as near to the wanted ones, which are sorted, as a pass down and a pass up leave them; none is below
+/// `foot`.
+fn spread(wanted: &[f64], apart: f64, foot: f64) -> Vec<f64> {
+    let mut heights = wanted.to_vec();
+    for i in 1..heights.len() {
+        heights[i] = heights[i].max(heights[i - 1] + apart);
+    }
+    let mut limit = foot;
+    for height in heights.iter_mut().rev() {
+        *height = height.min(limit);
+        limit = *height - apart;
+    }
+    heights
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_keep_apart_and_stay_above_the_foot() {
+        assert_eq!(spread(&[50.0, 52.0, 90.0], 13.0, 200.0), [50.0, 63.0, 90.0]);
+        assert_eq!(spread(&[180.0, 190.0, 195.0], 13.0, 195.0), [169.0, 182.0, 195.0]);
+        assert_eq!(spread(&[], 13.0, 9.0), Vec::<f64>::new());
+    }
+
+    #[test]
+    fn failures_stand_in_a_row_of_their_mode_at_their_degree() {
+        let point = |degree, value| DegreePoint { degree, value, interval: None, indicative: false, title: "t".into() };
+        let line =
+            |sharing: &str| ModeLine { sharing: sharing.into(), points: vec![point(1, 1.0), point(2, 1.9)], end: "x".into() };
+        let failure =
+            |sharing: &str, degree| Failure { sharing: sharing.into(), degree, why: "OOM".into(), title: sharing.into() };
+        let failures = [failure("mps", 3), failure("naive", 3), failure("mps", 7)];
+        let lines = [line("naive"), line("mps")];
+        let drawing = Lines { caption: "×", lines: &lines, failures: &failures, largest: 2.0, degrees: &[1, 2, 3, 7] }.draw();
+        let body = &drawing.body;
+        assert_eq!(drawing.height, HEIGHT + 2.0 * FAILED);
+        let at = |title: &str| body.match_indices(&format!("<title>{title}</title>")).map(|m| m.0).collect::<Vec<_>>();
+        assert!(at("naive").iter().max() < at("mps").iter().min(), "naive's row comes first");
+        assert_eq!((at("naive").len(), at("mps").len()), (1, 2));
+        assert!(body.contains("naive OOM") && body.contains("MPS OOM"), "{body}");
     }
 }

@@ -3,7 +3,7 @@
 use super::axis::Axis;
 use super::chart::{Frame, ToPanel, charts};
 use super::themed::{ThemedSvg, text_width};
-use super::{Anchor, Drawing, WIDTH, cut, family, mode_label, shape};
+use super::{Anchor, Drawing, WIDTH, cut, hue, mode_label, shape};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ impl OverTime<'_> {
             self.traces.iter().filter_map(|t| t.points.last().map(|(at, v)| (t, place(*at, *v)))).collect();
         let mut taken: Vec<(f64, f64, f64)> = ends.iter().map(|(_, (x, y))| (x - 5.0, x + 5.0, y + 4.0)).collect();
         for (trace, (x, y)) in ends {
-            svg.open_mark(family(&trace.sharing), &trace.title);
+            svg.open_mark(hue(&trace.sharing), &trace.title);
             svg.shape(shape(&trace.sharing), "mk", (x, y));
             let label = cut(&mode_label(&trace.sharing), 14);
             let wide = text_width(&label);

@@ -1,14 +1,17 @@
 //! Bars of one segment per member, against a capacity; for failed groups, dotted outlines of what they needed.
 
-use super::axis::{Axis, apart};
+use super::axis::Axis;
 use super::chart::{Chart, DrawResult, Frame, charts};
-use super::themed::ThemedSvg;
+use super::slots::{Place, Slots};
+use super::themed::{ThemedSvg, text_width};
 use super::{Anchor, Drawing, WIDTH};
 
 /// One bar.
 #[derive(Debug, Clone, Default)]
 pub struct Stack {
     pub label: String,
+    /// The place of a mode that was not measured at this degree.
+    pub vacant: bool,
     pub sharing: String,
     /// One segment per member; empty where there is none.
     pub segments: Vec<f64>,
@@ -17,9 +20,16 @@ pub struct Stack {
     /// Interval of the sum.
     pub interval: Option<(f64, f64)>,
     pub failure: Option<String>,
-    pub informative: bool,
+    pub indicative: bool,
     pub title: String,
     pub text: String,
+}
+
+impl Stack {
+    /// A place that stays empty.
+    pub fn vacant(label: &str) -> Self {
+        Stack { label: label.into(), vacant: true, ..Stack::default() }
+    }
 }
 
 /// A panel of stacks.
@@ -32,7 +42,7 @@ pub struct Stacks<'a> {
     pub largest: f64,
 }
 
-const HEIGHT: f64 = 226.0;
+const HEIGHT: f64 = 240.0;
 const BAR: f64 = 26.0;
 /// Outlines end here, in capacities.
 const MOST: f64 = 1.7;
@@ -44,25 +54,15 @@ impl Stacks<'_> {
         let largest = self.largest.max(self.capacity.map_or(asked, |(value, _)| asked.min(MOST * value)));
         // A capacity far above everything would squeeze the bars: then it is said, not drawn.
         let drawn = self.capacity.filter(|(value, _)| *value <= 2.5 * largest && *value > 0.0);
-        let y = Axis::from_zero(drawn.map_or(largest, |(value, _)| value.max(largest)));
-        let frame = Frame { top: 50.0, ..Frame::of_values(self.caption, &y) };
-        // Stacks of one degree stand together, a gap as wide as half a stack between degrees.
+        // Numbers stand above the stacks.
+        let y = Axis::from_zero(drawn.map_or(1.18 * largest, |(value, _)| value.max(1.18 * largest)));
         let degrees: Vec<&[Stack]> = self.stacks.chunk_by(|a, b| a.label == b.label).collect();
-        let slots = (self.stacks.len() as f64 + 0.5 * degrees.len() as f64).max(1.0);
-        let slot = (WIDTH - frame.left - frame.right) / slots;
-        let wide = BAR.min(slot - if slot < 8.0 { 1.0 } else { 3.0 }).max(1.5);
-        let mut end = -0.25;
-        let middles: Vec<f64> = degrees
-            .iter()
-            .map(|d| {
-                end += d.len() as f64 + 0.5;
-                end - d.len() as f64 / 2.0
-            })
-            .collect();
-        let labels = apart(middles.iter().zip(&degrees).map(|(middle, d)| (middle * slot, d[0].label.as_str())));
-        let x = Axis::named(0.0..slots, middles.iter().copied().zip(labels).collect());
+        let gutter = y.gutter();
+        let slots = Slots::over(WIDTH - gutter - 4.0, &degrees.iter().map(|d| d.len()).collect::<Vec<_>>(), BAR);
+        let frame = Frame { top: 50.0, bottom: 24.0 + slots.sink(), sink: slots.sink(), ..Frame::of_values(self.caption, &y) };
+        let labels: Vec<&str> = degrees.iter().map(|d| d[0].label.as_str()).collect();
         charts((WIDTH, HEIGHT), |root| {
-            let mut chart = frame.on(root, x, y)?;
+            let mut chart = frame.on(root, slots.axis(&labels), y)?;
             if let Some((_, text)) = self.capacity {
                 // Said where no bar can be, beside a piece of its line.
                 let text = if drawn.is_some() { text.to_string() } else { format!("{text}, far above") };
@@ -71,18 +71,24 @@ impl Stacks<'_> {
                     svg.text("capt", (frame.left + 24.0, 26.0), Anchor::Start, &text);
                 })?;
             }
-            for (middle, degree) in middles.iter().zip(degrees) {
-                for (k, stack) in degree.iter().enumerate() {
-                    self.stack(&mut chart, stack, (middle + k as f64 - (degree.len() as f64 - 1.0) / 2.0, wide))?;
+            for (g, degree) in degrees.iter().enumerate() {
+                for (k, stack) in degree.iter().enumerate().filter(|(_, s)| !s.vacant) {
+                    self.stack(&mut chart, stack, slots.left(g, k), slots.wide)?;
                 }
             }
+            let stands = |s: &'_ Stack| !s.vacant;
+            let places = degrees
+                .iter()
+                .map(|d| d.iter().map(|s| stands(s).then_some(Place { sharing: &s.sharing, below: "" })).collect::<Vec<_>>());
+            slots.marks(&mut chart, &places.collect::<Vec<_>>())?;
             drawn.map_or(Ok(()), |(value, _)| chart.level("capl", value))
         })
     }
 
-    fn stack(&self, chart: &mut Chart, stack: &Stack, (middle, wide): (f64, f64)) -> DrawResult<()> {
+    fn stack(&self, chart: &mut Chart, stack: &Stack, (middle, left): (f64, f64), wide: f64) -> DrawResult<()> {
         let highest = chart.y().max();
-        chart.mark(&stack.sharing, stack.informative, &stack.title, |svg, place| {
+        chart.mark(&stack.sharing, stack.indicative, &stack.title, |svg, place| {
+            let place = |_: f64, value: f64| (place(middle, value).0 + left + wide / 2.0, place(middle, value).1);
             // Segments on each other, in a class; says how high they are.
             let pile = |svg: &mut ThemedSvg, class: &str, segments: &[f64]| {
                 segments.iter().fold(0.0, |sum, segment| {
@@ -97,11 +103,16 @@ impl Stacks<'_> {
             if !stack.segments.is_empty() {
                 let sum = pile(svg, "seg", &stack.segments);
                 if let Some((low, high)) = stack.interval {
-                    svg.whisker(place(middle, low), place(middle, high), false);
+                    svg.whisker(place(middle, low), place(middle, high.min(highest)), false);
+                    if high > highest {
+                        svg.beyond(place(middle, highest));
+                    }
                 }
-                if self.stacks.len() <= 7 {
-                    let (x, top) = place(middle, stack.interval.map_or(sum, |i| i.1.max(sum)));
+                let (x, top) = place(middle, stack.interval.map_or(sum, |i| i.1.max(sum)));
+                if text_width(&stack.text) <= wide {
                     svg.text("val", (x, top - 6.0), Anchor::Middle, &stack.text);
+                } else if wide >= 10.0 {
+                    svg.text_up("val up", (x + 4.0, top - 7.0), &stack.text);
                 }
             } else if stack.asked.is_empty() {
                 let (x, bottom) = place(middle, 0.0);

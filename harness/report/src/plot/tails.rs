@@ -14,7 +14,7 @@ pub struct Tail {
     pub points: Vec<(f64, f64)>,
     /// Hover points: share, latency and text.
     pub marks: Vec<(f64, f64, String)>,
-    pub informative: bool,
+    pub indicative: bool,
 }
 
 /// A panel of lines.
@@ -54,7 +54,7 @@ impl TailChart<'_> {
             }
             for tail in self.tails {
                 for (share, late, title) in &tail.marks {
-                    chart.mark(&tail.sharing, tail.informative, title, |svg, place| {
+                    chart.mark(&tail.sharing, tail.indicative, title, |svg, place| {
                         svg.shape(shape(&tail.sharing), "mk", place(*late, *share));
                     })?;
                 }

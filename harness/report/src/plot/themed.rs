@@ -80,6 +80,11 @@ pub enum Shape {
     Circle,
     Square,
     Triangle,
+    Down,
+    Left,
+    Right,
+    Pentagon,
+    Hexagon,
     Diamond,
     Cross,
     Plus,
@@ -132,6 +137,13 @@ impl<'t> ThemedSvg<'t> {
         self.put(format_args!(r#"<rect class="{class}" x="{}" y="{}" width="{}" height="{}"/>"#, n(x), n(y), n(w), n(h)));
     }
 
+    /// A regular polygon, a corner up.
+    fn corners(&mut self, class: &str, (x, y): (f64, f64), corners: u32) {
+        let at = |k: u32| std::f64::consts::TAU * f64::from(k) / f64::from(corners);
+        let points: Vec<(f64, f64)> = (0..corners).map(|k| (x + 4.5 * at(k).sin(), y - 4.5 * at(k).cos())).collect();
+        self.polygon(class, &points);
+    }
+
     pub fn circle(&mut self, class: &str, (x, y): (f64, f64), radius: f64) {
         self.put(format_args!(r#"<circle class="{class}" cx="{}" cy="{}" r="{radius}"/>"#, n(x), n(y)));
     }
@@ -154,8 +166,18 @@ impl<'t> ThemedSvg<'t> {
 
     /// A failure that reads upwards, inside a bar's slot.
     pub fn failure_up(&mut self, (x, y): (f64, f64), why: &str) {
-        let (class, x, y, text) = (failure_class(why), n(x), n(y), escape(&cut(&format!("✕ {why}"), LONGEST)));
+        self.text_up(failure_class(why), (x, y), &format!("✕ {why}"));
+    }
+
+    /// A value that reads upwards, where it is wider than its bar.
+    pub fn text_up(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
+        let (x, y, text) = (n(x), n(y), escape(&cut(text, LONGEST)));
         self.put(format_args!(r#"<text class="{class}" transform="translate({x} {y})rotate(-90)">{text}</text>"#));
+    }
+
+    /// An interval goes on beyond the top of the axis.
+    pub fn beyond(&mut self, (x, y): (f64, f64)) {
+        self.polygon("arrow", &[(x, y - 5.0), (x + 3.5, y + 1.0), (x - 3.5, y + 1.0)]);
     }
 
     /// Begin a mark: a group with its value on hover, and the class of its mode.
@@ -195,6 +217,11 @@ impl<'t> ThemedSvg<'t> {
             Shape::Circle => self.circle(class, (x, y), 3.8),
             Shape::Square => self.rect(class, (x - 3.4, y - 3.4), (6.8, 6.8)),
             Shape::Triangle => self.polygon(class, &[(x, y - 4.4), (x + 4.2, y + 3.2), (x - 4.2, y + 3.2)]),
+            Shape::Down => self.polygon(class, &[(x, y + 4.4), (x + 4.2, y - 3.2), (x - 4.2, y - 3.2)]),
+            Shape::Left => self.polygon(class, &[(x - 4.4, y), (x + 3.2, y + 4.2), (x + 3.2, y - 4.2)]),
+            Shape::Right => self.polygon(class, &[(x + 4.4, y), (x - 3.2, y + 4.2), (x - 3.2, y - 4.2)]),
+            Shape::Pentagon => self.corners(class, (x, y), 5),
+            Shape::Hexagon => self.corners(class, (x, y), 6),
             Shape::Diamond => self.polygon(class, &[(x, y - 4.8), (x + 4.8, y), (x, y + 4.8), (x - 4.8, y)]),
             Shape::Cross | Shape::Plus => {
                 let (a, b) = if shape == Shape::Cross { (3.4, 3.4) } else { (0.0, 4.6) };

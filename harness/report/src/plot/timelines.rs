@@ -99,7 +99,7 @@ impl Timelines<'_> {
                 let part = part(begin + high + 8.0 + i as f64 * (AREA + 32.0), 20.0 + AREA, last);
                 let drawn = area.capacity.filter(|v| *v <= 2.5 * area.peak);
                 let y = Axis::from_zero(drawn.unwrap_or(0.0).max(area.peak)).thinned(5);
-                let frame = Frame { grid: (false, true), ..frame(area.caption, 20.0, last) };
+                let frame = Frame { grid: (false, true), zero: true, ..frame(area.caption, 20.0, last) };
                 self.area(&mut frame.on(&part, time(last), y)?, area, drawn)?;
             }
             chart.own(|svg, place| {

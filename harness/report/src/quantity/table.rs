@@ -267,6 +267,11 @@ quantities! {
         definition: "board power",
         source: "NVML field 186 where available (instantaneous); else the driver's mean over a second",
     }
+    DramPower: "dram_power_w", "memory power", WATT, Neither, CARD {
+        definition: "power of the host's memory modules: growth of the `dram` counters of RAPL per second of the measured window, over \
+            all packages. No other energy or power includes it",
+        source: "RAPL",
+    }
     SmClock: "sm_clock_mhz", "SM clock", MEGAHERTZ, Neither, CARD {
         definition: "clock of the SMs",
         source: "NVML",

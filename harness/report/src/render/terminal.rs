@@ -2,13 +2,13 @@
 
 use collo_store::{Features, text};
 
-use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
+use crate::analysis::{Analysis, Cell, CellVerdict, NOBODY_SERVES, Server, environment, limitation};
 use crate::compare::published;
 use crate::document::{Align, Block, Column, Table, terminal};
 use crate::format::words;
 use crate::number::{self, ABSENT};
 use crate::quantity::{Key, Trait};
-use crate::section::{finding, notes};
+use crate::section::{finding, notes, provenance};
 
 /// The end-of-run table with its notes and findings, at most `width` columns wide.
 pub fn summary(analysis: &Analysis, width: usize) -> String {
@@ -17,8 +17,17 @@ pub fn summary(analysis: &Analysis, width: usize) -> String {
     if !analysis.cells.is_empty() {
         blocks.extend([Block::Table(table(analysis)), Block::Text(String::new())]);
     }
+    if let Some(open) = limitation::sentence(analysis) {
+        blocks.extend([Block::Text(open), Block::Text(String::new())]);
+    }
     blocks.extend([Block::Notes(notes::notes(analysis)), Block::Notes(finding::remarks(analysis))]);
     format!("{}\n{}", text::line(&title), terminal::text(&blocks, width))
+}
+
+/// Where the numbers come from.
+pub fn provenance(analysis: &Analysis, width: usize) -> String {
+    let section = provenance::section(analysis);
+    format!("{}\n\n{}", text::line(&section.finding), terminal::text(&section.blocks, width))
 }
 
 const VALIDITY: &str = "validity";
@@ -38,7 +47,7 @@ fn table(analysis: &Analysis) -> Table {
     let memory = |c: &Cell| c.get(Key::Memory).map(|q| number::gib(q.estimate));
     let validity = |c: &Cell| {
         let doubted = !c.is_valid() && !c.counted.is_empty();
-        doubted.then(|| words::verdict(c.validity.verdict).to_string())
+        doubted.then(|| c.verdict().text().to_string())
     };
     type Get<'a> = &'a dyn Fn(&Cell) -> Option<String>;
     let columns: [(&str, Align, Get); 12] = [
@@ -75,11 +84,11 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     let last = campaign.short_id();
     let of = number::count(cell.record.repetitions.max(cell.repetitions.len() as u32) as usize, "repetition");
     let device = campaign.device.name_said();
-    let verdict = words::verdict(cell.validity.verdict);
+    let verdict = cell.verdict().text();
     let title =
         format!("{} of {last}, {}, {device}: {verdict}, {} of {of}", cell.name(), campaign.experiment, cell.counted.len());
     let q = |key: Key| cell.get(key).map(number::with_interval);
-    let solo = cell.workload().and_then(|w| analysis.solo(w)).filter(|_| !cell.is_solo());
+    let solo = cell.workload().and_then(|w| analysis.solo_beside(cell.counted(), w)).filter(|_| !cell.is_solo());
     let mut rows: Vec<(&str, Vec<String>)> = Vec::new();
     let (factor, unit) = words::time_unit(cell.get(Key::EpochTime).into_iter());
     let time = |q: &crate::stats::Quantity| format!("{} {unit}", number::scaled(q, factor));
@@ -133,6 +142,11 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     cpu.extend(cell.metrics.get("cpu_pressure_some_ratio").map(|q| format!("pressure {}", number::percent(q.estimate))));
     cpu.extend(cell.metrics.get("cpu_frequency_mhz").map(|q| format!("{:.0} MHz", q.estimate)));
     rows.push(("cpu", cpu));
+    let alone = cell.on_instance(0).filter(|_| cell.members.len() == 1);
+    rows.push((
+        "slice",
+        alone.map(|(share, n)| format!("SMACT of its slice {share:.2} ({})", number::runs(n))).into_iter().collect(),
+    ));
     rows.push(("items", cell.get(Key::Items).map(|q| format!("{} per second", number::with_interval(q))).into_iter().collect()));
     rows.push((
         "energy",
@@ -141,6 +155,20 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
             .into_iter()
             .collect(),
     ));
+    let of_the_gpu = |key: Key, text: &dyn Fn(f64) -> String| cell.metric(key).map(|q| text(q.estimate));
+    let gib_per_s = |x: f64| format!("{} GiB/s", number::gib_number(x));
+    let share = |key: Key| of_the_gpu(key, &|x| format!("{} {}", key.label, number::percent(x)));
+    rows.push(("GPU", [Key::SmActive, Key::SmOccupancy, Key::DramActive].into_iter().filter_map(share).collect()));
+    rows.push((
+        "PCIe",
+        [("in", Key::PcieRx), ("out", Key::PcieTx)]
+            .into_iter()
+            .filter_map(|(way, key)| of_the_gpu(key, &|x| format!("{way} {}", gib_per_s(x))))
+            .collect(),
+    ));
+    let plain = [(Key::Power, "W"), (Key::SmClock, "MHz"), (Key::Temperature, "°C")];
+    let board = plain.into_iter().filter_map(|(key, unit)| of_the_gpu(key, &|x| format!("{} {x:.0} {unit}", key.label)));
+    rows.push(("board", board.collect()));
     for (index, member) in cell.members.iter().enumerate().filter(|_| cell.members.len() > 1) {
         let mut parts = vec![format!("{index}"), member.spec.workload.clone()];
         parts.extend(member.get(Key::EpochTime).map(&time));
@@ -148,6 +176,7 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
         let of_a_server = |key: Key| member.get(key).filter(|_| member.serving.is_some());
         parts.extend(of_a_server(Key::LatencyP99).map(|q| format!("p99 {} ms", number::scaled(q, 1e3))));
         parts.extend(of_a_server(Key::WithinSlo).map(|q| format!("{} in time", number::percent(q.estimate))));
+        parts.extend(cell.on_instance(index).map(|(share, _)| format!("SMACT of its slice {share:.2}")));
         parts.extend(member.loss.map(|l| format!("loss {}", number::three(l))));
         rows.push(("member", parts));
     }
@@ -163,11 +192,13 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     let rows = rows.into_iter().filter(|(_, parts)| !parts.is_empty());
     let mut facts: Vec<(String, String)> = rows.map(|(label, parts)| (label.to_string(), aligned(parts))).collect();
     let mut put = |label: &str, what: String| facts.push((label.to_string(), what));
+    put("ran on", environment::ran_on(analysis).join(", "));
     put("attested", notes::attested(cell));
     for (word, n) in cell.outcomes.iter().filter(|(word, n)| **word != "completed" && **n > 0) {
         put("not used", format!("{n} {}", words::outcome(word)));
     }
-    cell.validity.reasons.iter().for_each(|reason| put(verdict, reason.clone()));
+    let why = if cell.verdict() == CellVerdict::OutOfMemory { "why" } else { verdict };
+    cell.validity.reasons.iter().for_each(|reason| put(why, reason.clone()));
     cell.suspicious.iter().for_each(|odd| put("suspicious", odd.to_string()));
     let mut reasons: Vec<(String, &str)> = Vec::new();
     let obvious = |why: &str| why.starts_with("one member") || why == NOBODY_SERVES;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fs_err as fs;
 
-use crate::document::{self, Block, Figure, Written, replace};
+use crate::document::{self, Block, Document, Figure, TableLayout, Written, replace};
 use crate::report_json::ReportJson;
 use crate::{Report, Result, plot, section};
 
@@ -23,6 +23,8 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
     let folder = experiment.join(&campaign.id);
     fs::create_dir_all(folder.join("plots"))?;
     let mut report = section::document(of, None);
+    details(of, &mut report);
+    let runs = below(&of.folder, reports);
     let figures =
         report.sections.iter().flat_map(|s| &s.blocks).filter_map(|b| if let Block::Figure(f) = b { Some(f) } else { None });
     let figures: Vec<&Figure> = figures.collect();
@@ -34,6 +36,7 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
             let svg = plot::standalone(&sheet(figure));
             replace(path, svg.as_bytes())?;
             replace(&path.with_extension("png"), &plot::png(figure.id, &svg)?)?;
+            replace(&path.with_extension("csv"), document::csv::table(&figure.values).as_bytes())?;
         }
         Ok(())
     };
@@ -50,13 +53,59 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
     })?;
     let json = serde_json::json!(ReportJson::from(of));
     let cells = crate::export::export(of, crate::export::Format::Csv)?;
-    let mut write = |place: &Path, plots: String| {
+    let mut write = |place: &Path, plots: String, up: &str| {
         report.plots = Some(plots);
+        report.runs = runs.as_ref().map(|runs| format!("{up}{runs}"));
         replace(&place.join("report.csv"), &cells)?;
         document::write(place, ("report", "report"), &report, &json)
     };
-    write(&folder, "plots/".into())?;
-    // The copies lie one folder higher, so their links to the plots differ.
-    let copies = write(&experiment, format!("{}/plots/", campaign.id))?;
+    write(&folder, "plots/".into(), "../../../")?;
+    // The copies lie one folder higher, so their links differ.
+    let copies = write(&experiment, format!("{}/plots/", campaign.id), "../../")?;
     Ok(Written { folder, plots, ..copies })
+}
+
+/// Rows that can be opened: of more, the page would be mostly them.
+const DETAILS: usize = 300;
+
+/// What `collo show` prints of each cell, for the rows of the table of cells.
+fn details(of: &Report, report: &mut Document) {
+    let blocks = report.sections.iter_mut().flat_map(|s| &mut s.blocks);
+    for table in blocks.filter_map(|b| if let Block::Table(t) = b { Some(t) } else { None }) {
+        if table.look != TableLayout::Interactive || table.rows.len() > DETAILS {
+            continue;
+        }
+        let rows = table.rows.iter().filter(|r| !r.id.is_empty());
+        let told =
+            rows.filter_map(|r| Some((r.id.clone(), super::terminal::cell(&of.analysis, of.analysis.cell(&r.cells[0].text)?))));
+        table.details = told.collect();
+    }
+}
+
+/// A campaign's folder from the folder that the reports are in: `runs/NAME/ID/`. `None` if it is elsewhere: a link would lead out
+/// of the project, and tell where that is.
+fn below(campaign: &Path, reports: &Path) -> Option<String> {
+    let project = std::path::absolute(reports).ok()?.parent()?.to_path_buf();
+    let campaign = std::path::absolute(campaign).ok()?;
+    let inside = campaign.strip_prefix(project).ok()?.components();
+    let parts: Vec<String> = inside.map(|part| address(&part.as_os_str().to_string_lossy())).collect();
+    Some(parts.join("/") + "/")
+}
+
+/// A name as part of an address.
+fn address(name: &str) -> String {
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"-._~".contains(b);
+    name.bytes().map(|b| if plain(&b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_linked_inside_the_project_alone() {
+        let inside = below(Path::new("/p/runs/a b/20261122-1"), Path::new("/p/reports"));
+        assert_eq!(inside.as_deref(), Some("runs/a%20b/20261122-1/"));
+        assert_eq!(below(Path::new("/elsewhere/runs/x/1"), Path::new("/p/reports")), None);
+    }
 }

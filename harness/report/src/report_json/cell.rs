@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Ordered, Texts};
-use crate::analysis::Regime;
+use crate::analysis::{CellVerdict, Regime};
 use crate::quantity::{self, Trait};
 use crate::stats::Quantity;
 
@@ -41,8 +41,9 @@ pub struct CellJson {
     pub outcome: String,
     /// Planned runs by outcome.
     pub outcomes: Ordered<usize>,
-    #[serde(default = "void")]
-    #[schemars(extend("enum" = ["valid", "informative", "void"]))]
+    /// `out_of_memory` if none of its runs fitted, which is a result.
+    #[serde(default = "discarded", deserialize_with = "validity")]
+    #[schemars(with = "String", extend("enum" = CellVerdict::ALL.map(CellVerdict::as_str)))]
     pub validity: String,
     /// Why it is not valid.
     pub reasons: Vec<String>,
@@ -116,8 +117,19 @@ fn missing() -> String {
     "missing".into()
 }
 
-fn void() -> String {
-    "void".into()
+fn discarded() -> String {
+    CellVerdict::Discarded.as_str().into()
+}
+
+/// Earlier reports have `informative` and `void`.
+fn validity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    let now = match word.as_str() {
+        "informative" => CellVerdict::Indicative.as_str(),
+        "void" => CellVerdict::Discarded.as_str(),
+        _ => return Ok(word),
+    };
+    Ok(now.into())
 }
 
 /// Whatever is a quantity; another collo's field that is none is passed over, one of ours is refused.

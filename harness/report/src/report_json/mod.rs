@@ -20,7 +20,7 @@ use serde_json::Value;
 pub use cell::{CellJson, MemberJson};
 pub use ordered::Ordered;
 
-use crate::guideline::Verdict;
+use crate::guideline::{Agreement, Holds};
 use crate::stats::Quantity;
 
 /// The version of `report.json`.
@@ -37,11 +37,19 @@ pub struct ReportJson {
     pub campaign: String,
     pub created_utc: String,
     pub device: Device,
+    /// The part of the experiment that it is, `1/4`; null for the whole.
+    pub shard: Option<String>,
+    /// The campaigns that it was merged from.
+    pub merged_from: Vec<String>,
+    pub comments: Vec<CommentJson>,
+    /// How it was started; null in campaigns of earlier versions.
+    pub surroundings: Option<SurroundingsJson>,
     /// Data sets that were stand-ins.
     pub synthetic: Vec<String>,
     pub shortened: Vec<Shortened>,
-    /// Why every number of the campaign is informative at best.
-    pub informative: Vec<String>,
+    /// Why every number of the campaign is indicative at best.
+    #[serde(alias = "informative")]
+    pub indicative: Vec<String>,
     /// Possible explanations of differences to another campaign.
     pub environment: Ordered<String>,
     pub thresholds: Thresholds,
@@ -56,6 +64,28 @@ pub struct ReportJson {
     pub guidelines: Vec<AdviceJson>,
     /// Unreadable entries of the campaign's folder.
     pub problems: Vec<String>,
+}
+
+/// A comment on a campaign.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct CommentJson {
+    pub at_utc: String,
+    pub text: String,
+}
+
+/// How a campaign was started.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct SurroundingsJson {
+    /// The command line of collo.
+    pub command: Vec<String>,
+    /// Variables that can influence a measurement; values that may be secrets are left out.
+    pub variables: BTreeMap<String, String>,
+    /// By interpreter: its packages, name → version.
+    pub packages: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// The device of a campaign.
@@ -111,8 +141,12 @@ pub struct AdviceJson {
     pub id: String,
     pub statement: String,
     pub finding: String,
-    #[schemars(with = "Verdict")]
-    pub verdict: Option<Verdict>,
+    /// Called `verdict` by earlier reports, with other words.
+    #[serde(alias = "verdict")]
+    #[schemars(with = "Holds")]
+    pub holds: Option<Holds>,
+    /// Whether the published statement agrees.
+    pub agrees: Agreement,
     pub tested: String,
     pub evidence: Vec<EvidenceJson>,
     pub published: Option<PublishedJson>,

@@ -1,11 +1,11 @@
 //! From a report to the contents of its file. A number that is not finite is absent.
 
 use super::{
-    AdviceJson, CellJson, Device, EvidenceJson, MemberJson, PublishedJson, Refusal, ReportJson, SCHEMA, Shortened, Thresholds,
+    AdviceJson, CellJson, CommentJson, Device, EvidenceJson, MemberJson, PublishedJson, Refusal, ReportJson, SCHEMA, Shortened,
+    SurroundingsJson, Thresholds,
 };
 use crate::Report;
 use crate::analysis::{self, GainBy, environment};
-use crate::format::words;
 use crate::guideline::{self, Guideline};
 use crate::quantity::{self, Trait};
 use crate::report_json::cell::GainVerdict;
@@ -33,9 +33,17 @@ impl From<&Report> for ReportJson {
                 memory_bytes: c.device.memory_bytes,
                 cores: c.device.cores.map(u64::from),
             },
+            shard: c.shard.map(|s| s.to_string()),
+            merged_from: c.origins.iter().map(|o| o.campaign.clone()).collect(),
+            comments: analysis.comments.iter().map(|c| CommentJson { at_utc: c.at_utc.clone(), text: c.text.clone() }).collect(),
+            surroundings: c.surroundings.as_ref().map(|s| SurroundingsJson {
+                command: s.command.clone(),
+                variables: s.variables.clone(),
+                packages: s.packages.clone(),
+            }),
             synthetic: analysis.synthetic.clone(),
             shortened: shortened.map(|(workload, limit_batches)| Shortened { workload, limit_batches }).collect(),
-            informative: c.informative.clone(),
+            indicative: c.indicative.clone(),
             environment: environment::of(analysis).into_iter().collect(),
             thresholds: (&c.thresholds).into(),
             method: analysis.method.map(String::from),
@@ -75,7 +83,7 @@ impl From<&analysis::Cell> for CellJson {
             repetitions: c.counted.len(),
             outcome: c.outcome().into(),
             outcomes: c.outcomes.iter().map(|(word, n)| (*word, *n)).collect(),
-            validity: words::verdict(c.validity.verdict).into(),
+            validity: c.verdict().as_str().into(),
             reasons: c.validity.reasons.clone(),
             suspicious: c.suspicious.clone(),
             quantities: quantity::all(Trait::Cell).map(|key| (key.name, c.get(key).cloned())).collect(),
@@ -117,7 +125,8 @@ impl From<&Guideline> for AdviceJson {
             id: g.id.into(),
             statement: g.statement.clone(),
             finding: g.finding.clone(),
-            verdict: Some(g.verdict),
+            holds: Some(g.holds),
+            agrees: g.agrees,
             tested: g.tested.clone(),
             evidence: g.evidence.iter().map(EvidenceJson::from).collect(),
             published: g.published.map(|p| PublishedJson { statement: p.statement.into(), source: p.source.into() }),

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{ReportJson, SCHEMA};
+use super::{CellJson, ReportJson, SCHEMA};
+use crate::analysis::CellVerdict;
 use crate::{Error, Result};
 
 /// Much larger than the report of a hundred thousand cells.
@@ -39,8 +40,13 @@ impl ReportJson {
         if !report["cells"].is_array() {
             return Err(not("it has no list `cells`".into()));
         }
-        let read: ReportJson =
+        let mut read: ReportJson =
             serde_path_to_error::deserialize(report).map_err(|e| not(format!("`{}`: {}", e.path(), e.inner())))?;
+        // Earlier reports have one word for both.
+        let no_memory = |c: &&mut CellJson| c.validity == CellVerdict::Discarded.as_str() && c.outcome == "out_of_memory";
+        for cell in read.cells.iter_mut().filter(no_memory).filter(|c| c.repetitions == 0) {
+            cell.validity = CellVerdict::OutOfMemory.as_str().into();
+        }
         match read.cells.iter().position(|cell| cell.label.is_empty()) {
             Some(i) => Err(not(format!("cell {} has no label", i + 1))),
             None if read.device.name.is_empty() => Err(not("it has no device with a name".into())),
@@ -81,6 +87,23 @@ mod tests {
     }
 
     #[test]
+    fn the_words_of_earlier_reports_are_read_and_out_of_memory_is_told_apart() {
+        let cell = |name: &str, outcome: &str, validity: &str| json!({ "cell": name, "outcome": outcome, "validity": validity });
+        let cells = [
+            cell("a", "completed", "informative"),
+            cell("b", "completed", "void"),
+            cell("c", "out_of_memory", "void"),
+            cell("d", "out_of_memory", "out_of_memory"),
+        ];
+        let report =
+            json!({ "schema": 2, "campaign": "c", "device": { "name": "d" }, "informative": ["--force"], "cells": cells });
+        let read = ReportJson::of(report, "x").unwrap();
+        let words: Vec<&str> = read.cells.iter().map(|c| c.validity.as_str()).collect();
+        assert_eq!(words, ["indicative", "discarded", "out_of_memory", "out_of_memory"]);
+        assert_eq!(read.indicative, ["--force"]);
+    }
+
+    #[test]
     fn a_file_that_was_cut_short_or_has_a_nan_is_said_to_be_so() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
@@ -99,7 +122,7 @@ mod tests {
         let cell = &report.cells[0];
         assert_eq!(
             (cell.degree, cell.after_measured, cell.outcome.as_str(), cell.validity.as_str()),
-            (1, AfterMeasured::Exit, "missing", "void")
+            (1, AfterMeasured::Exit, "missing", "discarded")
         );
         let known: Vec<_> = cell.quantities.iter().map(|(name, q)| (name, q.as_ref().map(|q| q.estimate))).collect();
         assert_eq!(known, [("epoch_time_s", Some(2.0)), ("slowdown", None)]);

@@ -37,11 +37,12 @@ fn advice(analysis: &Analysis, g: &Guideline) -> Advice {
     evidence.extend(g.command.clone().map(|c| Block::Command("To decide", c)));
     Advice {
         id: g.id.into(),
-        verdict: g.verdict.into(),
+        holds: g.holds.answer(),
+        agrees: g.agrees.into(),
         statement: g.statement.clone(),
         finding: g.finding.clone(),
         key: g.key.as_ref().map(|k| [k.to_text(), k.bounds(), k.name()]),
-        published: g.published.map_or("not studied", |p| p.short).into(),
+        published: g.published.map_or("", |p| p.short).into(),
         command: g.command.clone(),
         evidence,
     }

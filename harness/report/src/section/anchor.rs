@@ -1,5 +1,7 @@
 //! The anchors of the page: rows of cells, and reasons for their validity.
 
+use collo_store::Verdict;
+
 use crate::analysis::{Analysis, Cell};
 
 /// With more cells the page has only the most informative rows.
@@ -17,7 +19,25 @@ pub fn cell_id(analysis: &Analysis, label: &str) -> String {
 /// Maximum number of reasons that the page lists; more are in `report.json`.
 pub const REASONS: usize = 200;
 
-/// The cells whose validity needs a reason, in the order of the plan, as many as the page lists.
-pub fn with_reasons(analysis: &Analysis) -> impl Iterator<Item = &Cell> {
-    analysis.cells.iter().filter(|c| !c.validity.reasons.is_empty()).take(REASONS)
+/// Cells that are not valid for the same reasons.
+pub struct ReasonGroup<'a> {
+    pub verdict: Verdict,
+    pub reasons: &'a [String],
+    /// In the order of the plan.
+    pub cells: Vec<&'a Cell>,
+}
+
+/// The cells whose validity needs a reason, those with the same ones together, in the order of the plan.
+pub fn with_reasons(analysis: &Analysis) -> Vec<ReasonGroup<'_>> {
+    let mut groups: Vec<ReasonGroup> = Vec::new();
+    for cell in analysis.cells.iter().filter(|c| !c.validity.reasons.is_empty()) {
+        let same = |g: &&mut ReasonGroup| g.verdict == cell.validity.verdict && *g.reasons == cell.validity.reasons;
+        match groups.iter_mut().find(same) {
+            Some(group) => group.cells.push(cell),
+            None => {
+                groups.push(ReasonGroup { verdict: cell.validity.verdict, reasons: &cell.validity.reasons, cells: vec![cell] })
+            }
+        }
+    }
+    groups
 }

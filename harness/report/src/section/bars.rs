@@ -1,12 +1,13 @@
 //! Bars of one reading, a panel for each workload.
 
-use super::figure::{failure, figure, hover, informative_note, interval, whiskers};
+use super::figure::{failure, figure, hover, indicative_note, interval, whiskers};
 use super::panels::{describe, drawn};
-use super::values::{Reading, times, values};
+use super::places::{Places, alone_on_slice, compute_slices, drawn_as, places_note};
+use super::values::{Reading, values};
 use crate::analysis::{Analysis, Cell};
 use crate::document::Figure;
 use crate::number;
-use crate::plot::{Bar, BarGroup, Bars, Panel, mode_order};
+use crate::plot::{Bar, BarGroup, Bars, Panel, reach};
 use crate::stats::Quantity;
 
 /// The content of bars.
@@ -17,6 +18,8 @@ pub struct BarSpec<'a> {
     pub caption: &'a str,
     pub get: Reading<'a>,
     pub factor: f64,
+    /// On hover, after the value: ` s`.
+    pub unit: &'a str,
     /// A second reading as a tick, and its name.
     pub tick: Option<(&'a str, Reading<'a>)>,
     /// The reference value of the bar, and its name.
@@ -30,79 +33,104 @@ pub struct BarSpec<'a> {
 impl<'a> BarSpec<'a> {
     /// Bars of one reading, each panel with its own scale.
     pub fn of(what: &'a str, caption: &'a str, get: Reading<'a>, factor: f64) -> Self {
-        BarSpec { what, caption, get, factor, tick: None, reference: None, shared: false, limit: None, ceiling: None }
+        BarSpec { what, caption, get, factor, unit: "", tick: None, reference: None, shared: false, limit: None, ceiling: None }
     }
 
     fn bar(&self, cell: &Cell) -> Bar {
         let q = (self.get)(cell);
         let other =
             |extra: &Option<(&str, Reading)>| extra.as_ref().and_then(|(_, get)| get(cell)).map(|q| q.estimate * self.factor);
-        let mut title = hover(cell, self.what, q.as_ref(), self.factor, "");
+        let mut title = hover(cell, self.what, q.as_ref(), self.factor, self.unit);
         for (name, get) in self.tick.iter().chain(&self.reference) {
             if let Some(q) = get(cell).filter(|_| q.is_some()) {
                 title += &format!("\n{name} {}", number::scaled(&q, self.factor));
             }
         }
         Bar {
-            sharing: cell.record.sharing.clone(),
+            sharing: drawn_as(cell),
+            below: compute_slices(cell).filter(|_| !alone_on_slice(cell)).unwrap_or_default(),
             value: q.as_ref().map(|q| q.estimate * self.factor),
             interval: q.as_ref().and_then(|q| interval(q, self.factor)),
             tick: other(&self.tick).filter(|_| q.is_some()),
             reference: other(&self.reference).filter(|_| q.is_some()),
             failure: failure(cell),
-            informative: !cell.is_valid(),
+            indicative: !cell.is_valid(),
             title,
             text: q.as_ref().map_or_else(String::new, |q| short(q, self.factor)),
         }
     }
 }
 
-/// Cells of a workload by degree, modes in their order.
-pub fn by_degree<'a>(analysis: &'a Analysis, workload: &'a str) -> Vec<&'a Cell> {
-    let mut cells: Vec<&Cell> = analysis.of_workload(workload).collect();
-    cells.sort_by(|a, b| (a.record.degree, mode_order(&a.record.sharing)).cmp(&(b.record.degree, mode_order(&b.record.sharing))));
-    cells
-}
-
-/// Panels of bars, one per workload: groups by degree, bars by mode; and the sentence about what is left out.
+/// Panels of bars: per workload one of groups by degree with a bar for each mode and solo as a line, and one of its members alone
+/// on slices; and the sentence about what is left out.
 pub fn bar_panels(analysis: &Analysis, spec: &BarSpec) -> (Vec<Panel>, String) {
     let (workloads, left_out) = drawn(analysis, &|c| (spec.get)(c).is_some());
-    let mut of: Vec<(&str, Vec<BarGroup>)> = Vec::new();
-    for workload in workloads {
-        let mut groups: Vec<BarGroup> = Vec::new();
-        for cell in by_degree(analysis, workload) {
-            let (label, bar) = (format!("×{}", cell.record.degree), spec.bar(cell));
-            match groups.iter_mut().find(|g| g.label == label) {
-                Some(group) => group.bars.push(bar),
-                None => groups.push(BarGroup { label, bars: vec![bar] }),
-            }
+    let mut of: Vec<(&str, bool, Vec<BarGroup>)> = Vec::new();
+    for workload in &workloads {
+        let Places { mut groups, slices } = Places::of(analysis, workload, false);
+        if groups.is_empty() && slices.is_empty() {
+            groups = Places::of(analysis, workload, true).groups;
         }
-        of.push((workload, groups));
+        let group = |(degree, cells): (u32, Vec<Option<&Cell>>)| BarGroup {
+            label: format!("×{degree}"),
+            bars: cells.into_iter().map(|c| c.map(|c| spec.bar(c))).collect(),
+        };
+        if !groups.is_empty() {
+            of.push((workload, false, groups.into_iter().map(group).collect()));
+        }
+        let slice =
+            |c: &&Cell| BarGroup { label: compute_slices(c).unwrap_or_else(|| "MIG".into()), bars: vec![Some(spec.bar(c))] };
+        if !slices.is_empty() {
+            of.push((workload, true, slices.iter().map(slice).collect()));
+        }
     }
-    let high = |b: &Bar| b.interval.map(|i| i.1).into_iter().chain(b.value).chain(b.tick).reduce(f64::max);
-    let all = of.iter().flat_map(|(_, groups)| groups).flat_map(|g| &g.bars).filter_map(high);
-    let largest = Some(all.fold(0.0, f64::max)).filter(|_| spec.shared);
-    let panel = |(workload, groups): &(&str, Vec<BarGroup>)| {
-        let (title, subtitle) = describe(analysis, workload);
-        let label = format!("{} of {title} by degree and sharing mode", spec.what);
-        let bars = Bars { caption: spec.caption, groups, largest, limit: spec.limit, ceiling: spec.ceiling };
+    // Sharing first; what a slice is worth is another question.
+    of.sort_by_key(|(_, alone, _)| *alone);
+    let solo = |workload: &str, groups: &[BarGroup]| {
+        let drawn = groups.iter().flat_map(|g| g.bars.iter().flatten()).any(|b| b.sharing == "solo");
+        let cell = analysis.solo(workload).filter(|_| !drawn)?;
+        let bar = spec.bar(cell);
+        let said = (spec.get)(cell)
+            .map_or_else(|| bar.failure.clone().unwrap_or_else(|| "not measured".into()), |q| long(&q, spec.factor));
+        Some(Bar { text: format!("solo {said}"), ..bar })
+    };
+    let all = of.iter().flat_map(|(_, _, groups)| groups).flat_map(|g| g.bars.iter().flatten()).filter_map(Bar::reach);
+    let largest = Some(reach(all)).filter(|_| spec.shared);
+    let panel = |(workload, alone, groups): &(&str, bool, Vec<BarGroup>)| {
+        let (title, mut subtitle) = describe(analysis, workload);
+        let mut label = format!("{} of {title} by degree and sharing mode", spec.what);
+        if *alone {
+            subtitle = "alone on a slice".into();
+            label = format!("{} of {title} alone on each slice", spec.what);
+        }
+        let level = solo(workload, groups);
+        let bars =
+            Bars { caption: spec.caption, groups, level: level.as_ref(), largest, limit: spec.limit, ceiling: spec.ceiling };
         Panel { title, subtitle, label, drawing: bars.draw() }
     };
     (of.iter().map(panel).collect(), left_out)
 }
 
-/// An estimate above a bar.
+/// An estimate above a bar: three digits are what a bar shows.
 pub fn short(q: &Quantity, factor: f64) -> String {
-    number::estimate(&times(q, factor))
+    number::three(q.estimate * factor)
+}
+
+/// A baseline with its interval, unless that is too small to be read.
+fn long(q: &Quantity, factor: f64) -> String {
+    const ROOM: usize = 16;
+    let said = number::scaled(q, factor);
+    if said.chars().count() > ROOM { short(q, factor) } else { said }
 }
 
 /// A metric of the device or the host, as bars on one scale, if some cell has it.
 pub fn metric_figure(analysis: &Analysis, id: &'static str, title: &str, name: &str, spec: &BarSpec) -> Option<Figure> {
     let (panels, left_out) = bar_panels(analysis, spec);
     let text = format!(
-        "Mean over the time when all members train past their warm-up. {} All panels share one scale.{}{left_out}",
+        "Mean over the time when all members train past their warm-up.{} {} All panels share one scale.{}{left_out}",
+        places_note(analysis),
         whiskers(analysis),
-        informative_note(analysis.cells.iter())
+        indicative_note(analysis.cells.iter())
     );
     (!panels.is_empty()).then(|| figure(analysis, id, title, panels, text, values(analysis, name, spec.get, spec.factor)))
 }

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
+use collo_store::Outcome;
+
 use super::absent::without;
-use super::anchor::{TOO_MANY, cell_id, with_reasons};
+use super::anchor::{REASONS, TOO_MANY, cell_id, with_reasons};
 use super::figure::tags;
 use super::values::reading;
-use crate::analysis::{Analysis, Cell};
+use crate::analysis::{Analysis, Cell, Repetition};
 use crate::document::{Block, Row, Section, Table, TableCell, TableLayout};
 use crate::format::words;
 use crate::number;
@@ -36,28 +38,8 @@ pub fn section(analysis: &Analysis) -> Section {
     if analysis.cells.is_empty() {
         return without(ID, TITLE, "The plan has no cells.");
     }
-    let mut numbers = numbers(analysis);
-    // A column that nobody fills says nothing.
-    numbers.retain(|n| analysis.cells.iter().any(|c| (n.get)(c).is_some()));
-    let mut heads: Vec<String> = ["cell", "mode", "outcome", "attested", "#reps"].map(String::from).to_vec();
-    heads.extend(numbers.iter().map(|n| format!("#{}", n.head)));
-    heads.push("validity".into());
-    let mut table = Table::with(&heads.iter().map(String::as_str).collect::<Vec<_>>());
-    table.look = TableLayout::Interactive;
-    table.tags = tags(analysis);
-    table.caption = "Time: one member's epoch; the makespan of mixed groups; absent where a member serves. Slowdown: mean over members, with the half-width of its \
-                     95 % interval; the plot is logarithmic, its line marks 1. \
-                     Empty: absent, reason in report.json; 0 is printed only when measured"
-        .into();
-    let reasons: HashMap<&str, usize> = with_reasons(analysis).enumerate().map(|(i, c)| (c.name(), i)).collect();
-    let chosen = chosen(analysis);
-    let mut before = None;
-    for cell in &chosen {
-        let row = row(analysis, cell, &numbers, reasons.get(cell.name()).copied());
-        let workload = cell.workload();
-        table.rows.push(Row { begins: before.is_some_and(|b| b != workload), ..row });
-        before = Some(workload);
-    }
+    let chosen = chosen(analysis, if analysis.cells.len() > TOO_MANY { ROWS } else { analysis.cells.len() });
+    let table = table(analysis, &chosen);
     let all = number::count(analysis.cells.len(), "cell");
     let finding = if chosen.len() < analysis.cells.len() {
         format!(
@@ -67,7 +49,47 @@ pub fn section(analysis: &Analysis) -> Section {
     } else {
         format!("{all}, in the order of the plan.")
     };
-    Section { id: ID, title: TITLE, chip: None, finding, blocks: vec![Block::Table(table)] }
+    Section { id: ID, title: TITLE, finding, blocks: vec![Block::Table(table)], ..Section::default() }
+}
+
+/// The table with at most so many rows, the most informative ones; `None` without a row.
+pub fn brief(analysis: &Analysis, rows: usize) -> Option<Block> {
+    let mut table = table(analysis, &chosen(analysis, rows));
+    table.caption = String::new();
+    // Links to files lead nowhere from elsewhere.
+    table.columns.pop();
+    table.if_any()
+}
+
+fn table(analysis: &Analysis, chosen: &[&Cell]) -> Table {
+    let mut numbers = numbers(analysis);
+    // A column that nobody fills says nothing.
+    numbers.retain(|n| analysis.cells.iter().any(|c| (n.get)(c).is_some()));
+    let mut heads: Vec<String> = ["cell", "mode", "outcome", "attested", "#reps"].map(String::from).to_vec();
+    heads.extend(numbers.iter().map(|n| format!("#{}", n.head)));
+    heads.push("validity".into());
+    heads.push("runs".into());
+    let mut table = Table::with(&heads.iter().map(String::as_str).collect::<Vec<_>>());
+    table.look = TableLayout::Interactive;
+    table.tags = tags(analysis);
+    table.caption = "Time: one member's epoch; the makespan of mixed groups; absent where a member serves. Slowdown: mean over members, with the half-width of its \
+                     95 % interval; the plot is logarithmic, its line marks 1. \
+                     Empty: absent, reason in report.json; 0 is printed only when measured"
+        .into();
+    let reasons: HashMap<&str, usize> = with_reasons(analysis)
+        .iter()
+        .take(REASONS)
+        .enumerate()
+        .flat_map(|(i, group)| group.cells.iter().map(move |c| (c.name(), i)))
+        .collect();
+    let mut before = None;
+    for cell in chosen {
+        let row = row(analysis, cell, &numbers, reasons.get(cell.name()).copied());
+        let workload = cell.workload();
+        table.rows.push(Row { begins: before.is_some_and(|b| b != workload), ..row });
+        before = Some(workload);
+    }
+    table
 }
 
 fn numbers(analysis: &Analysis) -> Vec<Numbers> {
@@ -76,8 +98,7 @@ fn numbers(analysis: &Analysis) -> Vec<Numbers> {
         Some(longest) if longest < 1.0 => (1e3, "ms"),
         _ => (1.0, "s"),
     };
-    let joules = analysis.cells.iter().filter_map(|c| c.get(Key::EnergyPerEpoch)).map(|q| q.estimate).fold(0.0, f64::max);
-    let (kilo, energy) = if joules >= 2000.0 { (1e-3, "kJ") } else { (1.0, "J") };
+    let (kilo, energy) = words::energy_unit(analysis.cells.iter().filter_map(|c| c.get(Key::EnergyPerEpoch)));
     let column = |head: &str, get: GetQuantity, text: Text| Numbers { head: head.into(), get, text, drawn: false };
     let of = |key: Key| -> GetQuantity { Box::new(move |c| reading(c, key)) };
     let plain = |key: Key, text: Text| column(key.head(), of(key), text);
@@ -119,19 +140,19 @@ fn with_percent(q: &Quantity) -> String {
     }
 }
 
-/// All cells, or the most informative ones of very many.
-fn chosen(analysis: &Analysis) -> Vec<&Cell> {
+/// All cells, or the most informative ones of more than `rows`.
+fn chosen(analysis: &Analysis, rows: usize) -> Vec<&Cell> {
     let mut cells: Vec<&Cell> = analysis.cells.iter().collect();
-    if cells.len() > TOO_MANY {
+    if cells.len() > rows {
         let failed = |c: &Cell| c.counted.is_empty() && !c.repetitions.is_empty();
         let told = |c: &Cell| c.get(Key::ThroughputGain).map_or(0.0, |q| q.estimate.ln().abs());
         cells.sort_by(|a, b| failed(b).cmp(&failed(a)).then(told(b).total_cmp(&told(a))));
         // Failures are told first, but they leave room for the rest.
         let failures = cells.iter().filter(|c| failed(c)).count();
-        if failures > ROWS / 2 {
-            cells.drain(ROWS / 2..failures);
+        if failures > rows / 2 {
+            cells.drain(rows / 2..failures);
         }
-        cells.truncate(ROWS);
+        cells.truncate(rows);
     }
     cells
 }
@@ -164,6 +185,35 @@ fn row(analysis: &Analysis, cell: &Cell, numbers: &[Numbers], reason: Option<usi
         None => TableCell::default(),
     }));
     let link = reason.map_or_else(String::new, |i| format!("why-{i}"));
-    cells.push(TableCell { link, ..TableCell::text(words::verdict(cell.validity.verdict)) });
+    cells.push(TableCell { link, ..TableCell::text(cell.verdict().text()) });
+    cells.push(TableCell { files: files(cell), ..TableCell::default() });
     Row { id: cell_id(analysis, cell.name()), cells, ..Row::default() }
+}
+
+/// The folder of each run, and the log that tells most: of the member that failed, else of the first.
+fn files(cell: &Cell) -> Vec<(String, String)> {
+    let mut links: Vec<(String, String)> = cell
+        .repetitions
+        .iter()
+        .map(|r| (r.record().repetition.to_string(), format!("{}-{}/", cell.record.slug, r.record().repetition)))
+        .collect();
+    let ended = |r: &&Repetition| r.record().outcome.as_str() != "completed";
+    let telling = cell.repetitions.iter().find(ended).or(cell.repetitions.first());
+    links.extend(telling.map(|r| {
+        let member = failed_member(&r.record().outcome).unwrap_or(0);
+        ("log".to_string(), format!("{}-{}/member-{member}.log", cell.record.slug, r.record().repetition))
+    }));
+    links
+}
+
+/// The member whose end was the run's.
+fn failed_member(outcome: &Outcome) -> Option<u32> {
+    match outcome {
+        Outcome::OutOfMemory { member, .. }
+        | Outcome::HostOutOfMemory { member, .. }
+        | Outcome::Crashed { member, .. }
+        | Outcome::TimedOut { member, .. }
+        | Outcome::ProtocolError { member, .. } => Some(*member),
+        _ => None,
+    }
 }

@@ -1,7 +1,7 @@
 //! CPU by member, compared with the cores of the device, and how long members waited for them.
 
 use super::absent::{nothing, without};
-use super::figure::{figure, informative_note};
+use super::figure::{figure, indicative_note};
 use super::values::values;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
@@ -30,10 +30,10 @@ pub fn section(analysis: &Analysis) -> Section {
     let get = |c: &Cell| c.get(Key::Cpu).cloned();
     let caption = format!(
         "Mean over the time when all members train past their warm-up; a member counts with all its threads and descendants. Whiskers: 95 % interval of the sum.{}{left_out}",
-        informative_note(analysis.cells.iter())
+        indicative_note(analysis.cells.iter())
     );
     let fig = figure(analysis, "cpu", "CPU by member", panels, caption, values(analysis, "% of one core", &get, 100.0));
-    Section { id: ID, title: TITLE, chip: None, finding: finding(analysis, cores), blocks: vec![Block::Figure(fig)] }
+    Section { id: ID, title: TITLE, finding: finding(analysis, cores), blocks: vec![Block::Figure(fig)], ..Section::default() }
 }
 
 fn finding(analysis: &Analysis, cores: Option<u32>) -> String {

@@ -2,8 +2,9 @@
 
 use super::absent::{nothing, without};
 use super::bars::{BarSpec, bar_panels, metric_figure};
-use super::figure::{figure, informative_note, whiskers};
+use super::figure::{figure, indicative_note, whiskers};
 use super::over_time;
+use super::places::places_note;
 use super::values::{Reading, reading, values};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
@@ -22,7 +23,8 @@ pub fn section(analysis: &Analysis) -> Section {
     let above: Reading = &|c| c.get(Key::EnergyPerEpochAboveIdle).cloned();
     let power: Reading = &|c| reading(c, Key::Power);
     let has = |get: Reading| analysis.cells.iter().any(|c| get(c).is_some());
-    if !has(get) && !has(power) {
+    let dram: Reading = &|c| reading(c, Key::DramPower);
+    if !has(get) && !has(power) && !has(dram) {
         return without(ID, TITLE, absent(analysis));
     }
     let largest = analysis.cells.iter().filter_map(get).map(|q| q.estimate).fold(0.0, f64::max);
@@ -32,9 +34,10 @@ pub fn section(analysis: &Analysis) -> Section {
         let (panels, left_out) = bar_panels(analysis, &BarSpec::of("energy", caption, get, factor));
         if !panels.is_empty() {
             let text = format!(
-                "{meaning} {}{} Each panel has its own scale.{left_out}",
+                "{meaning}{} {}{} Each panel has its own scale.{left_out}",
+                places_note(analysis),
                 whiskers(analysis),
-                informative_note(analysis.cells.iter())
+                indicative_note(analysis.cells.iter())
             );
             let table = values(analysis, &format!("{unit} per member and epoch"), get, factor);
             blocks.push(Block::Figure(figure(analysis, id, title, panels, text, table)));
@@ -60,7 +63,9 @@ pub fn section(analysis: &Analysis) -> Section {
     blocks.extend(over_time::figure(analysis, &traces).map(Block::Figure));
     let spec = BarSpec { shared: true, limit, ..BarSpec::of("power", "average power, watts", power, 1.0) };
     blocks.extend(metric_figure(analysis, "power", "Average power of the GPU", "watts", &spec).map(Block::Figure));
-    Section { id: ID, title: TITLE, chip: None, finding: finding(analysis, factor, unit), blocks }
+    let spec = BarSpec { shared: true, ..BarSpec::of("dram-power", "average power, watts", dram, 1.0) };
+    blocks.extend(metric_figure(analysis, "dram-power", "Average power of the host's memory", "watts", &spec).map(Block::Figure));
+    Section { id: ID, title: TITLE, finding: finding(analysis, factor, unit), blocks, ..Section::default() }
 }
 
 fn absent(analysis: &Analysis) -> String {

@@ -2,7 +2,8 @@
 
 use super::absent::{nothing, without};
 use super::bars::{BarSpec, bar_panels};
-use super::figure::{figure, informative_note, whiskers};
+use super::figure::{figure, indicative_note, whiskers};
+use super::places::places_note;
 use super::values::values;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
@@ -21,7 +22,8 @@ pub fn section(analysis: &Analysis) -> Section {
     let name = if unit == "s" { "seconds" } else { "milliseconds" };
     let caption = format!("{name} per epoch");
     let get = |c: &Cell| c.get(Key::EpochTime).cloned();
-    let (panels, left_out) = bar_panels(analysis, &BarSpec::of("epoch time", &caption, &get, factor));
+    let spec = BarSpec { unit: &format!(" {unit}"), ..BarSpec::of("epoch time", &caption, &get, factor) };
+    let (panels, left_out) = bar_panels(analysis, &spec);
     if panels.is_empty() && analysis.cells.iter().filter(|c| !c.counted.is_empty()).all(Cell::serves) {
         return without(ID, TITLE, "Only groups with a serving member completed: see Latency.");
     }
@@ -33,23 +35,24 @@ pub fn section(analysis: &Analysis) -> Section {
         );
     }
     let text = format!(
-        "×N along the bottom: degree, the number of members. Mean over members of their measured epochs. {}{} Each panel has its own scale; all start at zero.{left_out}",
+        "Mean over members of their measured epochs.{} {}{} Each panel has its own scale; all start at zero.{left_out}",
+        places_note(analysis),
         whiskers(analysis),
-        informative_note(analysis.cells.iter())
+        indicative_note(analysis.cells.iter())
     );
     Section {
         id: ID,
         title: TITLE,
-        chip: None,
         finding: finding(analysis),
         blocks: vec![Block::Figure(figure(
             analysis,
             "epoch-time",
-            "Time per epoch by degree and mode",
+            "Time per epoch by mode and degree",
             panels,
             text,
             values(analysis, &caption, &get, factor),
         ))],
+        ..Section::default()
     }
 }
 

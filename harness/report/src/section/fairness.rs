@@ -79,13 +79,14 @@ pub fn section(report: &Report) -> Section {
     Section {
         id: ID,
         title: TITLE,
-        chip: guideline.map(|g| g.verdict.into()),
+        chip: guideline.map(|g| g.holds.into()),
         finding: [guideline.map(|g| g.finding.clone()), pairs::finding(analysis)]
             .into_iter()
             .flatten()
             .collect::<Vec<_>>()
             .join(" "),
         blocks: pairs::heat(analysis).into_iter().chain([fig]).map(Block::Figure).collect(),
+        ..Section::default()
     }
 }
 
@@ -98,7 +99,7 @@ fn row(cell: &Cell, uniform: bool) -> DotRow {
         let what = format!("member {i}, {}: slowdown", m.spec.workload);
         Some(Dot {
             sharing: cell.record.sharing.clone(),
-            informative: !cell.is_valid(),
+            indicative: !cell.is_valid(),
             value: q.estimate,
             interval: interval(q, 1.0),
             title: hover(cell, &what, Some(q), 1.0, ""),

@@ -37,7 +37,7 @@ pub fn section(analysis: &Analysis) -> Section {
         }
         blocks.push(Block::Table(table));
     }
-    Section { id: ID, title: TITLE, chip: None, finding: finding(analysis), blocks }
+    Section { id: ID, title: TITLE, finding: finding(analysis), blocks, ..Section::default() }
 }
 
 /// Every other outcome of a cell's runs, with its count.
@@ -45,8 +45,7 @@ fn failures(analysis: &Analysis) -> Vec<String> {
     let mut found: Vec<(&str, String, usize)> = Vec::new();
     for r in analysis.cells.iter().flat_map(|c| &c.repetitions).filter(|r| r.record().outcome.as_str() != "completed") {
         let log = r.record().members.iter().find_map(|m| m.log_tail.last());
-        let log = log.map_or_else(String::new, |l| format!("; last line of its log: {l}"));
-        let (cell, how) = (r.record().cell.cell.as_str(), format!("{}{log}", why(r)));
+        let (cell, how) = (r.record().cell.cell.as_str(), with_log(&why(r), log.map(String::as_str)));
         // Runs of one cell stand together.
         match found.iter_mut().rev().take_while(|f| f.0 == cell).find(|f| f.1 == how) {
             Some((_, _, n)) => *n += 1,
@@ -61,6 +60,22 @@ fn failures(analysis: &Analysis) -> Vec<String> {
         .map(|(cell, how, n)| format!("`{cell}`, {}: {how}", number::runs(n)))
         .chain(Some(more).filter(|_| beyond > 0))
         .collect()
+}
+
+/// How a run ended, and the last line of its log where that says more.
+fn with_log(why: &str, log: Option<&str>) -> String {
+    // A message that ends as a sentence goes on here.
+    let why = why.replace("., ", ", ");
+    let bare = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
+    let (told, log_says) = (bare(&why), log.map(bare).unwrap_or_default());
+    // The log repeats the message, perhaps after the error's name; the message may end with where it happened.
+    let again =
+        |message: &str| !log_says.is_empty() && (told.contains(&log_says) || !message.is_empty() && log_says.ends_with(message));
+    let message = why.split_once(": ").map_or("", |(_, rest)| rest).split(", in ").next().unwrap_or_default();
+    match log {
+        Some(log) if !again(&bare(message)) => format!("{why}; last line of its log: {log}"),
+        _ => why,
+    }
 }
 
 fn why(r: &crate::analysis::Repetition) -> String {
@@ -90,4 +105,22 @@ fn finding(analysis: &Analysis) -> String {
         n => text += &format!("; {} {} refused.", number::count(n, "further cell"), if n == 1 { "was" } else { "were" }),
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_log;
+
+    #[test]
+    fn a_log_that_repeats_the_message_is_not_told_twice() {
+        let message = "out of memory, member 2: CUDA out of memory. 1.2 GiB is free., in warm-up";
+        let once = "out of memory, member 2: CUDA out of memory. 1.2 GiB is free, in warm-up";
+        assert_eq!(with_log(message, Some("torch.OutOfMemoryError: CUDA out of memory. 1.2 GiB is free.")), once);
+        assert_eq!(with_log(message, Some("CUDA out of memory. 1.2 GiB is free.")), once);
+        assert_eq!(with_log("crashed, member 0", None), "crashed, member 0");
+        assert_eq!(
+            with_log("crashed, member 0: killed", Some("step 4")),
+            "crashed, member 0: killed; last line of its log: step 4"
+        );
+    }
 }

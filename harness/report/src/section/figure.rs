@@ -2,6 +2,7 @@
 
 use collo_store::Verdict;
 
+use super::places::drawn_as;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Figure, Table};
 use crate::format::words;
@@ -21,15 +22,16 @@ pub fn tags(analysis: &Analysis) -> Vec<String> {
     if !analysis.shortened.is_empty() {
         tags.push("shortened epochs".into());
     }
-    if !analysis.campaign.informative.is_empty() {
-        tags.push("informative".into());
+    if !analysis.campaign.indicative.is_empty() {
+        tags.push("indicative".into());
     }
     tags
 }
 
 /// Modes of a set of cells in their order, with the label that legends print.
 pub fn legend<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<(String, String)> {
-    legend_of(cells.map(|c| c.record.sharing.as_str()))
+    let modes: Vec<String> = cells.map(drawn_as).collect();
+    legend_of(modes.iter().map(String::as_str))
 }
 
 /// The same from the modes themselves.
@@ -56,7 +58,7 @@ pub fn failure(cell: &Cell) -> Option<String> {
         return None;
     }
     match cell.outcome() {
-        "completed" if cell.validity.verdict == Verdict::Void => Some("void".into()),
+        "completed" if cell.validity.verdict == Verdict::Discarded => Some("discarded".into()),
         "completed" => None,
         "out_of_memory" => Some("OOM".into()),
         other => Some(words::outcome(other)),
@@ -67,13 +69,20 @@ pub fn failure(cell: &Cell) -> Option<String> {
 pub fn hover(cell: &Cell, what: &str, q: Option<&Quantity>, factor: f64, unit: &str) -> String {
     let mut text = cell.name().to_string();
     match q {
-        Some(q) => text += &format!("\n{what} {}{unit}", number::scaled(q, factor)),
+        Some(q) => text += &told(what, q, factor, unit),
         None => text += &format!("\n{}", failure(cell).unwrap_or_else(|| "absent".into())),
     }
     if cell.validity.verdict != Verdict::Valid {
-        text += &format!("\n{}: {}", words::verdict(cell.validity.verdict), cell.validity.reasons.join("; "));
+        text += &format!("\n{}: {}", cell.verdict().text(), cell.validity.reasons.join("; "));
     }
     text
+}
+
+/// A value on hover: itself, its interval, and the repetitions that it comes from.
+pub fn told(what: &str, q: &Quantity, factor: f64, unit: &str) -> String {
+    let scaled = super::values::times(q, factor);
+    let interval = if q.low.is_some() { format!("95 % interval {}", number::bounds(&scaled)) } else { "no interval".into() };
+    format!("\n{what} {}{unit}\n{interval}, {}", number::estimate(&scaled), number::count(q.n, "repetition"))
 }
 
 /// The sentence of a caption about how intervals were made.
@@ -83,9 +92,9 @@ pub fn whiskers(analysis: &Analysis) -> String {
 }
 
 /// The meaning of open bars, if there are any.
-pub fn informative_note<'a>(cells: impl Iterator<Item = &'a Cell>) -> &'static str {
-    if cells.into_iter().any(|c| c.validity.verdict == Verdict::Informative) {
-        " Pale, dashed: informative, no guideline rests on it."
+pub fn indicative_note<'a>(cells: impl Iterator<Item = &'a Cell>) -> &'static str {
+    if cells.into_iter().any(|c| c.validity.verdict == Verdict::Indicative) {
+        " Pale, dashed: indicative, no guideline rests on it."
     } else {
         ""
     }

@@ -21,7 +21,7 @@ pub fn remarks(analysis: &Analysis) -> Vec<String> {
         .iter()
         .filter_map(|k| {
             let valid = k.groups.iter().all(|c| c.is_valid());
-            let sentence = format!("{}{}", k.sentence()?, if valid { "" } else { " (informative)" });
+            let sentence = format!("{}{}", k.sentence()?, if valid { "" } else { " (indicative)" });
             Some(if several { format!("`{}` under {}: {sentence}", without_mode(k.workload), k.sharing) } else { sentence })
         })
         .collect();

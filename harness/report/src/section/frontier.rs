@@ -5,6 +5,7 @@ use collo_store::{Sharing, without_mode};
 use super::figure::{figure as finished, legend_of};
 use super::mixed;
 use super::panels::{PANELS, by_workload, describe};
+use super::refused;
 use super::values::label;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Figure, Table, TableCell};
@@ -69,26 +70,16 @@ fn square(cell: &Cell) -> Square {
 fn uniform(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> Panel {
     let alone = analysis.solo(workload).and_then(|s| s.get(Key::Memory)).map(|q| q.estimate);
     let capacity = analysis.campaign.device.memory_bytes.map(|b| b as f64);
-    let bare = without_mode(workload);
     let name = cells.first().map_or("", |c| c.record.members[0].workload.as_str());
-    // What was refused is no cell: its label tells what it was.
-    let refusals = &analysis.campaign.plan.refusals;
-    let degree_of = |label: &str| {
-        let rest = label.strip_prefix(name)?.strip_prefix('×')?;
-        let (degree, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-        let settings = bare.strip_prefix(name)?.trim();
-        rest.ends_with(settings).then(|| degree.parse::<u32>().ok())?
-    };
-    let refused: Vec<(u32, &str, &str)> =
-        refusals.iter().filter_map(|r| Some((degree_of(&r.cell)?, r.sharing.as_str(), r.reason.as_str()))).collect();
-    let mut degrees: Vec<u32> = cells.iter().map(|c| c.record.degree).chain(refused.iter().map(|r| r.0)).collect();
+    let refused = refused::of_workload(analysis, workload, cells);
+    let mut degrees: Vec<u32> = cells.iter().map(|c| c.record.degree).chain(refused.iter().map(|r| r.degree)).collect();
     degrees.sort_unstable();
     degrees.dedup();
     while degrees.len() > COLUMNS {
         // The ends and the edge of what fits matter most: thin the middle of what ran.
         degrees.remove(degrees.len() / 2);
     }
-    let mut modes: Vec<&str> = cells.iter().map(|c| c.record.sharing.as_str()).chain(refused.iter().map(|r| r.1)).collect();
+    let mut modes: Vec<&str> = cells.iter().map(|c| c.record.sharing.as_str()).chain(refused.iter().map(|r| r.sharing)).collect();
     modes.sort_by_key(|m| mode_order(m));
     modes.dedup();
     let rows: Vec<SquareRow> = modes
@@ -100,8 +91,9 @@ fn uniform(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> Panel {
                 }
                 let what = format!("{name}×{degree} {mode}");
                 let sharing = (*mode).to_string();
-                if let Some((_, _, why)) = refused.iter().find(|r| r.0 == *degree && r.1 == *mode) {
-                    return Some(Square { sharing, fit: Feasibility::Refused, title: format!("{what}\nrefused: {why}") });
+                if let Some(r) = refused.iter().find(|r| r.degree == *degree && r.sharing == *mode) {
+                    let title = format!("{what}\nrefused: {}", r.reason);
+                    return Some(Square { sharing, fit: Feasibility::Refused, title });
                 }
                 if *degree == 1 || *mode == "solo" {
                     return None;

@@ -5,6 +5,7 @@ use collo_store::Sharing;
 use super::absent::{nothing, without};
 use super::figure::{failure, figure, hover, interval, legend, tags};
 use super::panels::{describe, drawn};
+use super::places::alone_on_slice;
 use super::values::cut_rows;
 use crate::Report;
 use crate::analysis::{Analysis, Cell};
@@ -46,7 +47,7 @@ pub fn section(report: &Report) -> Section {
     let mut sentences = super::finding::sentences(analysis);
     sentences.truncate(2);
     let caption = format!(
-        "1: no better than in turn; dotted: no member slows down. Bands: 95 % intervals. One scale for all \
+        "1: no better than in turn; dotted: no member slows down. Above the axis: groups that failed, by mode. Bands: 95 % intervals. One scale for all \
                    panels. The gain is Σ solo epoch time ÷ mean epoch time in the group, per repetition; under `exit` it is Σ \
                    solo makespan ÷ makespan.{left_out}"
     );
@@ -55,18 +56,19 @@ pub fn section(report: &Report) -> Section {
     Section {
         id: ID,
         title: TITLE,
-        chip: report.guideline("collocate").map(|g| g.verdict.into()),
+        chip: report.guideline("collocate").map(|g| g.holds.into()),
         finding: if sentences.is_empty() {
             "No gain has an interval: a group or its baseline has only one repetition.".into()
         } else {
             sentences.join(" ")
         },
         blocks: vec![Block::Figure(fig)],
+        ..Section::default()
     }
 }
 
 fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
-    let groups: Vec<&Cell> = analysis.of_workload(workload).filter(|c| !c.is_solo()).collect();
+    let groups: Vec<&Cell> = analysis.of_workload(workload).filter(|c| !c.is_solo() && !alone_on_slice(c)).collect();
     let solo = analysis.solo(workload);
     let mut modes: Vec<&str> = groups.iter().map(|c| c.record.sharing.as_str()).collect();
     modes.sort_by_key(|m| mode_order(m));
@@ -77,10 +79,11 @@ fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
             degree: c.record.degree,
             value: q.estimate,
             interval: interval(q, 1.0),
-            informative: !c.is_valid(),
+            indicative: !c.is_valid(),
             title: hover(c, "gain", Some(q), 1.0, ""),
         })
     };
+    let most = groups.iter().map(|c| c.record.degree).max().unwrap_or(1);
     let mut lines = Vec::new();
     for sharing in modes {
         let mut points: Vec<DegreePoint> =
@@ -91,7 +94,8 @@ fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
         }
         points.sort_by_key(|p| p.degree);
         let Some(last) = points.last().filter(|p| p.degree > 1) else { continue };
-        let end = format!("{} {}", cut(&mode_label(sharing), 14), number::fixed(last.value, 2));
+        let beside = if last.degree < most { format!(" at ×{}", last.degree) } else { String::new() };
+        let end = format!("{} {}{beside}", cut(&mode_label(sharing), 14), number::fixed(last.value, 2));
         lines.push(ModeLine { sharing: sharing.to_string(), points, end });
     }
     if lines.is_empty() {
@@ -102,7 +106,14 @@ fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
     degrees.dedup();
     let failed = groups.iter().filter(|c| shared(c) && c.get(Key::ThroughputGain).is_none());
     let failures: Vec<Failure> = failed
-        .filter_map(|c| Some(Failure { degree: c.record.degree, why: failure(c)?, title: hover(c, "gain", None, 1.0, "") }))
+        .filter_map(|c| {
+            Some(Failure {
+                sharing: c.record.sharing.clone(),
+                degree: c.record.degree,
+                why: failure(c)?,
+                title: hover(c, "gain", None, 1.0, ""),
+            })
+        })
         .collect();
     let (title, subtitle) = describe(analysis, workload);
     let drawing =
@@ -116,17 +127,20 @@ fn table(analysis: &Analysis) -> Table {
     for cell in analysis.groups().filter(|c| shared(c)) {
         let mut label = TableCell::text(cell.name());
         label.link = super::anchor::cell_id(analysis, cell.name());
-        let q = |key: Key| cell.get(key).map_or_else(String::new, number::estimate);
+        let q = |key: Key| cell.get(key).map_or_else(TableCell::default, |q| TableCell::number(number::estimate(q), q.estimate));
         let gain = cell.get(Key::ThroughputGain);
         let said = cell.gain_verdict.as_ref();
         table.row(vec![
             label,
-            TableCell::text(q(Key::ThroughputGain)),
-            TableCell::text(gain.map_or_else(|| failure(cell).unwrap_or_default(), number::bounds)),
+            q(Key::ThroughputGain),
+            TableCell {
+                ends: gain.and_then(|q| q.low.zip(q.high)),
+                ..TableCell::text(gain.map_or_else(|| failure(cell).unwrap_or_default(), number::bounds))
+            },
             TableCell::text(said.map_or_else(String::new, |v| words::p(v.p_adjusted))),
             TableCell::text(said.map_or_else(String::new, |v| v.verdict.text())),
-            TableCell::text(q(Key::Stp)),
-            TableCell::text(q(Key::Antt)),
+            q(Key::Stp),
+            q(Key::Antt),
         ]);
     }
     cut_rows(&mut table);

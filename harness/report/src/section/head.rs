@@ -1,18 +1,20 @@
 //! The head of a report: what was measured, on what, and how much of the plan is accounted for.
 
-use collo_store::Verdict;
-
 use crate::Report;
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, ReferenceVerdict};
 use crate::document::{Document, Fact, FactLine};
 use crate::format::words;
 use crate::number;
+
+/// Deviations from references that are listed at the top; all are under Measurement quality.
+const OUTSIDE: usize = 5;
 
 /// The report as a document. `plots` is the folder of its figures as files, relative to the report.
 pub fn document(report: &Report, plots: Option<String>) -> Document {
     let analysis = &report.analysis;
     let c = &analysis.campaign;
     let device = c.device.text();
+    let (sections, left_out) = super::absent::apart(super::all(report));
     let described = c.description.as_ref().map_or_else(String::new, |text| format!("{text}: "));
     Document {
         name: format!("collo report: {} on {device}", c.experiment),
@@ -33,8 +35,16 @@ pub fn document(report: &Report, plots: Option<String>) -> Document {
         ],
         files: vec![("Markdown", "report.md"), ("JSON", "report.json"), ("CSV", "report.csv")],
         plots,
-        warnings: Vec::new(),
-        sections: super::all(report),
+        runs: None,
+        warnings: analysis
+            .references()
+            .iter()
+            .filter(|r| r.verdict == ReferenceVerdict::Outside)
+            .take(OUTSIDE)
+            .map(|r| format!("not as the reference: {}", r.text()))
+            .collect(),
+        sections,
+        left_out,
         interactive: true,
     }
 }
@@ -54,14 +64,12 @@ fn accounted(analysis: &Analysis) -> Fact {
     let time = time.map_or_else(String::new, |s| format!(" in {}", number::duration(s)));
     let refused = analysis.campaign.plan.refusals.len();
     let beside = if refused == 0 { String::new() } else { format!("; {} refused", number::count(refused, "cell")) };
-    let of = |v: Verdict| analysis.cells.iter().filter(|c| c.validity.verdict == v).count();
-    let (valid, informative, void) = (of(Verdict::Valid), of(Verdict::Informative), of(Verdict::Void));
     Fact {
         name: format!("{} planned, {} accounted for", analysis.planned, analysis.planned - analysis.count("missing")),
         lines: vec![
             FactLine::Strip(if strip.is_empty() { vec![("r", 1)] } else { strip }, said.clone()),
             FactLine::Text(format!("{said}{time}{beside}")),
-            FactLine::Link(format!("{} valid, {informative} informative, {void} void", number::count(valid, "cell")), "quality"),
+            FactLine::Link(super::notes::verdicts(analysis), "quality"),
         ],
     }
 }

@@ -3,7 +3,7 @@
 use collo_store::without_mode;
 
 use super::absent::{nothing, without};
-use super::figure::{failure, figure, hover, informative_note, interval, legend_of, tags};
+use super::figure::{failure, figure, hover, indicative_note, interval, legend_of, tags};
 use super::mixed;
 use super::values::{cut_rows, label, times};
 use crate::Report;
@@ -53,9 +53,10 @@ pub fn section(report: &Report) -> Section {
     Section {
         id: ID,
         title: TITLE,
-        chip: guideline.map(|g| g.verdict.into()),
+        chip: guideline.map(|g| g.holds.into()),
         finding: guideline.map_or_else(String::new, |g| g.finding.clone()),
         blocks,
+        ..Section::default()
     }
 }
 
@@ -140,7 +141,7 @@ fn p99s(analysis: &Analysis, subjects: &[ServingSubject]) -> Option<Figure> {
     let mut caption = format!(
         "From when a request was due to its answer, waiting included; one request in a hundred is later. Logarithmic. \
          Whiskers: 95 % interval over repetitions, each cell by its own spread.{}",
-        informative_note(analysis.cells.iter().filter(|c| c.serves()))
+        indicative_note(analysis.cells.iter().filter(|c| c.serves()))
     );
     let left_out = beyond + subjects.len().saturating_sub(SERVERS);
     if left_out > 0 {
@@ -163,7 +164,7 @@ fn delay(server: &Server) -> Delay {
     }
     Delay {
         sharing: server.cell.record.sharing.clone(),
-        informative: !server.cell.is_valid(),
+        indicative: !server.cell.is_valid(),
         value: q.map(|q| q.estimate * MS),
         interval: q.and_then(|q| interval(q, MS)),
         why: why(server),
@@ -240,7 +241,7 @@ fn tail(server: &Server) -> Option<Tail> {
         })
         .collect();
     let sharing = server.cell.record.sharing.clone();
-    (!marks.is_empty()).then(|| Tail { sharing, points, marks, informative: !server.cell.is_valid() })
+    (!marks.is_empty()).then(|| Tail { sharing, points, marks, indicative: !server.cell.is_valid() })
 }
 
 fn value_row(analysis: &Analysis, server: &Server) -> Vec<TableCell> {

@@ -1,15 +1,15 @@
 //! Memory by member, compared with the device's.
 
 use super::absent::{nothing, without};
-use super::bars::by_degree;
-use super::figure::{failure, figure, hover, informative_note, interval};
+use super::figure::{failure, figure, hover, indicative_note, interval};
 use super::panels::{describe, drawn};
+use super::places::{Places, compute_slices, drawn_as};
 use super::values::{Reading, values_of};
 use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
 use crate::number;
-use crate::plot::{Panel, Stack, Stacks};
+use crate::plot::{Panel, Stack, Stacks, reach};
 use crate::quantity::Key;
 use crate::quantity::unit::GIB;
 
@@ -43,12 +43,12 @@ pub fn section(report: &Report) -> Section {
         "Each member's peak while it trained, warm-up included, added up: an upper bound of their simultaneous use. Read as {}. Whiskers: 95 % interval of the sum.{}{}{left_out}",
         kinds.join("; or as "),
         if outlines { " Dotted outlines: solo use of the members of a group that ran out of memory." } else { "" },
-        informative_note(analysis.cells.iter())
+        indicative_note(analysis.cells.iter())
     );
     Section {
         id: ID,
         title: TITLE,
-        chip: guideline.map(|g| g.verdict.into()),
+        chip: guideline.map(|g| g.holds.into()),
         finding: guideline.map_or_else(|| finding(analysis), |g| g.finding.clone()),
         blocks: vec![Block::Figure(figure(
             analysis,
@@ -58,6 +58,7 @@ pub fn section(report: &Report) -> Section {
             caption,
             values_of(analysis, &wanted, &|c| c.record.is_uniform()),
         ))],
+        ..Section::default()
     }
 }
 
@@ -72,22 +73,42 @@ fn finding(analysis: &Analysis) -> String {
 
 /// Panels of stacks, one per workload, from a quantity that members and cells both have; and the sentence about what is left out.
 pub fn panels(analysis: &Analysis, key: Key, caption: &str, factor: f64, capacity: Option<(f64, &str)>) -> (Vec<Panel>, String) {
-    let top = |c: &Cell| c.get(key).map(|q| q.high.unwrap_or(q.estimate) * factor);
-    let uniform = || analysis.cells.iter().filter(|c| c.record.is_uniform());
-    let largest = uniform().filter_map(top).fold(0.0, f64::max);
-    let mut panels = Vec::new();
+    let ends = |c: &Cell| c.get(key).map(|q| (q.estimate * factor, q.high.map(|high| high * factor)));
+    let largest = reach(analysis.cells.iter().filter(|c| c.record.is_uniform()).filter_map(ends));
+    let (mut panels, mut alone_panels) = (Vec::new(), Vec::new());
     let (workloads, left_out) = drawn(analysis, &|c| c.get(key).is_some());
     for workload in workloads {
         let alone = analysis.solo(workload).and_then(|s| s.get(key)).map(|q| q.estimate * factor);
-        let stacks: Vec<Stack> = by_degree(analysis, workload).iter().map(|c| stack(c, key, factor, alone)).collect();
+        let Places { groups, slices } = Places::of(analysis, workload, true);
         let (title, subtitle) = describe(analysis, workload);
-        let label = format!("{caption} of {title} by degree and sharing mode");
-        panels.push(Panel { title, subtitle, label, drawing: Stacks { caption, stacks: &stacks, capacity, largest }.draw() });
+        let panel = |stacks: Vec<Stack>, subtitle: String, label: String| {
+            let drawing = Stacks { caption, stacks: &stacks, capacity, largest }.draw();
+            Panel { title: title.clone(), subtitle, label, drawing }
+        };
+        let stacks = groups.iter().flat_map(|(degree, cells)| {
+            let at = move |c: &Option<&Cell>| {
+                let label = format!("×{degree}");
+                c.map_or_else(|| Stack::vacant(&label), |c| stack(c, &label, key, factor, alone))
+            };
+            cells.iter().map(at)
+        });
+        let stacks: Vec<Stack> = stacks.collect();
+        if !stacks.is_empty() {
+            panels.push(panel(stacks, subtitle, format!("{caption} of {title} by degree and sharing mode")));
+        }
+        let label = |c: &Cell| compute_slices(c).unwrap_or_else(|| "MIG".into());
+        let stacks: Vec<Stack> = slices.iter().map(|c| stack(c, &label(c), key, factor, alone)).collect();
+        if !stacks.is_empty() {
+            let label = format!("{caption} of {title} alone on each slice");
+            alone_panels.push(panel(stacks, "alone on a slice".into(), label));
+        }
     }
+    // Sharing first; what a slice is worth is another question.
+    panels.append(&mut alone_panels);
     (panels, left_out)
 }
 
-fn stack(cell: &Cell, key: Key, factor: f64, alone: Option<f64>) -> Stack {
+fn stack(cell: &Cell, label: &str, key: Key, factor: f64, alone: Option<f64>) -> Stack {
     let q = cell.get(key);
     let segments: Option<Vec<f64>> = cell.members.iter().map(|m| Some(m.get(key)?.estimate * factor)).collect();
     let failed = failure(cell);
@@ -98,13 +119,14 @@ fn stack(cell: &Cell, key: Key, factor: f64, alone: Option<f64>) -> Stack {
         title += &format!("\nalone its members use {}, added up", number::three(each * f64::from(cell.record.degree)));
     }
     Stack {
-        label: format!("×{}", cell.record.degree),
-        sharing: cell.record.sharing.clone(),
+        label: label.to_string(),
+        vacant: false,
+        sharing: drawn_as(cell),
         segments: segments.filter(|_| q.is_some()).unwrap_or_default(),
         asked: asked.map_or_else(Vec::new, |each| vec![each; cell.record.degree as usize]),
         interval: q.and_then(|q| interval(q, factor)).filter(|(low, high)| high - low > 1e-6 * high),
         failure: failed,
-        informative: !cell.is_valid(),
+        indicative: !cell.is_valid(),
         title,
         text: q.map_or_else(String::new, |q| {
             if factor == GIB {

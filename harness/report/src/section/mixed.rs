@@ -7,7 +7,6 @@ use super::figure::{failure, figure, hover, interval, whiskers};
 use super::values::{cut_rows, label};
 use crate::analysis::{Analysis, Cell, GainBy};
 use crate::document::{Block, Section, Table, TableCell};
-use crate::format::words;
 use crate::number;
 use crate::plot::{Dot, DotRow, Dots, LevelBar, LevelRow, Levels, Panel, mode_order, row_height};
 use crate::quantity::Key;
@@ -36,7 +35,7 @@ pub fn section(analysis: &Analysis) -> Section {
         return without(ID, TITLE, why);
     }
     let groups = groups(&mixed);
-    Section { id: ID, title: TITLE, chip: None, finding: finding(&mixed), blocks: vec![plots(analysis, &groups)] }
+    Section { id: ID, title: TITLE, finding: finding(&mixed), blocks: vec![plots(analysis, &groups)], ..Section::default() }
 }
 
 /// `small×3 + large`; with batch sizes if two groups would have the same name.
@@ -81,7 +80,7 @@ fn in_turn(analysis: &Analysis, cell: &Cell) -> Option<Quantity> {
         .record
         .members
         .iter()
-        .map(|m| Some((m.solo.as_str(), analysis.solo(&m.solo)?.get(Key::Makespan)?.clone())))
+        .map(|m| Some((m.solo.as_str(), analysis.solo_beside(cell.counted(), &m.solo)?.get(Key::Makespan)?.clone())))
         .collect::<Option<_>>()?;
     let estimate: f64 = each.iter().map(|(_, q)| q.estimate).sum();
     // The same baseline counts as often as it has copies, and errs alike for all of them.
@@ -172,7 +171,7 @@ fn levels(analysis: &Analysis, group: &MixedGroup, factor: f64) -> LevelRow {
             value: q.map(|q| q.estimate * factor),
             interval: q.and_then(|q| interval(q, factor)),
             failure: failure(cell),
-            informative: !cell.is_valid(),
+            indicative: !cell.is_valid(),
             title: hover(cell, "makespan", q, factor, ""),
         });
     }
@@ -184,7 +183,7 @@ fn ratios(groups: &[MixedGroup], title: &str, caption: &str, get: &dyn Fn(&Cell)
         let q = get(c)?;
         Some(Dot {
             sharing: c.record.sharing.clone(),
-            informative: !c.is_valid(),
+            indicative: !c.is_valid(),
             value: q.estimate,
             interval: interval(&q, 1.0),
             title: hover(c, title, Some(&q), 1.0, ""),
@@ -240,7 +239,7 @@ fn table(analysis: &Analysis, groups: &[MixedGroup], factor: f64, unit: &str) ->
             TableCell::text(by),
             TableCell::text(q(Key::EnergyOfSolo)),
             TableCell::text(if slowdowns.is_empty() { why } else { slowdowns.join(", ") }),
-            TableCell::text(words::verdict(cell.validity.verdict)),
+            TableCell::text(cell.verdict().text()),
         ]);
     }
     cut_rows(&mut table);
@@ -251,8 +250,9 @@ fn table(analysis: &Analysis, groups: &[MixedGroup], factor: f64, unit: &str) ->
 fn finding(mixed: &[&Cell]) -> String {
     let mut known: Vec<(&Cell, Quantity)> = mixed.iter().filter_map(|c| Some((*c, of_turn(c)?))).collect();
     known.sort_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
-    let said =
-        |(cell, q): &(&Cell, Quantity)| format!("`{}` needs {} of the time in turn", cell.name(), number::with_interval(q));
+    let said = |(cell, q): &(&Cell, Quantity)| {
+        format!("`{}` takes {} times as long as its members one after another", cell.name(), number::with_interval(q))
+    };
     match &known[..] {
         [] => "No mixed group can be compared with running in turn.".into(),
         [only] => format!("{}.", said(only)),

@@ -10,6 +10,7 @@ mod bars;
 mod cells;
 mod cpu;
 mod energy;
+mod energy_by_member;
 mod epoch_time;
 mod fairness;
 mod feasibility;
@@ -19,6 +20,7 @@ mod frontier;
 mod gain;
 mod head;
 mod latency;
+mod matrix;
 mod memory;
 mod mixed;
 pub mod notes;
@@ -26,8 +28,10 @@ mod over_time;
 mod pairs;
 mod panels;
 mod pcie;
-mod provenance;
+mod places;
+pub mod provenance;
 mod quality;
+mod refused;
 mod sm_activity;
 mod summary;
 mod threshold;
@@ -35,18 +39,23 @@ mod timeline;
 mod values;
 
 use crate::Report;
-use crate::document::Section;
+use crate::document::{Block, Section};
 
+pub use cells::brief as brief_cells;
+pub use energy_by_member::EnergyModel;
 pub use figure::tags;
 pub use head::document;
 
 /// Every section, in print order.
 fn all(report: &Report) -> Vec<Section> {
     let analysis = &report.analysis;
-    vec![
-        summary::section(report),
-        epoch_time::section(analysis),
+    let mut summary = summary::section(report);
+    // The first figure of the page is the gain.
+    summary.blocks.splice(0..0, matrix::of(analysis).map(Block::Figure));
+    let mut all = vec![
+        summary,
         gain::section(report),
+        epoch_time::section(analysis),
         threshold::section(report),
         sm_activity::section(analysis),
         memory::section(report),
@@ -61,5 +70,11 @@ fn all(report: &Report) -> Vec<Section> {
         cells::section(analysis),
         quality::section(analysis),
         provenance::section(analysis),
-    ]
+    ];
+    if let Some(model) = report.energy_model {
+        // Beside what was measured.
+        let after = all.iter().position(|s| s.id == "energy").map_or(all.len(), |at| at + 1);
+        all.insert(after, energy_by_member::section(analysis, model));
+    }
+    all
 }

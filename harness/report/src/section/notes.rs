@@ -3,7 +3,7 @@
 
 use collo_store::AttestationVerdict;
 
-use crate::analysis::{Analysis, Cell};
+use crate::analysis::{Analysis, Cell, CellVerdict};
 use crate::format::words;
 use crate::number;
 use crate::quantity::Key;
@@ -75,8 +75,9 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
     if !facts.is_empty() {
         lines.push(facts.join("; "));
     }
-    for why in &analysis.campaign.informative {
-        lines.push(format!("informative: {why}"));
+    lines.extend(merged(analysis));
+    for why in &analysis.campaign.indicative {
+        lines.push(format!("indicative: {why}"));
     }
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for cell in analysis.cells.iter().filter(|c| !c.is_valid() && !c.counted.is_empty()) {
@@ -86,18 +87,80 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
             None => reasons.push((why, vec![cell.name()])),
         }
     }
-    if analysis.campaign.informative.is_empty() {
+    if analysis.campaign.indicative.is_empty() {
         lines.extend(reasons.iter().map(|(why, cells)| match cells[..] {
-            [one] => format!("`{one}` is informative: {why}"),
-            [first, ..] => format!("`{first}` and {} more are informative: {why}", cells.len() - 1),
+            [one] => format!("`{one}` is indicative: {why}"),
+            [first, ..] => format!("`{first}` and {} more are indicative: {why}", cells.len() - 1),
             [] => String::new(),
         }));
     }
-    for d in analysis.drifts.iter().filter(|d| d.void) {
-        lines.push(format!("block {} is void: `{}` drifted by {:+.0} %", d.block, d.cell, (d.ratio - 1.0) * 100.0));
-    }
+    lines.extend(expectations(analysis));
+    lines.extend(retried(analysis));
     lines.extend(analysis.problems.iter().map(|p| format!("warning: {p}")));
     lines
+}
+
+/// `48 cells valid, 0 indicative, 4 out of memory`.
+pub fn verdicts(analysis: &Analysis) -> String {
+    let of = |v: CellVerdict| analysis.cells.iter().filter(|c| c.verdict() == v).count();
+    let valid = format!("{} valid", number::count(of(CellVerdict::Valid), "cell"));
+    let others = CellVerdict::ALL.into_iter().filter(|v| *v != CellVerdict::Valid).map(|v| (v, of(v)));
+    let told = others.filter(|(v, n)| *n > 0 || *v == CellVerdict::Indicative).map(|(v, n)| format!("{n} {}", v.text()));
+    [valid].into_iter().chain(told).collect::<Vec<_>>().join(", ")
+}
+
+/// What a merged campaign comes from, and how its numbers are compared.
+pub fn merged(analysis: &Analysis) -> Option<String> {
+    let origins = &analysis.campaign.origins;
+    let each: Vec<String> = origins.iter().map(collo_store::Origin::text).collect();
+    let spread = analysis.spread_of_solos().map(|ratio| format!("; baselines differ by up to {}", number::percent(ratio - 1.0)));
+    (!origins.is_empty()).then(|| {
+        format!(
+            "merged from {}; each group is compared with the baselines of its own part, solo rows are means over all parts{}",
+            each.join(" and "),
+            spread.unwrap_or_default()
+        )
+    })
+}
+
+/// The cells that failed as expected, and those that did not.
+fn expectations(analysis: &Analysis) -> Vec<String> {
+    let of = |cell: &Cell| {
+        let expected = cell.record.expect.as_ref()?;
+        let bad = cell.repetitions.iter().map(|r| r.record()).find(|r| r.standing().is_bad());
+        Some(match bad {
+            Some(run) => format!("warning: `{}` {}", cell.name(), run.expectation()?),
+            None if cell.repetitions.is_empty() => return None,
+            None => format!("`{}` ended {}, as expected: {}", cell.name(), expected.outcome.replace('_', " "), expected.reason),
+        })
+    };
+    analysis.cells.iter().filter_map(of).collect()
+}
+
+/// How many runs were measured again after a failure, and how they had failed.
+fn retried(analysis: &Analysis) -> Option<String> {
+    let runs: Vec<_> = analysis.cells.iter().flat_map(|cell| &cell.repetitions).map(|r| r.record()).collect();
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for outcome in runs.iter().flat_map(|run| &run.failed_attempts) {
+        let word = outcome.text();
+        match counts.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, n)) => *n += 1,
+            None => counts.push((word, 1)),
+        }
+    }
+    let cells: Vec<&str> = analysis
+        .cells
+        .iter()
+        .filter(|cell| cell.repetitions.iter().any(|r| !r.record().failed_attempts.is_empty()))
+        .map(Cell::name)
+        .collect();
+    let (first, others) = cells.split_first()?;
+    let counts: Vec<String> = counts.iter().map(|(word, n)| format!("{n} {word}")).collect();
+    let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    Some(format!(
+        "retried after a failure: {}, in `{first}`{more}; the failed attempts are kept, no number is theirs",
+        counts.join(", ")
+    ))
 }
 
 /// `synthetic stand-in for CIFAR-10`.

@@ -2,12 +2,11 @@
 
 use collo_store::without_mode;
 
-use super::figure::{figure, legend, tags};
+use super::figure::{failure, figure, legend, tags, told};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Figure, Table, TableCell};
-use crate::format::words;
 use crate::number;
-use crate::plot::{Field, Heat, Panel, mode_label, mode_order};
+use crate::plot::{Field, FieldValue, Heat, Panel, mode_label, mode_order};
 use crate::quantity::Key;
 use crate::stats::Quantity;
 
@@ -67,21 +66,34 @@ pub fn heat(analysis: &Analysis) -> Option<Figure> {
         .collect();
     let drawn = || all.iter().filter(|d| solos.contains(&d.suffers) && solos.contains(&d.causes));
     let low = drawn().map(|d| d.slowdown.estimate).fold(1.0, f64::min);
-    let high = drawn().map(|d| d.slowdown.estimate).fold(1.0, f64::max);
+    // Half as long again is dark enough: a single slowdown of 1 % is none.
+    let high = drawn().map(|d| d.slowdown.estimate).fold(1.5, f64::max);
     let mut modes: Vec<&str> = drawn().filter(|d| d.suffers != d.causes).map(|d| d.cell.record.sharing.as_str()).collect();
     modes.sort_by_key(|m| mode_order(m));
     modes.dedup();
     let more_modes = modes.len().saturating_sub(MODES);
     let panels = modes.iter().take(MODES).map(|mode| {
         let at = |row: &str, column: &str| {
-            let here = drawn().find(|d| d.cell.record.sharing == *mode && d.suffers == row && d.causes == column)?;
-            let q = &here.slowdown;
-            let title = format!("{}\n{} beside {}: slowdown {}", here.cell.name(), row, column, number::with_interval(q));
-            Some(Field { value: q.estimate, bounds: short(q), informative: !here.cell.is_valid(), title })
+            let who = format!("{} beside {}", without_mode(row), without_mode(column));
+            if let Some(here) = drawn().find(|d| d.cell.record.sharing == *mode && d.suffers == row && d.causes == column) {
+                let q = &here.slowdown;
+                let title = format!("{}\n{who}{}", here.cell.name(), told("slowdown", q, 1.0, ""));
+                return Field { value: FieldValue::Number(q.estimate, short(q)), indicative: !here.cell.is_valid(), title };
+            }
+            let ran = analysis.groups().find(|c| c.record.sharing == *mode && is_pair(c, row, column));
+            unmeasured(ran, row, &who)
         };
-        let fields: Vec<Vec<Option<Field>>> =
-            solos.iter().map(|row| solos.iter().map(|column| at(row, column)).collect()).collect();
-        let heat = Heat { sharing: mode, caption: "slowdown of", names: &names, fields: &fields, range: (low, high) };
+        let fields: Vec<Vec<Field>> = solos.iter().map(|row| solos.iter().map(|column| at(row, column)).collect()).collect();
+        let heat = Heat {
+            sharing: mode,
+            caption: "slowdown of",
+            over: "… beside",
+            rows: &names,
+            columns: &names,
+            fields: &fields,
+            range: (low, high),
+            row: 36.0,
+        };
         Panel {
             title: mode_label(mode),
             subtitle: String::new(),
@@ -90,7 +102,7 @@ pub fn heat(analysis: &Analysis) -> Option<Figure> {
         }
     });
     let mut caption = String::from(
-        "Row: the workload slowed down; column: the one beside it; below: the 95 % interval. Darker is slower, on one logarithmic scale for all modes; dashed: not measured. Diagonal: two copies of one workload. On MIG, the smaller slice itself slows a member down too.",
+        "Row: the workload slowed down; column: the one beside it; below: the 95 % interval. Darker is slower, on one logarithmic scale for all modes; dashed: no number, because it was not measured or for the reason written there. Diagonal: two copies of one workload. On MIG, the smaller slice itself slows a member down too.",
     );
     if beyond > 0 {
         caption += &format!(" Drawn: the first {NAMES} workloads; {beyond} more are in the table.");
@@ -102,6 +114,32 @@ pub fn heat(analysis: &Analysis) -> Option<Figure> {
     let mut fig = figure(analysis, "pairs", "Slowdown in pairs", panels, caption, table(analysis, &all));
     fig.legend = legend(drawn().filter(|d| d.suffers != d.causes).map(|d| d.cell));
     Some(fig)
+}
+
+/// Whether a cell is the pair of these two.
+fn is_pair(cell: &Cell, a: &str, b: &str) -> bool {
+    let [first, second] = &cell.record.members[..] else { return false };
+    (first.solo == a && second.solo == b) || (first.solo == b && second.solo == a)
+}
+
+/// The field of a direction without a slowdown: how its pair ended, why nothing of it counts, or that there was none.
+fn unmeasured(cell: Option<&Cell>, suffers: &str, who: &str) -> Field {
+    let Some(cell) = cell.filter(|c| !c.repetitions.is_empty()) else {
+        return Field { value: FieldValue::Unmeasured, indicative: false, title: format!("{who}\nnot measured") };
+    };
+    if let Some(why) = failure(cell) {
+        let title = format!("{}\n{who}\n{why}", cell.name());
+        return Field { value: FieldValue::Failed(why), indicative: false, title };
+    }
+    let least = cell.counted().filter_map(|r| r.least_overlap_ratio).reduce(f64::min);
+    let of_member = cell.record.members.iter().position(|m| m.solo == suffers);
+    // It trained, but no measured epoch of it counts: those with too little company are left out.
+    let alone = of_member.is_some_and(|i| cell.counted().all(|r| r.members.get(i).is_none_or(|m| m.epoch_s.is_none())));
+    let (short, long) = match least {
+        Some(least) if alone => ("too little overlap", format!("too little overlap: {} at least", number::percent(least))),
+        _ => ("no slowdown", cell.absent.get(&Key::Slowdown).cloned().unwrap_or_else(|| "no slowdown can be computed".into())),
+    };
+    Field { value: FieldValue::Unusable(short), indicative: false, title: format!("{}\n{who}\n{long}", cell.name()) }
 }
 
 /// `[1.41, 1.49]`: two decimals fit a field.
@@ -117,9 +155,9 @@ fn table(analysis: &Analysis, all: &[Direction]) -> Table {
             TableCell::text(without_mode(d.causes)),
             TableCell::text(d.cell.record.sharing.clone()),
             TableCell { sort: Some(d.slowdown.estimate), ..TableCell::text(number::estimate(&d.slowdown)) },
-            TableCell::text(number::bounds(&d.slowdown)),
+            TableCell { ends: d.slowdown.low.zip(d.slowdown.high), ..TableCell::text(number::bounds(&d.slowdown)) },
             TableCell::text(d.slowdown.n.to_string()),
-            TableCell::text(words::verdict(d.cell.validity.verdict)),
+            TableCell::text(d.cell.verdict().text()),
         ]);
     }
     super::values::cut_rows(&mut table);

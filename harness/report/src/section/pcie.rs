@@ -2,7 +2,7 @@
 
 use super::absent::{nothing, without};
 use super::bars::{BarSpec, bar_panels};
-use super::figure::{figure, informative_note, whiskers};
+use super::figure::{figure, indicative_note, whiskers};
 use super::over_time;
 use super::values::{Reading, reading, values};
 use crate::analysis::{Analysis, Cell};
@@ -38,7 +38,7 @@ pub fn section(analysis: &Analysis) -> Section {
         let text = format!(
             "What the GPU received during the measured window, divided by the items trained in it. {}{} Each panel has its own scale.{left_out}",
             whiskers(analysis),
-            informative_note(analysis.cells.iter())
+            indicative_note(analysis.cells.iter())
         );
         let table = values(analysis, &format!("{unit} per item"), item, factor);
         blocks.push(Block::Figure(figure(analysis, "pcie-per-item", "PCIe bytes per item", panels, text, table)));
@@ -61,7 +61,7 @@ pub fn section(analysis: &Analysis) -> Section {
         }
         None => {}
     }
-    Section { id: ID, title: TITLE, chip: None, finding: finding(analysis, factor, unit), blocks }
+    Section { id: ID, title: TITLE, finding: finding(analysis, factor, unit), blocks, ..Section::default() }
 }
 
 /// The group whose traffic per item grows most over running alone.

@@ -1,44 +1,70 @@
-//! Where the numbers come from: machine, ingredients, plan, experiment.
+//! Where the numbers come from: card, software, machine, data, and the digests of everything they depend on.
 
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, environment};
 use crate::document::{Block, Section};
 
 pub fn section(analysis: &Analysis) -> Section {
     let (c, m) = (&analysis.campaign, &analysis.campaign.machine);
-    let mut facts: Vec<(String, String)> = Vec::new();
-    let mut put = |name: &str, value: Option<String>| {
-        facts.push((name.to_string(), value.unwrap_or_else(|| "unknown".into())));
-    };
-    put("campaign", Some(format!("{} of {}, created {}", c.id, c.experiment, c.created_utc)));
-    put("device", Some(c.device.text()));
-    put("cpu", m.cpu_model.clone().map(|n| format!("{n}, {} logical cores", m.cpu_cores)));
-    put("memory", Some(crate::number::gib(m.memory_bytes as f64)));
-    put(
-        "os, kernel",
-        match (&m.os, &m.kernel) {
-            (Some(o), Some(k)) => Some(format!("{o}, {k}")),
-            (o, k) => o.clone().or_else(|| k.clone()),
-        },
-    );
-    put("virtualization", m.virtualization.clone());
-    put("cpu governor", m.governor.clone());
-    put("load at the start", m.load_1min.map(|l| format!("{l:.2}")));
-    put("git", m.git.clone());
-    put("collo", Some(format!("{}, {} build", m.collo, m.build)));
-    for (name, version) in &m.python {
-        put(name, Some(version.clone()));
+    let mut facts: Vec<(String, String)> =
+        vec![("campaign".into(), format!("{} of {}, created {}", c.id, c.experiment, c.created_utc))];
+    for comment in &analysis.comments {
+        facts.push(("comment".into(), format!("{}: {}", comment.at_utc, comment.text)));
     }
-    put("not passed on to members", Some(m.withheld.join(", ")).filter(|names| !names.is_empty()));
+    for origin in &c.origins {
+        let blocks = format!("blocks {} to {}", origin.first_block, origin.last_block);
+        facts.push(("merged from".into(), format!("{}, {blocks}, created {}", origin.text(), origin.created_utc)));
+    }
+    if let Some(shard) = c.shard {
+        facts.push(("shard".into(), format!("{shard}: the other cells of the experiment are in other campaigns")));
+    }
+    // The order of the plan stands below; the digest of the files stands for those that are folded.
+    let known = environment::of(analysis).into_iter().filter(|(name, _)| !["run order", "epochs"].contains(&name.as_str()));
+    facts.extend(known.map(|(name, text)| (environment::word(&name).to_string(), text)));
+    let mut put =
+        |name: &str, value: Option<String>| facts.extend(value.filter(|v| !v.is_empty()).map(|v| (name.to_string(), v)));
+    put("precision", environment::precision(analysis));
+    put("load at the start", m.load_1min.map(|l| format!("{l:.2}")));
+    put("not passed on to members", Some(m.withheld.join(", ")));
     put("order", Some(format!("shuffled by seed {}, {} epochs per member", c.plan.seed, c.plan.epochs)));
-    for (name, i) in &c.ingredients {
-        let digest: String = i.sha256.chars().take(12).collect();
-        put(name, Some(i.version.as_ref().map_or_else(|| digest.clone(), |v| format!("{digest} ({v})"))));
+    if let Some(s) = &c.surroundings {
+        put("command", Some(s.command.join(" ")));
+        for (name, value) in &s.variables {
+            put(name, Some(value.clone()));
+        }
+    }
+    let mut blocks = vec![Block::Facts(facts)];
+    let digest = |sha256: &str| sha256.chars().take(12).collect::<String>();
+    let digests: Vec<(String, String)> = c.ingredients.iter().map(|(name, i)| (name.clone(), digest(&i.sha256))).collect();
+    if !digests.is_empty() {
+        let title = format!(
+            "{}: SHA-256 of every input, the files of all workloads included",
+            crate::number::count(digests.len(), "digest")
+        );
+        blocks.push(Block::Folded(title, vec![Block::Facts(digests)]));
+    }
+    blocks.push(Block::Verbatim("the experiment, as read".into(), c.source_toml.clone()));
+    blocks.extend(members(analysis).map(|lines| Block::Verbatim("the command lines of the members".into(), lines)));
+    for (interpreter, packages) in c.surroundings.iter().flat_map(|s| &s.packages) {
+        let lines: Vec<String> = packages.iter().map(|(name, version)| format!("{name}=={version}")).collect();
+        blocks.push(Block::Verbatim(format!("the packages of {interpreter}"), lines.join("\n")));
     }
     Section {
         id: "provenance",
         title: "Provenance",
-        chip: None,
         finding: "What these numbers were measured on, and what they depend on.".into(),
-        blocks: vec![Block::Facts(facts), Block::Verbatim("the experiment, as read".into(), c.source_toml.clone())],
+        blocks,
+        ..Section::default()
     }
+}
+
+/// A command line for each different member, with its cell; `None` for campaigns that recorded none.
+fn members(analysis: &Analysis) -> Option<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for cell in &analysis.cells {
+        let Some(run) = cell.repetitions.first() else { continue };
+        let mut of_cell: Vec<String> = run.record().members.iter().map(|m| m.command.join(" ")).collect();
+        of_cell.dedup();
+        lines.extend(of_cell.into_iter().filter(|line| !line.is_empty()).map(|line| format!("{}: {line}", cell.name())));
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }

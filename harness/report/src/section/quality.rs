@@ -4,9 +4,8 @@ use super::absent::without;
 use super::anchor::{REASONS, with_reasons};
 use super::figure::tags;
 use super::values::label;
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Cell, ReferenceVerdict};
 use crate::document::{Block, Row, Section, Table, TableCell};
-use crate::format::words;
 use crate::number;
 use crate::quantity::Key;
 
@@ -69,7 +68,7 @@ pub fn section(analysis: &Analysis) -> Section {
     if analysis.cells.iter().any(|c| !c.validity.reasons.is_empty()) {
         blocks.push(Block::Table(reasons(analysis)));
     }
-    Section { id: ID, title: TITLE, chip: None, finding: finding(analysis), blocks }
+    Section { id: ID, title: TITLE, finding: finding(analysis), blocks, ..Section::default() }
 }
 
 fn table(analysis: &Analysis, sources: &[SourceQuality]) -> Table {
@@ -105,21 +104,34 @@ fn table(analysis: &Analysis, sources: &[SourceQuality]) -> Table {
 /// Why cells are not valid, or what was left out of them.
 fn reasons(analysis: &Analysis) -> Table {
     let mut table = Table::with(&["cell", "validity", "reasons"]);
-    let all = analysis.cells.iter().filter(|c| !c.validity.reasons.is_empty()).count();
-    table.caption = match all > REASONS {
-        true => format!("Why cells are not valid: the first {REASONS} of {all}; all are in report.json"),
+    table.columns[2].prose = true;
+    let groups = with_reasons(analysis);
+    table.caption = match groups.len() > REASONS {
+        true => format!("Why cells are not valid: the first {REASONS} of {} reasons; all are in report.json", groups.len()),
         false => "Why cells are not valid, and what was left out of them".into(),
     };
     table.tags = tags(analysis);
-    for (i, cell) in with_reasons(analysis).enumerate() {
+    for (i, group) in groups.iter().take(REASONS).enumerate() {
+        let who = match group.cells[..] {
+            [only] => label(analysis, only),
+            _ => TableCell::with_note(number::count(group.cells.len(), "cell"), some_names(&group.cells)),
+        };
         let cells = vec![
-            label(analysis, cell),
-            TableCell::text(words::verdict(cell.validity.verdict)),
-            TableCell::text(cell.validity.reasons.join("; ")),
+            who,
+            TableCell::text(group.cells.first().map_or("", |c| c.verdict().text())),
+            TableCell::text(group.reasons.join("; ")),
         ];
         table.rows.push(Row { id: format!("why-{i}"), cells, ..Row::default() });
     }
     table
+}
+
+/// Names of cells, and how many more there are.
+fn some_names(cells: &[&Cell]) -> String {
+    const NAMES: usize = 12;
+    let names: Vec<&str> = cells.iter().take(NAMES).map(|c| c.name()).collect();
+    let more = if cells.len() > NAMES { format!(", and {} more", cells.len() - NAMES) } else { String::new() };
+    names.join(", ") + &more
 }
 
 fn notes(analysis: &Analysis) -> Vec<String> {
@@ -127,7 +139,7 @@ fn notes(analysis: &Analysis) -> Vec<String> {
     notes.extend(crate::section::notes::method(analysis).map(|m| {
         format!("Intervals: {m}, on logarithms of one number per repetition; pooled below eight cells, moderated from there; p-values by Holm over all groups.")
     }));
-    if analysis.cells.iter().any(crate::analysis::Cell::serves) {
+    if analysis.cells.iter().any(Cell::serves) {
         notes.push(
             "Latencies and shares of requests: each cell by its own spread, since their scatter depends on the load.".into(),
         );
@@ -137,27 +149,37 @@ fn notes(analysis: &Analysis) -> Vec<String> {
         let allowed = number::milliseconds(analysis.campaign.thresholds.start_skew_s);
         notes.push(format!("Start skew: {} at worst (limit {allowed}).", number::milliseconds(worst)));
     }
+    notes.extend(cooling(analysis));
     let drifts = &analysis.drifts;
     if let Some(worst) = drifts.iter().max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs())) {
-        let void = drifts.iter().filter(|d| d.void).count();
+        let large = drifts.iter().filter(|d| d.is_large).count();
         let allowed = number::percent(analysis.campaign.thresholds.baseline_drift_ratio);
         notes.push(format!(
-            "Baseline drift: {:+.1} % at worst (`{}`, block {}; limit {allowed}), {void} void.",
+            "Baseline drift: {:+.1} % at worst (`{}`, block {}); {large} of {} beyond {allowed}. Intervals include it.",
             (worst.ratio - 1.0) * 100.0,
             worst.cell,
-            worst.block
+            worst.block,
+            number::count(drifts.len(), "block")
         ));
     }
     let waited = analysis.cells.iter().flat_map(|c| &c.members).filter_map(|m| m.get(Key::InvoluntarySwitches));
     if let Some(most) = waited.map(|q| q.estimate).reduce(f64::max) {
         notes.push(format!("Involuntary context switches: up to {} per second of one member.", number::three(most)));
     }
-    let odd: Vec<&crate::analysis::Cell> = analysis.cells.iter().filter(|c| !c.suspicious.is_empty()).collect();
+    notes.extend(analysis.width_sentence());
+    let references = analysis.references();
+    if !references.is_empty() {
+        let within = references.iter().filter(|r| r.verdict == ReferenceVerdict::Within).count();
+        notes.push(format!("Reference values: {within} of {} within their tolerance.", references.len()));
+        let others = references.iter().filter(|r| r.verdict != ReferenceVerdict::Within);
+        notes.extend(others.take(REASONS).map(|r| format!("Reference: {}.", r.text())));
+    }
+    let odd: Vec<&Cell> = analysis.cells.iter().filter(|c| !c.suspicious.is_empty()).collect();
     notes.extend(odd.iter().take(REASONS).map(|c| format!("`{}` is suspicious: {}.", c.name(), c.suspicious.join("; "))));
     if odd.len() > REASONS {
         notes.push(format!("{} more are suspicious; all are in `report.json`.", number::count(odd.len() - REASONS, "cell")));
     }
-    notes.extend(analysis.campaign.informative.iter().map(|w| format!("The whole campaign is informative: {w}.")));
+    notes.extend(analysis.campaign.indicative.iter().map(|w| format!("The whole campaign is indicative: {w}.")));
     if let Some(s) = crate::section::notes::synthetic(analysis) {
         let times = if analysis.campaign.device.simulated { "The" } else { "Epoch times are real; the" };
         notes.push(format!("Data: {s}. {times} loss says nothing about the real data set."));
@@ -170,12 +192,19 @@ fn notes(analysis: &Analysis) -> Vec<String> {
     notes
 }
 
+/// How long a thermal gate made runs wait.
+fn cooling(analysis: &Analysis) -> Option<String> {
+    let all: Vec<_> = analysis.cells.iter().flat_map(|c| &c.repetitions).filter_map(|r| r.record().cooling.as_ref()).collect();
+    let limit = all.iter().filter_map(|c| c.limit_c).reduce(f64::max)?;
+    let idle = all.iter().filter_map(|c| c.idle_c).reduce(f64::min)?;
+    let longest = all.iter().map(|c| c.waited_s).reduce(f64::max)?;
+    let missed = all.iter().filter(|c| !c.is_reached()).count();
+    let runs = number::count(all.len(), "run");
+    Some(format!(
+        "Cooldown: {runs} waited for {limit} °C (idle {idle} °C), {longest:.0} s at most; {missed} began warmer than that."
+    ))
+}
+
 fn finding(analysis: &Analysis) -> String {
-    let with = |v: collo_store::Verdict| analysis.cells.iter().filter(|c| c.validity.verdict == v).count();
-    format!(
-        "{} valid, {} informative, {} void.",
-        number::count(with(collo_store::Verdict::Valid), "cell"),
-        with(collo_store::Verdict::Informative),
-        with(collo_store::Verdict::Void)
-    )
+    format!("{}.", crate::section::notes::verdicts(analysis))
 }

@@ -2,10 +2,11 @@
 
 use super::absent::{nothing, without};
 use super::bars::{BarSpec, bar_panels};
-use super::figure::{figure, informative_note, whiskers};
-use super::values::{Reading, reading, values_of};
+use super::figure::{figure, indicative_note, tags, whiskers};
+use super::places::places_note;
+use super::values::{Reading, cut_rows, label, reading, values_of};
 use crate::analysis::{Analysis, Cell};
-use crate::document::{Block, Section};
+use crate::document::{Block, Section, Table, TableCell};
 use crate::number;
 use crate::plot::mode_label;
 use crate::quantity::Key;
@@ -53,7 +54,7 @@ pub fn section(analysis: &Analysis) -> Section {
     if has(sum) {
         caption += " Dotted: the sum of the members' SMACT alone, what they would use undisturbed; above 1 it is written.";
     }
-    caption += &format!(" {}{}{left_out}", whiskers(analysis), informative_note(analysis.cells.iter()));
+    caption += &format!("{} {}{}{left_out}", places_note(analysis), whiskers(analysis), indicative_note(analysis.cells.iter()));
     let mut wanted: Vec<(&str, Reading, f64)> = vec![("SMACT", &achieved, 1.0)];
     if has(p95) {
         wanted.push(("p95", p95, 1.0));
@@ -70,12 +71,34 @@ pub fn section(analysis: &Analysis) -> Section {
         wanted.push(("DRAMA", dram, 1.0));
     }
     let table = values_of(analysis, &wanted, &|c| c.record.is_uniform());
-    let blocks = if panels.is_empty() {
+    let mut blocks = if panels.is_empty() {
         Vec::new()
     } else {
         vec![Block::Figure(figure(analysis, "sm-activity", "SM activity achieved", panels, caption, table))]
     };
-    Section { id: ID, title: TITLE, chip: None, finding: finding(analysis), blocks }
+    blocks.extend(instances(analysis).if_any());
+    Section { id: ID, title: TITLE, finding: finding(analysis), blocks, ..Section::default() }
+}
+
+/// SM activity of each member's own instance.
+fn instances(analysis: &Analysis) -> Table {
+    let mut table = Table::with(&["cell", "instances", "SMACT of each member's instance, of its own SMs", "#mean", "#runs"]);
+    table.caption = "By instance".into();
+    table.tags = tags(analysis);
+    for cell in &analysis.cells {
+        let each: Vec<(f64, usize)> = (0..cell.members.len()).filter_map(|i| cell.on_instance(i)).collect();
+        let Some(runs) = each.iter().map(|e| e.1).min() else { continue };
+        let mean = each.iter().map(|e| e.0).sum::<f64>() / each.len() as f64;
+        table.row(vec![
+            label(analysis, cell),
+            TableCell::text(cell.record.slots.clone().unwrap_or_default()),
+            TableCell::text(each.iter().map(|e| format!("{:.2}", e.0)).collect::<Vec<_>>().join(" · ")),
+            TableCell::number(format!("{mean:.2}"), mean),
+            TableCell::text(runs.to_string()),
+        ]);
+    }
+    cut_rows(&mut table);
+    table
 }
 
 /// The group that keeps the GPU busiest, and the activity of the same members under the other modes.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::absent::nothing;
 use super::figure::tags;
 use crate::Report;
-use crate::analysis::{Analysis, Cell};
+use crate::analysis::{Analysis, Cell, limitation};
 use crate::document::{Block, Section, Table, TableCell};
 use crate::guideline::{advantage, knees, separated};
 use crate::number;
@@ -21,7 +21,8 @@ const CIRCULAR: &str = "The simulated GPU is calibrated on the published study: 
 
 pub fn section(report: &Report) -> Section {
     let analysis = &report.analysis;
-    let mut blocks = super::advice::blocks(analysis, &report.guidelines);
+    let mut blocks: Vec<Block> = limitation::sentence(analysis).map(Block::Text).into_iter().collect();
+    blocks.extend(super::advice::blocks(analysis, &report.guidelines));
     if nothing(analysis).is_none() && analysis.groups().any(|c| c.record.degree > 1 && !c.serves()) {
         blocks.push(Block::Table(decisions(analysis)));
     }
@@ -33,7 +34,7 @@ pub fn section(report: &Report) -> Section {
     }
     let finding = nothing(analysis).unwrap_or_default().to_string();
     let what = if analysis.campaign.device.kind == "cpu" { "How to use these cores" } else { "How to use this GPU" };
-    Section { id: "summary", title: what, chip: None, finding, blocks }
+    Section { id: "summary", title: what, finding, blocks, ..Section::default() }
 }
 
 /// Nothing beats running in turn: shown with the runner-up.

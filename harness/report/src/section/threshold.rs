@@ -48,9 +48,10 @@ pub fn section(report: &Report) -> Section {
     Section {
         id: ID,
         title: TITLE,
-        chip: guideline.map(|g| g.verdict.into()),
+        chip: guideline.map(|g| g.holds.into()),
         finding: guideline.map_or_else(String::new, finding),
         blocks: vec![Block::Figure(fig)],
+        ..Section::default()
     }
 }
 

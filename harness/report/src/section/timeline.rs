@@ -25,7 +25,7 @@ pub fn section(analysis: &Analysis) -> Section {
     sets.dedup();
     let of = |set: &str| -> Vec<&Timeline> { shown.iter().filter(|t| t.set == set).copied().collect() };
     let blocks = FIGURES.iter().zip(&sets).map(|(id, set)| Block::Figure(figure(analysis, id, set, &of(set)))).collect();
-    Section { id: ID, title: TITLE, chip: None, finding: finding(analysis, &of(sets[0])), blocks }
+    Section { id: ID, title: TITLE, finding: finding(analysis, &of(sets[0])), blocks, ..Section::default() }
 }
 
 fn figure(analysis: &Analysis, id: &'static str, set: &str, shown: &[&Timeline]) -> Figure {

@@ -5,7 +5,6 @@ use super::figure::{failure, tags};
 use super::panels::by_workload;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Table, TableCell};
-use crate::format::words;
 use crate::number;
 use crate::quantity::Key;
 use crate::stats::Quantity;
@@ -73,12 +72,13 @@ pub fn values_of(analysis: &Analysis, wanted: &[(&str, Reading, f64)], of: &dyn 
             };
             let scaled = times(&q, *factor);
             let bounds = if scaled.low.is_some() { number::bounds(&scaled) } else { "one run has none".into() };
-            row.extend([TableCell::text(number::estimate(&scaled)), TableCell::text(bounds)]);
+            row.push(TableCell::number(number::estimate(&scaled), scaled.estimate));
+            row.push(TableCell { ends: scaled.low.zip(scaled.high), ..TableCell::text(bounds) });
             if runs.is_empty() {
                 runs = q.n.to_string();
             }
         }
-        row.extend([TableCell::text(runs), TableCell::text(words::verdict(cell.validity.verdict))]);
+        row.extend([TableCell::text(runs), TableCell::text(cell.verdict().text())]);
         table.row(row);
     }
     table.tags = tags(analysis);

@@ -174,6 +174,8 @@ pub(crate) mod random {
 
 #[cfg(test)]
 mod coverage;
+#[cfg(test)]
+mod drift_coverage;
 
 #[cfg(test)]
 mod tests {

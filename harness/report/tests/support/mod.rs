@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use collo_store::{
     AfterMeasured, Attestation, BlockEdge, Campaign, CampaignFolder, CellRecord, Check, DeviceRecord, EpochRecord, Features,
-    Ingredient, Machine, MemberRecord, MemberSpec, Outcome, PlanRecord, PlannedRun, RefusalRecord, RunRecord, Runs, SCHEMA,
-    Sample, SamplingQuality, Sharing, Thresholds, Timeline, Validity,
+    Ingredient, Machine, MemberRecord, MemberSpec, Outcome, PlanRecord, PlannedRun, Reference, RefusalRecord, RunRecord, Runs,
+    SCHEMA, Sample, SamplingQuality, Sharing, Thresholds, Timeline, Validity, WantedWidth,
 };
 
 use card::{CardTruth, Life};
@@ -68,9 +68,17 @@ pub struct Fixture {
     pub others_cores: f64,
     pub refusals: Vec<RefusalRecord>,
     pub thresholds: Thresholds,
-    pub informative: Vec<String>,
+    pub references: Vec<Reference>,
+    pub until: Option<WantedWidth>,
+    /// Multiplies each epoch after the first of a run once more.
+    pub growth: f64,
+    pub indicative: Vec<String>,
     /// Multiplies every epoch of a closing baseline.
     pub drift: f64,
+    /// Standard deviation of a change of pace between any two runs of a block.
+    pub jitter: f64,
+    /// A block in which everything takes so many times as long.
+    pub slow_block: Option<(u32, f64)>,
     /// Stop writing runs after so many.
     pub stop_after: usize,
     pub baselines: bool,
@@ -111,8 +119,13 @@ impl Fixture {
             others_cores: 0.02,
             refusals: Vec::new(),
             thresholds: Thresholds::default(),
-            informative: Vec::new(),
+            references: Vec::new(),
+            until: None,
+            growth: 1.0,
+            indicative: Vec::new(),
             drift: 1.0,
+            jitter: 0.0,
+            slow_block: None,
             stop_after: usize::MAX,
             baselines: true,
             written: std::cell::Cell::new(0),
@@ -195,7 +208,7 @@ impl Fixture {
             solos.iter().for_each(|&i| push(i, Some(BlockEdge::Closes)));
         }
         let cells = kept.iter().zip(&counts).map(|(c, n)| CellRecord { repetitions: *n, ..c.record.clone() }).collect();
-        PlanRecord { seed: self.seed, epochs: self.epochs, cells, order, refusals: self.refusals.clone() }
+        PlanRecord { seed: self.seed, epochs: self.epochs, measure_for_s: None, cells, order, refusals: self.refusals.clone() }
     }
 
     /// Write the campaign under `root`.
@@ -210,6 +223,8 @@ impl Fixture {
             created_utc: "2026-11-20T18:42:09Z".into(),
             source_toml: format!("schema = 1\nname = \"{}\"\n", self.name),
             thresholds: self.thresholds.clone(),
+            references: self.references.clone(),
+            until: self.until.clone(),
             plan: plan.clone(),
             device: self.device.clone(),
             machine: machine(),
@@ -217,7 +232,10 @@ impl Fixture {
                 "workloads/tiny".into(),
                 Ingredient { sha256: "ab".repeat(32), version: Some("git 4e1a9c2".into()) },
             )]),
-            informative: self.informative.clone(),
+            indicative: self.indicative.clone(),
+            shard: None,
+            origins: Vec::new(),
+            surroundings: None,
             filing: Default::default(),
         };
         let campaign = Runs::at(root).create(manifest).expect("a fresh folder");
@@ -246,6 +264,8 @@ impl Fixture {
         let cell = &plan.cells[planned.cell];
         let completed = truth.outcome == Outcome::Completed;
         let drift = if planned.edge == Some(BlockEdge::Closes) { self.drift } else { 1.0 };
+        let drift = drift * self.slow_block.filter(|(block, _)| *block == planned.block).map_or(1.0, |(_, times)| times);
+        let drift = if self.jitter > 0.0 { drift * random.log_normal(self.jitter) } else { drift };
         let shared = random.log_normal(truth.noise.unwrap_or(self.shared_noise)) * drift;
         let go = launched_ns + ns(3.0);
         let mut epochs = Vec::new();
@@ -255,7 +275,7 @@ impl Fixture {
             let mut at = start;
             for index in 0..self.epochs {
                 let warm_up = if index == 0 { 1.1 } else { 1.0 };
-                let noise = shared * warm_up * random.log_normal(self.member_noise);
+                let noise = shared * warm_up * self.growth.powi(index as i32) * random.log_normal(self.member_noise);
                 // The epochs of a member that serves are as long as they are set.
                 let end = at + ns(epoch_s * if truth.serves[member].is_some() { 1.0 } else { noise });
                 let measured = index > 0 || self.epochs == 1;
@@ -301,6 +321,7 @@ impl Fixture {
             "dataset":{"name":"CIFAR-10","synthetic":synthetic,"items":1024},"regime":self.regime});
         let members = truth.record.members.iter().enumerate().map(|(i, spec)| MemberRecord {
             spec: spec.clone(),
+            command: Vec::new(),
             pid: Some(4000 + i as u32),
             slice: cell.sharing.strip_prefix("mig:").map(str::to_string),
             barrier: true,
@@ -370,11 +391,14 @@ impl Fixture {
                 cpu_ratio: Some(0.002),
                 absent: BTreeMap::new(),
                 unread_lines: 0,
+                xids: Vec::new(),
                 remarks: Vec::new(),
                 instrument: None,
                 moved_ratio: BTreeMap::from([("cpu_ratio".into(), 0.97)]),
             }],
             ingredients: BTreeMap::new(),
+            failed_attempts: Vec::new(),
+            cooling: None,
             files: BTreeMap::new(),
         };
         let epochs = if completed { epochs } else { Vec::new() };
@@ -457,6 +481,7 @@ pub fn truth(label: String, sharing: &str, members: Vec<MemberSpec>, epoch_s: Ve
         after_measured: AfterMeasured::KeepRunning,
         slots: None,
         alone_on_slice: Vec::new(),
+        expect: None,
     };
     let serves = vec![None; epoch_s.len()];
     Truth { record, epoch_s, memory_gib, serves, outcome: Outcome::Completed, noise: None, card: None }

@@ -44,7 +44,41 @@ if (table) {
   tell.boxes = boxes.map(b => b.parentNode.textContent);
   if (boxes.length) { boxes[0].click(); tell.unticked = [count(), column(1)]; boxes[0].click(); }
   tell.again = count();
+  // The address keeps what is chosen, and an address restores it.
+  type('naive');
+  tell.address = location.hash;
+  type('');
+  location.hash = '#cells?find=small&hide=outcome&sort=-gain';
+  dispatchEvent(new HashChangeEvent('hashchange'));
+  const hidden = heads.filter((_, i) => table.tHead.rows[0].cells[i].hidden && rows().every(r => r.cells[i].hidden));
+  const gain = heads.indexOf('gain');
+  tell.restored = [count(), words.value, hidden, gain < 0 ? '' : table.tHead.rows[0].cells[gain].getAttribute('aria-sort')];
+  location.hash = '#cells?';
+  dispatchEvent(new HashChangeEvent('hashchange'));
+  const open = table.querySelector('.open');
+  if (open) {
+    open.click();
+    tell.row = [open.getAttribute('aria-expanded'), open.closest('tr').nextSibling.textContent, open.textContent];
+    open.click();
+    tell.row.push(rows().length);
+  }
 }
+// The files that links make: what would be saved is kept here.
+const taken = [], RealBlob = window.Blob;
+window.Blob = function (parts, { type }) { taken.push([type, parts.join('')]); return new RealBlob(parts, { type }); };
+URL.createObjectURL = () => '#';
+tell.taken = all('figure').slice(0, 4).map(f => {
+  taken.length = 0;
+  for (const kind of ['svg', 'csv']) f.querySelector(`.get a[data-kind=${kind}]`)?.click();
+  const [svg, csv] = ['image/svg+xml', 'text/csv'].map(t => taken.find(x => x[0] === t)?.[1] ?? '');
+  const drawn = new DOMParser().parseFromString(svg, 'image/svg+xml');
+  return {
+    id: f.id, broken: drawn.querySelector('parsererror') !== null, titles: drawn.querySelectorAll('g > title').length,
+    marks: all('.panel .h', f).length, own: /var\(|class=/.test(svg), ground: drawn.querySelector('rect')?.getAttribute('fill'),
+    rows: csv.trim().split('\n').length - 1, values: all('.vals tbody tr', f).length,
+  };
+});
+window.Blob = RealBlob;
 const plot = document.querySelector('.panel > svg'), tip = document.getElementById('tip');
 if (plot) {
   const press = key => plot.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true, cancelable: true}));

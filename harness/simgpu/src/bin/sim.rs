@@ -26,6 +26,8 @@ fn main() -> ExitCode {
     let mut command = Command::new(&collo);
     command
         .args(std::env::args_os().skip(1))
+        // Its hints name what was typed.
+        .env("COLLO_COMMAND", std::env::args_os().next().unwrap_or_else(|| "sim".into()))
         .env("COLLO_NVML", library)
         .env("COLLO_PYTHON", programs.join("sim-train"))
         .env("COLLO_SIM", std::env::var_os("COLLO_SIM").unwrap_or_else(|| "a100-40gb".into()))

@@ -150,12 +150,22 @@ fn command(shared: &Shared, mut stream: UnixStream, text: &str) {
         daemon.note("Control", "Accepting connection...");
         daemon.note("Control", "User did not send valid credentials");
     }
+    let log = locked(shared).sim.folder.join("mps-commands.log");
+    record(&log, text);
     let (status, answer, over) = commands::answer(shared, text);
     let _ = stream.write_all(format!("{status}\n{answer}").as_bytes());
     if over {
         leave(shared);
         let _ = stream.shutdown(std::net::Shutdown::Both);
         std::process::exit(0);
+    }
+}
+
+/// Every command is written down for tests: `NANOSECONDS COMMAND`.
+fn record(log: &std::path::Path, text: &str) {
+    if let Ok(mut file) = File::options().create(true).append(true).open(log) {
+        crate::sim::open_to_all(log);
+        let _ = file.write_all(format!("{} {text}\n", crate::clock::now_ns()).as_bytes());
     }
 }
 

@@ -13,6 +13,7 @@ mod board;
 mod compute;
 mod device;
 mod entry;
+mod events;
 mod gpm;
 mod mig;
 mod process;
@@ -36,6 +37,7 @@ pub mod code {
     pub const NO_PERMISSION: u32 = 4;
     pub const NOT_FOUND: u32 = 6;
     pub const INSUFFICIENT_SIZE: u32 = 7;
+    pub const TIMEOUT: u32 = 10;
     pub const FUNCTION_NOT_FOUND: u32 = 13;
     pub const GPU_IS_LOST: u32 = 15;
     pub const RESET_REQUIRED: u32 = 16;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::channel::Channel;
+use super::epoch_plan::EpochPlan;
 use super::noise;
 use super::options::Options;
 use super::queue::Work;
@@ -199,30 +200,34 @@ impl Member {
         }
         self.channel.say("ready", json!({}));
         let go = self.wait_for("go")?;
-        let (epochs, keep_running) = match go {
-            Some(go) => (go["epochs"].as_u64().unwrap_or(EPOCHS_BY_HAND), go["after_measured"] == "keep-running"),
-            None => (options.number("epochs").unwrap_or(EPOCHS_BY_HAND), false),
+        let plan = match go {
+            Some(go) => EpochPlan::new(
+                go["epochs"].as_u64().unwrap_or(EPOCHS_BY_HAND),
+                go["measure_for_ns"].as_u64().unwrap_or(0),
+                go["after_measured"] == "keep-running",
+            ),
+            None => EpochPlan::new(options.number("epochs").unwrap_or(EPOCHS_BY_HAND), 0, false),
         };
         self.log(Event::Train)?;
         match &serving {
-            Some(serving) => self.serve(serving, epochs, keep_running)?,
-            None => self.train(epochs, keep_running)?,
+            Some(serving) => self.serve(serving, plan)?,
+            None => self.train(plan)?,
         }
         let _ = self.log(Event::End);
         Ok(())
     }
 
-    fn train(&mut self, epochs: u64, hold: bool) -> Result<(), End> {
+    fn train(&mut self, mut plan: EpochPlan) -> Result<(), End> {
         let work_s = self.items as f64 * self.fit.item_s;
         let mut start_ns = clock::now_ns();
         let now = self.sim.refresh();
         let mut done_s = self.progress_s(now).0;
-        let mut index = 0;
-        while index < epochs || hold {
+        while plan.goes_on() {
+            let index = plan.index;
             let end_ns = self.until(done_s + work_s, start_ns)?;
             done_s += work_s;
             let loss = 2.3 / (1.0 + 0.2 * index as f64);
-            let measured = index < epochs && (index > 0 || epochs == 1);
+            let measured = plan.measures();
             let what = json!({
                 "index": index, "measured": measured, "items": self.items,
                 "start_ns": start_ns, "end_ns": end_ns, "loss": loss,
@@ -232,9 +237,9 @@ impl Member {
                 println!("epoch {index} took {:.4} s, loss {loss:.4}", (end_ns - start_ns) as f64 / 1e9);
             }
             self.tell_memory();
+            let is_done = plan.ends(start_ns, end_ns);
             start_ns = end_ns;
-            index += 1;
-            if index == epochs {
+            if is_done {
                 self.channel.say("done", json!({}));
             }
         }

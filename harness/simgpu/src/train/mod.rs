@@ -6,6 +6,7 @@
 use std::process::ExitCode;
 
 pub mod channel;
+pub mod epoch_plan;
 pub mod member;
 pub mod noise;
 pub mod options;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::epoch_plan::EpochPlan;
 use super::member::{End, Member, TICK, failed};
 use super::options::Options;
 use super::queue::{Queue, Request, Work, poisson};
@@ -120,32 +121,26 @@ impl Member {
     }
 
     /// Answer requests, in epochs.
-    pub fn serve(&mut self, serving: &Serving, epochs: u64, hold: bool) -> Result<(), End> {
+    pub fn serve(&mut self, serving: &Serving, plan: EpochPlan) -> Result<(), End> {
         // As the script: copies in a group draw their own times, and so does each repetition.
         let told = |name: &str| std::env::var(name).unwrap_or_default();
         let dice = Dice::of(&["requests", &serving.seed, &told("COLLO_REPETITION"), &told("COLLO_COPY")]);
         let mut queue = Queue::new(serving.work, serving.batch_size, poisson(serving.rate_per_s, dice));
         let begun_ns = clock::now_ns();
-        let served = self.serve_epochs(serving, &mut queue, begun_ns, (epochs, hold));
+        let served = self.serve_epochs(serving, &mut queue, begun_ns, plan);
         // However it ends, what came and was not answered belongs to the truth.
         let rest = queue.close();
         self.tell(begun_ns, &rest);
         served
     }
 
-    fn serve_epochs(
-        &mut self,
-        serving: &Serving,
-        queue: &mut Queue,
-        begun_ns: u64,
-        (epochs, hold): (u64, bool),
-    ) -> Result<(), End> {
+    fn serve_epochs(&mut self, serving: &Serving, queue: &mut Queue, begun_ns: u64, mut plan: EpochPlan) -> Result<(), End> {
         let window_ns = (serving.window_s * 1e9) as u64;
         let mut start_ns = begun_ns;
-        let mut index = 0;
         let mut pace = self.answering(serving);
         let mut told = Instant::now();
-        while index < epochs || hold {
+        while plan.goes_on() {
+            let index = plan.index;
             let end_ns = start_ns + window_ns;
             let mut answered = 0;
             loop {
@@ -163,7 +158,7 @@ impl Member {
                 }
                 std::thread::sleep(Duration::from_nanos(end_ns - now).min(TICK));
             }
-            let measured = index < epochs && (index > 0 || epochs == 1);
+            let measured = plan.measures();
             let what = json!({
                 "index": index, "measured": measured, "items": answered,
                 "start_ns": start_ns, "end_ns": end_ns, "loss": null,
@@ -173,9 +168,9 @@ impl Member {
                 println!("epoch {index} took {:.4} s, {answered} requests answered", serving.window_s);
             }
             self.tell_memory();
+            let is_done = plan.ends(start_ns, end_ns);
             start_ns = end_ns;
-            index += 1;
-            if index == epochs {
+            if is_done {
                 self.channel.say("done", json!({}));
             }
         }

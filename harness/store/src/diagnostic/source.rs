@@ -6,23 +6,48 @@ use std::sync::Arc;
 use super::Line;
 use crate::text;
 
-/// A text that diagnostics point into: a file, or an argument of the command line.
+/// A text that diagnostics point into: a file, or an argument of the command line; or several of them in one.
 #[derive(Debug, Clone)]
 pub struct Source {
     pub(super) name: String,
     text: String,
     pub(super) numbered: bool,
+    /// Where each of several texts begins in this one.
+    parts: Vec<(usize, Arc<Source>)>,
 }
 
 impl Source {
     /// A file, under the name that its user knows.
     pub fn file(name: impl Into<String>, text: impl Into<String>) -> Arc<Source> {
-        Arc::new(Source { name: name.into(), text: text.into(), numbered: true })
+        Arc::new(Source { name: name.into(), text: text.into(), numbered: true, parts: Vec::new() })
     }
 
     /// An argument, such as `--where`: one line, so places in it need no line number.
     pub fn argument(name: &str, text: &str) -> Arc<Source> {
-        Arc::new(Source { name: format!("`{name}`"), text: text.into(), numbered: false })
+        Arc::new(Source { name: format!("`{name}`"), text: text.into(), numbered: false, parts: Vec::new() })
+    }
+
+    /// Several texts under the name of the first: a place in it is shown as a place in its part.
+    pub fn joined(parts: &[Arc<Source>]) -> Arc<Source> {
+        let mut all = Source { name: String::new(), text: String::new(), numbered: true, parts: Vec::new() };
+        for part in parts {
+            all.parts.push((all.text.len(), part.clone()));
+            all.text.push_str(&part.text);
+            all.text.push('\n');
+        }
+        all.name = parts.first().map(|first| first.name.clone()).unwrap_or_default();
+        Arc::new(all)
+    }
+
+    /// The texts that it was joined of, each with its offset.
+    pub fn parts(&self) -> &[(usize, Arc<Source>)] {
+        &self.parts
+    }
+
+    /// The text that a place is in, and the offset of its beginning.
+    pub(super) fn part(self: &Arc<Source>, offset: usize) -> (Arc<Source>, usize) {
+        let found = self.parts.iter().rev().find(|(start, _)| *start <= offset);
+        found.map_or_else(|| (self.clone(), 0), |(start, part)| (part.clone(), *start))
     }
 
     pub fn name(&self) -> &str {
@@ -40,9 +65,13 @@ impl Source {
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
     }
 
-    /// `experiments/mine.toml:4`, the place without its column.
-    pub fn line_of(&self, offset: usize) -> String {
-        format!("{}:{}", self.name, self.position(offset).0)
+    /// `experiments/mine.toml:4`, the place without its column; of an argument, its name.
+    pub fn line_of(self: &Arc<Source>, offset: usize) -> String {
+        let (part, start) = self.part(offset);
+        match part.numbered {
+            true => format!("{}:{}", part.name, part.position(offset - start).0),
+            false => part.name.trim_matches('`').to_string(),
+        }
     }
 
     fn boundary(&self, offset: usize) -> usize {

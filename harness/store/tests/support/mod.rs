@@ -95,7 +95,7 @@ fn campaign(id: &str, created_utc: &str) -> Value {
             cell("tiny×2 naive b32", "tinyx2_naive_b32~0001", "naive", 2)], "order": order, "refusals": []},
         "device": {"name": "cpu", "kind": "cpu", "simulated": false, "memory_bytes": null, "cores": 2},
         "machine": {"cpu_cores": 2, "memory_bytes": 1, "collo": "0.1.0", "build": "dev", "gpus": [], "python": {}, "withheld": []},
-        "ingredients": {}, "informative": [],
+        "ingredients": {}, "indicative": [],
     })
 }
 

@@ -1,7 +1,7 @@
 //! Checks that need no GPU: cores, memory, Python, a store.
 
 use collo_measure::python::{self, PinSet, PythonEnvironment};
-use collo_measure::sampler::{NoEnergy, PackageEnergy};
+use collo_measure::sampler::{NoEnergy, RaplDomain, RaplEnergy};
 use collo_measure::{DeviceFacts, machine};
 
 use super::super::Context;
@@ -78,8 +78,14 @@ pub fn python(context: &Context<'_>) -> Check {
 }
 
 pub fn energy() -> Check {
-    match PackageEnergy::missing() {
-        None => Check::new(Mark::Good, "energy", "RAPL: the processor packages' counters can be read"),
+    match RaplEnergy::missing(RaplDomain::Packages) {
+        None => {
+            let memory = match RaplEnergy::missing(RaplDomain::Dram) {
+                None => ", and the memory's",
+                Some(_) => "; those of the memory cannot",
+            };
+            Check::new(Mark::Good, "energy", format!("RAPL: the processor packages' counters can be read{memory}"))
+        }
         Some(why @ NoEnergy::Denied(_)) => {
             Check::new(Mark::Fixable, "energy", why.to_string()).hint("`sudo chmod -R a+r /sys/class/powercap/intel-rapl:0`")
         }

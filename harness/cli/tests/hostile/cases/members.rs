@@ -18,7 +18,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 fn messages() -> Vec<Case> {
-    // Not the protocol: the run is void and says why.
+    // Not the protocol: the run is discarded and says why.
     let wrong = |how| member(MESSAGES, how).exits(&[1]).ends("protocol_error");
     // It may be taken for a member that broke, too.
     let broken = |how| member(MESSAGES, how).exits(&[1]).ends("protocol_error|crashed");

@@ -102,6 +102,24 @@ impl Control {
         self.say_within("quit", left).map(drop)
     }
 
+    /// End the GPU work of those of these processes that are clients, before they are killed: a client that ends by a signal while
+    /// its kernels run leaves the server, and with it the other clients, in an undefined state
+    /// (<https://docs.nvidia.com/deploy/mps/>: `terminate_client` before any signal).
+    pub fn terminate(&self, processes: &[u32], patience: Duration) {
+        let deadline = Instant::now() + patience;
+        let ask = |words: &str| match deadline.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => String::new(),
+            // Without an answer there is nothing more to do than what follows anyway.
+            left => self.say_within(words, left).unwrap_or_default(),
+        };
+        for server in replies::pids(&ask("get_server_list")) {
+            let clients = replies::pids(&ask(&format!("get_client_list {server}")));
+            for client in clients.into_iter().filter(|client| processes.contains(client)) {
+                ask(&format!("terminate_client {server} {client}"));
+            }
+        }
+    }
+
     /// The daemon's pid, from its pid file.
     pub fn pid(&self) -> Option<u32> {
         std::fs::read_to_string(self.pipe.join(format!("{PROGRAM}.pid"))).ok()?.trim().parse().ok()

@@ -15,6 +15,7 @@ mod pcie;
 mod probe;
 mod processes;
 mod session;
+mod xid;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -148,6 +149,7 @@ impl SourceResult {
             moved_ratio: Default::default(),
             absent: account.reported(),
             unread_lines: 0,
+            xids: Vec::new(),
             remarks: Vec::new(),
             instrument: None,
         };

@@ -14,7 +14,7 @@ use super::gpm::{self, Gpm, Missing};
 use super::handle::{GpuLoss, Opened};
 use super::pcie::LastResort;
 use super::processes::Processes;
-use super::{Board, Source, SourceResult, gpu_scope, mig_scope};
+use super::{Board, Source, SourceResult, gpu_scope, mig_scope, xid};
 use crate::device;
 use crate::sampler::latest::Outlet;
 use crate::sampler::member::Trees;
@@ -61,6 +61,8 @@ impl GpuSession {
         }
         session.begin_gauges(&opened, setting);
         session.begin_profilers(&opened, setting);
+        let (cards, stop) = (opened, setting.stop.clone());
+        session.begin("nvml-events", move || xid::listen(&cards, &stop));
         session
     }
 

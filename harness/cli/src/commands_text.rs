@@ -1,0 +1,95 @@
+//! `collo plan --commands` for people: every step of a campaign, each process as a shell would start it.
+//!
+//! In: steps. Out: text.
+
+use std::time::Duration;
+
+use collo_measure::units;
+use collo_measure::{ProcessStart, Step};
+
+use crate::shell::quoted;
+
+/// The steps in order, a paragraph for each run.
+pub fn text(steps: &[Step]) -> String {
+    let mut text = String::new();
+    let mut in_run: Option<(String, u32)> = None;
+    for step in steps {
+        if let Step::Member { cell, repetition, block, member, start } = step {
+            let run = (cell.clone(), *repetition);
+            if in_run.as_ref() != Some(&run) {
+                text += &format!("\n{cell}, repetition {repetition}, in block {block}\n");
+                in_run = Some(run);
+            }
+            let cores = start.cores.as_ref().map(|cores| format!(" on cores {}", listed(cores))).unwrap_or_default();
+            text += &format!("  member {member}{cores}\n{}", process(start));
+            continue;
+        }
+        in_run = None;
+        text += &match step {
+            Step::Prepare { workload, start } => format!("\ndata of {workload}\n{}", process(start)),
+            Step::Partition { gpu, partition } => format!("\n{gpu} is partitioned: {partition}\n"),
+            Step::Pause { seconds } => {
+                format!("\npause of {}\n", units::duration_text(Duration::from_secs_f64(*seconds)))
+            }
+            Step::StartDaemon { start } => format!("\nMPS daemon\n{}", process(start)),
+            Step::StopDaemon { pipe } => format!("  the MPS daemon at {pipe} is ended\n"),
+            Step::CoolDown => "\npause until the GPU has cooled down\n".into(),
+            Step::Restore { gpu, partition } => {
+                let found = partition.as_ref().map(|partition| format!(", {partition}")).unwrap_or_default();
+                format!("\n{gpu} is restored as found{found}\n")
+            }
+            Step::Member { .. } => String::new(),
+        };
+    }
+    text
+}
+
+/// As a shell would start it: folder, environment, command.
+fn process(start: &ProcessStart) -> String {
+    let removed = start.environment.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| format!("-u {name}"));
+    let set = start.environment.iter().filter_map(|(name, value)| Some(format!("{name}={}", quoted(value.as_deref()?))));
+    let words: Vec<String> = removed.chain(set).collect();
+    let command: Vec<String> = start.command.iter().map(quoted).collect();
+    let folder = quoted(&start.folder);
+    let log = start.log.as_ref().map(|log| format!(" > {} 2>&1", quoted(log))).unwrap_or_default();
+    format!("    cd {folder} && env {} \\\n      {}{log}\n", words.join(" "), command.join(" "))
+}
+
+fn listed(cores: &[u32]) -> String {
+    cores.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_reads_as_a_shell_would_start_it() {
+        let environment = [("A", Some("1 2")), ("B", None), ("C", Some(""))];
+        let start = ProcessStart {
+            command: vec!["python".into(), "it's.py".into()],
+            folder: "/work".into(),
+            environment: environment.map(|(name, value)| (name.to_string(), value.map(str::to_string))).into(),
+            cores: Some(vec![0, 2]),
+            log: None,
+        };
+        let member = |start| Step::Member { cell: "a×2 mps".into(), repetition: 1, block: 3, member: 0, start };
+        let steps = [
+            Step::Partition { gpu: "GPU 0".into(), partition: "MIG off".into() },
+            member(start),
+            Step::StopDaemon { pipe: "<pipe folder>".into() },
+            Step::Pause { seconds: 1.0 },
+        ];
+        insta::assert_snapshot!(text(&steps), @r"
+        GPU 0 is partitioned: MIG off
+
+        a×2 mps, repetition 1, in block 3
+          member 0 on cores 0,2
+            cd /work && env -u B A='1 2' C='' \
+              python 'it'\''s.py'
+          the MPS daemon at <pipe folder> is ended
+
+        pause of 1s
+        ");
+    }
+}

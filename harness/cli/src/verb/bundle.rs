@@ -1,0 +1,190 @@
+//! `collo bundle`: a campaign with everything to run it again elsewhere, in one file; and what other verbs make of such a file.
+
+use std::path::{Path, PathBuf};
+
+use collo_measure::{Driver, Project, machine, shown};
+use collo_store::{Campaign, CampaignFolder, Diagnostic, Diagnostics, Runs, sha256_file};
+use fs_err as fs;
+use serde_json::{Value, json};
+
+use super::{Context, Ended};
+use crate::archive::{self, Packed};
+use crate::{args, exit, output};
+
+/// The endings of a bundle's name.
+const ENDINGS: [&str; 2] = [".tar.gz", ".tgz"];
+const SCHEMA: u32 = 1;
+/// Beside the workloads only pins, examples and the like are shared; anything larger is data.
+const SHARED_LIMIT_BYTES: u64 = 4 << 20;
+
+pub fn run(context: &Context<'_>, a: &args::Bundle) -> Ended {
+    let project = context.project()?;
+    let campaign = context.runs()?.find(&a.campaign)?;
+    campaign.expect_unchanged()?;
+    let m = campaign.manifest();
+    if let Some((pid, since)) = campaign.running() {
+        let what = format!("`{}` is still being measured (process {pid}, since {since})", m.id);
+        return Err(Diagnostic::new(what).hint(format!("`collo status {}`", m.short_id())).into());
+    }
+    let name = format!("{}-{}", m.experiment, m.id);
+    let to = a.to.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.tar.gz")));
+    if !is_bundle(&to) {
+        let what = format!("{} does not end in `.tar.gz`", to.display());
+        return Err(Diagnostic::new(what).hint(format!("`--to {name}.tar.gz`")).into());
+    }
+    let to = context.folder()?.join(to);
+    let scratch = tempfile::tempdir()?;
+    let mut files = Packed::new();
+    let experiment = scratch.path().join("experiment.toml");
+    fs::write(&experiment, &m.source_toml)?;
+    files.insert(format!("experiments/{}.toml", m.experiment), experiment);
+    let changed = workloads(&project, m, &mut files)?;
+    if !changed.is_empty() && !a.force {
+        let what = format!("{} changed since `{}` was measured", changed.join(", "), m.id);
+        return Err(Diagnostic::new(what)
+            .hint("restore what it was measured with; `--force` packs the files as they are now, and notes that in the bundle")
+            .into());
+    }
+    tree(&project.mig_profiles(), "mig-profiles", &mut files)?;
+    tree(campaign.path(), &format!("runs/{}/{}", m.experiment, m.id), &mut files)?;
+    let report = collo_report::Report::of(&campaign)?;
+    collo_report::write(&report, &scratch.path().join("reports"))?;
+    tree(&scratch.path().join("reports"), "reports", &mut files)?;
+    let data = data(m);
+    let about = json!({"schema": SCHEMA, "collo": env!("CARGO_PKG_VERSION"), "experiment": m.experiment, "campaign": m.id,
+        "created_utc": m.created_utc, "device": m.device, "data": data, "changed": changed});
+    let count = files.len();
+    let bytes = archive::pack(&to, &name, about, &files).map_err(|e| e.of_machine())?;
+    if context.arguments.json {
+        output::json(&json!({"schema": 1, "campaign": m.id, "bundle": to, "bytes": bytes, "files": count, "data": data}));
+        return Ok(exit::DONE);
+    }
+    output::line(format!("{}: {count} files, {:.1} MB", shown(&to), bytes as f64 / 1e6));
+    for set in &data {
+        let text = |key: &str| set[key].as_str().unwrap_or_default().to_string();
+        output::line(format!("  not in it: {} ({}); {}", text("name"), text("version"), text("get")));
+    }
+    output::note(format!("next, on another machine: collo run {}", to.file_name().unwrap_or_default().to_string_lossy()));
+    Ok(exit::DONE)
+}
+
+pub fn is_bundle(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
+/// The files of the workloads, as the campaign knows them, and what they share. Returns those that changed since.
+fn workloads(project: &Project, m: &Campaign, files: &mut Packed) -> Result<Vec<String>, Diagnostics> {
+    let mut changed = Vec::new();
+    for (name, ingredient) in m.ingredients.iter().filter(|(name, _)| name.starts_with("workloads/")) {
+        let path = project.root().join(name);
+        if !path.is_file() {
+            changed.push(format!("`{name}`, which is gone,"));
+            continue;
+        }
+        if sha256_file(&path)? != ingredient.sha256 {
+            changed.push(format!("`{name}`"));
+        }
+        files.insert(name.clone(), path);
+    }
+    // Pins, the list of errors, examples of the protocol: what scripts and collo read beside the programs.
+    for entry in fs::read_dir(project.workloads())? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let meta = entry.metadata()?;
+        if meta.is_file() && !name.starts_with('.') && meta.len() <= SHARED_LIMIT_BYTES {
+            files.entry(format!("workloads/{name}")).or_insert(entry.path());
+        }
+    }
+    // A folder of a workload is one by its description.
+    let named: Vec<String> =
+        files.keys().filter_map(|name| name.strip_prefix("workloads/")?.split_once('/')).map(|(f, _)| f.into()).collect();
+    for folder in named {
+        for name in ["workload.toml", "requirements.txt"] {
+            let path = project.workloads().join(&folder).join(name);
+            if path.is_file() {
+                files.entry(format!("workloads/{folder}/{name}")).or_insert(path);
+            }
+        }
+    }
+    Ok(changed)
+}
+
+/// All regular files of a folder; of a campaign neither its lock nor what was cut off.
+fn tree(folder: &Path, name: &str, files: &mut Packed) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder).into_iter().flatten() {
+        let entry = entry?;
+        let own = entry.file_name().to_string_lossy().into_owned();
+        let kind = entry.file_type()?;
+        if own.starts_with('.') || own == "lock" {
+            continue;
+        }
+        match kind {
+            kind if kind.is_dir() => tree(&entry.path(), &format!("{name}/{own}"), files)?,
+            kind if kind.is_file() => drop(files.insert(format!("{name}/{own}"), entry.path())),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The data sets, each with how to get it.
+fn data(m: &Campaign) -> Vec<Value> {
+    let sets = m.ingredients.iter().filter_map(|(name, i)| Some((name.strip_prefix("data ")?, i)));
+    sets.map(|(name, i)| {
+        let version = i.version.clone().unwrap_or_default();
+        let get = match version.starts_with("synthetic") {
+            true => "`collo run` writes the same stand-in".to_string(),
+            false => format!("`collo data check {name}` says which files are needed, and where"),
+        };
+        json!({"name": name, "version": version, "sha256": i.sha256, "get": get})
+    })
+    .collect()
+}
+
+/// Unpack a bundle beside the current folder's other work. Returns its folder and the name of its experiment; says what differs
+/// between the machine it comes from and this one.
+pub fn opened(context: &Context<'_>, bundle: &Path) -> Result<(PathBuf, String), Diagnostics> {
+    let (folder, about) = archive::unpack(bundle, &context.folder()?)?;
+    output::note(format!("unpacked into {}", shown(&folder)));
+    let campaign = its_campaign(&folder, &about)?;
+    for line in differs(campaign.manifest(), &Project::at(&folder)) {
+        output::note(line);
+    }
+    for changed in about["changed"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        output::warning(format!("{changed} is not what the campaign was measured with"));
+    }
+    Ok((folder, campaign.manifest().experiment.clone()))
+}
+
+/// The campaign of a bundle in a temporary folder, which is deleted with the second.
+pub fn read(bundle: &Path) -> Result<(CampaignFolder, tempfile::TempDir), Diagnostics> {
+    let scratch = tempfile::tempdir()?;
+    let (folder, about) = archive::unpack(bundle, scratch.path())?;
+    Ok((its_campaign(&folder, &about)?, scratch))
+}
+
+fn its_campaign(folder: &Path, about: &Value) -> Result<CampaignFolder, Diagnostics> {
+    let id = about["campaign"].as_str().unwrap_or_default();
+    Ok(Runs::at(folder.join("runs")).find(id)?)
+}
+
+/// What differs between the machine of a campaign and this one, a line each.
+fn differs(origin: &Campaign, project: &Project) -> Vec<String> {
+    let here = machine::describe(project.root(), 0, 0, Default::default());
+    let driver = Driver::ask(&project.cards()).ok();
+    let there = &origin.machine;
+    let gpus = |names: Vec<String>| Some(names.join(", ")).filter(|n| !n.is_empty());
+    let gpu_here = gpus(driver.iter().flat_map(|d| &d.gpus).filter_map(|g| g.record()).map(|g| g.name).collect());
+    let facts = [
+        ("GPU", gpus(there.gpus.iter().map(|g| g.name.clone()).collect()), gpu_here),
+        ("driver", there.driver.clone(), driver.as_ref().map(|d| d.version.clone())),
+        ("CPU", there.cpu_model.clone(), here.cpu_model),
+        ("kernel", there.kernel.clone(), here.kernel),
+        ("os", there.os.clone(), here.os),
+        ("collo", Some(format!("{}, {} build", there.collo, there.build)), Some(format!("{}, {} build", here.collo, here.build))),
+    ];
+    let differ = facts.into_iter().filter(|(_, there, here)| there.is_some() && there != here);
+    let said = |text: Option<String>| text.unwrap_or_else(|| "none".into());
+    differ.map(|(what, there, here)| format!("{what}: {} there, {} here", said(there), said(here))).collect()
+}

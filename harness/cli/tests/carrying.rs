@@ -1,0 +1,155 @@
+//! A campaign carried to another folder as a bundle, its comments and its provenance.
+
+use crate::support::Bench;
+
+fn measured() -> Bench {
+    let bench = Bench::of("repetitions = 2\nepochs = 2\n[axes]\nworkload = \"sleep\"\ndegree = 2\nseconds = 0.1\n");
+    bench.run(&[]).exits(0);
+    bench
+}
+
+#[test]
+fn a_bundle_is_read_and_run_again_in_a_folder_of_its_own() {
+    let bench = measured();
+    bench.collo(&["comment", "last", "for the paper"]).exits(0).answers("for the paper");
+    bench.collo(&["bundle", "last", "--to", "carried.tar.gz"]).exits(0).answers("files").says("collo run carried.tar.gz");
+    // Elsewhere nothing of the project is there.
+    let elsewhere = Bench::new();
+    fs_err::remove_dir_all(elsewhere.at("workloads")).expect("removed");
+    fs_err::remove_dir_all(elsewhere.at("experiments")).expect("removed");
+    fs_err::copy(bench.at("carried.tar.gz"), elsewhere.at("carried.tar.gz")).expect("copied");
+    elsewhere.collo(&["verify", "carried.tar.gz"]).exits(0).answers("checksums agree");
+    elsewhere.collo(&["show", "carried.tar.gz"]).exits(0).answers("for the paper");
+    let campaign = bench.campaign();
+    let folder = format!("x-{}", campaign.manifest().id);
+    elsewhere.collo(&["run", "carried.tar.gz"]).exits(0).says("unpacked into");
+    let runs = collo_store::Runs::at(elsewhere.at(&folder).join("runs"));
+    let (campaigns, _) = runs.campaigns().expect("readable");
+    assert_eq!(campaigns.len(), 2, "that of the bundle, and a new one");
+    let files = |c: &collo_store::CampaignFolder| {
+        let all = c.manifest().ingredients.clone().into_iter();
+        all.filter(|(name, _)| name.starts_with("workloads/") || name == "experiment").collect::<Vec<_>>()
+    };
+    assert_eq!(files(&campaigns[0]), files(&campaigns[1]), "the same ingredients");
+    elsewhere.collo(&["run", "carried.tar.gz"]).exits(2).says("already exists");
+    elsewhere.collo(&["-C", &folder, "compare", "last-1", "last"]).exits(0);
+}
+
+#[test]
+fn a_bundle_of_changed_workloads_is_refused_and_a_damaged_one_is_none() {
+    let bench = measured();
+    let script = fs_err::read_to_string(bench.at("workloads/sleep/train.py")).expect("a script");
+    bench.write("workloads/sleep/train.py", &format!("{script}\n# changed\n"));
+    bench.collo(&["bundle", "last"]).exits(2).says("workloads/sleep/train.py");
+    assert_eq!(
+        fs_err::read_dir(bench.at(""))
+            .expect("readable")
+            .flatten()
+            .filter(|e| e.file_name().to_string_lossy().ends_with(".gz"))
+            .count(),
+        0
+    );
+    bench.collo(&["bundle", "last", "--force", "--to", "b.tar.gz"]).exits(0);
+    let mut bytes = fs_err::read(bench.at("b.tar.gz")).expect("there");
+    bytes.truncate(bytes.len() / 2);
+    fs_err::write(bench.at("half.tar.gz"), bytes).expect("written");
+    bench.collo(&["run", "half.tar.gz"]).exits(2).says("is not a bundle of collo");
+    bench.collo(&["bundle", "last", "--force", "--to", "b.zip"]).exits(2).says("does not end in `.tar.gz`");
+}
+
+#[test]
+fn comments_are_listed_with_their_time_and_are_no_part_of_what_was_measured() {
+    let bench = measured();
+    bench.collo(&["comment", "last"]).exits(0).says("nobody commented");
+    bench.collo(&["comment", "last", "fans at full speed"]).exits(0);
+    bench.collo(&["comment", "x", "second\u{1b}[31m"]).exits(0).answers("fans at full speed");
+    bench.collo(&["list"]).exits(0).answers("second");
+    bench.collo(&["show"]).exits(0).answers("comment, 20").answers("fans at full speed");
+    bench.collo(&["verify"]).exits(0);
+    let report = bench.collo(&["--json", "report"]).exits(0).json();
+    assert_eq!(report["comments"][0]["text"], "fans at full speed");
+    bench.collo(&["comment", "last", "  "]).exits(2);
+}
+
+#[test]
+fn how_a_campaign_was_started_is_stored_and_its_secrets_are_not() {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\ndegree = 1\nseconds = 0.1\n")
+        .env("OMP_PROC_BIND", "close")
+        .env("HF_TOKEN", "hf_very_secret");
+    bench.run(&[]).exits(0);
+    let shown = bench.collo(&["show", "--provenance"]).exits(0);
+    for there in ["collo run x --no-report", "OMP_PROC_BIND", "close", "train.py --seconds 0.1", "the packages of"] {
+        assert!(shown.stdout.contains(there), "{there} is not in\n{}", shown.stdout);
+    }
+    let report = bench.collo(&["--json", "report"]).exits(0).json();
+    assert_eq!(report["surroundings"]["variables"]["HF_TOKEN"], "(set)");
+    let stored = fs_err::read_to_string(bench.campaign().path().join("campaign.json")).expect("there");
+    assert!(!stored.contains("hf_very_secret"));
+}
+
+#[test]
+fn names_and_ids_complete() {
+    let bench = measured().experiment("other", "tags = [\"nightly\"]\n[axes]\nworkload = \"sleep\"\ndegree = 1\n");
+    let complete = |words: &[&str]| {
+        let mut command = bench.command(&[&["--"], words].concat());
+        command.env("COLLO_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string());
+        command.env("_CLAP_IFS", "\n").env("_CLAP_COMPLETE_COMP_TYPE", "9").env("_CLAP_COMPLETE_SPACE", "false");
+        let answer = command.output().expect("it starts");
+        String::from_utf8(answer.stdout).expect("text").lines().map(String::from).collect::<Vec<_>>()
+    };
+    assert_eq!(complete(&["collo", "plan", "oth"]), ["other"]);
+    let id = bench.campaign().manifest().short_id().to_string();
+    assert!(complete(&["collo", "report", ""]).contains(&id));
+    assert!(complete(&["collo", "show", "last", "sleepx2"]).iter().any(|c| c.starts_with("sleepx2")));
+    assert_eq!(complete(&["collo", "run", "--tag", "ni"]), ["nightly"]);
+    assert!(complete(&["collo", "workload", "show", "sl"]).contains(&"sleep".to_string()));
+    let script = bench.collo(&["completions", "bash"]).exits(0);
+    assert!(script.stdout.contains("COLLO_COMPLETE=\"bash\""), "{}", script.stdout);
+}
+
+#[test]
+fn every_verb_has_a_manual_page_and_help() {
+    let bench = Bench::new();
+    bench.collo(&["man", "man1"]).exits(0).says("man -l");
+    for page in ["collo.1", "collo-run.1", "collo-merge.1"] {
+        let text = fs_err::read_to_string(bench.at(&format!("man1/{page}"))).expect(page);
+        assert!(text.contains(".SH NAME"), "{text}");
+    }
+    bench.collo(&["help", "run"]).exits(0).answers("--shard");
+}
+
+#[test]
+fn a_report_is_opened_where_there_is_a_display_and_where_not_it_says_so() {
+    let bench = measured();
+    let opens = |bench: &Bench, display: &str| {
+        let mut command = bench.command(&["report", "--open"]);
+        command.env("DISPLAY", display).env_remove("WAYLAND_DISPLAY").env_remove("BROWSER");
+        command.env("PATH", format!("{}:{}", bench.at("bin").display(), std::env::var("PATH").unwrap_or_default()));
+        let answer = command.output().expect("it starts");
+        (answer.status.code(), String::from_utf8_lossy(&answer.stderr).into_owned())
+    };
+    let (code, said) = opens(&bench, "");
+    assert!(code == Some(3) && said.contains("no display"), "{said}");
+    for (status, expected, words) in [(0, Some(0), "report: "), (3, Some(3), "no browser was found")] {
+        bench.write("bin/xdg-open", &format!("#!/bin/sh\necho \"$1\" > opened\nexit {status}\n"));
+        std::fs::set_permissions(bench.at("bin/xdg-open"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
+        let (code, said) = opens(&bench, ":0");
+        assert!(code == expected && said.contains(words), "{said}");
+        assert!(fs_err::read_to_string(bench.at("opened")).expect("it was started").contains(".html"));
+    }
+}
+
+#[test]
+fn hints_lead_somewhere() {
+    let bench = measured().env("COLLO_COMMAND", "sim");
+    bench.collo(&["plan", "x"]).exits(0).says("next: sim run x");
+    bench.collo(&["plan"]).exits(2).says("experiments are x").says("--tag TAG");
+    bench.collo(&["run", "x", "degree=2"]).exits(2).says("--where 'degree == 2'");
+    bench.write(
+        "experiments/mine.toml",
+        "schema = 1\nname = \"other\"\ndevice = \"cpu\"\n[axes]\nworkload = \"sleep\"\ndegree = 1\n",
+    );
+    bench.collo(&["plan", "mine"]).exits(0).says("next: sim run mine");
+    let planned = bench.collo(&["plan", "x", "--gpu", "a100-40gb"]);
+    assert!(!planned.stderr.contains("next: "), "{}", planned.stderr);
+}

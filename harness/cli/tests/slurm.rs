@@ -1,0 +1,187 @@
+//! The job of `collo slurm` on a real Slurm: one node, this machine, with daemons of the test's own.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, Uid};
+
+use crate::support::{Bench, skip::skip};
+
+/// Two shards of one cell each, and their merge: seconds of work, and a minute on a machine under load.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// A controller, a node and their authentication; ended on drop.
+struct Cluster {
+    folder: tempfile::TempDir,
+    daemons: Vec<Child>,
+}
+
+impl Cluster {
+    /// `None` where Slurm is not installed, or may not be started.
+    fn start() -> Option<Cluster> {
+        let lacking: Vec<&str> = ["munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol"]
+            .into_iter()
+            .filter(|name| program(name).is_none())
+            .collect();
+        if !lacking.is_empty() {
+            skip("slurm", &format!("{} not installed: `apt-get install slurm-wlm munge`", lacking.join(", ")));
+            return None;
+        }
+        if !Uid::effective().is_root() {
+            skip("slurm", "only root may start jobs for users");
+            return None;
+        }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        if cores < 2 {
+            skip("slurm", "a group of two needs two cores");
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut cluster = Cluster { folder, daemons: Vec::new() };
+        cluster.configure(cores);
+        let munged = ["--foreground", "--force"].map(String::from).into_iter().chain(
+            [
+                ("socket", "munge.socket"),
+                ("pid-file", "munge.pid"),
+                ("log-file", "munge.log"),
+                ("seed-file", "munge.seed"),
+                ("key-file", "munge.key"),
+            ]
+            .map(|(option, file)| format!("--{option}={}", cluster.at(file).display())),
+        );
+        cluster.spawn("munged", munged);
+        cluster.wait("munge's socket", |c| c.at("munge.socket").exists());
+        let conf = cluster.at("slurm.conf").display().to_string();
+        cluster.spawn("slurmctld", ["-D".to_string(), "-f".into(), conf.clone()].into_iter());
+        cluster.spawn("slurmd", ["-D".to_string(), "-N".into(), host(), "-f".into(), conf].into_iter());
+        cluster.wait("an idle node", |c| c.ask("sinfo", &["-h", "-o", "%T"]).trim() == "idle");
+        Some(cluster)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// slurm.conf(5); of the cluster only this machine is there.
+    fn configure(&self, cores: usize) {
+        std::fs::write(self.at("munge.key"), [7u8; 128]).expect("written");
+        std::fs::set_permissions(self.at("munge.key"), std::os::unix::fs::PermissionsExt::from_mode(0o400)).expect("a key");
+        // Clients of any user reach its socket.
+        std::fs::set_permissions(self.folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a folder");
+        let free = || TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+        let (controller, node, host) = (free(), free(), host());
+        let place = self.folder.path().display();
+        let text = format!(
+            "ClusterName=collotest\nSlurmctldHost={host}(127.0.0.1)\nSlurmUser=root\nSlurmdUser=root\nAuthType=auth/munge\n\
+             AuthInfo=socket={place}/munge.socket\nSlurmctldPort={controller}\nSlurmdPort={node}\nStateSaveLocation={place}/state\n\
+             SlurmdSpoolDir={place}/spool\nSlurmctldPidFile={place}/slurmctld.pid\nSlurmdPidFile={place}/slurmd.pid\n\
+             SlurmctldLogFile={place}/slurmctld.log\nSlurmdLogFile={place}/slurmd.log\nProctrackType=proctrack/linuxproc\n\
+             TaskPlugin=task/none\nJobAcctGatherType=jobacct_gather/none\nAccountingStorageType=accounting_storage/none\n\
+             SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\nReturnToService=2\nMpiDefault=none\n\
+             SchedulerParameters=sched_interval=1,bf_interval=1\n\
+             NodeName={host} NodeAddr=127.0.0.1 CPUs={cores} RealMemory=500 State=UNKNOWN\n\
+             PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP\n"
+        );
+        std::fs::write(self.at("slurm.conf"), text).expect("written");
+        for name in ["state", "spool"] {
+            std::fs::create_dir(self.at(name)).expect("a folder");
+        }
+    }
+
+    fn spawn(&mut self, name: &str, words: impl Iterator<Item = String>) {
+        let mut command = Command::new(program(name).expect("installed"));
+        command.args(words).env("SLURM_CONF", self.at("slurm.conf")).stdin(Stdio::null());
+        let log = std::fs::File::create(self.at(&format!("{name}.out"))).expect("a log");
+        command.stdout(log.try_clone().expect("a log")).stderr(log);
+        self.daemons.push(command.spawn().expect("it starts"));
+    }
+
+    fn ask(&self, name: &str, words: &[&str]) -> String {
+        let answer =
+            Command::new(program(name).expect("installed")).args(words).env("SLURM_CONF", self.at("slurm.conf")).output();
+        String::from_utf8_lossy(&answer.expect("it starts").stdout).into_owned()
+    }
+
+    fn wait(&self, what: &str, there: impl Fn(&Cluster) -> bool) {
+        let begun = Instant::now();
+        while !there(self) {
+            assert!(begun.elapsed() < PATIENCE, "{what} did not come:\n{}", self.logs());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    fn logs(&self) -> String {
+        let files = ["munged.out", "slurmctld.out", "slurmctld.log", "slurmd.out", "slurmd.log"];
+        let text = |name: &str| std::fs::read_to_string(self.at(name)).unwrap_or_default();
+        files.map(|name| format!("{name}:\n{}", text(name).lines().rev().take(15).collect::<Vec<_>>().join("\n"))).join("\n")
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.ask("scancel", &["--user=root"]);
+        for daemon in self.daemons.iter_mut().rev() {
+            // What ended by itself needs no signal.
+            let _ = kill(Pid::from_raw(daemon.id() as i32), Signal::SIGTERM);
+        }
+        let until = Instant::now() + Duration::from_secs(20);
+        for daemon in &mut self.daemons {
+            while !matches!(daemon.try_wait(), Ok(Some(_))) && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+    }
+}
+
+fn host() -> String {
+    let name = nix::unistd::gethostname().expect("a name").to_string_lossy().into_owned();
+    name.split('.').next().unwrap_or_default().to_string()
+}
+
+fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let beyond = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(beyond).map(|folder| folder.join(name)).find(|found| found.is_file())
+}
+
+fn logs_of(folder: &Path) -> String {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path());
+    let logs = entries.filter(|path| path.extension().is_some_and(|e| e == "log"));
+    logs.map(|path| format!("{}:\n{}", path.display(), std::fs::read_to_string(&path).unwrap_or_default())).collect()
+}
+
+#[test]
+fn the_tasks_of_an_array_measure_a_shard_each_and_the_job_after_them_merges() {
+    let Some(cluster) = Cluster::start() else { return };
+    let conf = cluster.at("slurm.conf").display().to_string();
+    let toml = "epochs = 2\n[axes]\nworkload = \"sleep\"\ndegree = 2\nseconds = [0.1, 0.2]\n";
+    let bench = Bench::of(toml).env("SLURM_CONF", &conf);
+    let answer = bench.collo(&["--json", "slurm", "x", "--shards", "2", "--shared", "--submit"]).exits(0).json();
+    let jobs = [&answer["array_job"], &answer["merge_job"]].map(|job| job.as_str().expect("a number").to_string());
+    let running = |c: &Cluster| !c.ask("squeue", &["-h", "-j", &jobs.join(",")]).trim().is_empty();
+    cluster.wait("the end of the jobs", |c| !running(c));
+    let logs = logs_of(&bench.at("slurm/x"));
+    assert_eq!(bench.campaigns(), 3, "{logs}\n{}", cluster.logs());
+    let merged = bench.campaign();
+    let shards: Vec<String> = merged.manifest().origins.iter().filter_map(|o| Some(o.shard?.to_string())).collect();
+    assert_eq!(shards, ["1/2", "2/2"], "{logs}");
+    assert!(bench.at("reports/x/report.html").exists(), "{logs}");
+    let variables = &merged.manifest().surroundings.as_ref().expect("stored").variables;
+    assert!(variables.contains_key("SLURM_ARRAY_TASK_ID"), "{variables:?}");
+    bench.collo(&["verify", "last"]).exits(0);
+}
+
+#[test]
+fn where_slurm_is_not_the_scripts_are_written_and_submitting_says_why_not() {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\ndegree = 2\n").env("PATH", "/nowhere");
+    bench.collo(&["slurm", "x", "--shards", "3"]).exits(0).answers("an array of 3 tasks").says("sbatch --dependency=afterany:ID");
+    assert!(bench.at("slurm/x/array.sh").exists() && bench.at("slurm/x/merge.sh").exists());
+    bench.collo(&["slurm", "x", "--submit"]).exits(3).says("cannot be started");
+    bench.write("slurm/x/array.sh", "#!/bin/sh\necho mine\n");
+    bench.collo(&["slurm", "x"]).exits(2).says("is not a script of `collo slurm`");
+}

@@ -1,0 +1,99 @@
+//! Which failed runs are measured again in the same campaign, and when there are too many: pure decisions.
+
+use std::collections::BTreeMap;
+
+use collo_store::{Outcome, RunRecord, Standing, StoredRun};
+
+use crate::experiment::RetryBudget;
+
+/// The attempts at the runs of a campaign.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Attempts {
+    budget: RetryBudget,
+    /// Further attempts so far, in the whole campaign.
+    spent: u32,
+}
+
+impl Attempts {
+    /// With what was spent when the stored runs were measured.
+    pub(super) fn so_far(budget: RetryBudget, stored: &BTreeMap<String, StoredRun>) -> Attempts {
+        let spent = stored.values().map(|run| run.record.failed_attempts.len() as u32).sum();
+        Attempts { budget, spent }
+    }
+
+    /// Whether a run that ended so is to be measured again.
+    pub(super) fn retry(&self, run: &RunRecord) -> bool {
+        let failed = run.standing() == Standing::Failed && run.outcome.may_pass();
+        failed && (run.failed_attempts.len() as u32) < self.budget.each && self.spent < self.budget.total
+    }
+
+    /// The attempts before a stored run that is measured again in a resumed campaign: it was interrupted, or its collo was killed
+    /// before the retry.
+    pub(super) fn resume(&mut self, run: &RunRecord) -> Vec<Outcome> {
+        if self.retry(run) { self.spend(run) } else { run.failed_attempts.clone() }
+    }
+
+    /// The outcomes to record with the next attempt.
+    pub(super) fn spend(&mut self, run: &RunRecord) -> Vec<Outcome> {
+        self.spent += 1;
+        run.failed_attempts.iter().chain([&run.outcome]).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use collo_store::Expectation;
+
+    use super::*;
+
+    fn run(outcome: Outcome, failed_attempts: Vec<Outcome>) -> RunRecord {
+        let text = serde_json::json!({
+            "schema": 2, "experiment": "e", "campaign": "c", "repetition": 1, "block": 1, "started_utc": "",
+            "cell": {"cell": "a", "slug": "a", "sharing": "naive", "degree": 1, "members": [], "baseline": false,
+                     "against": [], "repetitions": 1, "after_measured": "exit"},
+            "device": crate::device::DeviceFacts::test_cpu(1, 1).record(),
+            "timeline": {"launched_ns": 0, "ended_ns": 0}, "outcome": outcome,
+            "validity": {"verdict": "valid", "reasons": []}, "attestation": {"verdict": "absent", "checks": []},
+            "members": [], "sampling": [], "ingredients": {}, "files": {}, "failed_attempts": failed_attempts
+        });
+        serde_json::from_value(text).expect("a record")
+    }
+
+    fn crashed() -> Outcome {
+        Outcome::Crashed { member: 0, status: "exited with 1".into(), message: String::new(), place_alone: false }
+    }
+
+    #[test]
+    fn a_retry_is_spent_only_on_failures() {
+        let attempts = Attempts { budget: RetryBudget { each: 1, total: 5 }, spent: 0 };
+        assert!(attempts.retry(&run(crashed(), Vec::new())));
+        assert_eq!(attempts.clone().resume(&run(Outcome::Interrupted, vec![crashed()])), [crashed()]);
+        assert_eq!(attempts.clone().resume(&run(crashed(), Vec::new())), [crashed()]);
+        let never = [
+            Outcome::Completed,
+            Outcome::Interrupted,
+            Outcome::OutOfMemory { member: 0, message: String::new() },
+            Outcome::DeviceLost { reason: String::new() },
+        ];
+        for outcome in never {
+            assert!(!attempts.retry(&run(outcome.clone(), Vec::new())), "{outcome:?}");
+        }
+        let mut expected = run(crashed(), Vec::new());
+        expected.cell.expect = Some(Expectation { outcome: "crashed".into(), reason: "known".into() });
+        assert!(!attempts.retry(&expected), "it ended as expected");
+    }
+
+    #[test]
+    fn retries_end_with_the_budget_of_the_run_and_of_the_campaign() {
+        let mut attempts = Attempts { budget: RetryBudget { each: 2, total: 3 }, spent: 0 };
+        let first = run(crashed(), Vec::new());
+        let second = run(crashed(), attempts.spend(&first));
+        assert!(attempts.retry(&second));
+        let third = run(crashed(), attempts.spend(&second));
+        assert_eq!((third.failed_attempts.len(), attempts.retry(&third)), (2, false), "a run has two");
+        assert!(attempts.retry(&first), "another run has its own");
+        attempts.spend(&first);
+        assert!(!attempts.retry(&first), "the campaign has three");
+        assert!(!Attempts::default().retry(&first), "without the key there are none");
+    }
+}

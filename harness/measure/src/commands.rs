@@ -1,0 +1,112 @@
+//! What the members of a cell are started with: command line, folder, environment, cores.
+//!
+//! In: a cell and the slot of each member. Out: what to launch. A run starts exactly this, and `collo plan --commands` prints it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use collo_store::{Diagnostic, MemberSpec};
+
+use crate::cell::{Cell, Member};
+use crate::experiment::Experiment;
+use crate::interpreters::Interpreters;
+use crate::launch::{Adapter, MemberLaunch};
+use crate::project::Project;
+use crate::sharing::{Slot, scrubbed};
+use crate::workload::Workload;
+
+/// Variables on top of collo's own environment; `None` removes one.
+pub type Environment = BTreeMap<String, Option<String>>;
+
+/// What the commands of all members have in common.
+#[derive(Clone, Copy)]
+pub struct MemberCommands<'a> {
+    pub project: &'a Project,
+    pub experiment: &'a Experiment,
+    pub interpreters: &'a Interpreters,
+}
+
+impl MemberCommands<'_> {
+    /// The members of one repetition of a cell, whose logs go to this folder.
+    pub fn launches(&self, cell: &Cell, repetition: u32, slots: &[Slot], folder: &Path) -> Result<Vec<MemberLaunch>, Diagnostic> {
+        let copies = copies(cell);
+        let launch = |(index, (member, slot)): (usize, (&Arc<Member>, &Slot))| {
+            let workload = member.workload();
+            let mut command = workload.command_for(&member.spec())?;
+            self.interpreters.put_into(&mut command, workload);
+            let mut env = scrubbed();
+            env.extend(process_environment(self.project, workload, &member.spec(), self.interpreters)?);
+            env.extend(self.environment(index, slots.len()));
+            env.insert("COLLO_COPY".into(), Some(copies[index].to_string()));
+            env.insert("COLLO_REPETITION".into(), Some(repetition.to_string()));
+            env.extend(slot.env.clone());
+            let adapter = workload.epochs.as_ref().map(|a| Adapter {
+                pattern: a.pattern.as_str().to_string(),
+                items: a.items,
+                goal: self.experiment.goal(),
+            });
+            let log = folder.join(format!("member-{index}.log"));
+            Ok(MemberLaunch {
+                command,
+                folder: workload.folder.clone(),
+                env,
+                log,
+                cores: slot.cores.clone(),
+                adapter,
+                client_of: slot.client_of.clone(),
+            })
+        };
+        cell.members().zip(slots).enumerate().map(launch).collect()
+    }
+
+    fn environment(&self, member: usize, members: usize) -> Environment {
+        let mut env = BTreeMap::new();
+        let threads = self.experiment.threads.to_string();
+        for name in ["COLLO_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"] {
+            env.insert(name.into(), Some(threads.clone()));
+        }
+        env.insert("COLLO_MEMBER".into(), Some(member.to_string()));
+        env.insert("COLLO_MEMBERS".into(), Some(members.to_string()));
+        env
+    }
+}
+
+/// The command that prepares the data of a member, and its environment; `None` if its workload has none.
+pub fn preparing(
+    project: &Project,
+    member: &Member,
+    interpreters: &Interpreters,
+) -> Result<Option<(Vec<String>, Environment)>, Diagnostic> {
+    let workload = member.workload();
+    let Some(mut words) = workload.prepare_for(&member.spec())? else { return Ok(None) };
+    interpreters.put_into(&mut words, workload);
+    let mut env = process_environment(project, workload, &member.spec(), interpreters)?;
+    env.entry("CUDA_VISIBLE_DEVICES".into()).or_insert(Some(String::new()));
+    Ok(Some((words, env)))
+}
+
+/// For each member, the number of identical ones (workload and settings) before it: the first is 0 wherever it is in the group,
+/// as when it is alone.
+fn copies(cell: &Cell) -> Vec<usize> {
+    let specs: Vec<_> = cell.members().map(|member| member.spec()).collect();
+    specs.iter().enumerate().map(|(at, spec)| specs[..at].iter().filter(|before| *before == spec).count()).collect()
+}
+
+/// The environment of every process of a workload, for members and preparation alike.
+pub fn process_environment(
+    project: &Project,
+    workload: &Workload,
+    member: &MemberSpec,
+    interpreters: &Interpreters,
+) -> Result<Environment, Diagnostic> {
+    let mut env: Environment = workload.variables_for(member)?.into_iter().map(|(name, value)| (name, Some(value))).collect();
+    env.extend([
+        ("COLLO_DATA".into(), Some(project.data().display().to_string())),
+        ("PYTHONPATH".into(), Some(interpreters.search_path(project, workload))),
+        // What is not in the environment's pins does not belong to the measurement.
+        ("PYTHONNOUSERSITE".into(), Some("1".into())),
+        ("COLLO_SOCKET".into(), None),
+    ]);
+    Ok(env)
+}

@@ -1,0 +1,140 @@
+use super::*;
+use crate::device::DeviceFacts;
+
+use crate::fixture;
+use crate::plan::{ForecastBasis, Plan, cells_of, plan};
+
+const GIB: u64 = 1 << 30;
+
+/// One run of a cell: set-up, go to done, done to ended, two epochs.
+fn measured(record: &CellRecord, times: [f64; 3]) -> PastCell {
+    let [set_up_s, measured_s, end_s] = times;
+    let footprint = Footprint { least_bytes: Some(12 * GIB), most_bytes: Some(16 * GIB) };
+    let run = PastRun { folder: record.slug.clone(), set_up_s, measured_s, end_s, power_w: Some(200.0), footprint };
+    PastCell { record: record.clone(), epochs: 2, measure_for_s: None, runs: vec![run] }
+}
+
+/// An A100 with 40 GB that is only planned for.
+fn a100() -> DeviceFacts {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mig-profiles");
+    let cards = crate::device::mig::Cards::load(&folder).expect("readable");
+    DeviceFacts::on_gpus(vec![crate::device::Gpu::planned(cards.find("a100-40gb").expect("known"))], None)
+}
+
+fn experiment(lines: &str) -> Experiment {
+    let text = format!("name = \"mine\"\ndevice = \"gpu\"\nrepetitions = 1\n{lines}");
+    fixture::read(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+fn planned(experiment: &Experiment, past: &[PastCell]) -> Plan {
+    let facts = a100();
+    let cells = cells_of(experiment, None, None, &facts).unwrap_or_else(|mistake| panic!("{mistake}"));
+    plan(experiment, &cells, &facts, &PastRuns { cells: past.to_vec() })
+}
+
+/// The records of the cells as they are planned.
+fn records(lines: &str) -> Vec<CellRecord> {
+    planned(&experiment(lines), &[]).cells.into_iter().map(|cell| cell.record).collect()
+}
+
+fn each_s(plan: &Plan, cell: &str) -> Option<f64> {
+    plan.cells.iter().find(|c| c.record.cell == cell).unwrap_or_else(|| panic!("no {cell}")).forecast.each_s
+}
+
+const NAIVE: &str = "[axes]\nworkload = \"tiny\"\ndegree = [1, 2]\n";
+
+#[test]
+fn a_stored_run_of_the_same_cell_is_the_forecast_scaled_to_its_epochs() {
+    let past: Vec<_> = records(NAIVE).iter().map(|record| measured(record, [5.0, 20.0, 1.0])).collect();
+    let plan = planned(&experiment(NAIVE), &past);
+    assert_eq!(each_s(&plan, "tiny×2 naive b32"), Some(26.0));
+    // Two baselines and one group; 200 W.
+    assert_eq!((plan.forecast.runs_s, plan.forecast.energy_j), (Some(78.0), Some(78.0 * 200.0)));
+    assert_eq!(plan.forecast.stored_runs, 2);
+    let longer = experiment(&format!("epochs = 5\n{NAIVE}"));
+    assert_eq!(each_s(&planned(&longer, &past), "tiny×2 naive b32"), Some(5.0 + 50.0 + 1.0));
+    let clocked = experiment(&format!("measure_for = \"95s\"\n{NAIVE}"));
+    assert_eq!(each_s(&planned(&clocked, &past), "tiny×2 naive b32"), Some(5.0 + 110.0 + 1.0), "a warm-up epoch and ten");
+}
+
+#[test]
+fn another_batch_or_degree_or_mode_is_not_the_same_cell() {
+    let past: Vec<_> = records(NAIVE).iter().filter(|r| r.degree == 2).map(|r| measured(r, [5.0, 20.0, 1.0])).collect();
+    for other in
+        [NAIVE.replace("[1, 2]", "3"), NAIVE.replace("degree", "batch_size = 64\ndegree"), format!("{NAIVE}sharing = \"mps\"\n")]
+    {
+        let plan = planned(&experiment(&other), &past);
+        assert!(plan.cells.iter().all(|cell| cell.forecast.each_s.is_none()), "{other}");
+        assert_eq!((plan.forecast.stored_runs, plan.forecast.energy_j), (0, None));
+    }
+}
+
+#[test]
+fn members_alone_give_an_upper_bound_and_on_slices_only_members_alone_on_slices_do() {
+    let lines = "[axes]\nworkload = \"tiny\"\ndegree = 2\nsharing = [\"naive\", \"mps\", \"mps:20%\", \"mig:3g.20gb\"]\n";
+    let all = records(lines);
+    let solo: Vec<_> = all.iter().filter(|r| r.sharing == "solo").map(|r| measured(r, [5.0, 20.0, 1.0])).collect();
+    let plan = planned(&experiment(lines), &solo);
+    // Each waits for the other: epochs twice as long, set up in turn.
+    assert_eq!((each_s(&plan, "tiny×2 naive b32"), each_s(&plan, "tiny×2 mps b32")), (Some(50.0), Some(50.0)));
+    assert_eq!(each_s(&plan, "tiny×2 mps:20% b32"), Some(10.0 + 2.0 * 50.0), "a fifth of the threads");
+    let group = plan.cells.iter().find(|c| c.record.cell == "tiny×2 mps b32").expect("planned");
+    assert!(group.forecast.is_bound(crate::device::DeviceKind::Gpu) && group.forecast.energy_j.is_none());
+    assert!(matches!(&group.forecast.basis, Some(ForecastBasis::Members(runs)) if runs.len() == 1));
+    assert_eq!(each_s(&plan, "tiny×2 mig:3g.20gb b32"), None);
+    let slice = all.iter().find(|r| r.degree == 1 && r.sharing != "solo").expect("the member alone on its slice");
+    let with = [solo, vec![measured(slice, [6.0, 60.0, 1.0])]].concat();
+    assert_eq!(each_s(&planned(&experiment(lines), &with), "tiny×2 mig:3g.20gb b32"), Some(12.0 + 60.0));
+}
+
+#[test]
+fn only_what_cannot_fit_is_refused_and_what_may_not_is_marked() {
+    let lines = "[axes]\nworkload = \"tiny\"\ndegree = [2, 3, 4]\nsharing = [\"naive\", \"mig:1g.5gb\"]\n";
+    let solo: Vec<_> = records(lines).iter().filter(|r| r.sharing == "solo").map(|r| measured(r, [5.0, 20.0, 1.0])).collect();
+    let plan = planned(&experiment(lines), &solo);
+    let naive: Vec<_> = plan.cells.iter().filter(|c| c.record.sharing == "naive").collect();
+    let marked: Vec<_> = naive.iter().map(|c| (c.record.degree, c.forecast.memory_bytes, c.forecast.may_run_out)).collect();
+    assert_eq!(marked, [(2, Some(32 * GIB), false), (3, Some(48 * GIB), true)]);
+    let refused: Vec<_> =
+        plan.refusals.iter().map(|r| (r.record.cell.as_str(), r.record.reason.as_str(), r.record.hint.as_deref())).collect();
+    let whole = refused.iter().find(|(cell, _, _)| *cell == "tiny×4 naive b32").expect("refused");
+    assert_eq!(whole.1, "4 members need at least 48.0 GiB by stored runs of each alone, this GPU has 40.0 GiB");
+    assert_eq!(whole.2, Some("`degree` up to 3 fits"));
+    let slice = refused.iter().find(|(cell, _, _)| cell.contains("×2 mig")).expect("refused");
+    assert!(
+        slice.1.starts_with("1 member needs at least 12.0 GiB by stored runs of each alone, a `1g.5gb` has 4."),
+        "{}",
+        slice.1
+    );
+    assert_eq!(slice.2, Some("a `3g.20gb` has enough"));
+    let search = experiment(&format!(
+        "search = \"largest-degree\"\n{}",
+        lines.replace("[2, 3, 4]", "[1, 4]").replace(", \"mig:1g.5gb\"", "")
+    ));
+    assert!(planned(&search, &solo).refusals.is_empty(), "a search finds out");
+}
+
+#[test]
+fn a_counter_that_decreases_or_stands_still_tells_no_power() {
+    let at = |s: u64, value: f64| (s * 1_000_000_000, 0, Some(value));
+    assert_eq!(growth_per_s(&[at(0, 0.0), at(2, 100.0), at(4, 300.0), at(9, 1.0)], 1, 5_000_000_000), Some(100.0));
+    assert_eq!(growth_per_s(&[at(1, 100.0), at(2, 50.0), at(3, 400.0)], 0, 5_000_000_000), None);
+    assert_eq!(growth_per_s(&[at(1, 100.0), at(2, 100.0)], 0, 5_000_000_000), None);
+    assert_eq!(growth_per_s(&[at(1, 100.0)], 0, 5_000_000_000), None);
+}
+
+#[test]
+fn simulated_runs_and_other_devices_never_serve() {
+    let device = |name: &str, simulated: bool| DeviceRecord {
+        name: name.into(),
+        simulated,
+        kind: "gpu".into(),
+        ..DeviceFacts::test_cpu(2, 1).record()
+    };
+    let own = device("NVIDIA A100", false);
+    let here = Here { device: &own, threads: 1, cpu_model: None };
+    assert!(here.is_device(&device("NVIDIA A100", false)));
+    assert!(!here.is_device(&device("NVIDIA A100", true)) && !here.is_device(&device("NVIDIA H100", false)));
+    let (two, four) = (DeviceFacts::test_cpu(2, 1).record(), DeviceFacts::test_cpu(4, 1).record());
+    assert!(!Here { device: &two, threads: 1, cpu_model: None }.is_device(&four));
+}

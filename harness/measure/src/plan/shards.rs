@@ -1,0 +1,187 @@
+//! Divides an experiment among several GPUs or machines.
+//!
+//! In: the cells of an experiment. Out: those of one shard, with the baselines that they need: each shard measures its own, so
+//! that no group is compared with a baseline of another GPU. The division depends on the experiment and its selection alone, never
+//! on the machine, so that machines which refuse different cells neither lose nor repeat any.
+//!
+//! The cells, sorted by their baselines, are divided into consecutive parts such that the largest has as few runs as possible.
+
+use std::collections::BTreeSet;
+
+use collo_store::Shard;
+
+use crate::cell::Cell;
+use crate::expand::Expanded;
+
+/// Runs of a baseline for each of a group: one opens the block, one closes it.
+const OF_BASELINE: usize = 2;
+
+/// A cell that is assigned as a whole.
+struct Unit {
+    /// Place in the experiment.
+    place: usize,
+    /// Places of the baselines that it needs.
+    needs: BTreeSet<usize>,
+    /// Its own runs in each repetition.
+    runs: usize,
+}
+
+/// The cells of a shard, in the order of the experiment. Empty if there are fewer cells than shards.
+pub fn of(cells: Vec<Expanded>, shard: Shard) -> Vec<Expanded> {
+    let parts = divide(units(&cells), shard.count as usize);
+    let mut wanted = BTreeSet::new();
+    let mut asked = BTreeSet::new();
+    for unit in parts.get(shard.index as usize - 1).into_iter().flatten() {
+        asked.insert(unit.place);
+        wanted.insert(unit.place);
+        wanted.extend(&unit.needs);
+    }
+    let kept = cells.into_iter().enumerate().filter(|(place, _)| wanted.contains(place));
+    // A baseline that was asked for goes with whoever needs it.
+    kept.map(|(place, expanded)| Expanded {
+        asked: expanded.asked && (asked.contains(&place) || expanded.cell.is_baseline()),
+        ..expanded
+    })
+    .collect()
+}
+
+fn units(cells: &[Expanded]) -> Vec<Unit> {
+    let baseline = |cell: &Cell| cell.is_baseline().then(|| cell.terms()[0].member.key().to_string());
+    let places: std::collections::HashMap<String, usize> =
+        cells.iter().enumerate().filter_map(|(place, e)| Some((baseline(&e.cell)?, place))).collect();
+    let needs =
+        |cell: &Cell| -> BTreeSet<usize> { cell.terms().iter().filter_map(|t| places.get(t.member.key()).copied()).collect() };
+    let needed: BTreeSet<usize> = cells.iter().filter(|e| !e.cell.is_baseline()).flat_map(|e| needs(&e.cell)).collect();
+    let mut units: Vec<Unit> = Vec::new();
+    for (place, Expanded { cell, .. }) in cells.iter().enumerate() {
+        if !cell.is_baseline() {
+            units.push(Unit { place, needs: needs(cell), runs: 1 });
+        } else if !needed.contains(&place) {
+            units.push(Unit { place, needs: BTreeSet::new(), runs: OF_BASELINE });
+        }
+    }
+    // Cells with the same baselines stay together as far as possible: a baseline is measured by each shard that needs it.
+    units.sort_by(|a, b| (a.needs.iter().collect::<Vec<_>>(), a.place).cmp(&(b.needs.iter().collect::<Vec<_>>(), b.place)));
+    units
+}
+
+/// Consecutive parts, the largest as small as possible, none empty while there are units.
+fn divide(units: Vec<Unit>, count: usize) -> Vec<Vec<Unit>> {
+    // The least limit with which so many parts are enough.
+    let (mut low, mut high) = (1, cost(&units));
+    while low < high {
+        let limit = low + (high - low) / 2;
+        if needed(&units, limit).is_some_and(|parts| parts <= count) { high = limit } else { low = limit + 1 }
+    }
+    let mut parts: Vec<Vec<Unit>> = Vec::new();
+    let mut left = units.len();
+    for unit in units {
+        let full = parts.last().is_none_or(|part: &Vec<Unit>| {
+            let more_parts = count - parts.len();
+            more_parts > 0 && (left <= more_parts || cost_with(part, &unit) > low)
+        });
+        if full {
+            parts.push(Vec::new());
+        }
+        left -= 1;
+        if let Some(part) = parts.last_mut() {
+            part.push(unit);
+        }
+    }
+    parts.resize_with(count, Vec::new);
+    parts
+}
+
+/// How many parts there are if none has more runs than the limit; `None` if one cell alone has more.
+fn needed(units: &[Unit], limit: usize) -> Option<usize> {
+    let (mut parts, mut own, mut baselines) = (0, 0, BTreeSet::<usize>::new());
+    for unit in units {
+        let with: BTreeSet<usize> = baselines.union(&unit.needs).copied().collect();
+        if parts > 0 && own + unit.runs + OF_BASELINE * with.len() <= limit {
+            (own, baselines) = (own + unit.runs, with);
+        } else {
+            (parts, own, baselines) = (parts + 1, unit.runs, unit.needs.clone());
+        }
+        if own + OF_BASELINE * baselines.len() > limit {
+            return None;
+        }
+    }
+    Some(parts)
+}
+
+/// Runs of a part in each repetition, its baselines included.
+fn cost<'a>(units: impl IntoIterator<Item = &'a Unit>) -> usize {
+    let (mut runs, mut baselines) = (0, BTreeSet::<usize>::new());
+    for unit in units {
+        runs += unit.runs;
+        baselines.extend(&unit.needs);
+    }
+    runs + OF_BASELINE * baselines.len()
+}
+
+fn cost_with(part: &[Unit], unit: &Unit) -> usize {
+    cost(part.iter().chain([unit]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expand::expand;
+    use crate::fixture::experiment;
+
+    /// The labels of each shard's cells.
+    fn shards(toml: &str, count: u32) -> Vec<Vec<String>> {
+        let experiment = experiment(&format!("repetitions = 1\n{toml}"));
+        let cells = expand(&experiment, None).expect("right");
+        let labels = |index| of(cells.clone(), Shard { index, count }).iter().map(|e| e.cell.label()).collect();
+        (1..=count).map(labels).collect()
+    }
+
+    fn is_solo(label: &str) -> bool {
+        label.contains(" solo")
+    }
+
+    #[test]
+    fn every_cell_is_in_one_shard_and_its_baseline_beside_it() {
+        for count in 1..=7 {
+            let all = shards("[axes]\nworkload = [\"tiny\", \"sleep\"]\ndegree = [1, 2, 3, 4]\n", count);
+            let mut groups: Vec<&String> = all.iter().flatten().filter(|l| !is_solo(l)).collect();
+            assert_eq!(groups.len(), 6, "{all:?}");
+            groups.sort();
+            groups.dedup();
+            assert_eq!(groups.len(), 6, "{all:?}");
+            for shard in &all {
+                for group in shard.iter().filter(|l| !is_solo(l)) {
+                    let workload = group.split('×').next().expect("a name");
+                    assert!(
+                        shard.iter().any(|l| is_solo(l) && l.starts_with(workload)),
+                        "{group} without its baseline: {shard:?}"
+                    );
+                }
+                for solo in shard.iter().filter(|l| is_solo(l)) {
+                    let workload = solo.split(' ').next().expect("a name");
+                    assert!(shard.iter().any(|l| !is_solo(l) && l.starts_with(workload)), "{solo} is for nobody: {shard:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn workloads_are_not_torn_apart_where_shards_are_as_equal_without() {
+        let two = shards("[axes]\nworkload = [\"tiny\", \"sleep\"]\ndegree = [2, 3, 4]\n", 2);
+        assert!(two[0].iter().all(|l| l.starts_with("tiny")) && two[1].iter().all(|l| l.starts_with("sleep")), "{two:?}");
+    }
+
+    #[test]
+    fn one_workload_is_divided_into_shards_of_nearly_equal_length() {
+        let two = shards("[axes]\nworkload = \"tiny\"\ndegree = [2, 3, 4, 5, 6]\n", 2);
+        let groups: Vec<usize> = two.iter().map(|shard| shard.iter().filter(|l| !is_solo(l)).count()).collect();
+        assert_eq!(groups, [3, 2]);
+    }
+
+    #[test]
+    fn what_is_only_alone_is_divided_too_and_more_shards_than_cells_are_empty() {
+        let three = shards("[axes]\nworkload = [\"tiny\", \"sleep\"]\ndegree = 1\n", 3);
+        assert_eq!(three.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 0]);
+    }
+}

@@ -1,0 +1,125 @@
+//! Everything that a plan will execute, in order: the data, partitions, MPS daemons, members.
+//!
+//! In: a plan and what `run` would start it with. Out: steps. They are made by the code that a run starts them with; what is only
+//! known then, such as the UUID of a MIG device, is a placeholder in `<>`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use collo_store::Diagnostic;
+use serde::Serialize;
+
+use crate::commands::{MemberCommands, preparing};
+use crate::device::{DeviceFacts, Partition};
+use crate::plan::Plan;
+use crate::sharing::foreseen;
+
+/// The part of a run's path that is not known before.
+const CAMPAIGN: &str = "<campaign>";
+
+/// One step of a campaign.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "step", rename_all = "kebab-case")]
+pub enum Step {
+    /// A workload's own check of its data.
+    Prepare { workload: String, start: ProcessStart },
+    /// The GPU is partitioned.
+    Partition { gpu: String, partition: String },
+    /// The pause between two runs.
+    Pause { seconds: f64 },
+    /// The wait between two runs until the GPU has cooled down.
+    CoolDown,
+    /// An MPS daemon for one run.
+    StartDaemon { start: ProcessStart },
+    /// A member of a run. All members of a run are started together.
+    Member { cell: String, repetition: u32, block: u32, member: usize, start: ProcessStart },
+    /// The daemons of a run end with it: `quit` on the control of each.
+    StopDaemon { pipe: String },
+    /// The GPU is as it was found.
+    Restore { gpu: String, partition: Option<String> },
+}
+
+/// How a process is started, under a supervisor.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProcessStart {
+    pub command: Vec<String>,
+    /// Its working folder.
+    pub folder: PathBuf,
+    /// On top of collo's own environment; `None` removes a variable.
+    pub environment: BTreeMap<String, Option<String>>,
+    /// Its logical processors; `None` for all that collo may use.
+    pub cores: Option<Vec<u32>>,
+    /// Its output; absent if collo reads it.
+    pub log: Option<PathBuf>,
+}
+
+/// The steps of a plan; `runs` is the folder of the campaigns of its experiment.
+pub fn steps(plan: &Plan, facts: &DeviceFacts, commands: &MemberCommands<'_>, runs: &Path) -> Result<Vec<Step>, Diagnostic> {
+    let mut steps = preparations(plan, commands)?;
+    let gpu = facts.gpu();
+    let label = gpu.map(|gpu| gpu.label()).unwrap_or_default();
+    let found: Option<&Partition> = gpu.and_then(|gpu| gpu.partition.as_ref());
+    let mut now = found;
+    let mut changed = false;
+    let cooldown_s = commands.experiment.cooldown.as_secs_f64();
+    for (place, planned) in plan.order.iter().enumerate() {
+        let cell = &plan.cells[planned.cell];
+        match commands.experiment.thermal_gate {
+            Some(_) if place > 0 => steps.push(Step::CoolDown),
+            None if place > 0 && cooldown_s > 0.0 => steps.push(Step::Pause { seconds: cooldown_s }),
+            _ => {}
+        }
+        if let Some(wanted) = cell.seating.partition.as_ref().filter(|_| !facts.as_found)
+            && !now.is_some_and(|now| now.is_as(wanted))
+        {
+            steps.push(Step::Partition { gpu: label.clone(), partition: wanted.to_string() });
+            (now, changed) = (Some(wanted), true);
+        }
+        // Written aside, and renamed when it is complete.
+        let run = runs.join(CAMPAIGN).join(format!(".partial-{}-{}", cell.record.slug, planned.repetition));
+        let stage = foreseen(facts, &cell.seating, &commands.experiment.cores, &run);
+        let pipes: Vec<String> =
+            stage.daemons.iter().filter_map(|d| Some(d.asked_to_end.as_ref()?.display().to_string())).collect();
+        steps.extend(stage.daemons.into_iter().map(|d| Step::StartDaemon {
+            start: ProcessStart { command: d.command, folder: d.folder, environment: d.env, cores: None, log: Some(d.log) },
+        }));
+        let launches = commands.launches(&cell.cell, planned.repetition, &stage.slots, &run)?;
+        steps.extend(launches.into_iter().enumerate().map(|(member, launch)| Step::Member {
+            cell: cell.record.cell.clone(),
+            repetition: planned.repetition,
+            block: planned.block,
+            member,
+            start: ProcessStart {
+                command: launch.command,
+                folder: launch.folder,
+                environment: launch.env,
+                cores: launch.cores,
+                log: Some(launch.log),
+            },
+        }));
+        steps.extend(pipes.into_iter().map(|pipe| Step::StopDaemon { pipe }));
+    }
+    if changed {
+        steps.push(Step::Restore { gpu: label, partition: found.map(Partition::to_string) });
+    }
+    Ok(steps)
+}
+
+/// Each set of data is prepared once.
+fn preparations(plan: &Plan, commands: &MemberCommands<'_>) -> Result<Vec<Step>, Diagnostic> {
+    let mut seen = BTreeSet::new();
+    let mut steps = Vec::new();
+    for member in plan.members() {
+        let workload: &Arc<_> = member.workload();
+        let words = workload.prepare_for(&member.spec())?;
+        if !seen.insert((workload.folder.clone(), words)) {
+            continue;
+        }
+        if let Some((command, environment)) = preparing(commands.project, member, commands.interpreters)? {
+            let start = ProcessStart { command, folder: workload.folder.clone(), environment, cores: None, log: None };
+            steps.push(Step::Prepare { workload: workload.name.clone(), start });
+        }
+    }
+    Ok(steps)
+}

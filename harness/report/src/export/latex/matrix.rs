@@ -1,0 +1,83 @@
+//! The gains of a workload by mode and degree: a table for each workload. In: an analysis. Out: one float for each.
+
+use std::fmt::Write;
+
+use super::name_of;
+use super::text::{escape, name, value};
+use crate::analysis::{Analysis, Cell};
+use crate::export::caveats;
+use crate::format::words;
+use crate::plot::{mode_label, mode_order};
+use crate::quantity::Key;
+
+/// Degrees that fit a page beside each other.
+const DEGREES: usize = 8;
+/// More floats than that are no table of a paper: the rest is in the table of all cells.
+const WORKLOADS: usize = 16;
+
+/// The tables; none for a campaign without groups of equal members.
+pub fn tables(analysis: &Analysis) -> String {
+    let shared = |c: &&Cell| c.record.degree > 1 && !c.serves();
+    let with_groups =
+        analysis.workloads().into_iter().map(|w| (w, analysis.of_workload(w).filter(shared).collect::<Vec<&Cell>>()));
+    let all: Vec<(&str, Vec<&Cell>)> = with_groups.filter(|(_, cells)| !cells.is_empty()).collect();
+    let mut out = String::new();
+    for (workload, cells) in all.iter().take(WORKLOADS) {
+        out.push_str(&table(analysis, workload, cells));
+    }
+    if all.len() > WORKLOADS {
+        let _ = writeln!(out, "% {} more workloads have no table of their own", all.len() - WORKLOADS);
+    }
+    out
+}
+
+fn table(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> String {
+    let mut degrees: Vec<u32> = cells.iter().map(|c| c.record.degree).collect();
+    degrees.sort_unstable();
+    degrees.dedup();
+    let left_out = degrees.len().saturating_sub(DEGREES);
+    while degrees.len() > DEGREES {
+        // Both ends say most.
+        degrees.remove(degrees.len() / 2);
+    }
+    let mut modes: Vec<&str> = cells.iter().map(|c| c.record.sharing.as_str()).collect();
+    modes.sort_by_key(|m| mode_order(m));
+    modes.dedup();
+    let tags = caveats::tags(analysis);
+    let mut said = format!("{}: throughput gain over running in turn by mode and number of members", name_of(analysis, workload));
+    if !tags.is_empty() {
+        let _ = write!(said, " ({})", tags.join(", "));
+    }
+    let _ = write!(said, "; {}, campaign {}; ±: 95 % interval", analysis.campaign.device.text(), analysis.campaign.id);
+    if left_out > 0 {
+        let _ = write!(said, "; {} in the middle left out", crate::number::count(left_out, "degree"));
+    }
+    let indicative = cells.iter().any(|c| !c.counted.is_empty() && !c.is_valid());
+    let noted = if indicative { "; \\textsuperscript{i} indicative: shown, supports no conclusion" } else { "" };
+    let label = name(&format!("{}-{}", analysis.campaign.experiment, name_of(analysis, workload)));
+    let mut out = format!("\\begin{{table}}\n\\centering\n\\caption{{{}{noted}}}\n\\label{{tab:gain-{label}}}\n", escape(&said));
+    let heads: Vec<String> = degrees.iter().map(u32::to_string).collect();
+    let _ = writeln!(out, "\\begin{{tabular}}{{l{}}}\n\\toprule", "r".repeat(degrees.len()));
+    let _ = writeln!(out, "mode & {} \\\\\n\\midrule", heads.join(" & "));
+    for mode in modes {
+        let fields: Vec<String> = degrees
+            .iter()
+            .map(|degree| {
+                let found = cells.iter().find(|c| c.record.sharing == mode && c.record.degree == *degree);
+                found.map_or_else(|| "--".into(), |cell| field(cell))
+            })
+            .collect();
+        let _ = writeln!(out, "{} & {} \\\\", escape(&mode_label(mode)), fields.join(" & "));
+    }
+    out.push_str("\\bottomrule\n\\end{tabular}\n\\end{table}\n");
+    out
+}
+
+fn field(cell: &Cell) -> String {
+    let mark = if cell.is_valid() { "" } else { "\\textsuperscript{i}" };
+    match cell.get(Key::ThroughputGain) {
+        Some(q) => value(q, 1.0) + mark,
+        None if cell.counted.is_empty() && cell.outcome() != "completed" => escape(&words::outcome(cell.outcome())),
+        None => "--".into(),
+    }
+}

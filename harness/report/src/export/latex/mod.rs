@@ -1,0 +1,166 @@
+//! The report as LaTeX for a paper: booktabs, nothing else. In: an analysis. Out: for each workload a table of its gains by mode
+//! and degree, then all cells in floats of at most forty rows, whose captions give the device, the campaign and caveats about the
+//! numbers; and the same numbers as macros for the text.
+
+mod macros;
+mod matrix;
+mod text;
+
+use std::fmt::Write;
+
+use collo_store::without_mode;
+
+use super::caveats;
+use crate::analysis::{Analysis, Cell, GainBy};
+use crate::format::words;
+use crate::number;
+use crate::plot::mode_label;
+use crate::quantity::Key;
+use crate::section::notes;
+use crate::stats::Quantity;
+
+pub use macros::macros;
+use text::{comment, escape, name, value};
+
+/// Rows that fit a page.
+const ROWS: usize = 40;
+
+struct LatexColumn {
+    key: Key,
+    unit: &'static str,
+    factor: f64,
+}
+
+const fn column(key: Key, unit: &'static str, factor: f64) -> LatexColumn {
+    LatexColumn { key, unit, factor }
+}
+
+/// In the unit of its definition.
+const fn plain(key: Key) -> LatexColumn {
+    let unit = key.definition().unit;
+    column(key, unit.symbol, unit.factor)
+}
+
+/// Those that a cell of the campaign has are used, and the first three always.
+fn columns(analysis: &Analysis) -> Vec<LatexColumn> {
+    let (factor, unit) = words::energy_unit(analysis.cells.iter().filter_map(|c| c.get(Key::EnergyPerEpoch)));
+    let all = [
+        plain(Key::EpochTime),
+        plain(Key::Slowdown),
+        plain(Key::ThroughputGain),
+        plain(Key::Makespan),
+        column(Key::LatencyP99, "ms", 1e3),
+        plain(Key::LatencyP99OfSolo),
+        plain(Key::WithinSlo),
+        plain(Key::Goodput),
+        plain(Key::SmActive),
+        plain(Key::Memory),
+        column(Key::EnergyPerEpoch, unit, factor),
+    ];
+    let has = |column: &LatexColumn| analysis.cells.iter().any(|cell| column.of(cell).is_some());
+    all.into_iter().enumerate().filter(|(i, c)| *i < 3 || has(c)).map(|(_, c)| c).collect()
+}
+
+impl LatexColumn {
+    fn of<'a>(&self, cell: &'a Cell) -> Option<&'a Quantity> {
+        // Elsewhere the makespan is epochs and warm-up once more.
+        let told = self.key != Key::Makespan || GainBy::of(&cell.record) == GainBy::Makespan;
+        cell.get(self.key).or_else(|| cell.metric(self.key)).filter(|_| told)
+    }
+
+    fn head(&self) -> String {
+        if self.unit.is_empty() { self.key.head().into() } else { format!("{} ({})", self.key.head(), self.unit) }
+    }
+}
+
+/// All tables, with the packages that the preamble needs.
+pub fn tables(analysis: &Analysis) -> String {
+    let c = &analysis.campaign;
+    let columns = columns(analysis);
+    let mut out = String::from("% needs \\usepackage{booktabs}\n");
+    for said in caveats::sentences(analysis) {
+        let _ = writeln!(out, "% {}", comment(&said));
+    }
+    out.push_str(&matrix::tables(analysis));
+    let pages: Vec<&[Cell]> = if analysis.cells.is_empty() { vec![&[]] } else { analysis.cells.chunks(ROWS).collect() };
+    for (i, cells) in pages.iter().enumerate() {
+        if i > 0 {
+            // Floats that wait for their place are limited in number.
+            out.push_str("\\clearpage\n");
+        }
+        let part = if pages.len() > 1 { format!("; part {} of {}", i + 1, pages.len()) } else { String::new() };
+        let _ = writeln!(out, "\\begin{{table}}\n\\centering\n\\caption{{{}{part}}}", caption(analysis, &columns));
+        let label = format!("tab:{}", name(&c.experiment));
+        let _ = writeln!(out, "\\label{{{label}{}}}", if i > 0 { format!("-{}", i + 1) } else { String::new() });
+        let _ = writeln!(out, "\\begin{{tabular}}{{llr{}}}\n\\toprule", "r".repeat(columns.len()));
+        let heads: Vec<String> = columns.iter().map(|c| escape(&c.head())).collect();
+        let _ = writeln!(out, "workload & mode & members & {} \\\\\n\\midrule", heads.join(" & "));
+        let mut before = None;
+        for cell in *cells {
+            // One workload's rows stand together.
+            let workload = cell.workload();
+            out.push_str(if before.is_some_and(|b| b != workload) { "\\addlinespace\n" } else { "" });
+            out.push_str(&row(analysis, cell, &columns, before == Some(workload) && workload.is_some()));
+            before = Some(workload);
+        }
+        out.push_str("\\bottomrule\n\\end{tabular}\n\\end{table}\n");
+    }
+    out
+}
+
+/// A workload as people call it: with its settings only if it runs with several.
+fn name_of(analysis: &Analysis, workload: &str) -> String {
+    let bare = |label: &str| analysis.of_workload(label).next().map(|c| c.record.members[0].workload.clone());
+    let own = bare(workload);
+    match analysis.workloads().into_iter().filter(|other| bare(other) == own).count() {
+        0 | 1 => own.unwrap_or_else(|| without_mode(workload)),
+        _ => without_mode(workload),
+    }
+}
+
+/// A workload is named once, in the first of its rows.
+fn row(analysis: &Analysis, cell: &Cell, columns: &[LatexColumn], again: bool) -> String {
+    let who = match cell.workload() {
+        Some(_) if again => String::new(),
+        Some(workload) => escape(&name_of(analysis, workload)),
+        None => escape(&without_mode(cell.name())),
+    };
+    let mut name = format!("{who} & {} & {}", escape(&mode_label(&cell.record.sharing)), cell.record.degree);
+    if !cell.counted.is_empty() && !cell.is_valid() {
+        name.push_str("\\textsuperscript{i}");
+    }
+    if cell.counted.is_empty() {
+        let how = match cell.outcome() {
+            "completed" => "no usable run",
+            word => &words::outcome(word),
+        };
+        return format!("{name} & \\multicolumn{{{}}}{{l}}{{{}}} \\\\\n", columns.len(), escape(how));
+    }
+    let fields: Vec<String> = columns.iter().map(|c| c.of(cell).map_or("--".into(), |q| value(q, c.factor))).collect();
+    format!("{name} & {} \\\\\n", fields.join(" & "))
+}
+
+fn caption(analysis: &Analysis, columns: &[LatexColumn]) -> String {
+    let c = &analysis.campaign;
+    let has = |key: Key| columns.iter().any(|c| c.key == key);
+    let mut said = vec![format!("{} on {}, campaign {}", c.experiment, c.device.text(), c.id)];
+    said.extend(caveats::sentences(analysis));
+    said.extend(notes::method(analysis).map(|m| format!("±: {m}")));
+    said.push("gain: work per second against running in turn".into());
+    if has(Key::SmActive) {
+        said.push("SMACT: share of the GPU's SMs that are active".into());
+    }
+    if has(Key::WithinSlo) {
+        said.push("in time: share of requests answered within the limit; goodput: those per second".into());
+    }
+    let indicative: Vec<&Cell> = analysis.cells.iter().filter(|c| !c.counted.is_empty() && !c.is_valid()).collect();
+    let mut caption = said.iter().map(|s| escape(s)).collect::<Vec<_>>().join("; ");
+    if !indicative.is_empty() {
+        caption.push_str("; \\textsuperscript{i} indicative: shown, supports no conclusion");
+    }
+    if !analysis.campaign.plan.refusals.is_empty() {
+        let n = number::count(analysis.campaign.plan.refusals.len(), "cell");
+        let _ = write!(caption, "; {n} cannot run here and have no row");
+    }
+    caption
+}

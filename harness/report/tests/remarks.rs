@@ -1,0 +1,120 @@
+//! What a report remarks on numbers: whether they are as the references, and whether epochs kept their length.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod support;
+
+use collo_report::export::{Format, export};
+use collo_report::{ReferenceVerdict, Report, WidthVerdict};
+use collo_store::{Reference, WantedWidth};
+use support::Fixture;
+
+fn analysed(fixture: &Fixture) -> Report {
+    let folder = tempfile::tempdir().unwrap();
+    Report::of(&fixture.write(folder.path())).unwrap()
+}
+
+fn text(report: &Report, format: Format) -> String {
+    String::from_utf8(export(report, format).unwrap()).unwrap()
+}
+
+fn reference(cell: &str, quantity: &str, value: f64, tolerance_ratio: f64) -> Reference {
+    Reference { cell: cell.into(), quantity: quantity.into(), value, tolerance_ratio, device: None }
+}
+
+#[test]
+fn each_value_is_within_its_reference_or_outside_and_other_devices_are_not_compared() {
+    let mut f = Fixture::quickstart();
+    let pair = "tiny×2 naive b32";
+    f.references = vec![
+        reference(pair, "throughput_gain", 2.0, 0.05),
+        reference(pair, "throughput_gain", 2.4, 0.05),
+        reference("tiny solo b32", "memory_bytes", 0.75 * 1073741824.0, 0.01),
+        reference("tiny×9 naive b32", "slowdown", 3.0, 0.05),
+        reference(pair, "energy_j_per_epoch", 3.0, 0.05),
+        Reference { device: Some("a100".into()), ..reference(pair, "slowdown", 99.0, 0.01) },
+    ];
+    let report = analysed(&f);
+    let checks = report.analysis.references();
+    let verdicts: Vec<ReferenceVerdict> = checks.iter().map(|c| c.verdict).collect();
+    use ReferenceVerdict::{Outside, Unmeasured, Within};
+    assert_eq!(verdicts, [Within, Outside, Within, Unmeasured, Unmeasured]);
+    assert!(
+        checks[1].text().starts_with("`tiny×2 naive b32`: throughput gain 1.97 ±0.02, outside 2.40 ±5"),
+        "{}",
+        checks[1].text()
+    );
+    assert!(checks[2].text().contains("0.750 GiB ±1"), "{}", checks[2].text());
+
+    let page = text(&report, Format::Markdown);
+    assert!(
+        page.contains("> **Warning:** not as the reference: `tiny×2 naive b32`: throughput gain 1.97 ±0.02, outside 2.40"),
+        "{page}"
+    );
+    assert!(page.contains("Reference values: 2 of 5 within their tolerance."), "{page}");
+
+    let xml = text(&report, Format::Junit);
+    let document = roxmltree::Document::parse(&xml).unwrap();
+    let of = |class: &str| {
+        document.descendants().filter(|n| n.attribute("classname").is_some_and(|c| c.ends_with(class))).collect::<Vec<_>>()
+    };
+    let cases = of(".reference");
+    let child = |i: usize, tag: &str| cases[i].children().any(|n: roxmltree::Node| n.has_tag_name(tag));
+    assert_eq!(cases.len(), 5);
+    assert_eq!((child(0, "failure"), child(1, "failure"), child(3, "failure"), child(3, "skipped")), (false, true, false, true));
+
+    // On the GPU that it is about it counts.
+    f.device.name = "NVIDIA A100-SXM4-40GB".into();
+    assert_eq!(analysed(&f).analysis.references().len(), 6);
+    // Without references nobody speaks of them.
+    assert!(!text(&analysed(&Fixture::quickstart()), Format::Markdown).contains("eference"));
+}
+
+#[test]
+fn epochs_that_grow_within_runs_are_suspicious_and_stay_in_the_numbers() {
+    let mut f = Fixture::quickstart();
+    f.epochs = 6;
+    let suspicious = |f: &Fixture| -> Vec<String> {
+        let report = analysed(f);
+        let text = text(&report, Format::Markdown);
+        let cells = report.analysis.cells.iter();
+        cells
+            .inspect(|c| assert!(c.suspicious.iter().all(|s| text.contains(s)), "{text}"))
+            .flat_map(|c| c.suspicious.clone())
+            .collect()
+    };
+    let said = |all: &[String]| all.iter().filter(|s| s.contains("steadily")).count();
+    assert_eq!(said(&suspicious(&f)), 0);
+    f.growth = 1.2;
+    let all = suspicious(&f);
+    assert_eq!(said(&all), 3, "{all:?}");
+    assert!(all[0].starts_with("epochs became steadily longer within 6 of 6 runs, by 7"), "{all:?}");
+    assert!(analysed(&f).analysis.cells.iter().all(|c| c.is_valid() && c.counted.len() == c.repetitions.len()));
+    f.growth = 0.8;
+    assert_eq!(suspicious(&f).iter().filter(|s| s.contains("steadily shorter")).count(), 3);
+}
+
+#[test]
+fn a_cell_is_repeated_while_its_interval_is_wider_than_wanted_and_the_limit_allows_it() {
+    use WidthVerdict::{Capped, Narrow, Wide};
+    let judged = |quantity: &str, width_ratio: f64, at_most: u32| {
+        let mut f = Fixture::quickstart();
+        f.until = Some(WantedWidth { quantity: quantity.into(), width_ratio, at_most });
+        let report = analysed(&f);
+        let verdicts: Vec<WidthVerdict> = report.analysis.widths().unwrap().into_iter().map(|(_, verdict)| verdict).collect();
+        (verdicts, report.analysis.width_sentence().unwrap())
+    };
+    // A baseline's own gain is 1 without a spread.
+    assert_eq!(judged("throughput_gain", 0.05, 10).0, [Narrow, Narrow, Narrow]);
+    assert_eq!(judged("throughput_gain", 0.001, 10).0, [Narrow, Wide, Wide]);
+    let (verdicts, said) = judged("throughput_gain", 0.001, 3);
+    assert_eq!(verdicts, [Narrow, Capped, Capped]);
+    assert_eq!(
+        said,
+        "Repeated until the interval of throughput gain is at most 0.1 % wide, at most 3 repetitions: reached by 1 of 3 cells; \
+         stopped at the limit: `tiny×2 naive b32`, `tiny×3 naive b32`."
+    );
+    // A baseline has had its three repetitions with six runs.
+    assert_eq!(judged("epoch_time_s", 0.001, 3).0, [Capped, Capped, Capped]);
+    assert!(analysed(&Fixture::quickstart()).analysis.widths().is_none());
+}
